@@ -20,6 +20,7 @@ mod plan;
 mod ready;
 #[cfg(test)]
 mod tests;
+mod text;
 mod tried;
 mod values;
 
@@ -28,4 +29,5 @@ pub use self::extraction::{Extracted, Extraction, Link, Missing};
 pub use self::extractor::Extractor;
 pub use self::limits::MAX_TEXT;
 pub use self::ready::Ready;
+pub use self::text::text;
 pub use self::tried::{Attempt, NotTried, RobotsSays, Tried, Untried};

@@ -97,6 +97,10 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    // Workers run the programs of spiders under this program, whatever it is called.
+    if let Some(ended) = trawl_handlers::exec::run_if_called() {
+        return ended;
+    }
     let called = std::env::args_os().next().unwrap_or_default();
     match Path::new(&called).file_name().and_then(|name| name.to_str()) {
         Some("producer") => trawl_producer::cli::main(),

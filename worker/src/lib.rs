@@ -23,6 +23,7 @@ mod claim;
 pub mod cli;
 mod empty_fields;
 mod fetch;
+mod handlers;
 mod history;
 mod job;
 mod known_links;
@@ -72,7 +73,7 @@ use trawl_common::ports::{self, Joined, Joining, Ports};
 use trawl_common::settings::Settings;
 use trawl_common::spider::folder::Folder;
 use trawl_web::Threads;
-pub use trial::{PageReader, Trials};
+pub use trial::{PageReader, TaskTrial, Trials};
 use url_log::UrlLog;
 
 /// Why a worker could not start, or could not go on.

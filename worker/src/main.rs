@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    trawl_worker::cli::main()
+    trawl_handlers::exec::run_if_called().unwrap_or_else(trawl_worker::cli::main)
 }

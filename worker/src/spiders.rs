@@ -1,6 +1,7 @@
 //! The spiders whose URLs this worker takes, each with what it needs to fetch, extract and store.
 
 use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -10,13 +11,15 @@ use trawl_common::frontier::route::Rule;
 use trawl_common::names::SpiderName;
 use trawl_common::politeness::robots::RobotsName;
 use trawl_common::ports::{self, Sink, SinkFactory};
-use trawl_common::settings::{Politeness, Settings};
+use trawl_common::settings::{Politeness, Retry, Settings};
 use trawl_common::spider::folder::{Folder, Unusable};
 use trawl_common::spider::{Bans, FileHash, Mistake, Scope, Spider, SpiderText};
 use trawl_extract::{Extractor, Ready};
+use trawl_handlers::CannotRun;
 use trawl_web::{Fetcher, MemoryBudget, Threads};
 
 use crate::empty_fields::EmptyFields;
+use crate::handlers::Running;
 use crate::sink_backlog::SinkBacklog;
 
 /// A spider, ready to work.
@@ -38,12 +41,22 @@ pub(crate) struct Loaded {
     pub(crate) sinks: Vec<Arc<dyn Sink>>,
     /// What waits for these.
     pub(crate) backlog: SinkBacklog,
+    /// The program that it has.
+    pub(crate) program: Option<Running>,
 }
 
 impl Loaded {
+    /// How often what its program fails at is tried again, and when.
+    pub(crate) fn retry(&self, settings: &Retry) -> Retry {
+        let max = self.spider.handler.as_ref().and_then(|handler| handler.retries);
+        Retry { max: max.unwrap_or(settings.max), ..settings.clone() }
+    }
+
     /// Whether its sinks are those of `spider`, and take the same items.
     fn has_sinks_of(&self, spider: &Spider) -> bool {
-        self.spider.sinks == spider.sinks && self.spider.items == spider.items
+        let takes_same =
+            self.spider.items == spider.items && self.spider.handler.is_some() == spider.handler.is_some();
+        self.spider.sinks == spider.sinks && takes_same
     }
 }
 
@@ -71,6 +84,12 @@ pub enum Unready {
     /// The HTTP client refused its settings.
     #[error("[fetch]: {0}")]
     Fetch(#[from] trawl_web::Unusable),
+    /// Its program cannot be run here.
+    #[error("[handler] run: {0}")]
+    Program(#[from] CannotRun),
+    /// A crawl brings a program that the files of this machine do not have.
+    #[error("its [handler] is not that of {}: a worker runs only what its own files say", .0.display())]
+    ForeignProgram(PathBuf),
     /// A sink cannot be opened as it is written.
     #[error(transparent)]
     Sink(#[from] ports::Error),
@@ -181,12 +200,27 @@ impl Spiders {
     /// With the sinks that are open for this spider already, if these are the same.
     fn load_text(&self, name: &SpiderName, text: &SpiderText) -> Result<Loaded, Unready> {
         let mut loaded = self.ready(name, Some(text.as_str()))?;
+        self.check_program(&loaded.spider)?;
         let others = self.all_brought().chain(self.of_file(name));
         let like = others
             .filter(|other| other.spider.name == *name)
             .find(|other| other.has_sinks_of(&loaded.spider));
         loaded.sinks = self.sinks(&loaded.spider, like.as_deref())?;
         Ok(loaded)
+    }
+
+    /// Whether a spider that a crawl brings has the program that its file here says, or none: who starts crawls does not say what is
+    /// run.
+    fn check_program(&self, spider: &Spider) -> Result<(), Unready> {
+        if spider.handler.is_none() {
+            return Ok(());
+        }
+        let text = self.folder.text(&spider.name)?;
+        let own = self.folder.spider(&spider.name, text.as_deref(), &self.settings.items)?;
+        match own.handler == spider.handler {
+            true => Ok(()),
+            false => Err(Unready::ForeignProgram(self.folder.file(&spider.name))),
+        }
     }
 
     fn all_brought(&self) -> impl Iterator<Item = Arc<Loaded>> {
@@ -339,6 +373,7 @@ impl Spiders {
             empty_fields: EmptyFields::of(&spider),
             sinks: Vec::new(),
             backlog: SinkBacklog::default(),
+            program: Running::of(&spider, self.folder.program_folder(name))?,
             spider,
         })
     }

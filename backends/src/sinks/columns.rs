@@ -45,6 +45,10 @@ enum Source {
     Field(String),
 }
 
+/// All fields in one, where a program yields items: which fields they have is not known before.
+pub(super) const ALL_FIELDS: (&str, Shape, Take) =
+    ("fields", Shape::Json, |item| Value::Object(item.fields.clone()));
+
 impl Columns {
     /// The columns of a spider's items. Kinds of items that have a field in common share its column.
     pub(super) fn of(spider: &Spider) -> Self {
@@ -68,6 +72,15 @@ impl Columns {
                 Some(column) if (column.shape, column.list) == (shape, list) => {}
                 Some(column) => (column.shape, column.list) = (Shape::Json, false),
             }
+        }
+        if spider.handler.is_some() {
+            let (name, shape, take) = ALL_FIELDS;
+            columns.push(Column {
+                name: free_name(name, &columns),
+                shape,
+                list: false,
+                from: Source::Own(take),
+            });
         }
         Self(columns)
     }

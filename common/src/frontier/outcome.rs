@@ -43,11 +43,13 @@ pub enum Class {
     Robots,
     /// The proxy cannot be reached that requests go through. No host is to blame.
     Proxy,
+    /// The spider's program failed, or what it answered is no answer (`docs/handlers.md`).
+    Handler,
 }
 
 impl Class {
     /// Every class.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Timeout,
         Self::Dns,
         Self::Connect,
@@ -62,6 +64,7 @@ impl Class {
         Self::Robots,
         Self::Banned,
         Self::Proxy,
+        Self::Handler,
     ];
 
     /// The name in headers, logs and settings.
@@ -129,6 +132,8 @@ pub enum Skip {
     Unchanged,
     /// It was fetched lately.
     Fresh,
+    /// The spider's program says so.
+    Handler,
 }
 
 impl Skip {
@@ -256,7 +261,7 @@ mod tests {
         let (skips, limits) = ([Skip::ContentType, Skip::Robots], Limit::ALL.map(Limit::as_str));
         assert_eq!(
             Class::ALL.map(Class::as_str).join(" "),
-            "timeout dns connect tls http body size parse missing forbidden redirect robots banned proxy"
+            "timeout dns connect tls http body size parse missing forbidden redirect robots banned proxy handler"
         );
         assert_eq!(
             Reason::ALL.map(Reason::as_str).join(" "),
@@ -271,7 +276,7 @@ mod tests {
     #[test]
     fn a_failure_is_read_as_it_was_written_whatever_its_class() {
         // The last of them, so that one that `ALL` lacks is noticed.
-        let last = Class::Proxy as usize;
+        let last = Class::Handler as usize;
         assert_eq!(Class::ALL.len(), last + 1);
         for class in Class::ALL {
             let failure = Failure::new(class, "a: b");

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::text::printable;
 
-/// How urgent a job is: any finite number, the highest first. The default is 0.
+/// How urgent a job or a task is: any finite number, the highest first. The default is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "f64", into = "f64")]
 pub struct Priority(f64);

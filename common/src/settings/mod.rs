@@ -285,6 +285,8 @@ pub struct Worker {
     /// of them.
     #[serde(serialize_with = "exact_bytes")]
     pub page_memory: ByteSize,
+    /// How many tasks are done at once by the programs of spiders; 0 for a worker that takes no tasks.
+    pub handlers: u16,
     /// How long a worker that is asked to stop may take to finish what it has begun.
     #[serde(with = "duration")]
     pub shutdown_timeout: Duration,
@@ -473,6 +475,7 @@ impl Default for Worker {
             concurrency: 64,
             prefetch: 256,
             page_memory: ByteSize::mb(512),
+            handlers: 4,
             shutdown_timeout: Duration::from_secs(25),
         }
     }

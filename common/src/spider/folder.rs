@@ -1,5 +1,6 @@
 //! Where the files of spiders are, and reading them for work.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -10,6 +11,9 @@ use super::file;
 use super::{FileHash, Mistake, Spider, SpiderOverrides};
 use crate::names::{InvalidName, SpiderName};
 use crate::settings::{self, Settings, Urls};
+
+/// The file of a spider that has a folder of its own, where its program is.
+const IN_OWN_FOLDER: &str = "spider.toml";
 
 /// The longest file that is read, in bytes.
 const MAX_BYTES: u64 = 256 * 1024;
@@ -99,10 +103,22 @@ impl Folder {
         Self { arguments: Some((name, arguments)), ..self }
     }
 
-    /// The file that the spider `name` has, if it has one.
+    /// The file that the spider `name` has, if it has one: `<name>.toml`, or `<name>/spider.toml` where there is no such file.
     pub fn file(&self, name: &SpiderName) -> PathBuf {
         let named = self.named.as_ref().filter(|file| name_of(file).is_ok_and(|other| other == *name));
-        named.cloned().unwrap_or_else(|| self.path.join(format!("{name}.toml")))
+        if let Some(file) = named {
+            return file.clone();
+        }
+        let (file, own_folder) = (self.path.join(format!("{name}.toml")), self.path.join(name.as_str()));
+        let in_own_folder = own_folder.join(IN_OWN_FOLDER);
+        if !file.exists() && in_own_folder.exists() { in_own_folder } else { file }
+    }
+
+    /// The folder of that file, where the spider's program runs.
+    pub fn program_folder(&self, name: &SpiderName) -> PathBuf {
+        let file = self.file(name);
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+        folder.unwrap_or(Path::new(".")).to_owned()
     }
 
     /// The spiders in the folder, by name; none if there is no folder. What has no spider's name is left out.
@@ -115,10 +131,13 @@ impl Folder {
         for entry in entries {
             let path = entry?.path();
             if path.extension().is_some_and(|extension| extension == "toml") {
-                names.extend(name_of(&path));
+                names.extend(named(&path, path.file_stem()));
+            } else if path.join(IN_OWN_FOLDER).exists() {
+                names.extend(named(&path, path.file_name()));
             }
         }
         names.sort();
+        names.dedup();
         Ok(names)
     }
 
@@ -165,10 +184,16 @@ impl Folder {
     }
 }
 
-/// The spider that a file is named for.
+/// The spider that a file is named for; one called `spider.toml` for its folder.
 pub fn name_of(file: &Path) -> Result<SpiderName, Unusable> {
-    let stem = file.file_stem().unwrap_or_default().to_string_lossy();
-    stem.parse().map_err(|error| Unusable::Name { path: file.to_owned(), error })
+    let folder = file.parent().and_then(Path::file_name);
+    let is_in_own_folder = folder.is_some() && file.file_name().is_some_and(|name| name == IN_OWN_FOLDER);
+    named(file, if is_in_own_folder { folder } else { file.file_stem() })
+}
+
+fn named(file: &Path, name: Option<&OsStr>) -> Result<SpiderName, Unusable> {
+    let name = name.unwrap_or_default().to_string_lossy();
+    name.parse().map_err(|error| Unusable::Name { path: file.to_owned(), error })
 }
 
 /// What a file says.
@@ -232,6 +257,28 @@ mod tests {
         let names = folder(temporary.path()).names().unwrap();
         assert_eq!(names.iter().map(SpiderName::as_str).collect::<Vec<_>>(), ["a", "b"]);
         assert!(folder(&temporary.path().join("none")).names().unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_spider_may_have_a_folder_of_its_own_with_its_program() {
+        let temporary = tempfile::tempdir().unwrap();
+        let own = temporary.path().join("shop");
+        fs::create_dir(&own).unwrap();
+        fs::write(own.join("spider.toml"), "max_pages = 1").unwrap();
+        fs::create_dir(temporary.path().join("empty")).unwrap();
+        let folder = folder(temporary.path());
+        let name: SpiderName = "shop".parse().unwrap();
+        assert_eq!(folder.names().unwrap(), [name.clone()]);
+        assert_eq!(
+            (folder.file(&name), folder.program_folder(&name)),
+            (own.join("spider.toml"), own.clone())
+        );
+        assert_eq!(name_of(&own.join("spider.toml")).unwrap(), name);
+        assert_eq!(name_of(Path::new("spider.toml")).unwrap().as_str(), "spider");
+        fs::write(temporary.path().join("shop.toml"), "max_pages = 2").unwrap();
+        assert_eq!(folder.names().unwrap(), [name.clone()], "a file beside the folder comes first");
+        assert_eq!(load(&folder, "shop").unwrap().max_pages.map(NonZeroU64::get), Some(2));
+        assert_eq!(folder.program_folder(&name), temporary.path());
     }
 
     #[test]

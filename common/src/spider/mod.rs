@@ -8,6 +8,7 @@ pub mod file;
 mod file_hash;
 pub mod folder;
 mod follow;
+mod handler;
 mod home;
 pub mod item;
 mod items;
@@ -29,6 +30,7 @@ use std::num::NonZeroU64;
 pub use ban::{Ban, Bans, Then};
 pub use file_hash::{FileHash, InvalidFileHash};
 pub use follow::Follow;
+pub use handler::{Handler, Mode};
 pub use home::Home;
 pub use items::{Field, FieldSource, ItemRule, Kind, PageField, Required};
 pub use overrides::SpiderOverrides;
@@ -80,6 +82,8 @@ pub struct Spider {
     pub ban: Ban,
     /// What is extracted.
     pub items: Vec<ItemRule>,
+    /// The program that does its tasks, or reads its pages.
+    pub handler: Option<Handler>,
     /// Where items go, in place of what the settings say.
     pub sinks: Option<Vec<SinkSettings>>,
     /// Who is told what happens to its crawls, beside those that the settings name.
@@ -105,6 +109,7 @@ impl Spider {
             request: Request::default(),
             ban: Ban::default(),
             items: vec![ItemRule::of_every_page(items)],
+            handler: None,
             sinks: None,
             webhooks: Vec::new(),
         }
@@ -113,6 +118,11 @@ impl Spider {
     /// The same, with all that `settings` say in place of a file.
     pub fn of_settings(name: SpiderName, settings: &Settings) -> Self {
         Self { urls: settings.urls.clone(), ..Self::without_file(name, &settings.items) }
+    }
+
+    /// The program that reads its pages, if that does.
+    pub fn page_handler(&self) -> Option<&Handler> {
+        self.handler.as_ref().filter(|handler| handler.reads_pages())
     }
 
     /// The rules that route its URLs: its own, and then those of the settings.

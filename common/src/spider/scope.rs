@@ -36,9 +36,11 @@ struct Bounds {
 }
 
 impl Scope {
-    /// The scope of a spider. The mistakes are the patterns that are none.
+    /// The scope of a spider. The mistakes are the patterns that are none. A program that reads pages names what is to be followed:
+    /// where the spider says nothing more of that, it is all within its domains.
     pub fn of(spider: &Spider) -> Result<Self, Vec<Mistake>> {
-        let bounds = spider.follow.as_ref().map(Bounds::of).transpose()?;
+        let named = || spider.page_handler().map(|_| Follow::default());
+        let bounds = spider.follow.clone().or_else(named).as_ref().map(Bounds::of).transpose()?;
         let domains = spider.allowed_domains.iter().map(|domain| domain.to_ascii_lowercase()).collect();
         Ok(Self { domains, follow: bounds })
     }

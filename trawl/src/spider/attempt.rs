@@ -10,6 +10,7 @@ use trawl_common::exit::Exit;
 use trawl_common::ports::Response;
 use trawl_common::settings::Settings;
 use trawl_common::spider::{Bans, Scope, Spider};
+use trawl_common::task::Recipe;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::{CanonicalUrl, InvalidUrl};
 use trawl_extract::Ready;
@@ -17,7 +18,7 @@ use trawl_web::Fetcher;
 use trawl_worker::PageReader;
 
 use super::examine::load;
-use super::show;
+use super::{attempt_task, show};
 
 /// What to try on what.
 #[derive(clap::Args)]
@@ -26,8 +27,11 @@ pub(crate) struct Args {
     #[arg(value_name = "FILE|NAME")]
     spider: SpiderArg,
     /// The page: its URL, or a file in which it was saved
-    #[arg(value_name = "URL|FILE")]
-    page: Place,
+    #[arg(value_name = "URL|FILE", required_unless_present = "task")]
+    page: Option<Place>,
+    /// In place of a page: a task for the spider's program, as its recipe
+    #[arg(long, value_name = "RECIPE", conflicts_with_all = ["page", "url", "links"])]
+    task: Option<Recipe>,
     #[command(flatten)]
     arguments: ArgumentFlags,
     /// The URL that a saved page is from: what its links are relative to
@@ -65,6 +69,9 @@ impl Args {
         settings.fetch.allow_private |= self.allow_private;
         let folder = self.spider.folder(&settings, self.arguments.arguments()?)?;
         let (spider, Ready { extractor, scope, bans }) = load(&self.spider, &folder, &settings, false)?;
+        if let Some(recipe) = self.task {
+            return attempt_task::run(&spider, &folder, recipe, self.json, &settings).await;
+        }
         let begun = Instant::now();
         let (url, response) = self.response(&spider, &scope, &bans, &settings).await?;
         let took = begun.elapsed();
@@ -73,6 +80,10 @@ impl Args {
         }
         let landed = response.redirected_to.clone().unwrap_or_else(|| url.clone());
         let reader = PageReader::start(&settings).map_err(Fail::run)?;
+        let folder = folder.program_folder(&spider.name);
+        let reader = reader
+            .with_program(&spider, folder)
+            .map_err(|error| Fail::usage(format!("[handler]: {error}")))?;
         let tried = reader.read(&spider, &scope, &Arc::new(extractor), &landed, response).await;
         let tried = tried.map_err(|untried| Fail::run(format!("{url}: {untried}")))?;
         if self.json {
@@ -92,12 +103,15 @@ impl Args {
         settings: &Settings,
     ) -> Result<(CanonicalUrl, Response), Fail> {
         match (&self.page, &self.url) {
-            (Place::Web(_), Some(_)) => Err(Fail::usage("--url is for a page that was saved to a file")),
-            (Place::File(file), url) => {
+            (None, _) => Err(Fail::usage("give a page, or a task")),
+            (Some(Place::Web(_)), Some(_)) => {
+                Err(Fail::usage("--url is for a page that was saved to a file"))
+            }
+            (Some(Place::File(file)), url) => {
                 let nowhere = || "http://localhost/".parse().map_err(Fail::run);
                 Ok((url.clone().map_or_else(nowhere, Ok)?, saved(file)?))
             }
-            (Place::Web(url), None) => {
+            (Some(Place::Web(url)), None) => {
                 let fetcher = Fetcher::of(spider, &settings.fetch)
                     .map_err(|error| Fail::usage(format!("[fetch]: {error}")))?;
                 let fetched = fetcher.fetch_for(url, scope, bans).await;

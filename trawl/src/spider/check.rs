@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use trawl_cli::{Outcome, SpiderArg, mistakes, print_json};
 use trawl_common::exit::Exit;
 use trawl_common::settings::Settings;
-use trawl_common::spider::Mistake;
 use trawl_common::spider::arguments::{Arguments, Declaration};
 use trawl_common::spider::folder::Unusable;
+use trawl_common::spider::{Handler, Mistake};
 use trawl_extract::{Examined, Robots};
 
 use super::examine::examine;
@@ -27,11 +27,30 @@ pub(super) fn run(spiders: &[SpiderArg], arguments: &Arguments, json: bool, sett
             Ok(examined) => tell(file, examined),
             Err(error) => anstream::eprintln!("{error}"),
         }
-        if !examined.is_ok_and(|examined| examined.ready.is_some()) {
+        if !examined
+            .is_ok_and(|examined| examined.ready.is_some() && program_mistake(file, &examined).is_none())
+        {
             exit = Exit::Usage;
         }
     }
     Ok(exit)
+}
+
+/// Why the program of a spider cannot be run on this machine, if it has one and that cannot.
+fn program_mistake(file: &Path, examined: &Examined) -> Option<Mistake> {
+    let handler = examined.reading.spider.handler.as_ref()?;
+    let folder = file.parent().unwrap_or(Path::new("."));
+    let error = trawl_handlers::file_of(handler, folder).err()?;
+    Some(Mistake { place: None, what: format!("handler.run: {error}") })
+}
+
+/// What may be wrong with the program of a spider: what looks like a script beside it is not there.
+fn program_warning(file: &Path, examined: &Examined) -> Option<String> {
+    let handler = examined.reading.spider.handler.as_ref()?;
+    let script = handler.run.get(1).filter(|script| !script.starts_with('-'))?;
+    let folder = file.parent().unwrap_or(Path::new("."));
+    let is_missing = Path::new(script).extension().is_some() && !folder.join(script).exists();
+    is_missing.then(|| format!("handler.run: there is no {}", folder.join(script).display()))
 }
 
 fn tell(path: &Path, examined: &Examined) {
@@ -48,7 +67,12 @@ fn tell(path: &Path, examined: &Examined) {
             path.display()
         );
     }
-    if let Some(ready) = ready {
+    if let Some(warning) = program_warning(path, examined) {
+        anstream::eprintln!("{}: {yellow}warning:{yellow:#} {warning}", path.display());
+    }
+    if let Some(mistake) = program_mistake(path, examined) {
+        mistakes::tell(path, text, &[mistake]);
+    } else if let Some(ready) = ready {
         summary::print(path, reading, ready, robots);
     }
 }
@@ -63,13 +87,19 @@ pub(super) fn as_json(file: &Path, examined: Result<&Examined, &Unusable>) -> Va
     json!({
         "file": file,
         "spider": examined.reading.spider.name.as_str(),
-        "mistakes": list(&examined.reading.mistakes),
+        "mistakes": list(&[examined.reading.mistakes.clone(), program_mistake(file, examined).into_iter().collect()].concat()),
         "unset": list(&examined.reading.unset),
         "arguments": examined.reading.arguments.iter().map(argument_as_json).collect::<Vec<_>>(),
         "schedule": examined.reading.spider.schedule.as_ref().map(crate::schedule::as_json),
+        "handler": examined.reading.spider.handler.as_ref().map(handler_as_json),
         "robots_name": examined.robots.name(),
         "needs_tree": examined.ready.as_ref().map(|ready| ready.extractor.needs_tree()),
     })
+}
+
+fn handler_as_json(handler: &Handler) -> Value {
+    let Handler { run, mode, timeout, memory, .. } = handler;
+    json!({ "run": run, "mode": mode.to_string(), "timeout": timeout.as_secs_f64(), "memory": memory.as_u64() })
 }
 
 fn argument_as_json((name, Declaration { value, help, .. }): (&String, &Declaration)) -> Value {

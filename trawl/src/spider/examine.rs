@@ -24,6 +24,10 @@ pub(crate) fn load(
     no_file: bool,
 ) -> Result<(Spider, Ready), Fail> {
     let spider = arg.load(folder, settings, no_file)?;
+    if let Some(handler) = &spider.handler {
+        let runnable = trawl_handlers::file_of(handler, &folder.program_folder(&spider.name));
+        runnable.map_err(|error| Fail::usage(format!("[handler] run: {error}")))?;
+    }
     match Ready::of(&spider) {
         Ok(ready) => Ok((spider, ready)),
         Err(mistakes) => Err(match arg.text(folder)? {

@@ -1,6 +1,7 @@
 //! `trawl spider`: writing spider files, and seeing what is wrong with them and what they give.
 
 mod attempt;
+mod attempt_task;
 mod check;
 mod deployed;
 mod examine;
@@ -38,7 +39,7 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Fetch one page, or read a saved one, and show what a spider makes of it; robots.txt is not asked
+    /// Fetch one page, or read a saved one, and show what a spider makes of it; robots.txt is not asked. Or have its program do a task
     Try(attempt::Args),
     /// Write an example with comments to the folder of spiders
     New {

@@ -10,7 +10,7 @@ use trawl_common::schedule::Schedule;
 use trawl_common::settings::SinkSettings;
 use trawl_common::spider::arguments::Declaration;
 use trawl_common::spider::file::Reading;
-use trawl_common::spider::{Field, FieldSource, Follow, ItemRule, Kind, Required, Spider};
+use trawl_common::spider::{Field, FieldSource, Follow, Handler, ItemRule, Kind, Mode, Required, Spider};
 use trawl_common::text::printable;
 use trawl_extract::{Examined, Ready, Robots};
 
@@ -27,7 +27,7 @@ pub(super) fn print(path: &Path, reading: &Reading, ready: &Ready, robots: &Robo
     }
     line("starts", &starts(spider));
     line("takes", &takes(spider));
-    line("follows", &spider.follow.as_ref().map_or("no links".to_owned(), follows));
+    line("follows", &spider.follow.as_ref().map_or(follows_nothing(spider).to_owned(), follows));
     line(
         "obeys",
         &robots
@@ -41,10 +41,14 @@ pub(super) fn print(path: &Path, reading: &Reading, ready: &Ready, robots: &Robo
     if let Some(schedule) = &spider.schedule {
         line("runs", &runs(schedule));
     }
-    for rule in &spider.items {
+    if let Some(handler) = &spider.handler {
+        line("program", &program(handler));
+    }
+    for rule in spider.items.iter().filter(|_| spider.page_handler().is_none()) {
         line("items", &items(rule));
     }
-    line("reads", if ready.extractor.needs_tree() { "a tree of each page" } else { "each page as a stream" });
+    let built_in = if ready.extractor.needs_tree() { "a tree of each page" } else { "each page as a stream" };
+    line("reads", if spider.page_handler().is_some() { "each page by its program" } else { built_in });
     for sink in spider.sinks.iter().flatten() {
         line("sends to", &sends_to(sink));
     }
@@ -93,6 +97,21 @@ fn takes(spider: &Spider) -> String {
 /// `0 3 * * * (Europe/Berlin): 2026-11-24T03:00:00+01:00, …`
 fn runs(schedule: &Schedule) -> String {
     format!("{} ({}): {}", schedule.cron, schedule.timezone_name(), next_three(schedule).join(", "))
+}
+
+fn follows_nothing(spider: &Spider) -> &'static str {
+    if spider.page_handler().is_some() { "what its program names" } else { "no links" }
+}
+
+/// `python3 run.py, once for each task, 10m and 1 GB at most`
+fn program(handler: &Handler) -> String {
+    let Handler { run, mode, timeout, memory, .. } = handler;
+    let mode = match mode {
+        Mode::Once => "once for each task",
+        Mode::Stream => "for all tasks and pages",
+    };
+    let run = printable(&run.join(" "), 200);
+    format!("{run}, {mode}, {} and {memory} at most", humantime::format_duration(*timeout))
 }
 
 fn follows(follow: &Follow) -> String {

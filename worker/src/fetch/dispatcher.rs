@@ -16,7 +16,8 @@ use trawl_common::ports::{Claim, Result};
 use trawl_common::time::UnixMs;
 
 use super::domains::SLOW;
-use super::page::process;
+use super::page::{Processed, process};
+use crate::job::Job;
 use crate::schedule::Ready;
 use crate::settlement::Settlement;
 use crate::shared::Shared;
@@ -94,32 +95,52 @@ async fn work(
     let mut fetch_permit = fetch_permit;
     let began = Instant::now();
     let mut working = pin!(AssertUnwindSafe(process(shared, job.clone(), host_permit)).catch_unwind());
-    let settlement = match timeout(SLOW, &mut working).await {
-        Ok(settlement) => settlement,
+    let processed = match timeout(SLOW, &mut working).await {
+        Ok(processed) => processed,
         Err(_) => match under_way.is_slow() {
             _ if is_alone => working.await,
             Ok(()) => {
                 fetch_permit = fetch_permit.filter(|_| under_way.needs_permit());
                 tokio::select! {
-                    settlement = &mut working => settlement,
-                    away = under_way.gives_way(&shared.threads) => {
-                        Ok(Settlement::put_off(job.clone(), UnixMs::now().plus(away)))
-                    }
+                    processed = &mut working => processed,
+                    away = under_way.gives_way(&shared.threads) => Ok(put_off(&job, away)),
                 }
             }
             // Others could not begin while it goes on.
-            Err(away) => Ok(Settlement::put_off(job.clone(), UnixMs::now().plus(away))),
+            Err(away) => Ok(put_off(&job, away)),
         },
     };
-    if settlement.as_ref().is_ok_and(Settlement::is_answered) {
+    if processed.as_ref().is_ok_and(is_answered) {
         under_way.is_answered();
     }
     drop(under_way);
+    let settlement = match processed {
+        Ok(Processed::Settled(settlement)) => Ok(settlement),
+        Ok(Processed::ForProgram(page)) => {
+            // Programs take their own time, in which others are fetched.
+            fetch_permit = fetch_permit.filter(|_| is_alone);
+            AssertUnwindSafe(page.settled(shared)).catch_unwind().await
+        }
+        Err(panic) => Err(panic),
+    };
     let settlement = settlement.unwrap_or_else(|_| Settlement::of(job, panicked())).after(began.elapsed());
     match is_alone {
         true => (settlement.with_slot(fetch_permit), None),
         false => (settlement, fetch_permit),
     }
+}
+
+/// Whether its host gave an answer, whatever that was.
+fn is_answered(processed: &Processed) -> bool {
+    match processed {
+        Processed::Settled(settlement) => settlement.is_answered(),
+        Processed::ForProgram(_) => true,
+    }
+}
+
+/// It comes back after this time.
+fn put_off(job: &Job, away: Duration) -> Processed {
+    Processed::Settled(Settlement::put_off(job.clone(), UnixMs::now().plus(away)))
 }
 
 /// The page is not tried again: what it has done to this worker it would do to others.

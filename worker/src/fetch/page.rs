@@ -1,16 +1,18 @@
 //! One URL from its turn to its outcome.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::time::Instant;
 use tracing::debug;
+use trawl_common::frontier::ladder::until_another_worker;
 use trawl_common::frontier::limit::Limit;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Class, Failure, Outcome, Reason, Skip};
 use trawl_common::metrics;
 use trawl_common::names::CrawlRef;
 use trawl_common::politeness::permit::HostPermit;
-use trawl_common::ports::{Memory, Page, Response};
+use trawl_common::ports::{Error, ErrorKind, Memory, Page, Response};
 use trawl_common::spider::item::{Change, Item, item_id};
 use trawl_common::spider::page_history::{Tally, Visited};
 use trawl_common::spider::{Request, Required};
@@ -19,10 +21,12 @@ use trawl_common::web::freshness::lifetime;
 use trawl_common::web::host::HostKey;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::{Extracted, Extraction, Missing};
+use trawl_handlers::Stream;
 use trawl_web::{Answer, MAX_REDIRECTS, NoPage, Trail};
 
 use super::proxy::proxy_is_away;
 use super::{apart, backoff};
+use crate::handlers::{PageAbout, Reading, Running, Unread, read_page};
 use crate::history::History;
 use crate::job::Job;
 use crate::links::to_follow;
@@ -34,22 +38,54 @@ use crate::shared::Shared;
 /// 2. Looks into the response cache.
 /// 3. Fetches, one redirect after another.
 /// 4. Keeps the response.
-/// 5. Extracts.
+/// 5. Extracts, unless its spider's program reads it: that takes its own time, after all this.
 ///
 /// What follows from the outcome is `settle`'s business.
-pub(crate) async fn process(shared: &Shared, mut job: Job, permit: HostPermit) -> Settlement {
+pub(crate) async fn process(shared: &Shared, mut job: Job, permit: HostPermit) -> Processed {
     let history = History::of(shared, &job).await;
     if let Some(skip) = history.reason_to_skip() {
-        return Settlement::of(job, Outcome::Skipped(skip));
+        return Processed::Settled(Settlement::of(job, Outcome::Skipped(skip)));
     }
     let response = match response(shared, &mut job, &history, permit).await {
         Ok(response) => response,
-        Err(outcome) => return without_page(job, history, outcome),
+        Err(outcome) => return Processed::Settled(without_page(job, history, outcome)),
     };
-    match read(shared, &job, &history, response).await {
-        Ok(Some((yielded, remark))) => Settlement::done(job, yielded, remark),
-        Ok(None) => Settlement::of(job, Outcome::Skipped(Skip::ContentType)),
-        Err(outcome) => Settlement::of(job, outcome),
+    let fetched = Fetched { job, history, response };
+    match fetched.program().is_some() {
+        true => Processed::ForProgram(Box::new(fetched)),
+        false => Processed::Settled(fetched.settled(shared).await),
+    }
+}
+
+/// How far a page has come.
+pub(crate) enum Processed {
+    /// It is known what becomes of it.
+    Settled(Settlement),
+    /// It is here, and its spider's program is to read it.
+    ForProgram(Box<Fetched>),
+}
+
+/// A page that is here.
+pub(crate) struct Fetched {
+    job: Job,
+    history: History,
+    response: Response,
+}
+
+impl Fetched {
+    /// The program that reads it, if one does.
+    fn program(&self) -> Option<&Stream> {
+        self.job.spider.program.as_ref().and_then(Running::reader)
+    }
+
+    /// What becomes of it, when it has been read.
+    pub(crate) async fn settled(self, shared: &Shared) -> Settlement {
+        let Self { job, history, response } = self;
+        match read(shared, &job, &history, response).await {
+            Ok(Some((yielded, remark))) => Settlement::done(job, yielded, remark),
+            Ok(None) => Settlement::of(job, Outcome::Skipped(Skip::ContentType)),
+            Err(outcome) => Settlement::of(job, outcome),
+        }
     }
 }
 
@@ -229,14 +265,20 @@ async fn read(
     response: Response,
 ) -> Result<Option<(Yield, Option<Memory>)>, Outcome> {
     let Job { message, spider, .. } = job;
-    if !spider.extractor.reads(&response) {
+    let program = spider.program.as_ref().and_then(Running::reader);
+    if program.is_none() && !spider.extractor.reads(&response) {
         return Ok(None);
     }
     let hop = response.redirected_to.clone();
     let landed = hop.clone().map(|url| spider.spider.urls.canonical(url)).filter(|url| *url != message.url);
     let base = hop.clone().unwrap_or_else(|| message.url.clone());
-    let extraction = shared.parser.read(Arc::clone(&spider.extractor), base.clone(), response.clone()).await;
-    let extraction = extraction.map_err(|failure| failed(shared, job, failure))?;
+    let extraction = match program {
+        Some(program) => read_by(program, shared, job, &response).await?.extraction,
+        None => {
+            let reading = shared.parser.read(Arc::clone(&spider.extractor), base.clone(), response.clone());
+            reading.await.map_err(|failure| failed(shared, job, failure))?
+        }
+    };
     if let Some(outcome) = lacking(shared, job, &extraction.missing) {
         return Err(outcome);
     }
@@ -279,6 +321,33 @@ async fn read(
     let yielded =
         Yield { spider, page, links, left_out: beyond, landed, status, items: count, bytes, missing };
     Ok(Some((yielded, remark)))
+}
+
+/// That a program cannot be run is shown for so long after it was tried.
+const PROGRAM_TROUBLE: Duration = Duration::from_secs(60);
+
+/// What the spider's program makes of a page. Where that cannot be run, another worker may be able to.
+async fn read_by(
+    program: &Stream,
+    shared: &Shared,
+    job: &Job,
+    response: &Response,
+) -> Result<Reading, Outcome> {
+    let Job { message: Message { url, crawl, depth, referrer, .. }, spider, .. } = job;
+    let referrer = referrer.as_ref().map(ToString::to_string);
+    let about = PageAbout { url, crawl, depth: *depth, referrer, urls: &spider.spider.urls };
+    read_page(program, &about, response).await.map_err(|unread| match unread {
+        Unread::Failed(failure) => {
+            debug!(%url, error = failure.detail, "the program failed");
+            job.failed_for_now(&spider.retry(&shared.settings.retry), failure)
+        }
+        Unread::Skipped => Outcome::Skipped(Skip::Handler),
+        Unread::NotRun(why) => {
+            let what = format!("spider {}: running its program", spider.spider.name);
+            shared.health.fails_lately(&what, &Error::new(ErrorKind::Unavailable, why), PROGRAM_TROUBLE);
+            Outcome::Unready { until: UnixMs::now().plus(until_another_worker()) }
+        }
+    })
 }
 
 /// Whether `page` was seen, to which a redirect or a canonical link of `from` leads.

@@ -214,3 +214,26 @@ fn a_spider_that_a_crawl_brings_works_as_soon_as_what_it_names_is_there() {
     }
     assert!(spiders.of_text(&fixture.name, &"max_pages = 'x'".to_owned().into()).is_none());
 }
+
+#[test]
+fn a_crawl_brings_no_program_that_the_files_of_this_machine_do_not_have() {
+    let fixture = Fixture::new();
+    let brought = |run: &str| format!("max_pages = 7\n[handler]\nrun = [{run}]\n").into();
+    assert!(fixture.spiders.of_text(&fixture.name, &brought("'sh'")).is_none(), "there is no file");
+    fixture.write("[handler]\nrun = ['sh', 'run.sh']");
+    assert!(fixture.spiders.of_text(&fixture.name, &brought("'sh', '-c', 'evil'")).is_none());
+    let loaded = fixture.spiders.of_text(&fixture.name, &brought("'sh', 'run.sh'")).unwrap();
+    assert!(loaded.program.is_some() && loaded.spider.max_pages.is_some());
+}
+
+#[test]
+fn a_spider_whose_program_is_not_here_waits_for_it() {
+    let fixture = Fixture::new();
+    fixture.write("[handler]\nrun = ['./run']");
+    assert!(fixture.spiders.get(&fixture.name).is_none());
+    let run = fixture.folder.path().join("run");
+    fs::write(&run, "#!/bin/sh").unwrap();
+    fs::set_permissions(&run, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    fixture.spiders.look_again();
+    assert!(fixture.spiders.get(&fixture.name).is_some_and(|loaded| loaded.program.is_some()));
+}

@@ -3,20 +3,29 @@
 mod polite;
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use polite::Trials;
-use trawl_common::frontier::outcome::Skip;
+use trawl_common::frontier::outcome::{Class, Failure, Skip};
+use trawl_common::names::CrawlRef;
 use trawl_common::ports::Response;
 use trawl_common::settings::Settings;
 use trawl_common::spider::{Scope, Spider};
+use trawl_common::task::TaskView;
 use trawl_common::web::url::CanonicalUrl;
-use trawl_extract::{Extractor, Tried, Untried};
+use trawl_extract::{Extraction, Extractor, Tried, Untried};
+use trawl_handlers::{CannotRun, Ended, Stream};
 
+use crate::handlers::{PageAbout, Running, Unread, read_page};
 use crate::parse::Parser;
 
 /// Reads pages as a worker does.
-pub struct PageReader(Parser);
+pub struct PageReader {
+    parser: Parser,
+    /// What reads them in place of the parser.
+    program: Option<Running>,
+}
 
 impl PageReader {
     /// With threads of its own, and as much memory for trees as a worker has.
@@ -24,7 +33,16 @@ impl PageReader {
     /// # Errors
     /// The system gives no threads.
     pub fn start(settings: &Settings) -> io::Result<Self> {
-        Parser::start(settings.worker.page_memory.as_u64() / 2).map(Self)
+        let parser = Parser::start(settings.worker.page_memory.as_u64() / 2)?;
+        Ok(Self { parser, program: None })
+    }
+
+    /// The same, where the program of `spider` reads its pages, if it has one that does; it runs in `folder`.
+    ///
+    /// # Errors
+    /// The program cannot be run.
+    pub fn with_program(self, spider: &Spider, folder: PathBuf) -> Result<Self, CannotRun> {
+        Ok(Self { program: Running::of(spider, folder)?, ..self })
     }
 
     /// What `spider` makes of `response`, with which the page at `landed` answered.
@@ -39,11 +57,52 @@ impl PageReader {
         landed: &CanonicalUrl,
         response: Response,
     ) -> Result<Tried, Untried> {
+        if let Some(program) = self.program.as_ref().and_then(Running::reader) {
+            let extraction = read_by(program, spider, landed, &response).await?;
+            return Ok(Tried::of(spider, scope, landed, response, extraction));
+        }
         if !extractor.reads(&response) {
             return Err(not_read(response.content_type().unwrap_or("no type")));
         }
-        let extraction = self.0.read(Arc::clone(extractor), landed.clone(), response.clone()).await?;
+        let extraction = self.parser.read(Arc::clone(extractor), landed.clone(), response.clone()).await?;
         Ok(Tried::of(spider, scope, landed, response, extraction))
+    }
+}
+
+/// What a program makes of a page that is in no crawl.
+async fn read_by(
+    program: &Stream,
+    spider: &Spider,
+    landed: &CanonicalUrl,
+    response: &Response,
+) -> Result<Extraction, Untried> {
+    let crawl = CrawlRef::adhoc_of(spider.name.clone());
+    let about = PageAbout { url: landed, crawl: &crawl, depth: 0, referrer: None, urls: &spider.urls };
+    match read_page(program, &about, response).await {
+        Ok(reading) => Ok(reading.extraction),
+        Err(Unread::Failed(failure)) => Err(failure.into()),
+        Err(Unread::Skipped) => {
+            Err(Untried::Skipped(Skip::Handler, "the program leaves this page out".to_owned()))
+        }
+        Err(Unread::NotRun(why)) => Err(Failure::new(Class::Handler, why).into()),
+    }
+}
+
+/// The program of a spider, for whoever tries it on a task.
+pub struct TaskTrial(Running);
+
+impl TaskTrial {
+    /// The program of `spider`, which runs in `folder`.
+    ///
+    /// # Errors
+    /// It cannot be run, or there is none.
+    pub fn of(spider: &Spider, folder: PathBuf) -> Result<Self, CannotRun> {
+        Running::of(spider, folder)?.map(Self).ok_or(CannotRun::None)
+    }
+
+    /// What it says to a task.
+    pub async fn task(&self, task: TaskView) -> Ended {
+        self.0.task(task).await
     }
 }
 

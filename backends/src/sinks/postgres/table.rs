@@ -51,6 +51,9 @@ pub(super) fn tables(one: Option<&str>, spider: &Spider) -> Result<Vec<Table>> {
             tables[at].add(name, kind(field))?;
         }
     }
+    if spider.handler.is_some() {
+        tables.iter_mut().for_each(Table::add_all_fields);
+    }
     Ok(tables)
 }
 
@@ -85,6 +88,14 @@ impl Table {
             }
         }
         Ok(())
+    }
+
+    /// Adds the column for all fields of what a program yields.
+    fn add_all_fields(&mut self) {
+        let (name, shape, take) = columns::ALL_FIELDS;
+        let is_taken = self.columns.iter().any(|other| other.name == name);
+        let name = if is_taken { format!("item_{name}") } else { name.to_owned() };
+        self.columns.push(Column { name, kind: Type::of(shape), holds: Holds::Own(take) });
     }
 
     /// As statements see it.

@@ -8,6 +8,7 @@ mod ban;
 mod fields;
 mod follow;
 mod given;
+mod handler;
 mod notes;
 mod patterns;
 mod placeholders;
@@ -104,7 +105,9 @@ fn file(spider: &mut Spider, notes: &Notes<'_>, mut file: Section<'_>) {
     spider.request =
         file.within("request", |section| request::request(section, has_home)).unwrap_or_default();
     spider.ban = file.within("ban", ban::ban).unwrap_or_default();
-    if let Some(items) = items(&mut file) {
+    spider.handler = file.within("handler", handler::handler).flatten();
+    let has_reader = spider.page_handler().is_some();
+    if let Some(items) = items(&mut file, has_reader) {
         spider.items = items;
     }
     spider.sinks = file
@@ -116,10 +119,17 @@ fn file(spider: &mut Spider, notes: &Notes<'_>, mut file: Section<'_>) {
     file.end();
 }
 
-/// The kinds of items, if the file names any.
-fn items(file: &mut Section<'_>) -> Option<Vec<ItemRule>> {
+/// The kinds of items, if the file names any. `has_reader`: whether a program reads the pages.
+fn items(file: &mut Section<'_>, has_reader: bool) -> Option<Vec<ItemRule>> {
     let fields = file.get("fields");
     let kinds = file.get("items");
+    if has_reader {
+        let why = "the program of [handler] reads the pages and yields the items: leave this out";
+        for given in fields.iter().chain(&kinds) {
+            given.wrong::<()>(why);
+        }
+        return Some(vec![ItemRule { name: None, each: None, fields: Vec::new() }]);
+    }
     if let (Some(_), Some(kinds)) = (&fields, &kinds) {
         kinds.wrong::<()>("give either [fields], one item a page, or [[items]], not both");
     }

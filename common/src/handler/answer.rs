@@ -1,0 +1,127 @@
+//! What a handler says to a task or a page.
+
+use serde_json::{Map, Value};
+
+use super::log::LogEntry;
+use super::part::Part;
+use super::{MAX_ANSWER_BYTES, MAX_LOGS};
+use crate::task::NewTask;
+
+/// What a handler makes of a task or a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// `0`: it is done.
+    Done,
+    /// `1`: it failed, and is to be tried again.
+    Failed,
+    /// `2`: it is to be left out.
+    Skip,
+}
+
+impl Verdict {
+    /// The verdict with this number.
+    pub fn of(number: u64) -> Option<Self> {
+        match number {
+            0 => Some(Self::Done),
+            1 => Some(Self::Failed),
+            2 => Some(Self::Skip),
+            _ => None,
+        }
+    }
+}
+
+/// All that a handler says to one task or page.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// What it makes of it. Only what is done yields anything.
+    pub verdict: Verdict,
+    /// What it adds to the log.
+    pub logs: Vec<LogEntry>,
+    /// What else is to be done.
+    pub tasks: Vec<NewTask>,
+    /// What is to be fetched, as it is written: relative to the page, if it is about one.
+    pub urls: Vec<String>,
+    /// What goes to the sinks.
+    pub items: Vec<Map<String, Value>>,
+}
+
+/// The parts of an answer so far.
+#[derive(Debug, Default)]
+pub struct Parts {
+    said: Part,
+    bytes: usize,
+}
+
+impl Parts {
+    /// Adds a part that took so many bytes. Returns the answer, if it is whole now.
+    ///
+    /// Fails if it is too much.
+    pub fn add(&mut self, part: Part, bytes: usize) -> Result<Option<Answer>, TooMuch> {
+        self.bytes += bytes;
+        if self.bytes > MAX_ANSWER_BYTES {
+            return Err(TooMuch);
+        }
+        let Part { id: _, verdict, logs, tasks, urls, items } = part;
+        let room = MAX_LOGS.saturating_sub(self.said.logs.len());
+        self.said.logs.extend(logs.into_iter().take(room));
+        self.said.tasks.extend(tasks);
+        self.said.urls.extend(urls);
+        self.said.items.extend(items);
+        Ok(verdict.map(|verdict| std::mem::take(&mut self.said).ending(verdict)))
+    }
+
+    /// What was logged so far.
+    pub fn into_logs(self) -> Vec<LogEntry> {
+        self.said.logs
+    }
+}
+
+impl Part {
+    /// The answer that ends with this verdict.
+    pub(super) fn ending(self, verdict: Verdict) -> Answer {
+        let Self { logs, tasks, urls, items, .. } = self;
+        Answer { verdict, logs, tasks, urls, items }
+    }
+}
+
+/// An answer that is too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the program said more than {} MB in answer", MAX_ANSWER_BYTES >> 20)]
+pub struct TooMuch;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(line: &str) -> Part {
+        Part::from_json(line.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn an_answer_is_all_its_parts_and_ends_with_the_one_that_has_a_result() {
+        let mut parts = Parts::default();
+        assert_eq!(parts.add(part(r#"{"items": [{"a": 1}], "urls": ["/b"]}"#), 40), Ok(None));
+        let answer =
+            parts.add(part(r#"{"items": [{"a": 2}], "tasks": ["t"], "result": 0}"#), 40).unwrap().unwrap();
+        assert_eq!((answer.verdict, answer.items.len()), (Verdict::Done, 2));
+        assert_eq!(answer.urls, ["/b"]);
+        assert_eq!(answer.tasks[0].recipe.as_str(), "t");
+    }
+
+    #[test]
+    fn an_answer_that_never_ends_is_too_much() {
+        let mut parts = Parts::default();
+        assert_eq!(parts.add(Part::default(), MAX_ANSWER_BYTES), Ok(None));
+        assert_eq!(parts.add(Part::default(), 1), Err(TooMuch));
+    }
+
+    #[test]
+    fn a_log_that_never_ends_is_cut() {
+        let mut parts = Parts::default();
+        let lines = format!(r#"{{"logs": [{}]}}"#, vec![r#"{"message": "x"}"#; 900].join(","));
+        for _ in 0..3 {
+            assert_eq!(parts.add(part(&lines), 1), Ok(None));
+        }
+        assert_eq!(parts.into_logs().len(), MAX_LOGS);
+    }
+}

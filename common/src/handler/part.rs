@@ -1,0 +1,278 @@
+//! One JSON object that a handler writes.
+
+use serde_json::{Map, Value};
+
+use super::answer::Verdict;
+use super::log::{Level, LogEntry};
+use crate::nearest::nearest;
+use crate::task::{InvalidTask, NewTask, kind};
+use crate::text::printable;
+
+/// How many bytes the fields of an item may have as JSON: with all else an item stays below 8 MB.
+const MAX_ITEM_BYTES: usize = 8 * 1024 * 1024 - 64 * 1024;
+
+/// The keys of a part.
+const KEYS: [&str; 6] = ["id", "result", "logs", "tasks", "urls", "items"];
+
+/// One JSON object that a handler writes: a part of an answer, or all of it.
+///
+/// | key | what |
+/// |---|---|
+/// | `id` | with `stream`: the request that it answers; a part without it is about none, and only logs |
+/// | `result` | 0 done, 1 failed and to be tried again, 2 to be left out: ends the answer |
+/// | `logs` | a list of objects of `message` and `level`, 1 to 7 (5 without it) |
+/// | `tasks` | a list of tasks ([`NewTask`]) |
+/// | `urls` | a list of URLs |
+/// | `items` | a list of objects |
+///
+/// A key with the value `null` counts as left out.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Part {
+    /// The request that it is about.
+    pub id: Option<u64>,
+    /// The end of the answer.
+    pub verdict: Option<Verdict>,
+    /// Additions to the log.
+    pub logs: Vec<LogEntry>,
+    /// Further tasks.
+    pub tasks: Vec<NewTask>,
+    /// URLs, as they are written.
+    pub urls: Vec<String>,
+    /// Items.
+    pub items: Vec<Map<String, Value>>,
+}
+
+/// Why something is no part of an answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidPart {
+    /// It is no JSON.
+    #[error("not JSON ({error}): `{start}`")]
+    NotJson {
+        /// What is wrong with it.
+        error: String,
+        /// How it begins.
+        start: String,
+    },
+    /// It is JSON of another kind.
+    #[error("an answer is a JSON object, not {0}")]
+    NotAnObject(&'static str),
+    /// An answer has no such key.
+    #[error("an answer has no `{key}`{hint}")]
+    UnknownKey {
+        /// The key.
+        key: String,
+        /// The key that may have been meant.
+        hint: String,
+    },
+    /// A value is of another kind than its key's.
+    #[error("`{key}` is {expected}, not {found}")]
+    Kind {
+        /// The key.
+        key: &'static str,
+        /// What its value is.
+        expected: &'static str,
+        /// What stands there.
+        found: String,
+    },
+    /// One of its items is too long.
+    #[error("an item has {0} bytes of JSON: it may have {MAX_ITEM_BYTES}")]
+    ItemTooLong(usize),
+    /// One of its tasks is none.
+    #[error("`tasks`, number {number}: {error}")]
+    Task {
+        /// Which, from 1.
+        number: usize,
+        /// What is wrong with it.
+        error: InvalidTask,
+    },
+}
+
+impl Part {
+    /// Reads one JSON object.
+    pub fn from_json(json: &[u8]) -> Result<Self, InvalidPart> {
+        match serde_json::from_slice(json) {
+            Ok(Value::Object(object)) => Self::of(object, json.len()),
+            Ok(other) => Err(InvalidPart::NotAnObject(kind(&other))),
+            Err(error) => {
+                let start = &json[..json.len().min(80)];
+                Err(InvalidPart::NotJson {
+                    error: printable(&error.to_string(), 120),
+                    start: printable(&String::from_utf8_lossy(start), 80),
+                })
+            }
+        }
+    }
+
+    /// What an object says that was read from so many bytes of JSON.
+    pub(super) fn of(mut object: Map<String, Value>, json: usize) -> Result<Self, InvalidPart> {
+        object.retain(|_, value| !value.is_null());
+        if let Some(key) = object.keys().find(|key| !KEYS.contains(&key.as_str())) {
+            let hint = nearest(key, KEYS.into_iter());
+            return Err(InvalidPart::UnknownKey { key: printable(key, 64), hint });
+        }
+        let items = each(&mut object, "items", item)?;
+        check_length(json, &items)?;
+        Ok(Self {
+            id: number(&mut object, "id", "a whole number from 0", Some)?,
+            verdict: number(&mut object, "result", "0 (done), 1 (failed) or 2 (left out)", Verdict::of)?,
+            logs: each(&mut object, "logs", log)?,
+            tasks: tasks(&mut object)?,
+            urls: each(&mut object, "urls", url)?,
+            items,
+        })
+    }
+}
+
+fn wrong<T>(key: &'static str, expected: &'static str, found: &Value) -> Result<T, InvalidPart> {
+    let found = match found {
+        Value::Number(number) => printable(&number.to_string(), 40),
+        other => kind(other).to_owned(),
+    };
+    Err(InvalidPart::Kind { key, expected, found })
+}
+
+fn number<T>(
+    object: &mut Map<String, Value>,
+    key: &'static str,
+    expected: &'static str,
+    read: impl Fn(u64) -> Option<T>,
+) -> Result<Option<T>, InvalidPart> {
+    let Some(value) = object.remove(key) else { return Ok(None) };
+    match value.as_u64().and_then(read) {
+        Some(read) => Ok(Some(read)),
+        None => wrong(key, expected, &value),
+    }
+}
+
+/// What stands in the list under `key`, if there is one.
+fn list(object: &mut Map<String, Value>, key: &'static str) -> Result<Vec<Value>, InvalidPart> {
+    match object.remove(key) {
+        None => Ok(Vec::new()),
+        Some(Value::Array(values)) => Ok(values),
+        Some(other) => wrong(key, "a list", &other),
+    }
+}
+
+fn each<T>(
+    object: &mut Map<String, Value>,
+    key: &'static str,
+    read: impl Fn(Value) -> Result<T, InvalidPart>,
+) -> Result<Vec<T>, InvalidPart> {
+    list(object, key)?.into_iter().map(read).collect()
+}
+
+fn log(value: Value) -> Result<LogEntry, InvalidPart> {
+    let Value::Object(mut entry) = value else { return wrong("logs", "a list of objects", &value) };
+    let level = number(&mut entry, "level", "a whole number from 1 (fatal) to 7 (trace)", Level::of)?;
+    match entry.remove("message") {
+        Some(Value::String(message)) => Ok(LogEntry::new(level.unwrap_or(Level::Info), message)),
+        other => wrong("message", "text", &other.unwrap_or_default()),
+    }
+}
+
+fn tasks(object: &mut Map<String, Value>) -> Result<Vec<NewTask>, InvalidPart> {
+    let read = |(at, value): (usize, Value)| {
+        NewTask::try_from(value).map_err(|error| InvalidPart::Task { number: at + 1, error })
+    };
+    list(object, "tasks")?.into_iter().enumerate().map(read).collect()
+}
+
+fn url(value: Value) -> Result<String, InvalidPart> {
+    match value {
+        Value::String(url) => Ok(url),
+        other => wrong("urls", "a list of text", &other),
+    }
+}
+
+fn item(value: Value) -> Result<Map<String, Value>, InvalidPart> {
+    match without_nul(value) {
+        Value::Object(item) => Ok(item),
+        other => wrong("items", "a list of objects", &other),
+    }
+}
+
+/// PostgreSQL takes no text with a NUL in it: U+FFFD stands in its place.
+fn without_nul(value: Value) -> Value {
+    let text = |text: String| if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text };
+    match value {
+        Value::String(value) => Value::String(text(value)),
+        Value::Array(values) => Value::Array(values.into_iter().map(without_nul).collect()),
+        Value::Object(object) => {
+            Value::Object(object.into_iter().map(|(key, value)| (text(key), without_nul(value))).collect())
+        }
+        other => other,
+    }
+}
+
+/// Whether an item is too long is looked at only where the whole part is.
+fn check_length(json: usize, items: &[Map<String, Value>]) -> Result<(), InvalidPart> {
+    if json <= MAX_ITEM_BYTES {
+        return Ok(());
+    }
+    let length = |item: &Map<String, Value>| serde_json::to_vec(item).map_or(0, |json| json.len());
+    let longest = items.iter().map(length).max().unwrap_or_default();
+    if longest > MAX_ITEM_BYTES { Err(InvalidPart::ItemTooLong(longest)) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_may_say_anything_of_an_answer() {
+        let line = br#"{"id": 7, "result": 2, "logs": [{"message": "a\nb", "level": 3}, {"message": "c"}],
+            "tasks": ["x", {"recipe": "y"}], "urls": ["/a", "http://b.example/"], "items": [{"title": "t"}]}"#;
+        let part = Part::from_json(line).unwrap();
+        assert_eq!((part.id, part.verdict), (Some(7), Some(Verdict::Skip)));
+        assert_eq!(part.logs, [LogEntry::new(Level::Error, "a\nb"), LogEntry::new(Level::Info, "c")]);
+        assert_eq!((part.tasks.len(), part.urls.len(), part.items.len()), (2, 2, 1));
+        assert_eq!(Part::from_json(br#"{"logs": null}"#).unwrap(), Part::default());
+    }
+
+    #[test]
+    fn what_is_no_part_has_an_error_of_one_line_that_says_what_is_wrong() {
+        for (line, expected) in [
+            ("", "not JSON (EOF while parsing a value"),
+            ("progress 10%\n", "`progress 10% `"),
+            ("\u{1b}[1m", "not JSON"),
+            ("[]", "an answer is a JSON object, not a list"),
+            (r#"{"reslt": 0}"#, "an answer has no `reslt`: did you mean `result`?"),
+            (r#"{"result": 3}"#, "`result` is 0 (done), 1 (failed) or 2 (left out), not 3"),
+            (r#"{"result": "0"}"#, "not text"),
+            (r#"{"result": true}"#, "not true or false"),
+            (r#"{"id": -1}"#, "`id` is a whole number from 0, not -1"),
+            (r#"{"logs": {}}"#, "`logs` is a list, not an object"),
+            (r#"{"logs": ["x"]}"#, "`logs` is a list of objects, not text"),
+            (r#"{"logs": [{"level": 3}]}"#, "`message` is text, not null"),
+            (
+                r#"{"logs": [{"message": "x", "level": 8}]}"#,
+                "`level` is a whole number from 1 (fatal) to 7 (trace), not 8",
+            ),
+            (r#"{"tasks": ["x", {"recip": 1}]}"#, "`tasks`, number 2: a task has no `recip`"),
+            (r#"{"urls": [1]}"#, "`urls` is a list of text, not 1"),
+            (r#"{"items": [[]]}"#, "`items` is a list of objects, not a list"),
+        ] {
+            let error = Part::from_json(line.as_bytes()).unwrap_err().to_string();
+            assert!(error.contains(expected), "{line}: {error}");
+            assert!(!error.contains(char::is_control), "{error:?}");
+        }
+        assert!(Part::from_json(b"\xff\xfe").is_err());
+    }
+
+    #[test]
+    fn an_item_has_no_nul_and_no_more_bytes_than_it_may() {
+        let part = Part::from_json(br#"{"items": [{"a\u0000": ["b\u0000", {"c": "\u0000"}]}]}"#).unwrap();
+        let expected = serde_json::json!({ "a\u{fffd}": ["b\u{fffd}", { "c": "\u{fffd}" }] });
+        assert_eq!(Value::Object(part.items[0].clone()), expected);
+        let long = |length| format!(r#"{{"items": [{{"a": "{}"}}]}}"#, "x".repeat(length));
+        assert!(Part::from_json(long(MAX_ITEM_BYTES - 8).as_bytes()).is_ok());
+        let error = Part::from_json(long(MAX_ITEM_BYTES).as_bytes()).unwrap_err();
+        assert!(matches!(error, InvalidPart::ItemTooLong(_)), "{error}");
+    }
+
+    #[test]
+    fn a_long_message_is_cut_at_a_character() {
+        let entry = LogEntry::new(Level::Info, "ä".repeat(40_000));
+        assert_eq!(entry.message.len(), 32 * 1024);
+    }
+}

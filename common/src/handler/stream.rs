@@ -1,0 +1,143 @@
+//! What is said to a program that lives, one JSON object a line.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::names::{CrawlId, ProjectName, SpiderName};
+use crate::task::TaskView;
+
+pub use super::answer::{Parts, TooMuch};
+
+/// The version of the protocol.
+pub const PROTOCOL: u32 = 1;
+
+/// A body of more bytes is given as a file.
+pub const MAX_INLINE_BYTES: usize = 1024 * 1024;
+
+/// What is said to a program.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum Request<'a> {
+    /// Once, before all else.
+    Start(Start<'a>),
+    /// Do this.
+    Task {
+        /// What the answer names.
+        id: u64,
+        /// The task.
+        task: &'a TaskView,
+    },
+    /// Read this.
+    Page {
+        /// What the answer names.
+        id: u64,
+        /// The page.
+        page: PageView<'a>,
+    },
+}
+
+impl Request<'_> {
+    /// As a line, its end included.
+    pub fn to_line(&self) -> String {
+        let mut line = serde_json::to_string(self).expect("names, text and numbers are JSON");
+        line.push('\n');
+        line
+    }
+}
+
+/// What a program is given first.
+#[derive(Debug, Serialize)]
+pub struct Start<'a> {
+    /// [`PROTOCOL`].
+    pub protocol: u32,
+    /// Whose spider it is.
+    pub project: &'a ProjectName,
+    /// Whose program it is.
+    pub spider: &'a SpiderName,
+    /// How many requests it is given at most before it has answered one.
+    pub concurrency: usize,
+    /// What is under `[handler] secret`.
+    pub secret: &'a Value,
+}
+
+/// A page as a program sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct PageView<'a> {
+    /// All but its body.
+    #[serde(flatten)]
+    pub head: &'a PageHead,
+    /// Its body.
+    #[serde(flatten)]
+    pub body: &'a Body,
+}
+
+/// A page but for its body.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PageHead {
+    /// The URL that was asked for.
+    pub url: String,
+    /// Where redirects led, if they did: links are relative to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub final_url: Option<String>,
+    /// The crawl.
+    pub crawl: CrawlId,
+    /// The status of the response.
+    pub status: u16,
+    /// Its header fields, each a name in lower case and a value, in order.
+    pub headers: Vec<(String, String)>,
+    /// When it arrived, RFC 3339.
+    pub fetched_at: String,
+    /// Links away from the start.
+    pub depth: u16,
+    /// The page that linked to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub referrer: Option<String>,
+}
+
+/// The body of a page: under one of three keys.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Body {
+    /// Text.
+    Text(String),
+    /// What is no text, in base64 (RFC 4648 4).
+    Base64(String),
+    /// The path of a file with the bytes of a body that is large. The file is removed when the page is answered.
+    File(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_request_is_one_line_with_fixed_names() {
+        let head = PageHead {
+            url: "http://a.example/".to_owned(),
+            final_url: None,
+            crawl: "c".parse().unwrap(),
+            status: 200,
+            headers: vec![("content-type".to_owned(), "text/html".to_owned())],
+            fetched_at: "2026-01-01T00:00:00Z".to_owned(),
+            depth: 1,
+            referrer: None,
+        };
+        let body = Body::Text("<p>\n\u{2028}</p>".to_owned());
+        let line = Request::Page { id: 7, page: PageView { head: &head, body: &body } }.to_line();
+        assert_eq!(line.find('\n'), Some(line.len() - 1));
+        let expected = json!({ "type": "page", "id": 7, "page": {
+            "url": "http://a.example/", "crawl": "c", "status": 200, "headers": [["content-type", "text/html"]],
+            "fetched_at": "2026-01-01T00:00:00Z", "depth": 1, "text": "<p>\n\u{2028}</p>",
+        } });
+        assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), expected);
+        let (project, spider, secret) = (ProjectName::default(), SpiderName::default(), json!({ "K": "v" }));
+        let start =
+            Start { protocol: PROTOCOL, project: &project, spider: &spider, concurrency: 4, secret: &secret };
+        let expected = json!({
+            "type": "start", "protocol": 1, "project": "default", "spider": "default", "concurrency": 4, "secret": { "K": "v" },
+        });
+        assert_eq!(serde_json::from_str::<Value>(&Request::Start(start).to_line()).unwrap(), expected);
+    }
+}

@@ -1,0 +1,17 @@
+//! Tasks: work for a spider's program ([`handler`](crate::handler)), as a URL is work for the worker itself.
+//!
+//! A task is a recipe: any text that its program understands. Somebody submits it ([`NewTask`]), the frontier keeps it as it keeps a
+//! URL, and the program is given it as a [`TaskView`].
+
+mod new_task;
+mod read;
+mod recipe;
+mod unique;
+mod view;
+
+pub use new_task::NewTask;
+pub(crate) use read::kind;
+pub use read::{InvalidTask, MAX_LINE_BYTES};
+pub use recipe::{InvalidRecipe, MAX_RECIPE_BYTES, Recipe};
+pub use unique::{InvalidUnique, Unique};
+pub use view::TaskView;

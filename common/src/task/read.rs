@@ -1,0 +1,242 @@
+//! Reading a task, with an error that says what is wrong with it.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use super::new_task::NewTask;
+use super::recipe::{InvalidRecipe, MAX_RECIPE_BYTES};
+use super::unique::InvalidUnique;
+use crate::jobs::Priority;
+use crate::names::InvalidName;
+use crate::nearest::nearest;
+use crate::text::printable;
+
+/// The longest line that can be a task, in bytes: the longest recipe with every character escaped, and all else.
+pub const MAX_LINE_BYTES: usize = 6 * MAX_RECIPE_BYTES + 64 * 1024;
+
+/// The keys of a task.
+const KEYS: [&str; 6] = ["recipe", "unique", "priority", "retries", "project", "spider"];
+
+/// The highest number of retries.
+const MAX_RETRIES: u32 = 1_000_000;
+
+/// Why something is no task.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidTask {
+    /// It is no JSON.
+    #[error("not JSON: {0}; a task is a JSON string, which is its recipe, or an object with `recipe`")]
+    NotJson(String),
+    /// It is JSON of another kind.
+    #[error("a task is a JSON string, which is its recipe, or an object with `recipe`, not {0}")]
+    NotATask(&'static str),
+    /// The object lacks the recipe.
+    #[error("`recipe` is missing")]
+    NoRecipe,
+    /// A task has no such key.
+    #[error("a task has no `{key}`{hint}")]
+    UnknownKey {
+        /// The key.
+        key: String,
+        /// The key that may have been meant.
+        hint: String,
+    },
+    /// A value is of another kind than its key's.
+    #[error("`{key}` is {expected}, not {found}")]
+    Kind {
+        /// The key.
+        key: &'static str,
+        /// What its value is.
+        expected: &'static str,
+        /// What stands there.
+        found: String,
+    },
+    /// The recipe is no recipe.
+    #[error(transparent)]
+    Recipe(#[from] InvalidRecipe),
+    /// `unique` cannot make tasks one.
+    #[error(transparent)]
+    Unique(#[from] InvalidUnique),
+    /// The project or the spider has no name.
+    #[error("`{key}`: {error}")]
+    Name {
+        /// Whose name it is.
+        key: &'static str,
+        /// What is wrong with it.
+        error: InvalidName,
+    },
+}
+
+impl InvalidTask {
+    /// What is no JSON.
+    pub(super) fn no_json(error: impl fmt::Display) -> Self {
+        Self::NotJson(printable(&error.to_string(), 200))
+    }
+}
+
+impl TryFrom<Value> for NewTask {
+    type Error = InvalidTask;
+    fn try_from(value: Value) -> Result<Self, InvalidTask> {
+        match value {
+            Value::String(recipe) => Ok(Self::of(recipe.parse()?)),
+            Value::Object(object) => of_object(object),
+            other => Err(InvalidTask::NotATask(kind(&other))),
+        }
+    }
+}
+
+fn of_object(mut object: Map<String, Value>) -> Result<NewTask, InvalidTask> {
+    object.retain(|_, value| !value.is_null());
+    if let Some(key) = object.keys().find(|key| !KEYS.contains(&key.as_str())) {
+        let hint = nearest(key, KEYS.into_iter());
+        return Err(InvalidTask::UnknownKey { key: printable(key, 64), hint });
+    }
+    let recipe = text(&mut object, "recipe")?.ok_or(InvalidTask::NoRecipe)?;
+    let named = |key| move |error| InvalidTask::Name { key, error };
+    Ok(NewTask {
+        recipe: recipe.parse()?,
+        unique: text(&mut object, "unique")?.map(|unique| unique.parse()).transpose()?,
+        priority: priority(&object)?,
+        retries: retries(&object)?,
+        project: text(&mut object, "project")?
+            .map(|name| name.parse().map_err(named("project")))
+            .transpose()?,
+        spider: text(&mut object, "spider")?.map(|name| name.parse().map_err(named("spider"))).transpose()?,
+    })
+}
+
+fn text(object: &mut Map<String, Value>, key: &'static str) -> Result<Option<String>, InvalidTask> {
+    match object.remove(key) {
+        None => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(other) => {
+            let expected = match (key, &other) {
+                // What people write first, for a recipe is mostly JSON itself.
+                ("recipe", Value::Array(_) | Value::Object(_)) => "text: write the JSON as a string",
+                _ => "text",
+            };
+            Err(InvalidTask::Kind { key, expected, found: kind(&other).to_owned() })
+        }
+    }
+}
+
+fn priority(object: &Map<String, Value>) -> Result<Priority, InvalidTask> {
+    let Some(value) = object.get("priority") else { return Ok(Priority::default()) };
+    let number = value.as_f64().and_then(|number| number.try_into().ok());
+    number.ok_or_else(|| wrong_number("priority", "a number", value))
+}
+
+fn retries(object: &Map<String, Value>) -> Result<Option<u32>, InvalidTask> {
+    let Some(value) = object.get("retries") else { return Ok(None) };
+    let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
+    match number.filter(|number| *number <= MAX_RETRIES) {
+        Some(number) => Ok(Some(number)),
+        None => Err(wrong_number("retries", "a whole number from 0 to 1000000", value)),
+    }
+}
+
+fn wrong_number(key: &'static str, expected: &'static str, value: &Value) -> InvalidTask {
+    let found = match value {
+        Value::Number(number) => printable(&number.to_string(), 40),
+        other => kind(other).to_owned(),
+    };
+    InvalidTask::Kind { key, expected, found }
+}
+
+/// What a JSON value is, in words.
+pub(crate) fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_task_is_a_string_or_an_object() {
+        let plain = NewTask::from_line(r#""http://a.example/ and more""#).unwrap();
+        assert_eq!(plain, NewTask::of("http://a.example/ and more".parse().unwrap()));
+        let line = r#"{"recipe": "[1, 2]", "unique": "doc 1", "priority": -2.5, "retries": 0, "project": "books",
+            "spider": "payments"}"#;
+        let full = NewTask::from_line(line).unwrap();
+        assert_eq!(full.recipe.as_str(), "[1, 2]");
+        assert_eq!(full.unique.as_ref().unwrap().as_str(), "doc 1");
+        assert_eq!((full.priority.get(), full.retries), (-2.5, Some(0)));
+        assert_eq!(full.project, Some("books".parse().unwrap()));
+        assert_eq!(full.spider, Some("payments".parse().unwrap()));
+        let sparse = NewTask::from_line(r#"{"recipe": "x", "unique": null, "retries": null}"#).unwrap();
+        assert_eq!(sparse, NewTask::of("x".parse().unwrap()));
+    }
+
+    #[test]
+    fn what_is_no_task_has_an_error_of_one_line_that_says_what_is_wrong() {
+        for (line, expected) in [
+            ("", "not JSON: "),
+            ("plain text", "a task is a JSON string"),
+            (r#""a" "b""#, "not JSON: trailing characters"),
+            ("7", "with `recipe`, not a number"),
+            (r#"["a"]"#, "not a list"),
+            ("{}", "`recipe` is missing"),
+            (r#"{"recipe": null}"#, "`recipe` is missing"),
+            (r#""""#, "the recipe is empty"),
+            (r#"{"recipe": [1]}"#, "`recipe` is text: write the JSON as a string, not a list"),
+            (r#"{"recipe": 1}"#, "`recipe` is text, not a number"),
+            (r#"{"recipe": "x", "recipes": 1}"#, "a task has no `recipes`: did you mean `recipe`?"),
+            (r#"{"recipe": "x", "url": "y"}"#, "a task has no `url`; there are `recipe`"),
+            (r#"{"recipe": "x", "unique": ""}"#, "`unique` has 1 to"),
+            (r#"{"recipe": "x", "unique": 7}"#, "`unique` is text, not a number"),
+            (r#"{"recipe": "x", "priority": "high"}"#, "`priority` is a number, not text"),
+            (r#"{"recipe": "x", "priority": 1e999}"#, "not JSON: number out of range"),
+            (r#"{"recipe": "x", "retries": -1}"#, "`retries` is a whole number from 0 to 1000000, not -1"),
+            (r#"{"recipe": "x", "retries": 1.5}"#, "not 1.5"),
+            (r#"{"recipe": "x", "retries": 99999999999}"#, "not 99999999999"),
+            (r#"{"recipe": "x", "project": 1}"#, "`project` is text, not a number"),
+            (r#"{"recipe": "x", "spider": "A b"}"#, "`spider`: `A b` is not a name"),
+        ] {
+            let error = NewTask::from_line(line).unwrap_err().to_string();
+            assert!(error.contains(expected), "{line}: {error}");
+            assert!(!error.contains(char::is_control), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn the_longest_line_that_is_a_task_is_no_longer_than_it_may_be() {
+        let recipe = "\u{1}".repeat(MAX_RECIPE_BYTES);
+        let unique = "\u{1}".repeat(8 * 1024);
+        let line = json!({ "recipe": recipe, "unique": unique, "spider": "x".repeat(64) }).to_string();
+        assert!(NewTask::from_line(&line).is_ok());
+        assert!((6 * MAX_RECIPE_BYTES..MAX_LINE_BYTES).contains(&line.len()), "{}", line.len());
+    }
+
+    proptest! {
+        #[test]
+        fn a_task_that_is_written_is_read_as_it_was(
+            recipe in ".{1,40}", unique in proptest::option::of(".{1,20}"), priority in -1_000_000..1_000_000i32, retries in 0..=MAX_RETRIES,
+        ) {
+            let task = NewTask {
+                unique: unique.map(|unique| unique.parse().unwrap()),
+                priority: f64::from(priority).try_into().unwrap(),
+                retries: Some(retries),
+                ..NewTask::of(recipe.parse().unwrap())
+            };
+            prop_assert_eq!(NewTask::from_line(&serde_json::to_string(&task).unwrap()).unwrap(), task);
+        }
+
+        #[test]
+        fn any_text_is_a_task_or_an_error_of_one_line(line in ".{0,60}") {
+            if let Err(error) = NewTask::from_line(&line) {
+                prop_assert!(!error.to_string().contains('\n'));
+            }
+        }
+    }
+}

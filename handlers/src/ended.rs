@@ -1,0 +1,41 @@
+//! What comes of a task or a page that was given to a program.
+
+use trawl_common::frontier::outcome::{Class, Failure};
+use trawl_common::handler::{Answer, Level, LogEntry};
+use trawl_common::text::printable;
+
+use crate::supervised::End;
+
+/// What came of one task or page.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ended {
+    /// The program answered, perhaps that it failed.
+    Answered(Answer),
+    /// The program failed at it, or what it said is no answer.
+    Failed {
+        /// What happened, of class `handler`.
+        failure: Failure,
+        /// What the program said before: its entries for the log, and the end of its standard error.
+        logs: Vec<LogEntry>,
+    },
+    /// The program cannot be run on this machine: it was given nothing.
+    NotRun(String),
+}
+
+impl Ended {
+    /// That the program failed in the way that `what` says, and how it ended.
+    pub(crate) fn failed(what: &str, end: &End, mut logs: Vec<LogEntry>) -> Self {
+        let stderr = String::from_utf8_lossy(&end.stderr);
+        let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
+        let detail =
+            last.map_or_else(|| what.to_owned(), |last| format!("{what}: {}", printable(last.trim(), 400)));
+        logs.extend(stderr_entry(&stderr));
+        Self::Failed { failure: Failure::new(Class::Handler, detail), logs }
+    }
+}
+
+/// What the end of a standard error adds to the log.
+pub(crate) fn stderr_entry(stderr: &str) -> Option<LogEntry> {
+    let stderr = stderr.trim_end();
+    (!stderr.is_empty()).then(|| LogEntry::new(Level::Error, stderr))
+}

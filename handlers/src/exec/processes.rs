@@ -1,0 +1,91 @@
+//! The processes below this one.
+
+use std::fs;
+
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, kill_process_group, wait};
+
+/// A process below this one.
+struct Process {
+    pid: Pid,
+    threads: usize,
+}
+
+/// What all of them take together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Usage {
+    /// Processes and threads.
+    pub(super) processes: usize,
+    /// Bytes of memory that are in use. What processes share counts for each.
+    pub(super) memory: u64,
+}
+
+/// What all processes below this one take.
+pub(super) fn usage() -> Usage {
+    let page = rustix::param::page_size() as u64;
+    let mut usage = Usage::default();
+    for Process { pid, threads } in below() {
+        usage.processes += threads;
+        usage.memory += resident_pages(pid) * page;
+    }
+    usage
+}
+
+/// Sends a signal to all processes below this one, and to the groups that they lead: a whole group at once, which cannot grow
+/// meanwhile.
+pub(super) fn signal_all(signal: Signal) {
+    for Process { pid, .. } in below() {
+        // Gone meanwhile, or no leader.
+        let _ = kill_process_group(pid, signal);
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// What has ended below this one, one after another.
+pub(super) enum Reaped {
+    /// This process.
+    One(Pid, WaitStatus),
+    /// Nothing has, for now.
+    NoneYet,
+    /// There is nothing below.
+    NoneLeft,
+}
+
+/// Takes note of one process that has ended.
+pub(super) fn reap() -> Reaped {
+    match wait(WaitOptions::NOHANG) {
+        Ok(Some((pid, status))) => Reaped::One(pid, status),
+        Ok(None) => Reaped::NoneYet,
+        Err(_) => Reaped::NoneLeft,
+    }
+}
+
+/// All of them. What is being started meanwhile may be missing.
+fn below() -> Vec<Process> {
+    let mut found: Vec<Process> = Vec::new();
+    let mut to_look_at = vec![getpid()];
+    while let Some(pid) = to_look_at.pop() {
+        let children = children_of(pid, &mut found);
+        to_look_at.extend(children);
+    }
+    found
+}
+
+/// The children of all threads of a process, which is added to what was found unless it is this one.
+fn children_of(pid: Pid, found: &mut Vec<Process>) -> Vec<Pid> {
+    let raw = pid.as_raw_pid();
+    let threads: Vec<_> = fs::read_dir(format!("/proc/{raw}/task")).into_iter().flatten().flatten().collect();
+    if pid != getpid() {
+        found.push(Process { pid, threads: threads.len() });
+    }
+    let mut children = Vec::new();
+    for thread in threads {
+        let listed = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+        children.extend(listed.split_ascii_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)));
+    }
+    children
+}
+
+fn resident_pages(pid: Pid) -> u64 {
+    let pages = fs::read_to_string(format!("/proc/{}/statm", pid.as_raw_pid())).unwrap_or_default();
+    pages.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or_default()
+}

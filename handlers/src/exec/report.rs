@@ -1,0 +1,107 @@
+//! How a program ended, as its supervisor says it: on the last line of standard error, which nobody else can write then.
+
+use std::fmt;
+
+use super::MAX_PROCESSES;
+
+/// How a program ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Report {
+    /// By itself, with this status.
+    Exited(i32),
+    /// By this signal, which the supervisor did not send.
+    Killed(i32),
+    /// It took more memory than it may.
+    Memory,
+    /// It had more processes than it may.
+    Processes,
+    /// It was asked to end.
+    Stopped,
+    /// It could not be supervised: why.
+    Unsupervised(String),
+}
+
+impl fmt::Display for Report {
+    /// In words that go on from a program's name.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exited(status) => write!(f, "exited with status {status}"),
+            Self::Killed(signal) => write!(f, "was killed by signal {signal}"),
+            Self::Memory => f.write_str("took more memory than it may ([handler] memory)"),
+            Self::Processes => write!(f, "had more than {MAX_PROCESSES} processes and threads"),
+            Self::Stopped => f.write_str("was stopped"),
+            Self::Unsupervised(why) => write!(f, "could not be supervised: {why}"),
+        }
+    }
+}
+
+impl Report {
+    /// As the last line.
+    pub(super) fn to_line(&self, token: &str) -> String {
+        let said = match self {
+            Self::Exited(status) => format!("exited {status}"),
+            Self::Killed(signal) => format!("killed {signal}"),
+            Self::Memory => "memory".to_owned(),
+            Self::Processes => "processes".to_owned(),
+            Self::Stopped => "stopped".to_owned(),
+            Self::Unsupervised(why) => format!("unsupervised {}", why.replace('\n', " ")),
+        };
+        format!("\n{token} {said}\n")
+    }
+
+    /// What the last line of a standard error says, and all before it. `None` if the supervisor said nothing.
+    pub(crate) fn of(token: &str, mut stderr: Vec<u8>) -> (Option<Self>, Vec<u8>) {
+        let Some(before) = stderr.strip_suffix(b"\n") else { return (None, stderr) };
+        let start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        let line = String::from_utf8_lossy(&before[start..]);
+        let Some(said) =
+            line.strip_prefix(token).and_then(|rest| rest.strip_prefix(' ')).and_then(Self::read)
+        else {
+            return (None, stderr);
+        };
+        stderr.truncate(start.saturating_sub(1));
+        (Some(said), stderr)
+    }
+
+    fn read(said: &str) -> Option<Self> {
+        let (word, rest) = said.split_once(' ').unwrap_or((said, ""));
+        Some(match word {
+            "exited" => Self::Exited(rest.parse().ok()?),
+            "killed" => Self::Killed(rest.parse().ok()?),
+            "memory" => Self::Memory,
+            "processes" => Self::Processes,
+            "stopped" => Self::Stopped,
+            "unsupervised" => Self::Unsupervised(rest.to_owned()),
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_line_says_how_a_program_ended_and_is_no_part_of_what_it_said() {
+        let all = [
+            Report::Exited(3),
+            Report::Killed(9),
+            Report::Memory,
+            Report::Processes,
+            Report::Stopped,
+            Report::Unsupervised("no\nprocess".to_owned()),
+        ];
+        for report in all {
+            for said in ["", "one\ntwo", "ends\n"] {
+                let stderr = format!("{said}{}", report.to_line("token")).into_bytes();
+                let (read, before) = Report::of("token", stderr);
+                assert_eq!(read.unwrap().to_string(), report.to_string().replace('\n', " "));
+                assert_eq!(before, said.as_bytes());
+            }
+        }
+        for said in ["", "x", "token exited 0", "token exited 0\nmore\n", "other exited 0\n", "token exits\n"]
+        {
+            assert_eq!(Report::of("token", said.into()), (None, said.into()), "{said:?}");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! The process that becomes the program.
+
+use std::error::Error;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Resource, Rlimit, Signal, getppid, set_parent_process_death_signal, setrlimit, setsid,
+};
+
+/// Becomes the program; returns only if that fails, with the status that shells use for it.
+pub(super) fn run(arguments: Vec<OsString>) -> u8 {
+    let mut arguments = arguments.into_iter();
+    let (Some(supervisor), Some(memory), Some(program)) =
+        (number(arguments.next()), number(arguments.next()), arguments.next())
+    else {
+        return super::usage();
+    };
+    if let Err(error) = bound(supervisor, memory) {
+        eprintln!("{} cannot be started within its limits: {error}", program.display());
+        return 126;
+    }
+    let error = Command::new(&program).args(arguments).exec();
+    eprintln!("{} cannot be started: {error}{}", program.display(), advice(&error));
+    if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 }
+}
+
+fn number(argument: Option<OsString>) -> Option<u64> {
+    argument?.to_str()?.parse().ok()
+}
+
+/// 1. A session of its own: no terminal, and one group that can be ended at once.
+/// 2. Dies with its supervisor.
+/// 3. Leaves no core, reserves no more than twice the memory that it may use, and is what the system ends first when memory is short.
+fn bound(supervisor: u64, memory: u64) -> Result<(), Box<dyn Error>> {
+    setsid()?;
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    if getppid().map(Pid::as_raw_pid).and_then(|pid| u64::try_from(pid).ok()) != Some(supervisor) {
+        return Err("its supervisor is gone".into());
+    }
+    let limit = |most| Rlimit { current: Some(most), maximum: Some(most) };
+    setrlimit(Resource::Core, limit(0))?;
+    setrlimit(Resource::Data, limit(memory.saturating_mul(2)))?;
+    // No matter where the system has none.
+    let _ = fs::write("/proc/self/oom_score_adj", "1000");
+    Ok(())
+}
+
+fn advice(error: &io::Error) -> &'static str {
+    match Errno::from_io_error(error) {
+        Some(Errno::NOENT) => ": does its first line name an interpreter that is not there?",
+        Some(Errno::TOOBIG) => ": the arguments in `run` are too long",
+        _ => "",
+    }
+}

@@ -1,0 +1,186 @@
+//! The process that stays with a program until all that it started has ended.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, WaitStatus, getpid, getppid, set_child_subreaper};
+use rustix::stdio::{dup2_stdin, dup2_stdout};
+use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
+use tokio::time::{Interval, MissedTickBehavior, interval};
+
+use super::order::Received;
+use super::processes::{Reaped, reap, signal_all, usage};
+use super::{GRACE, MAX_PROCESSES, NAME, Report, START};
+
+/// How often the worker, the processes and the memory are looked at.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// So many processes are reaped before others are looked at: a storm of them may never end.
+const REAPED_AT_ONCE: usize = 64;
+
+/// What does not die within so long is stuck in the kernel, and is left to it.
+const DEATH: Duration = Duration::from_secs(10);
+
+/// Supervises one run, and says how it ended.
+pub(super) fn run(arguments: Vec<OsString>) -> u8 {
+    let Some(order) = Received::of(arguments) else { return super::usage() };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let report = match runtime {
+        Ok(runtime) => runtime.block_on(supervise(&order)),
+        Err(error) => Err(error),
+    };
+    kill_all();
+    let _ = fs::remove_dir_all(&order.folder);
+    let report = report.unwrap_or_else(|error| Report::Unsupervised(error.to_string()));
+    // In one piece. Nobody may be left to read it.
+    let _ = io::stderr().write_all(report.to_line(&order.token).as_bytes());
+    0
+}
+
+/// Runs the program until it ends, or is to end.
+async fn supervise(order: &Received) -> io::Result<Report> {
+    set_child_subreaper(Some(getpid()))?;
+    let mut watch = Watch::begin(order)?;
+    let program = start(order)?;
+    let report = watch.until_end(program).await;
+    if report == Report::Stopped {
+        watch.end_gently().await;
+    }
+    Ok(report)
+}
+
+/// Starts the program, and leaves its input and output to it alone: whoever writes or reads there is to notice when it closes them.
+fn start(order: &Received) -> io::Result<Pid> {
+    let child = Command::new("/proc/self/exe")
+        .args([NAME, START, &getpid().as_raw_pid().to_string(), &order.memory.to_string()])
+        .args(&order.run)
+        .spawn()?;
+    dup2_stdin(File::open("/dev/null")?)?;
+    dup2_stdout(OpenOptions::new().write(true).open("/dev/null")?)?;
+    // Not waited for by this handle: all that ends below is reaped in one place.
+    Ok(Pid::from_child(&child))
+}
+
+/// What a supervisor looks at.
+struct Watch<'a> {
+    order: &'a Received,
+    asked_to_end: Signals,
+    something_ended: Signals,
+    look: Interval,
+}
+
+impl<'a> Watch<'a> {
+    fn begin(order: &'a Received) -> io::Result<Self> {
+        let mut look = interval(LOOK);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (asked_to_end, something_ended) =
+            (signal(SignalKind::terminate())?, signal(SignalKind::child())?);
+        Ok(Self { order, asked_to_end, something_ended, look })
+    }
+
+    /// Waits until the program has ended, or has to. It is looked at in its time also where processes end faster than they are reaped.
+    async fn until_end(&mut self, program: Pid) -> Report {
+        let mut last_look = Instant::now();
+        loop {
+            match reap_some(program) {
+                Progress::Ended(status) => return report(status),
+                Progress::More => tokio::task::yield_now().await,
+                Progress::NoMore => tokio::select! {
+                    _ = self.something_ended.recv() => {}
+                    _ = self.asked_to_end.recv() => return Report::Stopped,
+                    _ = self.look.tick() => {}
+                },
+            }
+            if last_look.elapsed() >= LOOK {
+                if let Some(report) = self.must_end() {
+                    return report;
+                }
+                last_look = Instant::now();
+            }
+        }
+    }
+
+    /// Why the program has to end, if it has to.
+    fn must_end(&self) -> Option<Report> {
+        if getppid().map(Pid::as_raw_pid) != Some(self.order.parent) {
+            return Some(Report::Stopped);
+        }
+        let usage = usage();
+        if usage.processes > MAX_PROCESSES {
+            Some(Report::Processes)
+        } else if usage.memory > self.order.memory {
+            Some(Report::Memory)
+        } else {
+            None
+        }
+    }
+
+    /// Asks all processes to end, and waits for a while until they have.
+    async fn end_gently(&mut self) {
+        signal_all(Signal::TERM);
+        signal_all(Signal::CONT);
+        let deadline = Instant::now() + GRACE;
+        while Instant::now() < deadline {
+            match reap() {
+                Reaped::One(..) => {}
+                Reaped::NoneLeft => return,
+                Reaped::NoneYet => tokio::select! {
+                    _ = self.something_ended.recv() => {}
+                    _ = self.look.tick() => {}
+                },
+            }
+        }
+    }
+}
+
+/// What reaping has found.
+enum Progress {
+    /// The program has ended.
+    Ended(WaitStatus),
+    /// More processes may have ended.
+    More,
+    /// No more have, for now.
+    NoMore,
+}
+
+/// Reaps some of what has ended, orphans included.
+fn reap_some(program: Pid) -> Progress {
+    for _ in 0..REAPED_AT_ONCE {
+        match reap() {
+            Reaped::One(pid, status) if pid == program => return Progress::Ended(status),
+            Reaped::One(..) => {}
+            Reaped::NoneYet | Reaped::NoneLeft => return Progress::NoMore,
+        }
+    }
+    Progress::More
+}
+
+fn report(status: WaitStatus) -> Report {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(status), _) => Report::Exited(status),
+        (None, Some(signal)) => Report::Killed(signal),
+        (None, None) => Report::Unsupervised(format!("it ended in an unknown way ({status:?})")),
+    }
+}
+
+/// Kills all that is left below, until nothing is.
+fn kill_all() {
+    let deadline = Instant::now() + DEATH;
+    while Instant::now() < deadline {
+        signal_all(Signal::KILL);
+        for _ in 0..REAPED_AT_ONCE {
+            match reap() {
+                Reaped::One(..) => {}
+                Reaped::NoneLeft => return,
+                Reaped::NoneYet => {
+                    sleep(Duration::from_millis(1));
+                    break;
+                }
+            }
+        }
+    }
+}

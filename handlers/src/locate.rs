@@ -1,0 +1,97 @@
+//! Whether a program can be run at all.
+
+use std::fmt;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// Why a program cannot be run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CannotRun {
+    /// The spider has no program.
+    None,
+    /// There is no such file.
+    Missing(PathBuf),
+    /// It is a folder, or something else that is no file.
+    NoFile(PathBuf),
+    /// Nobody may execute it.
+    NotExecutable(PathBuf),
+    /// `PATH` has no program of that name; the folder of the spider may.
+    NotInPath {
+        /// The name.
+        name: String,
+        /// Whether the folder of the spider has a file of that name.
+        is_in_folder: bool,
+    },
+}
+
+impl std::error::Error for CannotRun {}
+
+impl fmt::Display for CannotRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("the spider has no [handler]"),
+            Self::Missing(path) => write!(f, "there is no program {}", path.display()),
+            Self::NoFile(path) => write!(f, "{} is no file", path.display()),
+            Self::NotExecutable(path) => {
+                let path = path.display();
+                write!(f, "{path} is not executable: `chmod +x {path}`, or name its interpreter before it")
+            }
+            Self::NotInPath { name, is_in_folder: true } => {
+                write!(
+                    f,
+                    "there is no program `{name}` in PATH: write `./{name}` for the one beside the spider"
+                )
+            }
+            Self::NotInPath { name, is_in_folder: false } => {
+                write!(f, "there is no program `{name}` in PATH: is it installed on this machine?")
+            }
+        }
+    }
+}
+
+/// The file of a program that is run in `folder`: relative to it where the name has a `/`, or else in a folder of `search`, which is
+/// written as `PATH` is.
+pub(crate) fn locate(program: &str, folder: &Path, search: &str) -> Result<PathBuf, CannotRun> {
+    if program.contains('/') {
+        return executable(folder.join(program));
+    }
+    let candidates = search.split(':').filter(|folder| !folder.is_empty());
+    let found = candidates
+        .map(|folder| Path::new(folder).join(program))
+        .find(|file| executable(file.clone()).is_ok());
+    found.ok_or_else(|| CannotRun::NotInPath {
+        name: program.to_owned(),
+        is_in_folder: folder.join(program).is_file(),
+    })
+}
+
+fn executable(file: PathBuf) -> Result<PathBuf, CannotRun> {
+    match fs::metadata(&file) {
+        Err(_) => Err(CannotRun::Missing(file)),
+        Ok(metadata) if !metadata.is_file() => Err(CannotRun::NoFile(file)),
+        Ok(metadata) if metadata.permissions().mode() & 0o111 == 0 => Err(CannotRun::NotExecutable(file)),
+        Ok(_) => Ok(file),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_found_beside_its_spider_or_in_path_and_else_the_error_says_what_to_do() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("run"), "").unwrap();
+        let find = |program| locate(program, folder.path(), "/nowhere:/bin:/usr/bin");
+        let error = |program| find(program).unwrap_err().to_string();
+        assert!(find("sh").unwrap().ends_with("bin/sh"));
+        assert!(error("run").contains("write `./run`"));
+        assert!(error("no-such-program").contains("is it installed"));
+        assert!(error("./run").contains("chmod +x"));
+        assert!(error("./none").contains("there is no program"));
+        assert!(error("../.").contains("is no file"));
+        fs::set_permissions(folder.path().join("run"), fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(find("./run"), Ok(folder.path().join("./run")));
+    }
+}

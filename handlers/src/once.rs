@@ -1,0 +1,86 @@
+//! A program that is started for one task.
+
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt;
+use tokio::process::ChildStdin;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+use trawl_common::handler::once::{MAX_ARGUMENT_BYTES, ON_STANDARD_INPUT, answer};
+use trawl_common::handler::{Answer, MAX_ANSWER_BYTES, Verdict};
+use trawl_common::task::TaskView;
+
+use crate::ended::{Ended, stderr_entry};
+use crate::exec::Report;
+use crate::output::{self, Flood};
+use crate::program::Program;
+use crate::supervised::{End, Supervised};
+
+/// Runs a program for one task: `run <task-json> <secret-json>`, with the task on standard input as well. Dropping the future ends the
+/// program.
+///
+/// 1. Starts it under its supervisor.
+/// 2. Reads all that it writes, for as long as it may take.
+/// 3. Waits until it and all that it started have ended, or ends them.
+/// 4. Finds the answer in what it wrote.
+pub async fn once(program: &Program, task: &TaskView) -> Ended {
+    let json = task.to_json();
+    let argument = if json.len() > MAX_ARGUMENT_BYTES { ON_STANDARD_INPUT } else { &json };
+    let (id, attempt) = (task.id.to_string(), task.attempt.to_string());
+    let variables = [("TRAWL_CRAWL", task.crawl.as_str()), ("TRAWL_TASK", &id), ("TRAWL_ATTEMPT", &attempt)];
+    let started = Supervised::start(program, &[argument, program.handler.secret.reveal()], &variables);
+    let (mut running, stdin, stdout) = match started {
+        Ok(started) => started,
+        Err(error) => return Ended::NotRun(error.to_string()),
+    };
+    // What is left of a program whose supervisor was killed keeps standard output open, until it is killed as well.
+    let whole = async {
+        tokio::try_join!(output::all(stdout, MAX_ANSWER_BYTES), async { Ok(running.ended().await) })
+    };
+    let limit = program.handler.timeout;
+    // By itself: a program that reads nothing keeps it waiting until it has ended.
+    let feeding = tokio::spawn(feed(stdin, json));
+    let whole = timeout(limit, whole).await;
+    feeding.abort();
+    match whole {
+        Ok(Ok((output, end))) => judge(output, end).await,
+        Ok(Err(Flood)) => {
+            let what = format!("wrote more than {} MB to its standard output", MAX_ANSWER_BYTES >> 20);
+            Ended::failed(&what, &running.stop().await, Vec::new())
+        }
+        Err(_) => Ended::failed(&overdue(limit), &running.stop().await, Vec::new()),
+    }
+}
+
+/// That a program took too long.
+pub(crate) fn overdue(limit: Duration) -> String {
+    format!("took longer than {limit:?}")
+}
+
+/// The program may read none of it.
+async fn feed(mut stdin: ChildStdin, mut json: String) {
+    json.push('\n');
+    let _ = stdin.write_all(json.as_bytes()).await;
+}
+
+/// The answer counts if the program ended well; that it failed it may say however it ends.
+async fn judge(output: Vec<u8>, end: End) -> Ended {
+    // Takes long where a program writes megabytes of brackets.
+    let found = match output.len() {
+        0..=65_536 => answer(&output),
+        _ => match spawn_blocking(move || answer(&output)).await {
+            Ok(found) => found,
+            Err(_) => return Ended::failed("wrote what cannot be read", &end, Vec::new()),
+        },
+    };
+    match (found, &end.report) {
+        (Ok(answer @ Answer { verdict: Verdict::Failed, .. }), _) => {
+            let mut answer = answer;
+            answer.logs.extend(stderr_entry(&String::from_utf8_lossy(&end.stderr)));
+            Ended::Answered(answer)
+        }
+        (Ok(answer), Some(Report::Exited(0))) => Ended::Answered(answer),
+        (Err(error), Some(Report::Exited(0))) => Ended::failed(&error.to_string(), &end, Vec::new()),
+        (found, _) => Ended::failed(&end.how(), &end, found.map(|answer| answer.logs).unwrap_or_default()),
+    }
+}

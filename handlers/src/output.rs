@@ -1,0 +1,82 @@
+//! Reading what programs write, as much as they may.
+
+use std::collections::VecDeque;
+
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncReadExt};
+
+/// How much of the end of a standard error is kept, in bytes.
+const TAIL: usize = 16 * 1024;
+
+/// Why reading ended early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Flood;
+
+/// All that is written, up to `most` bytes. What cannot be read has ended.
+pub(crate) async fn all(from: impl AsyncRead + Unpin, most: usize) -> Result<Vec<u8>, Flood> {
+    let mut output = Vec::new();
+    let _ = from.take(most as u64 + 1).read_to_end(&mut output).await;
+    if output.len() > most { Err(Flood) } else { Ok(output) }
+}
+
+/// The last of all that is written.
+pub(crate) async fn tail(mut from: impl AsyncRead + Unpin) -> Vec<u8> {
+    let (mut tail, mut buffer) = (VecDeque::with_capacity(2 * TAIL), vec![0; TAIL]);
+    while let Ok(count @ 1..) = from.read(&mut buffer).await {
+        let beyond = (tail.len() + count).saturating_sub(TAIL).min(tail.len());
+        tail.drain(..beyond);
+        tail.extend(&buffer[..count]);
+    }
+    tail.into()
+}
+
+/// The next line, without its end, into `line`. `false` when there is none; a last line may lack its end. A line has at most `most`
+/// bytes.
+pub(crate) async fn line(
+    from: &mut (impl AsyncBufRead + Unpin),
+    line: &mut Vec<u8>,
+    most: usize,
+) -> Result<bool, Flood> {
+    line.clear();
+    loop {
+        let Ok(available) = from.fill_buf().await else { return Ok(!line.is_empty()) };
+        if available.is_empty() {
+            return Ok(!line.is_empty());
+        }
+        let end = available.iter().position(|byte| *byte == b'\n');
+        let count = end.unwrap_or(available.len());
+        if line.len() + count > most {
+            return Err(Flood);
+        }
+        line.extend_from_slice(&available[..count]);
+        from.consume(count + usize::from(end.is_some()));
+        if end.is_some() {
+            return Ok(true);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn lines_are_read_up_to_their_bound() {
+        let mut from = &b"one\n\ntwo"[..];
+        let mut found = Vec::new();
+        let mut next = Vec::new();
+        while line(&mut from, &mut next, 3).await.unwrap() {
+            found.push(String::from_utf8(next.clone()).unwrap());
+        }
+        assert_eq!(found, ["one", "", "two"]);
+        assert_eq!(line(&mut &b"four\n"[..], &mut next, 3).await, Err(Flood));
+        assert_eq!(all(&b"four"[..], 3).await, Err(Flood));
+        assert_eq!(all(&b"two"[..], 3).await.unwrap(), b"two");
+    }
+
+    #[tokio::test]
+    async fn of_a_flood_the_end_is_kept() {
+        let flood: Vec<u8> = (0..100_000u32).map(|number| (number % 251) as u8).collect();
+        assert_eq!(tail(&flood[..]).await, flood[flood.len() - TAIL..]);
+        assert_eq!(tail(&b"short"[..]).await, b"short");
+    }
+}

@@ -1,0 +1,258 @@
+//! One process of a program, from its start to its end.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use data_encoding::BASE64;
+use serde_json::Value;
+use tokio::time::{Instant, sleep_until, timeout};
+use tracing::{debug, info};
+use trawl_common::handler::stream::{Body, MAX_INLINE_BYTES, PROTOCOL, PageView, Parts, Request, Start};
+use trawl_common::handler::{Level, Part};
+
+use super::driver::Requests;
+use super::pipes::{Pipes, Said};
+use super::{Asked, Page, Work};
+use crate::ended::Ended;
+use crate::program::Program;
+use crate::supervised::{End, LAST_WORDS, Supervised};
+
+/// A program that has closed its standard output, or its input, may take so long to end by itself.
+const OWN_END: Duration = Duration::from_secs(1);
+
+/// A process, and what it is doing.
+pub(super) struct Session {
+    running: Supervised,
+    pipes: Pipes,
+    in_flight: HashMap<u64, InFlight>,
+    /// Whether what is in flight is to be alone.
+    is_alone: bool,
+    concurrency: usize,
+    limit: Duration,
+    next_id: u64,
+    has_answered: bool,
+}
+
+struct InFlight {
+    asked: Asked,
+    parts: Parts,
+    deadline: Instant,
+    /// A file that it was given.
+    file: Option<PathBuf>,
+}
+
+/// What was not answered when a process ended.
+pub(super) struct Unfinished {
+    pub(super) id: u64,
+    pub(super) asked: Asked,
+    pub(super) parts: Parts,
+}
+
+/// Why a process cannot go on.
+pub(super) enum Broken {
+    /// It took too long for this request.
+    Overdue(u64, Duration),
+    /// Its answer to this request is none: what is wrong with it.
+    Answer(u64, String),
+    /// It said something that is about no request.
+    Said(String),
+    /// It has ended, or closed its output.
+    Died,
+    /// There is nothing more to do.
+    NoMoreRequests,
+}
+
+impl Broken {
+    pub(super) fn what(&self) -> &str {
+        match self {
+            Self::Overdue(..) => "it took too long",
+            Self::Answer(_, what) | Self::Said(what) => what,
+            Self::Died => "it ended by itself",
+            Self::NoMoreRequests => "there is nothing more to do",
+        }
+    }
+}
+
+impl Session {
+    /// Starts a process, and says to it what it is for.
+    pub(super) async fn start(program: &Program, concurrency: usize) -> io::Result<Self> {
+        let (running, stdin, stdout) = Supervised::start(program, &[], &[])?;
+        let pipes = Pipes::new(stdin, stdout);
+        let secret: Value = serde_json::from_str(program.handler.secret.reveal()).unwrap_or_default();
+        let (project, spider) = (&program.project, &program.spider);
+        let start = Start { protocol: PROTOCOL, project, spider, concurrency, secret: &secret };
+        pipes.say(Request::Start(start).to_line());
+        let (in_flight, limit) = (HashMap::new(), program.handler.timeout);
+        Ok(Self {
+            running,
+            pipes,
+            in_flight,
+            is_alone: false,
+            concurrency,
+            limit,
+            next_id: 1,
+            has_answered: false,
+        })
+    }
+
+    /// Gives it requests and takes its answers until it cannot go on.
+    pub(super) async fn run(&mut self, requests: &mut Requests) -> Broken {
+        let mut is_open = true;
+        loop {
+            if !is_open && self.in_flight.is_empty() {
+                return Broken::NoMoreRequests;
+            }
+            let has_room = match self.is_alone || requests.has_suspects() {
+                true => self.in_flight.is_empty(),
+                false => self.in_flight.len() < self.concurrency,
+            };
+            let (overdue, deadline) = self.first_deadline();
+            tokio::select! {
+                biased;
+                said = self.pipes.next() => {
+                    let Some(said) = said else { return Broken::Died };
+                    if let Err(broken) = self.take(said).await {
+                        return broken;
+                    }
+                }
+                () = self.running.gone() => return self.last_words().await,
+                () = sleep_until(deadline), if overdue.is_some() => {
+                    return Broken::Overdue(overdue.unwrap_or_default(), self.limit);
+                }
+                next = requests.next(), if is_open && has_room => match next {
+                    Some((asked, is_alone)) => self.ask(asked, is_alone).await,
+                    None => is_open = false,
+                },
+            }
+        }
+    }
+
+    /// Takes what a program said before it ended.
+    async fn last_words(&mut self) -> Broken {
+        while let Ok(Some(said)) = timeout(LAST_WORDS, self.pipes.next()).await {
+            if let Err(broken) = self.take(said).await {
+                return broken;
+            }
+        }
+        Broken::Died
+    }
+
+    /// The request that has to be answered first, and when.
+    fn first_deadline(&self) -> (Option<u64>, Instant) {
+        let first = self.in_flight.iter().min_by_key(|(_, in_flight)| in_flight.deadline);
+        first.map_or((None, Instant::now()), |(id, in_flight)| (Some(*id), in_flight.deadline))
+    }
+
+    async fn ask(&mut self, asked: Asked, is_alone: bool) {
+        let id = self.next_id;
+        let work = Arc::clone(&asked.work);
+        let (line, file) = match &*work {
+            Work::Task(task) => (Request::Task { id, task }.to_line(), None),
+            Work::Page(page) => match self.body(id, page).await {
+                Ok((body, file)) => {
+                    let page = PageView { head: &page.head, body: &body };
+                    (Request::Page { id, page }.to_line(), file)
+                }
+                Err(error) => {
+                    let what = format!("no file could be written for the program: {error}");
+                    return asked.ends(Ended::NotRun(what));
+                }
+            },
+        };
+        self.next_id += 1;
+        self.is_alone = is_alone;
+        let in_flight =
+            InFlight { asked, parts: Parts::default(), deadline: Instant::now() + self.limit, file };
+        self.in_flight.insert(id, in_flight);
+        self.pipes.say(line);
+    }
+
+    /// A large body is a file.
+    async fn body(&self, id: u64, Page { bytes, text, .. }: &Page) -> io::Result<(Body, Option<PathBuf>)> {
+        if bytes.len() > MAX_INLINE_BYTES {
+            let file = self.running.folder().join(format!("page-{id}"));
+            tokio::fs::write(&file, bytes).await?;
+            return Ok((Body::File(file.to_string_lossy().into_owned()), Some(file)));
+        }
+        let body = match text {
+            Some(text) => Body::Text(text.clone()),
+            None => Body::Base64(BASE64.encode(bytes)),
+        };
+        Ok((body, None))
+    }
+
+    /// Takes what the program said. A part that is about a request which is answered says nothing any more.
+    async fn take(&mut self, said: Said) -> Result<(), Broken> {
+        let (part, bytes) = match said {
+            Said::Part(part, bytes) => (part, bytes),
+            Said::Wrong(what) => return Err(Broken::Said(what)),
+        };
+        let Some(id) = part.id else { return self.take_log(part) };
+        let Some(mut in_flight) = self.in_flight.remove(&id) else {
+            let what = format!("answered a request with the id {id}, which it was not given");
+            return if id < self.next_id && id > 0 { Ok(()) } else { Err(Broken::Said(what)) };
+        };
+        match in_flight.parts.add(part, bytes) {
+            Ok(None) => drop(self.in_flight.insert(id, in_flight)),
+            Ok(Some(answer)) => {
+                self.has_answered = true;
+                self.is_alone = false;
+                let InFlight { asked, file, .. } = in_flight;
+                asked.ends(Ended::Answered(answer));
+                remove(file).await;
+            }
+            Err(error) => {
+                self.in_flight.insert(id, in_flight);
+                return Err(Broken::Answer(id, error.to_string()));
+            }
+        }
+        Ok(())
+    }
+
+    /// What is about no request may only be logged.
+    fn take_log(&self, part: Part) -> Result<(), Broken> {
+        if part.verdict.is_some() || !(part.items.is_empty() && part.tasks.is_empty() && part.urls.is_empty())
+        {
+            return Err(Broken::Said("said something without the `id` of what it answers".to_owned()));
+        }
+        for entry in part.logs {
+            match entry.level {
+                Level::Debug | Level::Trace => debug!(message = entry.message, "a program says"),
+                level => info!(%level, message = entry.message, "a program says"),
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the process: one that has nothing to do by closing its input, and any other by force. Returns how it ended, what it left,
+    /// and whether it had answered anything.
+    pub(super) async fn end(self, broken: &Broken) -> (End, Vec<Unfinished>, bool) {
+        let Self { mut running, pipes, in_flight, has_answered, .. } = self;
+        drop(pipes);
+        let may_end_by_itself = matches!(broken, Broken::Died | Broken::NoMoreRequests);
+        let end = match may_end_by_itself {
+            true => timeout(OWN_END, running.ended()).await.ok(),
+            false => None,
+        };
+        let end = match end {
+            Some(end) => end,
+            None => running.stop().await,
+        };
+        let mut unfinished: Vec<_> = in_flight
+            .into_iter()
+            .map(|(id, InFlight { asked, parts, .. })| Unfinished { id, asked, parts })
+            .collect();
+        unfinished.sort_by_key(|unfinished| unfinished.id);
+        (end, unfinished, has_answered)
+    }
+}
+
+async fn remove(file: Option<PathBuf>) {
+    if let Some(file) = file {
+        // The program may have removed it; the rest goes with its folder.
+        let _ = tokio::fs::remove_file(file).await;
+    }
+}

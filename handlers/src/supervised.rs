@@ -1,0 +1,168 @@
+//! One run of a program, with its supervisor.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::process::{Child, ChildStdin, ChildStdout};
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::timeout;
+
+use crate::exec::{GRACE, Order, Report};
+use crate::output;
+use crate::program::Program;
+use crate::strays;
+
+/// A supervisor that was asked to end its program has so long beyond the program's own grace.
+const SLACK: Duration = Duration::from_secs(2);
+
+/// When a supervisor is gone, what is left in the pipes is read for so long at most: it may have been killed, and something of which
+/// nobody knows holds them.
+pub(crate) const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// A program that runs.
+pub(crate) struct Supervised {
+    child: Child,
+    token: String,
+    folder: PathBuf,
+    stderr: JoinHandle<Vec<u8>>,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct End {
+    /// How; `None` if the supervisor was killed.
+    pub(crate) report: Option<Report>,
+    /// The last of what the program wrote to its standard error.
+    pub(crate) stderr: Vec<u8>,
+}
+
+impl End {
+    /// How, in words that go on from a program's name.
+    pub(crate) fn how(&self) -> String {
+        self.report
+            .as_ref()
+            .map_or_else(|| "lost its supervisor, which was killed".to_owned(), ToString::to_string)
+    }
+}
+
+impl Supervised {
+    /// Starts a program with further arguments and variables. Returns its ends of standard input and output.
+    pub(crate) fn start(
+        program: &Program,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> io::Result<(Self, ChildStdin, ChildStdout)> {
+        let file = program.file().map_err(io::Error::other)?;
+        let token = format!("{:032x}", rand());
+        let folder = private_folder(&token)?;
+        let order = Order {
+            token: &token,
+            parent: std::process::id(),
+            memory: program.handler.memory.as_u64(),
+            folder: &folder,
+        };
+        let mut command = program.supervisor.command();
+        command
+            .args(order.to_arguments())
+            .arg(file)
+            .args(&program.handler.run[1..])
+            .args(arguments)
+            .env_clear()
+            .envs(program.environment())
+            .envs(variables.iter().copied())
+            .env(strays::ID, &token)
+            .env("TRAWL_TMP", &folder)
+            .env("TMPDIR", &folder)
+            .current_dir(&program.folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // A signal from a terminal is for the worker, which ends its programs in its own way.
+            .process_group(0);
+        let mut child = command.spawn().inspect_err(|_| remove(&folder))?;
+        let (stdin, stdout, stderr) = match (child.stdin.take(), child.stdout.take(), child.stderr.take()) {
+            (Some(stdin), Some(stdout), Some(stderr)) => (stdin, stdout, stderr),
+            _ => return Err(io::Error::other("the system gave no pipes")),
+        };
+        let stderr = tokio::spawn(output::tail(stderr));
+        Ok((Self { child, token, folder, stderr }, stdin, stdout))
+    }
+
+    /// The folder that is the program's own; it goes with the program.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Waits until the program and all that it started have ended. Cancelling the call loses nothing.
+    pub(crate) async fn ended(&mut self) -> End {
+        if !self.child.wait().await.is_ok_and(|status| status.success()) {
+            self.clean_up().await;
+        }
+        let stderr = match timeout(LAST_WORDS, &mut self.stderr).await {
+            Ok(Ok(stderr)) => stderr,
+            _ => Vec::new(),
+        };
+        let (report, stderr) = Report::of(&self.token, stderr);
+        End { report, stderr }
+    }
+
+    /// Waits until there is no supervisor any more. Cancelling the call loses nothing.
+    pub(crate) async fn gone(&mut self) {
+        let _ = self.child.wait().await;
+    }
+
+    /// Does what a supervisor that was killed could not do.
+    async fn clean_up(&self) {
+        let (token, folder) = (self.token.clone(), self.folder.clone());
+        let cleaning = spawn_blocking(move || {
+            strays::kill(&token);
+            remove(&folder);
+        });
+        let _ = cleaning.await;
+    }
+
+    /// Ends the program and all that it started: asks first, and kills then.
+    pub(crate) async fn stop(&mut self) -> End {
+        self.ask_to_end();
+        if timeout(GRACE + SLACK, self.child.wait()).await.is_err() {
+            // The supervisor was stopped, or hangs: the program dies with it.
+            let _ = self.child.start_kill();
+        }
+        self.ended().await
+    }
+
+    fn ask_to_end(&self) {
+        if let Some(pid) = self.child.id().and_then(|id| Pid::from_raw(id.cast_signed())) {
+            let _ = kill_process(pid, Signal::TERM);
+        }
+    }
+}
+
+impl Drop for Supervised {
+    /// The supervisor ends the program by itself.
+    fn drop(&mut self) {
+        self.ask_to_end();
+    }
+}
+
+/// A folder of the program's own, that nobody else may look into.
+fn private_folder(token: &str) -> io::Result<PathBuf> {
+    use std::os::unix::fs::DirBuilderExt;
+    let folder = std::env::temp_dir().join(format!("trawl-handler-{token}"));
+    std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
+    Ok(folder)
+}
+
+fn remove(folder: &Path) {
+    let _ = std::fs::remove_dir_all(folder);
+}
+
+/// A random number, from what the standard library seeds its maps with.
+fn rand() -> u128 {
+    use std::hash::{BuildHasher, RandomState};
+    let half = || u128::from(RandomState::new().hash_one(std::process::id()));
+    (half() << 64) | half()
+}

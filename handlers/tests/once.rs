@@ -1,0 +1,292 @@
+//! Programs that are started for each task: good ones, and all kinds of others.
+
+mod support;
+
+use std::fs;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use bytesize::ByteSize;
+use rustix::process::{Pid, test_kill_process};
+use support::{failure, program, task};
+use tokio::task::JoinSet;
+use trawl_common::handler::{Answer, Verdict};
+use trawl_common::spider::{Handler, Mode, Secret};
+use trawl_handlers::{Ended, Program, once};
+
+/// Runs a script of the shell for one task, in a folder that is there until the test ends.
+async fn shell(script: &str) -> Ended {
+    let folder = tempfile::tempdir().unwrap();
+    once(&program(folder.path(), Mode::Once, &["sh", "-c", script, "run"]), &task("x")).await
+}
+
+async fn python(script: &str, handler: impl FnOnce(Handler) -> Handler) -> Ended {
+    let folder = tempfile::tempdir().unwrap();
+    let program = program(folder.path(), Mode::Once, &["python3", "-c", script]);
+    let handler = handler(program.handler);
+    once(&Program { handler, ..program }, &task("x")).await
+}
+
+#[track_caller]
+fn answer(ended: Ended) -> Answer {
+    match ended {
+        Ended::Answered(answer) => answer,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[track_caller]
+fn is_done(ended: Ended) {
+    assert_eq!(answer(ended).verdict, Verdict::Done);
+}
+
+/// Says in an item what it was given.
+const GIVEN: &str = r#"
+import json, os, sys
+given = {"arguments": sys.argv[1:], "stdin": sys.stdin.read(), "variables": sorted(os.environ), "folder": os.getcwd(),
+         "tmp": sorted(os.listdir(os.environ["TRAWL_TMP"])), "task": os.environ["TRAWL_TASK"]}
+print("reading", file=sys.stderr)
+print(json.dumps({"result": 0, "items": [given], "tasks": ["y"], "urls": ["http://a.example/"]}))
+"#;
+
+#[tokio::test]
+async fn a_program_is_given_its_task_and_its_secret_and_nothing_of_the_workers_environment() {
+    let secret = |handler| Handler { secret: Secret::new(r#"{"K":"v"}"#), ..handler };
+    let answer = answer(python(GIVEN, secret).await);
+    let task = task("x");
+    let given = &answer.items[0];
+    assert_eq!(given["arguments"], serde_json::json!([task.to_json(), r#"{"K":"v"}"#]));
+    assert_eq!(given["stdin"], format!("{}\n", task.to_json()));
+    assert_eq!(given["task"], task.id.to_string());
+    let variables: Vec<_> =
+        given["variables"].as_array().unwrap().iter().filter_map(|name| name.as_str()).collect();
+    for name in
+        ["HOME", "LANG", "PATH", "TMPDIR", "TRAWL_ATTEMPT", "TRAWL_CRAWL", "TRAWL_HANDLER_ID", "TRAWL_SPIDER"]
+    {
+        assert!(variables.contains(&name), "{name}");
+    }
+    // Those of the test are there by cargo.
+    assert!(
+        !variables.iter().any(|name| name.starts_with("CARGO") || name.starts_with("NEXTEST")),
+        "{variables:?}"
+    );
+    assert_eq!((answer.tasks.len(), answer.urls.len()), (1, 1));
+}
+
+#[tokio::test]
+async fn a_task_that_is_too_long_for_an_argument_comes_on_standard_input() {
+    let folder = tempfile::tempdir().unwrap();
+    let long = task(&"x".repeat(1_000_000));
+    let ended = once(&program(folder.path(), Mode::Once, &["python3", "-c", GIVEN]), &long).await;
+    let given = answer(ended).items.remove(0);
+    assert_eq!(given["arguments"], serde_json::json!(["-", "{}"]));
+    assert_eq!(given["stdin"], format!("{}\n", long.to_json()));
+}
+
+#[tokio::test]
+async fn what_a_program_says_of_its_task_holds_if_it_ends_well() {
+    is_done(shell(r#"echo working; echo '{"result": 0}'"#).await);
+    let failed =
+        answer(shell(r#"echo '{"result": 1, "logs": [{"message": "no"}]}'; echo trace >&2; exit 2"#).await);
+    assert_eq!((failed.verdict, failed.logs.len()), (Verdict::Failed, 2));
+    assert_eq!(answer(shell(r#"echo '{"result": 2}'"#).await).verdict, Verdict::Skip);
+    for status in [1, 2, 77, 126, 127, 128, 137, 143, 255] {
+        let script = format!(
+            r#"echo '{{"result": 0}}'; echo 'Traceback' >&2; echo 'ValueError: x' >&2; exit {status}"#
+        );
+        let (what, logs) = failure(shell(&script).await);
+        assert_eq!(what, format!("handler: exited with status {status}: ValueError: x"));
+        assert_eq!(logs, "Traceback\nValueError: x");
+    }
+    for signal in ["SEGV", "KILL", "TERM"] {
+        let (what, _) = failure(shell(&format!("kill -{signal} $$; sleep 60")).await);
+        assert!(what.contains("was killed by signal"), "{what}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_answer_is_a_failed_task_that_says_so() {
+    for (script, expected) in [
+        ("true", "wrote no JSON object"),
+        ("echo done", "wrote no JSON object"),
+        (r"printf '\377\376\000\001\033['", "wrote no JSON object"),
+        ("echo '{}'", "has no `result`"),
+        (r#"echo '{"result": 7}'"#, "`result` is 0 (done)"),
+        ("exec 0<&- 1<&-", "wrote no JSON object"),
+    ] {
+        let (what, _) = failure(shell(script).await);
+        assert!(what.starts_with("handler: ") && what.contains(expected), "{script}: {what}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("run"), "#!/no/such/interpreter").unwrap();
+    let missing = once(&program(folder.path(), Mode::Once, &["./none"]), &task("x")).await;
+    assert!(matches!(&missing, Ended::NotRun(why) if why.contains("there is no program")), "{missing:?}");
+    let plain = once(&program(folder.path(), Mode::Once, &["./run"]), &task("x")).await;
+    assert!(matches!(&plain, Ended::NotRun(why) if why.contains("chmod +x")), "{plain:?}");
+    Command::new("chmod").arg("+x").arg(folder.path().join("run")).status().unwrap();
+    let (what, _) = failure(once(&program(folder.path(), Mode::Once, &["./run"]), &task("x")).await);
+    assert!(what.contains("status 127") && what.contains("an interpreter that is not there"), "{what}");
+}
+
+#[tokio::test]
+async fn a_gigabyte_of_output_is_a_failed_task_and_takes_no_memory() {
+    let peak = || {
+        let status = fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
+    };
+    let before = peak();
+    for script in ["head -c 1000000000 /dev/zero", "yes", "yes >&2 & yes '{' | tr -d '\\n'"] {
+        let (what, logs) = failure(shell(script).await);
+        assert!(what.contains("more than 16 MB"), "{script}: {what}");
+        assert!(logs.len() <= 16 * 1024);
+    }
+    // What is read of an answer, and as much again while its buffer grows.
+    assert!(peak() - before < 64 * 1024, "{} KB", peak() - before);
+}
+
+#[tokio::test]
+async fn a_program_that_hangs_ends_at_its_deadline_however_it_hangs() {
+    let second = |handler| Handler { timeout: Duration::from_secs(1), ..handler };
+    let scripts = [
+        "import time; time.sleep(60)",
+        "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)",
+        "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); os.close(1); time.sleep(60)",
+        // Its supervisor can do nothing then.
+        "import os, signal, time; os.kill(os.getppid(), signal.SIGSTOP); time.sleep(60)",
+    ];
+    let begun = Instant::now();
+    let mut running =
+        JoinSet::from_iter(scripts.map(|script| async move { (script, python(script, second).await) }));
+    while let Some(ended) = running.join_next().await {
+        let (script, ended) = ended.unwrap();
+        assert_eq!(failure(ended).0, "handler: took longer than 1s", "{script}");
+    }
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn all_that_a_program_starts_ends_with_it_wherever_it_went() {
+    let folder = tempfile::tempdir().unwrap();
+    // A daemon: of another session, deaf, and no child of the program any more.
+    let script = r#"(setsid sh -c 'trap "" TERM HUP; echo $$ > daemon; sleep 1000' > /dev/null 2>&1 &)
+        while [ ! -s daemon ]; do sleep 0.01; done; echo '{"result": 0}'"#;
+    is_done(once(&program(folder.path(), Mode::Once, &["sh", "-c", script]), &task("x")).await);
+    let daemon = fs::read_to_string(folder.path().join("daemon")).unwrap();
+    assert!(!is_there(&daemon), "{daemon}");
+}
+
+#[tokio::test]
+async fn zombies_are_no_harm() {
+    let script =
+        "import os, sys\nfor _ in range(100):\n  if os.fork() == 0: os._exit(0)\nprint('{\"result\": 0}')";
+    is_done(python(script, |handler| handler).await);
+}
+
+#[tokio::test]
+async fn a_fork_bomb_is_one_failed_task_and_nothing_of_it_is_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "echo $TRAWL_HANDLER_ID > id; f() { f | f & }; f; sleep 60";
+    let ended = once(&program(folder.path(), Mode::Once, &["sh", "-c", script]), &task("x")).await;
+    let (what, _) = failure(ended);
+    assert!(what.contains("processes"), "{what}");
+    let id = fs::read_to_string(folder.path().join("id")).unwrap();
+    assert!(!runs_with(&format!("TRAWL_HANDLER_ID={}", id.trim())));
+    is_done(shell(r#"echo '{"result": 0}'"#).await);
+}
+
+#[tokio::test]
+async fn memory_is_bounded_for_one_process_and_for_all_together() {
+    let small = |handler| Handler { memory: ByteSize::mb(48), ..handler };
+    let (what, _) = failure(python("x = bytearray(500_000_000)", small).await);
+    assert!(what.contains("exited with status 1: MemoryError"), "{what}");
+    let (what, _) = failure(python("import time; x = bytearray(60_000_000); time.sleep(60)", small).await);
+    assert!(what.contains("took more memory than it may"), "{what}");
+}
+
+#[tokio::test]
+async fn a_program_that_kills_its_supervisor_dies_with_all_that_it_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = r#"echo $$ > program; (setsid sh -c 'echo $$ > daemon; sleep 1000' > /dev/null 2>&1 &)
+        while [ ! -s daemon ]; do sleep 0.01; done; kill -9 $PPID; sleep 1000"#;
+    let ended = once(&program(folder.path(), Mode::Once, &["sh", "-c", script]), &task("x")).await;
+    let (what, _) = failure(ended);
+    assert!(what.contains("lost its supervisor"), "{what}");
+    for file in ["program", "daemon"] {
+        let pid = fs::read_to_string(folder.path().join(file)).unwrap();
+        // Dead; whoever adopted it may not have noticed yet.
+        let state = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+        assert!(state.is_empty() || state.contains(") Z "), "{file}: {state}");
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_is_no_longer_wanted_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "echo $$ > program; sleep 1000";
+    let program = program(folder.path(), Mode::Once, &["sh", "-c", script]);
+    let file = folder.path().join("program");
+    let task = task("x");
+    let pid = tokio::select! {
+        _ = once(&program, &task) => panic!("it has ended"),
+        pid = content(&file) => pid,
+    };
+    until(|| !is_there(&pid)).await;
+}
+
+#[tokio::test]
+async fn a_worker_that_is_killed_leaves_no_program_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    // Takes the place of a worker, which starts a supervisor and is killed.
+    let worker = r#"
+import os, signal, subprocess, sys, time
+exe, tmp = sys.argv[1:]
+script = "(setsid sh -c 'echo $$ > daemon; sleep 1000' &) ; while [ ! -s daemon ]; do sleep 0.01; done; echo $$ > program; sleep 1000"
+subprocess.Popen([exe, "handler-exec", "supervise", "token", str(os.getpid()), "1000000000", tmp, "/bin/sh", "-c", script],
+                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0)
+while not (os.path.exists("program") and os.path.getsize("program")): time.sleep(0.01)
+os.kill(os.getpid(), signal.SIGKILL)
+"#;
+    let tmp = folder.path().join("tmp");
+    fs::create_dir(&tmp).unwrap();
+    let mut command = Command::new("python3");
+    command.args(["-c", worker, env!("CARGO_BIN_EXE_trawl-handler-exec")]).arg(&tmp).current_dir(&folder);
+    assert!(!command.status().unwrap().success());
+    for file in ["program", "daemon"] {
+        let pid = fs::read_to_string(folder.path().join(file)).unwrap();
+        until(|| !is_there(&pid)).await;
+    }
+    until(|| !tmp.exists()).await;
+}
+
+/// What a file says, once it says something.
+async fn content(file: &std::path::Path) -> String {
+    loop {
+        match fs::read_to_string(file) {
+            Ok(text) if text.ends_with('\n') => return text,
+            _ => tokio::time::sleep(Duration::from_millis(5)).await,
+        }
+    }
+}
+
+/// Waits for a condition that no signal tells of; half a minute at most.
+async fn until(condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !condition() {
+        assert!(Instant::now() < deadline, "it did not come true");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Whether a process is there, be it as a zombie.
+fn is_there(pid: &str) -> bool {
+    let pid = pid.trim().parse().ok().and_then(Pid::from_raw).unwrap();
+    test_kill_process(pid).is_ok()
+}
+
+/// Whether a process runs whose environment has this variable.
+fn runs_with(variable: &str) -> bool {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let mut environments = processes.filter_map(|entry| std::fs::read(entry.path().join("environ")).ok());
+    environments.any(|all| all.split(|byte| *byte == 0).any(|one| one == variable.as_bytes()))
+}

@@ -1,0 +1,161 @@
+//! Programs that live.
+
+mod support;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use support::{failure, program, task};
+use trawl_common::handler::stream::PageHead;
+use trawl_common::handler::{Answer, Verdict};
+use trawl_common::spider::{Handler, Mode};
+use trawl_handlers::{Ended, Page, Program, Stream, Work};
+
+/// Answers what it is given, unless that says otherwise. A request `wait` is answered with the one after it.
+const PROGRAM: &str = r#"
+import json, os, sys, time
+def say(**said):
+    sys.stdout.write(json.dumps(said) + "\n")
+    sys.stdout.flush()
+waiting = []
+for line in sys.stdin:
+    request = json.loads(line)
+    if request["type"] == "start":
+        start = request
+        continue
+    id = request["id"]
+    if request["type"] == "page":
+        page = request["page"]
+        body = open(page["file"], "rb").read() if "file" in page else None
+        say(id=id, result=0, items=[{"keys": sorted(page), "length": len(body or page.get("text") or page.get("base64"))}])
+        continue
+    recipe = request["task"]["recipe"]
+    if recipe == "die": os._exit(3)
+    elif recipe == "kill": os.kill(os.getpid(), 9)
+    elif recipe == "hang": time.sleep(1000)
+    elif recipe == "rubbish": print("rubbish", flush=True)
+    elif recipe == "stranger": say(id=id + 1000, result=0)
+    elif recipe == "flood":
+        while True: sys.stdout.write("x" * 65536)
+    elif recipe == "endless":
+        while True: say(id=id, items=[{"x": "x" * 65536}])
+    elif recipe == "deaf": os.close(0); time.sleep(1000)
+    elif recipe == "mute": os.close(1); time.sleep(1000)
+    elif recipe == "wait": waiting.append(id)
+    else:
+        say(id=id, items=[{"pid": os.getpid()}], logs=[{"message": "half", "level": 7}])
+        say(id=id, result=0, items=[{"recipe": recipe, "concurrency": start["concurrency"], "secret": start["secret"]}])
+        for other in waiting: say(id=other, result=0)
+        waiting.clear()
+"#;
+
+fn stream_of(folder: &Path, script: &str, handler: impl FnOnce(Handler) -> Handler) -> Stream {
+    let program = program(folder, Mode::Stream, &["python3", "-c", script]);
+    let handler = handler(program.handler);
+    Stream::new(Arc::new(Program { handler, ..program }))
+}
+
+async fn ask(stream: &Stream, recipe: &str) -> Ended {
+    stream.ask(Work::Task(task(recipe))).await
+}
+
+#[track_caller]
+fn answer(ended: Ended) -> Answer {
+    match ended {
+        Ended::Answered(answer) => answer,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn one_process_answers_many_requests_in_any_order_and_in_parts() {
+    let folder = tempfile::tempdir().unwrap();
+    let stream = stream_of(folder.path(), PROGRAM, |handler| handler);
+    let (waiting, other, first) =
+        tokio::join!(ask(&stream, "wait"), ask(&stream, "wait"), ask(&stream, "first"));
+    assert_eq!([answer(waiting).verdict, answer(other).verdict], [Verdict::Done, Verdict::Done]);
+    let (first, second) = (answer(first), answer(ask(&stream, "second").await));
+    assert_eq!((first.items.len(), first.logs.len()), (2, 1));
+    assert_eq!(first.items[0]["pid"], second.items[0]["pid"], "it lives");
+    assert_eq!(second.items[1]["recipe"], "second");
+    assert_eq!(
+        (&second.items[1]["concurrency"], &second.items[1]["secret"]),
+        (&16.into(), &serde_json::json!({}))
+    );
+}
+
+#[tokio::test]
+async fn a_page_is_text_or_base64_or_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let stream = stream_of(folder.path(), PROGRAM, |handler| handler);
+    let head = PageHead {
+        url: "http://a.example/".to_owned(),
+        final_url: None,
+        crawl: "c".parse().unwrap(),
+        status: 200,
+        headers: Vec::new(),
+        fetched_at: String::new(),
+        depth: 0,
+        referrer: None,
+    };
+    let page =
+        |bytes: Vec<u8>, text: Option<String>| Page { head: head.clone(), bytes: Bytes::from(bytes), text };
+    for (page, key, length) in [
+        (page(b"<p>".to_vec(), Some("<p>".to_owned())), "text", 3),
+        (page(vec![0xff; 3], None), "base64", 4),
+        (page(vec![b'x'; 3_000_000], Some("x".repeat(3_000_000))), "file", 3_000_000),
+    ] {
+        let item = answer(stream.ask(Work::Page(page)).await).items.remove(0);
+        assert!(item["keys"].as_array().unwrap().contains(&key.into()), "{item:?}");
+        assert_eq!(item["length"], length);
+    }
+}
+
+#[tokio::test]
+async fn who_kills_the_program_fails_alone_and_all_others_are_done() {
+    let folder = tempfile::tempdir().unwrap();
+    for (culprit, expected) in [
+        ("die", "exited with status 3"),
+        ("kill", "was killed by signal 9"),
+        ("rubbish", "wrote a line that is no answer: not JSON"),
+        ("stranger", "which it was not given"),
+        ("flood", "wrote a line of more than 16 MB"),
+        ("endless", "said more than 16 MB"),
+    ] {
+        let stream = stream_of(folder.path(), PROGRAM, |handler| handler);
+        let (culprit, a, b) = tokio::join!(ask(&stream, culprit), ask(&stream, "a"), ask(&stream, "b"));
+        let (what, _) = failure(culprit);
+        assert!(what.contains(expected), "{what}");
+        assert_eq!([answer(a).verdict, answer(b).verdict], [Verdict::Done; 2]);
+    }
+}
+
+#[tokio::test]
+async fn who_takes_too_long_fails_and_what_was_with_it_is_done_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let second = |handler| Handler { timeout: Duration::from_secs(1), ..handler };
+    for culprit in ["hang", "deaf", "mute"] {
+        let stream = stream_of(folder.path(), PROGRAM, second);
+        let (what, _) = failure(ask(&stream, culprit).await);
+        assert!(what.contains("took longer than 1s") || what.contains("was stopped"), "{culprit}: {what}");
+        assert_eq!(answer(ask(&stream, "next").await).verdict, Verdict::Done);
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_cannot_be_run_is_given_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let stream = Stream::new(Arc::new(program(folder.path(), Mode::Stream, &["./none"])));
+    assert!(matches!(ask(&stream, "x").await, Ended::NotRun(why) if why.contains("there is no program")));
+}
+
+#[tokio::test]
+async fn a_program_that_dies_at_once_is_a_failed_task_with_the_end_of_its_standard_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let stream = stream_of(folder.path(), "import no_such_module", |handler| handler);
+    let (what, logs) = failure(ask(&stream, "x").await);
+    assert!(what.contains("exited with status 1: ModuleNotFoundError: No module named"), "{what}");
+    assert!(logs.contains("Traceback"), "{logs}");
+}

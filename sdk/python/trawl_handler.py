@@ -1,0 +1,284 @@
+"""Programs for trawl's spiders in Python: one file, and nothing but the standard library.
+
+A page handler gets each page of a spider with `[handler] mode = "stream"`, and yields items and links:
+
+    from trawl_handler import handler, run
+
+    @handler
+    def parse(page):
+        yield {"title": page.text.split("<title>")[1].split("</title>")[0]}
+        yield page.follow("/next")
+
+    run()
+
+A task handler gets tasks, with `mode = "stream"` or `mode = "once"`:
+
+    from trawl_handler import run, task_handler, Task
+
+    @task_handler
+    def search(task):
+        yield {"name": task.recipe}
+        yield Task("the next one")
+
+    run()
+
+Both yield items (dictionaries), `Follow` (a URL), `Task` and `Log`; or return a list of them, or one, or None. An exception makes the task
+or page fail, to be tried again, with its stack trace in the log; `Skip` leaves it out. What is printed goes to standard error, for standard output
+is trawl's. The protocol is that of docs/handlers.md.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import os
+import sys
+import traceback
+import urllib.parse
+from dataclasses import dataclass, field
+from typing import IO, Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, TypeVar, Union
+
+__all__ = ["Follow", "Log", "Page", "Skip", "Task", "TaskToDo", "handler", "run", "task_handler"]
+
+Json = Dict[str, Any]
+
+DONE, FAILED, SKIP = 0, 1, 2
+ERROR, WARN, INFO, DEBUG = 3, 4, 5, 6
+
+# A line of an answer is sent when it has about so much in it.
+_PART = 512 * 1024
+
+
+class Skip(Exception):
+    """Leaves the task or page out: it counts as skipped."""
+
+
+@dataclass(frozen=True)
+class Follow:
+    """A URL to fetch."""
+
+    url: str
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task to be done, by this spider or another."""
+
+    recipe: str
+    unique: Optional[str] = None
+    priority: Optional[float] = None
+    retries: Optional[int] = None
+    spider: Optional[str] = None
+    project: Optional[str] = None
+
+    def _to_json(self) -> Json:
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Log:
+    """An entry for the log: 1 fatal, 3 error, 4 warn, 5 info, 6 debug, 7 trace."""
+
+    message: str
+    level: int = INFO
+
+
+Yielded = Union[Mapping[str, Any], Follow, Task, Log]
+Returned = Union[None, Yielded, Iterable[Yielded]]
+
+
+@dataclass(frozen=True)
+class TaskToDo:
+    """A task that is to be done now. `secret` is what the spider's file has under `[handler] secret`."""
+
+    id: str
+    recipe: str
+    spider: str
+    project: str
+    crawl: str
+    attempt: int
+    max_retries: int
+    priority: float
+    secret: Json = field(repr=False, default_factory=dict)
+
+    def json(self) -> Any:
+        """The recipe, where that is JSON."""
+        return json.loads(self.recipe)
+
+
+class Page:
+    """A page that was fetched. `secret` is what the spider's file has under `[handler] secret`."""
+
+    def __init__(self, page: Json, secret: Json) -> None:
+        self.url: str = page["url"]
+        self.final_url: str = page.get("final_url") or self.url
+        self.crawl: str = page["crawl"]
+        self.status: int = page["status"]
+        self.headers: List[Tuple[str, str]] = [(name, value) for name, value in page["headers"]]
+        self.fetched_at: str = page["fetched_at"]
+        self.depth: int = page["depth"]
+        self.referrer: Optional[str] = page.get("referrer")
+        self.secret = secret
+        self._page = page
+        self._bytes: Optional[bytes] = None
+
+    def header(self, name: str) -> Optional[str]:
+        """The first header field of this name."""
+        wanted = name.lower()
+        return next((value for name, value in self.headers if name == wanted), None)
+
+    @property
+    def text(self) -> str:
+        """The body as text. One that comes as bytes is read in the charset that its header names, or else as UTF-8."""
+        if "text" in self._page:
+            return str(self._page["text"])
+        charset = (self.header("content-type") or "").partition("charset=")[2].split(";")[0].strip(" \"'")
+        try:
+            return self.bytes.decode(charset or "utf-8", errors="replace")
+        except LookupError:
+            return self.bytes.decode("utf-8", errors="replace")
+
+    @property
+    def bytes(self) -> bytes:
+        """The body. One that comes as text is encoded in UTF-8."""
+        if self._bytes is None:
+            if "file" in self._page:
+                with open(self._page["file"], "rb") as file:
+                    self._bytes = file.read()
+            elif "base64" in self._page:
+                self._bytes = base64.b64decode(self._page["base64"])
+            else:
+                self._bytes = str(self._page["text"]).encode()
+        return self._bytes
+
+    def json(self) -> Any:
+        """The body, where that is JSON."""
+        return json.loads(self.text)
+
+    def follow(self, href: str) -> Follow:
+        """The URL to which `href` leads from this page."""
+        return Follow(urllib.parse.urljoin(self.final_url, href))
+
+
+PageHandler = Callable[[Page], Returned]
+TaskHandler = Callable[[TaskToDo], Returned]
+_P = TypeVar("_P", bound=PageHandler)
+_T = TypeVar("_T", bound=TaskHandler)
+
+_pages: List[PageHandler] = []
+_tasks: List[TaskHandler] = []
+
+
+def handler(function: _P) -> _P:
+    """Has a function read the pages."""
+    _pages[:] = [function]
+    return function
+
+
+def task_handler(function: _T) -> _T:
+    """Has a function do the tasks."""
+    _tasks[:] = [function]
+    return function
+
+
+def run() -> None:
+    """Does what trawl asks for, until it asks for no more: with the mode `once` the one task in the arguments, else all that comes."""
+    # Whatever prints does so to standard error.
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
+    os.dup2(2, 1)
+    if "TRAWL_TASK" in os.environ:
+        _once(out)
+    else:
+        _stream(io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8", newline="\n"), out)
+
+
+def _once(out: IO[str]) -> None:
+    argument = sys.argv[-2]
+    task = json.loads(sys.stdin.readline() if argument == "-" else argument)
+    whole = _Answer(None, out)
+    result = _answer(whole, _tasks, "task", lambda: TaskToDo(secret=json.loads(sys.argv[-1]), **task))
+    whole.end(result)
+
+
+def _stream(requests: IO[str], out: IO[str]) -> None:
+    secret: Json = {}
+    for line in requests:
+        request = json.loads(line)
+        kind = request["type"]
+        if kind == "start":
+            secret = request["secret"]
+            continue
+        answer = _Answer(request["id"], out)
+        if kind == "page":
+            result = _answer(answer, _pages, kind, lambda: Page(request["page"], secret))
+        else:
+            result = _answer(answer, _tasks, kind, lambda: TaskToDo(secret=secret, **request["task"]))
+        answer.end(result)
+
+
+class _Answer:
+    """What is said about one request. With `once` it is one object, else parts of some size."""
+
+    def __init__(self, id: Optional[int], out: IO[str]) -> None:
+        self._id, self._out, self._size = id, out, 0
+        self._part: Dict[str, List[str]] = {}
+
+    def add(self, key: str, value: Any) -> None:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        self._part.setdefault(key, []).append(text)
+        self._size += len(text)
+        if self._size > _PART and self._id is not None:
+            self._send(None)
+
+    def end(self, result: int) -> None:
+        self._send(result)
+
+    def _send(self, result: Optional[int]) -> None:
+        said = [f'"{key}":[{",".join(values)}]' for key, values in self._part.items()]
+        if self._id is not None:
+            said.insert(0, f'"id":{self._id}')
+        if result is not None:
+            said.append(f'"result":{result}')
+        self._out.write("{" + ",".join(said) + "}\n")
+        self._out.flush()
+        self._part, self._size = {}, 0
+
+
+_A = TypeVar("_A", Page, TaskToDo)
+
+
+def _answer(answer: _Answer, functions: List[Callable[[_A], Returned]], kind: str, given: Callable[[], _A]) -> int:
+    try:
+        if not functions:
+            raise RuntimeError(f"this program has no handler for a {kind}")
+        for one in _each(functions[0](given())):
+            _add(answer, one)
+        return DONE
+    except Skip as skip:
+        answer.add("logs", {"message": str(skip) or "left out", "level": INFO})
+        return SKIP
+    except Exception:
+        answer.add("logs", {"message": traceback.format_exc(), "level": ERROR})
+        return FAILED
+
+
+def _each(returned: Returned) -> Iterable[Yielded]:
+    if returned is None:
+        return ()
+    if isinstance(returned, (Mapping, Follow, Task, Log)):
+        return (returned,)
+    return returned
+
+
+def _add(answer: _Answer, one: Yielded) -> None:
+    if isinstance(one, Follow):
+        answer.add("urls", one.url)
+    elif isinstance(one, Task):
+        answer.add("tasks", one._to_json())
+    elif isinstance(one, Log):
+        answer.add("logs", {"message": one.message, "level": one.level})
+    elif isinstance(one, Mapping):
+        answer.add("items", dict(one))
+    else:
+        raise TypeError(f"a handler yields dictionaries, Follow, Task and Log, not {type(one).__name__}")

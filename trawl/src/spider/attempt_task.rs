@@ -1,0 +1,103 @@
+//! `trawl spider try --task`: one task, as a worker would give it to the spider's program.
+
+use anstream::println;
+use anstyle::Style;
+use serde_json::{Value, json};
+use trawl_cli::{Fail, Outcome, print_json};
+use trawl_common::exit::Exit;
+use trawl_common::handler::{Answer, LogEntry, Verdict};
+use trawl_common::names::{CrawlRef, ProjectName};
+use trawl_common::settings::Settings;
+use trawl_common::spider::Spider;
+use trawl_common::spider::folder::Folder;
+use trawl_common::task::{Recipe, TaskView};
+use trawl_common::text::printable;
+use trawl_common::web::url::Fingerprint;
+use trawl_handlers::Ended;
+use trawl_worker::TaskTrial;
+
+/// How much is shown of a value.
+const SHOWN: usize = 400;
+
+/// Has the program of a spider do one task, and shows what it answers. Nothing of that is kept.
+pub(super) async fn run(
+    spider: &Spider,
+    folder: &Folder,
+    recipe: Recipe,
+    as_json: bool,
+    settings: &Settings,
+) -> Outcome {
+    let Some(handler) = &spider.handler else {
+        return Err(Fail::usage(format!("the spider {} has no [handler] that could do a task", spider.name)));
+    };
+    let trial = TaskTrial::of(spider, folder.program_folder(&spider.name));
+    let trial = trial.map_err(|error| Fail::usage(format!("[handler] run: {error}")))?;
+    let task = TaskView {
+        id: Fingerprint::of(&format!("{}\nrecipe\n{}", spider.name, recipe.as_str())),
+        project: ProjectName::default(),
+        spider: spider.name.clone(),
+        crawl: CrawlRef::adhoc_of(spider.name.clone()).id,
+        recipe,
+        attempt: 1,
+        max_retries: handler.retries.unwrap_or(settings.retry.max),
+        priority: Default::default(),
+    };
+    match trial.task(task).await {
+        Ended::Answered(answer) => {
+            if as_json {
+                print_json(&answer_as_json(&answer))
+            } else {
+                print(&answer)
+            }
+            Ok(if answer.verdict == Verdict::Failed { Exit::FailedUrls } else { Exit::Ok })
+        }
+        Ended::Failed { failure, logs } => {
+            print_logs(&logs);
+            Err(Fail::run(failure))
+        }
+        Ended::NotRun(why) => Err(Fail::run(why)),
+    }
+}
+
+fn name(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Done => "done",
+        Verdict::Failed => "failed, to be tried again",
+        Verdict::Skip => "left out",
+    }
+}
+
+fn print(answer: &Answer) {
+    let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
+    println!("{bold}{}{bold:#}", name(answer.verdict));
+    let line = |what: &str, text: String| println!("  {dim}{what:<8}{dim:#} {text}");
+    for item in &answer.items {
+        line("item", printable(&Value::Object(item.clone()).to_string(), SHOWN));
+    }
+    for task in &answer.tasks {
+        line("task", printable(task.recipe.as_str(), SHOWN));
+    }
+    for url in &answer.urls {
+        line("url", printable(url, SHOWN));
+    }
+    print_logs(&answer.logs);
+}
+
+/// Stack traces keep their lines.
+fn print_logs(logs: &[LogEntry]) {
+    for LogEntry { message, level } in logs {
+        for line in message.lines() {
+            anstream::eprintln!("{level}: {}", printable(line, SHOWN));
+        }
+    }
+}
+
+fn answer_as_json(answer: &Answer) -> Value {
+    let Answer { verdict, logs, tasks, urls, items } = answer;
+    let result = match verdict {
+        Verdict::Done => 0,
+        Verdict::Failed => 1,
+        Verdict::Skip => 2,
+    };
+    json!({ "result": result, "logs": logs, "tasks": tasks, "urls": urls, "items": items })
+}

@@ -1,0 +1,141 @@
+//! Spiders that bring a program.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+
+use serde_json::Value;
+use tokio::process::Command;
+use trawl_testkit::site::Site;
+
+fn trawl(folder: &Path, words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trawl"));
+    command.args(words).current_dir(folder).env_clear().stdin(Stdio::null()).kill_on_drop(true);
+    command
+}
+
+async fn output(folder: &Path, words: &[&str]) -> (Option<i32>, String, String) {
+    let Output { status, stdout, stderr } = trawl(folder, words).output().await.unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (status.code(), text(stdout), text(stderr))
+}
+
+/// Writes the spider `name` with its own folder: its file, and its program from the examples of the clients.
+fn spider(folder: &Path, name: &str, file: &str, programs: &[&str]) {
+    let own = folder.join("spiders").join(name);
+    fs::create_dir_all(&own).unwrap();
+    fs::write(own.join("spider.toml"), file).unwrap();
+    let sdk = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../sdk");
+    for program in programs {
+        let to = own.join(Path::new(program).file_name().unwrap());
+        fs::copy(sdk.join(program), to).unwrap();
+    }
+}
+
+const CRAWL: [&str; 6] = ["--allow-private", "--rate", "unlimited", "--concurrency", "8", "--json"];
+
+const PAGES: &str = "[handler]\nrun = ['/usr/bin/env', 'python3', 'pages.py']\nmode = 'stream'\n";
+
+#[tokio::test]
+async fn a_program_reads_the_pages_of_its_spider() {
+    let (site, folder) = (Site::serve(50).await, tempfile::tempdir().unwrap());
+    spider(folder.path(), "shop", PAGES, &["python/trawl_handler.py", "python/examples/pages.py"]);
+    let source = format!("{}/sitemap.xml", site.origin);
+    let words = [&["crawl", &source, "--spider", "shop"][..], &CRAWL].concat();
+    let (code, stdout, stderr) = output(folder.path(), &words).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    let stats: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((&stats["status"], &stats["done"]), (&"finished".into(), &50.into()));
+    let items = fs::read_to_string(folder.path().join("items.jsonl")).unwrap();
+    let titles: Vec<Value> = items.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).collect();
+    assert_eq!(titles.len(), 50);
+    for item in titles {
+        let number = item["url"].as_str().unwrap().rsplit('/').next().unwrap();
+        assert_eq!(item["fields"], serde_json::json!({ "title": format!("Page {number}") }));
+    }
+}
+
+#[tokio::test]
+async fn what_a_program_names_is_fetched_within_the_host() {
+    let (site, folder) = (Site::serve(20).await, tempfile::tempdir().unwrap());
+    spider(folder.path(), "shop", PAGES, &["python/trawl_handler.py", "python/examples/pages.py"]);
+    let words = [&["crawl", &site.page(5), "--spider", "shop"][..], &CRAWL].concat();
+    let (code, stdout, stderr) = output(folder.path(), &words).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    let stats: Value = serde_json::from_str(&stdout).unwrap();
+    assert!(stats["done"].as_u64().unwrap() > 1, "{stats}");
+}
+
+#[tokio::test]
+async fn a_page_that_its_program_fails_at_is_a_dead_letter_that_says_why() {
+    let (site, folder) = (Site::serve(5).await, tempfile::tempdir().unwrap());
+    let file = format!("{PAGES}retries = 0\n").replace("pages.py", "bad.py");
+    spider(folder.path(), "shop", &file, &["python/trawl_handler.py"]);
+    let bad = "import os\nfrom trawl_handler import handler, run\n@handler\ndef parse(page):\n  \
+        if page.url.endswith('/1'): os._exit(3)\n  if page.url.endswith('/2'): raise ValueError('no price')\n  \
+        yield {'ok': True}\nrun()\n";
+    fs::write(folder.path().join("spiders/shop/bad.py"), bad).unwrap();
+    let source = format!("{}/sitemap.xml", site.origin);
+    let words = [&["crawl", &source, "--spider", "shop"][..], &CRAWL].concat();
+    let (code, stdout, stderr) = output(folder.path(), &words).await;
+    assert_eq!(code, Some(3), "{stderr}");
+    let stats: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((&stats["done"], &stats["failed"]), (&3.into(), &2.into()), "{stats}\n{stderr}");
+    let (_, dead, _) = output(folder.path(), &["dlq", "list", "--state", "crawl.db", "--json"]).await;
+    for expected in ["exited with status 3", "ValueError: no price"] {
+        assert!(dead.contains(expected), "{dead}");
+    }
+}
+
+#[tokio::test]
+async fn a_spider_with_a_program_is_checked_and_tried() {
+    let folder = tempfile::tempdir().unwrap();
+    spider(folder.path(), "shop", PAGES, &["python/trawl_handler.py", "python/examples/pages.py"]);
+    fs::write(folder.path().join("page.html"), "<title> Shop </title><a href='/a'></a><a href=\"/b\">b</a>")
+        .unwrap();
+    let (code, stdout, _) = output(folder.path(), &["spider", "check", "shop"]).await;
+    assert_eq!(code, Some(0), "{stdout}");
+    assert!(
+        stdout.contains("program  /usr/bin/env python3 pages.py, for all tasks and pages, 10m and"),
+        "{stdout}"
+    );
+    assert!(stdout.contains("each page by its program"), "{stdout}");
+    let words = ["spider", "try", "shop", "page.html", "--url", "http://shop.example/x", "--json"];
+    let (code, stdout, stderr) = output(folder.path(), &words).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    let tried: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(tried["items"][0]["fields"]["title"], "Shop");
+    assert_eq!(tried["links"], serde_json::json!([{ "url": "http://shop.example/b", "followed": true }]));
+}
+
+#[tokio::test]
+async fn a_program_is_tried_on_a_task() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, mode) in [("once", "once"), ("live", "stream")] {
+        let file = format!(
+            "[handler]\nrun = ['/usr/bin/env', 'python3', 'tasks.py']\nmode = '{mode}'\n\
+             secret = {{ NEXT = {{ payment = 'contract' }} }}\n"
+        );
+        spider(folder.path(), name, &file, &["python/trawl_handler.py", "python/examples/tasks.py"]);
+        let words = ["spider", "try", name, "--task", "payment", "--json"];
+        let (code, stdout, stderr) = output(folder.path(), &words).await;
+        assert_eq!(code, Some(0), "{stderr}");
+        let answer: Value = serde_json::from_str(&stdout).unwrap();
+        let (items, tasks) = (&answer["items"], &answer["tasks"]);
+        assert_eq!((&answer["result"], items), (&0.into(), &serde_json::json!([{ "document": "payment" }])));
+        assert_eq!((&tasks[0]["recipe"], &tasks[0]["unique"]), (&"contract".into(), &"contract".into()));
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_cannot_be_run_is_found_before_anything_is_fetched() {
+    let folder = tempfile::tempdir().unwrap();
+    spider(folder.path(), "shop", "[handler]\nrun = ['./none']\nmode = 'stream'\n", &[]);
+    for words in [&["spider", "check", "shop"][..], &["crawl", "http://127.0.0.1:9/", "--spider", "shop"]] {
+        let (code, _, stderr) = output(folder.path(), words).await;
+        assert_eq!(code, Some(2), "{stderr}");
+        assert!(stderr.contains("handler") && stderr.contains("there is no program"), "{stderr}");
+    }
+}

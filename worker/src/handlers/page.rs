@@ -1,0 +1,115 @@
+//! Pages that a program reads.
+
+use std::collections::HashSet;
+
+use tracing::debug;
+use trawl_common::frontier::outcome::{Class, Failure};
+use trawl_common::handler::stream::{MAX_INLINE_BYTES, PageHead};
+use trawl_common::handler::{Answer, Verdict};
+use trawl_common::names::CrawlRef;
+use trawl_common::ports::Response;
+use trawl_common::settings::Urls;
+use trawl_common::task::NewTask;
+use trawl_common::web::url::CanonicalUrl;
+use trawl_extract::{Extracted, Extraction, Link};
+use trawl_handlers::{Ended, Page, Stream, Work};
+
+use super::logs::log;
+
+/// What a program is told of a page beside its response.
+pub(crate) struct PageAbout<'a> {
+    pub(crate) url: &'a CanonicalUrl,
+    pub(crate) crawl: &'a CrawlRef,
+    pub(crate) depth: u16,
+    pub(crate) referrer: Option<String>,
+    /// Which URLs are one to the spider.
+    pub(crate) urls: &'a Urls,
+}
+
+/// What a program makes of a page: the same as the extraction, and tasks.
+pub(crate) struct Reading {
+    pub(crate) extraction: Extraction,
+    pub(crate) tasks: Vec<NewTask>,
+}
+
+/// Why a program makes nothing of a page.
+pub(crate) enum Unread {
+    /// It failed, and is to try again.
+    Failed(Failure),
+    /// It leaves the page out.
+    Skipped,
+    /// It cannot be run here.
+    NotRun(String),
+}
+
+/// Has a program read a page.
+pub(crate) async fn read_page(
+    program: &Stream,
+    about: &PageAbout<'_>,
+    response: &Response,
+) -> Result<Reading, Unread> {
+    let name = about.url.as_str();
+    match program.ask(Work::Page(page(about, response))).await {
+        Ended::Answered(answer) => {
+            log(about.crawl, name, &answer.logs);
+            match answer.verdict {
+                Verdict::Done => Ok(reading(about, response, answer)),
+                Verdict::Failed => Err(Unread::Failed(said_so(&answer))),
+                Verdict::Skip => Err(Unread::Skipped),
+            }
+        }
+        Ended::Failed { failure, logs } => {
+            log(about.crawl, name, &logs);
+            Err(Unread::Failed(failure))
+        }
+        Ended::NotRun(why) => Err(Unread::NotRun(why)),
+    }
+}
+
+/// The failure that a program says there was: the last line of what it logged last.
+pub(super) fn said_so(answer: &Answer) -> Failure {
+    let last =
+        answer.logs.last().and_then(|entry| entry.message.lines().rev().find(|line| !line.trim().is_empty()));
+    Failure::new(Class::Handler, last.unwrap_or("the program says that it failed").trim())
+}
+
+fn page(about: &PageAbout<'_>, response: &Response) -> Page {
+    let is_inline = response.body.len() <= MAX_INLINE_BYTES;
+    Page {
+        head: PageHead {
+            url: about.url.to_string(),
+            final_url: response.redirected_to.as_ref().map(ToString::to_string),
+            crawl: about.crawl.id.clone(),
+            status: response.status,
+            headers: response
+                .headers
+                .iter()
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .collect(),
+            fetched_at: response.fetched_at.to_string(),
+            depth: about.depth,
+            referrer: about.referrer.clone(),
+        },
+        bytes: response.body.clone(),
+        text: if is_inline { trawl_extract::text(response) } else { None },
+    }
+}
+
+/// What a program yielded, as the extraction would have: links are absolute, each once. What is no link is left out, as it is of a
+/// page.
+fn reading(about: &PageAbout<'_>, response: &Response, answer: Answer) -> Reading {
+    let base = response.redirected_to.as_ref().unwrap_or(about.url).to_url();
+    let link = |href: &String| {
+        let url = base.join(href.trim()).ok().and_then(|url| CanonicalUrl::from_url(url).ok());
+        if url.is_none() {
+            debug!(page = %about.url, href, "what the program wants fetched is no URL");
+        }
+        url.map(|url| about.urls.canonical(url))
+    };
+    let mut seen = HashSet::new();
+    let links = answer.urls.iter().filter_map(link).filter(|url| seen.insert(url.clone()));
+    let links = links.map(|url| Link { url, is_next: false }).collect();
+    let items = answer.items.into_iter().enumerate();
+    let items = items.map(|(number, fields)| Extracted { rule: None, number, fields }).collect();
+    Reading { extraction: Extraction { items, links, ..Extraction::default() }, tasks: answer.tasks }
+}
