@@ -146,12 +146,12 @@ fn fit(relation: &Relation<'_>, row: &Value) -> Value {
 }
 
 fn page(end: &PageEnd) -> Value {
-    let PageEnd { crawl, url, terminal, reason, status, attempts, ended, worker, items, bytes } = end;
+    let PageEnd { crawl, key, terminal, reason, status, attempts, ended, worker, items, bytes } = end;
     json!({
-        "id": Fingerprint::of(&format!("{}\n{url}", crawl.id)).to_string(),
+        "id": Fingerprint::of(&format!("{}\n{key}", crawl.id)).to_string(),
         "crawl": crawl.id.as_str(),
         "spider": crawl.spider.as_str(),
-        "url": url.as_str(),
+        "url": key.as_str(),
         "outcome": terminal.as_str(),
         "reason": reason,
         "status": status,

@@ -125,7 +125,7 @@ fn join_with(engine: &Embedded, health: Arc<Health>, patience: Duration) -> Join
     settings.worker.prefetch = 1000;
     settings.recovery.patience = patience;
     let (requests, stop) = (Arc::new(AllRequests), CancellationToken::new());
-    engine.engine().join(Joining { worker: worker(), settings, health, requests, stop })
+    engine.engine().join(Joining { worker: worker(), settings, health, requests, tasks: 1000, stop })
 }
 
 /// All that is available now, in order.
@@ -143,7 +143,7 @@ async fn available(engine: &Embedded) -> Vec<usize> {
 }
 
 fn number(claimed: &Claimed) -> usize {
-    claimed.message.url.as_str().rsplit('/').next().unwrap().parse().unwrap()
+    claimed.message.work.as_str().rsplit('/').next().unwrap().parse().unwrap()
 }
 
 fn done(claimed: &Claimed) -> Settlement {
@@ -349,16 +349,16 @@ async fn a_record_that_cannot_be_read_is_a_dead_letter_that_names_its_field_and_
         let claimed = claim_all(&*worker).await;
         assert_eq!(claimed.iter().map(number).collect::<Vec<_>>(), [0, 2], "{field}");
         worker.settle(claimed.iter().map(done).collect()).await;
-        let listed = engine.control().failed(&crawl(), 0).await.unwrap().urls;
+        let listed = engine.control().failed(&crawl(), 0).await.unwrap().failed;
         let [(url, note)] = &listed[..] else { panic!("{field}: {listed:?}") };
-        assert_eq!((url, note.cause.reason), (&page(1).url, Reason::Corrupt));
+        assert_eq!((url, note.cause.reason), (&page(1).work.key(), Reason::Corrupt));
         let held = held.trim_matches('\'');
         let told = format!("the field {field} of record http://site.example/1 holds `{held}`");
         assert!(note.cause.error.contains(&told), "{}", note.cause.error);
         let stats = async || engine.stats().crawl_stats(&crawl().id).await.unwrap().unwrap();
         assert_eq!(stats().await.reasons, [("failed:corrupt".to_owned(), 1)].into());
 
-        assert_eq!(engine.engine().replay(&crawl(), &crawl(), &[page(1).url]).await.unwrap(), 1);
+        assert_eq!(engine.engine().replay(&crawl(), &crawl(), &[page(1).work.key()]).await.unwrap(), 1);
         assert_eq!(stats().await.reasons, [].into());
         session.close().await.unwrap();
         let again = worker.claim(9).await;
@@ -450,9 +450,9 @@ async fn a_note_that_cannot_be_read_is_listed_with_its_text() {
         &directory,
         r#"INSERT INTO failed (crawl, url, terminal, note) VALUES (1, 'http://site.example/9', 'failed', '{"half')"#,
     );
-    let listed = engine.control().failed(&crawl(), 0).await.unwrap().urls;
+    let listed = engine.control().failed(&crawl(), 0).await.unwrap().failed;
     let [(url, note)] = &listed[..] else { panic!("{listed:?}") };
-    assert_eq!((url, note.cause.reason), (&page(9).url, Reason::Corrupt));
+    assert_eq!((url, note.cause.reason), (&page(9).work.key(), Reason::Corrupt));
     assert!(note.cause.error.ends_with(r#": {"half"#), "{}", note.cause.error);
 }
 
@@ -583,27 +583,27 @@ async fn a_file_of_version_1_is_brought_up_to_date() {
     let old = rusqlite::Connection::open(&path).unwrap();
     old.execute_batch(include_str!("state-v1.sql")).unwrap();
     for (record, number) in [(1, 0), (2, 1), (3, 2)] {
-        let key = Fingerprint::of(&format!("s1\n{}", page(number).url));
+        let key = Fingerprint::of(&format!("s1\n{}", page(number).work));
         old.execute("INSERT INTO fresh (url, record) VALUES (?1, ?2)", (key.0, record)).unwrap();
     }
     drop(old);
     for _ in 0..2 {
         let engine = open(&path);
         assert_eq!(available(&engine).await, [2]);
-        let note = engine.control().failure(&crawl(), &page(1).url).await.unwrap().unwrap();
+        let note = engine.control().failure(&crawl(), &page(1).work.key()).await.unwrap().unwrap();
         assert_eq!((note.cause.reason, note.cause.class), (Reason::Retries, Some(Class::Http)));
         assert_eq!(
             (note.cause.status, note.cause.worker, note.lane),
             (Some(503), Some(worker()), Lane::Bulk)
         );
-        assert_eq!(engine.control().failed(&crawl(), 0).await.unwrap().urls.len(), 1);
+        assert_eq!(engine.control().failed(&crawl(), 0).await.unwrap().failed.len(), 1);
         assert_eq!(engine.pages().walk(&crawl().spider, 0).await.unwrap(), Walk::default());
     }
     let engine = open(&path);
     let session = open_crawl(&engine, crawl()).await;
     let pages: Vec<NewUrl> = (0..4).map(page).collect();
     assert_eq!(session.admit(&pages).await.unwrap(), [false, false, false, true]);
-    assert_eq!(engine.engine().replay(&crawl(), &crawl(), &[page(1).url]).await.unwrap(), 1);
+    assert_eq!(engine.engine().replay(&crawl(), &crawl(), &[page(1).work.key()]).await.unwrap(), 1);
     let stats = engine.stats().crawl_stats(&crawl().id).await.unwrap().unwrap();
     assert_eq!((stats.counts.admitted, stats.counts.done, stats.pending), (4, 1, 3));
 }

@@ -173,7 +173,7 @@ async fn many_tasks_may_acknowledge_at_once() {
         Message::seed(url, crawl.clone(), Lane::Bulk)
     };
     queue.publish(&(0..MESSAGES).map(message).collect::<Vec<_>>()).await.unwrap();
-    let mut consumer = queue.consume(32).await.unwrap();
+    let mut consumer = queue.consume(32, 32).await.unwrap();
     let (mut received, mut acking) = (0, JoinSet::new());
     while received < MESSAGES {
         let batch = timeout(LONG, consumer.next(8)).await.unwrap().unwrap();
@@ -324,7 +324,7 @@ mod records {
 
     async fn read(link: &Link, message: &Message) -> String {
         let mut read = ::redis::cmd("HGET");
-        read.arg(PENDING).arg(message.url.as_str()).query_async(&mut link.clone()).await.unwrap()
+        read.arg(PENDING).arg(message.work.as_str()).query_async(&mut link.clone()).await.unwrap()
     }
 
     #[tokio::test]
@@ -339,7 +339,10 @@ mod records {
     async fn a_record_as_they_were_before_they_were_short_is_read() {
         let (link, frontier, message, _) = admitted().await;
         let mut write = ::redis::cmd("HSET");
-        write.arg(PENDING).arg(message.url.as_str()).arg("p 5000 - 0 2 priority 3 7000 http://site.example/");
+        write
+            .arg(PENDING)
+            .arg(message.work.as_str())
+            .arg("p 5000 - 0 2 priority 3 7000 http://site.example/");
         let () = write.query_async(&mut link.clone()).await.unwrap();
         let worker = "w".parse().unwrap();
         let replies = frontier.claim(&worker, std::slice::from_ref(&message)).await.unwrap();

@@ -40,7 +40,7 @@ async fn rows(table: &str, column: &str, crawl: &CrawlRef) -> Vec<Value> {
 fn end(crawl: &CrawlRef, path: &str, ended: u64) -> PageEnd {
     PageEnd {
         crawl: crawl.clone(),
-        url: format!("https://example.com/{path}").parse().unwrap(),
+        key: format!("https://example.com/{path}").parse().unwrap(),
         terminal: Terminal::Done,
         reason: None,
         status: Some(200),

@@ -76,7 +76,7 @@ async fn admit(frontier: &RedisRecords, lease: &Lease, pages: Range<usize>) -> V
 }
 
 async fn finish(frontier: &RedisRecords, crawl: &CrawlRef, pages: Range<usize>) -> Vec<bool> {
-    let claim = |number| Claim { crawl: crawl.clone(), url: page(number) };
+    let claim = |number| Claim { crawl: crawl.clone(), key: page(number).into() };
     let worker = "worker".parse().unwrap();
     let message = |number| Message::seed(page(number), crawl.clone(), Lane::Bulk);
     let messages: Vec<Message> = pages.clone().map(message).collect();

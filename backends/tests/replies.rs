@@ -16,7 +16,7 @@ use trawl_common::frontier::limit::{LeftOut, Limit};
 use trawl_common::frontier::line::Line;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Class, Reason, Terminal};
-use trawl_common::frontier::{ClaimReply, Start, Taken};
+use trawl_common::frontier::{ClaimReply, Start, Taken, Work};
 use trawl_common::jobs::{JobOutcome, JobStatus, NewJob};
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
 use trawl_common::ports::{Claim, Control, Finish, JobFilter, JobPage, Jobs, NewUrl, Result, Stats, Terms};
@@ -46,8 +46,8 @@ fn page(number: usize) -> CanonicalUrl {
     CanonicalUrl::parse(&format!("http://site.example/{number}")).unwrap()
 }
 
-fn number(url: &CanonicalUrl) -> usize {
-    url.as_str().rsplit('/').next().unwrap().parse().unwrap()
+fn number(work: &Work) -> usize {
+    work.as_str().rsplit('/').next().unwrap().parse().unwrap()
 }
 
 fn crawl(id: &str) -> CrawlRef {
@@ -85,7 +85,7 @@ impl Fleet {
 
     /// Publishes and confirms.
     async fn send(&mut self, messages: Vec<Message>) {
-        let urls: Vec<CanonicalUrl> = messages.iter().map(|message| message.url.clone()).collect();
+        let urls: Vec<CanonicalUrl> = messages.iter().map(|message| message.work.clone()).collect();
         self.queue.extend(messages);
         again(|| self.redis.confirm(&self.crawl, &urls)).await;
     }
@@ -135,8 +135,8 @@ impl Fleet {
     }
 
     async fn handle(&mut self, message: Message) {
-        let claim = Claim { crawl: self.crawl.clone(), url: message.url.clone() };
-        let number = number(&message.url);
+        let claim = Claim::of(&message);
+        let number = number(&message.work);
         let is_first = self.done.insert(number);
         assert_eq!(again(|| self.redis.extend(&self.worker, std::slice::from_ref(&message))).await, [true]);
         match number {
@@ -180,7 +180,7 @@ impl Fleet {
     async fn follow(&mut self, page_that_links: &Claim) -> LeftOut {
         let link = |number: usize| NewUrl {
             depth: 1,
-            referrer: Some(page_that_links.url.clone()),
+            referrer: Some(page_that_links.key.clone()),
             ..NewUrl::seed(page(number), Lane::Bulk)
         };
         let links: Vec<NewUrl> = LINKED.into_iter().map(link).collect();
@@ -206,7 +206,7 @@ impl Fleet {
             worker: None,
             failed_at: UnixMs::now(),
         };
-        let urls = [claim.url.clone()];
+        let urls = [claim.key.clone()];
         let note = Some(Note { cause, lane: Lane::Bulk, depth: 0, referrer: None });
         self.finish(Finish { why: Some("http"), note, ..Finish::new(claim, Terminal::Failed) }).await;
         let replayed = again(|| self.redis.replay(&self.crawl, &self.crawl, &urls)).await;

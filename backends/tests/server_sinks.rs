@@ -13,7 +13,7 @@ use trawl_common::spider::item::{Item, item_id};
 fn page(crawl: &CrawlRef, path: &str, kind: Option<&str>, fields: &[Value]) -> Page {
     let url: trawl_common::web::url::CanonicalUrl = format!("https://example.com/{path}").parse().unwrap();
     let item = |(number, fields): (usize, &Value)| Item {
-        id: item_id(&crawl.spider, &url, kind, number),
+        id: item_id(&crawl.spider, url.as_str(), kind, number),
         url: url.to_string(),
         crawl: crawl.id.clone(),
         spider: crawl.spider.clone(),
@@ -26,7 +26,7 @@ fn page(crawl: &CrawlRef, path: &str, kind: Option<&str>, fields: &[Value]) -> P
         fields: fields.as_object().cloned().unwrap_or_else(Map::new),
     };
     let items = fields.iter().enumerate().map(item).collect();
-    Page { url, crawl: crawl.clone(), referrer: None, items, exchange: None }
+    Page { key: url.into(), crawl: crawl.clone(), referrer: None, items, exchange: None }
 }
 
 mod stream {

@@ -164,7 +164,7 @@ fn messages(criterion: &mut Criterion) {
 }
 
 fn delivery(message: &Message, seal: &Seal) -> Delivery {
-    let body = message.url.as_str().as_bytes().to_vec();
+    let body = codec::body(&message.work).to_vec();
     let mut delivery = Delivery::mock(1, "".into(), "url_queue_ttl".into(), false, body);
     delivery.properties = codec::properties(message, seal);
     delivery

@@ -1,17 +1,17 @@
 //! What a history keeps of pages.
 
+use crate::frontier::Key;
 use crate::frontier::outcome::Terminal;
 use crate::names::{CrawlRef, WorkerId};
 use crate::time::UnixMs;
-use crate::web::url::CanonicalUrl;
 
-/// How a page ended in a crawl.
+/// How a page or a task ended in a crawl.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PageEnd {
     /// In which crawl.
     pub crawl: CrawlRef,
-    /// Which page.
-    pub url: CanonicalUrl,
+    /// Which.
+    pub key: Key,
     /// Its final state.
     pub terminal: Terminal,
     /// Why it has that, in a word, if it is not done: `robots`, `timeout`.

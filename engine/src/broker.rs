@@ -33,8 +33,9 @@ pub trait Broker: Send + Sync {
     /// Stores dead letters where people and other programs find them.
     async fn dead_letter(&self, dead_letters: &[DeadLetter]) -> Result<()>;
 
-    /// Sends a probe with these times through every line.
-    async fn probe(&self, times: ProbeTimes) -> Result<()>;
+    /// Sends a probe with these times through every line. Returns those that need not come back: nobody takes from their line, and
+    /// nothing is in it.
+    async fn probe(&self, times: ProbeTimes) -> Result<Vec<Probe>>;
 
     /// How long it takes at most until all that is parked now has come back; zero if nothing is.
     async fn longest_parked(&self) -> Result<Duration>;
@@ -42,8 +43,9 @@ pub trait Broker: Send + Sync {
     /// Tells whoever listens what happened. Told again, it is the same event, with the same id.
     async fn announce(&self, event: &Event) -> Result<()>;
 
-    /// Starts to take messages, with at most `prefetch` of each lane on their way or unsettled.
-    async fn consume(&self, prefetch: u16) -> Result<Box<dyn Consumer>>;
+    /// Starts to take messages, with at most `prefetch` of each lane of URLs on their way or unsettled, and of the lane of tasks
+    /// `tasks`: with none it is left to others.
+    async fn consume(&self, prefetch: u16, tasks: u16) -> Result<Box<dyn Consumer>>;
 
     /// Deletes the messages behind these receipts. A receipt from before a reconnect is ignored:
     /// its message comes again.
@@ -57,7 +59,7 @@ pub trait Broker: Send + Sync {
 #[async_trait]
 pub trait Consumer: Send {
     /// Waits for messages and returns between one and `max`, in the order of [`trawl_common::frontier::line::Line`]: parked ones
-    /// whose time has come first, then the priority lane, what expired, then bulk. Cancelling the call loses
+    /// whose time has come first, then the priority lane, what expired, tasks, then bulk. Cancelling the call loses
     /// nothing.
     ///
     /// An error ends this consumer: what it delivered and was not acked will come again.
@@ -76,7 +78,7 @@ pub struct Delivery {
 /// What can come out of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// A wake-up for a URL.
+    /// A wake-up for a URL or a task.
     Message(Message),
     /// A probe of the fleet's own.
     Probe(Probe),

@@ -37,10 +37,16 @@ const FULL_FOR: Duration = Duration::from_secs(20);
 /// For so long a message waits whose crawl cannot be read.
 const UNREADABLE: Duration = Duration::from_secs(60);
 
-/// Takes messages and claims their URLs.
+/// Takes messages and claims their URLs and tasks.
 pub(crate) struct Claiming<'a> {
     pub(crate) member: &'a Member,
-    pub(crate) claimed: mpsc::UnboundedSender<Claimed>,
+    pub(crate) exits: Exits,
+}
+
+/// Where what is claimed goes.
+pub(crate) struct Exits {
+    pub(crate) urls: mpsc::UnboundedSender<Claimed>,
+    pub(crate) tasks: mpsc::UnboundedSender<Claimed>,
 }
 
 impl Claiming<'_> {
@@ -50,7 +56,9 @@ impl Claiming<'_> {
         let Member { health, stop, .. } = self.member;
         while !stop.is_cancelled() {
             let prefetch = self.member.settings.worker.prefetch;
-            let Some(opened) = stop.run_until_cancelled(self.member.broker.consume(prefetch)).await else {
+            let Some(opened) =
+                stop.run_until_cancelled(self.member.broker.consume(prefetch, self.member.tasks)).await
+            else {
                 break;
             };
             match opened {
@@ -89,7 +97,7 @@ impl Claiming<'_> {
     /// Whether enough is held. A broker holds back what is not acknowledged, and only that.
     fn is_crowded(&self) -> bool {
         let settings = &self.member.settings;
-        let is_none = |lane| settings.queues.lane(lane).acks == Acks::None;
+        let is_none = |lane| settings.queues.acks(lane) == Acks::None;
         let most = usize::from(settings.worker.prefetch) * Line::ALL.len();
         Lane::ALL.into_iter().any(is_none) && self.member.in_flight.len() >= most
     }
@@ -134,9 +142,14 @@ impl Claiming<'_> {
         let checked = if message.is_ours { Ok(message) } else { self.member.requests.check(message) };
         match checked {
             Ok(message) => {
-                if self.member.in_flight.take(&message, receipt) {
-                    taken.push(message);
+                if !self.member.in_flight.take(&message, receipt) {
+                    return;
                 }
+                // It was put aside, and has come back to a worker that runs no programs: its lane brings it to one that does.
+                if message.lane == Lane::Task && self.member.tasks == 0 {
+                    return self.settle(Own::SentAgain(message)).await;
+                }
+                taken.push(message);
             }
             Err(malformed) => self.settle(Own::Malformed(malformed, receipt.into_iter().collect())).await,
         }
@@ -159,7 +172,7 @@ impl Claiming<'_> {
             // Forgotten at once: its own message may come at any time, and is not to join it.
             ClaimReply::Drop => {
                 if self.member.settings.log.urls {
-                    info!(url = %message.url, "dropped: it has ended, waits, or was asked for a moment ago");
+                    info!(url = %message.work, "dropped: it has ended, waits, or was asked for a moment ago");
                 }
                 let receipts = self.member.in_flight.forget(&Claim::of(&message));
                 self.settle(Own::Dropped(receipts)).await;
@@ -168,7 +181,7 @@ impl Claiming<'_> {
             ClaimReply::Unknown => {
                 let receipts = self.member.in_flight.forget(&Claim::of(&message));
                 let reason = format!("there is no crawl {}", message.crawl.id);
-                let malformed = Malformed { text: message.url.to_string(), reason };
+                let malformed = Malformed { text: message.work.to_string(), reason };
                 self.settle(Own::Malformed(malformed, receipts)).await;
             }
         }
@@ -184,9 +197,10 @@ impl Claiming<'_> {
                 return self.settle(Own::Waits { message, until }).await;
             }
         };
+        let exit = if message.lane == Lane::Task { &self.exits.tasks } else { &self.exits.urls };
         let claimed = Claimed { message, attempts, starts, is_beyond_limit, crawl };
         // Closed only when the worker ends: what it holds is given back.
-        let _ = self.claimed.send(claimed);
+        let _ = exit.send(claimed);
     }
 
     /// What is to be done with what says without proof that it is the fleet's: nothing if the store knows its crawl, whose

@@ -7,14 +7,15 @@ use async_trait::async_trait;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use trawl_common::frontier::Key;
 use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{Claimed, Engine, History, Joined, Joining, Opening, Pages, Result, Session};
-use trawl_common::web::url::CanonicalUrl;
+use trawl_common::ports::{Engine, History, Joined, Joining, Opening, Pages, Result, Session};
 
 use crate::broker::Broker;
+use crate::by_priority::ByPriority;
 use crate::by_urgency::ByUrgency;
-use crate::claiming::Claiming;
+use crate::claiming::{Claiming, Exits};
 use crate::in_flight::InFlight;
 use crate::member::Member;
 use crate::outbox::{self, Tries};
@@ -25,6 +26,9 @@ use crate::upkeep;
 
 /// What may wait to be settled by the engine itself.
 const OWN_AHEAD: usize = 1024;
+
+/// So many dead letters are sent again in one step: as many tasks may have a megabyte each.
+const REPLAYED: usize = 100;
 
 /// An engine over records and a broker.
 pub struct Coordinator {
@@ -49,8 +53,9 @@ impl Coordinator {
 
 #[async_trait]
 impl Engine for Coordinator {
-    fn join(&self, Joining { worker, settings, health, requests, stop }: Joining) -> Joined {
-        let (claimed, arriving) = mpsc::unbounded_channel();
+    fn join(&self, Joining { worker, settings, health, requests, tasks, stop }: Joining) -> Joined {
+        let (urls, arriving_urls) = mpsc::unbounded_channel();
+        let (task, arriving_tasks) = mpsc::unbounded_channel();
         let (own, to_settle) = mpsc::channel(OWN_AHEAD);
         let member = Arc::new(Member {
             worker,
@@ -64,12 +69,14 @@ impl Engine for Coordinator {
             in_flight: InFlight::default(),
             crawls: Member::no_crawls(),
             unproven: Default::default(),
-            claimed: ByUrgency::new(arriving).into(),
+            tasks,
+            claimed: ByUrgency::new(arriving_urls).into(),
+            claimed_tasks: ByPriority::new(arriving_tasks).into(),
             own,
             stop: stop.child_token(),
             has_stopped: CancellationToken::new(),
         });
-        let maintenance = Box::pin(maintain(Arc::clone(&member), claimed, to_settle));
+        let maintenance = Box::pin(maintain(Arc::clone(&member), Exits { urls, tasks: task }, to_settle));
         Joined { frontier: member, maintenance }
     }
 
@@ -78,27 +85,28 @@ impl Engine for Coordinator {
         Ok(Box::new(LeasedSession::open(records, broker, opening, health).await?))
     }
 
-    async fn replay(&self, from: &CrawlRef, into: &CrawlRef, urls: &[CanonicalUrl]) -> Result<u64> {
-        let messages = self.records.replay(from, into, urls).await?;
-        let count = messages.len() as u64;
-        outbox::send(&*self.records, &*self.broker, messages, Tries::One).await?;
+    async fn replay(&self, from: &CrawlRef, into: &CrawlRef, keys: &[Key]) -> Result<u64> {
+        let mut count = 0;
+        // Also of none: whether that crawl takes any is part of the answer.
+        let parts = keys.chunks(REPLAYED).chain(keys.is_empty().then_some(keys));
+        for part in parts {
+            let messages = self.records.replay(from, into, part).await?;
+            count += messages.len() as u64;
+            outbox::send(&*self.records, &*self.broker, messages, Tries::One).await?;
+        }
         Ok(count)
     }
 }
 
 /// Runs what goes on beside a worker, until the task is ended. A panic of one part is the worker's.
-async fn maintain(
-    member: Arc<Member>,
-    claimed: mpsc::UnboundedSender<Claimed>,
-    to_settle: mpsc::Receiver<Own>,
-) {
+async fn maintain(member: Arc<Member>, exits: Exits, to_settle: mpsc::Receiver<Own>) {
     let mut parts = JoinSet::new();
     let of = || Arc::clone(&member);
     let (claiming, settling, extending, sweeping) = (of(), of(), of(), of());
     parts.spawn(async move {
         // Also when it ends by a panic.
         let _has_stopped = claiming.has_stopped.clone().drop_guard();
-        Claiming { member: &claiming, claimed }.run().await;
+        Claiming { member: &claiming, exits }.run().await;
     });
     parts.spawn(async move { upkeep::settles_own(&settling, to_settle).await });
     parts.spawn(async move { upkeep::extends_leases(&extending).await });

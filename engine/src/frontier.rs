@@ -34,12 +34,16 @@ impl Frontier for Member {
         self.claimed.lock().await.next(max).await
     }
 
+    async fn claim_tasks(&self, max: usize) -> Vec<Claimed> {
+        self.claimed_tasks.lock().await.next(max).await
+    }
+
     /// Acknowledges the messages of what begins where its lane says so.
     async fn start(&self, urls: &[Claim]) -> Result<Vec<Start>> {
         let Self { records, health, worker, .. } = self;
         let counting = async || one_each(records.start(worker, urls).await?, urls.len(), "starts");
         let starts = health.patiently("counting starts", counting).await?;
-        let is_early = |lane| self.settings.queues.lane(lane).acks == Acks::Early;
+        let is_early = |lane| self.settings.queues.acks(lane) == Acks::Early;
         if Lane::ALL.into_iter().any(is_early) {
             let begun = urls.iter().zip(&starts).filter(|(_, start)| **start == Start::Go);
             let early: Vec<_> =

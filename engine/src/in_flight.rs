@@ -30,7 +30,7 @@ impl InFlight {
     /// Takes a message, without a receipt if it is acknowledged already; `false` means that its URL was held already.
     pub(crate) fn take(&self, message: &Message, receipt: Option<Receipt>) -> bool {
         let mut held = self.held();
-        let entry = held.entry(fingerprint(&message.crawl, &message.url));
+        let entry = held.entry(fingerprint(&message.crawl, message.work.as_str()));
         let is_new = matches!(entry, Entry::Vacant(_));
         let new = || Held { message: message.clone(), receipts: Vec::new(), since: Instant::now() };
         entry.or_insert_with(new).receipts.extend(receipt);
@@ -40,7 +40,7 @@ impl InFlight {
     /// The receipts of a URL that stays held, if it came through such a lane; else they stay with it.
     pub(crate) fn receipts_if(&self, claim: &Claim, is_lane: impl Fn(Lane) -> bool) -> Vec<Receipt> {
         let mut held = self.held();
-        let held = held.get_mut(&fingerprint(&claim.crawl, &claim.url));
+        let held = held.get_mut(&fingerprint(&claim.crawl, claim.key.as_str()));
         let held = held.filter(|held| is_lane(held.message.lane));
         held.map(|held| std::mem::take(&mut held.receipts)).unwrap_or_default()
     }
@@ -48,7 +48,7 @@ impl InFlight {
     /// Forgets a URL; returns its receipts.
     pub(crate) fn forget(&self, claim: &Claim) -> Vec<Receipt> {
         self.held()
-            .remove(&fingerprint(&claim.crawl, &claim.url))
+            .remove(&fingerprint(&claim.crawl, claim.key.as_str()))
             .map(|held| held.receipts)
             .unwrap_or_default()
     }
@@ -56,7 +56,7 @@ impl InFlight {
     /// Whether a URL has been held for at least `age`, or is not held at all.
     pub(crate) fn is_older(&self, message: &Message, age: Duration) -> bool {
         self.held()
-            .get(&fingerprint(&message.crawl, &message.url))
+            .get(&fingerprint(&message.crawl, message.work.as_str()))
             .is_none_or(|held| held.since.elapsed() >= age)
     }
 
@@ -81,13 +81,18 @@ impl InFlight {
 #[cfg(test)]
 mod tests {
     use trawl_common::names::CrawlRef;
+    use trawl_common::web::url::CanonicalUrl;
 
     use super::*;
 
     #[test]
     fn a_url_delivered_twice_is_worked_on_once_and_both_messages_are_settled() {
         let in_flight = InFlight::default();
-        let message = Message::seed("https://example.com/".parse().unwrap(), CrawlRef::adhoc(), Lane::Bulk);
+        let message = Message::seed(
+            CanonicalUrl::parse("https://example.com/").unwrap(),
+            CrawlRef::adhoc(),
+            Lane::Bulk,
+        );
         let receipt = |session| Receipt { session, tag: 1 };
         let take = |session| in_flight.take(&message, Some(receipt(session)));
         assert!(take(1));

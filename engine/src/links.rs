@@ -1,7 +1,10 @@
 //! What pages link to, on its way into the records.
 
+use std::collections::BTreeMap;
+
 use trawl_common::frontier::Taken;
 use trawl_common::frontier::limit::{LeftOut, Limit};
+use trawl_common::names::{CrawlRef, SpiderName};
 use trawl_common::ports::{Claim, NewUrl, one_each};
 
 use crate::member::Member;
@@ -14,6 +17,23 @@ pub(crate) struct Admitted {
     pub(crate) links: Vec<NewUrl>,
     /// How many they left out.
     pub(crate) left_out: LeftOut,
+}
+
+/// Admits what pages and tasks ask for of other spiders, and publishes and confirms what is new of it. What is asked for twice was
+/// taken in before.
+pub(crate) async fn admit_elsewhere(member: &Member, asked: Vec<(SpiderName, NewUrl)>) {
+    let Member { records, broker, health, .. } = member;
+    let mut by_crawl: BTreeMap<CrawlRef, Vec<NewUrl>> = BTreeMap::new();
+    for (spider, new) in asked {
+        by_crawl.entry(CrawlRef::adhoc_of(spider)).or_default().push(new);
+    }
+    for (crawl, urls) in by_crawl {
+        let admitting = async || one_each(records.take_in(&crawl, &urls).await?, urls.len(), "URLs");
+        let new = health.until_done("admitting for another spider", admitting).await;
+        let new = urls.iter().zip(new).filter(|(_, new)| *new);
+        let messages = new.map(|(url, _)| url.message(&crawl)).collect();
+        outbox::send_until_done(&**records, &**broker, messages, health).await;
+    }
 }
 
 /// Admits what pages link to, and publishes and confirms what is new of it. Returns for each page, in order, what became of its

@@ -15,6 +15,7 @@ use trawl_common::settings::{Acks, Settings};
 use trawl_common::time::UnixMs;
 
 use crate::broker::Broker;
+use crate::by_priority::ByPriority;
 use crate::by_urgency::ByUrgency;
 use crate::in_flight::InFlight;
 use crate::own::Own;
@@ -42,8 +43,12 @@ pub(crate) struct Member {
     pub(crate) crawls: Cache<CrawlRef, OpenCrawl>,
     /// Messages that were dropped, as they said without proof that they are the fleet's.
     pub(crate) unproven: AtomicU64,
-    /// What was claimed and not handed out.
+    /// How many tasks it may hold; none if it runs no programs.
+    pub(crate) tasks: u16,
+    /// The URLs that were claimed and not handed out.
     pub(crate) claimed: Mutex<ByUrgency>,
+    /// The tasks likewise.
+    pub(crate) claimed_tasks: Mutex<ByPriority>,
     pub(crate) own: mpsc::Sender<Own>,
     /// Ends the taking of URLs.
     pub(crate) stop: CancellationToken,
@@ -79,7 +84,7 @@ impl Member {
 
     /// When messages of a lane are acknowledged.
     pub(crate) fn acks(&self, message: &Message) -> Acks {
-        self.settings.queues.lane(message.lane).acks
+        self.settings.queues.acks(message.lane)
     }
 
     /// What has been held for longer is kept by saying so; most pages are settled before.

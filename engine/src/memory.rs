@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use trawl_common::frontier::Key;
 use trawl_common::names::SpiderName;
-use trawl_common::ports::{Claim, Ending, Memory, Result};
+use trawl_common::ports::{Ending, Memory, Result};
 use trawl_common::spider::page_history::Visited;
 use trawl_common::web::url::CanonicalUrl;
 
@@ -23,7 +24,9 @@ impl<'a> Memories<'a> {
     pub(crate) fn of(endings: impl Iterator<Item = &'a Ending>) -> Self {
         let mut all = Self::default();
         for Ending { finish, links, memory, .. } in endings {
-            let Claim { crawl, url } = &finish.claim;
+            let crawl = &finish.claim.crawl;
+            // There are no pages but those of URLs.
+            let Key::Url(url) = &finish.claim.key else { continue };
             match memory {
                 Some(Memory::Visited(visited)) => {
                     all.visits.entry(&crawl.spider).or_default().push((url.clone(), visited.clone()));
@@ -31,7 +34,7 @@ impl<'a> Memories<'a> {
                 Some(Memory::Gone) => all.gone.entry(&crawl.spider).or_default().push(url.clone()),
                 None => continue,
             }
-            let found = links.iter().map(|link| (link.url.clone(), link.depth));
+            let found = links.iter().filter_map(|link| Some((link.work.url()?.clone(), link.depth)));
             all.links.entry(&crawl.spider).or_default().extend(found);
         }
         all

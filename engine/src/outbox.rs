@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use trawl_common::frontier::Key;
 use trawl_common::frontier::message::Message;
 use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::Result;
-use trawl_common::web::url::CanonicalUrl;
 
 use crate::broker::{Broker, Parked};
 use crate::records::Records;
@@ -80,12 +80,13 @@ pub(crate) async fn park_until_done(
 }
 
 async fn confirm(records: &dyn Records, messages: Vec<Message>, tries: Tries<'_>) -> Result<()> {
-    let mut urls: BTreeMap<CrawlRef, Vec<CanonicalUrl>> = BTreeMap::new();
+    let mut all: BTreeMap<CrawlRef, Vec<Key>> = BTreeMap::new();
     for message in messages {
-        urls.entry(message.crawl).or_default().push(message.url);
+        let key = message.key();
+        all.entry(message.crawl).or_default().push(key);
     }
-    for (crawl, urls) in &urls {
-        tries.call("confirming", || records.confirm(crawl, urls)).await?;
+    for (crawl, keys) in &all {
+        tries.call("confirming", || records.confirm(crawl, keys)).await?;
     }
     Ok(())
 }

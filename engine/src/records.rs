@@ -1,4 +1,4 @@
-//! The records: one for each URL that has no terminal state yet, and each crawl's stats.
+//! The records: one for each URL and task that has no terminal state yet, and each crawl's stats.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use trawl_common::events::{CrawlEvent, HostEvent};
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::line::Line;
 use trawl_common::frontier::message::Message;
-use trawl_common::frontier::{ClaimReply, Start, Taken};
+use trawl_common::frontier::{ClaimReply, Key, Start, Taken};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{BeatReply, Claim, Finish, Heartbeat, NewUrl, Result, Stats, Terms};
 use trawl_common::spider::SpiderText;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 
-/// Keeps one record for each URL that a crawl has admitted and not finished.
+/// Keeps one record for each URL and each task that a crawl has admitted and not finished, and of a task what it says.
 ///
 /// The record is the truth; a message is only a wake-up. Each call is atomic for each URL, and
 /// idempotent: a counter changes only where a membership changes, so no order, repetition or
@@ -51,8 +51,12 @@ pub trait Records: Stats {
     /// Returns for each page, in order, what became of its links. That there is no room for those of some pages fails nothing.
     async fn admit_links(&self, worker: &WorkerId, pages: &[Linking]) -> Result<Vec<Linked>>;
 
+    /// Takes in, of any spider, what a page or task of another asks for, as [`Records::admit`] does. The crawl is one of what others
+    /// publish ([`CrawlRef::adhoc_of`]), and begun if it is not known. Returns, in order, which were new.
+    async fn take_in(&self, crawl: &CrawlRef, urls: &[NewUrl]) -> Result<Vec<bool>>;
+
     /// Notes that the messages of these URLs are stored in the queue.
-    async fn confirm(&self, crawl: &CrawlRef, urls: &[CanonicalUrl]) -> Result<()>;
+    async fn confirm(&self, crawl: &CrawlRef, keys: &[Key]) -> Result<()>;
 
     /// Gives the lease back. With the last one discovery ends; with no record left then, the crawl is finished.
     async fn close(&self, lease: Lease) -> Result<()>;
@@ -130,7 +134,7 @@ pub trait Records: Stats {
     /// Takes URLs out of the list of failed ones of `from` and admits them anew, with no failure counted, into the same crawl
     /// or into another of the same spider. Returns their messages, which are in the outbox: publish and
     /// confirm them. `Stale` if `into` is over or was never opened.
-    async fn replay(&self, from: &CrawlRef, into: &CrawlRef, urls: &[CanonicalUrl]) -> Result<Vec<Message>>;
+    async fn replay(&self, from: &CrawlRef, into: &CrawlRef, keys: &[Key]) -> Result<Vec<Message>>;
 }
 
 /// The right to admit URLs to a crawl, until its lease lapses.

@@ -119,7 +119,7 @@ impl Plan {
     ///
     /// 1. Extends the leases of what is to end, and leaves out what is no longer this worker's.
     /// 2. Stores dead letters.
-    /// 3. Admits what pages link to.
+    /// 3. Admits what pages link to, and what programs ask for.
     /// 4. Puts URLs aside: record, message, confirm.
     /// 5. Remembers pages: not before, or the next crawl would take for known what is stored nowhere.
     /// 6. Writes terminal states.
@@ -171,6 +171,8 @@ impl Plan {
 
     /// A page that this worker no longer holds goes round once more: another has it, or the store has forgotten it.
     async fn admit_links(&mut self, member: &Member) {
+        let elsewhere = self.ends.iter().flat_map(|ends| ends.ending.elsewhere.iter().cloned()).collect();
+        links::admit_elsewhere(member, elsewhere).await;
         let linking: Vec<Ends> = self.ends.extract_if(.., |ends| !ends.ending.links.is_empty()).collect();
         if linking.is_empty() {
             return;
@@ -295,7 +297,7 @@ impl Ends {
     /// What other programs get to know of it.
     fn dead_letter(&self) -> Option<DeadLetter> {
         let cause = self.ending.dead_letter.clone()?;
-        Some(DeadLetter { url: self.message.url.to_string(), crawl: self.message.crawl.clone(), cause })
+        Some(DeadLetter { url: self.message.work.to_string(), crawl: self.message.crawl.clone(), cause })
     }
 }
 

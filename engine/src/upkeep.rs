@@ -65,8 +65,11 @@ async fn sweep(member: &Member) -> Result<Duration> {
     let Member { records, broker, worker, .. } = member;
     let found = records.sweep(worker).await?;
     if let Some(times) = found.probe {
-        broker.probe(times).await?;
+        let returned = broker.probe(times).await?;
         records.probe_sent(times).await?;
+        if !returned.is_empty() {
+            records.probes_returned(&returned).await?;
+        }
     }
     if !found.lost.is_empty() {
         info!(urls = found.lost.len(), "sending lost URLs on their way again");

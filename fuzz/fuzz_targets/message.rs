@@ -41,12 +41,12 @@ fn read(delivered: &Delivery, line: Line, trust: &Trust) {
             let is_known_stranger =
                 !matches!(trust.seal.author(Purpose::Wake, b"", &FieldTable::default()), Author::Anyone);
             if is_known_stranger {
-                let bare = Message::seed(message.url.clone(), CrawlRef::adhoc(), message.lane);
+                let bare = Message::of(message.work.clone(), CrawlRef::adhoc(), message.lane);
                 let deadline = message.deadline;
                 assert_eq!(message, Message { is_ours: false, deadline, ..bare });
             }
             let properties = codec::properties(&message, &trust.seal);
-            let again = codec::content(&delivery(message.url.as_str().as_bytes(), properties), line, trust);
+            let again = codec::content(&delivery(codec::body(&message.work), properties), line, trust);
             // What trawl sends on is its own.
             assert_eq!(again, Content::Message(Message { is_ours: true, ..message }));
         }

@@ -270,7 +270,7 @@ fn show(finding: &Finding) {
     match finding {
         Finding::Page(Candidate { page, ttl, .. }) => {
             let ttl = ttl.map_or_else(|| "-".to_owned(), |ttl| humantime::format_duration(ttl).to_string());
-            println!("{:<9} {:<7} {}", page.lane, ttl, page.url);
+            println!("{:<9} {:<7} {}", page.lane, ttl, page.work);
         }
         Finding::Invalid { text, reason } => println!("{:<9} {:<7} {text}  ({reason})", "invalid", "-"),
     }
@@ -285,9 +285,11 @@ fn show_json(finding: &Finding) {
         Invalid { invalid: &'a str, reason: &'a str },
     }
     print_json(&match finding {
-        Finding::Page(Candidate { page, ttl, .. }) => {
-            Shown::Page { url: page.url.as_str(), lane: page.lane, ttl_seconds: ttl.map(|ttl| ttl.as_secs()) }
-        }
+        Finding::Page(Candidate { page, ttl, .. }) => Shown::Page {
+            url: page.work.as_str(),
+            lane: page.lane,
+            ttl_seconds: ttl.map(|ttl| ttl.as_secs()),
+        },
         Finding::Invalid { text, reason } => Shown::Invalid { invalid: text, reason },
     });
 }

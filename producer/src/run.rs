@@ -167,7 +167,7 @@ pub async fn preview(
             match finding {
                 Finding::Page(Candidate { page, ttl, .. }) => {
                     progress.found(1);
-                    progress.waiting([(&page.url, *ttl)].into_iter());
+                    progress.waiting(page.work.url().map(|url| (url, *ttl)).into_iter());
                 }
                 Finding::Invalid { .. } => progress.invalid(1),
             }

@@ -22,6 +22,7 @@ mod spider;
 mod state;
 mod stats;
 mod status;
+mod task;
 mod wait;
 mod waits;
 mod workers;
@@ -70,7 +71,9 @@ enum Command {
     Jobs(jobs::Args),
     /// List, hold and resume the schedules of spiders, whose crawls are asked for by themselves
     Schedule(schedule::Args),
-    /// List, show, send again or purge URLs that failed
+    /// Submit tasks for the program of a spider; list, show and retry those that failed
+    Task(task::Args),
+    /// List, show, send again or purge URLs and tasks that failed
     Dlq(dlq::Args),
     /// List and show hosts, block those that must not be asked
     Hosts(hosts::Args),
@@ -134,6 +137,7 @@ async fn run(command: Command, global: Global) -> Outcome {
         Command::Cancel(args) => args.run(Verb::Cancel, global).await,
         Command::Jobs(args) => args.run(global).await,
         Command::Schedule(args) => args.run(global).await,
+        Command::Task(args) => args.run(global).await,
         Command::Dlq(args) => args.run(global).await,
         Command::Hosts(args) => args.run(global).await,
         Command::Spider(args) => args.run(global).await,

@@ -61,7 +61,8 @@ async fn a_program_reads_the_pages_of_its_spider() {
 async fn what_a_program_names_is_fetched_within_the_host() {
     let (site, folder) = (Site::serve(20).await, tempfile::tempdir().unwrap());
     spider(folder.path(), "shop", PAGES, &["python/trawl_handler.py", "python/examples/pages.py"]);
-    let words = [&["crawl", &site.page(5), "--spider", "shop"][..], &CRAWL].concat();
+    let start = site.page(5);
+    let words = [&["crawl", &start, "--spider", "shop"][..], &CRAWL].concat();
     let (code, stdout, stderr) = output(folder.path(), &words).await;
     assert_eq!(code, Some(0), "{stderr}");
     let stats: Value = serde_json::from_str(&stdout).unwrap();
@@ -137,5 +138,44 @@ async fn a_program_that_cannot_be_run_is_found_before_anything_is_fetched() {
         let (code, _, stderr) = output(folder.path(), words).await;
         assert_eq!(code, Some(2), "{stderr}");
         assert!(stderr.contains("handler") && stderr.contains("there is no program"), "{stderr}");
+    }
+}
+
+/// A chain of documents that leads in a circle.
+fn chain(mode: &str) -> String {
+    format!(
+        "[handler]\nrun = ['/usr/bin/env', 'python3', 'tasks.py']\nmode = '{mode}'\n[handler.secret.NEXT]\n\
+         payment = 'contract'\ncontract = 'tender'\ntender = 'corrected tender'\n'corrected tender' = 'payment'\n"
+    )
+}
+
+#[tokio::test]
+async fn each_document_of_a_circle_is_done_once() {
+    for mode in ["once", "stream"] {
+        let folder = tempfile::tempdir().unwrap();
+        let programs = ["python/trawl_handler.py", "python/examples/tasks.py"];
+        spider(folder.path(), "payments", &chain(mode), &programs);
+        fs::write(folder.path().join("tasks.jsonl"), "{\"recipe\": \"payment\", \"unique\": \"payment\"}\n")
+            .unwrap();
+        let words = ["crawl", "tasks.jsonl", "--spider", "payments", "--json"];
+        let (code, stdout, stderr) = output(folder.path(), &words).await;
+        assert_eq!(code, Some(0), "{stderr}");
+        let stats: Value = serde_json::from_str(&stdout).unwrap();
+        assert_eq!(
+            (&stats["status"], &stats["admitted"], &stats["done"]),
+            (&"finished".into(), &4.into(), &4.into())
+        );
+        let items = fs::read_to_string(folder.path().join("items.jsonl")).unwrap();
+        let mut documents: Vec<String> = items
+            .lines()
+            .map(|line| {
+                serde_json::from_str::<Value>(line).unwrap()["fields"]["document"]
+                    .as_str()
+                    .unwrap()
+                    .to_owned()
+            })
+            .collect();
+        documents.sort();
+        assert_eq!(documents, ["contract", "corrected tender", "payment", "tender"]);
     }
 }

@@ -6,14 +6,16 @@ use std::sync::Arc;
 use moka::sync::Cache;
 use tokio::sync::mpsc;
 use tracing::{error, warn};
+use trawl_common::frontier::Work;
 use trawl_common::frontier::ladder::until_another_worker;
 use trawl_common::frontier::message::{Malformed, Message};
 use trawl_common::frontier::outcome::{Outcome, Skip};
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Claimed, Requests, Terms};
 use trawl_common::spider::SpiderText;
+use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
-use trawl_common::web::url::CanonicalUrl;
+use trawl_common::web::url::MAX_URL_BYTES;
 
 use crate::job::Job;
 use crate::settlement::Settlement;
@@ -29,6 +31,13 @@ pub(crate) struct Claims {
     settle: mpsc::Sender<Settlement>,
     claimed: VecDeque<Claimed>,
     jobs: VecDeque<Job>,
+    spiders: CrawlSpiders,
+}
+
+/// The spiders of crawls, each as its crawl needs it.
+#[derive(Clone)]
+pub(crate) struct CrawlSpiders {
+    shared: Arc<Shared>,
     /// What the files of spiders say in crawls that bring it themselves.
     texts: Cache<CrawlRef, Option<SpiderText>>,
     /// The crawls whose spider's file was compared with the one here.
@@ -36,10 +45,9 @@ pub(crate) struct Claims {
 }
 
 impl Claims {
-    pub(crate) fn new(shared: Arc<Shared>, settle: mpsc::Sender<Settlement>) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, spiders: CrawlSpiders, settle: mpsc::Sender<Settlement>) -> Self {
         let (claimed, jobs) = Default::default();
-        let (texts, compared) = (Cache::new(CRAWLS), Cache::new(CRAWLS));
-        Self { shared, settle, claimed, jobs, texts, compared }
+        Self { shared, settle, claimed, jobs, spiders }
     }
 
     /// The next jobs, between one and `most`; waits for them. `None` when nothing is settled any more. Cancelling the call loses
@@ -51,7 +59,7 @@ impl Claims {
             }
             while let Some(next) = self.claimed.front() {
                 // What waits comes first: a call that is cancelled there has taken nothing yet.
-                let text = self.text(&next.message.crawl, &next.crawl.terms).await;
+                let text = self.spiders.text(&next.message.crawl, &next.crawl.terms).await;
                 let room = self.settle.reserve().await.ok()?;
                 match self.claimed.pop_front().map(|claimed| self.job(claimed, text)) {
                     Some(Ok(job)) => self.jobs.push_back(job),
@@ -64,18 +72,6 @@ impl Claims {
         Some(self.jobs.drain(..count).collect())
     }
 
-    /// What the file of a crawl's spider says in it, if the crawl brings that itself; asked once.
-    async fn text(&self, crawl: &CrawlRef, terms: &Terms) -> Option<SpiderText> {
-        terms.file?;
-        if let Some(known) = self.texts.get(crawl) {
-            return known;
-        }
-        let Shared { ports, health, .. } = &*self.shared;
-        let text = health.until_done("looking up a crawl's spider", || ports.stats.spider_text(crawl)).await;
-        self.texts.insert(crawl.clone(), text.clone());
-        text
-    }
-
     fn job(
         &self,
         Claimed { message, attempts, starts, is_beyond_limit, crawl }: Claimed,
@@ -86,16 +82,44 @@ impl Claims {
             return settled(message, Outcome::Skipped(Skip::Limit));
         }
         let now = UnixMs::now();
-        let Some(spider) = self.spider(&message.crawl, &crawl.terms, text) else {
+        let Some(spider) = self.spiders.spider(&message.crawl, &crawl.terms, text) else {
             // Another worker may have the file, or what it names.
             return settled(message, Outcome::Unready { until: now.plus(until_another_worker()) });
         };
+        // Tasks are claimed by themselves.
+        let Some(url) = message.work.url().cloned() else {
+            return settled(message, Outcome::Unready { until: now.plus(until_another_worker()) });
+        };
         let is_expired = message.is_expired(now);
-        let job = Job { message, attempts, starts, waits_for_host_only: false, crawl, spider };
+        let job = Job { url, message, attempts, starts, waits_for_host_only: false, crawl, spider };
         match is_expired {
             true => Err(Box::new(Settlement::of(job, Outcome::Expired))),
             false => Ok(job),
         }
+    }
+}
+
+impl CrawlSpiders {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared, texts: Cache::new(CRAWLS), compared: Cache::new(CRAWLS) }
+    }
+
+    /// A crawl's spider; `None` if it cannot be worked with here.
+    pub(crate) async fn of(&self, crawl: &CrawlRef, terms: &Terms) -> Option<Arc<Loaded>> {
+        let text = self.text(crawl, terms).await;
+        self.spider(crawl, terms, text)
+    }
+
+    /// What the file of a crawl's spider says in it, if the crawl brings that itself; asked once.
+    async fn text(&self, crawl: &CrawlRef, terms: &Terms) -> Option<SpiderText> {
+        terms.file?;
+        if let Some(known) = self.texts.get(crawl) {
+            return known;
+        }
+        let Shared { ports, health, .. } = &*self.shared;
+        let text = health.until_done("looking up a crawl's spider", || ports.stats.spider_text(crawl)).await;
+        self.texts.insert(crawl.clone(), text.clone());
+        text
     }
 
     /// A crawl's spider: as the crawl itself brings it, or else as its file here says.
@@ -131,18 +155,32 @@ impl Claims {
 pub(crate) struct SpiderRequests(pub(crate) Arc<Spiders>);
 
 impl Requests for SpiderRequests {
-    /// A request is for the page that its URL stands for, if its spider is here and takes URLs of that length.
+    /// A request is for the page that its URL stands for, if its spider is here and takes URLs of that length; or for a task of a
+    /// spider that is here.
     fn check(&self, request: Message) -> Result<Message, Malformed> {
         let Self(spiders) = self;
-        let refused = |url: &CanonicalUrl, reason| Err(Malformed { text: url.to_string(), reason });
+        let refused = |text: &str, reason| Err(Malformed { text: printable(text, MAX_URL_BYTES), reason });
         let name = &request.crawl.spider;
         // Asked first: what anybody may write a name of is not even looked for.
         if !spiders.is_for_strangers(name) {
-            return refused(&request.url, format!("there is no spider {name} here"));
+            let reason = format!("there is no spider {name} here");
+            return refused(said_by(&request.work), reason);
         }
         let Some(spider) = spiders.get(name) else { return Ok(request) };
+        let Work::Url(url) = &request.work else { return Ok(request) };
         let urls = &spider.spider.urls;
-        let url = urls.canonical(request.url);
-        if urls.takes(&url) { Ok(Message { url, ..request }) } else { refused(&url, urls.too_long()) }
+        let url = urls.canonical(url.clone());
+        match urls.takes(&url) {
+            true => Ok(Message { work: Work::Url(url), ..request }),
+            false => refused(url.as_str(), urls.too_long()),
+        }
+    }
+}
+
+/// What people know a request by.
+fn said_by(work: &Work) -> &str {
+    match work {
+        Work::Url(url) => url.as_str(),
+        Work::Task(task) => task.new.recipe.as_str(),
     }
 }

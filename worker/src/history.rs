@@ -1,6 +1,5 @@
 //! What is remembered of a URL's page, and what that spares, in a crawl that fetches pages again.
 
-use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Class, Failure, Outcome, Skip};
 use trawl_common::ports::{Memory, OpenCrawl, Response, Terms};
 use trawl_common::spider::Recrawl;
@@ -24,7 +23,7 @@ pub(crate) struct History {
 impl History {
     /// What is remembered of a job's page; nothing at no cost, if its crawl fetches each page once.
     pub(crate) async fn of(shared: &Shared, job: &Job) -> Self {
-        let Message { crawl, url, .. } = &job.message;
+        let (crawl, url) = (&job.message.crawl, &job.url);
         let OpenCrawl { terms: Terms { recrawl, .. }, started: start } = job.crawl;
         if recrawl.is_never() {
             return Self { recrawl, start, last: None };
@@ -52,12 +51,7 @@ impl History {
     }
 
     /// Marks the items of a page by what has become of it, and returns what is to be remembered.
-    pub(crate) fn compare(
-        &self,
-        message: &Message,
-        response: &Response,
-        items: &mut [Item],
-    ) -> Option<Memory> {
+    pub(crate) fn compare(&self, job: &Job, response: &Response, items: &mut [Item]) -> Option<Memory> {
         if self.recrawl.is_never() {
             return None;
         }
@@ -73,8 +67,8 @@ impl History {
             validators,
             content,
             change,
-            depth: message.depth,
-            items: Some(Tally::of(&message.url, items)),
+            depth: job.message.depth,
+            items: Some(Tally::of(&job.url, items)),
         }))
     }
 

@@ -9,12 +9,15 @@ use trawl_common::frontier::retry;
 use trawl_common::ports::{Claim, OpenCrawl};
 use trawl_common::settings::Retry;
 use trawl_common::time::UnixMs;
+use trawl_common::web::url::CanonicalUrl;
 
 use crate::spiders::Loaded;
 
 /// A URL to handle, how often it failed before, and how often it began and never ended.
 #[derive(Clone)]
 pub(crate) struct Job {
+    /// What its message is for.
+    pub(crate) url: CanonicalUrl,
     pub(crate) message: Message,
     pub(crate) attempts: u32,
     pub(crate) starts: u32,
@@ -40,6 +43,11 @@ impl Job {
     /// The same for a failure that its spider's file has tried again.
     pub(crate) fn failed_for_now(&self, policy: &Retry, failure: Failure) -> Outcome {
         retry::again(policy, failure, self.attempts + 1, UnixMs::now(), rand::random())
+    }
+
+    /// The URL to ask next: its own, or where the last redirect led.
+    pub(crate) fn target(&self) -> &CanonicalUrl {
+        self.message.hop.as_ref().map_or(&self.url, |hop| &hop.url)
     }
 
     /// The record that this job works on.

@@ -19,10 +19,10 @@ impl Default for KnownLinks {
 
 impl KnownLinks {
     pub(crate) fn has(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> bool {
-        self.0.contains_key(&fingerprint(crawl, url))
+        self.0.contains_key(&fingerprint(crawl, url.as_str()))
     }
 
     pub(crate) fn add(&self, crawl: &CrawlRef, url: &CanonicalUrl) {
-        self.0.insert(fingerprint(crawl, url), ());
+        self.0.insert(fingerprint(crawl, url.as_str()), ());
     }
 }

@@ -12,6 +12,8 @@
 //! 6. `settle`: keeps in the history how pages ended (`page_ends`), and tells the engine what became of them, with what they link to;
 //!    the engine makes that last.
 //!
+//! Tasks are claimed, started and run by `tasks`, beside all that, and stored and settled as pages are.
+//!
 //! Beside them, `background` shows that the worker lives, and says what it waits for when no URL ends (`schedule::standstill`). An error of
 //! a port that no waiting mends stops all of it ([`Health::fatal`]), but for one of a sink, which stops its spider alone.
 //!
@@ -39,6 +41,7 @@ mod sink_backlog;
 mod spiders;
 mod store;
 mod tally;
+mod tasks;
 #[cfg(test)]
 mod tests;
 mod trial;
@@ -48,9 +51,10 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::Duration;
 
-use claim::{Claims, SpiderRequests};
+use claim::{Claims, CrawlSpiders, SpiderRequests};
 use fetch::dispatcher;
 use fetch::domains::{Domains, FETCH_THREADS};
+use handlers::Programs;
 use known_links::KnownLinks;
 use parse::Parser;
 use schedule::robots_memory::RobotsMemory;
@@ -60,6 +64,7 @@ use shared::Shared;
 use spiders::Spiders;
 pub use spiders::Unready;
 use tally::Tally;
+use tasks::{TaskRunner, Tasks};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -96,6 +101,11 @@ const STARTS_AHEAD: usize = 4;
 /// Outcomes that may wait to be settled.
 const SETTLEMENTS_AHEAD: usize = 1024;
 
+/// For each task that may be run at once so many are held, for the urgent ones to come first.
+const TASKS_AHEAD: u16 = 4;
+/// And no more than so many: each may have a megabyte.
+const MAX_TASKS_AHEAD: u16 = 64;
+
 /// How long a worker that is out of time may take to give back what it has.
 const LAST_WORD: Duration = Duration::from_secs(5);
 
@@ -110,6 +120,21 @@ pub async fn run(
     health: Arc<Health>,
     stop: CancellationToken,
 ) -> Result<(), RunError> {
+    let places = settings.worker.handlers;
+    let runner: Arc<dyn TaskRunner> = Arc::new(Programs);
+    run_with(ports, settings, folder, id, health, stop, (places > 0).then_some((runner, places))).await
+}
+
+/// The same, with what runs tasks and how many of them at once, if any are.
+async fn run_with(
+    ports: Ports,
+    settings: Settings,
+    folder: Folder,
+    id: WorkerId,
+    health: Arc<Health>,
+    stop: CancellationToken,
+    runner: Option<(Arc<dyn TaskRunner>, u16)>,
+) -> Result<(), RunError> {
     let threads = Threads::start(FETCH_THREADS).map_err(RunError::Threads)?;
     let spiders =
         Arc::new(Spiders::new(&settings, folder, Arc::clone(&ports.sink_factory), threads.clone())?);
@@ -118,6 +143,9 @@ pub async fn run(
         settings: settings.clone(),
         health: Arc::clone(&health),
         requests: Arc::new(SpiderRequests(Arc::clone(&spiders))),
+        tasks: runner
+            .as_ref()
+            .map_or(0, |(_, places)| places.saturating_mul(TASKS_AHEAD).min(MAX_TASKS_AHEAD)),
         stop: stop.clone(),
     });
     let shared = Arc::new(Shared {
@@ -159,12 +187,18 @@ pub async fn run(
     let (ready, to_start) = mpsc::channel(STARTS_AHEAD);
     let (store, to_store) = mpsc::channel(SETTLEMENTS_AHEAD);
     let (settle, to_settle) = mpsc::channel(SETTLEMENTS_AHEAD);
-    let claims = Claims::new(Arc::clone(&shared), store.clone());
+    let crawl_spiders = CrawlSpiders::new(Arc::clone(&shared));
+    let claims = Claims::new(Arc::clone(&shared), crawl_spiders.clone(), store.clone());
     let exits = Exits { ready, settle: store.clone() };
     let scheduler = Scheduler::new(Arc::clone(&shared), exits, claims, stop.clone());
     // Each ends when the one before it has ended and its channel is empty; all with this function.
     let mut pipeline = JoinSet::new();
     pipeline.spawn(scheduler.run());
+    if let Some((runner, places)) = runner {
+        let (shared, settle) = (Arc::clone(&shared), store.clone());
+        let tasks = Tasks { shared, runner, spiders: crawl_spiders, places, settle };
+        pipeline.spawn(tasks.run(stop.clone()));
+    }
     pipeline.spawn(dispatcher::run(Arc::clone(&shared), to_start, store, stop.clone()));
     pipeline.spawn(store::run(Arc::clone(&shared), to_store, settle));
     pipeline.spawn(settle::run(Arc::clone(&shared), to_settle));

@@ -21,13 +21,13 @@ pub(crate) fn to_follow(
     landed: Option<&CanonicalUrl>,
     links: Vec<Link>,
 ) -> (Vec<NewUrl>, LeftOut) {
-    let Job { message: Message { url: page, crawl, depth, .. }, spider, .. } = job;
+    let Job { url: page, message: Message { crawl, depth, .. }, spider, .. } = job;
     let home = landed.filter(|_| *depth == 0).unwrap_or(page);
     let now = UnixMs::now();
     let new = |url: CanonicalUrl, depth| {
         let routed = route::route(&spider.route, &url, Hints::default());
         let deadline = routed.ttl.map(|ttl| now.plus(ttl));
-        NewUrl { url, lane: routed.lane, deadline, depth, referrer: Some(page.clone()) }
+        NewUrl { deadline, depth, referrer: Some(page.clone().into()), ..NewUrl::seed(url, routed.lane) }
     };
     let (mut followed, mut left_out) = (Vec::new(), LeftOut::default());
     for Link { url, is_next } in links {

@@ -24,10 +24,10 @@ pub(crate) async fn keep(shared: &Shared, all: &[Handled]) {
     shared.health.until_mended(history.name(), || history.keep_pages(&held)).await;
 }
 
-/// How a page ended; `None` if it has not.
+/// How a page or a task ended; `None` if it has not.
 fn end(shared: &Shared, Handled { message, attempts, outcome, yielded, .. }: &Handled) -> Option<PageEnd> {
     let (terminal, reason, status, tried) = match outcome {
-        Outcome::Done => (Terminal::Done, None, yielded.as_ref().map(|page| page.status), attempts + 1),
+        Outcome::Done => (Terminal::Done, None, yielded.as_ref().and_then(|page| page.status), attempts + 1),
         Outcome::Skipped(skip) => (Terminal::Skipped, Some(skip.as_str()), None, *attempts),
         Outcome::Failed(_, reason @ Reason::Poison) => {
             (Terminal::Failed, Some(reason.as_str()), None, *attempts)
@@ -46,7 +46,7 @@ fn end(shared: &Shared, Handled { message, attempts, outcome, yielded, .. }: &Ha
         yielded.as_ref().map(|Yield { items, bytes, .. }| (*items, *bytes)).unwrap_or_default();
     Some(PageEnd {
         crawl: message.crawl.clone(),
-        url: message.url.clone(),
+        key: message.key(),
         terminal,
         reason,
         status,

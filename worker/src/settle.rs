@@ -52,7 +52,8 @@ pub(crate) async fn run(shared: Arc<Shared>, mut settlements: mpsc::Receiver<Set
         for Ending { finish, links, .. } in &ended {
             shared.tally.count(finish.terminal);
             metrics::url_ended(finish.terminal);
-            links.iter().for_each(|link| shared.known_links.add(&finish.claim.crawl, &link.url));
+            let urls = links.iter().filter_map(|link| link.work.url());
+            urls.for_each(|url| shared.known_links.add(&finish.claim.crawl, url));
         }
         held_back.add(&shared, no_room);
     }
@@ -111,15 +112,15 @@ fn ruling(shared: &Shared, handled: Handled) -> ports::Settlement {
     let finish = |terminal| Finish::new(Claim::of(&message), terminal);
     let verdict = match outcome {
         Outcome::Done => {
-            let (mut finish, mut of_page) = (finish(Terminal::Done), Vec::new());
-            if let Some(Yield { links, left_out, landed, bytes, missing, .. }) = yielded {
-                finish = Finish { landed, bytes, missing, left_out, ..finish };
-                of_page = links;
+            let mut ending = Ending { memory, ..Ending::of(finish(Terminal::Done)) };
+            if let Some(Yield { links, elsewhere, left_out, landed, bytes, missing, .. }) = yielded {
+                let finish = Finish { landed, bytes, missing, left_out, ..ending.finish };
+                ending = Ending { finish, links, elsewhere, ..ending };
             }
-            ends(Ending { links: of_page, memory, ..Ending::of(finish) })
+            ends(ending)
         }
         Outcome::Skipped(skip) => {
-            debug!(url = %message.url, reason = skip.as_str(), "skipped");
+            debug!(url = %message.work, reason = skip.as_str(), "skipped");
             let note = (skip == Skip::Blocked).then(|| note(&message, blocked(shared, attempts)));
             let finish = Finish { why: Some(skip.as_str()), note, ..finish(Terminal::Skipped) };
             ends(Ending { memory, ..Ending::of(finish) })
@@ -134,8 +135,10 @@ fn ruling(shared: &Shared, handled: Handled) -> ports::Settlement {
             dead_letter(&message, ending, expired(shared, attempts))
         }
         Outcome::Retry(failure, until) => {
-            let host = HostKey::host(&message.target().host());
-            shared.standstill.waits(&host, until, Why::Retry(failure.class));
+            let hop = message.hop.as_ref().map(|hop| &hop.url);
+            if let Some(target) = hop.or(message.work.url()) {
+                shared.standstill.waits(&HostKey::host(&target.host()), until, Why::Retry(failure.class));
+            }
             metrics::url_retried(failure.class);
             Verdict::PutAside { until, failed: true }
         }
@@ -157,7 +160,7 @@ fn ends(ending: Ending) -> Verdict {
 /// The end of a URL that becomes a dead letter.
 fn dead_letter(message: &Message, mut ending: Ending, cause: Cause) -> Verdict {
     info!(
-        url = %message.url, crawl = %message.crawl.id, reason = %cause.reason, error = cause.error,
+        url = %message.work, crawl = %message.crawl.id, reason = %cause.reason, error = cause.error,
         attempts = cause.attempts, "dead letter"
     );
     ending.finish.why = cause.class.map(Class::as_str);

@@ -7,7 +7,8 @@ use tokio::sync::OwnedSemaphorePermit;
 use trawl_common::frontier::limit::LeftOut;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::Outcome;
-use trawl_common::ports::{Memory, NewUrl, Page};
+use trawl_common::names::SpiderName;
+use trawl_common::ports::{Claimed, Memory, NewUrl, Page};
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 
@@ -39,12 +40,14 @@ pub(crate) struct Yield {
     pub(crate) page: Option<Page>,
     /// What it links to that is to be followed.
     pub(crate) links: Vec<NewUrl>,
+    /// What it asks for of other spiders.
+    pub(crate) elsewhere: Vec<(SpiderName, NewUrl)>,
     /// How many of its links limits left out so far.
     pub(crate) left_out: LeftOut,
     /// Where redirects led to the page.
     pub(crate) landed: Option<CanonicalUrl>,
-    /// The status of the response.
-    pub(crate) status: u16,
+    /// The status of the response; `None` of a task.
+    pub(crate) status: Option<u16>,
     /// How many items it gave.
     pub(crate) items: u64,
     /// How many bytes its body had.
@@ -80,6 +83,17 @@ impl Settlement {
         }
         let mut settlement = Self::remembered(job, Outcome::Done, memory);
         settlement.0.yielded = Some(yielded);
+        settlement
+    }
+
+    /// Of a task, which waits for its spider's sinks from now on if it has anything for them.
+    pub(crate) fn of_task(claimed: Claimed, outcome: Outcome, yielded: Option<Yield>) -> Self {
+        if let Some(Yield { spider, page: Some(_), .. }) = &yielded {
+            spider.backlog.add();
+        }
+        let mut settlement = Self::untouched(claimed.message, outcome);
+        settlement.0.attempts = claimed.attempts;
+        settlement.0.yielded = yielded;
         settlement
     }
 

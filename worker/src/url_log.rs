@@ -24,7 +24,7 @@ impl UrlLog {
     /// A fetch begins.
     pub(crate) fn begins(&self, job: &Job) {
         if self.urls {
-            info!(url = %job.message.url, crawl = %job.message.crawl.id, "processing");
+            info!(url = %job.url, crawl = %job.message.crawl.id, "processing");
         }
     }
 
@@ -33,12 +33,14 @@ impl UrlLog {
         if !self.urls {
             return;
         }
-        let (url, took) = (&handled.message.url, handled.took.unwrap_or_default());
+        let (url, took) = (&handled.message.work, handled.took.unwrap_or_default());
         let ms = milliseconds(took);
         match &handled.outcome {
             Outcome::Done => {
-                let (status, bytes) =
-                    handled.yielded.as_ref().map_or((0, 0), |yielded| (yielded.status, yielded.bytes));
+                let (status, bytes) = handled
+                    .yielded
+                    .as_ref()
+                    .map_or((0, 0), |yielded| (yielded.status.unwrap_or(0), yielded.bytes));
                 info!(%url, status, ms, bytes, "finished");
             }
             Outcome::Skipped(skip) => info!(%url, why = skip.as_str(), ms, "skipped"),

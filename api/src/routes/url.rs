@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use trawl_common::dead_letters::Failed;
-use trawl_common::frontier::{self, UrlState};
+use trawl_common::frontier::{self, Key, UrlState};
 use trawl_common::names::CrawlId;
 use trawl_common::spider::item;
 use trawl_common::spider::page_history::Visited;
@@ -109,10 +109,11 @@ pub(crate) async fn get_url(
 ) -> Result<Json<Url>, Problem> {
     let url = page("url", &url, &api.backend.settings.urls)?;
     let crawl = api.begun(&id).await?.crawl_ref();
-    let state = api.backend.stats.url_state(&crawl, &url).await?;
+    let key = Key::from(url.clone());
+    let state = api.backend.stats.url_state(&crawl, &key).await?;
     let note = match state {
         UrlState::Pending(_) => None,
-        UrlState::Unseen | UrlState::Ended => api.backend.control.failure(&crawl, &url).await?,
+        UrlState::Unseen | UrlState::Ended => api.backend.control.failure(&crawl, &key).await?,
     };
     let remembered = api.backend.pages.look(&crawl.spider, std::slice::from_ref(&url)).await?;
     let standing = match (state, note) {

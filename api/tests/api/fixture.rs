@@ -302,6 +302,7 @@ impl Fixture {
             settings,
             health: Arc::default(),
             requests: Arc::new(AllRequests),
+            tasks: 10,
             stop: CancellationToken::new(),
         });
         Worker { name, frontier, _maintenance: JoinSet::from_iter([maintenance]) }

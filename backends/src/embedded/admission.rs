@@ -82,9 +82,9 @@ pub(super) fn take_in<'a>(
         // Whether what was seen has ended is not asked here.
         let seen = memory.seen.find(db, address)?;
         let mut state = seen.map_or(UrlState::Unseen, |_| UrlState::Ended);
-        let url = new.url.as_str();
+        let url = new.work.as_str();
         let has_room = match most {
-            Some(most) if seen.is_none() => {
+            Some(most) if seen.is_none() && new.work.url().is_some() => {
                 let written = stats_delta::admitted_of_host(db, crawl.key, url)?;
                 written + deltas.admitted_of_host(crawl.key, url) < most
             }

@@ -21,6 +21,8 @@ use super::transitions::context;
 pub(super) struct Want {
     /// Who asks.
     pub(super) holder: Arc<Holder>,
+    /// What it takes from.
+    pub(super) lines: &'static [Line],
     /// How many records of each line it may hold.
     pub(super) prefetch: usize,
     /// How many it takes now.
@@ -63,11 +65,11 @@ pub(super) fn claim(db: &Connection, memory: &mut Memory, want: &Want) -> Result
     if want.holder.has_left() {
         return Ok(got);
     }
-    for line in Line::ALL {
+    for &line in want.lines {
         while claim_of(db, memory, want, line, now, (&mut crawls, &mut got))? {}
     }
     if got.claims.is_empty() {
-        got.next_due = records::next_due(db, now)?;
+        got.next_due = records::next_due(db, now, want.lines.contains(&Line::Task))?;
     }
     Ok(got)
 }
@@ -77,7 +79,7 @@ pub(super) fn claim(db: &Connection, memory: &mut Memory, want: &Want) -> Result
 fn claim_of(
     db: &Connection,
     memory: &mut Memory,
-    Want { holder, prefetch, max }: &Want,
+    Want { holder, prefetch, max, .. }: &Want,
     line: Line,
     now: UnixMs,
     (crawls, got): (&mut Crawls, &mut Got),

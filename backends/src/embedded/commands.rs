@@ -3,9 +3,9 @@
 use rusqlite::Connection;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::outcome::{Class, Reason, Skip, Terminal};
+use trawl_common::frontier::{Key, Work};
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::NewUrl;
-use trawl_common::web::url::CanonicalUrl;
 
 use super::address::Address;
 use super::ending::{end_if_complete, end_the_rest};
@@ -13,7 +13,7 @@ use super::error::Result;
 use super::records;
 use super::stats_delta::{self, StatsDeltas};
 use super::store::Memory;
-use super::{crawls, failures};
+use super::{crawls, failures, tasks};
 
 /// A crawl is held: its records are passed over until it goes on.
 pub(super) fn pause(db: &Connection, crawl: &CrawlRef) -> Result<()> {
@@ -50,37 +50,38 @@ pub(super) fn cancel(db: &Connection, memory: &mut Memory, crawl: &CrawlRef) -> 
     Ok(())
 }
 
-/// URLs leave the list of `from` and become records of `into`, available at once. One that has a record again by
+/// URLs and tasks leave the list of `from` and become records of `into`, available at once. One that has a record again by
 /// now, because a later crawl found it, stays where it is. Returns how many there were.
 pub(super) fn replay(
     db: &Connection,
     memory: &mut Memory,
     from: &CrawlRef,
     into: &CrawlRef,
-    urls: &[CanonicalUrl],
+    keys: &[Key],
 ) -> Result<u64> {
     let target = crawls::going(db, into)?;
     let Some(source) = crawls::find(db, from)? else { return Ok(0) };
     let mut replayed = 0;
     let mut deltas = StatsDeltas::default();
-    for url in urls {
-        let Some((terminal, note)) = failures::find(db, source.key, url)? else { continue };
+    for key in keys {
+        let Some((terminal, note)) = failures::find(db, source.key, key)? else { continue };
+        let Some(work) = work_of(db, source.key, key)? else { continue };
         let why = match terminal {
             Terminal::Failed if note.cause.reason == Reason::Corrupt => Some(Reason::Corrupt.as_str()),
             Terminal::Failed => note.cause.class.map(Class::as_str),
             Terminal::Skipped => Some(Skip::Blocked.as_str()),
             Terminal::Done | Terminal::Expired | Terminal::Cancelled => None,
         };
-        let again =
-            NewUrl { depth: note.depth, referrer: note.referrer, ..NewUrl::seed(url.clone(), note.lane) };
-        if !records::insert_again(db, &mut memory.seen, &target, &Address::new(into, url), &again)? {
+        let again = NewUrl { depth: note.depth, referrer: note.referrer, ..NewUrl::of(work, note.lane) };
+        let address = Address::new(into, key.as_str());
+        if !records::insert_again(db, &mut memory.seen, &target, &address, &again)? {
             continue;
         }
-        failures::remove(db, source.key, url)?;
+        failures::remove(db, source.key, key)?;
         if source.key == target.key {
-            stats_delta::uncount(db, target.key, url.as_str(), terminal, why)?;
+            stats_delta::uncount(db, target.key, key.as_str(), terminal, why)?;
         } else {
-            deltas.admitted(target.key, url.as_str());
+            deltas.admitted(target.key, key.as_str());
         }
         replayed += 1;
     }
@@ -89,12 +90,20 @@ pub(super) fn replay(
     Ok(replayed)
 }
 
-/// URLs leave the list for good. Returns how many were in it.
-pub(super) fn purge(db: &Connection, crawl: &CrawlRef, urls: &[CanonicalUrl]) -> Result<u64> {
+/// What a dead letter stands for; `None` of a task if what it says is lost.
+fn work_of(db: &Connection, crawl: i64, key: &Key) -> Result<Option<Work>> {
+    match key {
+        Key::Url(url) => Ok(Some(Work::Url(url.clone()))),
+        Key::Task(task) => Ok(tasks::find(db, crawl, task)?.map(Work::from)),
+    }
+}
+
+/// URLs and tasks leave the list for good. Returns how many were in it.
+pub(super) fn purge(db: &Connection, crawl: &CrawlRef, keys: &[Key]) -> Result<u64> {
     let Some(row) = crawls::find(db, crawl)? else { return Ok(0) };
     let mut purged = 0;
-    for url in urls {
-        purged += u64::from(failures::remove(db, row.key, url)?);
+    for key in keys {
+        purged += u64::from(failures::remove(db, row.key, key)?);
     }
     Ok(purged)
 }

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use trawl_common::frontier::dead_letter::Note;
+use trawl_common::frontier::{Key, Task, TaskKey};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{Control, FailedPage, Result};
-use trawl_common::web::url::CanonicalUrl;
 
 use super::stats::LastBeat;
 use super::store::Store;
-use super::{commands, crawls, failures};
+use super::{commands, crawls, failures, tasks};
 
 /// Commands to the crawls of one state file.
 pub(super) struct EmbeddedControl {
@@ -56,12 +56,22 @@ impl Control for EmbeddedControl {
             .await
     }
 
-    async fn failure(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> Result<Option<Note>> {
-        let (crawl, url) = (crawl.clone(), url.clone());
+    async fn failure(&self, crawl: &CrawlRef, key: &Key) -> Result<Option<Note>> {
+        let (crawl, key) = (crawl.clone(), key.clone());
         self.store
             .call(move |db, _| {
                 let Some(known) = crawls::find(db, &crawl)? else { return Ok(None) };
-                Ok(failures::find(db, known.key, &url)?.map(|(_, note)| note))
+                Ok(failures::find(db, known.key, &key)?.map(|(_, note)| note))
+            })
+            .await
+    }
+
+    async fn task(&self, crawl: &CrawlRef, key: &TaskKey) -> Result<Option<Task>> {
+        let (crawl, key) = (crawl.clone(), key.clone());
+        self.store
+            .call(move |db, _| match crawls::find(db, &crawl)? {
+                Some(known) => tasks::find(db, known.key, &key),
+                None => Ok(None),
             })
             .await
     }
@@ -90,8 +100,8 @@ impl Control for EmbeddedControl {
             .await
     }
 
-    async fn purge(&self, crawl: &CrawlRef, urls: &[CanonicalUrl]) -> Result<u64> {
-        let (crawl, urls) = (crawl.clone(), urls.to_vec());
-        self.store.call(move |db, _| commands::purge(db, &crawl, &urls)).await
+    async fn purge(&self, crawl: &CrawlRef, keys: &[Key]) -> Result<u64> {
+        let (crawl, keys) = (crawl.clone(), keys.to_vec());
+        self.store.call(move |db, _| commands::purge(db, &crawl, &keys)).await
     }
 }

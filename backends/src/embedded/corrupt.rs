@@ -2,13 +2,12 @@
 
 use rusqlite::Connection;
 use tracing::error;
-use trawl_common::frontier::End;
 use trawl_common::frontier::dead_letter::Note;
 use trawl_common::frontier::outcome::{Reason, Terminal};
+use trawl_common::frontier::{End, Key};
 use trawl_common::ports::{Claim, Error, Finish};
 use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
-use trawl_common::web::url::CanonicalUrl;
 
 use super::address::Address;
 use super::ending::{end, end_if_complete};
@@ -31,10 +30,10 @@ pub(super) fn quarantine(db: &Connection, memory: &mut Memory, record: &Unreadab
     }
     let crawl = crawls::at(db, *crawl)?;
     let corrupt = End::of(Terminal::Failed, Some(Reason::Corrupt.as_str()));
-    match CanonicalUrl::recorded(url) {
-        Ok(url) => {
-            let claim = Claim { crawl: crawl.crawl.clone(), url };
-            let address = Address::new(&claim.crawl, &claim.url);
+    match Key::recorded(url) {
+        Ok(key) => {
+            let claim = Claim { crawl: crawl.crawl.clone(), key };
+            let address = Address::new(&claim.crawl, claim.key.as_str());
             let finish = Finish { note: Some(note(error)), ..Finish::new(claim, Terminal::Failed) };
             end(db, memory, (&address, &finish), corrupt, (crawl.key, *id))?;
         }

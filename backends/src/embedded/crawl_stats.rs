@@ -83,8 +83,9 @@ pub(super) fn backlog(db: &Connection, clock: Clock, crawl: &CrawlId) -> Result<
     let urls = of(db, clock, crawl)?.map_or(0, |stats| stats.pending);
     let text: f64 = db
         .prepare_cached(
-            "SELECT ifnull(avg(length(url) + ifnull(length(referrer), 0)), 0)
-             FROM (SELECT url, referrer FROM records ORDER BY id DESC LIMIT 1000)",
+            "SELECT ifnull(avg(length(url) + ifnull(length(referrer), 0) + iif(lane = 'task', ifnull(
+                 (SELECT length(payload) FROM tasks WHERE tasks.crawl = newest.crawl AND key = url), 0), 0)), 0)
+             FROM (SELECT crawl, url, referrer, lane FROM records ORDER BY id DESC LIMIT 1000) newest",
         )?
         .query_row([], |row| row.get(0))?;
     Ok(Backlog { urls, bytes: urls * (text as u64 + BESIDE_TEXT) })

@@ -10,7 +10,7 @@ use trawl_common::time::UnixMs;
 use super::error::Result;
 use super::fields::sql_ms;
 use super::holdings::Holdings;
-use super::records::{self, STORED, Stored, Unreadable};
+use super::records::{self, COLUMNS, FROM, Stored, Unreadable};
 
 /// Where to look for records that nobody holds.
 ///
@@ -34,7 +34,10 @@ const GOING: &str = "c.paused IS NULL";
 impl Dispatch {
     /// Has a record looked at again: its state decides whether it is handed out.
     pub(super) fn offer(&mut self, id: i64, lane: Lane) {
-        self.again.insert((lane, id));
+        // Tasks are found in the order of their priorities, wherever they were.
+        if lane != Lane::Task {
+            self.again.insert((lane, id));
+        }
         self.stirred = true;
     }
 
@@ -77,6 +80,7 @@ impl Dispatch {
             // A lane has no time to live here.
             Line::Expired => Ok(Vec::new()),
             Line::Bulk => self.next_in(db, holdings, Lane::Bulk, most),
+            Line::Task => self.tasks(db, holdings, now, most),
         }
     }
 
@@ -102,7 +106,7 @@ impl Dispatch {
         most: usize,
     ) -> Result<Vec<Found>> {
         let mut one =
-            db.prepare_cached(&format!("{STORED} WHERE r.id = ?1 AND r.due IS NULL AND {GOING}"))?;
+            db.prepare_cached(&format!("{COLUMNS} {FROM} WHERE r.id = ?1 AND r.due IS NULL AND {GOING}"))?;
         let mut found = Vec::new();
         while found.len() < most
             && let Some(&(_, id)) = self.again.range((lane, i64::MIN)..=(lane, i64::MAX)).next()
@@ -131,10 +135,12 @@ impl Dispatch {
         // What is in no lane is found too, so that it is named.
         let of_lane = match lane {
             Lane::Priority => "r.lane = 'priority'",
-            Lane::Bulk => "r.lane <> 'priority'",
+            Lane::Bulk => "r.lane NOT IN ('priority', 'task')",
+            Lane::Task => "r.lane = 'task'",
         };
-        let sql =
-            format!("{STORED} WHERE {of_lane} AND r.due IS NULL AND r.id > ?1 AND {GOING} ORDER BY r.id");
+        let sql = format!(
+            "{COLUMNS} {FROM} WHERE {of_lane} AND r.due IS NULL AND r.id > ?1 AND {GOING} ORDER BY r.id"
+        );
         let mut next = db.prepare_cached(&sql)?;
         let returned: BTreeSet<i64> = found.iter().map(id_of).collect();
         let mut cursor = self.cursors.get(&lane).copied().unwrap_or_default();
@@ -158,7 +164,9 @@ impl Dispatch {
 
     /// Parked records that are due. Those in hand keep their place until they start, hence the filter.
     fn due(&self, db: &Connection, holdings: &Holdings, now: UnixMs, most: usize) -> Result<Vec<Found>> {
-        let mut due = db.prepare_cached(&format!("{STORED} WHERE r.due <= ?1 AND {GOING} ORDER BY r.due"))?;
+        let mut due = db.prepare_cached(&format!(
+            "{COLUMNS} {FROM} WHERE r.due <= ?1 AND r.lane <> 'task' AND {GOING} ORDER BY r.due"
+        ))?;
         let mut rows = due.query([sql_ms(now)])?;
         let mut found = Vec::new();
         while found.len() < most
@@ -166,6 +174,27 @@ impl Dispatch {
         {
             if !holdings.is_held(row.get(0)?) && !self.passed_over.contains(&row.get(1)?) {
                 found.push(Stored::read(row)?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Tasks that may be done now, the highest priority first, and of one priority in the order in which they were admitted. What is
+    /// held and what is put aside is passed over: that is as much as is under way.
+    fn tasks(&self, db: &Connection, holdings: &Holdings, now: UnixMs, most: usize) -> Result<Vec<Found>> {
+        let mut tasks = db.prepare_cached(&format!(
+            "{COLUMNS}, t.payload FROM tasks t CROSS JOIN records r CROSS JOIN crawls c
+             WHERE t.record IS NOT NULL AND r.id = t.record AND c.key = r.crawl
+               AND (r.due IS NULL OR r.due <= ?1) AND {GOING}
+             ORDER BY t.priority DESC, t.record"
+        ))?;
+        let mut rows = tasks.query([sql_ms(now)])?;
+        let mut found = Vec::new();
+        while found.len() < most
+            && let Some(row) = rows.next()?
+        {
+            if !holdings.is_held(row.get(0)?) && !self.passed_over.contains(&row.get(1)?) {
+                found.push(Stored::read(row)?.map(|stored| stored.of_task(row.get("payload").ok())));
             }
         }
         Ok(found)

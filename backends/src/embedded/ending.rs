@@ -1,7 +1,7 @@
 //! How records and crawls end, as it runs inside the store.
 
 use rusqlite::Connection;
-use trawl_common::frontier::End;
+use trawl_common::frontier::{End, Key};
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::Finish;
 
@@ -10,9 +10,9 @@ use super::error::{Result, unless_corrupt};
 use super::stats_delta::StatsDeltas;
 use super::store::Memory;
 use super::transitions::context;
-use super::{crawls, failures, records, seen};
+use super::{crawls, failures, records, seen, tasks};
 
-/// Deletes the record of a URL that has ended, and notes what its end means for later.
+/// Deletes the record of a URL or a task that has ended, and notes what its end means for later.
 pub(super) fn end(
     db: &Connection,
     memory: &mut Memory,
@@ -23,11 +23,17 @@ pub(super) fn end(
     records::delete(db, id)?;
     memory.forget(id);
     if let Some(landed) = &finish.landed {
-        let landed = Address::new(&finish.claim.crawl, landed);
+        let landed = Address::new(&finish.claim.crawl, landed.as_str());
         records::mark_seen(db, &mut memory.seen, crawl, &landed)?;
     }
-    if end.is_listed() {
+    let is_listed = end.is_listed() && finish.note.is_some();
+    if is_listed {
         failures::add(db, crawl, finish)?;
+    }
+    match &finish.claim.key {
+        Key::Url(_) => {}
+        Key::Task(task) if is_listed => tasks::keep(db, crawl, task)?,
+        Key::Task(task) => tasks::remove(db, crawl, task)?,
     }
     if end.stays_seen { memory.seen.add_for_spider(db, address, id) } else { seen::leave(db, crawl, id) }
 }
@@ -41,6 +47,7 @@ pub(super) fn end_the_rest(db: &Connection, memory: &mut Memory, key: i64) -> Re
         memory.forget(id);
         deltas.ended(key, url, end, 0);
     })?;
+    tasks::remove_all(db, key)?;
     deltas.write(db)?;
     Ok(())
 }

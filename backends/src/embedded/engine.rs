@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::time::sleep;
+use trawl_common::frontier::Key;
 use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Engine, Joined, Joining, Opening, Result, Session};
-use trawl_common::web::url::CanonicalUrl;
 
 use super::commands;
 use super::ending::end_lapsed;
@@ -45,9 +45,9 @@ impl Engine for EmbeddedEngine {
         Ok(Box::new(EmbeddedSession::open(Arc::clone(&self.store), opening, health).await?))
     }
 
-    async fn replay(&self, from: &CrawlRef, into: &CrawlRef, urls: &[CanonicalUrl]) -> Result<u64> {
-        let (from, into, urls) = (from.clone(), into.clone(), urls.to_vec());
-        self.store.call(move |db, memory| commands::replay(db, memory, &from, &into, &urls)).await
+    async fn replay(&self, from: &CrawlRef, into: &CrawlRef, keys: &[Key]) -> Result<u64> {
+        let (from, into, keys) = (from.clone(), into.clone(), keys.to_vec());
+        self.store.call(move |db, memory| commands::replay(db, memory, &from, &into, &keys)).await
     }
 }
 

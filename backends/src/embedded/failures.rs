@@ -1,16 +1,16 @@
-//! The table `failed`: the URLs of each crawl that failed or expired, for people to look at and to replay.
+//! The table `failed`: the URLs and tasks of each crawl that failed or expired, for people to look at and to replay.
 //!
 //! Beside them, as if they had ended as `invalid`, the texts of sources that were no URLs.
 
 use rusqlite::{Connection, Row, params};
+use trawl_common::frontier::Key;
 use trawl_common::frontier::dead_letter::{DeadLetter, Note};
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::ports::{FailedPage, Finish, MAX_INVALID};
-use trawl_common::web::url::CanonicalUrl;
 
 use super::error::{Fault, Result, unless_corrupt};
 use super::fields::Fields;
-use super::{crawls, stats_delta};
+use super::{crawls, stats_delta, tasks};
 use crate::notes;
 
 /// How many entries a page has at most.
@@ -21,7 +21,7 @@ pub(super) fn add(db: &Connection, crawl: i64, finish: &Finish) -> Result<()> {
     let Some(note) = &finish.note else { return Ok(()) };
     let note = serde_json::to_string(note).map_err(Fault::corrupt)?;
     db.prepare_cached("INSERT OR REPLACE INTO failed (crawl, url, terminal, note) VALUES (?1, ?2, ?3, ?4)")?
-        .execute(params![crawl, finish.claim.url.as_str(), finish.terminal.as_str(), note])?;
+        .execute(params![crawl, finish.claim.key.as_str(), finish.terminal.as_str(), note])?;
     Ok(())
 }
 
@@ -64,20 +64,23 @@ pub(super) fn remove_invalid(db: &Connection, crawl: i64, text: &str) -> Result<
     Ok(remove.execute(params![crawl, text, INVALID])? > 0)
 }
 
-/// One entry: how the URL ended, and why.
-pub(super) fn find(db: &Connection, crawl: i64, url: &CanonicalUrl) -> Result<Option<(Terminal, Note)>> {
+/// One entry: how the URL or the task ended, and why.
+pub(super) fn find(db: &Connection, crawl: i64, key: &Key) -> Result<Option<(Terminal, Note)>> {
     let mut find = db.prepare_cached(
         "SELECT url, terminal, note FROM failed WHERE crawl = ?1 AND url = ?2 AND terminal <> 'invalid'",
     )?;
-    let mut rows = find.query(params![crawl, url.as_str()])?;
+    let mut rows = find.query(params![crawl, key.as_str()])?;
     let Some(row) = rows.next()? else { return Ok(None) };
     Ok(Some((terminal(row)?, note(row, 2)?)))
 }
 
-/// Takes a URL out of the list. Returns whether it was in it.
-pub(super) fn remove(db: &Connection, crawl: i64, url: &CanonicalUrl) -> Result<bool> {
+/// Takes a URL or a task out of the list, with what it says. Returns whether it was in it.
+pub(super) fn remove(db: &Connection, crawl: i64, key: &Key) -> Result<bool> {
+    if let Key::Task(task) = key {
+        tasks::remove_dead(db, crawl, task)?;
+    }
     let mut remove = db.prepare_cached("DELETE FROM failed WHERE crawl = ?1 AND url = ?2")?;
-    Ok(remove.execute(params![crawl, url.as_str()])? > 0)
+    Ok(remove.execute(params![crawl, key.as_str()])? > 0)
 }
 
 /// The entries after `cursor`, which is the last row of the page before.
@@ -93,9 +96,9 @@ pub(super) fn page(db: &Connection, crawl: i64, cursor: u64) -> Result<FailedPag
     while let Some(row) = rows.next()? {
         (count, last) = (count + 1, row.get::<_, i64>("entry")?);
         let fields = letter(row);
-        match CanonicalUrl::recorded(&fields.text::<String>("url")?) {
-            Ok(url) => page.urls.push((url, note(row, 2)?)),
-            Err(_) => page.urls.extend(unless_corrupt(Err(fields.unreadable("url")))?),
+        match Key::recorded(&fields.text::<String>("url")?) {
+            Ok(key) => page.failed.push((key, note(row, 2)?)),
+            Err(_) => page.failed.extend(unless_corrupt(Err(fields.unreadable("url")))?),
         }
     }
     page.next = (count == PAGE).then_some(last.cast_unsigned());

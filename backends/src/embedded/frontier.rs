@@ -10,6 +10,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use trawl_common::backoff::Backoff;
 use trawl_common::frontier::Start;
+use trawl_common::frontier::line::Line;
 use trawl_common::frontier::message::Message;
 use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
@@ -37,11 +38,25 @@ const CLAIMING: &str = "claiming URLs";
 pub(super) struct EmbeddedFrontier {
     store: Arc<Store>,
     holder: Arc<Holder>,
-    prefetch: usize,
     health: Arc<Health>,
     stop: CancellationToken,
-    claiming: Mutex<Claiming>,
+    urls: Claims,
+    tasks: Claims,
     last_beat: Arc<LastBeat>,
+}
+
+/// What is claimed of some lines.
+struct Claims {
+    lines: &'static [Line],
+    /// How many records of each line the worker may hold.
+    prefetch: usize,
+    claiming: Mutex<Claiming>,
+}
+
+impl Claims {
+    fn of(lines: &'static [Line], prefetch: u16) -> Self {
+        Self { lines, prefetch: prefetch.into(), claiming: Mutex::default() }
+    }
 }
 
 /// What a call that was cancelled leaves to the next one.
@@ -57,27 +72,27 @@ impl EmbeddedFrontier {
     pub(super) fn new(
         store: Arc<Store>,
         last_beat: Arc<LastBeat>,
-        Joining { worker, settings, health, stop, .. }: Joining,
+        Joining { worker, settings, health, tasks, stop, .. }: Joining,
     ) -> Self {
         Self {
             store,
             last_beat,
             health,
             holder: Arc::new(Holder::new(worker)),
-            prefetch: settings.worker.prefetch.into(),
             stop: stop.child_token(),
-            claiming: Mutex::default(),
+            urls: Claims::of(&Line::OF_URLS, settings.worker.prefetch),
+            tasks: Claims::of(&[Line::Task], tasks),
         }
     }
 
     /// Waits until there is something to hand out.
-    async fn wait(&self, Claiming { asked, ready, .. }: &mut Claiming, max: usize) {
+    async fn wait(&self, of: &Claims, Claiming { asked, ready, .. }: &mut Claiming, max: usize) {
         let mut backoff = Backoff::default();
         while ready.is_empty() {
             // Listening starts before looking, so that nothing can slip in between.
             let stirred = self.store.stirred();
             let is_old = asked.is_some();
-            let answer = asked.get_or_insert_with(|| self.ask(max)).await;
+            let answer = asked.get_or_insert_with(|| self.ask(of, max)).await;
             *asked = None;
             let next_due = match answered(answer) {
                 Ok(Got { claims, next_due }) => {
@@ -107,8 +122,8 @@ impl EmbeddedFrontier {
         }
     }
 
-    fn ask(&self, max: usize) -> oneshot::Receiver<Result<Got>> {
-        let want = Want { holder: Arc::clone(&self.holder), prefetch: self.prefetch, max };
+    fn ask(&self, &Claims { lines, prefetch, .. }: &Claims, max: usize) -> oneshot::Receiver<Result<Got>> {
+        let want = Want { holder: Arc::clone(&self.holder), lines, prefetch, max };
         self.store.submit(move |db, memory| claim(db, memory, &want))
     }
 
@@ -124,12 +139,12 @@ impl EmbeddedFrontier {
         }
     }
 
-    async fn next(&self, max: usize) -> Vec<Claimed> {
-        let mut claiming = self.claiming.lock().await;
+    async fn next(&self, of: &Claims, max: usize) -> Vec<Claimed> {
+        let mut claiming = of.claiming.lock().await;
         let mut next = Vec::new();
         while next.is_empty() {
             self.clear(&mut claiming.unreadable).await;
-            self.wait(&mut claiming, max).await;
+            self.wait(of, &mut claiming, max).await;
             let Claiming { ready, unreadable, .. } = &mut *claiming;
             for claim in ready.drain(..max.min(ready.len())) {
                 match claim.claimed() {
@@ -140,30 +155,39 @@ impl EmbeddedFrontier {
         }
         next
     }
-}
 
-/// Where the record of a URL is found, and the URL.
-fn addressed(url: &Message) -> (Address, Message) {
-    (Address::new(&url.crawl, &url.url), url.clone())
-}
-
-#[async_trait]
-impl Frontier for EmbeddedFrontier {
-    async fn claim(&self, max: usize) -> Vec<Claimed> {
+    /// The next records of some lines, until the worker is to stop.
+    async fn claim_of(&self, of: &Claims, max: usize) -> Vec<Claimed> {
         let claimed = tokio::select! {
             biased;
             () = self.stop.cancelled() => None,
-            claimed = self.next(max.max(1)) => Some(claimed),
+            claimed = self.next(of, max.max(1)) => Some(claimed),
         };
         match claimed {
             Some(claimed) => claimed,
             None => pending().await,
         }
     }
+}
+
+/// Where the record of a URL or a task is found, and what is known of it.
+fn addressed(url: &Message) -> (Address, Message) {
+    (Address::new(&url.crawl, url.work.as_str()), url.clone())
+}
+
+#[async_trait]
+impl Frontier for EmbeddedFrontier {
+    async fn claim(&self, max: usize) -> Vec<Claimed> {
+        self.claim_of(&self.urls, max).await
+    }
+
+    async fn claim_tasks(&self, max: usize) -> Vec<Claimed> {
+        self.claim_of(&self.tasks, max).await
+    }
 
     async fn start(&self, urls: &[ports::Claim]) -> Result<Vec<Start>> {
         let addresses: Arc<[Address]> =
-            urls.iter().map(|claim| Address::new(&claim.crawl, &claim.url)).collect();
+            urls.iter().map(|claim| Address::new(&claim.crawl, claim.key.as_str())).collect();
         let starting = || {
             let (holder, addresses) = (Arc::clone(&self.holder), Arc::clone(&addresses));
             self.store.call(move |db, memory| transitions::start(db, memory, &holder.worker, &addresses))
@@ -201,7 +225,7 @@ impl Frontier for EmbeddedFrontier {
 
     async fn has_seen(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> bool {
         let looking = || {
-            let address = Address::new(crawl, url);
+            let address = Address::new(crawl, url.as_str());
             self.store.call(move |db, memory| Ok(memory.seen.find(db, &address)?.is_some()))
         };
         self.health.until_done("looking for a URL", looking).await

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;
 use trawl_common::names::SpiderName;
-use trawl_common::ports::{Claim, Memory, NewUrl, Pages, Result, Walk};
+use trawl_common::ports::{Memory, NewUrl, Pages, Result, Walk};
 use trawl_common::spider::page_history::{Validators, Visited};
 use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 
@@ -66,8 +66,10 @@ impl Pages for EmbeddedPages {
 
 /// What the end of a URL leaves behind.
 pub(super) struct Remembered<'a> {
+    /// Whose page it is.
+    pub(super) spider: &'a SpiderName,
     /// Which URL.
-    pub(super) claim: &'a Claim,
+    pub(super) url: &'a CanonicalUrl,
     /// What is to be remembered of its page.
     pub(super) memory: &'a Memory,
     /// What its page links to. As long as it stays as it is, its links are not read again.
@@ -76,17 +78,18 @@ pub(super) struct Remembered<'a> {
 
 /// Remembers what the ends of URLs leave behind: what their pages link to, then visits, then what is gone.
 pub(super) fn remember(db: &Connection, all: &[Remembered<'_>]) -> error::Result<()> {
-    for Remembered { claim, links, .. } in all {
-        links.iter().try_for_each(|link| add(db, &claim.crawl.spider, &link.url, link.depth))?;
+    for Remembered { spider, links, .. } in all {
+        let mut urls = links.iter().filter_map(|link| Some((link.work.url()?, link.depth)));
+        urls.try_for_each(|(url, depth)| add(db, spider, url, depth))?;
     }
-    for Remembered { claim, memory, .. } in all {
+    for Remembered { spider, url, memory, .. } in all {
         if let Memory::Visited(visited) = memory {
-            put(db, &claim.crawl.spider, &claim.url, visited)?;
+            put(db, spider, url, visited)?;
         }
     }
-    for Remembered { claim, memory, .. } in all {
+    for Remembered { spider, url, memory, .. } in all {
         if let Memory::Gone = memory {
-            remove(db, &claim.crawl.spider, &claim.url)?;
+            remove(db, spider, url)?;
         }
     }
     Ok(())

@@ -1,9 +1,9 @@
-//! The table `records`: every URL without a terminal state.
+//! The table `records`: every URL and every task without a terminal state.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::{Hop, Message};
-use trawl_common::frontier::{Record, State, UrlState};
+use trawl_common::frontier::{Key, Record, State, Task, UrlState, Work};
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Error, NewUrl};
 use trawl_common::time::UnixMs;
@@ -15,6 +15,7 @@ use super::error::{Fault, Result};
 use super::fields::{Fields, sql_ms, unreadable};
 use super::holdings::Holdings;
 use super::seen::Seen;
+use super::tasks;
 
 /// The record in a row, if that is one of the crawl.
 pub(super) fn read(
@@ -116,20 +117,24 @@ pub(super) fn mark_seen(db: &Connection, seen: &mut Seen, crawl: i64, address: &
     seen.add_for_spider(db, address, id)
 }
 
-fn write(db: &Connection, crawl: &Crawl, url: &NewUrl) -> Result<i64> {
-    let NewUrl { url, lane, deadline, depth, referrer } = url;
+fn write(db: &Connection, crawl: &Crawl, new: &NewUrl) -> Result<i64> {
+    let NewUrl { work, lane, deadline, depth, referrer } = new;
     db.prepare_cached(
         "INSERT INTO records (crawl, url, lane, depth, referrer, deadline) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     )?
     .execute(params![
         crawl.key,
-        url.as_str(),
+        work.as_str(),
         lane.as_str(),
         depth,
-        referrer.as_ref().map(CanonicalUrl::as_str),
+        referrer.as_ref().map(Key::as_str),
         deadline.map(|deadline| sql_ms(deadline) - crawl.idle.as_millis() as i64),
     ])?;
-    Ok(db.last_insert_rowid())
+    let id = db.last_insert_rowid();
+    if let Work::Task(task) = work {
+        tasks::insert(db, crawl.key, task, id)?;
+    }
+    Ok(id)
 }
 
 /// Notes that a URL waits in its lane, or that its start was counted. What was put aside keeps its place until it starts; its
@@ -194,9 +199,12 @@ pub(super) fn delete_all(db: &Connection, crawl: i64, mut tell: impl FnMut(i64, 
     Ok(())
 }
 
-/// When the next parked record comes back, after `now`.
-pub(super) fn next_due(db: &Connection, now: UnixMs) -> Result<Option<UnixMs>> {
-    let mut first = db.prepare_cached("SELECT due FROM records WHERE due > ?1 ORDER BY due LIMIT 1")?;
+/// When the next parked record comes back, after `now`: of a task, or of a URL.
+pub(super) fn next_due(db: &Connection, now: UnixMs, of_tasks: bool) -> Result<Option<UnixMs>> {
+    // Written out, for the partial indexes.
+    let of_lane = if of_tasks { "lane = 'task'" } else { "lane <> 'task'" };
+    let sql = format!("SELECT due FROM records WHERE due > ?1 AND {of_lane} ORDER BY due LIMIT 1");
+    let mut first = db.prepare_cached(&sql)?;
     Ok(first
         .query_row([sql_ms(now)], |row| row.get(0))
         .optional()?
@@ -224,6 +232,8 @@ pub(super) struct Stored {
     attempts: u32,
     starts: u32,
     url: String,
+    /// What is kept of the task, if it is one.
+    payload: Option<String>,
     depth: u16,
     slot: Option<UnixMs>,
     referrer: Option<String>,
@@ -247,10 +257,12 @@ pub(super) struct Unreadable {
     pub(super) error: Error,
 }
 
-/// The start of every query that [`Stored::read`] reads.
-pub(super) const STORED: &str = "SELECT r.id, r.crawl, r.lane, r.due, r.attempts, r.starts, r.deadline + c.idle AS deadline, \
-                                 r.url AS url, r.depth, r.slot, r.referrer, r.hop, r.hops, r.refusals, r.turn, r.looks \
-                                 FROM records r JOIN crawls c ON c.key = r.crawl";
+/// The columns that [`Stored::read`] reads.
+pub(super) const COLUMNS: &str = "SELECT r.id, r.crawl, r.lane, r.due, r.attempts, r.starts, r.deadline + c.idle AS deadline, \
+                                 r.url AS url, r.depth, r.slot, r.referrer, r.hop, r.hops, r.refusals, r.turn, r.looks";
+
+/// Where they are found, whatever is read.
+pub(super) const FROM: &str = "FROM records r JOIN crawls c ON c.key = r.crawl";
 
 impl Stored {
     /// Reads a row of a query that begins with [`STORED`].
@@ -276,6 +288,7 @@ impl Stored {
             starts: fields.number(5)?,
             deadline: fields.optional_instant(6)?,
             url: fields.text(7)?,
+            payload: None,
             depth: fields.number(8)?,
             slot: fields.optional_instant(9)?,
             referrer: fields.optional_text(10)?,
@@ -285,6 +298,11 @@ impl Stored {
             turn: fields.optional_instant(14)?,
             looks: fields.number(15)?,
         })
+    }
+
+    /// The same of a task, of which this is kept.
+    pub(super) fn of_task(self, payload: Option<String>) -> Self {
+        Self { payload, ..self }
     }
 
     /// What the rules go by. Nobody holds it.
@@ -305,10 +323,10 @@ impl Stored {
         crawl: CrawlRef,
         deadline: Option<UnixMs>,
     ) -> std::result::Result<Message, Unreadable> {
-        let url = CanonicalUrl::recorded(&self.url).map_err(|_| self.unreadable("url", &self.url))?;
+        let work = self.work()?;
         let hop = self.url_in("hop", self.hop.as_deref())?;
         Ok(Message {
-            url,
+            work,
             crawl,
             lane: self.lane,
             depth: self.depth,
@@ -317,11 +335,27 @@ impl Stored {
             wake: self.due,
             slot: self.slot,
             turn: self.turn.map(|turn| (turn, self.looks)),
-            referrer: self.url_in("referrer", self.referrer.as_deref())?,
+            referrer: self.key_in("referrer", self.referrer.as_deref())?,
             hop: hop.map(|url| Hop { url, count: self.hops }),
             refusals: self.refusals,
             is_ours: true,
         })
+    }
+
+    fn work(&self) -> std::result::Result<Work, Unreadable> {
+        let key = Key::recorded(&self.url).map_err(|_| self.unreadable("url", &self.url))?;
+        match key {
+            Key::Url(url) => Ok(Work::Url(url)),
+            Key::Task(key) => {
+                let payload = self.payload.as_deref().unwrap_or_default();
+                let task = Task::stored(key, payload).ok_or_else(|| self.unreadable("payload", payload))?;
+                Ok(task.into())
+            }
+        }
+    }
+
+    fn key_in(&self, field: &str, held: Option<&str>) -> std::result::Result<Option<Key>, Unreadable> {
+        held.map(|text| text.parse().map_err(|_| self.unreadable(field, text))).transpose()
     }
 
     fn url_in(

@@ -19,7 +19,7 @@ use super::file_lock::FileLock;
 const APPLICATION: i64 = 0x7472_776c;
 
 /// The version of the tables below (`user_version`).
-const VERSION: i64 = 8;
+const VERSION: i64 = 9;
 
 /// A URL costs an insertion at the end of `records` and of `fresh`, and later a share of a sorted one in
 /// `seen`; its terminal state costs a search and a deletion. The partial indexes hold only what was parked
@@ -200,6 +200,23 @@ const OUT_OF_7: &str = "
     PRAGMA user_version = 8;
 ";
 
+/// What version 9 has more: what tasks say. A task that is parked is found in the order of tasks, and not among parked URLs.
+const OUT_OF_8: &str = "
+    CREATE TABLE tasks (
+        crawl    INTEGER NOT NULL,
+        key      TEXT NOT NULL,
+        record   INTEGER,
+        priority REAL NOT NULL,
+        payload  TEXT NOT NULL,
+        PRIMARY KEY (crawl, key)
+    ) STRICT;
+    CREATE INDEX tasks_in_order ON tasks (priority DESC, record) WHERE record IS NOT NULL;
+    DROP INDEX parked;
+    CREATE INDEX parked ON records (due) WHERE due IS NOT NULL AND lane <> 'task';
+    CREATE INDEX parked_tasks ON records (due) WHERE due IS NOT NULL AND lane = 'task';
+    PRAGMA user_version = 9;
+";
+
 /// What each spider remembers of pages, of version 4 too; of those not visited yet the depth alone.
 const PAGES: &str = "
     CREATE TABLE pages (
@@ -331,7 +348,8 @@ fn prepare(db: &mut Connection) -> std::result::Result<(), Fault> {
     )?;
     let tx = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     let is_new = number(&tx, "SELECT count(*) FROM sqlite_schema")? == 0;
-    let out_of_6 = format!("{OUT_OF_6} {OUT_OF_7}");
+    let out_of_7 = format!("{OUT_OF_7} {OUT_OF_8}");
+    let out_of_6 = format!("{OUT_OF_6} {out_of_7}");
     let out_of_5 = format!("{OUT_OF_5} {out_of_6}");
     let out_of_4 = format!("{OUT_OF_4} {out_of_5}");
     let out_of_3 = format!("{OUT_OF_3} {PAGES} {out_of_4}");
@@ -347,7 +365,8 @@ fn prepare(db: &mut Connection) -> std::result::Result<(), Fault> {
         (APPLICATION, 4) => tx.execute_batch(&out_of_4)?,
         (APPLICATION, 5) => tx.execute_batch(&out_of_5)?,
         (APPLICATION, 6) => tx.execute_batch(&out_of_6)?,
-        (APPLICATION, 7) => tx.execute_batch(OUT_OF_7)?,
+        (APPLICATION, 7) => tx.execute_batch(&out_of_7)?,
+        (APPLICATION, 8) => tx.execute_batch(OUT_OF_8)?,
         (application, version) => check(application, version)?,
     }
     // Nobody had it open since.

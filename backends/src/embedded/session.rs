@@ -49,7 +49,7 @@ impl Session for EmbeddedSession {
     }
 
     async fn admit(&self, urls: &[NewUrl]) -> Result<Vec<bool>> {
-        let addressed = |new: &NewUrl| (Address::new(&self.crawl, &new.url), new.clone());
+        let addressed = |new: &NewUrl| (Address::new(&self.crawl, new.work.as_str()), new.clone());
         let urls: Arc<[(Address, NewUrl)]> = urls.iter().map(addressed).collect();
         let admitting = || {
             let (crawl, urls) = (self.crawl.clone(), Arc::clone(&urls));

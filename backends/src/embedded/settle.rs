@@ -6,13 +6,13 @@ use rusqlite::Connection;
 use trawl_common::frontier::limit::Limit;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::{Finished, Taken};
-use trawl_common::names::WorkerId;
-use trawl_common::ports::{Ending, Settled, Settlement, Verdict};
+use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
+use trawl_common::ports::{Ending, NewUrl, Settled, Settlement, Terms, Verdict};
 use trawl_common::time::UnixMs;
 
 use super::address::Address;
 use super::admission::take_in;
-use super::crawls::Crawls;
+use super::crawls::{self, Crawls};
 use super::ending::{end, end_if_complete, end_the_rest};
 use super::error::Result;
 use super::pages::{self, Remembered};
@@ -29,6 +29,8 @@ struct Item {
     address: Address,
     /// The addresses of what its page links to.
     links: Vec<Address>,
+    /// Those of what is asked for of other spiders.
+    elsewhere: Vec<Address>,
     settlement: Settlement,
 }
 
@@ -80,15 +82,21 @@ impl Item {
     fn new(Settlement { message, verdict }: Settlement) -> Self {
         let crawl = &message.crawl;
         let links = match &verdict {
-            Verdict::Ends(ending) => ending.links.iter().map(|link| Address::new(crawl, &link.url)).collect(),
+            Verdict::Ends(ending) => {
+                ending.links.iter().map(|link| Address::new(crawl, link.work.as_str())).collect()
+            }
             _ => Vec::new(),
         };
-        let address = Address::new(crawl, &message.url);
+        let elsewhere = match &verdict {
+            Verdict::Ends(ending) => ending.elsewhere.iter().map(address_elsewhere).collect(),
+            _ => Vec::new(),
+        };
+        let address = Address::new(crawl, message.work.as_str());
         let message = match verdict {
             Verdict::PutAside { until, failed } => message.put_aside(until, failed),
             _ => message,
         };
-        Self { address, links, settlement: Settlement { message, verdict } }
+        Self { address, links, elsewhere, settlement: Settlement { message, verdict } }
     }
 
     /// What is to be remembered of its page and of those links that the frontier knows.
@@ -96,11 +104,17 @@ impl Item {
         let Verdict::Ends(ending) = &self.settlement.verdict else { return None };
         let known = ending.links.iter().zip(taken).filter(|(_, taken)| **taken != Taken::LeftOut);
         Some(Remembered {
-            claim: &ending.finish.claim,
+            spider: &ending.finish.claim.crawl.spider,
+            url: ending.finish.claim.key.url()?,
             memory: ending.memory.as_ref()?,
             links: known.map(|(link, _)| link).collect(),
         })
     }
+}
+
+/// Where the record of what is asked for of another spider is found: in the crawl of what others publish for it.
+fn address_elsewhere((spider, new): &(SpiderName, NewUrl)) -> Address {
+    Address::new(&CrawlRef::adhoc_of(spider.clone()), new.work.as_str())
 }
 
 fn left_out(taken: &[Taken]) -> u64 {
@@ -137,7 +151,7 @@ impl Settling<'_> {
     }
 
     /// What a page links to is admitted before the page ends, so that its crawl does not end between the two.
-    fn end(&mut self, Item { address, links, .. }: &Item, ending: &Ending) -> Result<Ended> {
+    fn end(&mut self, Item { address, links, elsewhere, .. }: &Item, ending: &Ending) -> Result<Ended> {
         let Self { db, memory, worker, crawls, deltas } = self;
         let Some(found) = find(db, memory, crawls, address)? else { return Ok(None) };
         let Found { crawl, id, mut url, mut context } = found;
@@ -145,6 +159,12 @@ impl Settling<'_> {
         if !links.is_empty() && url.takes_links(worker, &context) {
             let most = crawl.terms.max_per_host.map(NonZeroU64::get);
             taken = take_in(db, memory, &crawl, links.iter().zip(&ending.links), most, deltas)?;
+        }
+        if url.takes_links(worker, &context) {
+            for (address, (_, new)) in elsewhere.iter().zip(&ending.elsewhere) {
+                let of = crawls::ensure(db, &address.crawl, &Terms::default())?;
+                take_in(db, memory, &of, std::iter::once((address, new)), None, deltas)?;
+            }
         }
         if let Some(room) = &mut context.room {
             room.left = room.left.saturating_sub(deltas.done(crawl.key));
@@ -154,7 +174,7 @@ impl Settling<'_> {
             (Finished::Now(ended), Some(id)) => {
                 end(db, memory, (address, finish), ended, (crawl.key, id))?;
                 deltas.of_page(crawl.key, finish, left_out(&taken));
-                deltas.ended(crawl.key, finish.claim.url.as_str(), ended, finish.bytes);
+                deltas.ended(crawl.key, finish.claim.key.as_str(), ended, finish.bytes);
                 Ok(Some(taken))
             }
             (Finished::NotHeld, _) => Ok(None),

@@ -4,13 +4,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use trawl_common::frontier::UrlState;
 use trawl_common::frontier::crawl::{CrawlStats, HostStats};
+use trawl_common::frontier::{Key, UrlState};
 use trawl_common::names::{CrawlId, CrawlRef, WorkerId};
 use trawl_common::ports::{Backlog, BeatReply, Heartbeat, Result, Stats, Terms, WorkerState};
 use trawl_common::spider::SpiderText;
 use trawl_common::time::UnixMs;
-use trawl_common::web::url::CanonicalUrl;
 
 use super::address::Address;
 use super::crawl_stats::Clock;
@@ -109,8 +108,8 @@ impl Stats for EmbeddedStats {
         self.store.call(move |db, _| crawls::spider_text(db, &crawl)).await
     }
 
-    async fn url_state(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> Result<UrlState> {
-        let address = Address::new(crawl, url);
+    async fn url_state(&self, crawl: &CrawlRef, key: &Key) -> Result<UrlState> {
+        let address = Address::new(crawl, key.as_str());
         self.store
             .call(move |db, memory| {
                 let Some(known) = crawls::find(db, &address.crawl)? else { return Ok(UrlState::Unseen) };

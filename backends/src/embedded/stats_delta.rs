@@ -1,4 +1,4 @@
-//! How the stats of crawls change: their counters, why URLs ended, and the same by host.
+//! How the stats of crawls change: their counters, why URLs and tasks ended, and of URLs the same by host.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,9 @@ impl StatsDeltas {
     pub(super) fn admitted(&mut self, crawl: i64, url: &str) {
         let delta = self.0.entry(crawl).or_default();
         delta.counts.admitted += 1;
-        delta.host(url).0.admitted += 1;
+        if let Some((counts, _)) = delta.host(url) {
+            counts.admitted += 1;
+        }
     }
 
     /// How many URLs like this one's host got theirs, as far as it is not written.
@@ -66,9 +68,10 @@ impl StatsDeltas {
         if let Some(why) = end.why {
             *delta.reasons.entry(format!("{}:{why}", end.terminal.as_str())).or_default() += 1;
         }
-        let (counts, bytes) = delta.host(url);
-        *counts.of(end.terminal) += 1;
-        *bytes += body;
+        if let Some((counts, bytes)) = delta.host(url) {
+            *counts.of(end.terminal) += 1;
+            *bytes += body;
+        }
     }
 
     /// Writes all of it. Returns the rows of the crawls.
@@ -88,8 +91,10 @@ impl StatsDeltas {
 }
 
 impl StatsDelta {
-    fn host(&mut self, url: &str) -> &mut (Counts, u64) {
-        self.hosts.entry(authority(url).to_owned()).or_default()
+    /// What is counted of the host of a URL; a task has none.
+    fn host(&mut self, url: &str) -> Option<&mut (Counts, u64)> {
+        let host = authority(url);
+        (!host.is_empty()).then(|| self.hosts.entry(host.to_owned()).or_default())
     }
 }
 

@@ -1,4 +1,4 @@
-//! Messages as AMQP knows them: the body is the URL and nothing else, the rest are headers.
+//! Messages as AMQP knows them: the body is the URL, or the recipe of a task, and nothing else; the rest are headers.
 
 use std::time::Duration;
 
@@ -9,13 +9,17 @@ use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::line::Line;
 use trawl_common::frontier::message::{Hop, Malformed, Message};
+use trawl_common::frontier::{Task, Work};
+use trawl_common::jobs::Priority;
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
 use trawl_common::spider::item::Item;
+use trawl_common::task::{InvalidRecipe, NewTask};
 use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::{CanonicalUrl, Fingerprint, InvalidUrl, MAX_URL_BYTES};
 use trawl_engine::{Content, Probe, ProbeTimes, Unproven};
 
+use super::names;
 use super::screen::{DEEPEST, UNREADABLE};
 use super::seal::{Author, Purpose, Seal};
 
@@ -24,6 +28,14 @@ const PERSISTENT: u8 = 2;
 const PROBE: &str = "probe";
 /// When the probe before it was sent.
 const BEFORE: &str = "before";
+
+/// The body of a message.
+pub fn body(work: &Work) -> &[u8] {
+    match work {
+        Work::Url(url) => url.as_str().as_bytes(),
+        Work::Task(task) => task.new.recipe.as_str().as_bytes(),
+    }
+}
 
 /// The properties and headers of a message.
 pub fn properties(message: &Message, seal: &Seal) -> BasicProperties {
@@ -56,8 +68,34 @@ pub fn properties(message: &Message, seal: &Seal) -> BasicProperties {
     if message.refusals > 0 {
         put_number(&mut headers, "refusals", message.refusals.into());
     }
-    seal.sign(Purpose::Wake, message.url.as_str().as_bytes(), &mut headers);
-    envelope(message.url.fingerprint(), UnixMs::now()).with_headers(headers)
+    if let Work::Task(task) = &message.work {
+        put_task(&mut headers, &task.new);
+    }
+    seal.sign(Purpose::Wake, body(&message.work), &mut headers);
+    envelope(id_of(&message.work), UnixMs::now()).with_headers(headers)
+}
+
+/// What the `message_id` of a message says that a program of trawl's sent.
+fn id_of(work: &Work) -> Fingerprint {
+    match work {
+        Work::Url(url) => url.fingerprint(),
+        Work::Task(task) => task.key.id(),
+    }
+}
+
+fn put_task(headers: &mut FieldTable, NewTask { unique, priority, retries, project, .. }: &NewTask) {
+    if let Some(unique) = unique {
+        put_text(headers, "unique", unique.as_str());
+    }
+    if *priority != Priority::default() {
+        put_text(headers, "priority", &priority.to_string());
+    }
+    if let Some(retries) = retries {
+        put_number(headers, "retries", (*retries).into());
+    }
+    if let Some(project) = project {
+        put_text(headers, "project", project.as_str());
+    }
 }
 
 /// The same for a lane, where the broker may take it out when its deadline has passed. One whose deadline has passed is to
@@ -181,23 +219,38 @@ fn message(
         return Err(malformed(format!("headers that cannot be read, or nested more than {DEEPEST} deep")));
     }
     let body = std::str::from_utf8(&delivery.data).map_err(|_| malformed(InvalidUrl::NotUtf8.to_string()))?;
-    let id = delivery.properties.message_id().as_ref();
-    let names_url = id.is_some_and(|id| id.as_str() == Fingerprint::of(body).to_string());
     let author = trust.seal.author(Purpose::Wake, &delivery.data, headers.0);
-    let is_ours = match author {
+    let lane = match author {
+        Author::Stranger => lane_of(line, headers),
+        Author::Fleet | Author::Anyone => {
+            headers.parsed("lane").map_err(malformed)?.unwrap_or_else(|| lane_of(line, headers))
+        }
+    };
+    let id = delivery.properties.message_id().as_ref();
+    let is_named = |names: Fingerprint| id.is_some_and(|id| id.as_str() == names.to_string());
+    let is_ours = |is_named: bool| match author {
         Author::Fleet => true,
         Author::Stranger => false,
-        Author::Anyone => names_url,
+        Author::Anyone => is_named,
     };
-    let url = if is_ours { CanonicalUrl::recorded(body) } else { CanonicalUrl::parse(body) };
-    let url = url.map_err(|error| malformed(error.to_string()))?;
+    let (work, is_named) = if lane == Lane::Task {
+        let spider = headers.parsed("spider").ok().flatten().unwrap_or_default();
+        let task = task(body, headers, spider).map_err(malformed)?;
+        let is_named = is_named(task.key.id());
+        (Work::from(task), is_named)
+    } else {
+        let is_named = is_named(Fingerprint::of(body));
+        let url = if is_ours(is_named) { CanonicalUrl::recorded(body) } else { CanonicalUrl::parse(body) };
+        (Work::Url(url.map_err(|error| malformed(error.to_string()))?), is_named)
+    };
     if author == Author::Stranger {
-        let request = strangers(url, headers, delivery, line, trust);
-        return Ok(match headers.crawl().ok().filter(|crawl| names_url && !crawl.is_adhoc()) {
+        let request = strangers(work, headers, delivery, (line, lane), trust);
+        return Ok(match headers.crawl().ok().filter(|crawl| is_named && !crawl.is_adhoc()) {
             Some(crawl) => Content::Unproven(Unproven::Message { request: Box::new(request), crawl }),
             None => Content::Message(request),
         });
     }
+    let is_ours = is_ours(is_named);
     let read = || -> Result<Message, String> {
         let hops = headers.number("hops")?.unwrap_or(0);
         let looks = headers.number("looks")?.unwrap_or(0).try_into().unwrap_or(u8::MAX);
@@ -205,9 +258,9 @@ fn message(
         let expired = if is_ours { None } else { outlived(headers, line) };
         let deadlines = [headers.number("deadline")?.map(UnixMs), expiration(delivery)];
         Ok(Message {
-            url,
+            work,
             crawl: headers.crawl()?,
-            lane: headers.parsed("lane")?.unwrap_or_else(|| lane_of(line)),
+            lane,
             depth: headers.number("depth")?.unwrap_or(0).try_into().unwrap_or(u16::MAX),
             deadline: deadlines.into_iter().flatten().min().or(expired),
             until: headers.number("until")?.map(UnixMs),
@@ -223,18 +276,39 @@ fn message(
     read().map(Content::Message).map_err(malformed)
 }
 
-/// A stranger's message is its body and how long that is good, and for one of the spiders that settings let it name.
+/// The task whose recipe is this body.
+fn task(body: &str, headers: Headers<'_>, spider: SpiderName) -> Result<Task, String> {
+    let retries = headers.number("retries")?.map(u32::try_from).transpose();
+    let new = NewTask {
+        unique: headers.parsed("unique")?,
+        priority: headers.parsed("priority")?.unwrap_or_default(),
+        retries: retries.map_err(|_| "header retries: too high".to_owned())?,
+        project: headers.parsed("project")?,
+        ..NewTask::of(body.parse().map_err(|error: InvalidRecipe| error.to_string())?)
+    };
+    Ok(Task::new(&spider, new))
+}
+
+/// A stranger's message is its body and how long that is good, and for one of the spiders that settings let it name. Of a task it also
+/// says what makes it one with others, and how urgent it is.
 fn strangers(
-    url: CanonicalUrl,
+    work: Work,
     headers: Headers<'_>,
     delivery: &Delivery,
-    line: Line,
+    (line, lane): (Line, Lane),
     trust: &Trust,
 ) -> Message {
     let spider = headers.parsed("spider").ok().flatten().filter(|spider| trust.spiders.contains(spider));
     let crawl = CrawlRef::adhoc_of(spider.unwrap_or_default());
+    let work = match work {
+        Work::Url(url) => Work::Url(url),
+        Work::Task(task) => {
+            let new = NewTask { retries: None, project: None, ..task.new.clone() };
+            Task::new(&crawl.spider, new).into()
+        }
+    };
     let deadline = expiration(delivery).or_else(|| outlived(headers, line));
-    Message { deadline, is_ours: false, ..Message::seed(url, crawl, lane_of(line)) }
+    Message { deadline, is_ours: false, ..Message::of(work, crawl, lane) }
 }
 
 /// When a stranger's message has expired that outlived its lane: it has met the lane's deadline, unless it was given back too
@@ -243,8 +317,14 @@ fn outlived(headers: Headers<'_>, line: Line) -> Option<UnixMs> {
     (line == Line::Expired && !headers.came_back_too_often()).then(UnixMs::now)
 }
 
-fn lane_of(line: Line) -> Lane {
-    if line == Line::Bulk || line == Line::Expired { Lane::Bulk } else { Lane::Priority }
+/// The lane of a message that does not say which it is.
+fn lane_of(line: Line, headers: Headers<'_>) -> Lane {
+    match line {
+        Line::Task => Lane::Task,
+        Line::Expired if headers.last_queue() == Some(names::TASKS) => Lane::Task,
+        Line::Bulk | Line::Expired => Lane::Bulk,
+        Line::Due | Line::Priority => Lane::Priority,
+    }
 }
 
 /// When a message expires whose sender gave it a time to live: so long after it arrived, as nobody knows when it was sent.
@@ -261,8 +341,8 @@ fn shown(body: &[u8]) -> String {
 #[derive(Clone, Copy)]
 struct Headers<'a>(&'a FieldTable);
 
-impl Headers<'_> {
-    fn text(&self, name: &str) -> Result<Option<&str>, String> {
+impl<'a> Headers<'a> {
+    fn text(&self, name: &str) -> Result<Option<&'a str>, String> {
         let wrong = || format!("header {name}: not text");
         match self.0.inner().get(name) {
             None | Some(AMQPValue::Void) => Ok(None),
@@ -284,12 +364,22 @@ impl Headers<'_> {
         })
     }
 
-    /// Whether its last queue gave it up because it was delivered and given back too often, and not because of its age. The
-    /// last death comes first; a message that waited on the ladder before has others.
+    /// Whether its last queue gave it up because it was delivered and given back too often, and not because of its age.
     fn came_back_too_often(&self) -> bool {
-        let Some(AMQPValue::FieldArray(deaths)) = self.0.inner().get("x-death") else { return false };
-        let Some(AMQPValue::FieldTable(last)) = deaths.as_slice().first() else { return false };
-        Headers(last).text("reason") == Ok(Some("delivery_limit"))
+        self.last_death("reason") == Some("delivery_limit")
+    }
+
+    /// The queue that gave it up last.
+    fn last_queue(&self) -> Option<&'a str> {
+        self.last_death("queue")
+    }
+
+    /// What the broker says of the last time that a queue gave it up. That comes first; a message that waited on the ladder before
+    /// has others.
+    fn last_death(&self, field: &str) -> Option<&'a str> {
+        let Some(AMQPValue::FieldArray(deaths)) = self.0.inner().get("x-death") else { return None };
+        let Some(AMQPValue::FieldTable(last)) = deaths.as_slice().first() else { return None };
+        Headers(last).text(field).ok().flatten()
     }
 
     fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(&self, name: &str) -> Result<Option<T>, String> {
@@ -333,7 +423,7 @@ mod tests {
 
     fn full() -> Message {
         Message {
-            url: "https://example.com/a".parse().unwrap(),
+            work: Work::Url("https://example.com/a".parse().unwrap()),
             crawl: CrawlRef { id: "c1".parse().unwrap(), spider: "docs".parse().unwrap() },
             lane: Lane::Priority,
             depth: 3,
@@ -447,7 +537,7 @@ mod tests {
             Line::Bulk,
             &Trust::default(),
         ) {
-            Content::Message(message) => (message.url.as_str().to_owned(), message.is_ours),
+            Content::Message(message) => (message.work.to_string(), message.is_ours),
             other => panic!("{other:?}"),
         };
         let sent = BasicProperties::default().with_message_id(Fingerprint::of(old).to_string().into());
@@ -466,7 +556,7 @@ mod tests {
         let with_deadline = delivery(b"https://example.com/a", properties(&full(), &Seal::default()));
         assert_eq!(content(&with_deadline, Line::Expired, &Trust::default()), Content::Message(full()));
         let ours = Message { deadline: None, ..full() };
-        let of_trawl = delivery(ours.url.as_str().as_bytes(), properties(&ours, &Seal::default()));
+        let of_trawl = delivery(body(&ours.work), properties(&ours, &Seal::default()));
         assert_eq!(content(&of_trawl, Line::Expired, &Trust::default()), Content::Message(ours));
     }
 
@@ -493,7 +583,10 @@ mod tests {
         assert_eq!(reason(url, "depth", AMQPValue::LongInt(-1)), "header depth: below zero");
         assert_eq!(reason(url, "crawl", AMQPValue::LongInt(7)), "header crawl: not text");
         assert!(reason(url, "crawl", AMQPValue::LongString("{x}".into())).starts_with("header crawl: `{x}`"));
-        assert!(reason(url, "lane", AMQPValue::LongString("fast".into())).contains("`priority` or `bulk`"));
+        assert!(
+            reason(url, "lane", AMQPValue::LongString("fast".into()))
+                .contains("`priority`, `bulk` or `task`")
+        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Consuming: four queues on one channel, the urgent ones first, and those of other programs after them.
+//! Consuming: five queues on one channel, the urgent ones first, and those of other programs after them.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -43,18 +43,20 @@ impl Session {
     pub(super) async fn open(
         id: u64,
         connection: Connection,
-        prefetch: u16,
+        (prefetch, tasks): (u16, u16),
         layout: &Arc<Layout>,
         trust: &Trust,
     ) -> Result<(Arc<Self>, RabbitConsumer)> {
         let channel = connection.create_channel().await.map_err(failed)?;
-        // Not global: each consumer that follows gets a window of its own.
-        channel.basic_qos(prefetch, BasicQosOptions::default()).await.map_err(failed)?;
         // A quarter of the window may wait for a straggler before acks are sent singly.
         let acks = AsyncMutex::new(Acks::new(usize::from(prefetch) / 4));
         let session = Arc::new(Self { id, connection, channel, acks });
         let mut streams = Vec::new();
-        for line in Line::ALL {
+        let window = |line| if line == Line::Task { tasks } else { prefetch };
+        for line in Line::ALL.into_iter().filter(|line| window(*line) > 0) {
+            // Not global: each consumer that follows gets a window of its own.
+            let options = BasicQosOptions::default();
+            session.channel.basic_qos(window(line), options).await.map_err(failed)?;
             streams.push((line, session.consume(names::line(line)).await?));
         }
         let (tell, found) = mpsc::unbounded_channel();

@@ -17,7 +17,7 @@ use super::connection::{Endpoint, failed};
 use super::layout::Layout;
 use super::names;
 use super::publisher::{Outgoing, Publisher};
-use super::topology::Topology;
+use super::topology::{Tasks, Topology};
 
 /// How long to wait before a queue is asked again that could not be.
 const AGAIN: Duration = Duration::from_secs(5);
@@ -40,7 +40,8 @@ impl JobWakeUps {
     /// Through this broker, to which each side is connected with its first call.
     pub fn new(broker: &settings::RabbitMq, queues: &Queues) -> Result<Self> {
         let (broker, layout) = (Arc::new(Endpoint::new(broker)?), Arc::new(Layout::new(queues)?));
-        let publisher = Publisher::new(Arc::clone(&broker), Topology::Consuming(Arc::clone(&layout)));
+        let publisher =
+            Publisher::new(Arc::clone(&broker), Topology::Consuming(Arc::clone(&layout), Tasks::Left));
         Ok(Self { broker, layout, publisher, taking: Mutex::default() })
     }
 
@@ -82,7 +83,7 @@ impl JobWakeUps {
     /// Takes each as it comes: one that is lost costs seconds.
     async fn take(&self) -> Result<Taking> {
         let connection = self.broker.open("trawl jobs").await?;
-        Topology::Consuming(Arc::clone(&self.layout)).declare(&connection).await?;
+        Topology::Consuming(Arc::clone(&self.layout), Tasks::Left).declare(&connection).await?;
         let channel = connection.create_channel().await.map_err(failed)?;
         let options = BasicConsumeOptions { no_ack: true, ..BasicConsumeOptions::default() };
         let tag = format!("trawl.{}", names::JOBS);

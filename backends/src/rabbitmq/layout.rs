@@ -1,4 +1,4 @@
-//! The queues of URLs, of wake-ups for jobs and of events, and what each is declared with.
+//! The queues of URLs and tasks, of wake-ups for jobs and of events, and what each is declared with.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -60,9 +60,9 @@ impl Layout {
             .collect()
     }
 
-    /// The queues of both lanes.
+    /// The queues of the lanes of URLs.
     pub(super) fn lanes(&self) -> Vec<(String, Arguments<'static>)> {
-        Lane::ALL.map(|lane| (names::line(lane.into()).to_owned(), self.of_line(lane.into()))).to_vec()
+        Lane::OF_URLS.map(|lane| (names::line(lane.into()).to_owned(), self.of_line(lane.into()))).to_vec()
     }
 
     /// The queue of one who reads events.
@@ -84,12 +84,13 @@ impl Layout {
         let consumed = Arguments { is_consumed: true, ..self.arguments() };
         let expire =
             Arguments { dead_letter: Some((names::EXPIRED_EXCHANGE, names::EXPIRED_KEY)), ..consumed };
-        let of_lane = |lane| Arguments { ttl: Some(self.queues.lane(lane).ttl), ..expire };
+        let for_so_long = |ttl| Arguments { ttl: Some(ttl), ..expire };
         match line {
-            Line::Due => expire,
+            // What a program does may be rare and dear: a task waits for as long as it has to.
+            Line::Due | Line::Task => expire,
             Line::Expired => consumed,
-            Line::Priority => of_lane(Lane::Priority),
-            Line::Bulk => of_lane(Lane::Bulk),
+            Line::Priority => for_so_long(self.queues.priority.ttl),
+            Line::Bulk => for_so_long(self.queues.bulk.ttl),
         }
     }
 

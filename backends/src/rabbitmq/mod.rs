@@ -42,7 +42,7 @@ use consumer::{Current, Session};
 use layout::Layout;
 use publisher::{Outgoing, Publisher};
 use seal::Seal;
-use topology::{Stream, Topology};
+use topology::{Stream, Tasks, Topology};
 use trawl_common::events::Event;
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::ladder::Wake;
@@ -164,7 +164,11 @@ impl Broker for RabbitMq {
         self.publisher.send(dead_letters.iter().map(outgoing)).await
     }
 
-    async fn probe(&self, times: ProbeTimes) -> Result<()> {
+    /// Tasks are taken only by workers that run programs, and there may be none.
+    async fn probe(&self, times: ProbeTimes) -> Result<Vec<Probe>> {
+        let is_idle = self.publisher.is_idle(names::TASKS).await?;
+        let (returned, sent): (Vec<Line>, Vec<Line>) =
+            Line::ALL.into_iter().partition(|line| *line == Line::Task && is_idle);
         let outgoing = |line: Line| Outgoing {
             exchange: "",
             key: names::line(line).to_owned(),
@@ -172,7 +176,8 @@ impl Broker for RabbitMq {
             properties: codec::probe_properties(Probe { line, times }, &self.trust.seal),
             mandatory: true,
         };
-        self.publisher.send(Line::ALL.map(outgoing)).await
+        self.publisher.send(sent.into_iter().map(outgoing)).await?;
+        Ok(returned.into_iter().map(|line| Probe { line, times }).collect())
     }
 
     async fn longest_parked(&self) -> Result<Duration> {
@@ -183,11 +188,13 @@ impl Broker for RabbitMq {
         self.publisher.send([events::outgoing(event, &self.trust.seal)]).await
     }
 
-    async fn consume(&self, prefetch: u16) -> Result<Box<dyn Consumer>> {
+    async fn consume(&self, prefetch: u16, tasks: u16) -> Result<Box<dyn Consumer>> {
+        let takes = if tasks > 0 { Tasks::Taken } else { Tasks::Left };
         let connection = self.broker.open("trawl consumer").await?;
-        Topology::Consuming(Arc::clone(&self.layout)).declare(&connection).await?;
+        Topology::Consuming(Arc::clone(&self.layout), takes).declare(&connection).await?;
         let id = self.sessions.fetch_add(1, Ordering::Relaxed);
-        let (session, consumer) = Session::open(id, connection, prefetch, &self.layout, &self.trust).await?;
+        let windows = (prefetch, tasks);
+        let (session, consumer) = Session::open(id, connection, windows, &self.layout, &self.trust).await?;
         self.consuming.set(session);
         Ok(Box::new(consumer))
     }
@@ -211,7 +218,7 @@ fn to_queue(message: &Message, queue: String, seal: &Seal) -> Outgoing {
     Outgoing {
         exchange: "",
         key: queue,
-        body: message.url.as_str().as_bytes().to_vec(),
+        body: codec::body(&message.work).to_vec(),
         properties: codec::properties(message, seal),
         mandatory: true,
     }

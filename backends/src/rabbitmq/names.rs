@@ -43,6 +43,8 @@ pub(super) const URLS: &str = "urls";
 pub(super) const PRIORITY: &str = "priority_queue";
 /// The bulk lane.
 pub(super) const BULK: &str = "url_queue_ttl";
+/// The lane of tasks.
+pub(super) const TASKS: &str = "task_queue";
 
 /// The queue of a line.
 pub(super) fn line(line: Line) -> &'static str {
@@ -50,6 +52,7 @@ pub(super) fn line(line: Line) -> &'static str {
         Line::Due => DUE,
         Line::Priority => PRIORITY,
         Line::Expired => EXPIRED,
+        Line::Task => TASKS,
         Line::Bulk => BULK,
     }
 }

@@ -1,9 +1,9 @@
 //! Takes queues as others have declared them: says what is missing, and what differs, and declares nothing.
 
-use lapin::Connection;
 use lapin::options::QueueDeclareOptions;
 use lapin::protocol::AMQPSoftError;
 use lapin::types::{AMQPValue, FieldTable, ShortString};
+use lapin::{Connection, Queue};
 use tracing::warn;
 use trawl_common::ports::{Error, ErrorKind, Result};
 
@@ -46,14 +46,24 @@ pub(super) async fn find(connection: &Connection, name: &str, wanted: &str) -> R
 
 /// Whether there is a queue of this name.
 pub(super) async fn exists(connection: &Connection, name: &str) -> Result<bool> {
+    Ok(look(connection, name).await?.is_some())
+}
+
+/// Whether nothing is in a queue and nobody takes from it, or there is none.
+pub(super) async fn is_idle(connection: &Connection, name: &str) -> Result<bool> {
+    let queue = look(connection, name).await?;
+    Ok(queue.is_none_or(|queue| queue.message_count() == 0 && queue.consumer_count() == 0))
+}
+
+async fn look(connection: &Connection, name: &str) -> Result<Option<Queue>> {
     let channel = connection.create_channel().await.map_err(failed)?;
     let look = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };
     match channel.queue_declare(name.into(), look, FieldTable::default()).await {
-        Ok(_) => {
+        Ok(queue) => {
             close(&channel).await;
-            Ok(true)
+            Ok(Some(queue))
         }
-        Err(error) if is_soft(&error, AMQPSoftError::NOTFOUND) => Ok(false),
+        Err(error) if is_soft(&error, AMQPSoftError::NOTFOUND) => Ok(None),
         Err(error) => Err(failed(error)),
     }
 }

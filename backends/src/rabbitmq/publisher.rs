@@ -12,6 +12,7 @@ use trawl_common::metrics;
 use trawl_common::ports::{Error, ErrorKind, Result};
 
 use super::connection::{Endpoint, failed};
+use super::passive;
 use super::topology::{self, Topology};
 
 /// Unconfirmed messages of one call at most. A producer has four calls on their way, and above some 1,000 messages a broker
@@ -70,6 +71,15 @@ impl Publisher {
         self.channel().await?;
         match &*self.link.lock().await {
             Some(link) => topology::longest_parked(&link.connection).await,
+            None => Err(given_up()),
+        }
+    }
+
+    /// Whether nothing is in a queue and nobody takes from it, or there is none.
+    pub(super) async fn is_idle(&self, queue: &str) -> Result<bool> {
+        self.channel().await?;
+        match &*self.link.lock().await {
+            Some(link) => passive::is_idle(&link.connection, queue).await,
             None => Err(given_up()),
         }
     }

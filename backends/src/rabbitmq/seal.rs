@@ -15,9 +15,9 @@ pub const SIGNATURE: &str = "sig";
 const LENGTH: usize = 16;
 
 /// Every header of trawl's that is read from a message, in the order in which they are signed.
-pub(super) const SIGNED: [&str; 16] = [
+pub(super) const SIGNED: [&str; 20] = [
     "crawl", "spider", "lane", "depth", "deadline", "until", "wake", "slot", "turn", "looks", "referrer",
-    "hop", "hops", "refusals", "probe", "before",
+    "hop", "hops", "refusals", "probe", "before", "unique", "priority", "retries", "project",
 ];
 
 /// What a message is for. What is signed for one purpose is nothing for another.

@@ -25,8 +25,8 @@ const CONTROL_BYTES: u64 = 100_000_000;
 pub(super) enum Topology {
     /// What URLs are published to, and dead letters.
     Publishing(Arc<Layout>),
-    /// All that URLs pass through.
-    Consuming(Arc<Layout>),
+    /// All that URLs pass through; and tasks, if it takes those.
+    Consuming(Arc<Layout>, Tasks),
     /// The queues of webhooks with these ids.
     Webhooks(Arc<Layout>, Arc<[String]>),
     /// A stream. Apart from the others, as one that has lost its leader (seen on RabbitMQ 3.10, after a kill just when it was
@@ -44,7 +44,7 @@ async fn declare(layout: &Layout, connection: &Connection) -> Result<()> {
     for (name, arguments) in layout.all() {
         declaring.queue(&name, arguments).await?;
     }
-    for lane in [names::BULK, names::PRIORITY] {
+    for lane in [names::BULK, names::PRIORITY, names::TASKS] {
         declaring.bind(lane, names::URLS, lane).await?;
     }
     declaring.bind(names::FAILED, names::FAILED_EXCHANGE, names::FAILED_KEY).await?;
@@ -56,17 +56,30 @@ impl Topology {
     /// Declares all, or looks whether it is there, on channels of its own: an error closes one.
     pub(super) async fn declare(&self, connection: &Connection) -> Result<()> {
         match self {
-            Self::Publishing(layout) | Self::Consuming(layout)
+            Self::Publishing(layout) | Self::Consuming(layout, _)
                 if layout.queues.topology == settings::Topology::Declare =>
             {
                 declare(layout, connection).await
             }
             Self::Publishing(layout) => passive::check(connection, layout, layout.lanes()).await,
-            Self::Consuming(layout) => passive::check(connection, layout, layout.all()).await,
+            Self::Consuming(layout, tasks) => {
+                let mut queues = layout.all();
+                queues.retain(|(name, _)| *tasks == Tasks::Taken || name != names::TASKS);
+                passive::check(connection, layout, queues).await
+            }
             Self::Webhooks(layout, ids) => events::webhooks(connection, layout, ids).await,
             Self::Stream(stream) => stream.declare(connection).await,
         }
     }
+}
+
+/// Whether the queue of tasks is consumed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tasks {
+    /// It is.
+    Taken,
+    /// It is left to others, and need not exist.
+    Left,
 }
 
 /// A stream, and how much it keeps: all without a limit.

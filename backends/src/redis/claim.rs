@@ -1,8 +1,9 @@
 //! Claims: which of the messages that a worker has received are its to handle.
 
 use redis::Script;
-use trawl_common::frontier::ClaimReply;
+use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
+use trawl_common::frontier::{ClaimReply, Work};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{ErrorKind, Result};
 use trawl_common::time::UnixMs;
@@ -10,7 +11,7 @@ use trawl_common::time::UnixMs;
 use super::RedisRecords;
 use super::foreign;
 use super::keys::CrawlKeys;
-use super::script_calls::{BATCH, by_crawl, corrupt, optional};
+use super::script_calls::{BATCH, batches, by_crawl, corrupt, optional};
 use super::seen::{entry, seen_keys};
 
 /// The script's reply for a message that is to be forgotten.
@@ -31,6 +32,15 @@ pub(super) enum Purpose {
     Claim,
     /// To go on holding URLs that it claimed earlier.
     Extend,
+}
+
+/// What a call brings along of tasks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Brings {
+    /// Their keys.
+    Keys,
+    /// What they say as well.
+    Tasks,
 }
 
 impl RedisRecords {
@@ -66,16 +76,52 @@ impl RedisRecords {
         if !self.index_now_and_then(crawl).await? {
             return Ok(vec![ClaimReply::Unknown; messages.len()]);
         }
-        match purpose {
-            Purpose::Extend => self.claim_by(&self.scripts.extend, worker, crawl, messages, purpose).await,
-            Purpose::Claim => {
-                match self.claim_by(&self.scripts.claim, worker, crawl, messages, purpose).await {
-                    Err(error) if error.kind == ErrorKind::Full => {
-                        self.claim_by(&self.scripts.claim_known, worker, crawl, messages, purpose).await
-                    }
-                    reply => reply,
-                }
+        if messages.iter().all(|message| message.lane != Lane::Task) {
+            return self.claim_or_take_in(worker, crawl, messages, purpose).await;
+        }
+        self.claim_with_tasks(worker, crawl, messages, purpose).await
+    }
+
+    /// What a task says is sent only where it has no record: that is rare, and it may have a megabyte.
+    async fn claim_with_tasks(
+        &self,
+        worker: &WorkerId,
+        crawl: &CrawlRef,
+        messages: &[&Message],
+        purpose: Purpose,
+    ) -> Result<Vec<ClaimReply>> {
+        let known = &self.scripts.claim_known;
+        let mut replies = self.claim_by(known, worker, crawl, messages, (purpose, Brings::Keys)).await?;
+        let is_new = |at: &usize| replies[*at] == ClaimReply::NoRoom;
+        let new: Vec<usize> = (0..messages.len()).filter(is_new).collect();
+        for places in batches(&new, |&at| recipe_bytes(messages[at])) {
+            let batch: Vec<&Message> = places.iter().map(|&at| messages[at]).collect();
+            let taken_in = self.claim_or_take_in(worker, crawl, &batch, purpose).await?;
+            for (&at, reply) in places.iter().zip(taken_in) {
+                replies[at] = reply;
             }
+        }
+        Ok(replies)
+    }
+
+    /// Claims, or extends, and takes in what has no record.
+    async fn claim_or_take_in(
+        &self,
+        worker: &WorkerId,
+        crawl: &CrawlRef,
+        messages: &[&Message],
+        purpose: Purpose,
+    ) -> Result<Vec<ClaimReply>> {
+        let by =
+            async |script, brings| self.claim_by(script, worker, crawl, messages, (purpose, brings)).await;
+        match purpose {
+            Purpose::Extend => by(&self.scripts.extend, Brings::Tasks).await,
+            Purpose::Claim => match by(&self.scripts.claim, Brings::Tasks).await {
+                Err(error) if error.kind == ErrorKind::Full => {
+                    by(&self.scripts.claim_known, Brings::Keys).await
+                }
+                reply => reply,
+            },
         }
     }
 
@@ -85,7 +131,7 @@ impl RedisRecords {
         worker: &WorkerId,
         crawl: &CrawlRef,
         messages: &[&Message],
-        purpose: Purpose,
+        (purpose, brings): (Purpose, Brings),
     ) -> Result<Vec<ClaimReply>> {
         let keys = CrawlKeys::new(crawl);
         let mut call = script.prepare_invoke();
@@ -96,11 +142,15 @@ impl RedisRecords {
         call.arg(u8::from(purpose == Purpose::Extend));
         call.arg(self.possession().as_millis() as u64);
         for message in messages {
-            entry(&mut call, message.url.as_str());
+            entry(&mut call, message.work.as_str());
             call.arg(message.lane.as_str()).arg(message.depth);
             call.arg(optional(message.deadline.map(|deadline| deadline.0)));
             call.arg(optional(message.referrer.as_ref())).arg(whose(message));
             call.arg(optional(message.wake.map(|wake| wake.0)));
+            if let Work::Task(task) = &message.work {
+                let payload = if brings == Brings::Tasks { task.payload() } else { String::new() };
+                call.arg(payload);
+            }
         }
         let mut reply = triples(self.redis.run(&call).await?)?;
         if reply.is_empty() {
@@ -116,6 +166,11 @@ impl RedisRecords {
         }
         reply.into_iter().map(|reply| read(reply).ok_or_else(|| corrupt("claim"))).collect()
     }
+}
+
+/// How many bytes a task's recipe has.
+fn recipe_bytes(message: &Message) -> usize {
+    message.work.task().map_or(0, |task| task.new.recipe.as_str().len())
 }
 
 /// Whose message it is, in the script's numbers.

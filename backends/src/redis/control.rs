@@ -7,9 +7,9 @@ use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::dead_letter::Note;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
+use trawl_common::frontier::{Key, Task, TaskKey, Work};
 use trawl_common::names::{CrawlRef, WorkerId};
-use trawl_common::ports::{Control, FailedPage, Result};
-use trawl_common::web::url::CanonicalUrl;
+use trawl_common::ports::{Control, Error, ErrorKind, FailedPage, Result};
 
 use super::RedisRecords;
 use super::keys::CrawlKeys;
@@ -19,7 +19,10 @@ use super::{corrupt, failed};
 use crate::control_log::Record;
 use crate::notes;
 
-/// Failed URLs in one page, about.
+/// So many dead letters are replayed in one call of a script: each may have some megabytes.
+const REPLAYED: usize = 100;
+
+/// Failed URLs and tasks in one page, about.
 const PAGE: usize = 500;
 
 /// A note as it is stored.
@@ -39,29 +42,29 @@ impl RedisRecords {
 }
 
 impl RedisRecords {
-    /// Takes failed URLs back in; returns their messages.
+    /// Takes failed URLs and tasks back in; returns their messages.
     pub(super) async fn replay_all(
         &self,
         from: &CrawlRef,
         into: &CrawlRef,
-        urls: &[CanonicalUrl],
+        keys: &[Key],
     ) -> Result<Vec<Message>> {
         let (old, new) = (CrawlKeys::new(from), CrawlKeys::new(into));
-        let mut messages = Vec::with_capacity(urls.len());
-        for batch in urls.chunks(BATCH) {
+        let mut messages = Vec::with_capacity(keys.len());
+        for batch in keys.chunks(REPLAYED) {
             let mut call = self.scripts.replay.prepare_invoke();
             call.key(&old.crawl).key(&new.crawl).key(&old.failed).key(&new.pending);
             call.key(&new.outbox);
             seen_keys(&mut call, &new);
             call.key(&old.gone).key(&new.hosts);
             call.arg(into.id.as_str()).arg(u8::from(from == into));
-            for url in batch {
-                entry(&mut call, url.as_str());
+            for key in batch {
+                entry(&mut call, key.as_str());
             }
             let answer: Vec<String> = self.redis.run(&call).await?;
             match answer.split_first() {
                 Some((taken, records)) if taken == "1" => {
-                    let replayed = records.chunks_exact(4).map(|record| replayed(into, record));
+                    let replayed = records.chunks_exact(5).map(|record| replayed(into, record));
                     messages
                         .extend(replayed.collect::<Option<Vec<_>>>().ok_or_else(|| wrong_answer("replay"))?);
                 }
@@ -102,24 +105,33 @@ impl Control for RedisRecords {
         let mut scan = redis::cmd("HSCAN");
         scan.arg(CrawlKeys::new(crawl).failed).arg(cursor).arg("COUNT").arg(PAGE);
         let (next, entries): (u64, Vec<(Vec<u8>, Vec<u8>)>) = self.redis.query(&scan).await?;
-        let mut urls = Vec::with_capacity(entries.len());
+        let mut failed = Vec::with_capacity(entries.len());
         for (url, stored) in entries {
             let note = notes::stored(&stored);
-            match str::from_utf8(&url).ok().and_then(|url| CanonicalUrl::recorded(url).ok()) {
-                Some(url) => urls.push((url, note)),
+            match str::from_utf8(&url).ok().and_then(|key| Key::recorded(key).ok()) {
+                Some(key) => failed.push((key, note)),
                 None => {
                     warn!(crawl = %crawl.id, url = corrupt::shown(&url), error = note.cause.error, "no URL")
                 }
             }
         }
-        Ok(FailedPage { urls, next: (next > 0).then_some(next) })
+        Ok(FailedPage { failed, next: (next > 0).then_some(next) })
     }
 
-    async fn failure(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> Result<Option<Note>> {
+    async fn failure(&self, crawl: &CrawlRef, key: &Key) -> Result<Option<Note>> {
         let mut redis = self.redis.clone();
         let stored: Option<Vec<u8>> =
-            redis.hget(CrawlKeys::new(crawl).failed, url.as_str()).await.map_err(failed)?;
+            redis.hget(CrawlKeys::new(crawl).failed, key.as_str()).await.map_err(failed)?;
         Ok(stored.as_deref().map(notes::stored))
+    }
+
+    async fn task(&self, crawl: &CrawlRef, key: &TaskKey) -> Result<Option<Task>> {
+        let read = redis::cmd("HGET").arg(CrawlKeys::new(crawl).recipes).arg(key.as_str()).to_owned();
+        let payload: Option<String> = self.redis.query(&read).await?;
+        let Some(payload) = payload else { return Ok(None) };
+        let unreadable =
+            || Error::new(ErrorKind::Corrupt, format!("redis: what is kept of {key} is no task"));
+        Task::stored(key.clone(), &payload).map(Some).ok_or_else(unreadable)
     }
 
     async fn invalid(&self, crawl: &CrawlRef) -> Result<Vec<(String, Note)>> {
@@ -137,15 +149,16 @@ impl Control for RedisRecords {
         Ok(purged)
     }
 
-    async fn purge(&self, crawl: &CrawlRef, urls: &[CanonicalUrl]) -> Result<u64> {
+    async fn purge(&self, crawl: &CrawlRef, keys: &[Key]) -> Result<u64> {
+        let of = CrawlKeys::new(crawl);
         let mut purged = 0;
-        for batch in urls.chunks(BATCH) {
-            let mut delete = redis::cmd("HDEL");
-            delete.arg(CrawlKeys::new(crawl).failed);
-            for url in batch {
-                delete.arg(url.as_str());
+        for batch in keys.chunks(BATCH) {
+            let mut call = self.scripts.purge.prepare_invoke();
+            call.key(&of.failed).key(&of.pending);
+            for key in batch {
+                call.arg(key.as_str());
             }
-            purged += self.redis.query::<u64>(&delete).await?;
+            purged += self.redis.run::<u64>(&call).await?;
         }
         Ok(purged)
     }
@@ -161,11 +174,19 @@ fn going(crawl: &CrawlRef, before: Option<String>) -> Result<()> {
 }
 
 fn replayed(crawl: &CrawlRef, record: &[String]) -> Option<Message> {
-    let [url, lane, depth, referrer] = record else { return None };
+    let [key, lane, depth, referrer, payload] = record else { return None };
     Some(Message {
         depth: depth.parse().ok()?,
         // A hint for people.
         referrer: referrer.parse().ok(),
-        ..Message::seed(CanonicalUrl::recorded(url).ok()?, crawl.clone(), lane.parse::<Lane>().ok()?)
+        ..Message::of(stored_work(key, payload)?, crawl.clone(), lane.parse::<Lane>().ok()?)
     })
+}
+
+/// What a record stands for, of which this is kept; `None` if it cannot be read.
+pub(super) fn stored_work(key: &str, payload: &str) -> Option<Work> {
+    match Key::recorded(key).ok()? {
+        Key::Url(url) => Some(Work::Url(url)),
+        Key::Task(key) => Task::stored(key, payload).map(Work::from),
+    }
 }

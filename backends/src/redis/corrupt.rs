@@ -1,11 +1,11 @@
 //! What is stored and cannot be read: it is taken out of the way and named, and everything else goes on.
 
 use tracing::error;
+use trawl_common::frontier::Key;
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::Result;
 use trawl_common::text::printable;
-use trawl_common::web::url::CanonicalUrl;
 
 use super::RedisRecords;
 use super::keys::CrawlKeys;
@@ -34,7 +34,7 @@ impl RedisRecords {
             self.redis.query(redis::cmd("SRANDMEMBER").arg(&keys.unreported).arg(NAMED)).await?;
         let mut dead_letters = Vec::with_capacity(unreported.len());
         for url in unreported {
-            match str::from_utf8(&url).ok().filter(|url| CanonicalUrl::recorded(url).is_ok()) {
+            match str::from_utf8(&url).ok().filter(|url| Key::recorded(url).is_ok()) {
                 Some(text) => {
                     let note: Option<Vec<u8>> =
                         self.redis.query(redis::cmd("HGET").arg(&keys.failed).arg(text)).await?;

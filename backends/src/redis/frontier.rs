@@ -9,7 +9,7 @@ use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::Terminal;
-use trawl_common::frontier::{ClaimReply, MAX_STARTS, Start, Taken};
+use trawl_common::frontier::{ClaimReply, Key, MAX_STARTS, Start, Taken, Work};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{
     BeatReply, Claim, Error, ErrorKind, Finish, Heartbeat, MAX_INVALID, NewUrl, Result, Terms, one_each,
@@ -20,7 +20,7 @@ use trawl_engine::{Lease, Linked, Linking, Parking, Probe, ProbeTimes, Records, 
 
 use super::claim::Purpose;
 use super::keys::{self, CrawlKeys};
-use super::script_calls::{BATCH, by_crawl, corrupt, optional};
+use super::script_calls::{BATCH, batches, by_crawl, corrupt, optional};
 use super::second_home::Past;
 use super::seen::{entry, seen_keys};
 use super::{RedisRecords, control, failed};
@@ -34,10 +34,10 @@ impl RedisRecords {
     async fn follow(&self, worker: &WorkerId, page: &Claim, links: &[NewUrl]) -> Result<Linked> {
         let keys = CrawlKeys::new(&page.crawl);
         let mut taken = Vec::with_capacity(links.len());
-        for batch in links.chunks(BATCH) {
+        for batch in batches(links, task_bytes) {
             let mut call = self.scripts.follow.prepare_invoke();
             admission_keys(&mut call, &keys);
-            call.arg(worker.as_str()).arg(page.crawl.id.as_str()).arg(page.url.as_str());
+            call.arg(worker.as_str()).arg(page.crawl.id.as_str()).arg(page.key.as_str());
             admission_args(&mut call, batch);
             let answer: Vec<u8> = match self.redis.run(&call).await {
                 Err(error) if error.kind == ErrorKind::Full => return Ok(Linked::NoRoom),
@@ -59,14 +59,14 @@ impl RedisRecords {
     }
 
     /// For people, so a server that is full goes without.
-    async fn mirror_failures(&self, attempts: &[(&CanonicalUrl, i64)]) -> Result<()> {
+    async fn mirror_failures(&self, attempts: &[(&Key, i64)]) -> Result<()> {
         if attempts.is_empty() {
             return Ok(());
         }
         let mut pipeline = redis::pipe();
-        for (url, count) in attempts {
+        for (key, count) in attempts {
             let seconds = FAILURES_TTL.as_secs();
-            pipeline.cmd("SET").arg(keys::failures(url)).arg(count).arg("EX").arg(seconds).ignore();
+            pipeline.cmd("SET").arg(keys::failures(key)).arg(count).arg("EX").arg(seconds).ignore();
         }
         match pipeline.query_async(&mut self.redis.clone()).await.map_err(failed) {
             Err(error) if error.kind == ErrorKind::Full => Ok(()),
@@ -107,7 +107,7 @@ impl Records for RedisRecords {
     async fn admit(&self, lease: &Lease, urls: &[NewUrl]) -> Result<Vec<bool>> {
         let keys = CrawlKeys::new(&lease.crawl);
         let mut new = Vec::with_capacity(urls.len());
-        for batch in urls.chunks(BATCH) {
+        for batch in batches(urls, task_bytes) {
             let mut call = self.scripts.admit.prepare_invoke();
             call.key(&keys.leases);
             admission_keys(&mut call, &keys);
@@ -136,13 +136,31 @@ impl Records for RedisRecords {
         Ok(all)
     }
 
-    async fn confirm(&self, crawl: &CrawlRef, urls: &[CanonicalUrl]) -> Result<()> {
+    async fn take_in(&self, crawl: &CrawlRef, urls: &[NewUrl]) -> Result<Vec<bool>> {
         let keys = CrawlKeys::new(crawl);
-        for batch in urls.chunks(BATCH) {
+        let mut new = Vec::with_capacity(urls.len());
+        for batch in batches(urls, task_bytes) {
+            let mut call = self.scripts.take_in.prepare_invoke();
+            admission_keys(&mut call, &keys);
+            call.arg(crawl.id.as_str());
+            admission_args(&mut call, batch);
+            let mut answer: Vec<bool> = self.redis.run(&call).await?;
+            if answer.is_empty() {
+                self.restore(crawl).await?;
+                answer = self.redis.run(&call).await?;
+            }
+            new.extend(one_each(answer, batch.len(), "URLs")?);
+        }
+        Ok(new)
+    }
+
+    async fn confirm(&self, crawl: &CrawlRef, confirmed: &[Key]) -> Result<()> {
+        let keys = CrawlKeys::new(crawl);
+        for batch in confirmed.chunks(BATCH) {
             let mut call = self.scripts.confirm.prepare_invoke();
             call.key(&keys.pending).key(&keys.outbox).arg(crawl.id.as_str());
-            for url in batch {
-                call.arg(url.as_str());
+            for key in batch {
+                call.arg(key.as_str());
             }
             self.unless_foreign::<()>(crawl, self.redis.run(&call).await).await?;
         }
@@ -174,7 +192,7 @@ impl Records for RedisRecords {
                 call.key(&keys.pending).key(&keys.crawl).key(&keys.begun);
                 call.arg(worker.as_str()).arg(MAX_STARTS);
                 for &at in places {
-                    call.arg(claims[at].url.as_str());
+                    call.arg(claims[at].key.as_str());
                 }
                 let answer: Option<Vec<u8>> = self.unless_foreign(crawl, self.redis.run(&call).await).await?;
                 let Some(answer) = answer else { continue };
@@ -206,7 +224,7 @@ impl Records for RedisRecords {
                     .arg(crawl.id.as_str());
                 for &at in places {
                     let parking = &parkings[at];
-                    call.arg(parking.claim.url.as_str()).arg(parking.until.0).arg(u8::from(parking.failed));
+                    call.arg(parking.claim.key.as_str()).arg(parking.until.0).arg(u8::from(parking.failed));
                 }
                 let answer: Option<Vec<i64>> =
                     self.unless_foreign(crawl, self.redis.run(&call).await).await?;
@@ -215,7 +233,7 @@ impl Records for RedisRecords {
                 for (&at, attempts) in places.iter().zip(one_each(answer, places.len(), "parkings")?) {
                     held[at] = attempts >= 0;
                     if held[at] && parkings[at].failed {
-                        failures.push((&parkings[at].claim.url, attempts));
+                        failures.push((&parkings[at].claim.key, attempts));
                     }
                 }
                 self.mirror_failures(&failures).await?;
@@ -231,7 +249,7 @@ impl Records for RedisRecords {
                 let mut call = self.scripts.release.prepare_invoke();
                 call.key(&keys.pending).key(&keys.begun).arg(worker.as_str());
                 for &at in places {
-                    call.arg(claims[at].url.as_str());
+                    call.arg(claims[at].key.as_str());
                 }
                 self.unless_foreign::<()>(crawl, self.redis.run(&call).await).await?;
             }
@@ -250,7 +268,7 @@ impl Records for RedisRecords {
                 call.key(&keys.begun).key(&keys.hosts).arg(worker.as_str()).arg(crawl.id.as_str());
                 for &at in places {
                     let finish = &finishes[at];
-                    entry(&mut call, finish.claim.url.as_str());
+                    entry(&mut call, finish.claim.key.as_str());
                     call.arg(finish.terminal.as_str()).arg(finish.why.unwrap_or_default()).arg(finish.bytes);
                     call.arg(finish.note.as_ref().map(control::encode).unwrap_or_default());
                     match &finish.landed {
@@ -267,7 +285,7 @@ impl Records for RedisRecords {
                     ended[at] = reply;
                     let Finish { claim, terminal, note, .. } = &finishes[at];
                     let failed = note.as_ref().filter(|_| reply && *terminal == Terminal::Failed);
-                    failures.extend(failed.map(|note| (&claim.url, i64::from(note.cause.attempts))));
+                    failures.extend(failed.map(|note| (&claim.key, i64::from(note.cause.attempts))));
                 }
                 self.mirror_failures(&failures).await?;
             }
@@ -349,8 +367,8 @@ impl Records for RedisRecords {
         }
     }
 
-    async fn replay(&self, from: &CrawlRef, into: &CrawlRef, urls: &[CanonicalUrl]) -> Result<Vec<Message>> {
-        self.replay_all(from, into, urls).await
+    async fn replay(&self, from: &CrawlRef, into: &CrawlRef, keys: &[Key]) -> Result<Vec<Message>> {
+        self.replay_all(from, into, keys).await
     }
 
     async fn beat(&self, beat: &Heartbeat, ttl: Duration) -> Result<BeatReply> {
@@ -366,10 +384,18 @@ fn admission_keys(call: &mut ScriptInvocation<'_>, keys: &CrawlKeys) {
 
 fn admission_args(call: &mut ScriptInvocation<'_>, urls: &[NewUrl]) {
     for url in urls {
-        entry(call, url.url.as_str());
+        entry(call, url.work.as_str());
         call.arg(url.lane.as_str());
         call.arg(optional(url.deadline.map(|deadline| deadline.0))).arg(url.depth);
+        if let Work::Task(task) = &url.work {
+            call.arg(task.payload());
+        }
     }
+}
+
+/// How many bytes what a task says takes, about.
+fn task_bytes(url: &NewUrl) -> usize {
+    url.work.task().map_or(0, |task| task.new.recipe.as_str().len())
 }
 
 fn stale(lease: &Lease) -> Error {

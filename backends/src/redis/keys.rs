@@ -1,5 +1,6 @@
 //! The names of keys. The hash tag keeps what one script touches in one slot of a Redis Cluster.
 
+use trawl_common::frontier::Key;
 use trawl_common::names::{CrawlId, CrawlRef, ProjectName, ReaderName, SpiderName, WorkerId};
 use trawl_common::politeness::robots::RobotsKey;
 use trawl_common::web::host::HostKey;
@@ -91,6 +92,8 @@ pub(super) struct CrawlKeys {
     pub(super) begun: String,
     pub(super) hosts: String,
     pub(super) pending: String,
+    /// Hash: task that has a record, or failed -> what it says.
+    pub(super) recipes: String,
     pub(super) outbox: String,
     pub(super) crawl: String,
     pub(super) failed: String,
@@ -121,6 +124,7 @@ impl CrawlKeys {
             begun: format!("{{{seen}}}:begun:{id}"),
             hosts: format!("{{{seen}}}:hosts:{id}"),
             pending: format!("{{{seen}}}:pending:{id}"),
+            recipes: format!("{{{seen}}}:recipes:{id}"),
             outbox: format!("{{{seen}}}:outbox"),
             crawl: format!("{{{seen}}}:crawl:{id}"),
             failed: format!("{{{seen}}}:failed:{id}"),
@@ -137,11 +141,23 @@ impl CrawlKeys {
 
 impl CrawlKeys {
     /// All that belongs to the crawl alone; but for what it has seen itself, which goes when it is over.
-    pub(super) fn all(self) -> [String; 11] {
+    pub(super) fn all(self) -> [String; 12] {
         let Self {
-            begun, hosts, pending, crawl, failed, invalid, corrupt, unreported, told, gone, text, ..
+            begun,
+            hosts,
+            pending,
+            recipes,
+            crawl,
+            failed,
+            invalid,
+            corrupt,
+            unreported,
+            told,
+            gone,
+            text,
+            ..
         } = self;
-        [begun, hosts, pending, crawl, failed, invalid, corrupt, unreported, told, gone, text]
+        [begun, hosts, pending, recipes, crawl, failed, invalid, corrupt, unreported, told, gone, text]
     }
 
     /// Every key that a call about the crawl touches, with the types that it may be of.
@@ -150,6 +166,7 @@ impl CrawlKeys {
         vec![
             (self.crawl, hash),
             (self.pending, hash),
+            (self.recipes, hash),
             (self.outbox, sorted),
             (self.seen.plain, set),
             (self.seen.packed, hash),
@@ -174,8 +191,8 @@ pub(super) fn pages(spider: &SpiderName) -> String {
     format!("{{{}}}:pages", seen_name(spider))
 }
 
-pub(super) fn failures(url: &CanonicalUrl) -> String {
-    format!("failures:{url}")
+pub(super) fn failures(key: &Key) -> String {
+    format!("failures:{key}")
 }
 
 pub(super) fn content(url: &CanonicalUrl) -> String {

@@ -20,6 +20,26 @@ pub(super) fn by_crawl<'a, T>(
     places
 }
 
+/// So many bytes of what tasks say go into one call of a script: a task may have some megabytes.
+const BATCH_BYTES: usize = 8 << 20;
+
+/// Parts of what is to be sent, none larger than one call of a script may be, each of at least one entry.
+pub(super) fn batches<T>(entries: &[T], bytes: impl Fn(&T) -> usize) -> Vec<&[T]> {
+    let (mut batches, mut from, mut sum) = (Vec::new(), 0, 0);
+    for (at, entry) in entries.iter().enumerate() {
+        let size = bytes(entry);
+        if at > from && (at - from == BATCH || sum + size > BATCH_BYTES) {
+            batches.push(&entries[from..at]);
+            (from, sum) = (at, 0);
+        }
+        sum += size;
+    }
+    if from < entries.len() {
+        batches.push(&entries[from..]);
+    }
+    batches
+}
+
 /// A part of a record that may be absent.
 pub(super) fn optional(part: Option<impl ToString>) -> String {
     part.map_or_else(|| "-".to_owned(), |part| part.to_string())

@@ -1,12 +1,11 @@
 //! What people see of crawls and workers.
 
 use async_trait::async_trait;
-use trawl_common::frontier::UrlState;
 use trawl_common::frontier::crawl::{CrawlStats, HostStats};
+use trawl_common::frontier::{Key, UrlState};
 use trawl_common::names::{CrawlId, CrawlRef};
 use trawl_common::ports::{Backlog, Result, Stats, Terms, WorkerState};
 use trawl_common::spider::SpiderText;
-use trawl_common::web::url::CanonicalUrl;
 
 use super::RedisRecords;
 use super::fields::Fields;
@@ -39,8 +38,9 @@ impl Stats for RedisRecords {
     }
 
     async fn backlog(&self, crawl: &CrawlRef) -> Result<Backlog> {
-        let mut call = self.scripts.backlog.key(CrawlKeys::new(crawl).pending);
-        let reply = self.redis.run(call.arg(MEASURED)).await;
+        let keys = CrawlKeys::new(crawl);
+        let mut call = self.scripts.backlog.prepare_invoke();
+        let reply = self.redis.run(call.key(keys.pending).key(keys.recipes).arg(MEASURED)).await;
         let (urls, bytes) = self.unless_foreign(crawl, reply).await?.unwrap_or_default();
         Ok(Backlog { urls, bytes })
     }
@@ -56,8 +56,8 @@ impl Stats for RedisRecords {
         Ok(kept.map(|bytes| String::from_utf8_lossy(&bytes).into_owned().into()))
     }
 
-    async fn url_state(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> Result<UrlState> {
-        self.read_url_state(crawl, url).await
+    async fn url_state(&self, crawl: &CrawlRef, key: &Key) -> Result<UrlState> {
+        self.read_url_state(crawl, key).await
     }
 
     async fn workers(&self) -> Result<Vec<WorkerState>> {

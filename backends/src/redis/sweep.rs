@@ -14,10 +14,10 @@ use trawl_common::frontier::message::Message;
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::Result;
 use trawl_common::time::UnixMs;
-use trawl_common::web::url::CanonicalUrl;
 use trawl_engine::Sweep;
 
 use super::RedisRecords;
+use super::control::stored_work;
 use super::keys::CrawlKeys;
 use super::round::Round;
 use super::script_calls::corrupt;
@@ -95,14 +95,14 @@ impl RedisRecords {
         call.key(&keys.pending).key(&keys.outbox).arg(crawl.id.as_str()).arg(&round.cursor).arg(STEP);
         call.arg(self.patience.as_millis() as u64).arg(self.possession().as_millis() as u64);
         for known in [round.watermarks.delivered, round.watermarks.lost_before] {
-            for line in [Line::Due, Line::Priority, Line::Bulk] {
+            for line in [Line::Due, Line::Priority, Line::Bulk, Line::Task] {
                 call.arg(known[line as usize]);
             }
         }
         let answer: Vec<Vec<u8>> = self.redis.run(&call).await?;
         let Some((next, records)) = answer.split_first() else { return Err(corrupt("sweep")) };
         let mut unreadable = Vec::new();
-        for record in records.chunks_exact(6) {
+        for record in records.chunks_exact(7) {
             match lost_message(crawl, record) {
                 Some(message) => sweep.lost.push(message),
                 None => unreadable.push(record[0].clone()),
@@ -129,14 +129,14 @@ impl RedisRecords {
 /// The message of a record; `None` if it cannot be read.
 fn lost_message(crawl: &CrawlRef, record: &[Vec<u8>]) -> Option<Message> {
     let record: Vec<&str> = record.iter().map(|part| str::from_utf8(part).ok()).collect::<Option<_>>()?;
-    let [url, lane, depth, deadline, referrer, until] = record[..] else { return None };
+    let [key, lane, depth, deadline, referrer, until, payload] = record[..] else { return None };
     Some(Message {
         depth: depth.parse().ok()?,
         deadline: optional(deadline)?.map(UnixMs),
         until: optional(until)?.map(UnixMs),
         // A hint for people.
         referrer: referrer.parse().ok(),
-        ..Message::seed(CanonicalUrl::recorded(url).ok()?, crawl.clone(), lane.parse::<Lane>().ok()?)
+        ..Message::of(stored_work(key, payload)?, crawl.clone(), lane.parse::<Lane>().ok()?)
     })
 }
 

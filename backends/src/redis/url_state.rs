@@ -1,12 +1,11 @@
-//! What is known of one URL, for people to see.
+//! What is known of one URL or task, for people to see.
 
 use std::collections::HashMap;
 
-use trawl_common::frontier::{Record, State, UrlState};
+use trawl_common::frontier::{Key, Record, State, UrlState};
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::Result;
 use trawl_common::time::UnixMs;
-use trawl_common::web::url::CanonicalUrl;
 
 use super::RedisRecords;
 use super::corrupt::shown;
@@ -15,13 +14,13 @@ use super::keys::CrawlKeys;
 use super::seen::{entry, seen_keys};
 
 impl RedisRecords {
-    pub(super) async fn read_url_state(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> Result<UrlState> {
+    pub(super) async fn read_url_state(&self, crawl: &CrawlRef, key: &Key) -> Result<UrlState> {
         let keys = CrawlKeys::new(crawl);
         let mut call = self.scripts.url_state.prepare_invoke();
         call.key(&keys.crawl).key(&keys.pending).key(&keys.outbox).key(&keys.begun);
         seen_keys(&mut call, &keys);
         call.arg(crawl.id.as_str());
-        entry(&mut call, url.as_str());
+        entry(&mut call, key.as_str());
         let told: HashMap<String, String> = self.redis.run(&call).await?;
         state_of(&Fields::new(keys.pending, told))
     }

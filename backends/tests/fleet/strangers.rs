@@ -124,7 +124,7 @@ async fn next(queue: &RabbitMq, consumer: &mut dyn Consumer) -> Content {
 async fn what_strangers_publish_gains_them_nothing() {
     let vhost = VirtualHost::new().await;
     let queue = by_keys(&vhost, &["a"]).await.open_to_strangers(&["docs".parse().unwrap()]);
-    let mut consumer = queue.consume(100).await.unwrap();
+    let mut consumer = queue.consume(100, 100).await.unwrap();
     let mut section = Section::new(env!("CARGO_MANIFEST_DIR"), "Messages");
     for Attack { name, body, properties, gets } in attacks() {
         vhost.publish("url_queue_ttl", body, &properties).await;
@@ -148,7 +148,7 @@ async fn what_the_fleet_says_counts_as_long_as_it_knows_the_key() {
     };
     by_keys(&vhost, &["a"]).await.publish(std::slice::from_ref(&message)).await.unwrap();
     let new = by_keys(&vhost, &["b", "a"]).await;
-    let mut consumer = new.consume(100).await.unwrap();
+    let mut consumer = new.consume(100, 100).await.unwrap();
     assert_eq!(next(&new, &mut *consumer).await, Content::Message(message.clone()), "a key that was changed");
     by_keys(&vhost, &["c"]).await.publish(std::slice::from_ref(&message)).await.unwrap();
     let unknown = next(&new, &mut *consumer).await;
@@ -159,7 +159,7 @@ async fn what_the_fleet_says_counts_as_long_as_it_knows_the_key() {
 async fn a_publisher_who_may_write_to_one_exchange_reaches_the_lanes_and_nothing_else() {
     let vhost = VirtualHost::new().await;
     let queue = by_keys(&vhost, &["a"]).await;
-    let mut consumer = queue.consume(100).await.unwrap();
+    let mut consumer = queue.consume(100, 100).await.unwrap();
     let publisher = vhost.writer("^urls$").await;
     let connection = Connection::connect(publisher.reveal(), ConnectionProperties::default()).await.unwrap();
     let publish = async |exchange: &str, key: &str| {

@@ -65,10 +65,10 @@ async fn what_was_given_back_too_often_is_handled_as_any_other_message() {
     vhost.set_policy(json!({"delivery-limit": 20})).await;
     let queue = connect(&vhost, &Queues::default()).await.unwrap();
     send(&vhost, "url_queue_ttl").await;
-    let mut consumer = queue.consume(8).await.unwrap();
+    let mut consumer = queue.consume(8, 8).await.unwrap();
     for _ in 0..30 {
         let (message, delivery) = next(&mut *consumer).await;
-        assert_eq!((message.url.as_str(), message.deadline), (URL, None));
+        assert_eq!((message.work.as_str(), message.deadline), (URL, None));
         queue.release(&[delivery.receipt]).await.unwrap();
     }
     drop((consumer, queue));
@@ -95,7 +95,7 @@ async fn a_queue_from_before_it_had_a_delivery_limit_stops_nobody() {
     });
     vhost.declare("url_queue_ttl", true, old.clone()).await;
     let queue = connect(&vhost, &Queues::default()).await.unwrap();
-    queue.consume(8).await.unwrap();
+    queue.consume(8, 8).await.unwrap();
     assert_eq!(vhost.queue("url_queue_ttl").await["arguments"], old);
 }
 
@@ -117,7 +117,7 @@ async fn queues_of_others_are_taken_as_they_are_and_what_is_missing_is_named() {
     let queue = connect(&vhost, &passive).await.unwrap();
     let message = Message::seed(URL.parse().unwrap(), CrawlRef::adhoc(), Lane::Priority);
     queue.publish(std::slice::from_ref(&message)).await.unwrap();
-    let refused = queue.consume(8).await.err().unwrap();
+    let refused = queue.consume(8, 8).await.err().unwrap();
     assert_eq!(refused.kind, ErrorKind::Refused);
     assert!(refused.to_string().contains("no queue due_queue"), "{refused}");
 
@@ -125,7 +125,7 @@ async fn queues_of_others_are_taken_as_they_are_and_what_is_missing_is_named() {
     for part in ["url_queue_ttl", "priority_queue", "failed_urls", "queues.topology = \"passive\""] {
         assert!(conflict.contains(part), "{part}: {conflict}");
     }
-    let mut consumer = queue.consume(8).await.unwrap();
+    let mut consumer = queue.consume(8, 8).await.unwrap();
     assert_eq!(next(&mut *consumer).await.0, message);
     for (queue, ttl) in PROTOTYPES {
         assert_eq!(vhost.queue(queue).await["arguments"], json!({"x-message-ttl": ttl}));
@@ -138,7 +138,7 @@ async fn queues_of_other_programs_are_listened_to_whenever_they_are_there() {
     vhost.declare("url_queue", false, json!({})).await;
     let listen = ["url_queue", "later"].map(|name| name.parse().unwrap()).to_vec();
     let queue = connect(&vhost, &Queues { listen, ..Queues::default() }).await.unwrap();
-    let mut consumer = queue.consume(8).await.unwrap();
+    let mut consumer = queue.consume(8, 8).await.unwrap();
     for name in ["url_queue", "later"] {
         vhost.declare(name, false, json!({})).await;
         send(&vhost, name).await;

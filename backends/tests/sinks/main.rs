@@ -52,7 +52,7 @@ fn page(number: usize, fields: Value) -> Page {
     let url: CanonicalUrl = format!("http://site.example/{number}").parse().unwrap();
     let crawl = CrawlRef { id: "c1".parse().unwrap(), spider: spider().name };
     let item = item(&url, &crawl, number, fields);
-    Page { url, crawl, referrer: None, items: vec![item], exchange: None }
+    Page { key: url.into(), crawl, referrer: None, items: vec![item], exchange: None }
 }
 
 /// The files of a folder whose names end like this, by name.

@@ -165,7 +165,7 @@ impl Run<'_> {
 
     async fn confirm(&mut self, urls: usize) -> Result<()> {
         let confirm = async |run: &Self, batch: Range<usize>| {
-            run.records.confirm(&run.crawl, &batch.map(url).collect::<Vec<_>>()).await
+            run.records.confirm(&run.crawl, &batch.map(|number| url(number).into()).collect::<Vec<_>>()).await
         };
         self.time("confirm", 0..WINDOW, &confirm).await?;
         self.pass(WINDOW..urls, &confirm).await
@@ -233,7 +233,7 @@ impl Run<'_> {
     }
 
     fn claim(&self, number: usize) -> Claim {
-        Claim { crawl: self.crawl.clone(), url: url(number) }
+        Claim { crawl: self.crawl.clone(), key: url(number).into() }
     }
 
     async fn memory(&self) -> Result<u64> {

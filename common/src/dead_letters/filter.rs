@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use super::Failed;
+use crate::frontier::Key;
 use crate::frontier::outcome::Reason;
 use crate::time::UnixMs;
-use crate::web::url::CanonicalUrl;
 
 /// Dead letters that fit all of this. What is empty fits every one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Only these: a URL in any form, or the very text that is none.
+    /// Only these: a URL in any form, a task's key, or the very text that is neither.
     pub urls: Vec<String>,
     /// Only those that failed for this reason.
     pub reason: Option<Reason>,
@@ -39,6 +39,6 @@ impl Filter {
 impl Failed {
     /// Whether a person means this one by `text`.
     pub fn is_named(&self, text: &str) -> bool {
-        text == self.url || text.parse::<CanonicalUrl>().is_ok_and(|url| url.as_str() == self.url)
+        text == self.url || text.parse::<Key>().is_ok_and(|key| key.as_str() == self.url)
     }
 }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Failed;
+use crate::frontier::Key;
 use crate::frontier::crawl::CrawlStats;
 use crate::health::Health;
 use crate::names::{CrawlId, CrawlRef};
 use crate::ports::{Engine, Error, ErrorKind, Opening, Result, Session, Stats, Terms};
-use crate::web::url::CanonicalUrl;
 
 /// How long a replay that dies keeps its crawl open.
 const LEASE: Duration = Duration::from_secs(60);
@@ -48,13 +48,13 @@ impl<'a> Replay<'a> {
         &self.into
     }
 
-    /// Has URLs leave the list and become pending, with no failure counted. What is no URL stays. Returns how many there were.
+    /// Has URLs and tasks leave the list and become pending, with no failure counted. What is neither stays. Returns how many there were.
     pub async fn send(&self, letters: &[Failed]) -> Result<u64> {
-        let urls: Vec<CanonicalUrl> = letters.iter().filter_map(Failed::canonical).collect();
-        if urls.is_empty() {
+        let keys: Vec<Key> = letters.iter().filter_map(Failed::key).collect();
+        if keys.is_empty() {
             return Ok(0);
         }
-        self.engine.replay(&self.from, &self.into, &urls).await
+        self.engine.replay(&self.from, &self.into, &keys).await
     }
 
     /// That was all: the successor may end.

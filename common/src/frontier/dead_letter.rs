@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::frontier::Key;
 use crate::frontier::lane::Lane;
 use crate::frontier::outcome::{Class, Reason};
 use crate::names::{CrawlRef, WorkerId};
 use crate::text::without_credentials;
 use crate::time::UnixMs;
-use crate::web::url::CanonicalUrl;
 
 /// A dead letter, for people and other programs. Its text need not be a URL: that may be why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,8 +70,8 @@ pub struct Note {
     pub lane: Lane,
     /// How many links it is away from where the crawl started.
     pub depth: u16,
-    /// The page that linked to it.
-    pub referrer: Option<CanonicalUrl>,
+    /// The page that linked to it, or the task that yielded it.
+    pub referrer: Option<Key>,
 }
 
 impl Note {

@@ -12,13 +12,17 @@ pub enum Line {
     Priority,
     /// What outlived its lane's time to live. To settle it costs no fetch.
     Expired,
-    /// The lane of all others.
+    /// The lane of tasks. Workers that run no programs leave it alone.
+    Task,
+    /// The lane of all other URLs.
     Bulk,
 }
 
 impl Line {
     /// Every line, the most urgent first.
-    pub const ALL: [Self; 4] = [Self::Due, Self::Priority, Self::Expired, Self::Bulk];
+    pub const ALL: [Self; 5] = [Self::Due, Self::Priority, Self::Expired, Self::Task, Self::Bulk];
+    /// Those that bring URLs. What was put aside and what expired may be tasks as well.
+    pub const OF_URLS: [Self; 4] = [Self::Due, Self::Priority, Self::Expired, Self::Bulk];
 
     /// The line's name in the store.
     pub fn as_str(self) -> &'static str {
@@ -31,6 +35,7 @@ impl From<Lane> for Line {
         match lane {
             Lane::Priority => Self::Priority,
             Lane::Bulk => Self::Bulk,
+            Lane::Task => Self::Task,
         }
     }
 }

@@ -1,21 +1,22 @@
-//! What travels through a queue: a wake-up for one URL.
+//! What travels through a queue: a wake-up for one URL, or one task.
 
 use crate::frontier::lane::Lane;
+use crate::frontier::{Key, Work};
 use crate::names::CrawlRef;
 use crate::time::UnixMs;
 use crate::web::url::CanonicalUrl;
 
-/// A URL on its way to a worker. The record in the frontier is the truth; this only says "look".
+/// A URL or a task on its way to a worker. The record in the frontier is the truth; this only says "look".
 ///
-/// On RabbitMQ the body is the URL and nothing else, and the rest are headers, so that a publisher
-/// in any language can send a bare URL.
+/// On RabbitMQ the body is the URL or the recipe of the task and nothing else, and the rest are headers, so that a publisher
+/// in any language can send a bare one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// The URL to fetch.
-    pub url: CanonicalUrl,
+    /// What is to be done.
+    pub work: Work,
     /// The crawl that admitted it.
     pub crawl: CrawlRef,
-    /// The lane that it was routed to; kept while it is parked.
+    /// The lane that it was routed to; kept while it is parked. Tasks have one of their own.
     pub lane: Lane,
     /// How many links it is away from where the crawl started.
     pub depth: u16,
@@ -29,8 +30,8 @@ pub struct Message {
     pub slot: Option<UnixMs>,
     /// Its turn in its host's line, if it waits in that, and how often it has come back to look.
     pub turn: Option<(UnixMs, u8)>,
-    /// The page that linked to it.
-    pub referrer: Option<CanonicalUrl>,
+    /// The page that linked to it, or the task that yielded it.
+    pub referrer: Option<Key>,
     /// Where a redirect led, if that is to be asked next.
     pub hop: Option<Hop>,
     /// How often its host answered that it wants to be left alone.
@@ -51,10 +52,15 @@ pub struct Hop {
 impl Message {
     /// A URL at the start of a crawl, with nothing else known of it.
     pub fn seed(url: CanonicalUrl, crawl: CrawlRef, lane: Lane) -> Self {
+        Self::of(Work::Url(url), crawl, lane)
+    }
+
+    /// A URL or a task at the start of a crawl. A task's lane is its own, whatever `lane` says.
+    pub fn of(work: Work, crawl: CrawlRef, lane: Lane) -> Self {
         Self {
-            url,
+            lane: lane.of(&work),
+            work,
             crawl,
-            lane,
             depth: 0,
             deadline: None,
             until: None,
@@ -68,15 +74,15 @@ impl Message {
         }
     }
 
-    /// Whether somebody asks for the URL by hand, as opposed to a page of a crawl that links to it: then it is fetched however
+    /// Whether somebody asks for it by hand, as opposed to a page of a crawl that links to it: then it is fetched however
     /// often it was seen, unless it was asked for just now.
     pub fn is_request(&self) -> bool {
         self.crawl.is_adhoc() && (!self.is_ours || self.depth == 0)
     }
 
-    /// The URL to ask next: its own, or where the last redirect led.
-    pub fn target(&self) -> &CanonicalUrl {
-        self.hop.as_ref().map_or(&self.url, |hop| &hop.url)
+    /// What names its record.
+    pub fn key(&self) -> Key {
+        self.work.key()
     }
 
     /// The message with which the URL comes back at `until`. After a failure it starts afresh, while a deferred one keeps its slot

@@ -1,4 +1,4 @@
-//! What becomes of a URL in a crawl: each transition of `docs/states.md`, written once in Rust, and once more in Lua.
+//! What becomes of a URL or a task in a crawl: each transition of `docs/states.md`, written once in Rust, and once more in Lua.
 //!
 //! Nothing here has a clock or a store. The embedded engine reads a state, calls a transition and writes what has changed.
 //! For Redis it is Lua, where a call is one round trip; a test gives the scripts and these functions the same calls, and compares the
@@ -9,6 +9,7 @@ mod context;
 pub mod crawl;
 pub mod dead_letter;
 mod end;
+mod key;
 pub mod ladder;
 pub mod lane;
 pub mod limit;
@@ -21,8 +22,11 @@ pub mod route;
 #[cfg(test)]
 mod tests;
 mod transitions;
+mod work;
 
 pub use answer::{ClaimReply, MAX_STARTS, Start, Taken};
 pub use context::{Context, Room, Watermark};
 pub use end::{End, Finished};
+pub use key::{InvalidTaskKey, Key, TaskKey};
 pub use record::{Record, State, UrlState};
+pub use work::{Task, Work};

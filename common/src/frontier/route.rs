@@ -16,6 +16,7 @@ pub struct Rule {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when: Option<When>,
     /// The lane.
+    #[serde(deserialize_with = "Lane::of_urls")]
     pub lane: Lane,
     /// How long the URL is worth fetching; without one, however long politeness makes it wait.
     #[serde(default, with = "duration::optional", skip_serializing_if = "Option::is_none")]

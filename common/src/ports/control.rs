@@ -4,8 +4,8 @@ use async_trait::async_trait;
 
 use super::Result;
 use crate::frontier::dead_letter::Note;
+use crate::frontier::{Key, Task, TaskKey};
 use crate::names::{CrawlRef, WorkerId};
-use crate::web::url::CanonicalUrl;
 
 /// Commands, for the whole fleet. Each is idempotent; those to a crawl last beyond every process.
 #[async_trait]
@@ -20,12 +20,15 @@ pub trait Control: Send + Sync {
     /// that were cancelled. `Stale` if the crawl is finished.
     async fn cancel(&self, crawl: &CrawlRef) -> Result<()>;
 
-    /// A page of the URLs of a crawl that failed or expired, in no order. `cursor` is zero at first and then
+    /// A page of the URLs and tasks of a crawl that failed or expired, in no order. `cursor` is zero at first and then
     /// what the last page says; a URL may come twice, and none is left out that was there all the time.
     async fn failed(&self, crawl: &CrawlRef, cursor: u64) -> Result<FailedPage>;
 
-    /// Why one URL failed; `None` if it is not in the list.
-    async fn failure(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> Result<Option<Note>>;
+    /// Why one URL or task failed; `None` if it is not in the list.
+    async fn failure(&self, crawl: &CrawlRef, key: &Key) -> Result<Option<Note>>;
+
+    /// A task of a crawl that has not ended, or is in the list; `None` if it is neither.
+    async fn task(&self, crawl: &CrawlRef, key: &TaskKey) -> Result<Option<Task>>;
 
     /// What was no URL, or no message: the text and why, of each crawl up to [`super::MAX_INVALID`]. There is nothing to replay.
     async fn invalid(&self, crawl: &CrawlRef) -> Result<Vec<(String, Note)>>;
@@ -33,19 +36,19 @@ pub trait Control: Send + Sync {
     /// Takes such texts out of the list for good. Returns how many were in it.
     async fn purge_invalid(&self, crawl: &CrawlRef, texts: &[String]) -> Result<u64>;
 
-    /// Takes URLs out of the list for good; the crawl's counters stay. Returns how many were in it.
-    async fn purge(&self, crawl: &CrawlRef, urls: &[CanonicalUrl]) -> Result<u64>;
+    /// Takes URLs and tasks out of the list for good; the crawl's counters stay. Returns how many were in it.
+    async fn purge(&self, crawl: &CrawlRef, keys: &[Key]) -> Result<u64>;
 
     /// Has a worker end: it takes no more, finishes what it has begun, and gives the rest back. It learns so with its next sign of
     /// life. Returns whether it lives.
     async fn drain(&self, worker: &WorkerId) -> Result<bool>;
 }
 
-/// A page of failed URLs.
+/// A page of failed URLs and tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FailedPage {
-    /// The URLs, each with what is known of its failure.
-    pub urls: Vec<(CanonicalUrl, Note)>,
+    /// Each with what is known of its failure.
+    pub failed: Vec<(Key, Note)>,
     /// Where to go on; `None` at the end.
     pub next: Option<u64>,
 }

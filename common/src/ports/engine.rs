@@ -8,13 +8,13 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 use super::{Frontier, NewUrl, Result, Terms};
+use crate::frontier::Key;
 use crate::frontier::dead_letter::DeadLetter;
 use crate::frontier::message::{Malformed, Message};
 use crate::health::Health;
 use crate::names::{CrawlRef, WorkerId};
 use crate::settings::Settings;
 use crate::spider::SpiderText;
-use crate::web::url::CanonicalUrl;
 
 /// Remembers URLs and hands them out: on servers to a fleet, or in one process.
 ///
@@ -30,10 +30,10 @@ pub trait Engine: Send + Sync {
     /// Fails with `Busy` while someone has a lease for another crawl of the spider, with `Stale` if the crawl is over.
     async fn open(&self, opening: Opening, health: Arc<Health>) -> Result<Box<dyn Session>>;
 
-    /// Takes URLs out of the list of failed ones of `from` and admits them anew, with no failure counted, into the same crawl or into
+    /// Takes URLs and tasks out of the list of failed ones of `from` and admits them anew, with no failure counted, into the same crawl or into
     /// another of the same spider. Returns how many there were, when none of them can be lost. `Stale` if `into` is over or was
     /// never opened.
-    async fn replay(&self, from: &CrawlRef, into: &CrawlRef, urls: &[CanonicalUrl]) -> Result<u64>;
+    async fn replay(&self, from: &CrawlRef, into: &CrawlRef, keys: &[Key]) -> Result<u64>;
 }
 
 /// Who wants to work.
@@ -46,6 +46,8 @@ pub struct Joining {
     pub health: Arc<Health>,
     /// What may be asked for by other programs.
     pub requests: Arc<dyn Requests>,
+    /// How many tasks it may hold; none if it runs no programs.
+    pub tasks: u16,
     /// Ends the taking of URLs. What is held by then stays held until it is settled or released.
     pub stop: CancellationToken,
 }

@@ -1,4 +1,4 @@
-//! What a worker asks of an engine: URLs to fetch, and a place for what became of them.
+//! What a worker asks of an engine: URLs to fetch, tasks to run, and a place for what became of them.
 
 use async_trait::async_trait;
 
@@ -8,7 +8,7 @@ use crate::frontier::dead_letter::{Cause, Note};
 use crate::frontier::limit::LeftOut;
 use crate::frontier::message::Message;
 use crate::frontier::outcome::Terminal;
-use crate::names::{CrawlRef, WorkerId};
+use crate::names::{CrawlRef, SpiderName, WorkerId};
 use crate::spider::page_history::Visited;
 use crate::time::UnixMs;
 use crate::web::url::CanonicalUrl;
@@ -24,6 +24,9 @@ use crate::web::url::CanonicalUrl;
 pub trait Frontier: Send + Sync {
     /// Waits for URLs to work on and returns between one and `max`, the urgent ones first. Cancelling the call loses nothing.
     async fn claim(&self, max: usize) -> Vec<Claimed>;
+
+    /// The same of tasks: those with the highest priority first, among what this worker holds and has not been handed.
+    async fn claim_tasks(&self, max: usize) -> Vec<Claimed>;
 
     /// Counts a start of each URL, just before it is fetched; asked again while the worker holds it, it counts once. Returns what may
     /// begin, in order. An error is for good.
@@ -115,8 +118,10 @@ pub struct Ending {
     pub finish: Finish,
     /// Why it is a dead letter, if it is one.
     pub dead_letter: Option<Cause>,
-    /// What its page links to.
+    /// What its page links to, or what the program that read it or did the task asks for: of the same spider.
     pub links: Vec<NewUrl>,
+    /// What that program asks for of other spiders. Each is admitted to the crawl of what others publish for its spider.
+    pub elsewhere: Vec<(SpiderName, NewUrl)>,
     /// What is to be remembered of its page.
     pub memory: Option<Memory>,
 }
@@ -124,7 +129,7 @@ pub struct Ending {
 impl Ending {
     /// An end that leaves nothing behind.
     pub fn of(finish: Finish) -> Self {
-        Self { finish, dead_letter: None, links: Vec::new(), memory: None }
+        Self { finish, dead_letter: None, links: Vec::new(), elsewhere: Vec::new(), memory: None }
     }
 }
 

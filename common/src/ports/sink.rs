@@ -5,21 +5,21 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::{Response, Result};
+use crate::frontier::Key;
 use crate::names::CrawlRef;
 use crate::spider::Spider;
 use crate::spider::item::Item;
 use crate::web::headers::Headers;
-use crate::web::url::CanonicalUrl;
 
-/// What one page gave.
+/// What one page gave, or one task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page {
-    /// The URL as it was admitted.
-    pub url: CanonicalUrl,
+    /// The URL as it was admitted, or the task.
+    pub key: Key,
     /// The crawl.
     pub crawl: CrawlRef,
-    /// The page that linked to it.
-    pub referrer: Option<CanonicalUrl>,
+    /// The page that linked to it, or the task that yielded it.
+    pub referrer: Option<Key>,
     /// Its items.
     pub items: Vec<Item>,
     /// The header fields of the request, and the response; `None` where no sink keeps them ([`Sink::keeps_responses`]).

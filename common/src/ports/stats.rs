@@ -4,11 +4,10 @@ use async_trait::async_trait;
 use serde::Serialize;
 
 use super::{Result, Terms};
-use crate::frontier::UrlState;
 use crate::frontier::crawl::{CrawlStats, HostStats};
+use crate::frontier::{Key, UrlState};
 use crate::names::{CrawlId, CrawlRef, WorkerId};
 use crate::spider::SpiderText;
-use crate::web::url::CanonicalUrl;
 
 /// Reads what an engine counts. Nothing here changes anything.
 #[async_trait]
@@ -31,8 +30,8 @@ pub trait Stats: Send + Sync {
     /// What the file of a crawl's spider says in it, if it was [opened](super::Opening) with a text.
     async fn spider_text(&self, crawl: &CrawlRef) -> Result<Option<SpiderText>>;
 
-    /// What a crawl knows of a URL; of one that is not known, [`UrlState::Unseen`]. `Corrupt` if its record cannot be read.
-    async fn url_state(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> Result<UrlState>;
+    /// What a crawl knows of a URL or a task; of one that is not known, [`UrlState::Unseen`]. `Corrupt` if its record cannot be read.
+    async fn url_state(&self, crawl: &CrawlRef, key: &Key) -> Result<UrlState>;
 
     /// The workers that live, as far as they have said so.
     async fn workers(&self) -> Result<Vec<WorkerState>>;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::frontier::lane::Lane;
 use crate::frontier::message::Message;
+use crate::frontier::{Key, Task, Work};
 use crate::names::CrawlRef;
 use crate::spider::{FileHash, Recrawl, Spider};
 use crate::time::UnixMs;
@@ -14,51 +15,61 @@ use crate::web::url::{CanonicalUrl, Fingerprint};
 /// So many texts that are no URLs a crawl keeps for people to look at: anyone can publish any number.
 pub const MAX_INVALID: usize = 1000;
 
-/// Names the record of one URL.
+/// Names the record of one URL or task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// The crawl.
     pub crawl: CrawlRef,
-    /// The URL.
-    pub url: CanonicalUrl,
+    /// The URL or the task.
+    pub key: Key,
 }
 
 impl Claim {
-    /// The record of a message's URL.
+    /// The record of a message.
     pub fn of(message: &Message) -> Self {
-        Self { crawl: message.crawl.clone(), url: message.url.clone() }
+        Self { crawl: message.crawl.clone(), key: message.key() }
     }
 }
 
-/// What stands in memory for a URL of a crawl.
-pub fn fingerprint(crawl: &CrawlRef, url: &CanonicalUrl) -> Fingerprint {
-    Fingerprint::of(&format!("{} {} {url}", crawl.spider, crawl.id))
+/// What stands in memory for a URL or a task of a crawl, given as the text of its key.
+pub fn fingerprint(crawl: &CrawlRef, key: &str) -> Fingerprint {
+    Fingerprint::of(&format!("{} {} {key}", crawl.spider, crawl.id))
 }
 
-/// A URL that a source names, on its way into the frontier.
+/// A URL or a task that somebody names, on its way into the frontier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewUrl {
-    /// The URL.
-    pub url: CanonicalUrl,
+    /// What is to be done.
+    pub work: Work,
     /// Its lane.
     pub lane: Lane,
     /// When it is no longer worth fetching.
     pub deadline: Option<UnixMs>,
     /// How many links it is away from where the crawl started.
     pub depth: u16,
-    /// The page that linked to it.
-    pub referrer: Option<CanonicalUrl>,
+    /// The page that linked to it, or the task that yielded it.
+    pub referrer: Option<Key>,
 }
 
 impl NewUrl {
     /// A URL at the start of a crawl.
     pub fn seed(url: CanonicalUrl, lane: Lane) -> Self {
-        Self { url, lane, deadline: None, depth: 0, referrer: None }
+        Self::of(Work::Url(url), lane)
     }
 
-    /// The message that wakes a worker for this URL.
+    /// A task at the start of a crawl.
+    pub fn task(task: Task) -> Self {
+        Self::of(task.into(), Lane::Task)
+    }
+
+    /// A URL or a task at the start of a crawl. A task's lane is its own, whatever `lane` says.
+    pub fn of(work: Work, lane: Lane) -> Self {
+        Self { lane: lane.of(&work), work, deadline: None, depth: 0, referrer: None }
+    }
+
+    /// The message that wakes a worker for it.
     pub fn message(&self, crawl: &CrawlRef) -> Message {
-        let seed = Message::seed(self.url.clone(), crawl.clone(), self.lane);
+        let seed = Message::of(self.work.clone(), crawl.clone(), self.lane);
         Message { deadline: self.deadline, depth: self.depth, referrer: self.referrer.clone(), ..seed }
     }
 }

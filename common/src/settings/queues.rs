@@ -31,11 +31,12 @@ pub struct Queues {
 }
 
 impl Queues {
-    /// The settings of one lane.
-    pub fn lane(&self, lane: Lane) -> &LaneSettings {
+    /// When the messages of a lane are acknowledged. A task's is not before it has ended: nothing may be as dear to do again.
+    pub fn acks(&self, lane: Lane) -> Acks {
         match lane {
-            Lane::Priority => &self.priority,
-            Lane::Bulk => &self.bulk,
+            Lane::Priority => self.priority.acks,
+            Lane::Bulk => self.bulk.acks,
+            Lane::Task => Acks::Late,
         }
     }
 }

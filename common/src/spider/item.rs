@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::names::{CrawlId, SpiderName};
-use crate::web::url::{CanonicalUrl, Fingerprint};
+use crate::web::url::Fingerprint;
 
 /// The data of one page. Two items of one crawl with one id are the same item, delivered again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -59,12 +59,12 @@ impl Change {
     }
 }
 
-/// The id of an item: the same however often its page is fetched, and in every crawl of the spider. `rule` is the name of
+/// The id of an item: the same however often its page is fetched or its task is run, and in every crawl of the spider. `rule` is the name of
 /// its kind, if it has one, and `number` counts the items of that kind on the page, from 0.
-pub fn item_id(spider: &SpiderName, url: &CanonicalUrl, rule: Option<&str>, number: usize) -> String {
+pub fn item_id(spider: &SpiderName, key: &str, rule: Option<&str>, number: usize) -> String {
     let which = match (rule, number) {
         (None, 0) => String::new(),
         (rule, number) => format!("\n{}\n{number}", rule.unwrap_or_default()),
     };
-    Fingerprint::of(&format!("{spider}\n{url}{which}")).to_string()
+    Fingerprint::of(&format!("{spider}\n{key}{which}")).to_string()
 }

@@ -87,7 +87,7 @@ impl Tally {
     ) -> impl Iterator<Item = (Option<&str>, String)> {
         let all =
             self.0.iter().flat_map(|(kind, count)| (0..*count).map(move |number| (kind.as_deref(), number)));
-        all.map(move |(kind, number)| (kind, item_id(spider, url, kind, number.into())))
+        all.map(move |(kind, number)| (kind, item_id(spider, url.as_str(), kind, number.into())))
     }
 }
 

@@ -16,7 +16,7 @@ use crate::names::{ProjectName, SpiderName};
 /// | key | what | without it |
 /// |---|---|---|
 /// | `recipe` | text, 1 MB at most | an error |
-/// | `unique` | text; a spider takes in one task with it | each is a task of its own |
+/// | `unique` | text; a spider takes in one task with it | the recipe is what is unique |
 /// | `priority` | any number, the highest first within a spider | 0 |
 /// | `retries` | how often it is tried again | as its spider says |
 /// | `project` | whose spider does it | the project of who submits it |
@@ -28,7 +28,7 @@ use crate::names::{ProjectName, SpiderName};
 pub struct NewTask {
     /// What it says.
     pub recipe: Recipe,
-    /// What makes it one with others.
+    /// What makes it one with others; `None` for its recipe.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unique: Option<Unique>,
     /// How urgent it is within its spider, the highest first.

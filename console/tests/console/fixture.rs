@@ -170,6 +170,7 @@ impl Fixture {
             settings: Settings::default(),
             health: Arc::default(),
             requests: Arc::new(AllRequests),
+            tasks: 10,
             stop: CancellationToken::new(),
         });
         let _maintenance = JoinSet::from_iter([joined.maintenance]);

@@ -38,6 +38,11 @@ struct Member {
 
 impl Member {
     fn join(servers: &Servers, set: impl FnOnce(&mut Settings)) -> Self {
+        Self::join_for(servers, 10, set)
+    }
+
+    /// A worker that may hold so many tasks.
+    fn join_for(servers: &Servers, tasks: u16, set: impl FnOnce(&mut Settings)) -> Self {
         let all = Arc::new(servers.clone());
         let engine = Coordinator::new(all.clone(), all, Arc::new(NoPages));
         let (mut settings, health) = (Settings::default(), Arc::<Health>::default());
@@ -47,6 +52,7 @@ impl Member {
             settings,
             health: Arc::clone(&health),
             requests: Arc::new(AllRequests),
+            tasks,
             stop: CancellationToken::new(),
         });
         Self { frontier, health, _maintenance: JoinSet::from_iter([maintenance]) }
@@ -319,7 +325,7 @@ async fn a_crawl_that_cannot_be_read_stands_still_and_the_worker_goes_on() {
     assert_eq!(trouble, "looking up a crawl: max_pages is no number");
     servers.fault(Fault::None);
     servers.deliver(B);
-    assert_eq!(member.claim().await.message.url.as_str(), B);
+    assert_eq!(member.claim().await.message.work.as_str(), B);
 }
 
 #[tokio::test(start_paused = true)]
@@ -369,4 +375,53 @@ async fn what_others_lost_is_published_and_confirmed() -> Result<()> {
     timeout(LIMIT, servers.until("confirm", 1)).await.unwrap();
     assert_eq!(servers.calls(), [format!("publish {A}"), format!("confirm {A}")]);
     Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_is_claimed_by_itself_and_settled_as_a_url_is() {
+    let servers = Servers::default();
+    let task = servers.deliver_task("recipe");
+    let member = Member::join(&servers, |_| {});
+    let claimed = timeout(LIMIT, member.frontier.claim_tasks(1)).await.unwrap().remove(0);
+    assert_eq!(claimed.message.key(), task);
+    let verdict = links(&claimed.message);
+    member.settle(claimed.message, verdict).await;
+    let expected = [
+        format!("claim {task}"),
+        format!("admit links of {task}"),
+        format!("publish {B}"),
+        format!("confirm {B}"),
+        format!("finish {task}"),
+        "ack 1".into(),
+    ];
+    assert_eq!(servers.calls(), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_comes_back_to_a_worker_without_programs_is_sent_to_its_lane_unclaimed() {
+    let servers = Servers::default();
+    let task = servers.deliver_task("recipe");
+    let _member = Member::join_for(&servers, 0, |_| {});
+    servers.until("ack", 1).await;
+    assert_eq!(servers.calls(), [format!("publish {task}"), "ack 1".into()]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_task_asks_for_of_another_spider_is_on_its_way_before_the_task_ends() {
+    let servers = Servers::default();
+    let task = servers.deliver_task("recipe");
+    let member = Member::join(&servers, |_| {});
+    let claimed = timeout(LIMIT, member.frontier.claim_tasks(1)).await.unwrap().remove(0);
+    let other = ("other".parse().unwrap(), NewUrl::seed(B.parse().unwrap(), Lane::Bulk));
+    let ending = Ending { elsewhere: vec![other], ..ends(&claimed.message, Terminal::Done) };
+    member.settle(claimed.message, Verdict::Ends(Box::new(ending))).await;
+    let expected = [
+        format!("claim {task}"),
+        "take in for adhoc.other".into(),
+        format!("publish {B}"),
+        format!("confirm {B}"),
+        format!("finish {task}"),
+        "ack 1".into(),
+    ];
+    assert_eq!(servers.calls(), expected);
 }

@@ -14,12 +14,13 @@ use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::ladder::Wake;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
-use trawl_common::frontier::{ClaimReply, Start, Taken, UrlState};
+use trawl_common::frontier::{ClaimReply, Key, Start, Taken, Task, UrlState};
 use trawl_common::names::{CrawlId, CrawlRef, WorkerId};
 use trawl_common::ports::{
     Backlog, BeatReply, Claim, Error, ErrorKind, Finish, Heartbeat, NewUrl, Result, Stats, Terms, WorkerState,
 };
 use trawl_common::spider::SpiderText;
+use trawl_common::task::NewTask;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 
@@ -75,6 +76,20 @@ impl Servers {
         self.some_queued.notify_one();
     }
 
+    /// Queues a message for a task of this recipe; returns its key.
+    pub(super) fn deliver_task(&self, recipe: &str) -> Key {
+        let mut state = self.state();
+        state.tag += 1;
+        let receipt = Receipt { session: 1, tag: state.tag };
+        let crawl = CrawlRef::adhoc();
+        let task = Task::new(&crawl.spider, NewTask::of(recipe.parse().unwrap()));
+        let message = Message::of(task.into(), crawl, Lane::Task);
+        let key = message.key();
+        state.queue.push_back(Delivery { content: Content::Message(message), receipt });
+        self.some_queued.notify_one();
+        key
+    }
+
     /// What the records reply to a claim of a URL.
     pub(super) fn replies_to_claim(&self, url: &str, reply: ClaimReply) {
         self.state().replies.insert(url.to_owned(), reply);
@@ -123,17 +138,12 @@ impl Servers {
     }
 
     /// The answers to a call that asks for these, one for each unless one is left out.
-    fn answers<T>(
-        &self,
-        name: &str,
-        urls: &[&CanonicalUrl],
-        answer: impl Fn(&State, &str) -> T,
-    ) -> Result<Vec<T>> {
+    fn answers<T>(&self, name: &str, keys: &[Key], answer: impl Fn(&State, &str) -> T) -> Result<Vec<T>> {
         self.check(name)?;
-        urls.iter().for_each(|url| self.called(name, url));
+        keys.iter().for_each(|key| self.called(name, key));
         let state = self.state();
-        let count = urls.len() - usize::from(state.fault == Fault::ShortAnswer);
-        Ok(urls[..count].iter().map(|url| answer(&state, url.as_str())).collect())
+        let count = keys.len() - usize::from(state.fault == Fault::ShortAnswer);
+        Ok(keys[..count].iter().map(|key| answer(&state, key.as_str())).collect())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -165,13 +175,13 @@ impl Consumer for Stream {
 impl Broker for Servers {
     async fn publish(&self, messages: &[Message]) -> Result<()> {
         self.check("publish")?;
-        messages.iter().for_each(|message| self.called("publish", &message.url));
+        messages.iter().for_each(|message| self.called("publish", &message.work));
         Ok(())
     }
 
     async fn park(&self, parked: &[Parked]) -> Result<()> {
         self.check("park message of")?;
-        parked.iter().for_each(|parked| self.called("park message of", &parked.message.url));
+        parked.iter().for_each(|parked| self.called("park message of", &parked.message.work));
         Ok(())
     }
 
@@ -186,7 +196,7 @@ impl Broker for Servers {
         Ok(())
     }
 
-    async fn probe(&self, _: ProbeTimes) -> Result<()> {
+    async fn probe(&self, _: ProbeTimes) -> Result<Vec<Probe>> {
         unreachable!("no sweep asks for a probe")
     }
 
@@ -198,7 +208,7 @@ impl Broker for Servers {
         unreachable!("no crawl ends")
     }
 
-    async fn consume(&self, _: u16) -> Result<Box<dyn Consumer>> {
+    async fn consume(&self, _: u16, _: u16) -> Result<Box<dyn Consumer>> {
         Ok(Box::new(Stream(self.clone())))
     }
 
@@ -237,7 +247,7 @@ impl Records for Servers {
 
     async fn admit_links(&self, _: &WorkerId, pages: &[Linking]) -> Result<Vec<Linked>> {
         self.check("admit links of")?;
-        pages.iter().for_each(|linking| self.called("admit links of", &linking.page.url));
+        pages.iter().for_each(|linking| self.called("admit links of", &linking.page.key));
         let has_room = self.state().fault != Fault::NoRoomForLinks;
         let taken = |linking: &Linking| match has_room {
             true => Linked::Taken(vec![Taken::New; linking.links.len()]),
@@ -246,9 +256,15 @@ impl Records for Servers {
         Ok(pages.iter().map(taken).collect())
     }
 
-    async fn confirm(&self, _: &CrawlRef, urls: &[CanonicalUrl]) -> Result<()> {
+    async fn take_in(&self, crawl: &CrawlRef, urls: &[NewUrl]) -> Result<Vec<bool>> {
+        self.check("take in for")?;
+        self.called("take in for", &crawl.id);
+        Ok(vec![true; urls.len()])
+    }
+
+    async fn confirm(&self, _: &CrawlRef, keys: &[Key]) -> Result<()> {
         self.check("confirm")?;
-        urls.iter().for_each(|url| self.called("confirm", url));
+        keys.iter().for_each(|key| self.called("confirm", key));
         Ok(())
     }
 
@@ -258,7 +274,7 @@ impl Records for Servers {
 
     async fn claim(&self, _: &WorkerId, messages: &[Message]) -> Result<Vec<ClaimReply>> {
         let take = ClaimReply::Take { attempts: 0, starts: 0, deadline: None };
-        let urls: Vec<_> = messages.iter().map(|message| &message.url).collect();
+        let urls: Vec<_> = messages.iter().map(Message::key).collect();
         self.answers("claim", &urls, |state, url| state.replies.get(url).copied().unwrap_or(take))
     }
 
@@ -267,28 +283,28 @@ impl Records for Servers {
         if fault == Fault::SlowLeases {
             sleep(Duration::from_secs(1)).await;
         }
-        let urls: Vec<_> = messages.iter().map(|message| &message.url).collect();
+        let urls: Vec<_> = messages.iter().map(Message::key).collect();
         self.answers("extend", &urls, |state, _| state.fault != Fault::NotHeld)
     }
 
     async fn start(&self, _: &WorkerId, claims: &[Claim]) -> Result<Vec<Start>> {
-        let urls: Vec<_> = claims.iter().map(|claim| &claim.url).collect();
+        let urls: Vec<_> = claims.iter().map(|claim| claim.key.clone()).collect();
         self.answers("start", &urls, |_, _| Start::Go)
     }
 
     async fn park(&self, _: &WorkerId, parkings: &[Parking]) -> Result<Vec<bool>> {
-        let urls: Vec<_> = parkings.iter().map(|parking| &parking.claim.url).collect();
+        let urls: Vec<_> = parkings.iter().map(|parking| parking.claim.key.clone()).collect();
         self.answers("park record of", &urls, |state, _| state.fault != Fault::NotHeld)
     }
 
     async fn release(&self, _: &WorkerId, claims: &[Claim]) -> Result<()> {
         self.check("release record of")?;
-        claims.iter().for_each(|claim| self.called("release record of", &claim.url));
+        claims.iter().for_each(|claim| self.called("release record of", &claim.key));
         Ok(())
     }
 
     async fn finish(&self, _: &WorkerId, finishes: &[Finish]) -> Result<Vec<bool>> {
-        let urls: Vec<_> = finishes.iter().map(|finish| &finish.claim.url).collect();
+        let urls: Vec<_> = finishes.iter().map(|finish| finish.claim.key.clone()).collect();
         self.answers("finish", &urls, |state, _| state.fault != Fault::NotHeld)
     }
 
@@ -337,7 +353,7 @@ impl Records for Servers {
         Ok(BeatReply::GoOn)
     }
 
-    async fn replay(&self, _: &CrawlRef, _: &CrawlRef, _: &[CanonicalUrl]) -> Result<Vec<Message>> {
+    async fn replay(&self, _: &CrawlRef, _: &CrawlRef, _: &[Key]) -> Result<Vec<Message>> {
         unreachable!("nothing has failed")
     }
 }
@@ -371,7 +387,7 @@ impl Stats for Servers {
         Ok(None)
     }
 
-    async fn url_state(&self, _: &CrawlRef, _: &CanonicalUrl) -> Result<UrlState> {
+    async fn url_state(&self, _: &CrawlRef, _: &Key) -> Result<UrlState> {
         unreachable!("nobody asks for a URL")
     }
 

@@ -37,18 +37,21 @@ impl<'a> RecrawlFilter<'a> {
         Self { pages, health, spider, recrawl, spared: Mutex::default() }
     }
 
-    /// Leaves out, and counts, what need not be fetched again.
+    /// Leaves out, and counts, what need not be fetched again. Nothing is remembered of tasks: each is done.
     pub(crate) async fn sift(&self, found: Vec<Candidate>, progress: &Progress) -> Result<Vec<Candidate>> {
         if !self.recrawl.asks_for_changes() || found.is_empty() {
             return Ok(found);
         }
-        let urls: Vec<CanonicalUrl> = found.iter().map(|candidate| candidate.page.url.clone()).collect();
+        let (found, tasks): (Vec<Candidate>, Vec<Candidate>) =
+            found.into_iter().partition(|candidate| candidate.page.work.url().is_some());
+        let urls: Vec<CanonicalUrl> =
+            found.iter().filter_map(|candidate| candidate.page.work.url().cloned()).collect();
         let looking = || self.pages.look(self.spider, &urls);
         let visits = self.health.patiently("looking up what is remembered", looking).await?;
         let now = UnixMs::now();
         let mut spared = self.spared.lock().unwrap_or_else(PoisonError::into_inner);
         let mut is_due = |candidate: &Candidate, last: Option<UnixMs>| {
-            let fingerprint = candidate.page.url.fingerprint();
+            let fingerprint = Fingerprint::of(candidate.page.work.as_str());
             if candidate.modified.is_none() && spared.contains(&fingerprint) {
                 return false;
             }
@@ -62,6 +65,6 @@ impl<'a> RecrawlFilter<'a> {
         let visited = found.into_iter().zip(visits);
         let due =
             visited.filter(|(candidate, last)| is_due(candidate, last.as_ref().map(|last| last.fetched_at)));
-        Ok(due.map(|(candidate, _)| candidate).collect())
+        Ok(due.map(|(candidate, _)| candidate).chain(tasks).collect())
     }
 }

@@ -16,6 +16,9 @@ const BUNDLE: usize = 500;
 /// So many findings, or some more, wait to be mixed: those of some sitemaps.
 const MIXED: usize = 4_000;
 
+/// A task counts as one finding more for each so many bytes of its recipe: it may have a megabyte.
+const WEIGHT_BYTES: usize = 4 * 1024;
+
 /// Passes findings on until `limit` of them have passed or the run is stopped.
 pub(crate) async fn run(
     mut parts: mpsc::Receiver<Vec<Finding>>,
@@ -30,7 +33,7 @@ pub(crate) async fn run(
             biased;
             () = stop.cancelled() => return,
             // What is there comes first: the more is mixed, the better.
-            part = parts.recv(), if is_open && mix.count < MIXED => {
+            part = parts.recv(), if is_open && mix.weight < MIXED => {
                 is_open = part.is_some();
                 mix.add(part.unwrap_or_default());
             }
@@ -50,14 +53,17 @@ struct RoundRobin {
     hosts: HashMap<Arc<str>, VecDeque<Finding>>,
     turns: VecDeque<Arc<str>>,
     count: usize,
+    /// How many findings they count for.
+    weight: usize,
 }
 
 impl RoundRobin {
     fn add(&mut self, findings: Vec<Finding>) {
         self.count += findings.len();
         for finding in findings {
+            self.weight += weight(&finding);
             let host = match &finding {
-                Finding::Page(candidate) => authority(candidate.page.url.as_str()),
+                Finding::Page(candidate) => authority(candidate.page.work.as_str()),
                 Finding::Invalid { .. } => "",
             };
             if let Some(queue) = self.hosts.get_mut(host) {
@@ -73,12 +79,16 @@ impl RoundRobin {
     /// Up to `most` findings, of each host one in turn.
     fn take(&mut self, most: usize) -> Vec<Finding> {
         let mut taken = Vec::with_capacity(most.min(self.count));
+        let mut taken_weight = 0;
         while taken.len() < most
+            && taken_weight < BUNDLE
             && let Some(host) = self.turns.pop_front()
         {
             let queue = self.hosts.get_mut(&host);
             let is_left = queue.is_some_and(|queue| {
-                taken.extend(queue.pop_front());
+                let next = queue.pop_front();
+                taken_weight += next.as_ref().map_or(0, weight);
+                taken.extend(next);
                 !queue.is_empty()
             });
             if is_left {
@@ -88,8 +98,18 @@ impl RoundRobin {
             }
         }
         self.count -= taken.len();
+        self.weight -= taken_weight;
         taken
     }
+}
+
+/// How many findings one counts for.
+fn weight(finding: &Finding) -> usize {
+    let task = match finding {
+        Finding::Page(candidate) => candidate.page.work.task(),
+        Finding::Invalid { .. } => None,
+    };
+    1 + task.map_or(0, |task| task.new.recipe.as_str().len() / WEIGHT_BYTES)
 }
 
 #[cfg(test)]

@@ -7,10 +7,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use trawl_common::frontier::Task;
 use trawl_common::frontier::route::{self, Hints, Rule};
 use trawl_common::ports::{NewUrl, Response};
 use trawl_common::settings::Settings;
 use trawl_common::spider::Spider;
+use trawl_common::task::list::{self as task_list, Line};
 use trawl_common::text::printable;
 use trawl_common::web::url::{CanonicalUrl, MAX_URL_BYTES};
 
@@ -26,6 +29,9 @@ use crate::sources::source::Source;
 
 /// Findings are handed on in parts of this size; those of standard input each at once, as the next line may be long in coming.
 pub(crate) const PART: usize = 50;
+
+/// And sooner when the recipes of tasks take so much.
+const PART_BYTES: usize = 1 << 20;
 
 /// The most entries of one source that become dead letters because they are no URLs; the others are counted.
 pub(crate) const MAX_INVALID: u64 = 10_000;
@@ -94,16 +100,29 @@ pub(crate) async fn read(
         Ok(reader) => reader,
         Err(error) => return reading.end(Err(error)),
     };
+    if sorter.takes_tasks(source) {
+        let parsing = tokio::task::spawn_blocking(move || reading.tasks(reader));
+        return until_closed(parsing, source, findings).await;
+    }
     let max_bytes = settings.max_bytes.as_u64();
     let limits = Limits { max_bytes, max_entries: settings.max_urls, ..Limits::default() };
     let parsing = tokio::task::spawn_blocking(move || {
         let read = sitemap::read(reader, &limits, &mut |found| reading.take(found));
         reading.end(read.map_err(ReadError::Content))
     });
+    until_closed(parsing, source, findings).await
+}
+
+/// What a source yields that is being read, unless it is standard input and nobody wants more: what reads a pipe ends with its next
+/// line, which may never come.
+async fn until_closed(
+    parsing: JoinHandle<Yield>,
+    source: &Source,
+    findings: &mpsc::Sender<Vec<Finding>>,
+) -> Yield {
     tokio::select! {
         biased;
         read = parsing => read.unwrap_or_else(|_| Yield::nothing(ReadError::Panic)),
-        // What reads a pipe ends with its next line, which may never come.
         () = findings.closed(), if *source == Source::Stdin => Yield::nothing(ReadError::Stopped),
     }
 }
@@ -143,6 +162,8 @@ struct Reading {
     sorter: Sorter,
     findings: mpsc::Sender<Vec<Finding>>,
     part: Vec<Finding>,
+    /// What the recipes in it take.
+    bytes: usize,
     /// How many findings leave together.
     full: usize,
     sitemaps: Vec<String>,
@@ -157,12 +178,29 @@ impl Reading {
             sorter,
             findings,
             part: Vec::with_capacity(full),
+            bytes: 0,
             full,
             sitemaps: Vec::new(),
             budget: Budget::default(),
             left_out: 0,
             invalid: 0,
         }
+    }
+
+    /// Reads a list of tasks to its end.
+    fn tasks(mut self, reader: Box<dyn Read + Send>) -> Yield {
+        let spider = self.sorter.spider.name.clone();
+        let read = task_list::read(reader, &spider, |line| match line {
+            Line::Task(task) => {
+                self.bytes += task.recipe.as_str().len();
+                let page = NewUrl::task(Task::new(&spider, task));
+                self.hand_on(Finding::Page(Candidate { page, ttl: None, modified: None }))
+            }
+            Line::Broken(text, reason) => self.hand_on(Finding::Invalid { text, reason }),
+        });
+        let broken = self.invalid;
+        let summary = |lines: u64| Summary { urls: lines - broken, broken, ..Summary::default() };
+        self.end(read.map(summary).map_err(ReadError::Read))
     }
 
     fn take(&mut self, found: Found) -> ControlFlow<()> {
@@ -181,6 +219,10 @@ impl Reading {
                 return ControlFlow::Continue(());
             }
         };
+        self.hand_on(finding)
+    }
+
+    fn hand_on(&mut self, finding: Finding) -> ControlFlow<()> {
         if matches!(finding, Finding::Invalid { .. }) {
             self.invalid += 1;
             if self.invalid > MAX_INVALID {
@@ -188,11 +230,13 @@ impl Reading {
             }
         }
         self.part.push(finding);
-        if self.part.len() < self.full { ControlFlow::Continue(()) } else { self.flush() }
+        let is_full = self.part.len() >= self.full || self.bytes >= PART_BYTES;
+        if is_full { self.flush() } else { ControlFlow::Continue(()) }
     }
 
     /// Hands on what was found. Nobody takes it any more when the run is being stopped.
     fn flush(&mut self) -> ControlFlow<()> {
+        self.bytes = 0;
         let full = std::mem::replace(&mut self.part, Vec::with_capacity(self.full));
         match self.findings.blocking_send(full) {
             Ok(()) => ControlFlow::Continue(()),
@@ -214,6 +258,11 @@ impl Sorter {
         Self { settings, spider, rules, progress }
     }
 
+    /// Whether the lines of `source` are tasks.
+    fn takes_tasks(&self, source: &Source) -> bool {
+        source.is_named_like_tasks()
+    }
+
     fn sort(&self, entry: &Entry) -> Option<Finding> {
         match CanonicalUrl::parse(&entry.loc) {
             Ok(url) => {
@@ -221,7 +270,7 @@ impl Sorter {
                 let modified = entry.lastmod.as_deref().and_then(sitemap::changed_by);
                 let candidate = self.page(url, Hints { changefreq, news: entry.news })?;
                 let urls = &self.spider.urls;
-                match urls.takes(&candidate.page.url) {
+                match candidate.page.work.url().is_none_or(|url| urls.takes(url)) {
                     true => Some(Finding::Page(Candidate { modified, ..candidate })),
                     false => Some(invalid(entry, urls.too_long())),
                 }

@@ -13,6 +13,8 @@ use crate::sitemap::{Fault, SitemapError};
 pub(crate) enum ReadError {
     #[error("cannot be opened: {0}")]
     Open(io::Error),
+    #[error("cannot be read: {0}")]
+    Read(io::Error),
     #[error("cannot be fetched: {0}")]
     Fetch(Failure),
     #[error("not asked for: {0} is blocked, until `trawl hosts unblock {0}`")]

@@ -42,6 +42,18 @@ impl FromStr for Source {
     }
 }
 
+impl Source {
+    /// Whether it is a list of tasks, by its name: a spider with a program reads its lines as tasks.
+    pub(crate) fn is_named_like_tasks(&self) -> bool {
+        let path = match self {
+            Self::Web(url) => return url.to_url().path().ends_with(".jsonl"),
+            Self::File(path) => path,
+            Self::Stdin => return false,
+        };
+        path.extension().is_some_and(|extension| extension == "jsonl")
+    }
+}
+
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -63,5 +75,12 @@ mod tests {
         let web = Source::Web("https://example.com/sitemap.xml".parse().unwrap());
         assert_eq!("https://EXAMPLE.com/sitemap.xml".parse(), Ok(web));
         assert!("ftp://example.com/sitemap.xml".parse::<Source>().is_err());
+    }
+
+    #[test]
+    fn a_list_of_tasks_is_told_by_its_name() {
+        let is_one = |text: &str| text.parse::<Source>().unwrap().is_named_like_tasks();
+        assert!(is_one("a/tasks.jsonl") && is_one("https://a.example/tasks.jsonl?day=1"));
+        assert!(!is_one("-") && !is_one("sitemap.xml") && !is_one("https://a.example/?tasks.jsonl"));
     }
 }

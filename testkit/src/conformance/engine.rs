@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
-use trawl_common::frontier::ClaimReply;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::Terminal;
+use trawl_common::frontier::{ClaimReply, Key};
 use trawl_common::ports::{Claim, Control, Finish, NewUrl, Result};
-use trawl_common::web::url::CanonicalUrl;
 use trawl_engine::{Broker, Consumer, Content, Delivery, Lease, Receipt, Records};
 
 use super::eventually;
@@ -51,7 +50,7 @@ impl Engine {
     pub(super) async fn publish(&self, messages: &[Message]) -> Result<()> {
         self.queue.publish(messages).await?;
         for message in messages {
-            self.frontier.confirm(&message.crawl, std::slice::from_ref(&message.url)).await?;
+            self.frontier.confirm(&message.crawl, &[message.key()]).await?;
         }
         Ok(())
     }
@@ -91,11 +90,14 @@ pub(super) async fn tend(
     for message in swept.lost {
         let claim = Claim::of(&message);
         queue.publish(&[message]).await?;
-        frontier.confirm(&claim.crawl, &[claim.url]).await?;
+        frontier.confirm(&claim.crawl, &[claim.key]).await?;
     }
     if let Some(times) = swept.probe {
-        queue.probe(times).await?;
+        let returned = queue.probe(times).await?;
         frontier.probe_sent(times).await?;
+        if !returned.is_empty() {
+            frontier.probes_returned(&returned).await?;
+        }
     }
     for crawl in &swept.awaiting {
         frontier.await_parked(crawl, queue.longest_parked().await?).await?;
@@ -123,7 +125,7 @@ pub(super) async fn tend_until_claimed(
     eventually(LIMIT, async || {
         let mut came = false;
         for (message, receipt) in tend(engine, fixture, consumer).await? {
-            let is_it = message.url == fixture.url(number);
+            let is_it = message.work == fixture.url(number);
             came |= is_it && fixture.claim(&fixture.other, number).await? == expected;
             engine.queue.ack(&[receipt]).await?;
         }
@@ -158,8 +160,8 @@ pub(super) async fn collect(consumer: &mut dyn Consumer, count: usize) -> Result
     Ok(received)
 }
 
-pub(super) fn urls(received: &Received) -> BTreeSet<CanonicalUrl> {
-    received.iter().map(|(message, _)| message.url.clone()).collect()
+pub(super) fn urls(received: &Received) -> BTreeSet<Key> {
+    received.iter().map(|(message, _)| message.key()).collect()
 }
 
 /// What a worker does with what it takes.

@@ -9,9 +9,10 @@ use trawl_common::frontier::dead_letter::{Cause, Note};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Class, Reason, Terminal};
-use trawl_common::frontier::{ClaimReply, Start};
+use trawl_common::frontier::{ClaimReply, Key, Start, Task};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{Claim, Finish, NewUrl, Result, Terms};
+use trawl_common::task::NewTask;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_engine::{Lease, Parking, Records};
@@ -68,8 +69,18 @@ impl Case {
         page(&self.site, number)
     }
 
+    pub(super) fn key(&self, number: usize) -> Key {
+        self.url(number).into()
+    }
+
     pub(super) fn new_url(&self, number: usize) -> NewUrl {
         NewUrl::seed(self.url(number), Lane::Bulk)
+    }
+
+    /// A task of the spider.
+    pub(super) fn new_task(&self, recipe: &str) -> NewUrl {
+        let new = NewTask::of(recipe.parse().expect("it is a recipe"));
+        NewUrl::task(Task::new(&self.crawl.spider, new))
     }
 
     pub(super) fn message(&self, number: usize) -> Message {
@@ -77,7 +88,7 @@ impl Case {
     }
 
     pub(super) fn claim_on(&self, number: usize) -> Claim {
-        Claim { crawl: self.crawl.clone(), url: self.url(number) }
+        Claim { crawl: self.crawl.clone(), key: self.key(number) }
     }
 
     pub(super) fn ending(&self, number: usize, terminal: Terminal) -> Finish {
@@ -104,7 +115,7 @@ impl Case {
             failed_at: UnixMs(1_700_000_000_000 + number as u64),
         };
         let lane = if full { Lane::Priority } else { Lane::Bulk };
-        Note { cause, lane, depth: number as u16, referrer: full.then(|| self.url(number + 1)) }
+        Note { cause, lane, depth: number as u16, referrer: full.then(|| self.key(number + 1)) }
     }
 }
 
@@ -170,8 +181,8 @@ impl<'a> Fixture<'a> {
     ) -> Result<Vec<bool>> {
         let urls: Vec<NewUrl> = numbers.into_iter().map(|number| self.new_url(number)).collect();
         let new = self.frontier.admit(lease, &urls).await?;
-        let urls: Vec<CanonicalUrl> = urls.into_iter().map(|new| new.url).collect();
-        self.frontier.confirm(&self.crawl, &urls).await?;
+        let keys: Vec<Key> = urls.into_iter().map(|new| new.work.key()).collect();
+        self.frontier.confirm(&self.crawl, &keys).await?;
         Ok(new)
     }
 
@@ -237,8 +248,10 @@ impl<'a> Fixture<'a> {
 
     /// Takes pages, and ends them in one call. Returns which have ended.
     pub(super) async fn finish_all(&self, finishes: &[Finish]) -> Result<Vec<bool>> {
-        let message =
-            |finish: &Finish| Message::seed(finish.claim.url.clone(), finish.claim.crawl.clone(), Lane::Bulk);
+        let message = |Finish { claim, .. }: &Finish| {
+            let url = claim.key.url().expect("it is a page");
+            Message::seed(url.clone(), claim.crawl.clone(), Lane::Bulk)
+        };
         let messages: Vec<Message> = finishes.iter().map(message).collect();
         self.frontier.claim(&self.worker, &messages).await?;
         self.frontier.finish(&self.worker, finishes).await

@@ -4,14 +4,15 @@
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout_at};
-use trawl_common::frontier::ClaimReply;
 use trawl_common::frontier::dead_letter::{Cause, DeadLetter};
 use trawl_common::frontier::ladder::RUNGS;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::{Hop, Message};
 use trawl_common::frontier::outcome::{Class, Reason, Terminal};
+use trawl_common::frontier::{ClaimReply, Task};
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{NewUrl, Result};
+use trawl_common::task::{MAX_RECIPE_BYTES, NewTask};
 use trawl_common::time::UnixMs;
 use trawl_engine::{Parked, Receipt};
 
@@ -39,6 +40,8 @@ macro_rules! queue_conformance {
             a_message_that_is_parked_late_comes_no_sooner
             a_wake_is_never_later_than_asked
             a_dead_letter_of_any_shape_is_taken
+            a_task_arrives_with_all_that_it_says_also_from_the_ladder
+            tasks_wait_for_who_takes_them
         }
     };
 }
@@ -52,11 +55,11 @@ pub async fn a_message_arrives_with_all_that_it_carries(engine: &Engine) -> Resu
         NewUrl { deadline: Some(much_later()), ..fixture.new_url(2) },
     ];
     let mut sent = engine.send(&fixture, &lease, &urls).await?;
-    let mut consumer = engine.queue.consume(10).await?;
+    let mut consumer = engine.queue.consume(10, 10).await?;
     let received = collect(&mut *consumer, 3).await?;
     let mut messages: Vec<_> = received.iter().map(|(message, _)| message.clone()).collect();
-    messages.sort_by(|a, b| a.url.cmp(&b.url));
-    sent.sort_by(|a, b| a.url.cmp(&b.url));
+    messages.sort_by(|a, b| a.key().cmp(&b.key()));
+    sent.sort_by(|a, b| a.key().cmp(&b.key()));
     assert_eq!(messages, sent);
     handle(engine, &fixture, &received).await?;
     Ok(())
@@ -66,9 +69,9 @@ pub async fn a_message_arrives_with_all_that_it_carries(engine: &Engine) -> Resu
 pub async fn a_message_by_hand_arrives_with_all_that_it_carries(engine: &Engine) -> Result<()> {
     let (fixture, _lease) = engine.begin(0).await?;
     let seed = Message::seed(fixture.url(0), CrawlRef::adhoc(), Lane::Priority);
-    let sent = Message { depth: 3, referrer: Some(fixture.url(1)), deadline: Some(much_later()), ..seed };
+    let sent = Message { depth: 3, referrer: Some(fixture.key(1)), deadline: Some(much_later()), ..seed };
     engine.queue.publish(std::slice::from_ref(&sent)).await?;
-    let mut consumer = engine.queue.consume(10).await?;
+    let mut consumer = engine.queue.consume(10, 10).await?;
     let received = collect(&mut *consumer, 1).await?;
     assert_eq!(received[0].0, sent);
     let taken = ClaimReply::Take { attempts: 0, starts: 0, deadline: sent.deadline };
@@ -79,7 +82,7 @@ pub async fn a_message_by_hand_arrives_with_all_that_it_carries(engine: &Engine)
 /// Not while its URL is held, nor after its end.
 pub async fn an_acked_message_does_not_come_again(engine: &Engine) -> Result<()> {
     let (fixture, _lease) = engine.begin(1).await?;
-    let mut consumer = engine.queue.consume(10).await?;
+    let mut consumer = engine.queue.consume(10, 10).await?;
     let received = collect(&mut *consumer, 1).await?;
     fixture.claim(&fixture.worker, 0).await?;
     fixture.start(&fixture.worker, 0).await?;
@@ -94,7 +97,7 @@ pub async fn an_acked_message_does_not_come_again(engine: &Engine) -> Result<()>
 /// To this consumer or to another.
 pub async fn a_released_message_comes_again(engine: &Engine) -> Result<()> {
     let (fixture, _lease) = engine.begin(3).await?;
-    let mut consumer = engine.queue.consume(10).await?;
+    let mut consumer = engine.queue.consume(10, 10).await?;
     let received = collect(&mut *consumer, 3).await?;
     fixture.claim(&fixture.worker, 0).await?;
     fixture.release(&fixture.worker, 0).await?;
@@ -109,7 +112,7 @@ pub async fn a_released_message_comes_again(engine: &Engine) -> Result<()> {
 /// As one from before a reconnect: neither acked nor released by it, the message stays where it is.
 pub async fn a_foreign_receipt_settles_nothing(engine: &Engine) -> Result<()> {
     let (fixture, _lease) = engine.begin(1).await?;
-    let mut consumer = engine.queue.consume(10).await?;
+    let mut consumer = engine.queue.consume(10, 10).await?;
     let received = collect(&mut *consumer, 1).await?;
     let foreign = Receipt { session: u64::MAX, ..received[0].1 };
     engine.queue.ack(&[foreign]).await?;
@@ -125,7 +128,7 @@ pub async fn a_foreign_receipt_settles_nothing(engine: &Engine) -> Result<()> {
 pub async fn a_message_too_many_is_dropped(engine: &Engine) -> Result<()> {
     let (fixture, _lease) = engine.begin(1).await?;
     engine.publish(&[fixture.message(0), fixture.message(0)]).await?;
-    let mut consumer = engine.queue.consume(10).await?;
+    let mut consumer = engine.queue.consume(10, 10).await?;
     let received = collect(&mut *consumer, 1).await?;
     assert_eq!(handle(engine, &fixture, &received).await?, [TAKE]);
     while let Some(more) = next(&mut *consumer, 10, GLANCE).await? {
@@ -143,7 +146,7 @@ pub async fn every_batch_is_ordered_by_urgency(engine: &Engine) -> Result<()> {
     let urgent: Vec<NewUrl> =
         (5..10).map(|number| NewUrl { lane: Lane::Priority, ..fixture.new_url(number) }).collect();
     engine.send(&fixture, &lease, &urgent).await?;
-    let mut consumer = engine.queue.consume(20).await?;
+    let mut consumer = engine.queue.consume(20, 20).await?;
     let received = collect(&mut *consumer, 10).await?;
     assert_eq!(urls(&received).len(), 10);
     handle(engine, &fixture, &received).await?;
@@ -153,7 +156,7 @@ pub async fn every_batch_is_ordered_by_urgency(engine: &Engine) -> Result<()> {
 /// Until something is settled.
 pub async fn prefetch_bounds_what_is_unsettled(engine: &Engine) -> Result<()> {
     let (fixture, _lease) = engine.begin(5).await?;
-    let mut consumer = engine.queue.consume(3).await?;
+    let mut consumer = engine.queue.consume(3, 3).await?;
     let first = collect(&mut *consumer, 3).await?;
     assert!(next(&mut *consumer, 10, GLANCE).await?.is_none());
     handle(engine, &fixture, &first).await?;
@@ -166,7 +169,7 @@ pub async fn prefetch_bounds_what_is_unsettled(engine: &Engine) -> Result<()> {
 /// However often, before the message comes, while it comes and after.
 pub async fn cancelling_a_wait_loses_nothing(engine: &Engine) -> Result<()> {
     let (fixture, lease) = engine.begin(0).await?;
-    let mut consumer = engine.queue.consume(10).await?;
+    let mut consumer = engine.queue.consume(10, 10).await?;
     for number in 0..5 {
         let brief = Duration::from_millis(number as u64 % 3);
         assert!(next(&mut *consumer, 10, brief).await?.is_none());
@@ -186,7 +189,7 @@ pub async fn cancelling_a_wait_loses_nothing(engine: &Engine) -> Result<()> {
 /// Each message goes to one of them.
 pub async fn two_consumers_share_the_work(engine: &Engine) -> Result<()> {
     let (fixture, _lease) = engine.begin(20).await?;
-    let (mut one, mut two) = (engine.queue.consume(5).await?, engine.queue.consume(5).await?);
+    let (mut one, mut two) = (engine.queue.consume(5, 5).await?, engine.queue.consume(5, 5).await?);
     let deadline = Instant::now() + LIMIT;
     let mut replies = Vec::new();
     while replies.len() < 20 {
@@ -208,7 +211,7 @@ pub async fn a_parked_message_comes_back_in_time_with_all_that_it_carries(engine
     let (fixture, lease) = engine.begin(0).await?;
     let url = NewUrl { lane: Lane::Priority, deadline: Some(much_later()), ..fixture.new_url(0) };
     engine.send(&fixture, &lease, &[url]).await?;
-    let mut consumer = engine.queue.consume(10).await?;
+    let mut consumer = engine.queue.consume(10, 10).await?;
     let received = collect(&mut *consumer, 1).await?;
     let (message, receipt) = received[0].clone();
     fixture.claim(&fixture.worker, 0).await?;
@@ -220,7 +223,7 @@ pub async fn a_parked_message_comes_back_in_time_with_all_that_it_carries(engine
         Message { until, wake: Some(wake.at), slot: until, turn: turn_of, hop, refusals: 3, ..message };
     assert!(fixture.park(&fixture.worker, 0, wake.at, false).await?);
     engine.queue.park(&[Parked { message: message.clone(), wake }]).await?;
-    engine.frontier.confirm(&fixture.crawl, std::slice::from_ref(&message.url)).await?;
+    engine.frontier.confirm(&fixture.crawl, &[message.key()]).await?;
     engine.queue.ack(&[receipt]).await?;
     let received = collect(&mut *consumer, 1).await?;
     let early = wake.at.wait_from(UnixMs::now());
@@ -234,7 +237,7 @@ pub async fn a_parked_message_comes_back_in_time_with_all_that_it_carries(engine
 /// However long after its record was parked: a rung that fits what is left of the wait would bring it before that is due.
 pub async fn a_message_that_is_parked_late_comes_no_sooner(engine: &Engine) -> Result<()> {
     let (fixture, _lease) = engine.begin(1).await?;
-    let mut consumer = engine.queue.consume(10).await?;
+    let mut consumer = engine.queue.consume(10, 10).await?;
     let (message, receipt) = collect(&mut *consumer, 1).await?[0].clone();
     fixture.claim(&fixture.worker, 0).await?;
     let turn = UnixMs::now().plus(RUNGS[1] + SLACK);
@@ -244,7 +247,7 @@ pub async fn a_message_that_is_parked_late_comes_no_sooner(engine: &Engine) -> R
         sleep(Duration::from_millis(1)).await;
     }
     engine.queue.park(&[Parked { message: message.clone(), wake }]).await?;
-    engine.frontier.confirm(&fixture.crawl, &[message.url]).await?;
+    engine.frontier.confirm(&fixture.crawl, &[message.key()]).await?;
     engine.queue.ack(&[receipt]).await?;
     let received = collect(&mut *consumer, 1).await?;
     let early = wake.at.wait_from(UnixMs::now());
@@ -283,4 +286,44 @@ pub async fn a_dead_letter_of_any_shape_is_taken(engine: &Engine) -> Result<()> 
     let full = DeadLetter { url: fixture.url(0).to_string(), crawl: fixture.crawl.clone(), cause };
     engine.queue.dead_letter(&[full, bare]).await?;
     engine.queue.dead_letter(&[]).await
+}
+
+/// A megabyte, or what looks like a URL.
+pub async fn a_task_arrives_with_all_that_it_says_also_from_the_ladder(engine: &Engine) -> Result<()> {
+    let (fixture, lease) = engine.begin(0).await?;
+    let long = "\u{e4}".repeat(MAX_RECIPE_BYTES / 2);
+    let line =
+        r#"{"recipe": "http://a.example/", "unique": "1", "priority": -2.5, "retries": 0, "project": "p"}"#;
+    let full = Task::new(&fixture.crawl.spider, NewTask::from_line(line).expect("it is a task"));
+    let tasks = [fixture.new_task(&long), NewUrl { deadline: Some(much_later()), ..NewUrl::task(full) }];
+    let sent = engine.send(&fixture, &lease, &tasks).await?;
+    let mut consumer = engine.queue.consume(10, 10).await?;
+    let received = collect(&mut *consumer, 2).await?;
+    for (message, receipt) in &received {
+        assert!(sent.contains(message), "{message:?}");
+        let wake = engine.queue.wake(UnixMs::now());
+        let parked = Parked { message: Message { until: Some(wake.at), ..message.clone() }, wake };
+        engine.queue.park(&[parked]).await?;
+        engine.queue.ack(&[*receipt]).await?;
+    }
+    let again = collect(&mut *consumer, 2).await?;
+    for (message, receipt) in &again {
+        assert!(sent.contains(&Message { until: None, ..message.clone() }), "{message:?}");
+        engine.queue.ack(&[*receipt]).await?;
+    }
+    Ok(())
+}
+
+/// Who takes none is sent none, and URLs pass them.
+pub async fn tasks_wait_for_who_takes_them(engine: &Engine) -> Result<()> {
+    let (fixture, lease) = engine.begin(0).await?;
+    engine.send(&fixture, &lease, &[fixture.new_task("x"), fixture.new_url(0)]).await?;
+    let mut without = engine.queue.consume(10, 0).await?;
+    let received = collect(&mut *without, 1).await?;
+    assert_eq!(received[0].0.work, fixture.url(0));
+    assert!(next(&mut *without, 10, GLANCE).await?.is_none());
+    let mut consumer = engine.queue.consume(10, 10).await?;
+    let received = collect(&mut *consumer, 1).await?;
+    assert!(received[0].0.work.task().is_some());
+    Ok(())
 }

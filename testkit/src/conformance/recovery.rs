@@ -138,7 +138,7 @@ pub async fn a_forgotten_crawl_ends_only_after_what_may_be_under_way(engine: &En
     engine.queue.publish(&[fixture.message(0)]).await?;
     engine.frontier.close(lease).await?;
     assert_eq!(fixture.status().await?, CrawlState::Running, "its messages may be under way");
-    let mut consumer = engine.queue.consume(10).await?;
+    let mut consumer = engine.queue.consume(10, 10).await?;
     eventually(LIMIT, async || {
         for (message, receipt) in tend(engine, &fixture, &mut *consumer).await? {
             engine.frontier.claim(&fixture.worker, std::slice::from_ref(&message)).await?;

@@ -83,7 +83,7 @@ fn yielded(site: &str, number: usize, fields: Value) -> Page {
         change: (number % 2 == 1).then_some(Change::Changed),
         ..item(&url, &crawl, number, fields)
     };
-    Page { url, crawl, referrer: None, items: vec![item], exchange: None }
+    Page { key: url.into(), crawl, referrer: None, items: vec![item], exchange: None }
 }
 
 /// An item of [`spider`] with these fields; the others are null. Those with greater numbers were fetched later.
@@ -94,7 +94,7 @@ pub fn item(url: &CanonicalUrl, crawl: &CrawlRef, number: usize, fields: Value) 
         all.extend(fields);
     }
     Item {
-        id: item_id(&crawl.spider, url, None, 0),
+        id: item_id(&crawl.spider, url.as_str(), None, 0),
         url: url.to_string(),
         crawl: crawl.id.clone(),
         spider: crawl.spider.clone(),

@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use trawl_common::frontier::Start;
+use trawl_common::frontier::message::Message;
+use trawl_common::frontier::{ClaimReply, Start};
 use trawl_common::ports::Result;
 use trawl_common::time::UnixMs;
-use trawl_engine::Receipt;
+use trawl_engine::{Consumer, Receipt};
 
-use super::engine::{Engine, collect, tend, tend_until_claimed};
-use super::fixture::{TAKE, started, took};
+use super::engine::{Engine, LIMIT, collect, tend, tend_until_claimed};
+use super::eventually;
+use super::fixture::{Fixture, TAKE, started, took};
 
 /// Makes a test of each promise; the fixture returns a guard and an [`Engine`] of little patience, some 200 ms,
 /// whose queues no other test uses and whose store no other test sweeps.
@@ -22,6 +24,8 @@ macro_rules! sweep_conformance {
             what_was_parked_and_never_came_back_comes
             what_a_pause_held_back_comes_after_it
             what_a_pause_let_go_comes_after_it
+            a_task_that_the_queue_lost_comes_again_with_its_recipe
+            a_task_that_the_store_forgot_comes_back_with_its_message
         }
     };
 }
@@ -29,7 +33,7 @@ macro_rules! sweep_conformance {
 /// Its worker has died, after it acked the message.
 pub async fn what_is_no_longer_kept_comes_again(engine: &Engine) -> Result<()> {
     let (fixture, _lease) = engine.begin(1).await?;
-    let mut consumer = engine.queue.consume(10).await?;
+    let mut consumer = engine.queue.consume(10, 10).await?;
     let received = collect(&mut *consumer, 1).await?;
     fixture.claim(&fixture.worker, 0).await?;
     fixture.start(&fixture.worker, 0).await?;
@@ -41,14 +45,14 @@ pub async fn what_is_no_longer_kept_comes_again(engine: &Engine) -> Result<()> {
 pub async fn what_was_admitted_and_never_published_comes(engine: &Engine) -> Result<()> {
     let (fixture, lease) = engine.begin(0).await?;
     engine.frontier.admit(&lease, &[fixture.new_url(0)]).await?;
-    let mut consumer = engine.queue.consume(10).await?;
+    let mut consumer = engine.queue.consume(10, 10).await?;
     tend_until_claimed(engine, &fixture, &mut *consumer, 0, TAKE).await
 }
 
 /// Acked by mistake, purged by hand, or gone with the queue.
 pub async fn what_the_queue_lost_comes_again(engine: &Engine) -> Result<()> {
     let (fixture, _lease) = engine.begin(1).await?;
-    let mut consumer = engine.queue.consume(10).await?;
+    let mut consumer = engine.queue.consume(10, 10).await?;
     let received = collect(&mut *consumer, 1).await?;
     engine.queue.ack(&[received[0].1]).await?;
     tend_until_claimed(engine, &fixture, &mut *consumer, 0, TAKE).await
@@ -57,12 +61,12 @@ pub async fn what_the_queue_lost_comes_again(engine: &Engine) -> Result<()> {
 /// With its failure, and not before its time.
 pub async fn what_was_parked_and_never_came_back_comes(engine: &Engine) -> Result<()> {
     let (fixture, _lease) = engine.begin(1).await?;
-    let mut consumer = engine.queue.consume(10).await?;
+    let mut consumer = engine.queue.consume(10, 10).await?;
     let received = collect(&mut *consumer, 1).await?;
     fixture.claim(&fixture.worker, 0).await?;
     let until = UnixMs::now().plus(Duration::from_millis(100));
     fixture.park(&fixture.worker, 0, until, true).await?;
-    engine.frontier.confirm(&fixture.crawl, &[fixture.url(0)]).await?;
+    engine.frontier.confirm(&fixture.crawl, &[fixture.key(0)]).await?;
     engine.queue.ack(&[received[0].1]).await?;
     tend_until_claimed(engine, &fixture, &mut *consumer, 0, took(1)).await
 }
@@ -70,7 +74,7 @@ pub async fn what_was_parked_and_never_came_back_comes(engine: &Engine) -> Resul
 /// Its message arrived in the pause, and went. No sweep sends it again before the pause is over, when it would go round in vain.
 pub async fn what_a_pause_held_back_comes_after_it(engine: &Engine) -> Result<()> {
     let (fixture, _lease) = engine.begin(1).await?;
-    let mut consumer = engine.queue.consume(10).await?;
+    let mut consumer = engine.queue.consume(10, 10).await?;
     let received = collect(&mut *consumer, 1).await?;
     engine.control.pause(&fixture.crawl).await?;
     assert!(fixture.is_held_back(&fixture.worker, 0).await?);
@@ -86,7 +90,7 @@ pub async fn what_a_pause_held_back_comes_after_it(engine: &Engine) -> Result<()
 /// A worker held it and was not allowed to start.
 pub async fn what_a_pause_let_go_comes_after_it(engine: &Engine) -> Result<()> {
     let (fixture, _lease) = engine.begin(1).await?;
-    let mut consumer = engine.queue.consume(10).await?;
+    let mut consumer = engine.queue.consume(10, 10).await?;
     let received = collect(&mut *consumer, 1).await?;
     assert_eq!(fixture.claim(&fixture.worker, 0).await?, TAKE);
     engine.control.pause(&fixture.crawl).await?;
@@ -94,4 +98,49 @@ pub async fn what_a_pause_let_go_comes_after_it(engine: &Engine) -> Result<()> {
     engine.queue.ack(&[received[0].1]).await?;
     engine.control.resume(&fixture.crawl).await?;
     tend_until_claimed(engine, &fixture, &mut *consumer, 0, TAKE).await
+}
+
+/// The store knows what it says.
+pub async fn a_task_that_the_queue_lost_comes_again_with_its_recipe(engine: &Engine) -> Result<()> {
+    let (fixture, lease) = engine.begin(0).await?;
+    let sent = engine.send(&fixture, &lease, &[fixture.new_task("lost")]).await?;
+    let mut consumer = engine.queue.consume(10, 10).await?;
+    let received = collect(&mut *consumer, 1).await?;
+    engine.queue.ack(&[received[0].1]).await?;
+    comes_again(engine, &fixture, &mut *consumer, &sent[0]).await
+}
+
+/// So that it is sent again with what it says when its message is lost later.
+pub async fn a_task_that_the_store_forgot_comes_back_with_its_message(engine: &Engine) -> Result<()> {
+    let fixture = Fixture::new(&engine.frontier);
+    let sent = fixture.new_task("forgotten").message(&fixture.crawl);
+    engine.queue.publish(std::slice::from_ref(&sent)).await?;
+    let mut consumer = engine.queue.consume(10, 10).await?;
+    let received = collect(&mut *consumer, 1).await?;
+    assert_eq!(received[0].0, sent);
+    // The crawl was forgotten too: the message goes round once.
+    let replies = engine.frontier.claim(&fixture.worker, &[received[0].0.clone()]).await?;
+    assert_eq!(replies, [ClaimReply::SendAgain]);
+    engine.queue.ack(&[received[0].1]).await?;
+    assert_eq!(fixture.crawl_stats().await?.counts.admitted, 1);
+    comes_again(engine, &fixture, &mut *consumer, &sent).await
+}
+
+/// Turn after turn, until the task arrives with all that it says, and can be claimed.
+async fn comes_again(
+    engine: &Engine,
+    fixture: &Fixture<'_>,
+    consumer: &mut dyn Consumer,
+    sent: &Message,
+) -> Result<()> {
+    eventually(LIMIT, async || {
+        let mut came = false;
+        for (message, receipt) in tend(engine, fixture, consumer).await? {
+            assert_eq!(message.work, sent.work);
+            came |= engine.frontier.claim(&fixture.other, &[message]).await? == [TAKE];
+            engine.queue.ack(&[receipt]).await?;
+        }
+        Ok(came)
+    })
+    .await
 }

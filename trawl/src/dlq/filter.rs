@@ -16,7 +16,7 @@ use crate::backend::Backend;
 /// Every dead letter that fits all of these.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Filter {
-    /// Only these
+    /// Only these: URLs, or keys of tasks
     #[arg(value_name = "URL")]
     urls: Vec<String>,
     /// Only those that failed for REASON: retries, final, poison, expired, invalid, corrupt, blocked

@@ -1,4 +1,4 @@
-//! `trawl dlq`: URLs that failed or expired. Looking at them takes none away.
+//! `trawl dlq`: URLs and tasks that failed or expired. Looking at them takes none away.
 
 mod confirm;
 mod filter;
@@ -22,13 +22,13 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// List URLs that failed, or count them by reason and host
+    /// List URLs and tasks that failed, or count them by reason and host
     List(list::Args),
-    /// Show all that is known of one URL's failure
+    /// Show all that is known of the failure of one URL or task, with its recipe
     Show(show::Args),
-    /// Send URLs again, with no failure counted; those of a crawl that is over in a crawl of their own
+    /// Send URLs and tasks again, with no failure counted; those of a crawl that is over in a crawl of their own
     Replay(replay::Args),
-    /// Take URLs out of the list for good; the crawls' counters stay
+    /// Take URLs and tasks out of the list for good; the crawls' counters stay
     Purge(replay::Args),
 }
 

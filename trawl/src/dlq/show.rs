@@ -4,6 +4,8 @@ use anstream::println;
 use trawl_cli::{Fail, Outcome};
 use trawl_common::dead_letters::{self, Failed};
 use trawl_common::exit::Exit;
+use trawl_common::frontier::Key;
+use trawl_common::task::MAX_RECIPE_BYTES;
 use trawl_common::text::printable;
 use trawl_common::web::url::MAX_URL_BYTES;
 
@@ -13,7 +15,7 @@ use crate::backend::Backend;
 /// Which to show.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The URL, or the text that is none
+    /// The URL, the task's key, or the text that is neither
     url: String,
     /// Print one JSON object for each crawl in which it failed
     #[arg(long)]
@@ -27,7 +29,18 @@ impl Args {
             let crawl = stats.crawl_ref();
             for failed in dead_letters::named(&*backend.control, &crawl, &self.url).await? {
                 found = true;
-                if self.json { println!("{}", as_json(&failed)) } else { print(&failed) }
+                if self.json {
+                    println!("{}", as_json(&failed))
+                } else {
+                    print(&failed)
+                }
+                if !self.json
+                    && let Some(Key::Task(key)) = failed.key()
+                {
+                    let task = backend.control.task(&crawl, &key).await?;
+                    let recipe = task.map(|task| printable(task.new.recipe.as_str(), MAX_RECIPE_BYTES));
+                    println!("{}\n", recipe.as_deref().unwrap_or("what it says is lost"));
+                }
             }
         }
         match found {

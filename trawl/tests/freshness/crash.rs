@@ -13,8 +13,8 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use trawl_backends::embedded::Embedded;
 use trawl_backends::sinks::Sinks;
-use trawl_common::frontier::Start;
 use trawl_common::frontier::message::Message;
+use trawl_common::frontier::{Key, Start};
 use trawl_common::health::Health;
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
 use trawl_common::politeness::rate::Rate;
@@ -61,8 +61,8 @@ impl Engine for DeadlyEngine {
         self.engine.open(opening, health).await
     }
 
-    async fn replay(&self, from: &CrawlRef, into: &CrawlRef, urls: &[CanonicalUrl]) -> Result<u64> {
-        self.engine.replay(from, into, urls).await
+    async fn replay(&self, from: &CrawlRef, into: &CrawlRef, keys: &[Key]) -> Result<u64> {
+        self.engine.replay(from, into, keys).await
     }
 }
 
@@ -75,6 +75,10 @@ struct DeadlyFrontier {
 impl Frontier for DeadlyFrontier {
     async fn claim(&self, max: usize) -> Vec<Claimed> {
         self.frontier.claim(max).await
+    }
+
+    async fn claim_tasks(&self, max: usize) -> Vec<Claimed> {
+        self.frontier.claim_tasks(max).await
     }
 
     async fn start(&self, urls: &[Claim]) -> Result<Vec<Start>> {
@@ -113,7 +117,8 @@ async fn remember(pages: &dyn Pages, batch: Vec<Settlement>) {
         if let Verdict::Ends(ending) = verdict
             && let Ending { finish, memory: Some(Memory::Visited(visited)), .. } = *ending
         {
-            pages.note(&finish.claim.crawl.spider, &[(finish.claim.url, visited)]).await.unwrap();
+            let Claim { crawl, key } = &finish.claim;
+            pages.note(&crawl.spider, &[(key.url().unwrap().clone(), visited)]).await.unwrap();
         }
     }
 }

@@ -31,7 +31,7 @@ pub(crate) async fn banned(shared: &Shared, job: &mut Job, failure: Failure) -> 
 /// Has everyone leave the host alone that a job asked last, and says what becomes of the job.
 pub(crate) async fn left_alone(shared: &Shared, job: &mut Job, failure: Failure) -> Outcome {
     let politeness = &job.spider.politeness;
-    let key = politeness.host_policy(&job.message.target().host()).key;
+    let key = politeness.host_policy(&job.target().host()).key;
     match shared.schedules.push_back(&key, politeness, &failure, Some(&job.message.crawl)).await {
         Ok(until) => {
             shared.standstill.waits(&key, until, Why::Refused(failure.status.unwrap_or_default()));

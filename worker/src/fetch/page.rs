@@ -1,18 +1,16 @@
 //! One URL from its turn to its outcome.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::time::Instant;
 use tracing::debug;
-use trawl_common::frontier::ladder::until_another_worker;
 use trawl_common::frontier::limit::Limit;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Class, Failure, Outcome, Reason, Skip};
 use trawl_common::metrics;
 use trawl_common::names::CrawlRef;
 use trawl_common::politeness::permit::HostPermit;
-use trawl_common::ports::{Error, ErrorKind, Memory, Page, Response};
+use trawl_common::ports::{Memory, Page, Response};
 use trawl_common::spider::item::{Change, Item, item_id};
 use trawl_common::spider::page_history::{Tally, Visited};
 use trawl_common::spider::{Request, Required};
@@ -26,13 +24,14 @@ use trawl_web::{Answer, MAX_REDIRECTS, NoPage, Trail};
 
 use super::proxy::proxy_is_away;
 use super::{apart, backoff};
-use crate::handlers::{PageAbout, Reading, Running, Unread, read_page};
+use crate::handlers::{PageAbout, Reading, Running, Unread, not_run, read_page};
 use crate::history::History;
 use crate::job::Job;
 use crate::links::to_follow;
 use crate::schedule;
 use crate::settlement::{Settlement, Yield};
 use crate::shared::Shared;
+use crate::tasks::asked_for;
 
 /// 1. Looks up what is remembered of the page, if its crawl fetches pages again.
 /// 2. Looks into the response cache.
@@ -99,27 +98,29 @@ fn without_page(job: Job, history: History, outcome: Outcome) -> Settlement {
     let items = gone(&job, last, status);
     let count = items.len() as u64;
     let page = Page {
-        url: job.message.url.clone(),
+        key: job.url.clone().into(),
         crawl: job.message.crawl.clone(),
         referrer: job.message.referrer.clone(),
         items,
         exchange: None,
     };
-    let (links, left_out, landed, bytes, missing) = Default::default();
+    let (links, elsewhere, left_out, landed, bytes, missing) = Default::default();
     let spider = Arc::clone(&job.spider);
     let page = Some(page);
-    let yielded = Yield { spider, page, links, left_out, landed, status, items: count, bytes, missing };
+    let status = Some(status);
+    let yielded =
+        Yield { spider, page, links, elsewhere, left_out, landed, status, items: count, bytes, missing };
     Settlement::done(job, yielded, Some(Memory::Gone))
 }
 
 /// The items that say of each item of a page that it is gone. Where nobody counted them, that is the first of each kind.
 fn gone(job: &Job, last: &Visited, status: u16) -> Vec<Item> {
-    let Job { message, spider, .. } = job;
+    let Job { url, message, spider, .. } = job;
     let kinds = || spider.spider.items.iter().map(|rule| rule.name.clone());
     let had = last.items.clone().unwrap_or_else(|| Tally::one_each(kinds()));
     let item = |(kind, id): (Option<&str>, String)| Item {
         id,
-        url: message.url.to_string(),
+        url: url.to_string(),
         crawl: message.crawl.id.clone(),
         spider: message.crawl.spider.clone(),
         fetched_at: UnixMs::now().to_string(),
@@ -130,7 +131,7 @@ fn gone(job: &Job, last: &Visited, status: u16) -> Vec<Item> {
         final_url: None,
         fields: Default::default(),
     };
-    had.ids(&message.crawl.spider, &message.url).map(item).collect()
+    had.ids(&message.crawl.spider, url).map(item).collect()
 }
 
 async fn response(
@@ -139,7 +140,7 @@ async fn response(
     history: &History,
     permit: HostPermit,
 ) -> Result<Response, Outcome> {
-    let url = job.message.url.clone();
+    let url = job.url.clone();
     let settings = &shared.settings.cache;
     // What was answered to one spider's own request is for no other.
     if settings.ttl.is_zero() || job.spider.spider.request != Request::default() {
@@ -165,7 +166,7 @@ async fn cached(shared: &Shared, job: &Job, history: &History) -> Option<Respons
     if job.attempts > 0 {
         return None;
     }
-    let response = shared.ports.cache.get(&job.message.url).await.ok().flatten().filter(|response| {
+    let response = shared.ports.cache.get(&job.url).await.ok().flatten().filter(|response| {
         history.may_use_cached(response)
             && job.spider.bans.by_page(response).is_none()
             // Where a redirect led is looked at each time: another spider may not go there, or has been there.
@@ -184,7 +185,7 @@ async fn fetch(
 ) -> Result<Response, Outcome> {
     loop {
         let validators = history.validators_for(job.message.hop.as_ref().map(|hop| &hop.url));
-        let target = job.message.target();
+        let target = job.target();
         let domain = HostKey::domain(&target.host());
         let begun = Instant::now();
         let asking =
@@ -235,7 +236,7 @@ fn status(answer: &Result<Answer, Failure>) -> Option<u16> {
 
 /// Leave to go on at `next`: it is scheduled like any URL, unless it is one that has been asked for already.
 async fn follow(shared: &Shared, job: &mut Job, next: CanonicalUrl) -> Result<HostPermit, Outcome> {
-    let mut trail = Trail::at(job.message.url.clone(), job.message.hop.clone(), MAX_REDIRECTS);
+    let mut trail = Trail::at(job.url.clone(), job.message.hop.clone(), MAX_REDIRECTS);
     match trail.follow(next.clone(), &job.spider.scope) {
         Ok(()) => {}
         Err(NoPage::Failed(failure)) => return Err(failed(shared, job, failure)),
@@ -244,7 +245,7 @@ async fn follow(shared: &Shared, job: &mut Job, next: CanonicalUrl) -> Result<Ho
     let message = &mut job.message;
     // One that differs from its own URL only in what makes no other page is asked for nevertheless: servers insist.
     let page = job.spider.spider.urls.canonical(next);
-    if page != message.url && is_known(shared, &message.crawl, &message.url, &page).await {
+    if page != job.url && is_known(shared, &message.crawl, &job.url, &page).await {
         return Err(Outcome::Skipped(Skip::Duplicate));
     }
     message.hop = trail.into_hop();
@@ -253,7 +254,7 @@ async fn follow(shared: &Shared, job: &mut Job, next: CanonicalUrl) -> Result<Ho
 }
 
 fn failed(shared: &Shared, job: &Job, failure: Failure) -> Outcome {
-    debug!(url = %job.message.url, class = %failure.class, status = failure.status, error = failure.detail, "failed");
+    debug!(url = %job.url, class = %failure.class, status = failure.status, error = failure.detail, "failed");
     job.failed(&shared.settings.retry, failure)
 }
 
@@ -264,19 +265,20 @@ async fn read(
     history: &History,
     response: Response,
 ) -> Result<Option<(Yield, Option<Memory>)>, Outcome> {
-    let Job { message, spider, .. } = job;
+    let Job { url: own, message, spider, .. } = job;
     let program = spider.program.as_ref().and_then(Running::reader);
     if program.is_none() && !spider.extractor.reads(&response) {
         return Ok(None);
     }
     let hop = response.redirected_to.clone();
-    let landed = hop.clone().map(|url| spider.spider.urls.canonical(url)).filter(|url| *url != message.url);
-    let base = hop.clone().unwrap_or_else(|| message.url.clone());
-    let extraction = match program {
-        Some(program) => read_by(program, shared, job, &response).await?.extraction,
+    let landed = hop.clone().map(|url| spider.spider.urls.canonical(url)).filter(|url| url != own);
+    let base = hop.clone().unwrap_or_else(|| own.clone());
+    let Reading { extraction, tasks } = match program {
+        Some(program) => read_by(program, shared, job, &response).await?,
         None => {
             let reading = shared.parser.read(Arc::clone(&spider.extractor), base.clone(), response.clone());
-            reading.await.map_err(|failure| failed(shared, job, failure))?
+            let extraction = reading.await.map_err(|failure| failed(shared, job, failure))?;
+            Reading { extraction, tasks: Vec::new() }
         }
     };
     if let Some(outcome) = lacking(shared, job, &extraction.missing) {
@@ -285,29 +287,25 @@ async fn read(
     let Extraction { items, links, canonical, left_out, missing } = extraction;
     let missing: Vec<String> = missing.into_iter().map(|missing| missing.field).collect();
     for field in &missing {
-        debug!(url = %message.url, field, "a required field is missing");
+        debug!(url = %own, field, "a required field is missing");
     }
-    let (links, mut beyond) = to_follow(shared, job, landed.as_ref(), links);
+    let (mut links, mut beyond) = to_follow(shared, job, landed.as_ref(), links);
     beyond.add(Limit::PageLinks, left_out);
     let form = form(shared, job, canonical).await;
     let mut items: Vec<Item> = match &form {
         Form::Known => Vec::new(),
-        Form::Own => {
-            items.into_iter().map(|extracted| item(message, &message.url, &response, extracted)).collect()
-        }
-        Form::Of(url) => {
-            items.into_iter().map(|extracted| item(message, url, &response, extracted)).collect()
-        }
+        Form::Own => items.into_iter().map(|extracted| item(job, own, &response, extracted)).collect(),
+        Form::Of(url) => items.into_iter().map(|extracted| item(job, url, &response, extracted)).collect(),
     };
     let stood_for = if let Form::Of(canonical) = form { Some(canonical) } else { landed };
-    let landed = stood_for.map(|url| seen_as(url, &message.url));
+    let landed = stood_for.map(|url| seen_as(url, own));
     spider.empty_fields.look(&spider.spider, &items);
-    let remark = history.compare(message, &response, &mut items);
+    let remark = history.compare(job, &response, &mut items);
     let keeps_responses = spider.sinks.iter().any(|sink| sink.keeps_responses());
-    let (status, bytes, count) = (response.status, response.body.len() as u64, items.len() as u64);
+    let (status, bytes, count) = (Some(response.status), response.body.len() as u64, items.len() as u64);
     metrics::page_read(bytes);
     let page = Page {
-        url: message.url.clone(),
+        key: own.clone().into(),
         crawl: message.crawl.clone(),
         referrer: message.referrer.clone(),
         items,
@@ -318,13 +316,13 @@ async fn read(
     };
     let page = (keeps_responses || !page.items.is_empty()).then_some(page);
     let spider = Arc::clone(spider);
+    let (own_tasks, elsewhere) = asked_for(message, tasks);
+    links.extend(own_tasks);
+    let left_out = beyond;
     let yielded =
-        Yield { spider, page, links, left_out: beyond, landed, status, items: count, bytes, missing };
+        Yield { spider, page, links, elsewhere, left_out, landed, status, items: count, bytes, missing };
     Ok(Some((yielded, remark)))
 }
-
-/// That a program cannot be run is shown for so long after it was tried.
-const PROGRAM_TROUBLE: Duration = Duration::from_secs(60);
 
 /// What the spider's program makes of a page. Where that cannot be run, another worker may be able to.
 async fn read_by(
@@ -333,7 +331,7 @@ async fn read_by(
     job: &Job,
     response: &Response,
 ) -> Result<Reading, Outcome> {
-    let Job { message: Message { url, crawl, depth, referrer, .. }, spider, .. } = job;
+    let Job { url, message: Message { crawl, depth, referrer, .. }, spider, .. } = job;
     let referrer = referrer.as_ref().map(ToString::to_string);
     let about = PageAbout { url, crawl, depth: *depth, referrer, urls: &spider.spider.urls };
     read_page(program, &about, response).await.map_err(|unread| match unread {
@@ -342,11 +340,7 @@ async fn read_by(
             job.failed_for_now(&spider.retry(&shared.settings.retry), failure)
         }
         Unread::Skipped => Outcome::Skipped(Skip::Handler),
-        Unread::NotRun(why) => {
-            let what = format!("spider {}: running its program", spider.spider.name);
-            shared.health.fails_lately(&what, &Error::new(ErrorKind::Unavailable, why), PROGRAM_TROUBLE);
-            Outcome::Unready { until: UnixMs::now().plus(until_another_worker()) }
-        }
+        Unread::NotRun(why) => not_run(shared, spider, why),
     })
 }
 
@@ -392,7 +386,7 @@ enum Form {
 
 /// One that names another page is that page, unless the spider does not go there.
 async fn form(shared: &Shared, job: &Job, canonical: Option<CanonicalUrl>) -> Form {
-    let Job { message: Message { url, crawl, .. }, spider, .. } = job;
+    let Job { url, message: Message { crawl, .. }, spider, .. } = job;
     let Some(canonical) =
         canonical.filter(|canonical| canonical != url && spider.scope.follows(url, canonical, 0))
     else {
@@ -404,11 +398,12 @@ async fn form(shared: &Shared, job: &Job, canonical: Option<CanonicalUrl>) -> Fo
     }
 }
 
-/// An item of a message's page, which stands for the page at `url`.
-fn item(message: &Message, url: &CanonicalUrl, response: &Response, extracted: Extracted) -> Item {
+/// An item of a job's page, which stands for the page at `url`.
+fn item(job: &Job, url: &CanonicalUrl, response: &Response, extracted: Extracted) -> Item {
+    let message = &job.message;
     let Extracted { rule, number, fields } = extracted;
     Item {
-        id: item_id(&message.crawl.spider, url, rule.as_deref(), number),
+        id: item_id(&message.crawl.spider, url.as_str(), rule.as_deref(), number),
         url: url.to_string(),
         crawl: message.crawl.id.clone(),
         spider: message.crawl.spider.clone(),
@@ -417,7 +412,7 @@ fn item(message: &Message, url: &CanonicalUrl, response: &Response, extracted: E
         depth: message.depth,
         item: rule,
         change: None,
-        final_url: Some(response.redirected_to.as_ref().unwrap_or(&message.url))
+        final_url: Some(response.redirected_to.as_ref().unwrap_or(&job.url))
             .filter(|from| *from != url)
             .map(ToString::to_string),
         fields,

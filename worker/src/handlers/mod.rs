@@ -2,21 +2,41 @@
 
 mod logs;
 mod page;
+mod task;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
+use tokio::sync::Semaphore;
+use trawl_common::frontier::ladder::until_another_worker;
+use trawl_common::frontier::outcome::Outcome;
 use trawl_common::names::ProjectName;
+use trawl_common::ports::{Error, ErrorKind};
 use trawl_common::spider::{Mode, Spider};
 use trawl_common::task::TaskView;
+use trawl_common::time::UnixMs;
 use trawl_handlers::{CannotRun, Ended, Program, Stream, Supervisor, Work, once};
 
 pub(crate) use self::page::{PageAbout, Reading, Unread, read_page};
+pub(crate) use self::task::Programs;
+use crate::shared::Shared;
+use crate::spiders::Loaded;
+
+/// That a program cannot be run is shown for so long after it was tried.
+const TROUBLE: Duration = Duration::from_secs(60);
+
+/// What becomes of what a program cannot be run for: another worker may be able to.
+pub(crate) fn not_run(shared: &Shared, spider: &Loaded, why: String) -> Outcome {
+    let what = format!("spider {}: running its program", spider.spider.name);
+    shared.health.fails_lately(&what, &Error::new(ErrorKind::Unavailable, why), TROUBLE);
+    Outcome::Unready { until: UnixMs::now().plus(until_another_worker()) }
+}
 
 /// The program of a spider, ready to be asked.
 pub(crate) enum Running {
-    /// One that is started for each task.
-    Once(Box<Program>),
+    /// One that is started for each task, at most so many at once.
+    Once(Box<Program>, Semaphore),
     /// One that lives.
     Stream(Stream),
 }
@@ -31,7 +51,10 @@ impl Running {
         let program = Program { project, spider: spider.name.clone(), handler, folder, supervisor };
         program.file()?;
         Ok(Some(match mode {
-            Mode::Once => Self::Once(Box::new(program)),
+            Mode::Once => {
+                let most = program.handler.concurrency.map_or(Semaphore::MAX_PERMITS, usize::from);
+                Self::Once(Box::new(program), Semaphore::new(most.min(Semaphore::MAX_PERMITS)))
+            }
             Mode::Stream => Self::Stream(Stream::new(Arc::new(program))),
         }))
     }
@@ -39,7 +62,11 @@ impl Running {
     /// Has it do a task.
     pub(crate) async fn task(&self, task: TaskView) -> Ended {
         match self {
-            Self::Once(program) => once(program, &task).await,
+            Self::Once(program, at_once) => {
+                // Never closed.
+                let _permit = at_once.acquire().await;
+                once(program, &task).await
+            }
             Self::Stream(stream) => stream.ask(Work::Task(task)).await,
         }
     }
@@ -47,7 +74,7 @@ impl Running {
     /// The program that reads pages, if this one does.
     pub(crate) fn reader(&self) -> Option<&Stream> {
         match self {
-            Self::Once(_) => None,
+            Self::Once(..) => None,
             Self::Stream(stream) => Some(stream),
         }
     }

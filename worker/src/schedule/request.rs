@@ -39,7 +39,7 @@ pub(super) fn prepare(shared: &Shared, job: &Job, now: UnixMs) -> std::result::R
             None => NotAsked::PutAside(until),
         });
     }
-    let url = message.target();
+    let url = job.target();
     let policy = job.spider.politeness.host_policy(&url.host());
     let mut pace = policy.pace;
     if policy.robots {
@@ -83,7 +83,7 @@ pub(crate) async fn ask(shared: &Shared, job: &mut Job) -> std::result::Result<H
         // It is asked for without a fetch permit.
         Err(NotAsked::Robots(_)) => return Err(Outcome::Deferred { until: UnixMs::now() }),
     };
-    let addresses = job.spider.fetcher.addresses(&job.message.target().host()).await;
+    let addresses = job.spider.fetcher.addresses(&job.target().host()).await;
     match shared.schedules.ask(&mut request, &addresses, SOON).await {
         Ok(decision) => {
             note(shared, &request, &decision);

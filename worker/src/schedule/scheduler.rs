@@ -231,7 +231,7 @@ impl Scheduler {
             due.jobs.push_back(job);
             return None;
         };
-        let host = job.message.target().host();
+        let host = job.target().host();
         match self.shared.domains.begin(HostKey::domain(&host)) {
             Ok(under_way) => {
                 // What takes its time from others stands back, unless it is alone anyway.
@@ -253,7 +253,7 @@ impl Scheduler {
         if std::mem::take(&mut job.waits_for_host_only) {
             return false;
         }
-        let addresses = job.spider.fetcher.known_addresses(&job.message.target().host());
+        let addresses = job.spider.fetcher.known_addresses(&job.target().host());
         let is_shared =
             |addresses: Vec<_>| !self.shared.schedules.addresses.shared(permit.host(), &addresses).is_empty();
         addresses.is_none_or(is_shared)
@@ -266,7 +266,7 @@ impl Scheduler {
         self.at_addresses.spawn(async move {
             let key = permit.host().clone();
             let elsewhere = async {
-                let addresses = job.spider.fetcher.addresses(&job.message.target().host()).await;
+                let addresses = job.spider.fetcher.addresses(&job.target().host()).await;
                 shared.schedules.at_addresses(&key, &addresses, most).await
             };
             let waiting = shared.schedules.wait_elsewhere(&mut request, permit, elsewhere);
@@ -278,7 +278,7 @@ impl Scheduler {
 
     /// Until when a job's domain, which is slow, has no room for it.
     fn keeps_away(&self, job: &Job) -> Option<UnixMs> {
-        let host = job.message.target().host();
+        let host = job.target().host();
         let until = UnixMs::now().plus(self.shared.domains.keeps_away(&HostKey::domain(&host))?);
         let key = job.spider.politeness.host_policy(&host).key;
         self.shared.standstill.waits(&key, until, Why::Slow);

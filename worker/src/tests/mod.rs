@@ -1,6 +1,7 @@
 //! A worker on ports in memory, in time that the tests turn: what it does in which order.
 
 mod ports;
+mod tasks;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +16,8 @@ use trawl_common::settings::Settings;
 use trawl_common::spider::folder::Folder;
 
 use self::ports::{Memory, Schedules};
-use crate::{RunError, run};
+use crate::tasks::TaskRunner;
+use crate::{RunError, run_with};
 
 /// So long no test waits, in its own time.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -33,6 +35,15 @@ struct Worker {
 impl Worker {
     /// A worker with these settings, on what was queued before.
     fn start(memory: &Memory, set: impl FnOnce(&mut Settings)) -> Self {
+        Self::start_with(memory, set, None)
+    }
+
+    /// The same, with what runs tasks and how many at once.
+    fn start_with(
+        memory: &Memory,
+        set: impl FnOnce(&mut Settings),
+        runner: Option<(Arc<dyn TaskRunner>, u16)>,
+    ) -> Self {
         // Every test of the process installs it; the first succeeds.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().unwrap();
@@ -41,8 +52,8 @@ impl Worker {
         settings.spiders_dir = folder.path().to_owned();
         set(&mut settings);
         let (stop, spiders) = (CancellationToken::new(), Folder::of(&settings));
-        let running =
-            run(memory.ports(), settings, spiders, WorkerId::of_this_machine(), Arc::default(), stop.clone());
+        let (id, health) = (WorkerId::of_this_machine(), Arc::default());
+        let running = run_with(memory.ports(), settings, spiders, id, health, stop.clone(), runner);
         Self { memory: memory.clone(), stop, running: tokio::spawn(running), _folder: folder }
     }
 

@@ -12,18 +12,19 @@ use trawl_backends::embedded::Embedded;
 use trawl_common::frontier::crawl::{CrawlStats, HostStats};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
-use trawl_common::frontier::{Start, UrlState};
+use trawl_common::frontier::{Key, Start, Task, UrlState};
 use trawl_common::health::Health;
 use trawl_common::names::{CrawlId, CrawlRef};
 use trawl_common::politeness::gcra::{Schedule, Slot};
 use trawl_common::politeness::robots::RobotsKey;
 use trawl_common::ports::{
     Activity, Backlog, BackoffRequest, BeatReply, Cache, Claim, Claimed, Ended, Engine, Error, ErrorKind,
-    Frontier, Heartbeat, HostSlotRequest, Hosts, InFlightRequest, Joined, Joining, OpenCrawl, Opening, Page,
-    Ports, Response, Result, RobotsEntry, RobotsFile, Session, Settled, Settlement, Sink, SinkFactory, Stats,
-    Terms, Verdict, WorkerState,
+    Frontier, Heartbeat, HostSlotRequest, Hosts, InFlightRequest, Joined, Joining, NewUrl, OpenCrawl,
+    Opening, Page, Ports, Response, Result, RobotsEntry, RobotsFile, Session, Settled, Settlement, Sink,
+    SinkFactory, Stats, Terms, Verdict, WorkerState,
 };
 use trawl_common::spider::{Spider, SpiderText};
+use trawl_common::task::NewTask;
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 use trawl_common::web::url::CanonicalUrl;
@@ -48,13 +49,17 @@ pub(super) enum Schedules {
 pub(super) struct Memory {
     state: Arc<Mutex<State>>,
     some_queued: Arc<Notify>,
+    some_tasks: Arc<Notify>,
 }
 
 struct State {
     begun: Instant,
     calls: Vec<String>,
     queue: VecDeque<Claimed>,
-    held: BTreeSet<CanonicalUrl>,
+    tasks: VecDeque<Claimed>,
+    /// What pages and tasks led to.
+    links: Vec<NewUrl>,
+    held: BTreeSet<Key>,
     /// How often a fetch of a URL has begun that never ended.
     begun_before: HashMap<String, u32>,
     starts: HashMap<String, Start>,
@@ -74,6 +79,8 @@ impl Default for State {
             begun: Instant::now(),
             calls: Vec::new(),
             queue: VecDeque::new(),
+            tasks: VecDeque::new(),
+            links: Vec::new(),
             held: BTreeSet::new(),
             begun_before: HashMap::new(),
             starts: HashMap::new(),
@@ -116,13 +123,33 @@ impl Memory {
         self.queue(Message::seed(url.parse().unwrap(), CrawlRef::adhoc(), Lane::Bulk));
     }
 
+    /// What pages and tasks led to that have ended.
+    pub(super) fn links(&self) -> Vec<NewUrl> {
+        self.state().links.clone()
+    }
+
+    /// Queues a task of the default spider; returns its key.
+    pub(super) fn task(&self, line: &str) -> Key {
+        let crawl = CrawlRef::adhoc();
+        let task = Task::new(&crawl.spider, NewTask::from_line(line).unwrap());
+        let message = Message::of(task.into(), crawl, Lane::Task);
+        let key = message.key();
+        self.queue(message);
+        key
+    }
+
     fn queue(&self, message: Message) {
         let mut state = self.state();
-        let starts = state.begun_before.get(message.url.as_str()).copied().unwrap_or_default();
+        let starts = state.begun_before.get(message.work.as_str()).copied().unwrap_or_default();
         let crawl = OpenCrawl { terms: Terms::default(), started: UnixMs::now() };
         let claimed = Claimed { message, attempts: 0, starts, is_beyond_limit: false, crawl };
-        state.queue.push_back(claimed);
-        self.some_queued.notify_one();
+        if claimed.message.lane == Lane::Task {
+            state.tasks.push_back(claimed);
+            self.some_tasks.notify_one();
+        } else {
+            state.queue.push_back(claimed);
+            self.some_queued.notify_one();
+        }
     }
 
     /// A URL whose fetch has begun so often and never ended; to be said before its page is queued.
@@ -161,7 +188,7 @@ impl Memory {
         }
     }
 
-    fn called(&self, name: &str, of: impl std::fmt::Display) {
+    pub(super) fn called(&self, name: &str, of: impl std::fmt::Display) {
         self.state().calls.push(format!("{name} {of}"));
     }
 
@@ -181,7 +208,7 @@ impl Engine for Memory {
         unreachable!("a worker opens no crawl")
     }
 
-    async fn replay(&self, _: &CrawlRef, _: &CrawlRef, _: &[CanonicalUrl]) -> Result<u64> {
+    async fn replay(&self, _: &CrawlRef, _: &CrawlRef, _: &[Key]) -> Result<u64> {
         unreachable!("a worker replays nothing")
     }
 }
@@ -196,17 +223,32 @@ impl Frontier for Memory {
                 queue.drain(..count).collect()
             };
             if !claimed.is_empty() {
-                self.state().held.extend(claimed.iter().map(|claimed| claimed.message.url.clone()));
+                self.state().held.extend(claimed.iter().map(|claimed| claimed.message.key()));
                 return claimed;
             }
             self.some_queued.notified().await;
         }
     }
 
+    async fn claim_tasks(&self, max: usize) -> Vec<Claimed> {
+        loop {
+            let claimed: Vec<Claimed> = {
+                let tasks = &mut self.state().tasks;
+                let count = tasks.len().min(max);
+                tasks.drain(..count).collect()
+            };
+            if !claimed.is_empty() {
+                self.state().held.extend(claimed.iter().map(|claimed| claimed.message.key()));
+                return claimed;
+            }
+            self.some_tasks.notified().await;
+        }
+    }
+
     async fn start(&self, urls: &[Claim]) -> Result<Vec<Start>> {
-        urls.iter().for_each(|claim| self.called("start", &claim.url));
+        urls.iter().for_each(|claim| self.called("start", &claim.key));
         let state = self.state();
-        let start = |claim: &Claim| state.starts.get(claim.url.as_str()).copied().unwrap_or(Start::Go);
+        let start = |claim: &Claim| state.starts.get(claim.key.as_str()).copied().unwrap_or(Start::Go);
         Ok(urls.iter().map(start).collect())
     }
 
@@ -223,8 +265,8 @@ impl Frontier for Memory {
         }
         let mut settled = Settled::default();
         for Settlement { message, verdict } in batch {
-            self.state().held.remove(&message.url);
-            let url = &message.url;
+            self.state().held.remove(&message.key());
+            let url = &message.work;
             match verdict {
                 Verdict::Ends(ending) => {
                     let terminal = ending.finish.terminal.as_str();
@@ -234,6 +276,7 @@ impl Frontier for Memory {
                         }
                         None => self.called("settle", format_args!("{url} {terminal}")),
                     }
+                    self.state().links.extend(ending.links.iter().cloned());
                     settled.ended.push(*ending);
                 }
                 Verdict::PutAside { until, .. } | Verdict::LeftToOthers { until } => {
@@ -296,7 +339,7 @@ impl Stats for Memory {
         unreachable!("no crawl was opened with a file")
     }
 
-    async fn url_state(&self, _: &CrawlRef, _: &CanonicalUrl) -> Result<UrlState> {
+    async fn url_state(&self, _: &CrawlRef, _: &Key) -> Result<UrlState> {
         unreachable!("a worker has no stats to see")
     }
 
@@ -407,7 +450,7 @@ impl Sink for Items {
             self.0.called("refuse", self.name());
             return Err(Error::new(ErrorKind::Refused, "there is no column `price`"));
         }
-        pages.iter().for_each(|page| self.0.called("store", &page.url));
+        pages.iter().for_each(|page| self.0.called("store", &page.key));
         Ok(())
     }
 }

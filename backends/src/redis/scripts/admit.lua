@@ -1,15 +1,9 @@
 -- KEYS: leases, crawl, seen and own (each plain, packed), pending, outbox, hosts. ARGV: token, crawl id, then url, short,
--- lane, deadline, depth for each.
+-- lane, deadline, depth for each, and for a task its payload.
 -- Returns for each URL whether it was new, or an empty list if the right to admit is gone.
 local status = redis.call('HGET', KEYS[2], 'status')
 if not lease_of(KEYS[1], ARGV[1], now_ms()) or not status or is_over(status) then
   return {}
 end
-local entries = {}
-for i = 3, #ARGV, 5 do
-  entries[#entries + 1] = {
-    url = ARGV[i], short = ARGV[i + 1], lane = ARGV[i + 2], deadline = ARGV[i + 3], depth = ARGV[i + 4], referrer = '-',
-  }
-end
 local keys = {crawl = KEYS[2], pending = KEYS[7], outbox = KEYS[8], hosts = KEYS[9]}
-return take_in(keys, seen_of(KEYS[2], 3), ARGV[2], entries)
+return take_in(keys, seen_of(KEYS[2], 3), ARGV[2], entries_from(3, '-'))

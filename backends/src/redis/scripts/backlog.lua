@@ -1,2 +1,6 @@
--- KEYS: pending. ARGV: how many records to measure. Returns how many there are, and about how many bytes they take.
-return {redis.call('HLEN', KEYS[1]), redis.call('MEMORY', 'USAGE', KEYS[1], 'SAMPLES', ARGV[1]) or 0}
+-- KEYS: pending, recipes. ARGV: how many records to measure. Returns how many there are, and about how many bytes they take, with
+-- what tasks say.
+local function bytes(key)
+  return redis.call('MEMORY', 'USAGE', key, 'SAMPLES', ARGV[1]) or 0
+end
+return {redis.call('HLEN', KEYS[1]), bytes(KEYS[1]) + bytes(KEYS[2])}

@@ -17,7 +17,10 @@ if kind then
     redis.call('ZREM', KEYS[4], ARGV[1] .. ' ' .. url)
     redis.call('SREM', KEYS[7], url)
     add(stats, kind, 1)
-    add(hosts, host_of(url) .. ' ' .. kind, 1)
+    add_host(hosts, url, kind, 1)
+    if is_task(url) then
+      redis.call('HDEL', recipes_of(KEYS[2]), url)
+    end
     if kind == 'skipped' then
       add(stats, 'skipped:limit', 1)
     end
@@ -46,6 +49,7 @@ elseif left == 0 then
     redis.call('EXPIRE', KEYS[8], 30 * 24 * 3600)
     redis.call('EXPIRE', KEYS[9], ARGV[2])
     redis.call('EXPIRE', KEYS[10], ARGV[2])
+    redis.call('EXPIRE', recipes_of(KEYS[2]), ARGV[2])
     redis.call('HSET', KEYS[1], 'cleared', 1)
   end
 end

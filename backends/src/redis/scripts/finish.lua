@@ -48,9 +48,8 @@ for i = 3, #ARGV, 9 do
     end
     add(stats, kind, 1)
     add(stats, 'bytes', bytes)
-    local host = host_of(url)
-    add(hosts, host .. ' ' .. kind, 1)
-    add(hosts, host .. ' bytes', bytes)
+    add_host(hosts, url, kind, 1)
+    add_host(hosts, url, 'bytes', bytes)
     if why ~= '' then
       add(stats, kind .. ':' .. why, 1)
     end
@@ -60,6 +59,8 @@ for i = 3, #ARGV, 9 do
     redis.call('ZREM', KEYS[4], ARGV[2] .. ' ' .. url)
     if note ~= '' and (kind == 'failed' or kind == 'expired' or why == 'blocked') then
       redis.call('HSET', KEYS[3], url, note)
+    elseif is_task(url) then
+      redis.call('HDEL', recipes_of(KEYS[2]), url)
     end
     asked[#asked + 1] = url
     if recrawl and not untouched then

@@ -1,18 +1,11 @@
 -- KEYS: crawl, seen and own (each plain, packed), pending, outbox, hosts. ARGV: worker, crawl id, the page that links, then
--- url, short, lane, deadline, depth for each link. Returns for each link what became of it, or an empty list if the worker no longer holds the page.
+-- url, short, lane, deadline, depth for each link, and for a task its payload. Returns for each link what became of it, or an empty list if the worker no longer holds the page.
 local text = redis.call('HGET', KEYS[6], ARGV[3])
 local status = redis.call('HGET', KEYS[1], 'status')
 local page = read(KEYS[6], ARGV[3], text)
 if not page or not is_held_by(page, ARGV[1]) or not status or is_over(status) then
   return {}
 end
-local entries = {}
-for i = 4, #ARGV, 5 do
-  entries[#entries + 1] = {
-    url = ARGV[i], short = ARGV[i + 1], lane = ARGV[i + 2], deadline = ARGV[i + 3], depth = ARGV[i + 4],
-    referrer = ARGV[3],
-  }
-end
 local most = tonumber(redis.call('HGET', KEYS[1], 'max_per_host') or nil)
 local keys = {crawl = KEYS[1], pending = KEYS[6], outbox = KEYS[7], hosts = KEYS[8]}
-return take_in(keys, seen_of(KEYS[1], 2), ARGV[2], entries, most)
+return take_in(keys, seen_of(KEYS[1], 2), ARGV[2], entries_from(4, ARGV[3]), most)

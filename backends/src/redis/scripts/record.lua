@@ -1,5 +1,5 @@
 -- A record, as text that reads well in redis-cli and is short, for there may be millions:
---   <state><since>[<+ms until its deadline>] <b for bulk, p for priority><depth> <referrer> <holder> <starts> <attempts>
+--   <state><since>[<+ms until its deadline>] <b for bulk, p for priority, t for a task><depth> <referrer> <holder> <starts> <attempts>
 -- state: n new, q queued, p parked (since = the instant it is due), h held, f held and its fetch counted as
 -- started. Absent parts are "-". What is as in most records (b0 - - 0 0) is left out where nothing else follows.
 local function now_ms()
@@ -22,17 +22,20 @@ local function parse_long(text)
   }
 end
 
+-- Lanes by their letters; that of all others is the bulk lane.
+local LANES = {p = 'priority', t = 'task'}
+
 -- The deadline is nil where there is none.
 local function parse_short(text)
   local state, since, left, lane, depth, referrer, holder, starts, attempts =
-    string.match(text, '^([nqphf])(%d+)([+-]?%d*) ?([bp]?)(%d*) ?(%S*) ?(%S*) ?(%d*) ?(%d*)$')
+    string.match(text, '^([nqphf])(%d+)([+-]?%d*) ?([bpt]?)(%d*) ?(%S*) ?(%S*) ?(%d*) ?(%d*)$')
   local lifetime = tonumber(left)
   if not state or left ~= '' and not lifetime then
     return nil
   end
   return {
     state = state, since = tonumber(since), deadline = lifetime and since + lifetime,
-    lane = lane == 'p' and 'priority' or 'bulk', depth = tonumber(depth) or 0,
+    lane = LANES[lane] or 'bulk', depth = tonumber(depth) or 0,
     referrer = referrer ~= '' and referrer or '-', holder = holder ~= '' and holder or '-',
     starts = tonumber(starts) or 0, attempts = tonumber(attempts) or 0,
   }
@@ -150,8 +153,19 @@ local function room_in(crawl)
   return state[1] and math.max(state[1] - (state[2] or 0), 0) or nil
 end
 
+-- Nil for a task, which has no host.
 local function host_of(url)
   return string.match(url, '^%a+://([^/?#]*)')
+end
+
+local function is_task(url)
+  return string.sub(url, 1, 5) == 'task:'
+end
+
+-- The hash of what the tasks of a crawl say, by any other key of the crawl.
+local function recipes_of(key)
+  local tag, id = string.match(key, '^({.-}):%a+:(.*)$')
+  return tag .. ':recipes:' .. id
 end
 
 -- What changes in a hash of counters, added up and written at once.
@@ -171,6 +185,14 @@ local function write(key, sums)
       changed[2 * i - 1], changed[2 * i] = part[i], int((before or 0) + sums[part[i]])
     end
     redis.call('HSET', key, unpack(changed))
+  end
+end
+
+-- Counts what became of a URL by its host; of a task nothing is.
+local function add_host(sums, url, what, count)
+  local host = host_of(url)
+  if host then
+    add(sums, host .. ' ' .. what, count)
   end
 end
 
@@ -210,7 +232,9 @@ local function quarantine(pending, url, text)
   redis.call('SREM', key('begun'), url)
   redis.call('HINCRBY', key('crawl'), 'failed', 1)
   redis.call('HINCRBY', key('crawl'), 'failed:corrupt', 1)
-  redis.call('HINCRBY', key('hosts'), (host_of(url) or '?') .. ' failed', 1)
+  if not is_task(url) then
+    redis.call('HINCRBY', key('hosts'), (host_of(url) or '?') .. ' failed', 1)
+  end
 end
 
 -- The record of a URL in `pending`, which is `text`; nil if there is none, or none that can be read.

@@ -1,6 +1,6 @@
 -- KEYS: the crawl that failed them, the crawl to admit them to, failed, pending, outbox, seen and own (each plain, packed), gone,
 -- hosts of the latter. ARGV: id of the crawl to admit them to, whether it is the same crawl (1 or 0), then url, short for each.
--- Returns 0 if that crawl takes none; else 1, then url, lane, depth, referrer of each.
+-- Returns 0 if that crawl takes none; else 1, then url, lane, depth, referrer and payload (empty: no task) of each.
 local status = redis.call('HGET', KEYS[2], 'status')
 if not status or is_over(status) then
   return {'0'}
@@ -19,15 +19,22 @@ local function note_of(text)
 end
 
 local now = int(now_ms())
-local answer, seen = {'1'}, {}
+local answer, seen, hosts = {'1'}, {}, {}
 -- How what is not called failed has ended.
 local KINDS = {expired = 'expired', blocked = 'skipped'}
 for i = 3, #ARGV, 2 do
   local url = ARGV[i]
   local text = redis.call('HGET', KEYS[3], url)
-  if text and redis.call('HEXISTS', KEYS[4], url) == 0 then
+  local payload = text and is_task(url) and redis.call('HGET', recipes_of(KEYS[3]), url) or ''
+  -- A task stays in the list of which nobody knows what it says.
+  local is_whole = payload ~= '' or not is_task(url)
+  if text and is_whole and redis.call('HEXISTS', KEYS[4], url) == 0 then
     local note = note_of(text)
-    local lane, depth, referrer = note.lane, int(note.depth), note.referrer
+    local lane, depth, referrer = is_task(url) and 'task' or note.lane, int(note.depth), note.referrer
+    if payload ~= '' and ARGV[2] ~= '1' then
+      redis.call('HSET', recipes_of(KEYS[4]), url, payload)
+      redis.call('HDEL', recipes_of(KEYS[3]), url)
+    end
     redis.call('HSET', KEYS[4], url, format_new(now, lane, depth, nil, referrer))
     redis.call('ZADD', KEYS[5], now, ARGV[1] .. ' ' .. url)
     seen[#seen + 1] = {url = url, short = ARGV[i + 1]}
@@ -36,19 +43,20 @@ for i = 3, #ARGV, 2 do
     if ARGV[2] == '1' then
       local kind = KINDS[note.reason] or 'failed'
       redis.call('HINCRBY', KEYS[1], kind, -1)
-      redis.call('HINCRBY', KEYS[11], host_of(url) .. ' ' .. kind, -1)
+      add_host(hosts, url, kind, -1)
       local why = note.reason == 'blocked' and 'blocked' or note.class
       if why then
         redis.call('HINCRBY', KEYS[1], kind .. ':' .. why, -1)
       end
     else
       redis.call('HINCRBY', KEYS[2], 'admitted', 1)
-      redis.call('HINCRBY', KEYS[11], host_of(url) .. ' admitted', 1)
+      add_host(hosts, url, 'admitted', 1)
     end
-    for _, part in ipairs({url, lane, depth, referrer}) do
+    for _, part in ipairs({url, lane, depth, referrer, payload}) do
       answer[#answer + 1] = part
     end
   end
 end
+write(KEYS[11], hosts)
 learn(seen_of(KEYS[2], 6), seen)
 return answer

@@ -1,7 +1,7 @@
--- KEYS: pending, outbox. ARGV: crawl id, cursor, how many records to look at, patience and possession in ms, for due, priority and bulk:
+-- KEYS: pending, outbox. ARGV: crawl id, cursor, how many records to look at, patience and possession in ms, for due, priority, bulk and task:
 -- their watermarks, then the instants before which each lost what it held.
 -- One step of a scan for records that were lost from sight; they become new again.
--- Returns the next cursor, then url, lane, depth, deadline, referrer, until of each.
+-- Returns the next cursor, then url, lane, depth, deadline, referrer, until, payload (empty: no task) of each.
 local now = now_ms()
 local patience, possession = tonumber(ARGV[4]), tonumber(ARGV[5])
 
@@ -10,9 +10,11 @@ local function past(stamp)
   return tonumber(stamp) <= now and tonumber(stamp) or 0
 end
 
-local watermark = {due = past(ARGV[6]), priority = past(ARGV[7]), bulk = past(ARGV[8])}
-local lost_before = {due = past(ARGV[9]), priority = past(ARGV[10]), bulk = past(ARGV[11])}
+local watermark = {due = past(ARGV[6]), priority = past(ARGV[7]), bulk = past(ARGV[8]), task = past(ARGV[9])}
+local lost_before = {due = past(ARGV[10]), priority = past(ARGV[11]), bulk = past(ARGV[12]), task = past(ARGV[13])}
 local answer = {'0'}
+-- So many bytes of what tasks say may still be returned; the others are found in the next round.
+local room = 16 * 1024 * 1024
 
 local function is_lost(state, since, lane)
   if state == 'n' then
@@ -27,18 +29,23 @@ end
 
 -- Whether a record is worth reading: of millions most are as they should be, and their first letters tell.
 local function is_worth_reading(text)
-  local state, since, lane = string.match(text, '^([nqphf])(%d+)%S* ?([bp]?)')
+  local state, since, lane = string.match(text, '^([nqphf])(%d+)%S* ?([bpt]?)')
   since = tonumber(since)
-  return not since or is_stray(state, since) or is_lost(state, since, lane == 'p' and 'priority' or 'bulk')
+  return not since or is_stray(state, since) or is_lost(state, since, LANES[lane] or 'bulk')
 end
 
 local function revive(url, record)
+  local payload = is_task(url) and redis.call('HGET', recipes_of(KEYS[1]), url) or ''
+  if #payload > room then
+    return
+  end
+  room = room - #payload
   local until_then = record.state == 'p' and record.since > now and int(record.since) or '-'
   record.state, record.since, record.holder = 'n', now, '-'
   redis.call('HSET', KEYS[1], url, format(record))
   redis.call('ZADD', KEYS[2], int(now), ARGV[1] .. ' ' .. url)
   local deadline = record.deadline and int(record.deadline) or '-'
-  for _, part in ipairs({url, record.lane, tostring(record.depth), deadline, record.referrer, until_then}) do
+  for _, part in ipairs({url, record.lane, tostring(record.depth), deadline, record.referrer, until_then, payload}) do
     answer[#answer + 1] = part
   end
 end

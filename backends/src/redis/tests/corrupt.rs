@@ -1,9 +1,9 @@
 //! What is stored and cannot be read stops nothing else, is named, and keeps no crawl from its end.
 
-use trawl_common::frontier::Start;
 use trawl_common::frontier::crawl::{CrawlState, CrawlStats};
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::outcome::{Reason, Terminal};
+use trawl_common::frontier::{Start, Work};
 use trawl_common::ports::{Control, Finish, Stats};
 use trawl_engine::{Linked, Linking, Parking};
 
@@ -37,11 +37,11 @@ impl Fixture {
         assert_eq!(kept, [(Self::url(number).as_str().as_bytes().to_vec(), GARBAGE.to_vec())]);
         let stats = self.crawl_stats().await;
         assert_eq!((stats.counts.failed, stats.reasons["failed:corrupt"]), (1, 1));
-        let note = self.frontier.failure(&self.crawl, &Self::url(number)).await.unwrap().unwrap();
+        let note = self.frontier.failure(&self.crawl, &Self::url(number).into()).await.unwrap().unwrap();
         assert_eq!(note.cause.reason, Reason::Corrupt);
         assert_eq!(note.cause.error, "its record cannot be read: h17+ ??[2J nonsense");
         let page = self.frontier.failed(&self.crawl, 0).await.unwrap();
-        assert_eq!(page.urls, [(Self::url(number), note)]);
+        assert_eq!(page.failed, [(Self::url(number).into(), note)]);
     }
 
     /// The worker takes and ends these pages.
@@ -148,7 +148,8 @@ async fn what_cannot_be_read_is_a_dead_letter_until_it_is_published() {
     let (fixture, _lease) = spoiled().await;
     fixture.round().await;
     fixture.quarantined(1).await;
-    let cause = fixture.frontier.failure(&fixture.crawl, &Fixture::url(1)).await.unwrap().unwrap().cause;
+    let cause =
+        fixture.frontier.failure(&fixture.crawl, &Fixture::url(1).into()).await.unwrap().unwrap().cause;
     let dead_letter = DeadLetter { url: Fixture::url(1).to_string(), crawl: fixture.crawl.clone(), cause };
     for _ in 0..2 {
         assert_eq!(
@@ -167,7 +168,7 @@ async fn a_record_under_a_key_that_is_no_url_is_out_of_the_way() {
     fixture.overwrite(Fixture::url(1).as_str().as_bytes(), b"n5").await;
     fixture.overwrite(b"no \xff URL", b"n5").await;
     let () = fixture.ask(redis::cmd("HINCRBY").arg("{crawled_urls}:crawl:c").arg("admitted").arg(1)).await;
-    let lost: Vec<CanonicalUrl> = fixture.round().await.lost.into_iter().map(|lost| lost.url).collect();
+    let lost: Vec<Work> = fixture.round().await.lost.into_iter().map(|lost| lost.work).collect();
     assert_eq!(lost, [Fixture::url(1)]);
     fixture.finish([0, 1, 2]).await;
     fixture.frontier.close(lease).await.unwrap();
@@ -176,7 +177,7 @@ async fn a_record_under_a_key_that_is_no_url_is_out_of_the_way() {
         (fixture.crawl_stats().await.status, fixture.crawl_stats().await.counts.failed),
         (CrawlState::Finished, 1)
     );
-    assert_eq!(fixture.frontier.failed(&fixture.crawl, 0).await.unwrap().urls, []);
+    assert_eq!(fixture.frontier.failed(&fixture.crawl, 0).await.unwrap().failed, []);
 }
 
 #[tokio::test]
@@ -184,7 +185,8 @@ async fn what_could_not_be_read_is_replayed_as_new() {
     let (fixture, lease) = spoiled().await;
     fixture.claim(&fixture.worker, 1).await;
     fixture.quarantined(1).await;
-    let replayed = fixture.frontier.replay(&fixture.crawl, &fixture.crawl, &[Fixture::url(1)]).await.unwrap();
+    let replayed =
+        fixture.frontier.replay(&fixture.crawl, &fixture.crawl, &[Fixture::url(1).into()]).await.unwrap();
     assert_eq!(replayed, [fixture.message(1)]);
     let stats = fixture.crawl_stats().await;
     assert_eq!((stats.counts.failed, stats.reasons.get("failed:corrupt")), (0, None));
@@ -202,9 +204,10 @@ async fn a_note_that_cannot_be_read_is_listed_with_its_text_and_replayed() {
         .await;
     let () = fixture.ask(redis::cmd("HINCRBY").arg("{crawled_urls}:crawl:c").arg("failed").arg(1)).await;
     let page = fixture.frontier.failed(&fixture.crawl, 0).await.unwrap();
-    let error = &page.urls[0].1.cause.error;
-    assert!(page.urls[0].0 == Fixture::url(1) && error.starts_with("its note cannot be read"), "{error}");
+    let error = &page.failed[0].1.cause.error;
+    assert!(page.failed[0].0 == Fixture::url(1) && error.starts_with("its note cannot be read"), "{error}");
     assert!(!error.contains('\u{1b}'), "{error:?}");
-    let replayed = fixture.frontier.replay(&fixture.crawl, &fixture.crawl, &[Fixture::url(1)]).await.unwrap();
+    let replayed =
+        fixture.frontier.replay(&fixture.crawl, &fixture.crawl, &[Fixture::url(1).into()]).await.unwrap();
     assert_eq!(replayed, [fixture.message(1)]);
 }

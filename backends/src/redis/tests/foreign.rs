@@ -31,11 +31,12 @@ async fn a_key_that_somebody_has_written_over_stops_its_crawl_and_no_other() {
         let key = format!("{{crawled_urls}}:{name}");
         let () = fixture.ask(redis::cmd("SET").arg(&key).arg("1")).await;
 
-        let urls =
-            |crawl: &CrawlRef| [0, 1].map(|number| Claim { crawl: crawl.clone(), url: Fixture::url(number) });
+        let urls = |crawl: &CrawlRef| {
+            [0, 1].map(|number| Claim { crawl: crawl.clone(), key: Fixture::url(number).into() })
+        };
         let [held, unclaimed] = urls(&fixture.crawl);
         let [sound, late] = urls(&other);
-        let message = |claim: &Claim| Message::seed(claim.url.clone(), claim.crawl.clone(), Lane::Bulk);
+        let message = |claim: &Claim| Message::seed(claim.key.clone(), claim.crawl.clone(), Lane::Bulk);
         let replies =
             fixture.frontier.claim(&fixture.worker, &[message(&unclaimed), message(&sound)]).await.unwrap();
         assert_eq!(replies[1], TAKE, "{name}");
@@ -114,7 +115,7 @@ async fn a_script_that_stumbles_over_a_field_stops_its_crawl_and_no_other() {
     fixture.send(&lease, 0..1).await;
     assert_eq!(fixture.claim(&fixture.worker, 0).await, TAKE);
     let other = fixture.other_crawl().await;
-    let sound = Claim { crawl: other.clone(), url: Fixture::url(0) };
+    let sound = Claim { crawl: other.clone(), key: Fixture::url(0).into() };
     let message = Message::seed(Fixture::url(0), other, Lane::Bulk);
     assert_eq!(fixture.frontier.claim(&fixture.worker, &[message]).await.unwrap(), [TAKE]);
     let () = fixture.ask(redis::cmd("HSET").arg("{crawled_urls}:crawl:c").arg("max_pages").arg("many")).await;

@@ -86,7 +86,7 @@ impl Fixture {
     }
 
     fn claim_on(&self, number: usize) -> Claim {
-        Claim { crawl: self.crawl.clone(), url: Self::url(number) }
+        Claim { crawl: self.crawl.clone(), key: Self::url(number).into() }
     }
 
     fn message(&self, number: usize) -> Message {

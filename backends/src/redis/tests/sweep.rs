@@ -44,7 +44,7 @@ impl Fixture {
         self.send(&lease, number..number + 1).await;
         let message = Message { crawl: crawl.clone(), ..self.message(number) };
         self.frontier.claim(&self.worker, &[message]).await.unwrap();
-        let claim = Claim { crawl: crawl.clone(), url: Self::url(number) };
+        let claim = Claim { crawl: crawl.clone(), key: Self::url(number).into() };
         let finish = Finish { note: Some(note()), ..Finish::new(claim, terminal) };
         self.frontier.finish(&self.worker, &[finish]).await.unwrap();
         self.frontier.close(lease).await.unwrap();

@@ -5,6 +5,7 @@ use std::io;
 
 use data_encoding::BASE32;
 use sha1::{Digest, Sha1};
+use trawl_common::frontier::Key;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Page, Response};
 use trawl_common::time::UnixMs;
@@ -49,13 +50,13 @@ pub(super) fn info(filename: &str) -> io::Result<(String, Vec<u8>)> {
 }
 
 impl Capture {
-    /// That of a page, if its response was kept.
+    /// That of a page, if its response was kept. A task has none.
     pub(super) fn of(page: &Page) -> Option<Self> {
         let (request, response) = page.exchange.clone()?;
         Some(Self {
-            url: page.url.clone(),
+            url: page.key.url()?.clone(),
             crawl: page.crawl.clone(),
-            referrer: page.referrer.clone(),
+            referrer: page.referrer.as_ref().and_then(Key::url).cloned(),
             items: page.items.iter().map(|item| item.id.clone()).collect(),
             request,
             response,

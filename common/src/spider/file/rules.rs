@@ -13,7 +13,7 @@ use crate::spider::PolitenessOverrides;
 
 pub(super) fn route(mut section: Section<'_>) -> Option<Rule> {
     let when = section.within("when", when);
-    let lane = section.need("lane", |given| given.one_of(&Lane::ALL.map(|lane| (lane.as_str(), lane))));
+    let lane = section.need("lane", |given| given.one_of(&Lane::OF_URLS.map(|lane| (lane.as_str(), lane))));
     let ttl = section.read("ttl", time);
     section.end();
     Some(Rule { when, lane: lane?, ttl })

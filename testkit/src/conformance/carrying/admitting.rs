@@ -84,8 +84,8 @@ pub async fn a_batch_of_any_size_is_answered_in_order(carrier: &Carrier) -> Resu
             verdict: done(&claimed.message),
         });
         let settled = worker.frontier.settle(batch.collect()).await;
-        let expected: Vec<_> = claimed.iter().map(|claimed| claimed.message.url.clone()).collect();
-        let ended: Vec<_> = settled.ended.into_iter().map(|ended| ended.finish.claim.url).collect();
+        let expected: Vec<_> = claimed.iter().map(|claimed| claimed.message.key()).collect();
+        let ended: Vec<_> = settled.ended.into_iter().map(|ended| ended.finish.claim.key).collect();
         assert_eq!(ended, expected);
     }
     assert_eq!(carrier.stats(&case).await?.counts.done, 1200);
@@ -99,7 +99,7 @@ pub async fn a_url_is_claimed_with_all_that_was_said_of_it(carrier: &Carrier) ->
     let session = carrier.open(&case, Terms::default()).await?;
     let urls = [
         case.new_url(0),
-        NewUrl { lane: Lane::Priority, depth: 3, referrer: Some(case.url(7)), ..case.new_url(1) },
+        NewUrl { lane: Lane::Priority, depth: 3, referrer: Some(case.key(7)), ..case.new_url(1) },
         NewUrl { deadline: Some(much_later()), ..case.new_url(2) },
     ];
     session.admit(&urls).await?;

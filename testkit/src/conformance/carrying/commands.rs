@@ -45,7 +45,10 @@ pub async fn a_cancelled_crawl_has_no_url_left_and_nothing_revives_it(carrier: &
         let stats = carrier.stats(&case).await?;
         assert_eq!((stats.status, stats.counts, stats.pending), (CrawlState::Cancelled, expected, 0));
     }
-    assert!(carrier.control.failure(&case.crawl, &claimed[2].message.url).await?.is_some(), "the list stays");
+    assert!(
+        carrier.control.failure(&case.crawl, &claimed[2].message.key()).await?.is_some(),
+        "the list stays"
+    );
     assert_eq!(worker.start(&claimed[4]).await, Start::Lost);
     worker.put_aside(&claimed[4], UnixMs::now(), true).await;
     assert!(worker.end(&case, &claimed[3], Terminal::Done).await, "it has ended, as cancelled");

@@ -62,7 +62,7 @@ pub async fn what_was_never_admitted_does_not_end(carrier: &Carrier) -> Result<(
     worker.end(&next, &elsewhere, Terminal::Done).await;
     assert_eq!(carrier.stats(&next).await?.counts, Counts::default());
     let mut never = claimed;
-    never.message.url = case.url(1);
+    never.message.work = case.url(1).into();
     assert!(!worker.end(&case, &never, Terminal::Done).await);
     assert_eq!(carrier.stats(&case).await?.counts, Counts { admitted: 1, ..Counts::default() });
     Ok(())

@@ -25,7 +25,7 @@ fn limit(number: u64) -> Option<NonZeroU64> {
 }
 
 fn links(case: &Case, numbers: &[usize]) -> Vec<NewUrl> {
-    let link = |number: &usize| NewUrl { depth: 1, referrer: Some(case.url(0)), ..case.new_url(*number) };
+    let link = |number: &usize| NewUrl { depth: 1, referrer: Some(case.key(0)), ..case.new_url(*number) };
     numbers.iter().map(link).collect()
 }
 
@@ -172,7 +172,7 @@ pub async fn what_is_remembered_of_pages_is_there_when_they_have_ended(carrier: 
         let to = if number == 0 { links(&case, &[5]) } else { Vec::new() };
         let finish = case.ending(number, Terminal::Done);
         let memory = Some(memories[number].clone());
-        let ending = Ending { finish, dead_letter: None, links: to, memory };
+        let ending = Ending { links: to, memory, ..Ending::of(finish) };
         batch.push(Settlement { message, verdict: Verdict::Ends(Box::new(ending)) });
     }
     assert_eq!(worker.frontier.settle(batch).await.ended.len(), 2);

@@ -239,7 +239,7 @@ pub async fn the_state_of_a_url_is_told(carrier: &Carrier) -> Result<()> {
 }
 
 async fn state(carrier: &Carrier, case: &Case, number: usize) -> Result<UrlState> {
-    carrier.stats.url_state(&case.crawl, &case.url(number)).await
+    carrier.stats.url_state(&case.crawl, &case.key(number)).await
 }
 
 fn pending(state: UrlState) -> Record {

@@ -35,6 +35,7 @@ mod handling;
 pub mod random;
 mod replaying;
 mod sessions;
+mod tasks;
 
 pub use admitting::*;
 pub use commands::*;
@@ -43,6 +44,7 @@ pub use following::*;
 pub use handling::*;
 pub use replaying::*;
 pub use sessions::*;
+pub use tasks::*;
 
 /// An engine, and what people see of it.
 pub struct Carrier {
@@ -126,6 +128,18 @@ macro_rules! carrying_conformance {
             a_crawl_that_is_over_or_unknown_takes_no_commands
             a_cancelled_crawl_has_no_url_left_and_nothing_revives_it
             a_worker_that_is_to_end_learns_it_with_each_sign_of_life_and_no_other_does
+            a_task_is_admitted_once_and_claimed_with_all_that_it_says
+            tasks_and_urls_are_claimed_apart
+            the_task_with_the_highest_priority_is_claimed_first
+            two_spiders_take_in_the_same_recipe
+            a_task_that_failed_comes_back_with_its_recipe
+            a_task_that_is_released_is_claimed_by_another
+            a_task_that_is_a_dead_letter_keeps_its_recipe_and_is_replayed
+            a_dead_task_of_a_finished_crawl_is_replayed_into_another
+            what_a_task_yields_is_admitted_before_it_ends
+            what_a_task_asks_for_of_another_spider_is_admitted_before_it_ends
+            a_cancelled_crawl_leaves_no_task
+            a_worker_that_runs_no_programs_takes_no_task
         }
     };
 }
@@ -193,6 +207,11 @@ impl Carrier {
     }
 
     fn join_with(&self, worker: WorkerId, set: impl FnOnce(&mut Settings)) -> Worker {
+        self.join_for(worker, 20, set)
+    }
+
+    /// Lets a worker join that may hold so many tasks.
+    fn join_for(&self, worker: WorkerId, tasks: u16, set: impl FnOnce(&mut Settings)) -> Worker {
         let stop = CancellationToken::new();
         let mut settings = Settings::default();
         settings.recovery.patience = LONG;
@@ -202,6 +221,7 @@ impl Carrier {
             settings,
             health: Arc::clone(&self.health),
             requests: Arc::new(AllRequests),
+            tasks,
             stop: stop.clone(),
         });
         Worker { frontier, stop, maintenance: JoinSet::from_iter([maintenance]) }
@@ -221,8 +241,8 @@ impl Carrier {
 
     /// Sends pages again that failed, in their crawl. Returns how many there were.
     async fn replay(&self, case: &Case, numbers: &[usize]) -> Result<u64> {
-        let urls: Vec<_> = numbers.iter().map(|number| case.url(*number)).collect();
-        self.engine.replay(&case.crawl, &case.crawl, &urls).await
+        let keys: Vec<_> = numbers.iter().map(|number| case.key(*number)).collect();
+        self.engine.replay(&case.crawl, &case.crawl, &keys).await
     }
 
     /// A crawl of so many pages, all of which are found.
@@ -321,7 +341,7 @@ impl Worker {
 
 /// The number of a page.
 fn number(claimed: &Claimed) -> usize {
-    let path = claimed.message.url.as_str().rsplit('/').next();
+    let path = claimed.message.work.as_str().rsplit('/').next();
     path.and_then(|path| path.parse().ok()).expect("it is a page of the site")
 }
 
@@ -345,8 +365,8 @@ pub async fn what_is_admitted_is_claimed_and_a_crawl_ends_with_its_last_url(carr
     let worker = carrier.join(&case);
     carrier.begin(&case, 20, Terms::default()).await?;
     let claimed = worker.claim(20).await;
-    let urls: BTreeSet<_> = claimed.iter().map(|claimed| claimed.message.url.clone()).collect();
-    assert_eq!(urls, (0..20).map(|number| case.url(number)).collect());
+    let urls: BTreeSet<_> = claimed.iter().map(|claimed| claimed.message.key()).collect();
+    assert_eq!(urls, (0..20).map(|number| case.key(number)).collect());
     assert_eq!(worker.frontier.activity().in_flight, 20);
     for (number, claimed) in claimed.into_iter().enumerate() {
         assert_eq!((claimed.attempts, claimed.starts, claimed.is_beyond_limit), (0, 0, false));
@@ -396,8 +416,8 @@ pub async fn urgent_urls_are_claimed_first(carrier: &Carrier) -> Result<()> {
     }
     let claimed = worker.claim(2).await;
     assert_eq!(
-        claimed.iter().map(|claimed| &claimed.message.url).collect::<Vec<_>>(),
-        [&case.url(1), &case.url(0)]
+        claimed.iter().map(|claimed| claimed.message.key()).collect::<Vec<_>>(),
+        [case.key(1), case.key(0)]
     );
     Ok(())
 }
@@ -408,7 +428,7 @@ pub async fn a_crawl_goes_on_with_what_its_last_page_links_to(carrier: &Carrier)
     let worker = carrier.join(&case);
     carrier.begin(&case, 1, Terms::default()).await?;
     let page = worker.claim_one().await;
-    let link = |number| NewUrl { depth: 1, referrer: Some(case.url(0)), ..case.new_url(number) };
+    let link = |number| NewUrl { depth: 1, referrer: Some(case.key(0)), ..case.new_url(number) };
     let verdict = done(&page.message, vec![link(1), link(2)]);
     let settled = worker.settle(page, verdict).await;
     assert_eq!(settled.ended[0].links, [link(1), link(2)]);
@@ -574,14 +594,14 @@ pub async fn a_dead_letter_is_listed_and_claimed_again_when_it_is_replayed(carri
         note: Some(note.clone()),
         ..Finish::new(Claim::of(&claimed.message), Terminal::Failed)
     };
-    let ending = Ending { finish, dead_letter: Some(note.cause.clone()), links: Vec::new(), memory: None };
+    let ending = Ending { dead_letter: Some(note.cause.clone()), ..Ending::of(finish) };
     let settled = worker.settle(claimed, Verdict::Ends(Box::new(ending))).await;
     assert_eq!(settled.ended.len(), 1);
     let failed = carrier.control.failed(&case.crawl, 0).await?;
-    assert_eq!(failed.urls, [(case.url(0), note)]);
+    assert_eq!(failed.failed, [(case.key(0), note)]);
 
-    let urls = [case.url(0), case.url(1)];
-    assert_eq!(carrier.engine.replay(&case.crawl, &case.crawl, &urls).await?, 1, "the other never failed");
+    let keys = [case.key(0), case.key(1)];
+    assert_eq!(carrier.engine.replay(&case.crawl, &case.crawl, &keys).await?, 1, "the other never failed");
     let claimed = worker.claim_one().await;
     assert_eq!(claimed.attempts, 0);
     worker.finish(claimed).await;

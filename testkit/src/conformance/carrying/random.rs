@@ -230,7 +230,7 @@ async fn take(step: Step, case: &Case, process: &mut Process, model: &mut Model)
             }
         }
         Step::Start(who, url) => {
-            let claim = Claim { crawl: case.crawl.clone(), url: case.url(url) };
+            let claim = Claim { crawl: case.crawl.clone(), key: case.key(url) };
             assert_eq!(process.worker(who).frontier.start(&[claim]).await?, [model.start(who, url)]);
         }
         Step::PutAside { who, url, long, failed } => {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use trawl_common::dead_letters::Replay;
+use trawl_common::frontier::Key;
 use trawl_common::frontier::crawl::{Counts, CrawlState};
 use trawl_common::frontier::dead_letter::{Cause, Note};
 use trawl_common::frontier::lane::Lane;
@@ -17,11 +18,11 @@ use super::{Carrier, Worker, ends, kind};
 use crate::conformance::fixture::{Case, LONG, long_ago};
 
 /// Every page of the list, and how many there were.
-async fn list(carrier: &Carrier, case: &Case) -> Result<(BTreeMap<CanonicalUrl, Note>, usize)> {
+async fn list(carrier: &Carrier, case: &Case) -> Result<(BTreeMap<Key, Note>, usize)> {
     let (mut all, mut pages, mut cursor) = (BTreeMap::new(), 0, Some(0));
     while let Some(from) = cursor {
         let page = carrier.control.failed(&case.crawl, from).await?;
-        all.extend(page.urls);
+        all.extend(page.failed);
         (pages, cursor) = (pages + 1, page.next);
         assert!(pages <= 10_000, "a list has an end");
     }
@@ -44,7 +45,7 @@ pub async fn the_list_holds_what_failed_and_what_expired(carrier: &Carrier) -> R
     carrier.begin(&case, 6, Terms::default()).await?;
     let states = [Terminal::Failed, Terminal::Failed, Terminal::Expired, Terminal::Done, Terminal::Skipped];
     let expected: BTreeMap<_, _> =
-        (0..3).map(|number| (case.url(number), case.note(number, states[number]))).collect();
+        (0..3).map(|number| (case.key(number), case.note(number, states[number]))).collect();
     let claimed = worker.claim_pages(6).await;
     for (number, terminal) in states.into_iter().enumerate() {
         assert!(worker.end(&case, &claimed[&number], terminal).await);
@@ -55,8 +56,8 @@ pub async fn the_list_holds_what_failed_and_what_expired(carrier: &Carrier) -> R
     assert_eq!(carrier.stats(&case).await?.status, CrawlState::Finished);
     assert_eq!(list(carrier, &case).await?.0, expected);
     for number in 0..6 {
-        let failure = carrier.control.failure(&case.crawl, &case.url(number)).await?;
-        assert_eq!(failure.as_ref(), expected.get(&case.url(number)));
+        let failure = carrier.control.failure(&case.crawl, &case.key(number)).await?;
+        assert_eq!(failure.as_ref(), expected.get(&case.key(number)));
     }
     Ok(())
 }
@@ -81,7 +82,7 @@ pub async fn the_list_is_read_page_by_page(carrier: &Carrier) -> Result<()> {
     let (all, pages) = list(carrier, &case).await?;
     assert_eq!(all.len(), COUNT);
     assert!(pages > 1, "a page of {COUNT}");
-    assert!((0..COUNT).all(|number| all.contains_key(&case.url(number))));
+    assert!((0..COUNT).all(|number| all.contains_key(&case.key(number))));
     Ok(())
 }
 
@@ -96,11 +97,11 @@ pub async fn what_is_purged_is_gone_and_stays_counted(carrier: &Carrier) -> Resu
         worker.end_one(&case, Terminal::Failed).await;
     }
     let before = carrier.stats(&case).await?;
-    let purged = [case.url(0), case.url(1), case.url(9)];
+    let purged = [case.key(0), case.key(1), case.key(9)];
     assert_eq!(carrier.control.purge(&case.crawl, &purged).await?, 2);
     assert_eq!(carrier.control.purge(&case.crawl, &purged).await?, 0);
-    assert_eq!(list(carrier, &case).await?.0.into_keys().collect::<Vec<_>>(), [case.url(2)]);
-    assert_eq!(carrier.control.failure(&case.crawl, &case.url(0)).await?, None);
+    assert_eq!(list(carrier, &case).await?.0.into_keys().collect::<Vec<_>>(), [case.key(2)]);
+    assert_eq!(carrier.control.failure(&case.crawl, &case.key(0)).await?, None);
     assert_eq!(carrier.replay(&case, &[0, 1, 9]).await?, 0);
     assert_eq!(session.admit(&urls[..2]).await?, [false, false], "seen is seen");
     assert_eq!(carrier.stats(&case).await?.counts, before.counts);
@@ -116,7 +117,7 @@ pub async fn a_url_can_fail_and_be_replayed_again_and_again(carrier: &Carrier) -
     for _ in 0..3 {
         worker.end_one(&case, Terminal::Failed).await;
         assert_eq!(carrier.stats(&case).await?.counts.failed, 1);
-        assert!(carrier.control.failure(&case.crawl, &case.url(0)).await?.is_some());
+        assert!(carrier.control.failure(&case.crawl, &case.key(0)).await?.is_some());
         assert_eq!(carrier.replay(&case, &[0]).await?, 1);
         assert_eq!(carrier.stats(&case).await?.counts.failed, 0);
     }
@@ -138,14 +139,14 @@ pub async fn what_is_not_in_the_list_is_not_replayed(carrier: &Carrier) -> Resul
     let claimed = worker.claim_pages(3).await;
     assert!(worker.end(&case, &claimed[&0], Terminal::Done).await);
     assert!(worker.end(&case, &claimed[&1], Terminal::Failed).await);
-    let urls = [0, 1, 2, 9, 1].map(|number| case.url(number));
+    let urls = [0, 1, 2, 9, 1].map(|number| case.key(number));
     let unknown = case.next_crawl();
     assert_eq!(carrier.engine.replay(&unknown.crawl, &case.crawl, &urls).await?, 0);
     assert_eq!(carrier.replay(&case, &[0, 1, 2, 9, 1]).await?, 1);
     assert_eq!(carrier.replay(&case, &[0, 1, 2, 9, 1]).await?, 0);
     let stats = carrier.stats(&case).await?;
     assert_eq!((stats.counts, stats.pending), (Counts { admitted: 3, done: 1, ..Counts::default() }, 2));
-    assert_eq!(worker.claim_one().await.message.url, case.url(1));
+    assert_eq!(worker.claim_one().await.message.key(), case.key(1));
     session.close().await
 }
 
@@ -162,13 +163,13 @@ pub async fn a_finished_crawl_is_replayed_into_a_successor(carrier: &Carrier) ->
     assert_eq!(before.status, CrawlState::Finished);
     let second = first.next_crawl();
     let session = carrier.open(&second, Terms::default()).await?;
-    let urls = [0, 1, 2].map(|number| first.url(number));
+    let urls = [0, 1, 2].map(|number| first.key(number));
     assert_eq!(carrier.engine.replay(&first.crawl, &second.crawl, &urls).await?, 2);
     assert_eq!(session.admit(&[second.new_url(2)]).await?, [false]);
     session.close().await?;
     let after = carrier.stats(&first).await?;
     assert_eq!((after.status, after.counts, after.pending), (before.status, before.counts, 0));
-    assert_eq!(carrier.control.failure(&first.crawl, &first.url(1)).await?, None);
+    assert_eq!(carrier.control.failure(&first.crawl, &first.key(1)).await?, None);
     let claimed = worker.claim_pages(2).await;
     let note = first.note(1, Terminal::Failed);
     let message = &claimed[&1].message;
@@ -178,7 +179,7 @@ pub async fn a_finished_crawl_is_replayed_into_a_successor(carrier: &Carrier) ->
     let stats = carrier.stats(&second).await?;
     let expected = Counts { admitted: 2, done: 1, failed: 1, ..Counts::default() };
     assert_eq!((stats.status, stats.counts), (CrawlState::Finished, expected));
-    assert!(carrier.control.failure(&second.crawl, &second.url(1)).await?.is_some());
+    assert!(carrier.control.failure(&second.crawl, &second.key(1)).await?.is_some());
     Ok(())
 }
 
@@ -190,10 +191,10 @@ pub async fn nothing_is_replayed_into_a_crawl_that_is_over_or_unknown(carrier: &
     worker.end_one(&case, Terminal::Failed).await;
     let before = carrier.stats(&case).await?;
     for into in [&case, &case.next_crawl()] {
-        let refused = carrier.engine.replay(&case.crawl, &into.crawl, &[case.url(0)]).await;
+        let refused = carrier.engine.replay(&case.crawl, &into.crawl, &[case.key(0)]).await;
         assert_eq!(kind(refused), Some(ErrorKind::Stale));
     }
-    assert!(carrier.control.failure(&case.crawl, &case.url(0)).await?.is_some());
+    assert!(carrier.control.failure(&case.crawl, &case.key(0)).await?.is_some());
     assert_eq!(carrier.stats(&case).await?.counts, before.counts);
     Ok(())
 }
@@ -222,7 +223,7 @@ pub async fn a_replayed_url_begins_anew_in_its_crawl(carrier: &Carrier) -> Resul
     assert_eq!((stats.counts, stats.pending), (Counts { admitted: 1, ..Counts::default() }, 1));
     assert!(stats.reasons.is_empty(), "{stats:?}");
     assert_eq!(carrier.stats.hosts(&case.crawl, 1).await?[0].counts, stats.counts);
-    assert_eq!(carrier.control.failure(&case.crawl, &case.url(0)).await?, None);
+    assert_eq!(carrier.control.failure(&case.crawl, &case.key(0)).await?, None);
     assert_eq!(session.admit(&[case.new_url(0)]).await?, [false]);
     let claimed = worker.claim_one().await;
     assert_eq!((claimed.attempts, claimed.starts), (0, 0));
@@ -244,16 +245,16 @@ pub async fn a_url_as_an_older_version_wrote_it_is_handled_listed_and_replayed_a
     assert_eq!(session.admit(&[NewUrl::seed(old.clone(), Lane::Bulk)]).await?, [true]);
     let ending = |terminal| Finish {
         note: (terminal == Terminal::Failed).then(|| case.note(0, terminal)),
-        ..Finish::new(Claim { crawl: case.crawl.clone(), url: old.clone() }, terminal)
+        ..Finish::new(Claim { crawl: case.crawl.clone(), key: old.clone().into() }, terminal)
     };
     let claimed = worker.claim_one().await;
-    assert_eq!(claimed.message.url, old);
+    assert_eq!(claimed.message.work, old);
     assert!(worker.tell(&claimed, ends(ending(Terminal::Failed))).await);
-    assert_eq!(list(carrier, &case).await?.0.into_keys().collect::<Vec<_>>(), std::slice::from_ref(&old));
-    let urls = std::slice::from_ref(&old);
-    assert_eq!(carrier.engine.replay(&case.crawl, &case.crawl, urls).await?, 1);
+    assert_eq!(list(carrier, &case).await?.0.into_keys().collect::<Vec<_>>(), [old.clone()]);
+    let keys = [old.clone().into()];
+    assert_eq!(carrier.engine.replay(&case.crawl, &case.crawl, &keys).await?, 1);
     let claimed = worker.claim_one().await;
-    assert_eq!(claimed.message.url, old);
+    assert_eq!(claimed.message.work, old);
     assert!(worker.tell(&claimed, ends(ending(Terminal::Done))).await);
     assert_eq!(carrier.stats(&case).await?.counts, Counts { admitted: 1, done: 1, ..Counts::default() });
     session.close().await
@@ -293,7 +294,7 @@ pub async fn what_a_block_skipped_is_listed_replayed_and_found_by_a_later_crawl(
     }
     let stats = carrier.stats(&case).await?;
     assert_eq!((stats.counts.skipped, stats.reasons["skipped:blocked"]), (2, 2));
-    assert_eq!(carrier.control.failure(&case.crawl, &case.url(0)).await?, blocked(0).note);
+    assert_eq!(carrier.control.failure(&case.crawl, &case.key(0)).await?, blocked(0).note);
     assert_eq!(carrier.replay(&case, &[0]).await?, 1);
     let stats = carrier.stats(&case).await?;
     assert_eq!((stats.counts.skipped, stats.reasons["skipped:blocked"], stats.pending), (1, 1, 2));

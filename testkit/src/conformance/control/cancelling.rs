@@ -31,7 +31,7 @@ pub async fn each_url_of_a_cancelled_crawl_has_its_terminal_state(ports: &Contro
         let stats = fixture.crawl_stats().await?;
         assert_eq!((stats.status, stats.counts, stats.pending), (CrawlState::Cancelled, expected, 0));
     }
-    assert!(ports.control.failure(&fixture.crawl, &fixture.url(3)).await?.is_some(), "the list stays");
+    assert!(ports.control.failure(&fixture.crawl, &fixture.key(3)).await?.is_some(), "the list stays");
     Ok(())
 }
 

@@ -2,21 +2,21 @@
 
 use std::collections::BTreeMap;
 
+use trawl_common::frontier::Key;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::dead_letter::Note;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::ports::Result;
-use trawl_common::web::url::CanonicalUrl;
 
 use super::ControlPorts;
 use crate::conformance::fixture::Fixture;
 
 /// Every page of the list, and how many there were.
-async fn list(ports: &ControlPorts, fixture: &Fixture<'_>) -> Result<(BTreeMap<CanonicalUrl, Note>, usize)> {
+async fn list(ports: &ControlPorts, fixture: &Fixture<'_>) -> Result<(BTreeMap<Key, Note>, usize)> {
     let (mut all, mut pages, mut cursor) = (BTreeMap::new(), 0, Some(0));
     while let Some(from) = cursor {
         let page = ports.control.failed(&fixture.crawl, from).await?;
-        all.extend(page.urls);
+        all.extend(page.failed);
         (pages, cursor) = (pages + 1, page.next);
         assert!(pages <= 10_000, "a list has an end");
     }
@@ -30,7 +30,7 @@ pub async fn the_list_holds_what_failed_and_what_expired(ports: &ControlPorts) -
     let lease = fixture.begin(6).await?;
     let ends = [Terminal::Failed, Terminal::Failed, Terminal::Expired, Terminal::Done, Terminal::Skipped];
     let expected: BTreeMap<_, _> =
-        (0..3).map(|number| (fixture.url(number), fixture.note(number, ends[number]))).collect();
+        (0..3).map(|number| (fixture.key(number), fixture.note(number, ends[number]))).collect();
     for (number, terminal) in ends.into_iter().enumerate() {
         fixture.finish(number, terminal).await?;
         fixture.finish(number, Terminal::Failed).await?;
@@ -41,8 +41,8 @@ pub async fn the_list_holds_what_failed_and_what_expired(ports: &ControlPorts) -
     assert_eq!(fixture.status().await?, CrawlState::Finished);
     assert_eq!(list(ports, &fixture).await?.0, expected);
     for number in 0..6 {
-        let failure = ports.control.failure(&fixture.crawl, &fixture.url(number)).await?;
-        assert_eq!(failure.as_ref(), expected.get(&fixture.url(number)));
+        let failure = ports.control.failure(&fixture.crawl, &fixture.key(number)).await?;
+        assert_eq!(failure.as_ref(), expected.get(&fixture.key(number)));
     }
     assert_eq!(list(ports, &fixture.other_spider()).await?.0, BTreeMap::new());
     Ok(())
@@ -62,7 +62,7 @@ pub async fn the_list_is_read_page_by_page(ports: &ControlPorts) -> Result<()> {
     let (all, pages) = list(ports, &fixture).await?;
     assert_eq!(all.len(), COUNT);
     assert!(pages > 1, "a page of {COUNT}");
-    assert!((0..COUNT).all(|number| all.contains_key(&fixture.url(number))));
+    assert!((0..COUNT).all(|number| all.contains_key(&fixture.key(number))));
     Ok(())
 }
 
@@ -74,11 +74,11 @@ pub async fn what_is_purged_is_gone_and_stays_counted(ports: &ControlPorts) -> R
         fixture.finish(number, Terminal::Failed).await?;
     }
     let before = fixture.crawl_stats().await?;
-    let urls = [fixture.url(0), fixture.url(1), fixture.url(9)];
+    let urls = [fixture.key(0), fixture.key(1), fixture.key(9)];
     assert_eq!(ports.control.purge(&fixture.crawl, &urls).await?, 2);
     assert_eq!(ports.control.purge(&fixture.crawl, &urls).await?, 0);
-    assert_eq!(list(ports, &fixture).await?.0.into_keys().collect::<Vec<_>>(), [fixture.url(2)]);
-    assert_eq!(ports.control.failure(&fixture.crawl, &fixture.url(0)).await?, None);
+    assert_eq!(list(ports, &fixture).await?.0.into_keys().collect::<Vec<_>>(), [fixture.key(2)]);
+    assert_eq!(ports.control.failure(&fixture.crawl, &fixture.key(0)).await?, None);
     assert!(ports.frontier.replay(&fixture.crawl, &fixture.crawl, &urls).await?.is_empty());
     assert_eq!(fixture.admit(&lease, 0..2).await?, [false, false], "seen is seen");
     assert_eq!(fixture.crawl_stats().await?.counts, before.counts);

@@ -32,7 +32,7 @@ pub async fn a_replayed_url_begins_anew_in_its_crawl(ports: &ControlPorts) -> Re
     }
     fixture.finish(0, Terminal::Failed).await?;
     fixture.finish(1, Terminal::Failed).await?;
-    let urls = [fixture.url(0), fixture.url(1)];
+    let urls = [fixture.key(0), fixture.key(1)];
     let messages = ports.frontier.replay(&fixture.crawl, &fixture.crawl, &urls).await?;
     assert_eq!(messages, [0, 1].map(|number| message(&fixture, &fixture, number, Terminal::Failed)));
     ports.frontier.confirm(&fixture.crawl, &urls).await?;
@@ -40,7 +40,7 @@ pub async fn a_replayed_url_begins_anew_in_its_crawl(ports: &ControlPorts) -> Re
     assert_eq!((stats.counts, stats.pending), (Counts { admitted: 3, ..Counts::default() }, 3));
     assert!(stats.reasons.is_empty(), "{stats:?}");
     assert_eq!(ports.frontier.hosts(&fixture.crawl, 1).await?[0].counts, stats.counts);
-    assert_eq!(ports.control.failure(&fixture.crawl, &fixture.url(0)).await?, None);
+    assert_eq!(ports.control.failure(&fixture.crawl, &fixture.key(0)).await?, None);
     assert_eq!(fixture.admit(&lease, 0..2).await?, [false, false]);
     assert_eq!(fixture.claim(&fixture.other, 0).await?, TAKE);
     assert_eq!(fixture.start(&fixture.other, 0).await?, Start::Go);
@@ -56,8 +56,8 @@ pub async fn a_replayed_url_can_fail_and_be_replayed_again(ports: &ControlPorts)
     for _ in 0..3 {
         fixture.finish(0, Terminal::Failed).await?;
         assert_eq!(fixture.crawl_stats().await?.counts.failed, 1);
-        assert!(ports.control.failure(&fixture.crawl, &fixture.url(0)).await?.is_some());
-        assert_eq!(ports.frontier.replay(&fixture.crawl, &fixture.crawl, &[fixture.url(0)]).await?.len(), 1);
+        assert!(ports.control.failure(&fixture.crawl, &fixture.key(0)).await?.is_some());
+        assert_eq!(ports.frontier.replay(&fixture.crawl, &fixture.crawl, &[fixture.key(0)]).await?.len(), 1);
         assert_eq!(fixture.crawl_stats().await?.counts.failed, 0);
     }
     ports.frontier.close(lease).await?;
@@ -80,19 +80,16 @@ pub async fn a_url_as_an_older_version_wrote_it_is_handled_listed_and_replayed_a
     assert!(old.as_str().contains("./%7ea?%2f"));
     let new_url = NewUrl::seed(old.clone(), Lane::Bulk);
     assert_eq!(ports.frontier.admit(&lease, std::slice::from_ref(&new_url)).await?, [true]);
-    ports.frontier.confirm(&fixture.crawl, std::slice::from_ref(&old)).await?;
+    ports.frontier.confirm(&fixture.crawl, &[old.clone().into()]).await?;
     let ending = |terminal| Finish {
         note: (terminal == Terminal::Failed).then(|| fixture.note(0, terminal)),
-        ..Finish::new(Claim { crawl: fixture.crawl.clone(), url: old.clone() }, terminal)
+        ..Finish::new(Claim { crawl: fixture.crawl.clone(), key: old.clone().into() }, terminal)
     };
     assert_eq!(fixture.finish_all(&[ending(Terminal::Failed)]).await?, [true]);
-    let listed = ports.control.failed(&fixture.crawl, 0).await?.urls;
-    assert_eq!(listed.into_iter().map(|(url, _)| url).collect::<Vec<_>>(), std::slice::from_ref(&old));
-    let messages = ports.frontier.replay(&fixture.crawl, &fixture.crawl, std::slice::from_ref(&old)).await?;
-    assert_eq!(
-        messages.into_iter().map(|message| message.url).collect::<Vec<_>>(),
-        std::slice::from_ref(&old)
-    );
+    let listed = ports.control.failed(&fixture.crawl, 0).await?.failed;
+    assert_eq!(listed.into_iter().map(|(key, _)| key).collect::<Vec<_>>(), [old.clone()]);
+    let messages = ports.frontier.replay(&fixture.crawl, &fixture.crawl, &[old.clone().into()]).await?;
+    assert_eq!(messages.into_iter().map(|message| message.work).collect::<Vec<_>>(), [old.clone()]);
     assert_eq!(fixture.finish_all(&[ending(Terminal::Done)]).await?, [true]);
     assert_eq!(fixture.crawl_stats().await?.counts, Counts { admitted: 1, done: 1, ..Counts::default() });
     Ok(())
@@ -104,7 +101,7 @@ pub async fn a_replayed_url_that_expired_has_no_deadline(ports: &ControlPorts) -
     let lease = fixture.begin(0).await?;
     ports.frontier.admit(&lease, &[NewUrl { deadline: Some(long_ago()), ..fixture.new_url(0) }]).await?;
     fixture.finish(0, Terminal::Expired).await?;
-    let messages = ports.frontier.replay(&fixture.crawl, &fixture.crawl, &[fixture.url(0)]).await?;
+    let messages = ports.frontier.replay(&fixture.crawl, &fixture.crawl, &[fixture.key(0)]).await?;
     assert_eq!(messages, [message(&fixture, &fixture, 0, Terminal::Expired)]);
     assert_eq!(fixture.crawl_stats().await?.counts, Counts { admitted: 1, ..Counts::default() });
     assert_eq!(fixture.claim(&fixture.worker, 0).await?, TAKE);
@@ -130,8 +127,8 @@ pub async fn what_a_block_skipped_is_listed_replayed_and_found_by_a_later_crawl(
     assert_eq!(fixture.finish_all(&[blocked(0), blocked(1)]).await?, [true, true]);
     let stats = fixture.crawl_stats().await?;
     assert_eq!((stats.counts.skipped, stats.reasons["skipped:blocked"]), (2, 2));
-    assert_eq!(ports.control.failure(&fixture.crawl, &fixture.url(0)).await?, blocked(0).note);
-    assert_eq!(ports.frontier.replay(&fixture.crawl, &fixture.crawl, &[fixture.url(0)]).await?.len(), 1);
+    assert_eq!(ports.control.failure(&fixture.crawl, &fixture.key(0)).await?, blocked(0).note);
+    assert_eq!(ports.frontier.replay(&fixture.crawl, &fixture.crawl, &[fixture.key(0)]).await?.len(), 1);
     let stats = fixture.crawl_stats().await?;
     assert_eq!((stats.counts.skipped, stats.reasons["skipped:blocked"], stats.pending), (1, 1, 2));
     fixture.finish(0, Terminal::Done).await?;
@@ -152,7 +149,7 @@ pub async fn what_is_not_in_the_list_is_not_replayed(ports: &ControlPorts) -> Re
     fixture.begin(3).await?;
     fixture.finish(0, Terminal::Done).await?;
     fixture.finish(1, Terminal::Failed).await?;
-    let urls = [0, 1, 2, 9, 1].map(|number| fixture.url(number));
+    let urls = [0, 1, 2, 9, 1].map(|number| fixture.key(number));
     assert!(ports.frontier.replay(&unknown.crawl, &fixture.crawl, &urls).await?.is_empty());
     let messages = ports.frontier.replay(&fixture.crawl, &fixture.crawl, &urls).await?;
     assert_eq!(messages, [message(&fixture, &fixture, 1, Terminal::Failed)]);
@@ -172,19 +169,19 @@ pub async fn a_finished_crawl_is_replayed_into_a_successor(ports: &ControlPorts)
     let before = first.crawl_stats().await?;
     let second = first.next_crawl();
     let lease = second.open().await?;
-    let messages = ports.frontier.replay(&first.crawl, &second.crawl, &[first.url(0), first.url(1)]).await?;
+    let messages = ports.frontier.replay(&first.crawl, &second.crawl, &[first.key(0), first.key(1)]).await?;
     assert_eq!(messages, [message(&first, &second, 1, Terminal::Failed)]);
-    ports.frontier.confirm(&second.crawl, &[second.url(1)]).await?;
+    ports.frontier.confirm(&second.crawl, &[second.key(1)]).await?;
     ports.frontier.close(lease).await?;
     let after = first.crawl_stats().await?;
     assert_eq!((after.status, after.counts, after.pending), (before.status, before.counts, 0));
-    assert_eq!(ports.control.failure(&first.crawl, &first.url(1)).await?, None);
+    assert_eq!(ports.control.failure(&first.crawl, &first.key(1)).await?, None);
     assert_eq!(second.crawl_stats().await?.counts, Counts { admitted: 1, ..Counts::default() });
     assert_eq!(first.claim(&first.worker, 1).await?, ClaimReply::Drop, "a copy from the first crawl");
     assert_eq!(second.claim(&second.worker, 1).await?, TAKE);
     assert!(second.end(&second.worker, 1, Terminal::Failed).await?);
     assert_eq!(second.status().await?, CrawlState::Finished);
-    assert!(ports.control.failure(&second.crawl, &second.url(1)).await?.is_some());
+    assert!(ports.control.failure(&second.crawl, &second.key(1)).await?.is_some());
     Ok(())
 }
 
@@ -196,7 +193,7 @@ pub async fn what_expired_is_replayed_into_a_successor(ports: &ControlPorts) -> 
     ports.frontier.close(lease).await?;
     let second = first.next_crawl();
     let lease = second.open().await?;
-    let messages = ports.frontier.replay(&first.crawl, &second.crawl, &[first.url(0)]).await?;
+    let messages = ports.frontier.replay(&first.crawl, &second.crawl, &[first.key(0)]).await?;
     assert_eq!(messages, [message(&first, &second, 0, Terminal::Expired)]);
     assert_eq!(second.admit(&lease, [0]).await?, [false]);
     assert_eq!(second.claim(&second.worker, 0).await?, TAKE);
@@ -213,10 +210,10 @@ pub async fn nothing_is_replayed_into_a_crawl_that_is_over_or_unknown(ports: &Co
     ports.frontier.close(lease).await?;
     let before = fixture.crawl_stats().await?;
     for into in [&fixture, &fixture.next_crawl()] {
-        let refused = ports.frontier.replay(&fixture.crawl, &into.crawl, &[fixture.url(0)]).await;
+        let refused = ports.frontier.replay(&fixture.crawl, &into.crawl, &[fixture.key(0)]).await;
         assert_eq!(kind(refused), Some(ErrorKind::Stale));
     }
-    assert!(ports.control.failure(&fixture.crawl, &fixture.url(0)).await?.is_some());
+    assert!(ports.control.failure(&fixture.crawl, &fixture.key(0)).await?.is_some());
     assert_eq!(fixture.crawl_stats().await?.counts, before.counts);
     Ok(())
 }
@@ -227,7 +224,7 @@ pub async fn what_is_replayed_into_a_paused_crawl_waits(ports: &ControlPorts) ->
     fixture.begin(1).await?;
     fixture.finish(0, Terminal::Failed).await?;
     ports.control.pause(&fixture.crawl).await?;
-    assert_eq!(ports.frontier.replay(&fixture.crawl, &fixture.crawl, &[fixture.url(0)]).await?.len(), 1);
+    assert_eq!(ports.frontier.replay(&fixture.crawl, &fixture.crawl, &[fixture.key(0)]).await?.len(), 1);
     assert!(fixture.is_held_back(&fixture.worker, 0).await?);
     ports.control.resume(&fixture.crawl).await?;
     assert_eq!(fixture.claim(&fixture.worker, 0).await?, TAKE);

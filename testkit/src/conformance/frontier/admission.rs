@@ -97,8 +97,8 @@ pub async fn confirming_again_or_too_much_changes_nothing(frontier: &Arc<dyn Rec
     fixture.finish(0, Terminal::Done).await?;
     fixture.claim(&fixture.worker, 1).await?;
     let before = fixture.crawl_stats().await?;
-    let urls: Vec<_> = (0..4).map(|number| fixture.url(number)).collect();
-    frontier.confirm(&fixture.crawl, &urls).await?;
+    let keys: Vec<_> = (0..4).map(|number| fixture.key(number)).collect();
+    frontier.confirm(&fixture.crawl, &keys).await?;
     let after = fixture.crawl_stats().await?;
     assert_eq!((after.counts, after.pending), (before.counts, before.pending));
     assert!(fixture.is_held_back(&fixture.other, 1).await?, "a held URL stays held");
@@ -215,7 +215,7 @@ pub async fn a_message_of_another_crawl_of_the_spider_is_dropped(frontier: &Arc<
     second.open().await?;
     let foreign = Message::seed(first.url(0), second.crawl.clone(), Lane::Priority);
     assert_eq!(frontier.claim(&first.worker, &[foreign]).await?, [ClaimReply::Drop]);
-    let claim = Claim { crawl: second.crawl.clone(), url: first.url(0) };
+    let claim = Claim { crawl: second.crawl.clone(), key: first.key(0) };
     let finish = Finish::new(claim, Terminal::Done);
     frontier.finish(&first.worker, &[finish]).await?;
     assert_eq!((first.crawl_stats().await?.pending, second.crawl_stats().await?.counts.done), (1, 0));

@@ -24,7 +24,7 @@ impl Fixture<'_> {
     /// Has a worker admit what a page links to.
     async fn take(&self, worker: &WorkerId, from: usize, to: &[usize]) -> Result<Option<Vec<Taken>>> {
         let link =
-            |number: &usize| NewUrl { depth: 1, referrer: Some(self.url(from)), ..self.new_url(*number) };
+            |number: &usize| NewUrl { depth: 1, referrer: Some(self.key(from)), ..self.new_url(*number) };
         let linking = Linking { page: self.claim_on(from), links: to.iter().map(link).collect() };
         Ok(self.frontier.admit_links(worker, &[linking]).await?.remove(0).taken())
     }

@@ -149,7 +149,7 @@ pub async fn to_park_again_is_to_have_parked(frontier: &Arc<dyn Records>) -> Res
     for _ in 0..3 {
         assert!(fixture.park(&fixture.worker, 0, until, true).await?);
     }
-    frontier.confirm(&fixture.crawl, &[fixture.url(0)]).await?;
+    frontier.confirm(&fixture.crawl, &[fixture.key(0)]).await?;
     assert_eq!(fixture.claim(&fixture.worker, 0).await?, took(1), "it failed once");
     Ok(())
 }
@@ -194,7 +194,7 @@ pub async fn a_parked_url_is_dropped_before_its_time_and_taken_after(
         fixture.claim(&fixture.worker, number).await?;
         assert!(fixture.park(&fixture.worker, number, until, false).await?);
     }
-    frontier.confirm(&fixture.crawl, &[fixture.url(0), fixture.url(1)]).await?;
+    frontier.confirm(&fixture.crawl, &[fixture.key(0), fixture.key(1)]).await?;
     assert_eq!(fixture.claim(&fixture.worker, 0).await?, ClaimReply::Drop);
     assert_eq!(fixture.claim(&fixture.other, 0).await?, ClaimReply::Drop);
     assert_eq!(fixture.claim(&fixture.other, 1).await?, TAKE, "it is anyone's when it comes back");

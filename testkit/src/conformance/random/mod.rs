@@ -102,7 +102,7 @@ async fn take(
                 }
             }
         }
-        Step::Confirm(url) => fixture.frontier.confirm(&fixture.crawl, &[fixture.url(url)]).await?,
+        Step::Confirm(url) => fixture.frontier.confirm(&fixture.crawl, &[fixture.key(url)]).await?,
         Step::Claim(who, url) => {
             let reply = fixture.claim(worker(who), url).await?;
             match model.claim(who, url) {
@@ -135,7 +135,7 @@ async fn take(
         Step::Resume => drop(goes(ports.control.resume(&fixture.crawl).await, model.resume())),
         Step::Cancel => drop(goes(ports.control.cancel(&fixture.crawl).await, model.cancel())),
         Step::Replay(url) => {
-            let replayed = ports.frontier.replay(&fixture.crawl, &fixture.crawl, &[fixture.url(url)]).await;
+            let replayed = ports.frontier.replay(&fixture.crawl, &fixture.crawl, &[fixture.key(url)]).await;
             if let Some(messages) = goes(replayed, is_going) {
                 assert_eq!(messages.len(), usize::from(model.replay(url)));
             }

@@ -8,7 +8,7 @@ use trawl_common::frontier::crawl::{CrawlState, HostStats};
 use trawl_common::frontier::dead_letter::{Cause, Note};
 use trawl_common::frontier::line::Line;
 use trawl_common::frontier::outcome::Reason;
-use trawl_common::frontier::{Start, State, Taken, UrlState, Watermark};
+use trawl_common::frontier::{Key, Start, State, Taken, UrlState, Watermark};
 use trawl_common::ports::{Control, ErrorKind, Finish, Stats};
 use trawl_common::spider::Recrawl;
 use trawl_engine::{Linked, Linking, Parking};
@@ -98,7 +98,7 @@ impl Pair {
     }
 
     fn claim_on(&self, number: usize) -> Claim {
-        Claim { crawl: self.crawl.clone(), url: Fixture::url(number) }
+        Claim { crawl: self.crawl.clone(), key: Fixture::url(number).into() }
     }
 
     fn claims(&self, urls: &[usize]) -> Vec<Claim> {
@@ -110,7 +110,7 @@ impl Pair {
             Step::Admit(urls) => self.admit(urls).await,
             Step::Follow(who, page, links) => self.follow(&worker(*who), *page, links).await,
             Step::Confirm(urls) => {
-                let all: Vec<CanonicalUrl> = urls.iter().map(|&number| Fixture::url(number)).collect();
+                let all: Vec<Key> = urls.iter().map(|&number| Fixture::url(number).into()).collect();
                 self.frontier.confirm(&self.crawl, &all).await.unwrap();
                 self.rules.apply_all(urls, |url, _| url.confirm());
             }
@@ -202,7 +202,7 @@ impl Pair {
     }
 
     async fn follow(&mut self, who: &WorkerId, page: usize, links: &[usize]) {
-        let referrer = Some(Fixture::url(page));
+        let referrer = Some(Fixture::url(page).into());
         let new = |&number: &usize| NewUrl { depth: 1, referrer: referrer.clone(), ..self.new_url(number) };
         let linking = Linking { page: self.claim_on(page), links: links.iter().map(new).collect() };
         let reply = self.frontier.admit_links(who, std::slice::from_ref(&linking)).await.unwrap();
@@ -249,14 +249,14 @@ impl Pair {
         let mut swept = Sweep::default();
         let next = self.frontier.search(&self.crawl, &round, &mut swept).await.unwrap();
         assert_eq!(next, "0", "so few records are one step");
-        let lost: BTreeSet<CanonicalUrl> = swept.lost.iter().map(|message| message.url.clone()).collect();
+        let lost: BTreeSet<CanonicalUrl> = swept.lost.iter().map(|message| message.work.clone()).collect();
         let expected: BTreeSet<CanonicalUrl> =
             self.rules.sweep(watermark).into_iter().map(Fixture::url).collect();
         assert_eq!((lost, swept.lost.len()), (expected.clone(), expected.len()));
     }
 
     async fn replay(&mut self, number: usize) {
-        let reply = self.frontier.replay(&self.crawl, &self.crawl, &[Fixture::url(number)]).await;
+        let reply = self.frontier.replay(&self.crawl, &self.crawl, &[Fixture::url(number).into()]).await;
         if self.rules.status.is_over() {
             assert_eq!(reply.unwrap_err().kind, ErrorKind::Stale);
             return;
@@ -325,7 +325,7 @@ async fn crawl_earlier(frontier: &RedisRecords) {
     frontier.admit(&lease, &new).await.unwrap();
     let messages: Vec<Message> = new.iter().map(|url| url.message(&crawl)).collect();
     frontier.claim(&worker(0), &messages).await.unwrap();
-    let claim = |url: NewUrl| Claim { crawl: crawl.clone(), url: url.url };
+    let claim = |url: NewUrl| Claim { crawl: crawl.clone(), key: url.work.key() };
     let finishes: Vec<Finish> = new.into_iter().map(|url| Finish::new(claim(url), Terminal::Done)).collect();
     assert_eq!(frontier.finish(&worker(0), &finishes).await.unwrap(), [true; SEEN]);
     frontier.close(lease).await.unwrap();

@@ -1,0 +1,368 @@
+//! Tasks: they are admitted, handed out, settled and replayed as URLs are, each with all that it says.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use tokio::time::timeout;
+use trawl_common::frontier::crawl::{Counts, CrawlState};
+use trawl_common::frontier::outcome::Terminal;
+use trawl_common::frontier::{Key, Task, UrlState, Work};
+use trawl_common::names::{CrawlRef, SpiderName};
+use trawl_common::ports::{Claim, Claimed, Ending, Finish, NewUrl, Result, Settlement, Terms, Verdict};
+use trawl_common::task::{MAX_RECIPE_BYTES, NewTask};
+use trawl_common::time::UnixMs;
+
+use super::{Carrier, Worker, done};
+use crate::conformance::engine::{GLANCE, LIMIT};
+use crate::conformance::fixture::Case;
+
+/// A task of a spider that says no more than this.
+fn task(spider: &SpiderName, recipe: &str) -> Task {
+    Task::new(spider, NewTask::of(recipe.parse().expect("it is a recipe")))
+}
+
+fn new(case: &Case, recipe: &str) -> NewUrl {
+    NewUrl::task(task(&case.crawl.spider, recipe))
+}
+
+fn key(case: &Case, recipe: &str) -> Key {
+    task(&case.crawl.spider, recipe).key.into()
+}
+
+/// What a task says that was claimed.
+fn said(claimed: &Claimed) -> &NewTask {
+    &claimed.message.work.task().expect("it is a task").new
+}
+
+fn recipes(claimed: &[Claimed]) -> Vec<&str> {
+    claimed.iter().map(|claimed| said(claimed).recipe.as_str()).collect()
+}
+
+impl Worker {
+    /// Claims tasks until it has so many.
+    async fn claim_tasks(&self, count: usize) -> Vec<Claimed> {
+        let claiming = async {
+            let mut all = Vec::new();
+            while all.len() < count {
+                all.extend(self.frontier.claim_tasks(count - all.len()).await);
+            }
+            all
+        };
+        timeout(LIMIT, claiming).await.unwrap_or_else(|_| panic!("no {count} tasks within {LIMIT:?}"))
+    }
+
+    async fn claim_task(&self) -> Claimed {
+        self.claim_tasks(1).await.remove(0)
+    }
+
+    async fn claims_no_task(&self) {
+        if let Ok(claimed) = timeout(GLANCE, self.frontier.claim_tasks(9)).await {
+            panic!("{claimed:?}");
+        }
+    }
+
+    /// Has a task end so, and be listed if that is a failure.
+    async fn end_task(&self, case: &Case, claimed: &Claimed, terminal: Terminal) {
+        let note = (terminal == Terminal::Failed).then(|| case.note(1, terminal));
+        let finish = Finish { note, ..Finish::new(Claim::of(&claimed.message), terminal) };
+        assert!(self.tell(claimed, Verdict::Ends(Box::new(Ending::of(finish)))).await);
+    }
+}
+
+impl Carrier {
+    /// A crawl of tasks of these recipes.
+    async fn begin_tasks(&self, case: &Case, recipes: &[&str]) -> Result<()> {
+        let session = self.open(case, Terms::default()).await?;
+        let tasks: Vec<NewUrl> = recipes.iter().map(|recipe| new(case, recipe)).collect();
+        assert_eq!(session.admit(&tasks).await?, vec![true; recipes.len()]);
+        session.close().await
+    }
+}
+
+/// However often it is submitted, by its recipe or by what makes it one with others; and its crawl ends with it.
+pub async fn a_task_is_admitted_once_and_claimed_with_all_that_it_says(carrier: &Carrier) -> Result<()> {
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    let session = carrier.open(&case, Terms::default()).await?;
+    let long = "\u{e4}".repeat(MAX_RECIPE_BYTES / 2);
+    let line = r#"{"recipe": "[1]\n", "unique": "1", "priority": 2.5, "retries": 7, "project": "books"}"#;
+    let full = Task::new(&case.crawl.spider, NewTask::from_line(line).expect("it is a task"));
+    let again = NewTask { recipe: "another".parse().expect("it is a recipe"), ..full.new.clone() };
+    let all = [
+        new(&case, "plain"),
+        NewUrl::task(full.clone()),
+        new(&case, &long),
+        new(&case, "plain"),
+        NewUrl::task(Task::new(&case.crawl.spider, again)),
+    ];
+    assert_eq!(session.admit(&all).await?, [true, true, true, false, false]);
+    assert_eq!(session.admit(&all).await?, [false; 5]);
+    session.close().await?;
+    let claimed = worker.claim_tasks(3).await;
+    let found: BTreeSet<String> = claimed.iter().map(|claimed| format!("{:?}", said(claimed))).collect();
+    let expected = [&all[0], &all[1], &all[2]].map(|new| new.work.task().expect("a task").new.clone());
+    assert_eq!(found, expected.iter().map(|new| format!("{new:?}")).collect());
+    assert!(claimed.iter().any(|claimed| said(claimed).recipe.as_str() == long));
+    for claimed in claimed {
+        worker.finish(claimed).await;
+    }
+    let stats = carrier.stats(&case).await?;
+    let expected = Counts { admitted: 3, done: 3, ..Counts::default() };
+    assert_eq!((stats.status, stats.counts), (CrawlState::Finished, expected));
+    assert_eq!(carrier.stats.hosts(&case.crawl, 10).await?, [], "tasks have no host");
+    assert_eq!(carrier.control.task(&case.crawl, &full.key).await?, None, "what has ended needs no recipe");
+    Ok(())
+}
+
+/// A worker's pages do not wait for its programs, nor these for pages. A recipe that looks like a URL is none.
+pub async fn tasks_and_urls_are_claimed_apart(carrier: &Carrier) -> Result<()> {
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    let session = carrier.open(&case, Terms::default()).await?;
+    let alike = case.url(0).to_string();
+    assert_eq!(session.admit(&[case.new_url(0), new(&case, &alike)]).await?, [true, true]);
+    session.close().await?;
+    let task = worker.claim_task().await;
+    assert_eq!(recipes(std::slice::from_ref(&task)), [&alike]);
+    assert_eq!(task.message.key(), key(&case, &alike));
+    let page = worker.claim_one().await;
+    assert_eq!(page.message.work, Work::Url(case.url(0)));
+    worker.claims_no_task().await;
+    worker.claims_nothing().await;
+    worker.finish(page).await;
+    assert_eq!(carrier.stats(&case).await?.status, CrawlState::Running);
+    worker.finish(task).await;
+    assert_eq!(carrier.stats(&case).await?.status, CrawlState::Finished);
+    Ok(())
+}
+
+/// Among those that the worker has been sent.
+pub async fn the_task_with_the_highest_priority_is_claimed_first(carrier: &Carrier) -> Result<()> {
+    let case = Case::new();
+    let session = carrier.open(&case, Terms::default()).await?;
+    let of = |(recipe, priority): (&str, f64)| {
+        let priority = priority.try_into().expect("it is finite");
+        let new = NewTask { priority, ..NewTask::of(recipe.parse().expect("it is a recipe")) };
+        NewUrl::task(Task::new(&case.crawl.spider, new))
+    };
+    session.admit(&[("a", 0.0), ("b", 7.0), ("c", -1.5), ("d", 7.0)].map(of)).await?;
+    session.close().await?;
+    let worker = carrier.join(&case);
+    // By then it has been sent all four.
+    tokio::time::sleep(if carrier.claims_ahead { GLANCE } else { Duration::ZERO }).await;
+    let mut order = Vec::new();
+    for _ in 0..4 {
+        let claimed = worker.claim_task().await;
+        order.push(said(&claimed).recipe.to_string());
+        worker.finish(claimed).await;
+    }
+    assert_eq!(order, ["b", "d", "a", "c"]);
+    Ok(())
+}
+
+/// Each has it done by its own program.
+pub async fn two_spiders_take_in_the_same_recipe(carrier: &Carrier) -> Result<()> {
+    let one = Case::new();
+    let two = one.other_spider();
+    let worker = carrier.join(&one);
+    for case in [&one, &two] {
+        carrier.begin_tasks(case, &["same"]).await?;
+    }
+    let claimed = worker.claim_tasks(2).await;
+    assert_eq!(recipes(&claimed), ["same", "same"]);
+    let crawls: BTreeSet<_> = claimed.iter().map(|claimed| claimed.message.crawl.clone()).collect();
+    assert_eq!(crawls, [one.crawl.clone(), two.crawl.clone()].into());
+    for claimed in claimed {
+        worker.finish(claimed).await;
+    }
+    for case in [&one, &two] {
+        let stats = carrier.stats(case).await?;
+        assert_eq!((stats.status, stats.counts.done), (CrawlState::Finished, 1));
+    }
+    Ok(())
+}
+
+/// With one attempt more.
+pub async fn a_task_that_failed_comes_back_with_its_recipe(carrier: &Carrier) -> Result<()> {
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    carrier.begin_tasks(&case, &["again"]).await?;
+    let claimed = worker.claim_task().await;
+    assert_eq!(claimed.attempts, 0);
+    let until = UnixMs::now().plus(Duration::from_millis(50));
+    worker.settle(claimed, Verdict::PutAside { until, failed: true }).await;
+    let state = carrier.stats.url_state(&case.crawl, &key(&case, "again")).await?;
+    assert!(matches!(state, UrlState::Pending(_)), "{state:?}");
+    let again = worker.claim_task().await;
+    assert_eq!((again.attempts, recipes(std::slice::from_ref(&again))), (1, vec!["again"]));
+    worker.finish(again).await;
+    assert_eq!(carrier.stats(&case).await?.status, CrawlState::Finished);
+    Ok(())
+}
+
+/// Whatever was begun is not lost with who began it.
+pub async fn a_task_that_is_released_is_claimed_by_another(carrier: &Carrier) -> Result<()> {
+    let case = Case::new();
+    let (one, two) = (carrier.join(&case), carrier.join_as(case.other.clone()));
+    carrier.begin_tasks(&case, &["moved"]).await?;
+    let (claimed, first, second) = tokio::select! {
+        claimed = one.claim_task() => (claimed, &one, &two),
+        claimed = two.claim_task() => (claimed, &two, &one),
+    };
+    let message = claimed.message.clone();
+    first.stop.cancel();
+    first.frontier.settle(vec![Settlement { message, verdict: Verdict::Released }]).await;
+    first.frontier.release().await;
+    let again = second.claim_task().await;
+    assert_eq!(recipes(std::slice::from_ref(&again)), ["moved"]);
+    second.finish(again).await;
+    Ok(())
+}
+
+/// And sent again as often as it fails, until it is purged.
+pub async fn a_task_that_is_a_dead_letter_keeps_its_recipe_and_is_replayed(carrier: &Carrier) -> Result<()> {
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    let session = carrier.open(&case, Terms::default()).await?;
+    session.admit(&[new(&case, "dead"), new(&case, "deader")]).await?;
+    for claimed in worker.claim_tasks(2).await {
+        worker.end_task(&case, &claimed, Terminal::Failed).await;
+    }
+    let (dead, deader) = (key(&case, "dead"), key(&case, "deader"));
+    let kept = async |recipe: &str| {
+        let task = task(&case.crawl.spider, recipe);
+        Ok::<_, trawl_common::ports::Error>(carrier.control.task(&case.crawl, &task.key).await? == Some(task))
+    };
+    let listed: BTreeSet<Key> =
+        carrier.control.failed(&case.crawl, 0).await?.failed.into_iter().map(|(key, _)| key).collect();
+    assert_eq!(listed, [dead.clone(), deader.clone()].into());
+    assert!(kept("dead").await? && kept("deader").await?);
+    assert_eq!(carrier.engine.replay(&case.crawl, &case.crawl, std::slice::from_ref(&dead)).await?, 1);
+    let again = worker.claim_task().await;
+    assert_eq!((again.attempts, recipes(std::slice::from_ref(&again))), (0, vec!["dead"]));
+    worker.finish(again).await;
+    assert!(!kept("dead").await? && kept("deader").await?);
+    assert_eq!(carrier.control.purge(&case.crawl, &[dead, deader.clone()]).await?, 1);
+    assert!(!kept("deader").await?, "what is purged needs no recipe");
+    assert_eq!(carrier.engine.replay(&case.crawl, &case.crawl, &[deader]).await?, 0);
+    session.close().await?;
+    let stats = carrier.stats(&case).await?;
+    let expected = Counts { admitted: 2, done: 1, failed: 1, ..Counts::default() };
+    assert_eq!((stats.status, stats.counts), (CrawlState::Finished, expected));
+    Ok(())
+}
+
+/// A successor takes it in with what it says; the finished crawl stays as it is.
+pub async fn a_dead_task_of_a_finished_crawl_is_replayed_into_another(carrier: &Carrier) -> Result<()> {
+    let first = Case::new();
+    let worker = carrier.join(&first);
+    carrier.begin_tasks(&first, &["late"]).await?;
+    let claimed = worker.claim_task().await;
+    worker.end_task(&first, &claimed, Terminal::Failed).await;
+    assert_eq!(carrier.stats(&first).await?.status, CrawlState::Finished);
+    let second = first.next_crawl();
+    let session = carrier.open(&second, Terms::default()).await?;
+    assert_eq!(carrier.engine.replay(&first.crawl, &second.crawl, &[key(&first, "late")]).await?, 1);
+    session.close().await?;
+    let again = worker.claim_task().await;
+    assert_eq!((&again.message.crawl, recipes(std::slice::from_ref(&again))), (&second.crawl, vec!["late"]));
+    worker.finish(again).await;
+    let counts = carrier.stats(&second).await?.counts;
+    assert_eq!(counts, Counts { admitted: 1, done: 1, ..Counts::default() });
+    assert_eq!(carrier.stats(&first).await?.counts.failed, 1);
+    Ok(())
+}
+
+/// From a page or from another task: its crawl does not end in between.
+pub async fn what_a_task_yields_is_admitted_before_it_ends(carrier: &Carrier) -> Result<()> {
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    carrier.begin_tasks(&case, &["parent"]).await?;
+    let parent = worker.claim_task().await;
+    let referrer = Some(parent.message.key());
+    let child = |new: NewUrl| NewUrl { depth: 1, referrer: referrer.clone(), ..new };
+    let children = vec![
+        child(new(&case, "child")),
+        child(new(&case, "parent")),
+        child(case.new_url(0)),
+        child(new(&case, "child")),
+    ];
+    let ends = done(&parent.message, children);
+    worker.settle(parent, ends).await;
+    let stats = carrier.stats(&case).await?;
+    assert_eq!(
+        (stats.status, stats.counts.admitted),
+        (CrawlState::Running, 3),
+        "in a cycle each is met once"
+    );
+    let task = worker.claim_task().await;
+    assert_eq!((task.message.depth, &task.message.referrer), (1, &referrer));
+    assert_eq!(recipes(std::slice::from_ref(&task)), ["child"]);
+    let page = worker.claim_one().await;
+    assert_eq!((&page.message.work, &page.message.referrer), (&Work::Url(case.url(0)), &referrer));
+    worker.finish(task).await;
+    worker.finish(page).await;
+    let stats = carrier.stats(&case).await?;
+    assert_eq!((stats.status, stats.counts.done), (CrawlState::Finished, 3));
+    Ok(())
+}
+
+/// What it left undone is cancelled, and what that says is forgotten.
+pub async fn a_cancelled_crawl_leaves_no_task(carrier: &Carrier) -> Result<()> {
+    let case = Case::new();
+    carrier.begin_tasks(&case, &["one", "two"]).await?;
+    carrier.control.cancel(&case.crawl).await?;
+    let stats = carrier.stats(&case).await?;
+    let expected = Counts { admitted: 2, cancelled: 2, ..Counts::default() };
+    assert_eq!((stats.status, stats.counts), (CrawlState::Cancelled, expected));
+    let one = task(&case.crawl.spider, "one");
+    assert_eq!(carrier.control.task(&case.crawl, &one.key).await?, None);
+    let worker = carrier.join(&case);
+    worker.claims_no_task().await;
+    // A later crawl finds again what was not done.
+    let next = case.next_crawl();
+    carrier.begin_tasks(&next, &["one"]).await?;
+    let claimed = worker.claim_task().await;
+    assert_eq!(claimed.message.crawl, next.crawl);
+    worker.finish(claimed).await;
+    Ok(())
+}
+
+/// It waits for a worker that does.
+pub async fn a_worker_that_runs_no_programs_takes_no_task(carrier: &Carrier) -> Result<()> {
+    let case = Case::new();
+    let without = carrier.join_for(case.other.clone(), 0, |_| {});
+    carrier.begin_tasks(&case, &["x"]).await?;
+    without.claims_no_task().await;
+    without.claims_nothing().await;
+    let worker = carrier.join(&case);
+    let claimed = worker.claim_task().await;
+    worker.finish(claimed).await;
+    assert_eq!(carrier.stats(&case).await?.status, CrawlState::Finished);
+    Ok(())
+}
+
+/// It is in that spider's crawl of what others publish, met once in a cycle.
+pub async fn what_a_task_asks_for_of_another_spider_is_admitted_before_it_ends(
+    carrier: &Carrier,
+) -> Result<()> {
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    carrier.begin_tasks(&case, &["parent", "twin"]).await?;
+    let other: SpiderName = case.other_spider().crawl.spider;
+    for claimed in worker.claim_tasks(2).await {
+        let child = NewUrl { depth: 1, ..NewUrl::task(task(&other, "child")) };
+        let finish = Finish::new(Claim::of(&claimed.message), Terminal::Done);
+        let ending = Ending { elsewhere: vec![(other.clone(), child)], ..Ending::of(finish) };
+        worker.settle(claimed, Verdict::Ends(Box::new(ending))).await;
+    }
+    assert_eq!(carrier.stats(&case).await?.status, CrawlState::Finished);
+    let child = worker.claim_task().await;
+    let crawl = CrawlRef::adhoc_of(other);
+    assert_eq!((&child.message.crawl, recipes(std::slice::from_ref(&child))), (&crawl, vec!["child"]));
+    worker.finish(child).await;
+    let stats = carrier.stats.crawl_stats(&crawl.id).await?.expect("it is known");
+    assert_eq!(stats.counts, Counts { admitted: 1, done: 1, ..Counts::default() });
+    worker.claims_no_task().await;
+    Ok(())
+}

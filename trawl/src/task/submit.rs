@@ -1,0 +1,201 @@
+//! `trawl task submit`
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anstream::println;
+use serde::Serialize;
+use tokio::sync::mpsc;
+use trawl_cli::{CrawlArg, Fail, Outcome, SpiderArg, count, print_json};
+use trawl_common::exit::Exit;
+use trawl_common::frontier::Task;
+use trawl_common::health::Health;
+use trawl_common::jobs::Priority;
+use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
+use trawl_common::ports::{NewUrl, Opening, Session, Terms};
+use trawl_common::spider::arguments::Arguments;
+use trawl_common::task::list::{self, Line};
+use trawl_common::task::{NewTask, Recipe, Unique};
+use trawl_common::time::UnixMs;
+
+use crate::backend::Backend;
+
+/// How long a submission that breaks off keeps the spider's other crawls from being fed.
+const LEASE: Duration = Duration::from_secs(30);
+
+/// So many tasks are admitted at a time,
+const BATCH: usize = 500;
+/// or so many bytes of recipes.
+const BATCH_BYTES: usize = 4 << 20;
+
+/// What to submit.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The spider whose program does the tasks: its name, or its file
+    #[arg(long, value_name = "NAME|FILE")]
+    spider: SpiderArg,
+    /// A file with a task a line, as JSON: a string, which is the recipe, or an object; - for standard input
+    #[arg(value_name = "FILE", required_unless_present = "recipe")]
+    file: Option<PathBuf>,
+    /// Submit one task that says this
+    #[arg(long, value_name = "TEXT", conflicts_with = "file")]
+    recipe: Option<Recipe>,
+    /// What makes that task one with others: the spider takes in one of them
+    #[arg(long, value_name = "TEXT", requires = "recipe")]
+    unique: Option<Unique>,
+    /// How urgent tasks are that do not say so: the highest number comes first
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    priority: Option<Priority>,
+    /// How often tasks are tried again that do not say so
+    #[arg(long, value_name = "N")]
+    retries: Option<u32>,
+    /// The crawl to open, or to continue [default: a new one, named by the time]
+    #[arg(long, value_name = "ID")]
+    crawl: Option<CrawlArg>,
+    /// Print what was done as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Answer {
+    crawl: CrawlId,
+    /// Tasks that are new to the spider, or to its crawl.
+    new: u64,
+    /// Those that it has taken in before.
+    known: u64,
+    /// Lines that are no tasks.
+    invalid: u64,
+}
+
+impl Args {
+    pub(super) async fn run(self, backend: &Backend) -> Outcome {
+        let settings = &backend.settings;
+        let folder = self.spider.folder(settings, Arguments::default())?;
+        let spider = self.spider.load(&folder, settings, false)?;
+        let (crawl, is_new) = self.crawl_of(backend, &spider.name).await?;
+        let opening =
+            Opening { crawl: crawl.clone(), terms: Terms::of(&spider), text: None, is_new, lease: LEASE };
+        let lines = self.lines(&spider.name)?;
+        let engine = backend.engine().await?;
+        let session = engine.open(opening, Arc::new(Health::impatient())).await?;
+        let answer = self.admit(&*session, lines, &crawl).await;
+        // What was admitted is not lost; the rest can be submitted again.
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(error) => {
+                session.abandon().await?;
+                return Err(error);
+            }
+        };
+        session.close().await?;
+        let (new, known, invalid) = (count(answer.new), count(answer.known), answer.invalid);
+        backend.say(format!("{new} tasks new in crawl {}, {known} known", crawl.id));
+        match self.json {
+            true => print_json(&answer),
+            false => println!("{}", crawl.id),
+        }
+        Ok(if invalid > 0 { Exit::Failed } else { Exit::Ok })
+    }
+
+    async fn crawl_of(&self, backend: &Backend, spider: &SpiderName) -> Result<(CrawlRef, bool), Fail> {
+        let id = match &self.crawl {
+            None => {
+                return Ok((CrawlRef { id: CrawlId::generate(UnixMs::now()), spider: spider.clone() }, true));
+            }
+            Some(CrawlArg::Latest) => backend.crawl(&CrawlArg::Latest).await?.crawl,
+            Some(CrawlArg::Named(id)) => id.clone(),
+        };
+        let crawl = CrawlRef { id, spider: spider.clone() };
+        if crawl.is_adhoc() {
+            let text =
+                format!("{} is for what others publish, and never ends: choose another crawl", crawl.id);
+            return Err(Fail::usage(text));
+        }
+        Ok((crawl, false))
+    }
+
+    /// The lines, read on a thread of their own as they are taken.
+    fn lines(&self, spider: &SpiderName) -> Result<mpsc::Receiver<Result<Line, io::Error>>, Fail> {
+        let (send, lines) = mpsc::channel(BATCH);
+        if let Some(recipe) = &self.recipe {
+            let task = NewTask { unique: self.unique.clone(), ..NewTask::of(recipe.clone()) };
+            // There is room for one.
+            let _ = send.try_send(Ok(Line::Task(task)));
+            return Ok(lines);
+        }
+        let path = self.file.clone().unwrap_or_default();
+        let reader: Box<dyn Read + Send> = match path.as_os_str() == "-" {
+            true => Box::new(io::stdin()),
+            false => Box::new(
+                File::open(&path).map_err(|error| Fail::usage(format!("{}: {error}", path.display())))?,
+            ),
+        };
+        let spider = spider.clone();
+        std::thread::spawn(move || {
+            let take = |line| match send.blocking_send(Ok(line)) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            };
+            if let Err(error) = list::read(reader, &spider, take) {
+                // Whoever reads may have given up.
+                let _ = send.blocking_send(Err(error));
+            }
+        });
+        Ok(lines)
+    }
+
+    async fn admit(
+        &self,
+        session: &dyn Session,
+        mut lines: mpsc::Receiver<Result<Line, io::Error>>,
+        crawl: &CrawlRef,
+    ) -> Result<Answer, Fail> {
+        let mut answer = Answer { crawl: crawl.id.clone(), new: 0, known: 0, invalid: 0 };
+        let (mut batch, mut bytes, mut number) = (Vec::new(), 0, 0u64);
+        while let Some(line) = lines.recv().await {
+            number += 1;
+            match line.map_err(|error| Fail::run(format!("the tasks cannot be read: {error}")))? {
+                Line::Task(task) => {
+                    bytes += task.recipe.as_str().len();
+                    batch.push(NewUrl::task(Task::new(&crawl.spider, self.with_defaults(task))));
+                }
+                Line::Broken(_, reason) => {
+                    answer.invalid += 1;
+                    anstream::eprintln!("task {number}: {reason}");
+                }
+            }
+            if batch.len() >= BATCH || bytes >= BATCH_BYTES {
+                answer.add(&session.admit(&batch).await?);
+                batch.clear();
+                bytes = 0;
+            }
+        }
+        if !batch.is_empty() {
+            answer.add(&session.admit(&batch).await?);
+        }
+        Ok(answer)
+    }
+
+    /// A task with what the command says of those that do not say it themselves.
+    fn with_defaults(&self, task: NewTask) -> NewTask {
+        let priority = self.priority.filter(|_| task.priority == Priority::default());
+        NewTask {
+            priority: priority.unwrap_or(task.priority),
+            retries: task.retries.or(self.retries),
+            ..task
+        }
+    }
+}
+
+impl Answer {
+    fn add(&mut self, new: &[bool]) {
+        let fresh = new.iter().filter(|new| **new).count();
+        self.new += fresh as u64;
+        self.known += (new.len() - fresh) as u64;
+    }
+}

@@ -1,0 +1,135 @@
+//! Tasks: claimed beside pages, run by their spider's program, settled as pages are.
+//!
+//! 1. Takes a place, then claims a task: what this worker cannot run yet, another may.
+//! 2. Finds its spider, as its crawl needs it. A task whose spider is not here is left to others.
+//! 3. Counts the start. A task that was started three times and never ended kills its workers: it becomes a dead letter.
+//! 4. Has the [`TaskRunner`] run it. Its lease is extended meanwhile, as that of all that the worker holds.
+//! 5. Makes of what it gave what the sinks and the frontier take (`outcome`), and hands that on to be stored and settled.
+
+mod outcome;
+mod runner;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use trawl_common::frontier::ladder::until_another_worker;
+use trawl_common::frontier::outcome::{Class, Failure, Outcome, Reason, Skip};
+use trawl_common::frontier::{Start, Task};
+use trawl_common::ports::{Claim, Claimed};
+use trawl_common::time::UnixMs;
+
+pub(crate) use self::outcome::asked_for;
+pub(crate) use self::runner::{Gave, Ran, TaskRunner};
+use crate::claim::CrawlSpiders;
+use crate::settlement::Settlement;
+use crate::shared::Shared;
+use crate::spiders::Loaded;
+
+/// How long a task waits, about, whose crawl has as many pages and tasks under way as it may still do.
+const AWAITED: Duration = Duration::from_secs(2);
+
+/// What it takes to have tasks run.
+pub(crate) struct Tasks {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) runner: Arc<dyn TaskRunner>,
+    pub(crate) spiders: CrawlSpiders,
+    /// How many are run at once.
+    pub(crate) places: u16,
+    /// Where they go when they have run.
+    pub(crate) settle: mpsc::Sender<Settlement>,
+}
+
+impl Tasks {
+    /// Has tasks run until `stop`, then waits for those that have begun.
+    pub(crate) async fn run(self, stop: CancellationToken) {
+        let places = Arc::new(Semaphore::new(self.places.into()));
+        let tasks = Arc::new(self);
+        let mut running = JoinSet::new();
+        while let Some((claimed, place)) = stop.run_until_cancelled(tasks.next(&places)).await.flatten() {
+            while running.try_join_next().is_some() {}
+            let tasks = Arc::clone(&tasks);
+            running.spawn(async move {
+                tasks.handle(claimed).await;
+                drop(place);
+            });
+        }
+        while running.join_next().await.is_some() {}
+    }
+
+    /// The next task, and a place for it. Cancelling the call loses nothing.
+    async fn next(&self, places: &Arc<Semaphore>) -> Option<(Claimed, OwnedSemaphorePermit)> {
+        let place = Arc::clone(places).acquire_owned().await.ok()?;
+        let claimed = self.shared.frontier.claim_tasks(1).await.pop()?;
+        Some((claimed, place))
+    }
+
+    async fn handle(&self, claimed: Claimed) {
+        let began = Instant::now();
+        let settlement = match self.begin(&claimed).await {
+            Ok((spider, task)) => self.work(&claimed, spider, &task).await.after(began.elapsed()),
+            Err(outcome) => Settlement::of_task(claimed, outcome, None),
+        };
+        // Closed only when the settler is gone, which ends after this.
+        let _ = self.settle.send(settlement).await;
+    }
+
+    /// The spider of a task that may begin, or what becomes of one that may not.
+    async fn begin(&self, claimed: &Claimed) -> Result<(Arc<Loaded>, Arc<Task>), Outcome> {
+        let Claimed { message, is_beyond_limit, crawl, .. } = claimed;
+        let Some(task) = message.work.task() else { return Err(unready()) };
+        if *is_beyond_limit {
+            return Err(Outcome::Skipped(Skip::Limit));
+        }
+        let spider = self.spiders.of(&message.crawl, &crawl.terms).await;
+        let Some(spider) = spider.filter(|spider| self.runner.runs(spider)) else {
+            return Err(unready());
+        };
+        if message.is_expired(UnixMs::now()) {
+            return Err(Outcome::Expired);
+        }
+        let starts = match self.shared.frontier.start(&[Claim::of(message)]).await {
+            Ok(starts) => starts,
+            Err(error) => {
+                self.shared.health.ends_by(error);
+                return Err(Outcome::Released);
+            }
+        };
+        match starts[..] {
+            [Start::Go] => Ok((spider, Arc::clone(task))),
+            [Start::Awaited] => {
+                let until = UnixMs::now().plus(AWAITED.mul_f64(rand::random_range(1.0..2.0)));
+                Err(Outcome::Deferred { until })
+            }
+            [Start::Poison] => {
+                let failure = Failure::new(Class::Handler, "started several times and never finished");
+                Err(Outcome::Failed(failure, Reason::Poison))
+            }
+            [Start::Full] => Err(Outcome::Skipped(Skip::Limit)),
+            _ => Err(Outcome::SentAgain),
+        }
+    }
+
+    /// Runs a task. What makes the worker panic is not tried again: it would do that to others.
+    async fn work(&self, claimed: &Claimed, spider: Arc<Loaded>, task: &Task) -> Settlement {
+        let view = outcome::view(claimed, &spider, task, &self.shared.settings);
+        let running = AssertUnwindSafe(self.runner.run(&spider, view)).catch_unwind();
+        match running.await {
+            Ok(ran) => outcome::settlement(&self.shared, claimed, spider, task, ran),
+            Err(_) => {
+                let failure = Failure::new(Class::Handler, "handling it made the worker panic");
+                Settlement::of_task(claimed.clone(), Outcome::Failed(failure, Reason::Final), None)
+            }
+        }
+    }
+}
+
+/// Another worker may have the spider, or what it names.
+fn unready() -> Outcome {
+    Outcome::Unready { until: UnixMs::now().plus(until_another_worker()) }
+}

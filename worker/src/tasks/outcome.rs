@@ -1,0 +1,166 @@
+//! From what a task gave to what becomes of it: its items, what it asks for, and whether it is tried again.
+
+use std::sync::Arc;
+
+use tracing::warn;
+use trawl_common::frontier::limit::{LeftOut, Limit};
+use trawl_common::frontier::message::Message;
+use trawl_common::frontier::outcome::{Failure, Outcome, Skip};
+use trawl_common::frontier::retry;
+use trawl_common::frontier::route::{self, Hints};
+use trawl_common::frontier::{Key, Task};
+use trawl_common::names::SpiderName;
+use trawl_common::ports::{Claimed, NewUrl, Page};
+use trawl_common::settings::{Retry, Settings};
+use trawl_common::spider::item::{Item, item_id};
+use trawl_common::task::{NewTask, TaskView};
+use trawl_common::text::printable;
+use trawl_common::time::UnixMs;
+use trawl_common::web::url::{CanonicalUrl, MAX_URL_BYTES};
+
+use super::runner::{Gave, Ran};
+use crate::handlers::not_run;
+use crate::settlement::{Settlement, Yield};
+use crate::shared::Shared;
+use crate::spiders::Loaded;
+
+/// A task as its program sees it.
+pub(super) fn view(claimed: &Claimed, spider: &Loaded, task: &Task, settings: &Settings) -> TaskView {
+    TaskView {
+        id: task.key.id(),
+        project: task.new.project.clone().unwrap_or_default(),
+        spider: spider.spider.name.clone(),
+        crawl: claimed.message.crawl.id.clone(),
+        recipe: task.new.recipe.clone(),
+        attempt: claimed.attempts + 1,
+        max_retries: max_retries(spider, task, settings),
+        priority: task.new.priority,
+    }
+}
+
+/// How often a task is tried again.
+fn max_retries(spider: &Loaded, task: &Task, settings: &Settings) -> u32 {
+    task.new.retries.unwrap_or_else(|| spider.retry(&settings.retry).max)
+}
+
+/// What becomes of a task that was run.
+pub(super) fn settlement(
+    shared: &Shared,
+    claimed: &Claimed,
+    spider: Arc<Loaded>,
+    task: &Task,
+    ran: Ran,
+) -> Settlement {
+    match ran {
+        Ran::Done(gave) => {
+            let yielded = yielded(&claimed.message, spider, gave);
+            Settlement::of_task(claimed.clone(), Outcome::Done, Some(yielded))
+        }
+        Ran::Failed(failure) => {
+            let max = max_retries(&spider, task, &shared.settings);
+            let outcome = failed(max, &shared.settings.retry, claimed.attempts + 1, failure);
+            Settlement::of_task(claimed.clone(), outcome, None)
+        }
+        Ran::Skipped => Settlement::of_task(claimed.clone(), Outcome::Skipped(Skip::Handler), None),
+        Ran::NotRun(why) => Settlement::of_task(claimed.clone(), not_run(shared, &spider, why), None),
+    }
+}
+
+/// Whatever kind of failure it is: the program knows best whether another try makes sense.
+fn failed(max: u32, settings: &Retry, attempts: u32, failure: Failure) -> Outcome {
+    let policy = Retry { max, ..settings.clone() };
+    retry::again(&policy, failure, attempts, UnixMs::now(), rand::random())
+}
+
+/// What a task leaves behind that is done.
+fn yielded(message: &Message, spider: Arc<Loaded>, Gave { items, tasks, urls }: Gave) -> Yield {
+    let key = message.key();
+    let mut left_out = LeftOut::default();
+    let (mut links, elsewhere) = asked_for(message, tasks);
+    links.extend(urls.iter().filter_map(|url| link(message, &spider, url, &mut left_out)));
+    let items: Vec<Item> =
+        items.into_iter().enumerate().map(|(number, fields)| item(message, &key, number, fields)).collect();
+    let count = items.len() as u64;
+    let referrer = message.referrer.clone();
+    let page = Page { key, crawl: message.crawl.clone(), referrer, items, exchange: None };
+    Yield {
+        spider,
+        page: (count > 0).then_some(page),
+        links,
+        elsewhere,
+        left_out,
+        landed: None,
+        status: None,
+        items: count,
+        bytes: 0,
+        missing: Vec::new(),
+    }
+}
+
+/// The tasks that a task or a page asks for: those for its own spider, and those for others.
+pub(crate) fn asked_for(message: &Message, tasks: Vec<NewTask>) -> (Vec<NewUrl>, Vec<(SpiderName, NewUrl)>) {
+    let (mut own, mut elsewhere) = (Vec::new(), Vec::new());
+    for task in tasks {
+        match task.spider.clone().filter(|spider| *spider != message.crawl.spider) {
+            None => own.push(child(message, &message.crawl.spider, task)),
+            Some(spider) => {
+                let child = child(message, &spider, task);
+                elsewhere.push((spider, child));
+            }
+        }
+    }
+    (own, elsewhere)
+}
+
+/// A task of a spider that another task asks for.
+fn child(message: &Message, spider: &SpiderName, task: NewTask) -> NewUrl {
+    led_to(message, NewUrl::task(Task::new(spider, task)))
+}
+
+/// A page that a task asks for, if its spider goes there.
+fn link(message: &Message, spider: &Loaded, text: &str, left_out: &mut LeftOut) -> Option<NewUrl> {
+    let url = match CanonicalUrl::parse(text) {
+        Ok(url) => spider.spider.urls.canonical(url),
+        Err(error) => {
+            let url = printable(text, MAX_URL_BYTES);
+            warn!(task = %message.work, url, %error, "a task asks for what is no URL");
+            return None;
+        }
+    };
+    if !spider.spider.allows(&url.host()) {
+        return None;
+    }
+    if !spider.spider.urls.takes(&url) {
+        left_out.add(Limit::UrlLength, 1);
+        return None;
+    }
+    let routed = route::route(&spider.route, &url, Hints::default());
+    let deadline = routed.ttl.map(|ttl| UnixMs::now().plus(ttl));
+    Some(led_to(message, NewUrl { deadline, ..NewUrl::seed(url, routed.lane) }))
+}
+
+fn led_to(message: &Message, new: NewUrl) -> NewUrl {
+    NewUrl { depth: message.depth.saturating_add(1), referrer: Some(message.key()), ..new }
+}
+
+fn item(
+    message: &Message,
+    key: &Key,
+    number: usize,
+    fields: serde_json::Map<String, serde_json::Value>,
+) -> Item {
+    Item {
+        id: item_id(&message.crawl.spider, key.as_str(), None, number),
+        url: key.to_string(),
+        crawl: message.crawl.id.clone(),
+        spider: message.crawl.spider.clone(),
+        fetched_at: UnixMs::now().to_string(),
+        // There was no answer of a server.
+        status: 0,
+        depth: message.depth,
+        item: None,
+        change: None,
+        final_url: None,
+        fields,
+    }
+}
