@@ -104,12 +104,19 @@ class Fleet:
                 found[item["id"]] = item["fields"]
         return list(found.values())
 
-    def end(self):
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        if self.killer:
+            self.spare()
         for worker in self.workers:
             worker.terminate()
         for worker in self.workers:
             worker.wait(self.patience)
         self.log.close()
+        if kind is AssertionError:
+            print((self.folder / "workers.log").read_text()[-4000:])
         self.temporary.cleanup()
 
 
