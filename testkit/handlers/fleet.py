@@ -1,5 +1,6 @@
 """A fleet whose workers are killed and started again, and what a person would do with it."""
 
+import contextlib
 import json
 import os
 import random
@@ -46,17 +47,24 @@ class Fleet:
         return subprocess.Popen([TRAWL, "worker"], env=self.environment, cwd=self.folder, stderr=self.log, stdout=self.log)
 
     def kill_now_and_then(self, least, most, seed):
-        """Kills any worker with SIGKILL after any time within these bounds, again and again, and starts another in its place."""
+        """Kills a worker, or any process that a worker has started, with SIGKILL after any time within these bounds, again and again.
+        Starts another worker in the place of one that was killed."""
         chance = random.Random(seed)
         self.is_over.clear()
 
         def kill():
             while not self.is_over.wait(chance.uniform(least, most)):
                 number = chance.randrange(len(self.workers))
-                self.workers[number].send_signal(signal.SIGKILL)
-                self.workers[number].wait()
+                worker = self.workers[number]
+                others = descendants(worker.pid)
+                if others and chance.random() < 0.5:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(chance.choice(others), signal.SIGKILL)
+                else:
+                    worker.send_signal(signal.SIGKILL)
+                    worker.wait()
+                    self.workers[number] = self.start()
                 self.kills += 1
-                self.workers[number] = self.start()
 
         self.kills, self.killer = 0, threading.Thread(target=kill)
         self.killer.start()
@@ -118,6 +126,16 @@ class Fleet:
         if kind is AssertionError:
             print((self.folder / "workers.log").read_text()[-4000:])
         self.temporary.cleanup()
+
+
+def descendants(pid):
+    """All processes that a process has started, and those that they have."""
+    found = []
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            for child in children.read_text().split():
+                found += [int(child), *descendants(child)]
+    return found
 
 
 def timed(call, *arguments):

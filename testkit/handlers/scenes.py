@@ -32,7 +32,7 @@ class Scale:
         self.busy = 151 if short else 1_501
         self.pages, self.chains, self.quotes, self.books = (31, 25, 60, 60) if short else (255, 500, 1_000, 1_000)
         # In seconds, between two kills.
-        self.kills = (4, 8) if short else (10, 30)
+        self.kills = (1, 4) if short else (10, 30)
         self.patience = 300 if short else 7_200
 
 
