@@ -50,6 +50,15 @@ def slices(things, url):
         yield number, things[(number - 1) * ON_A_PAGE : number * ON_A_PAGE], url(number + 1) if number < pages else None
 
 
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request, client_address):
+        # Whoever asked may have been killed.
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
+
 class Site:
     """A site on the loopback. It counts what it was asked for; every `flaky`th request it answers with the status `busy`."""
 
@@ -82,8 +91,7 @@ class Site:
             def log_message(self, *_):
                 pass
 
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
-        self.server.daemon_threads = True
+        self.server = Server(("127.0.0.1", port), Handler)
         self.origin = f"http://127.0.0.1:{self.server.server_port}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 

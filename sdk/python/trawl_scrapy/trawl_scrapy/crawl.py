@@ -135,7 +135,8 @@ class Crawl:
         engine = self._crawler.engine
         result: Response | Request | Failure
         try:
-            result = await maybe_deferred_to_future(engine.downloader.fetch(request))
+            fetched = await maybe_deferred_to_future(engine.downloader.fetch(request))
+            result = fetched
         except Exception as error:
             result = Failure()  # type: ignore[no-untyped-call]
             if request.errback is None:
