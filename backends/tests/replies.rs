@@ -16,7 +16,7 @@ use trawl_common::frontier::limit::{LeftOut, Limit};
 use trawl_common::frontier::line::Line;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Class, Reason, Terminal};
-use trawl_common::frontier::{ClaimReply, Start, Taken, Work};
+use trawl_common::frontier::{ClaimReply, Key, Start, Taken, Work};
 use trawl_common::jobs::{JobOutcome, JobStatus, NewJob};
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
 use trawl_common::ports::{Claim, Control, Finish, JobFilter, JobPage, Jobs, NewUrl, Result, Stats, Terms};
@@ -85,7 +85,7 @@ impl Fleet {
 
     /// Publishes and confirms.
     async fn send(&mut self, messages: Vec<Message>) {
-        let urls: Vec<CanonicalUrl> = messages.iter().map(|message| message.work.clone()).collect();
+        let urls: Vec<Key> = messages.iter().map(Message::key).collect();
         self.queue.extend(messages);
         again(|| self.redis.confirm(&self.crawl, &urls)).await;
     }

@@ -179,3 +179,72 @@ async fn each_document_of_a_circle_is_done_once() {
         assert_eq!(documents, ["contract", "corrected tender", "payment", "tender"]);
     }
 }
+
+const TASKS: &str = "[handler]\nrun = ['/usr/bin/env', 'python3', 'tasks.py']\n\
+    secret = { NEXT = { payment = 'contract', contract = 'tender', tender = 'payment' } }\n";
+
+/// Also where they lead in a circle, and though the list names one twice.
+#[tokio::test]
+async fn each_task_is_done_once_with_those_that_it_asks_for() {
+    let folder = tempfile::tempdir().unwrap();
+    spider(folder.path(), "docs", TASKS, &["python/trawl_handler.py", "python/examples/tasks.py"]);
+    fs::write(folder.path().join("tasks.jsonl"), "\"payment\"\n{\"recipe\": \"other\"}\n\"payment\"\n")
+        .unwrap();
+    let (code, stdout, stderr) =
+        output(folder.path(), &["crawl", "tasks.jsonl", "--spider", "docs", "--json"]).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    let stats: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(
+        (&stats["status"], &stats["admitted"], &stats["done"]),
+        (&"finished".into(), &4.into(), &4.into())
+    );
+    let items = fs::read_to_string(folder.path().join("items.jsonl")).unwrap();
+    let item = |line: &str| serde_json::from_str::<Value>(line).unwrap()["fields"]["document"].clone();
+    let mut documents: Vec<String> =
+        items.lines().map(|line| item(line).as_str().unwrap().to_owned()).collect();
+    documents.sort();
+    assert_eq!(documents, ["contract", "other", "payment", "tender"]);
+}
+
+/// As its own `retries` says, and then it is shown with its recipe, and done when it is retried.
+#[tokio::test]
+async fn a_task_that_fails_is_a_dead_letter_that_can_be_retried() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = "[handler]\nrun = ['/bin/sh', './run.sh']\n";
+    spider(folder.path(), "once", file, &[]);
+    let program = "[ -e done ] && echo '{\"result\": 0}' || { echo no luck >&2; exit 7; }\n";
+    fs::write(folder.path().join("spiders/once/run.sh"), program).unwrap();
+    fs::write(folder.path().join("tasks.jsonl"), "{\"recipe\": \"try me\", \"retries\": 0}\n").unwrap();
+    let crawl = ["crawl", "tasks.jsonl", "--spider", "once", "--json"];
+    let (code, stdout, stderr) = output(folder.path(), &crawl).await;
+    assert_eq!(code, Some(3), "{stderr}");
+    let stats: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((&stats["failed"], &stats["pending"]), (&1.into(), &0.into()));
+    let (_, listed, _) = output(folder.path(), &["task", "list", "--state", "crawl.db", "--json"]).await;
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    assert_eq!(listed["recipe"], "try me");
+    assert!(listed["error"].as_str().unwrap().contains("no luck"), "{listed}");
+    let key = listed["task"].as_str().unwrap();
+    let (code, shown, _) = output(folder.path(), &["task", "show", key, "--state", "crawl.db"]).await;
+    assert!(code == Some(0) && shown.contains("try me"), "{shown}");
+    let (code, _, stderr) = output(folder.path(), &["task", "retry", key, "--state", "crawl.db"]).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    let (_, listed, _) = output(folder.path(), &["task", "list", "--state", "crawl.db", "--json"]).await;
+    assert_eq!(listed, "", "it is pending again");
+}
+
+#[tokio::test]
+async fn a_page_asks_for_tasks_that_the_same_program_does() {
+    let (site, folder) = (Site::serve(5).await, tempfile::tempdir().unwrap());
+    spider(folder.path(), "shop", &PAGES.replace("pages.py", "both.py"), &["python/trawl_handler.py"]);
+    let both = "from trawl_handler import Task, handler, run, task_handler\n@handler\ndef parse(page):\n  \
+        yield Task(page.url)\n@task_handler\ndef work(task):\n  yield {'of': task.recipe}\nrun()\n";
+    fs::write(folder.path().join("spiders/shop/both.py"), both).unwrap();
+    let source = format!("{}/sitemap.xml", site.origin);
+    let words = [&["crawl", &source, "--spider", "shop"][..], &CRAWL].concat();
+    let (code, stdout, stderr) = output(folder.path(), &words).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    let stats: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((&stats["status"], &stats["done"]), (&"finished".into(), &10.into()), "{stats}");
+    assert_eq!(fs::read_to_string(folder.path().join("items.jsonl")).unwrap().lines().count(), 5);
+}

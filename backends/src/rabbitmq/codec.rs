@@ -406,6 +406,8 @@ impl<'a> Headers<'a> {
 
 #[cfg(test)]
 mod tests {
+    use trawl_common::settings;
+
     use super::*;
 
     fn delivery(body: &[u8], properties: BasicProperties) -> Delivery {
@@ -451,6 +453,84 @@ mod tests {
         let seed = Message::seed("https://example.com/a".parse().unwrap(), CrawlRef::adhoc(), Lane::Bulk);
         let strangers = Message { is_ours: false, ..seed };
         assert_eq!(content(&delivery, Line::Bulk, &Trust::default()), Content::Message(strangers));
+    }
+
+    fn message_of(body: &[u8], properties: BasicProperties, line: Line, trust: &Trust) -> Message {
+        match content(&delivery(body, properties), line, trust) {
+            Content::Message(message) => message,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn sealed() -> Trust {
+        let key = settings::FleetKey::try_from("a".repeat(32)).ok();
+        let seal = Seal::new(&settings::RabbitMq { key, ..settings::RabbitMq::default() });
+        Trust { seal, spiders: vec!["docs".parse().unwrap()] }
+    }
+
+    #[test]
+    fn a_task_is_read_as_it_was_written_also_when_it_comes_back() {
+        let line = r#"{"recipe": "http://a.example/", "unique": "1", "priority": -2.5, "retries": 0, "project": "p"}"#;
+        let crawl = CrawlRef { id: "c1".parse().unwrap(), spider: "docs".parse().unwrap() };
+        let task = Task::new(&crawl.spider, NewTask::from_line(line).unwrap());
+        let id = task.key.id().to_string();
+        let sent = Message { depth: 2, ..Message::of(task.into(), crawl, Lane::Task) };
+        for trust in [Trust::default(), sealed()] {
+            for line in [Line::Task, Line::Due, Line::Expired] {
+                let properties = properties(&sent, &trust.seal);
+                assert_eq!(properties.message_id().as_ref().map(ShortString::as_str), Some(&*id));
+                assert_eq!(message_of(b"http://a.example/", properties, line, &trust), sent);
+            }
+        }
+        let plain = Task::new(&sent.crawl.spider, NewTask::from_line(r#""a""#).unwrap());
+        let plain = Message::of(plain.into(), sent.crawl, Lane::Task);
+        let is_ours = |body: &[u8]| {
+            message_of(body, properties(&plain, &Seal::default()), Line::Task, &Trust::default()).is_ours
+        };
+        assert!(is_ours(b"a") && !is_ours(b"b"), "its id names another task");
+    }
+
+    #[test]
+    fn a_bare_recipe_from_any_client_is_a_task_of_the_spider_that_it_names() {
+        let mut headers = FieldTable::default();
+        put_text(&mut headers, "spider", "docs");
+        put_text(&mut headers, "priority", "3");
+        put_number(&mut headers, "retries", 1_000);
+        for trust in [Trust::default(), sealed()] {
+            let properties = BasicProperties::default().with_headers(headers.clone());
+            let message = message_of(b"any text\n", properties, Line::Task, &trust);
+            assert!(message.is_request() && message.lane == Lane::Task);
+            assert_eq!(message.crawl, CrawlRef::adhoc_of("docs".parse().unwrap()));
+            let task = message.work.task().unwrap();
+            assert_eq!((task.new.recipe.as_str(), task.new.priority.get()), ("any text\n", 3.0));
+            let is_known = trust.seal.is_set();
+            assert_eq!(
+                task.new.retries,
+                (!is_known).then_some(1_000),
+                "what strangers may not say counts for nothing"
+            );
+        }
+        assert_eq!(malformed_in(Line::Task, b"").reason, "the recipe is empty");
+        assert_eq!(malformed_in(Line::Task, &[0xff]).reason, "not UTF-8");
+    }
+
+    fn malformed_in(line: Line, body: &[u8]) -> Malformed {
+        match content(&delivery(body, BasicProperties::default()), line, &Trust::default()) {
+            Content::Malformed(malformed) => malformed,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_the_queue_of_tasks_gave_up_is_a_task() {
+        let mut death = FieldTable::default();
+        put_text(&mut death, "reason", "delivery_limit");
+        put_text(&mut death, "queue", "task_queue");
+        let mut headers = FieldTable::default();
+        headers.insert("x-death".into(), AMQPValue::FieldArray(vec![AMQPValue::FieldTable(death)].into()));
+        let properties = BasicProperties::default().with_headers(headers);
+        let message = message_of(b"recipe", properties, Line::Expired, &Trust::default());
+        assert!(message.work.task().is_some() && message.deadline.is_none());
     }
 
     #[test]

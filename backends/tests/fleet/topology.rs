@@ -6,12 +6,13 @@ use lapin::{BasicProperties, Channel, Connection, ConnectionProperties};
 use serde_json::json;
 use tokio::time::timeout;
 use trawl_common::frontier::lane::Lane;
+use trawl_common::frontier::line::Line;
 use trawl_common::frontier::message::Message;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::ErrorKind;
 use trawl_common::settings::{Failed, Topology};
 use trawl_common::time::UnixMs;
-use trawl_engine::{Broker, Consumer, Content, Delivery};
+use trawl_engine::{Broker, Consumer, Content, Delivery, Probe, ProbeTimes};
 
 use super::*;
 
@@ -162,4 +163,15 @@ async fn a_message_whose_deadline_is_known_expires_by_itself() {
     let ms: u64 =
         got.unwrap().unwrap().delivery.properties.expiration().clone().unwrap().as_str().parse().unwrap();
     assert!((290_000..=300_000).contains(&ms), "{ms}");
+}
+
+#[tokio::test]
+async fn no_probe_waits_in_the_queue_of_tasks_for_workers_that_there_are_not() {
+    let vhost = VirtualHost::new().await;
+    let queue = connect(&vhost, &Queues::default()).await.unwrap();
+    assert_eq!(vhost.queue("task_queue").await["arguments"]["x-message-ttl"], json!(null));
+    let times = ProbeTimes { sent: UnixMs(2_000), previous: UnixMs(1_000) };
+    assert_eq!(queue.probe(times).await.unwrap(), [Probe { line: Line::Task, times }]);
+    let _consumer = queue.consume(8, 8).await.unwrap();
+    assert_eq!(queue.probe(times).await.unwrap(), [], "it comes back to who takes tasks");
 }

@@ -101,8 +101,8 @@ as_text!(Key);
 
 /// What names a task: `task:` and the first 128 bits of a SHA-256 in 32 lower-case hexadecimal digits. Cheap to clone.
 ///
-/// What is hashed is `<spider>\nunique\n<unique>` of a task that says what makes it one with others, and else
-/// `<spider>\nrecipe\n<recipe>`. So a spider takes in a recipe once, and any language can compute the key.
+/// What is hashed is `<spider>\n<unique>`, where `unique` is what the task says that makes it one with others, or else its recipe. So a
+/// spider takes in a recipe once, and any language can compute the key.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TaskKey(Arc<str>);
 
@@ -112,11 +112,8 @@ const PREFIX: &str = "task:";
 impl TaskKey {
     /// The key of a task of `spider`.
     pub fn of(spider: &SpiderName, task: &NewTask) -> Self {
-        let hashed = match &task.unique {
-            Some(unique) => format!("{spider}\nunique\n{}", unique.as_str()),
-            None => format!("{spider}\nrecipe\n{}", task.recipe.as_str()),
-        };
-        Self::from(Fingerprint::of(&hashed))
+        let unique = task.unique.as_ref().map_or(task.recipe.as_str(), |unique| unique.as_str());
+        Self::from(Fingerprint::of(&format!("{spider}\n{unique}")))
     }
 
     /// The key as text.
@@ -175,10 +172,10 @@ mod tests {
         let plain = key("a", r#""x""#);
         assert_eq!(key("a", r#"{"recipe": "x", "priority": 7, "retries": 1}"#), plain);
         assert_ne!(key("b", r#""x""#), plain);
-        assert_ne!(key("a", r#"{"recipe": "y", "unique": "x"}"#), plain);
+        assert_eq!(key("a", r#"{"recipe": "y", "unique": "x"}"#), plain, "else it would be done twice");
         let one = key("a", r#"{"recipe": "y", "unique": "1"}"#);
         assert_eq!(key("a", r#"{"recipe": "z", "unique": "1"}"#), one);
-        let expected = Fingerprint::of("a\nrecipe\nx");
+        let expected = Fingerprint::of("a\nx");
         assert_eq!((plain.as_str(), plain.id()), (&*format!("task:{expected}"), expected));
     }
 

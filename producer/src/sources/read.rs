@@ -260,7 +260,7 @@ impl Sorter {
 
     /// Whether the lines of `source` are tasks.
     fn takes_tasks(&self, source: &Source) -> bool {
-        source.is_named_like_tasks()
+        self.spider.handler.is_some() && source.is_named_like_tasks()
     }
 
     fn sort(&self, entry: &Entry) -> Option<Finding> {

@@ -5,14 +5,14 @@ use anstyle::Style;
 use serde_json::{Value, json};
 use trawl_cli::{Fail, Outcome, print_json};
 use trawl_common::exit::Exit;
+use trawl_common::frontier::TaskKey;
 use trawl_common::handler::{Answer, LogEntry, Verdict};
 use trawl_common::names::{CrawlRef, ProjectName};
 use trawl_common::settings::Settings;
 use trawl_common::spider::Spider;
 use trawl_common::spider::folder::Folder;
-use trawl_common::task::{Recipe, TaskView};
+use trawl_common::task::{NewTask, Recipe, TaskView};
 use trawl_common::text::printable;
-use trawl_common::web::url::Fingerprint;
 use trawl_handlers::Ended;
 use trawl_worker::TaskTrial;
 
@@ -33,7 +33,7 @@ pub(super) async fn run(
     let trial = TaskTrial::of(spider, folder.program_folder(&spider.name));
     let trial = trial.map_err(|error| Fail::usage(format!("[handler] run: {error}")))?;
     let task = TaskView {
-        id: Fingerprint::of(&format!("{}\nrecipe\n{}", spider.name, recipe.as_str())),
+        id: TaskKey::of(&spider.name, &NewTask::of(recipe.clone())).id(),
         project: ProjectName::default(),
         spider: spider.name.clone(),
         crawl: CrawlRef::adhoc_of(spider.name.clone()).id,

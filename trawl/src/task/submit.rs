@@ -77,6 +77,10 @@ impl Args {
         let settings = &backend.settings;
         let folder = self.spider.folder(settings, Arguments::default())?;
         let spider = self.spider.load(&folder, settings, false)?;
+        if spider.handler.is_none() {
+            let text = format!("the spider {} has no [handler]: nothing would do its tasks", spider.name);
+            return Err(Fail::usage(text));
+        }
         let (crawl, is_new) = self.crawl_of(backend, &spider.name).await?;
         let opening =
             Opening { crawl: crawl.clone(), terms: Terms::of(&spider), text: None, is_new, lease: LEASE };

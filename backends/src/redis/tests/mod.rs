@@ -13,9 +13,9 @@ mod transitions;
 use std::time::Duration;
 
 use redis::FromRedisValue;
-use trawl_common::frontier::ClaimReply;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
+use trawl_common::frontier::{ClaimReply, Key};
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
 use trawl_common::politeness::gcra::Slot;
 use trawl_common::ports::{Claim, HostSlotRequest, Hosts, NewUrl, Terms};
@@ -95,10 +95,10 @@ impl Fixture {
 
     /// Admits and confirms pages.
     async fn send(&self, lease: &Lease, numbers: std::ops::Range<usize>) {
-        let urls: Vec<CanonicalUrl> = numbers.map(Self::url).collect();
-        let new: Vec<NewUrl> = urls.iter().map(|url| NewUrl::seed(url.clone(), Lane::Bulk)).collect();
+        let new: Vec<NewUrl> = numbers.map(|number| NewUrl::seed(Self::url(number), Lane::Bulk)).collect();
+        let keys: Vec<Key> = new.iter().map(|new| new.work.key()).collect();
         self.frontier.admit(lease, &new).await.unwrap();
-        self.frontier.confirm(&lease.crawl, &urls).await.unwrap();
+        self.frontier.confirm(&lease.crawl, &keys).await.unwrap();
     }
 
     async fn claim(&self, worker: &WorkerId, number: usize) -> ClaimReply {

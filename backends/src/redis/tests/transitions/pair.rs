@@ -249,9 +249,9 @@ impl Pair {
         let mut swept = Sweep::default();
         let next = self.frontier.search(&self.crawl, &round, &mut swept).await.unwrap();
         assert_eq!(next, "0", "so few records are one step");
-        let lost: BTreeSet<CanonicalUrl> = swept.lost.iter().map(|message| message.work.clone()).collect();
-        let expected: BTreeSet<CanonicalUrl> =
-            self.rules.sweep(watermark).into_iter().map(Fixture::url).collect();
+        let lost: BTreeSet<Key> = swept.lost.iter().map(Message::key).collect();
+        let expected: BTreeSet<Key> =
+            self.rules.sweep(watermark).into_iter().map(|number| Fixture::url(number).into()).collect();
         assert_eq!((lost, swept.lost.len()), (expected.clone(), expected.len()));
     }
 
