@@ -1,0 +1,99 @@
+import asyncio
+import datetime
+
+import scrapy
+from scrapy.exceptions import CloseSpider
+
+
+class OddSpider(scrapy.Spider):
+    """All that a callback may do, by the name of the case."""
+
+    name = "odd"
+    site = ""
+    case = ""
+
+    async def start(self):
+        if self.case == "start_fails":
+            yield {"of": "start"}
+            raise ValueError("the start fails")
+        if self.case == "start_of_many":
+            for number in range(10_004):
+                yield {"number": number} if number % 4_000 == 0 else scrapy.Request(f"data:,{number}", self.page, dont_filter=True)
+            return
+        if self.case == "slow_pages":
+            yield scrapy.Request(f"{self.site}/slow/1", self.page, dont_filter=True)
+            yield scrapy.Request(f"{self.site}/slow/2", self.page, dont_filter=True)
+            yield scrapy.Request(f"{self.site}/slow/3", self.page, dont_filter=True)
+            return
+        if self.case == "slow_lambdas":
+            for number in range(1, 4):
+                yield scrapy.Request(f"{self.site}/slow/{number}", lambda response: self.page(response))
+            return
+        if self.case == "item":
+            yield {"of": "start"}
+        path = PATHS.get(self.case, f"/{self.case}")
+        yield scrapy.Request(path if path.startswith("http") else self.site + path, getattr(self, self.case, self.page))
+
+    def page(self, response):
+        print("what a callback prints is no answer")
+        yield {
+            "url": response.url.removeprefix(self.site),
+            "status": response.status,
+            "cookie": response.request.headers.get("Cookie", b"").decode(),
+        }
+
+    def callback_fails_at_once(self, response):
+        raise ValueError("a callback fails at once")
+
+    def callback_fails_halfway(self, response):
+        yield {"of": "before"}
+        yield response.follow("/other", self.page)
+        raise ValueError("a callback fails halfway")
+
+    def pipeline_fails(self, response):
+        yield {"bad": True}
+
+    def floods(self, response):
+        for number in range(200):
+            yield {"number": number, "text": "x" * 100_000}
+
+    def closes(self, response):
+        yield {"of": "before"}
+        raise CloseSpider("enough")
+
+    def odd_values(self, response):
+        yield {"text": "a\udcffb", "number": float("nan"), "time": datetime.datetime(2026, 1, 2, 3, 4, 5)}
+        yield response.follow("/other", self.page, meta={"text": "a\udcffb", "number": float("inf")})
+
+    def by_lambda(self, response):
+        yield response.follow("/other", lambda found: self.page(found))
+        yield response.follow("/other", lambda found: self.page(found))
+
+    def by_huge_meta(self, response):
+        yield response.follow("/other", self.page, meta={"huge": "x" * 1_100_000})
+
+    async def by_await(self, response):
+        found = await self.crawler.engine.download_async(scrapy.Request(f"{self.site}/other"))
+        yield {"awaited": found.url.removeprefix(self.site)}
+        await asyncio.sleep(0)
+        self.crawler.engine.crawl(scrapy.Request(f"{self.site}/third", self.page))
+
+    def twice(self, response):
+        for _ in range(2):
+            yield response.follow("/other", self.page)
+            yield response.follow("/third", self.page, dont_filter=True)
+            yield {"same": 1}
+
+    def session(self, response):
+        yield response.follow("/other", self.page)
+        yield scrapy.Request(f"{self.site}/third", self.page, meta={"cookiejar": 2}, cookies={"own": "1"})
+
+    def errback_of(self, response):
+        yield response.follow("/missing", self.page, errback=self.missing)
+
+    def missing(self, failure):
+        yield {"missing": failure.request.url.removeprefix(self.site)}
+        yield scrapy.Request(f"{self.site}/other", self.page)
+
+
+PATHS = {"session": "/login", "redirects": "/to/other", "refused": "http://127.0.0.1:1/"}

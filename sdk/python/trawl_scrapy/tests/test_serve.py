@@ -1,0 +1,301 @@
+"""`trawl-scrapy serve` and `trawl-scrapy run` as a worker uses them: a project of odd callbacks, case by case."""
+
+import asyncio
+import contextlib
+import datetime
+import http.server
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+import urllib.parse
+from collections import Counter
+from pathlib import Path
+
+from scrapy.utils.serialize import ScrapyJSONEncoder
+
+from trawl_scrapy.job import Job
+from trawl_scrapy.recipe import Recipe
+
+from . import stand_in
+
+PROJECT = Path(__file__).parent / "project"
+COMMAND = [sys.executable, "-W", "ignore", "-m", "trawl_scrapy.cli"]
+
+
+class Site(http.server.BaseHTTPRequestHandler):
+    """Answers with the status that the path says. `/slow` waits."""
+
+    protocol_version = "HTTP/1.1"
+    goes_on, was_asked, asked = threading.Event(), threading.Semaphore(0), []
+
+    def do_GET(self):
+        # Whoever takes it for a proxy asks for whole URLs.
+        self.path = urllib.parse.urlsplit(self.path).path
+        headers, status = {}, {"/missing": 404, "/broken": 503}.get(self.path, 200)
+        if self.path == "/login":
+            headers["set-cookie"] = "session=7; Path=/"
+        if self.path.startswith("/to/"):
+            status, headers["location"] = 302, self.path.removeprefix("/to")
+        if self.path.startswith("/slow"):
+            self.asked.append(self.path)
+            self.was_asked.release()
+            self.goes_on.wait(30)
+        self.send_response(status)
+        for name, value in {"content-type": "text/html", "content-length": "2", **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        with contextlib.suppress(ConnectionError):
+            self.wfile.write(b"ok")
+
+    def log_message(self, *_):
+        pass
+
+
+class Case(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Site)
+        cls.server.daemon_threads = True
+        threading.Thread(target=cls.server.serve_forever, daemon=True).start()
+        cls.site = f"http://127.0.0.1:{cls.server.server_port}"
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.environment = {"PATH": os.environ["PATH"], "HOME": cls.folder.name}
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.shutdown()
+        cls.server.server_close()
+        cls.folder.cleanup()
+
+    def recipe(self, case, **settings):
+        return json.dumps({"spider": "odd", "args": {"site": self.site, "case": case}, "settings": settings})
+
+
+class Serve(Case):
+    def crawl(self, *recipes):
+        frontier, deaths = asyncio.run(stand_in.crawl(recipes, [*COMMAND, "serve"], PROJECT, self.environment, processes=1))
+        self.assertEqual(deaths, 0)
+        self.items = [json.dumps(item) for item in frontier.items]
+        self.results = Counter(frontier.results.values())
+        self.log = "\n".join(entry["message"] for entry in frontier.logs)
+        return frontier
+
+    def has(self, *items):
+        self.assertEqual(Counter(self.items), Counter(json.dumps(item) for item in items))
+
+    def page(self, path, cookie="", status=200):
+        return {"url": path, "status": status, "cookie": cookie}
+
+    def test_items_of_the_start_and_of_a_page_are_answered(self):
+        self.crawl(self.recipe("item"))
+        self.has({"of": "start"}, self.page("/item"))
+        self.assertEqual(self.results, {0: 2})
+
+    def test_a_callback_that_fails_at_once_is_tried_again_and_one_that_fails_halfway_is_done_as_far_as_it_came(self):
+        self.crawl(self.recipe("callback_fails_at_once"))
+        self.assertEqual((self.items, self.results), ([], {0: 1, 1: 1}))
+        self.assertEqual(self.log.count("ValueError: a callback fails at once"), 4)
+        self.crawl(self.recipe("callback_fails_halfway"))
+        self.has({"of": "before"}, self.page("/other"))
+        self.assertEqual(self.results, {0: 3})
+        self.assertEqual(self.log.count("ValueError: a callback fails halfway"), 1)
+
+    def test_a_start_that_fails_is_tried_again_and_so_is_a_page_whose_items_all_fail(self):
+        self.crawl(self.recipe("start_fails"))
+        self.assertEqual(self.results, {1: 1})
+        self.assertIn("ValueError: the start fails", self.log)
+        self.crawl(self.recipe("pipeline_fails"))
+        self.assertEqual(self.results, {0: 1, 1: 1})
+        self.assertIn("ValueError: a pipeline fails", self.log)
+
+    def test_a_long_start_is_several_tasks(self):
+        recipe, submitted, items = self.recipe("start_of_many"), [], []
+        process = subprocess.Popen([*COMMAND, "serve"], cwd=PROJECT, env=self.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        with process:
+            for number in range(2):
+                task = {"id": str(number), "crawl": "a", "recipe": recipe}
+                process.stdin.write(json.dumps({"id": number, "task": task}).encode() + b"\n")
+                process.stdin.flush()
+                answer = json.loads(process.stdout.readline())
+                submitted += [task["unique"] for task in answer["tasks"]]
+                items += answer["items"]
+                recipe = answer["tasks"][-1]["recipe"]
+        # 10,004 requests and items, and the rest of the start.
+        self.assertEqual((len(submitted), len(set(submitted))), (10_002, 10_002))
+        self.assertEqual(items, [{"number": 0}, {"number": 4_000}, {"number": 8_000}])
+
+    def test_a_spider_that_asks_to_be_closed_ends_its_task_alone(self):
+        self.crawl(self.recipe("closes"))
+        self.has({"of": "before"})
+        self.assertEqual(self.results, {0: 2})
+        self.assertIn("(enough)", self.log)
+
+    def test_a_request_that_cannot_be_a_task_is_made_at_once(self):
+        for case in ("by_lambda", "by_huge_meta"):
+            self.crawl(self.recipe(case))
+            self.has(self.page("/other"))
+            self.assertEqual(self.results, {0: 2})
+
+    def test_what_is_no_unicode_or_no_json_number_is_replaced(self):
+        self.crawl(self.recipe("odd_values"))
+        # As Scrapy of this version has it in feeds.
+        time = json.loads(ScrapyJSONEncoder().encode(datetime.datetime(2026, 1, 2, 3, 4, 5)))
+        self.has({"text": "a?b", "number": None, "time": time}, self.page("/other"))
+
+    def test_a_callback_may_await_downloads_and_call_the_engine(self):
+        self.crawl(self.recipe("by_await"))
+        self.has({"awaited": "/other"}, self.page("/third"))
+
+    def test_a_request_is_made_once_but_with_dont_filter_as_often_as_it_is_wanted(self):
+        self.crawl(self.recipe("twice"))
+        self.has(self.page("/other"), self.page("/third"), self.page("/third"), {"same": 1}, {"same": 1})
+
+    def test_a_session_goes_along_with_what_follows_from_it(self):
+        self.crawl(self.recipe("session"))
+        self.has(self.page("/other", "session=7"), self.page("/third", "own=1"))
+
+    def test_what_follows_is_of_the_same_run_whatever_crawl_it_is_sent_again_in(self):
+        frontier = self.crawl(self.recipe("twice"))
+        runs = {json.loads(recipe)["run"] for recipe in frontier.recipes[1:]}
+        self.assertEqual(len(runs), 1)
+        job = Job({"id": "a", "crawl": "another"}, Recipe.parse(frontier.recipes[1]))
+        self.assertEqual({job.run}, runs)
+
+    def test_requests_go_through_the_workers_proxy_which_is_no_part_of_them(self):
+        environment = {**self.environment, "TRAWL_PROXY": self.site}
+        recipe = json.dumps({"spider": "odd", "args": {"site": "http://shop.example", "case": "redirects"}})
+        frontier, _ = asyncio.run(stand_in.crawl([recipe], [*COMMAND, "serve"], PROJECT, environment, processes=1))
+        self.assertEqual(frontier.items, [self.page("/other")])
+        self.assertEqual([task for task in frontier.recipes if "proxy" in task.lower()], [])
+
+    def test_a_redirect_is_a_request_of_its_own(self):
+        frontier = self.crawl(self.recipe("redirects"))
+        self.has(self.page("/other"))
+        self.assertEqual(len(frontier.known), 3)
+
+    def test_an_errback_has_what_has_failed(self):
+        self.crawl(self.recipe("errback_of"))
+        self.has({"missing": "/missing"}, self.page("/other"))
+        self.assertEqual(self.results, {0: 4})
+
+    def test_what_no_callback_sees_is_skipped_or_failed(self):
+        self.crawl(self.recipe("missing"))
+        self.assertEqual(self.results, {0: 1, 2: 1})
+        self.assertIn("404 Not Found", self.log)
+        self.crawl(self.recipe("broken"))
+        self.assertEqual(self.results, {0: 2, 1: 1})
+        self.assertIn("503 Service Unavailable", self.log)
+        self.crawl(self.recipe("refused"))
+        self.assertEqual(self.results, {0: 2, 1: 1})
+
+    def test_what_is_no_recipe_or_no_spider_fails_with_what_to_change(self):
+        self.crawl("[]", '{"spider": "even"}')
+        self.assertEqual(self.results, {1: 2})
+        self.assertIn("the recipe is the name of a spider", self.log)
+        self.assertIn("has no spider `even`; there are: odd", self.log)
+
+    def test_more_runs_than_may_be_open_are_all_worked_on(self):
+        self.crawl(*(self.recipe("item", DEPTH_LIMIT=limit) for limit in range(1, 13)))
+        self.assertEqual(len(self.items), 24)
+
+    def test_standard_input_that_ends_and_sigterm_end_the_process_when_it_has_answered(self):
+        for end in ("eof", "sigterm"):
+            process = subprocess.Popen(
+                [*COMMAND, "serve"], cwd=PROJECT, env=self.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            )
+            task = {"id": "a", "crawl": "a", "recipe": self.recipe("item")}
+            process.stdin.write(json.dumps({"id": 1, "task": task}).encode() + b"\n")
+            process.stdin.flush()
+            if end == "eof":
+                process.stdin.close()
+            answer = json.loads(process.stdout.readline())
+            self.assertEqual((answer["id"], answer["result"], len(answer["tasks"])), (1, 0, 1))
+            if end == "sigterm":
+                process.send_signal(signal.SIGTERM)
+            self.assertEqual(process.wait(10), 0)
+            process.stdout.close()
+            process.stdin.close()
+
+
+class Run(Case):
+    def run_task(self, recipe, task="a"):
+        command = [*COMMAND, "run", json.dumps({"id": task, "crawl": "a", "recipe": recipe}), "{}"]
+        done = subprocess.run(command, cwd=PROJECT, env=self.environment, capture_output=True, text=True, timeout=60)
+        return self.read(done.stdout), done.returncode
+
+    def read(self, output):
+        answer = json.loads(output)
+        self.items, self.log = answer.get("items", []), answer["logs"]
+        return answer["result"]
+
+    def test_a_run_answers_with_its_items_its_log_and_its_result(self):
+        self.assertEqual(self.run_task(self.recipe("twice")), (0, 0))
+        self.assertEqual(len(self.items), 5)
+        self.assertEqual(self.items, sorted(self.items, key=json.dumps), "their order is the same each time")
+        self.assertIn("the spider was closed: finished", self.log[-1]["message"])
+        self.assertEqual([*Path(self.folder.name).glob(".cache/trawl-scrapy/*")], [], "it leaves nothing behind")
+
+    def test_a_run_of_more_items_than_an_answer_takes_is_closed_and_says_what_to_do(self):
+        self.assertEqual(self.run_task(self.recipe("floods")), (1, 1))
+        self.assertIn("`trawl-scrapy serve`", self.log[-1]["message"])
+        self.assertEqual([*Path(self.folder.name).glob(".cache/trawl-scrapy/*")], [], "it leaves nothing behind")
+
+    def test_a_task_that_is_too_long_for_an_argument_is_on_standard_input(self):
+        recipe = json.dumps({"spider": "odd", "args": {"site": self.site, "case": "item", "long": "x" * 200_000}})
+        task = json.dumps({"id": "long", "crawl": "a", "recipe": recipe})
+        done = subprocess.run([*COMMAND, "run", "-", "{}"], cwd=PROJECT, env=self.environment, input=task, capture_output=True, text=True)
+        self.assertEqual(self.read(done.stdout), 0)
+
+    def test_what_a_spider_logs_has_its_level(self):
+        self.run_task(self.recipe("callback_fails_at_once"))
+        self.assertEqual([entry["level"] for entry in self.log if "ValueError: a callback fails" in entry["message"]], [3])
+
+    def test_a_spider_that_closes_itself_is_done_and_a_start_that_fails_is_not(self):
+        self.assertEqual(self.run_task(self.recipe("closes")), (0, 0))
+        self.assertIn("the spider was closed: enough", self.log[-1]["message"])
+        self.assertEqual(self.run_task(self.recipe("start_fails")), (1, 1))
+
+    def test_a_project_or_a_spider_that_is_not_there_is_named(self):
+        self.assertEqual(self.run_task("even"), (1, 1))
+        self.assertIn("there are: odd", self.log[-1]["message"])
+        self.assertEqual([*Path(self.folder.name).glob(".cache/trawl-scrapy/*")], [], "it leaves nothing behind")
+        done = subprocess.run([*COMMAND, "run", "--project", "/nowhere", '{"id": "a", "recipe": "odd"}'], capture_output=True, text=True)
+        self.assertIn("/nowhere is no folder", json.loads(done.stdout)["logs"][0]["message"])
+
+    def test_a_run_that_is_stopped_goes_on_and_one_that_is_killed_begins_anew(self):
+        self.ends("slow_pages", signal.SIGTERM, ["/slow/2", "/slow/3"])
+        self.ends("slow_pages", signal.SIGKILL, ["/slow/1", "/slow/2", "/slow/3"])
+
+    def test_a_run_that_cannot_be_kept_whole_begins_anew(self):
+        self.ends("slow_lambdas", signal.SIGTERM, ["/slow/1", "/slow/2", "/slow/3"])
+
+    def ends(self, case, end, asked_again):
+        """Ends a run that waits for its first page, and has it done again."""
+        Site.goes_on.clear()
+        while Site.was_asked.acquire(blocking=False):
+            pass
+        recipe, task = self.recipe(case, CONCURRENT_REQUESTS=1), f"{case} {end}"
+        command = [*COMMAND, "run", json.dumps({"id": task, "crawl": "a", "recipe": recipe})]
+        process = subprocess.Popen(command, cwd=PROJECT, env=self.environment, stdout=subprocess.PIPE, text=True)
+        Site.was_asked.acquire()
+        process.send_signal(end)
+        if end == signal.SIGKILL:
+            process.communicate()
+            Site.goes_on.set()
+        else:
+            # It waits for the page that it has asked for.
+            Site.goes_on.set()
+            self.assertEqual(self.read(process.communicate(timeout=30)[0]), 1)
+        Site.asked.clear()
+        self.assertEqual(self.run_task(recipe, task), (0, 0))
+        self.assertEqual([item["url"] for item in self.items], ["/slow/1", "/slow/2", "/slow/3"])
+        self.assertEqual(Site.asked, asked_again)
+
+
+if __name__ == "__main__":
+    unittest.main()

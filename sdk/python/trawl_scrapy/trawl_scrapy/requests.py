@@ -1,0 +1,50 @@
+"""A request of Scrapy as JSON and back, with its data and the names of its callbacks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scrapy import Request, Spider
+from scrapy.utils.misc import load_object
+from scrapy.utils.request import request_from_dict
+
+from . import typed_json
+
+# What `Request` itself takes for granted, so that it need not be said.
+_DEFAULTS: dict[str, Any] = Request("data:,").to_dict()
+# What `HttpProxyMiddleware` adds for the proxy of this worker, which is not that of another.
+_OF_PROXY = ("_scheme_proxy", "_auth_proxy", "proxy")
+
+
+def write(request: Request, spider: Spider) -> dict[str, Any]:
+    """`request` for `json.dumps`. Raises `ValueError` if a callback is no method of `spider`, or a value has no form in JSON."""
+    fields = {name: value for name, value in request.to_dict(spider=spider).items() if name == "url" or value != _DEFAULTS.get(name)}
+    if not fields.get("cookies"):
+        fields.pop("cookies", None)
+    headers = {_text(name): [_text(value) for value in values] for name, values in fields.pop("headers", {}).items()}
+    meta = fields.pop("meta", {})
+    if "_scheme_proxy" in meta:
+        meta = {name: value for name, value in meta.items() if name not in _OF_PROXY}
+        headers.pop("Proxy-Authorization", None)
+    fields.update({name: value for name, value in (("meta", meta), ("headers", headers)) if value})
+    if isinstance(body := fields.get("body"), bytes):
+        try:
+            fields["body"] = body.decode()
+        except UnicodeDecodeError:
+            pass
+    written: dict[str, Any] = typed_json.write(fields)
+    return written
+
+
+def read(written: dict[str, Any], spider: Spider) -> Request:
+    """The request that `write` has written, for the same spider. Raises an exception that says what is wrong with it."""
+    fields = typed_json.read(written)
+    if kind := fields.get("_class"):
+        found = load_object(kind)
+        if not (isinstance(found, type) and issubclass(found, Request)):
+            raise ValueError(f"{kind} is no class of requests")
+    return request_from_dict(fields, spider=spider)
+
+
+def _text(value: bytes) -> str:
+    return value.decode("latin-1")

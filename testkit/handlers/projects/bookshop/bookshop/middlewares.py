@@ -1,0 +1,3 @@
+class Language:
+    def process_request(self, request):
+        request.headers.setdefault("Accept-Language", "en-GB")
