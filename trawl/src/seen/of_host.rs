@@ -32,7 +32,7 @@ pub(super) async fn of_host(
         let mut cursor = Some(0);
         while let Some(at) = cursor {
             let page = backend.control.failed(&stats.crawl_ref(), at).await?;
-            page.urls.into_iter().for_each(|(url, _)| add(url));
+            page.failed.iter().filter_map(|(key, _)| key.url().cloned()).for_each(&mut add);
             cursor = page.next;
         }
     }
