@@ -188,15 +188,20 @@ const TASKS: &str = "[handler]\nrun = ['/usr/bin/env', 'python3', 'tasks.py']\n\
 async fn each_task_is_done_once_with_those_that_it_asks_for() {
     let folder = tempfile::tempdir().unwrap();
     spider(folder.path(), "docs", TASKS, &["python/trawl_handler.py", "python/examples/tasks.py"]);
-    fs::write(folder.path().join("tasks.jsonl"), "\"payment\"\n{\"recipe\": \"other\"}\n\"payment\"\n").unwrap();
+    fs::write(folder.path().join("tasks.jsonl"), "\"payment\"\n{\"recipe\": \"other\"}\n\"payment\"\n")
+        .unwrap();
     let (code, stdout, stderr) =
         output(folder.path(), &["crawl", "tasks.jsonl", "--spider", "docs", "--json"]).await;
     assert_eq!(code, Some(0), "{stderr}");
     let stats: Value = serde_json::from_str(&stdout).unwrap();
-    assert_eq!((&stats["status"], &stats["admitted"], &stats["done"]), (&"finished".into(), &4.into(), &4.into()));
+    assert_eq!(
+        (&stats["status"], &stats["admitted"], &stats["done"]),
+        (&"finished".into(), &4.into(), &4.into())
+    );
     let items = fs::read_to_string(folder.path().join("items.jsonl")).unwrap();
     let item = |line: &str| serde_json::from_str::<Value>(line).unwrap()["fields"]["document"].clone();
-    let mut documents: Vec<String> = items.lines().map(|line| item(line).as_str().unwrap().to_owned()).collect();
+    let mut documents: Vec<String> =
+        items.lines().map(|line| item(line).as_str().unwrap().to_owned()).collect();
     documents.sort();
     assert_eq!(documents, ["contract", "other", "payment", "tender"]);
 }

@@ -504,7 +504,11 @@ mod tests {
             let task = message.work.task().unwrap();
             assert_eq!((task.new.recipe.as_str(), task.new.priority.get()), ("any text\n", 3.0));
             let is_known = trust.seal.is_set();
-            assert_eq!(task.new.retries, (!is_known).then_some(1_000), "what strangers may not say counts for nothing");
+            assert_eq!(
+                task.new.retries,
+                (!is_known).then_some(1_000),
+                "what strangers may not say counts for nothing"
+            );
         }
         assert_eq!(malformed_in(Line::Task, b"").reason, "the recipe is empty");
         assert_eq!(malformed_in(Line::Task, &[0xff]).reason, "not UTF-8");

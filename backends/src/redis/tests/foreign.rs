@@ -36,9 +36,8 @@ async fn a_key_that_somebody_has_written_over_stops_its_crawl_and_no_other() {
         };
         let [held, unclaimed] = urls(&fixture.crawl);
         let [sound, late] = urls(&other);
-        let message = |claim: &Claim| {
-            Message::seed(claim.key.url().unwrap().clone(), claim.crawl.clone(), Lane::Bulk)
-        };
+        let message =
+            |claim: &Claim| Message::seed(claim.key.url().unwrap().clone(), claim.crawl.clone(), Lane::Bulk);
         let replies =
             fixture.frontier.claim(&fixture.worker, &[message(&unclaimed), message(&sound)]).await.unwrap();
         assert_eq!(replies[1], TAKE, "{name}");

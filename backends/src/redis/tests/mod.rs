@@ -13,9 +13,9 @@ mod transitions;
 use std::time::Duration;
 
 use redis::FromRedisValue;
-use trawl_common::frontier::{ClaimReply, Key};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
+use trawl_common::frontier::{ClaimReply, Key};
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
 use trawl_common::politeness::gcra::Slot;
 use trawl_common::ports::{Claim, HostSlotRequest, Hosts, NewUrl, Terms};
