@@ -1,5 +1,7 @@
 //! Programs that are started for each task: good ones, and all kinds of others.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod support;
 
 use std::fs;
@@ -269,7 +271,7 @@ async fn content(file: &std::path::Path) -> String {
     }
 }
 
-/// Waits for a condition that no signal tells of; half a minute at most.
+/// Waits for a condition that nothing announces; half a minute at most.
 async fn until(condition: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(30);
     while !condition() {

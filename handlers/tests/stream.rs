@@ -1,5 +1,7 @@
 //! Programs that live.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod support;
 
 use std::path::Path;

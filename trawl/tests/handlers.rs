@@ -232,3 +232,19 @@ async fn a_task_that_fails_is_a_dead_letter_that_can_be_retried() {
     let (_, listed, _) = output(folder.path(), &["task", "list", "--state", "crawl.db", "--json"]).await;
     assert_eq!(listed, "", "it is pending again");
 }
+
+#[tokio::test]
+async fn a_page_asks_for_tasks_that_the_same_program_does() {
+    let (site, folder) = (Site::serve(5).await, tempfile::tempdir().unwrap());
+    spider(folder.path(), "shop", &PAGES.replace("pages.py", "both.py"), &["python/trawl_handler.py"]);
+    let both = "from trawl_handler import Task, handler, run, task_handler\n@handler\ndef parse(page):\n  \
+        yield Task(page.url)\n@task_handler\ndef work(task):\n  yield {'of': task.recipe}\nrun()\n";
+    fs::write(folder.path().join("spiders/shop/both.py"), both).unwrap();
+    let source = format!("{}/sitemap.xml", site.origin);
+    let words = [&["crawl", &source, "--spider", "shop"][..], &CRAWL].concat();
+    let (code, stdout, stderr) = output(folder.path(), &words).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    let stats: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((&stats["status"], &stats["done"]), (&"finished".into(), &10.into()), "{stats}");
+    assert_eq!(fs::read_to_string(folder.path().join("items.jsonl")).unwrap().lines().count(), 5);
+}

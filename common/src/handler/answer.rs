@@ -62,8 +62,8 @@ impl Parts {
             return Err(TooMuch);
         }
         let Part { id: _, verdict, logs, tasks, urls, items } = part;
-        let room = MAX_LOGS.saturating_sub(self.said.logs.len());
-        self.said.logs.extend(logs.into_iter().take(room));
+        let left = MAX_LOGS.saturating_sub(self.said.logs.len());
+        self.said.logs.extend(logs.into_iter().take(left));
         self.said.tasks.extend(tasks);
         self.said.urls.extend(urls);
         self.said.items.extend(items);

@@ -268,7 +268,7 @@ mod tests {
         fs::create_dir(temporary.path().join("empty")).unwrap();
         let folder = folder(temporary.path());
         let name: SpiderName = "shop".parse().unwrap();
-        assert_eq!(folder.names().unwrap(), [name.clone()]);
+        assert_eq!(folder.names().unwrap(), vec![name.clone()]);
         assert_eq!(
             (folder.file(&name), folder.program_folder(&name)),
             (own.join("spider.toml"), own.clone())
@@ -276,7 +276,7 @@ mod tests {
         assert_eq!(name_of(&own.join("spider.toml")).unwrap(), name);
         assert_eq!(name_of(Path::new("spider.toml")).unwrap().as_str(), "spider");
         fs::write(temporary.path().join("shop.toml"), "max_pages = 2").unwrap();
-        assert_eq!(folder.names().unwrap(), [name.clone()], "a file beside the folder comes first");
+        assert_eq!(folder.names().unwrap(), vec![name.clone()], "a file beside the folder comes first");
         assert_eq!(load(&folder, "shop").unwrap().max_pages.map(NonZeroU64::get), Some(2));
         assert_eq!(folder.program_folder(&name), temporary.path());
     }

@@ -30,6 +30,14 @@ pub(super) fn usage() -> Usage {
     usage
 }
 
+/// How many processes and threads the machine has, which takes one look however many they are. 0 if it does not say.
+pub(super) fn of_machine() -> usize {
+    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let total =
+        load.split(' ').nth(3).and_then(|counts| counts.split_once('/')).map(|(_, total)| total.parse());
+    total.and_then(Result::ok).unwrap_or_default()
+}
+
 /// Sends a signal to all processes below this one, and to the groups that they lead: a whole group at once, which cannot grow
 /// meanwhile.
 pub(super) fn signal_all(signal: Signal) {

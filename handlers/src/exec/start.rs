@@ -6,21 +6,23 @@ use std::fs;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::str::FromStr;
 
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, Resource, Rlimit, Signal, getppid, set_parent_process_death_signal, setrlimit, setsid,
+    Pid, Resource, Rlimit, Signal, getppid, set_parent_process_death_signal, setpriority_process, setrlimit,
+    setsid,
 };
 
 /// Becomes the program; returns only if that fails, with the status that shells use for it.
 pub(super) fn run(arguments: Vec<OsString>) -> u8 {
     let mut arguments = arguments.into_iter();
-    let (Some(supervisor), Some(memory), Some(program)) =
-        (number(arguments.next()), number(arguments.next()), arguments.next())
+    let (Some(supervisor), Some(memory), Some(priority), Some(program)) =
+        (number(arguments.next()), number(arguments.next()), number(arguments.next()), arguments.next())
     else {
         return super::usage();
     };
-    if let Err(error) = bound(supervisor, memory) {
+    if let Err(error) = bound(supervisor, memory, priority) {
         eprintln!("{} cannot be started within its limits: {error}", program.display());
         return 126;
     }
@@ -29,19 +31,21 @@ pub(super) fn run(arguments: Vec<OsString>) -> u8 {
     if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 }
 }
 
-fn number(argument: Option<OsString>) -> Option<u64> {
+fn number<T: FromStr>(argument: Option<OsString>) -> Option<T> {
     argument?.to_str()?.parse().ok()
 }
 
 /// 1. A session of its own: no terminal, and one group that can be ended at once.
 /// 2. Dies with its supervisor.
-/// 3. Leaves no core, reserves no more than twice the memory that it may use, and is what the system ends first when memory is short.
-fn bound(supervisor: u64, memory: u64) -> Result<(), Box<dyn Error>> {
+/// 3. The priority of the worker, not that of the supervisor.
+/// 4. Leaves no core, reserves no more than twice the memory that it may use, and is what the system ends first when memory is short.
+fn bound(supervisor: i32, memory: u64, priority: i32) -> Result<(), Box<dyn Error>> {
     setsid()?;
     set_parent_process_death_signal(Some(Signal::KILL))?;
-    if getppid().map(Pid::as_raw_pid).and_then(|pid| u64::try_from(pid).ok()) != Some(supervisor) {
+    if getppid().map(Pid::as_raw_pid) != Some(supervisor) {
         return Err("its supervisor is gone".into());
     }
+    setpriority_process(None, priority)?;
     let limit = |most| Rlimit { current: Some(most), maximum: Some(most) };
     setrlimit(Resource::Core, limit(0))?;
     setrlimit(Resource::Data, limit(memory.saturating_mul(2)))?;

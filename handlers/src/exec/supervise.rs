@@ -7,17 +7,26 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, WaitStatus, getpid, getppid, set_child_subreaper};
+use rustix::process::{
+    Pid, Signal, WaitStatus, getpid, getppid, getpriority_process, kill_process_group, set_child_subreaper,
+    setpriority_process,
+};
 use rustix::stdio::{dup2_stdin, dup2_stdout};
 use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::order::Received;
-use super::processes::{Reaped, reap, signal_all, usage};
+use super::processes::{Reaped, of_machine, reap, signal_all, usage};
 use super::{GRACE, MAX_PROCESSES, NAME, Report, START};
 
 /// How often the worker, the processes and the memory are looked at.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// A machine that has so many more processes than a look ago may have a fork bomb.
+const MANY: usize = MAX_PROCESSES / 4;
+
+/// Before the program, where the system lets it: it may have hundreds of processes.
+const PRIORITY: i32 = -10;
 
 /// So many processes are reaped before others are looked at: a storm of them may never end.
 const REAPED_AT_ONCE: usize = 64;
@@ -45,7 +54,10 @@ pub(super) fn run(arguments: Vec<OsString>) -> u8 {
 async fn supervise(order: &Received) -> io::Result<Report> {
     set_child_subreaper(Some(getpid()))?;
     let mut watch = Watch::begin(order)?;
-    let program = start(order)?;
+    let priority = getpriority_process(None)?;
+    // Only some may.
+    let _ = setpriority_process(None, PRIORITY);
+    let program = start(order, priority)?;
     let report = watch.until_end(program).await;
     if report == Report::Stopped {
         watch.end_gently().await;
@@ -54,9 +66,15 @@ async fn supervise(order: &Received) -> io::Result<Report> {
 }
 
 /// Starts the program, and leaves its input and output to it alone: whoever writes or reads there is to notice when it closes them.
-fn start(order: &Received) -> io::Result<Pid> {
+fn start(order: &Received, priority: i32) -> io::Result<Pid> {
     let child = Command::new("/proc/self/exe")
-        .args([NAME, START, &getpid().as_raw_pid().to_string(), &order.memory.to_string()])
+        .args([
+            NAME,
+            START,
+            &getpid().as_raw_pid().to_string(),
+            &order.memory.to_string(),
+            &priority.to_string(),
+        ])
         .args(&order.run)
         .spawn()?;
     dup2_stdin(File::open("/dev/null")?)?;
@@ -71,6 +89,8 @@ struct Watch<'a> {
     asked_to_end: Signals,
     something_ended: Signals,
     look: Interval,
+    /// How many processes the machine had at the last look.
+    of_machine: usize,
 }
 
 impl<'a> Watch<'a> {
@@ -79,7 +99,7 @@ impl<'a> Watch<'a> {
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (asked_to_end, something_ended) =
             (signal(SignalKind::terminate())?, signal(SignalKind::child())?);
-        Ok(Self { order, asked_to_end, something_ended, look })
+        Ok(Self { order, asked_to_end, something_ended, look, of_machine: of_machine() })
     }
 
     /// Waits until the program has ended, or has to. It is looked at in its time also where processes end faster than they are reaped.
@@ -96,7 +116,7 @@ impl<'a> Watch<'a> {
                 },
             }
             if last_look.elapsed() >= LOOK {
-                if let Some(report) = self.must_end() {
+                if let Some(report) = self.must_end(program) {
                     return report;
                 }
                 last_look = Instant::now();
@@ -104,11 +124,27 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Why the program has to end, if it has to.
-    fn must_end(&self) -> Option<Report> {
+    /// Why the program has to end, if it has to. Where the machine has many more processes than at the last look the program may be
+    /// a fork bomb, with which nothing could keep up: it stands still while it is looked at.
+    fn must_end(&mut self, program: Pid) -> Option<Report> {
         if getppid().map(Pid::as_raw_pid) != Some(self.order.parent) {
             return Some(Report::Stopped);
         }
+        let of_machine = of_machine();
+        let may_be_bomb = of_machine > self.of_machine + MANY;
+        self.of_machine = of_machine;
+        if may_be_bomb {
+            let _ = kill_process_group(program, Signal::STOP);
+        }
+        let report = self.exceeded();
+        if may_be_bomb && report.is_none() {
+            let _ = kill_process_group(program, Signal::CONT);
+        }
+        report
+    }
+
+    /// Which limit is exceeded, if one is.
+    fn exceeded(&self) -> Option<Report> {
         let usage = usage();
         if usage.processes > MAX_PROCESSES {
             Some(Report::Processes)

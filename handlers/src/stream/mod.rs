@@ -90,7 +90,7 @@ impl Stream {
         })
     }
 
-    /// Has the program do something, when it has room for that. If the future is dropped, the answer is dropped as well.
+    /// Has the program do something, as soon as its `concurrency` allows. If the future is dropped, the answer is dropped as well.
     pub async fn ask(&self, work: Work) -> Ended {
         let (reply, answer) = oneshot::channel();
         let asked = Asked { work: Arc::new(work), reply };

@@ -105,7 +105,7 @@ impl Session {
             if !is_open && self.in_flight.is_empty() {
                 return Broken::NoMoreRequests;
             }
-            let has_room = match self.is_alone || requests.has_suspects() {
+            let has_place = match self.is_alone || requests.has_suspects() {
                 true => self.in_flight.is_empty(),
                 false => self.in_flight.len() < self.concurrency,
             };
@@ -122,7 +122,7 @@ impl Session {
                 () = sleep_until(deadline), if overdue.is_some() => {
                     return Broken::Overdue(overdue.unwrap_or_default(), self.limit);
                 }
-                next = requests.next(), if is_open && has_room => match next {
+                next = requests.next(), if is_open && has_place => match next {
                     Some((asked, is_alone)) => self.ask(asked, is_alone).await,
                     None => is_open = false,
                 },

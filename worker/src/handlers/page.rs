@@ -16,7 +16,7 @@ use trawl_handlers::{Ended, Page, Stream, Work};
 
 use super::logs::log;
 
-/// What a program is told of a page beside its response.
+/// What a program is given of a page beside its response.
 pub(crate) struct PageAbout<'a> {
     pub(crate) url: &'a CanonicalUrl,
     pub(crate) crawl: &'a CrawlRef,
