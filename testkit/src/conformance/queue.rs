@@ -58,8 +58,8 @@ pub async fn a_message_arrives_with_all_that_it_carries(engine: &Engine) -> Resu
     let mut consumer = engine.queue.consume(10, 10).await?;
     let received = collect(&mut *consumer, 3).await?;
     let mut messages: Vec<_> = received.iter().map(|(message, _)| message.clone()).collect();
-    messages.sort_by(|a, b| a.key().cmp(&b.key()));
-    sent.sort_by(|a, b| a.key().cmp(&b.key()));
+    messages.sort_by_key(Message::key);
+    sent.sort_by_key(Message::key);
     assert_eq!(messages, sent);
     handle(engine, &fixture, &received).await?;
     Ok(())

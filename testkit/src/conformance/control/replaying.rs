@@ -87,9 +87,12 @@ pub async fn a_url_as_an_older_version_wrote_it_is_handled_listed_and_replayed_a
     };
     assert_eq!(fixture.finish_all(&[ending(Terminal::Failed)]).await?, [true]);
     let listed = ports.control.failed(&fixture.crawl, 0).await?.failed;
-    assert_eq!(listed.into_iter().map(|(key, _)| key).collect::<Vec<_>>(), [old.clone()]);
+    assert_eq!(listed.into_iter().map(|(key, _)| key).collect::<Vec<_>>(), std::slice::from_ref(&old));
     let messages = ports.frontier.replay(&fixture.crawl, &fixture.crawl, &[old.clone().into()]).await?;
-    assert_eq!(messages.into_iter().map(|message| message.work).collect::<Vec<_>>(), [old.clone()]);
+    assert_eq!(
+        messages.into_iter().map(|message| message.work).collect::<Vec<_>>(),
+        std::slice::from_ref(&old)
+    );
     assert_eq!(fixture.finish_all(&[ending(Terminal::Done)]).await?, [true]);
     assert_eq!(fixture.crawl_stats().await?.counts, Counts { admitted: 1, done: 1, ..Counts::default() });
     Ok(())
