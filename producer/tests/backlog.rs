@@ -97,6 +97,7 @@ impl Case {
             worker: "worker".parse().unwrap(),
             settings: Settings::default(),
             health: Arc::default(),
+            tasks: 0,
             requests: Arc::new(AllRequests),
             stop: CancellationToken::new(),
         });

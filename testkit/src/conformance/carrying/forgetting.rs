@@ -78,7 +78,7 @@ pub async fn a_crawl_that_is_over_is_forgotten_with_its_dead_letters_and_one_tha
     assert_eq!(left, std::slice::from_ref(&other.crawl.id));
     assert!(carrier.control.failed(&case.crawl, 0).await?.failed.is_empty());
     assert!(carrier.stats.hosts(&case.crawl, 10).await?.is_empty());
-    let url = claimed[0].message.work.url().cloned().unwrap();
+    let url = claimed[0].message.work.url().cloned().expect("it is a URL");
     let seen = carrier.stats.seen_urls(&case.crawl.spider, &[url]).await?;
     assert_eq!(seen, [Seen::Ended]);
     Ok(())
