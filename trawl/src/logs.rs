@@ -113,8 +113,11 @@ impl Args {
         let (mut lines, mut place) = self.last(logs, filter).await?;
         lines.reverse();
         self.write(&lines)?;
+        if !self.follow {
+            return Ok(());
+        }
         let health = Health::default();
-        while self.follow {
+        loop {
             let read = health.patiently("reading the log", || newer(logs, filter, place)).await?;
             let LogPart { lines, next, has_more } = read;
             place = next;
@@ -123,7 +126,6 @@ impl Args {
                 tokio::time::sleep(LOOK).await;
             }
         }
-        Ok(())
     }
 
     /// The last entries that fit, the newest first, and the place behind all that there are.
