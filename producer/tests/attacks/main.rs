@@ -134,7 +134,7 @@ async fn read_beside_an_honest_source(settings: Settings, attacker: &Server) -> 
     let honest = Server::start(Box::new(|_| body(HONEST))).await;
     let (mut urls, mut invalid, mut honest_urls) = (0, 0, 0);
     let count = |finding: &Finding| match finding {
-        Finding::Page(found) if found.page.url.as_str() == HONEST => honest_urls += 1,
+        Finding::Page(found) if found.page.work.as_str() == HONEST => honest_urls += 1,
         Finding::Page(..) => urls += 1,
         Finding::Invalid { .. } => invalid += 1,
     };
