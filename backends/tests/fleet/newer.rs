@@ -22,7 +22,7 @@ async fn a_message_that_only_newer_workers_read_comes_back_as_it_was_until_one_t
         "message_id": Fingerprint::of(URL).to_string(), "headers": headers, "type": "new", "delivery_mode": 2,
     });
     vhost.publish("url_queue_ttl", URL, &properties.to_string()).await;
-    let mut consumer = engine.queue.consume(10).await.unwrap();
+    let mut consumer = engine.queue.consume(10, 10).await.unwrap();
     let mut came = Vec::new();
     for _ in 0..3 {
         let Delivery { content, receipt } = next(&mut *consumer).await;

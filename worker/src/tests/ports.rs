@@ -19,9 +19,9 @@ use trawl_common::politeness::gcra::{Schedule, Slot};
 use trawl_common::politeness::robots::RobotsKey;
 use trawl_common::ports::{
     Activity, Backlog, BackoffRequest, BeatReply, Cache, Claim, Claimed, Ended, Engine, Error, ErrorKind,
-    Frontier, Heartbeat, HostSlotRequest, Hosts, InFlightRequest, Joined, Joining, LaneState, NewUrl, OpenCrawl,
-    Opening, Page, Places, Ports, Response, Result, RobotsEntry, RobotsFile, Seen, SeenUrls, Session, Settled,
-    Settlement, Sink, SinkFactory, Stats, Terms, Vanished, Verdict, WorkerState,
+    Frontier, Heartbeat, HostSlotRequest, Hosts, InFlightRequest, Joined, Joining, LaneState, NewUrl,
+    OpenCrawl, Opening, Page, Places, Ports, Response, Result, RobotsEntry, RobotsFile, Seen, SeenUrls,
+    Session, Settled, Settlement, Sink, SinkFactory, Stats, Terms, Vanished, Verdict, WorkerState,
 };
 use trawl_common::spider::{Spider, SpiderText};
 use trawl_common::task::NewTask;
