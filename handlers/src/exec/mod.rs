@@ -1,8 +1,8 @@
 //! The supervisor of a program: this program, started again under a hidden name.
 //!
-//! It is started twice. The first process ([`SUPERVISE`]) stays: it adopts all that loses its parent below it (a child subreaper),
+//! It is started twice. The first process (`SUPERVISE`) stays: it adopts all that loses its parent below it (a child subreaper),
 //! counts processes and memory, and ends when the program has ended, when it is asked to, or when the worker is gone. At its end it
-//! kills all that is left below it, and says on standard error how the program ended. The second process ([`START`]) makes itself a
+//! kills all that is left below it, and says on standard error how the program ended. The second process (`START`) makes itself a
 //! session of its own with its limits, and then becomes the program.
 //!
 //! What no process can see to is its own death: where the supervisor is killed, the program dies with it (its parent-death signal),
