@@ -309,6 +309,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/lanes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How many messages wait in each lane, and for how long */
+        get: operations["list_lanes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/openapi.json": {
         parameters: {
             query?: never;
@@ -717,6 +734,8 @@ export interface components {
             /** @description When it began; before that, when it was asked for */
             started: components["schemas"]["Time"];
             status: components["schemas"]["Status"];
+            /** @description What keeps its URLs waiting, each in a sentence; only of one crawl that is asked for */
+            waits?: string[];
         };
         /** @description What a crawl has of one host */
         CrawlHost: components["schemas"]["Counters"] & {
@@ -874,9 +893,50 @@ export interface components {
          * @enum {string}
          */
         JobStatus: "pending" | "running" | "finished" | "failed" | "cancelled";
+        /** @description What waits in a lane */
+        Lane: {
+            /**
+             * Format: int64
+             * @description How many connections take messages from it; nothing where that says nothing
+             */
+            consumers?: number | null;
+            lane: components["schemas"]["LaneName"];
+            /**
+             * Format: int64
+             * @description How many messages wait; what workers hold is not among them
+             */
+            messages: number;
+            /**
+             * Format: double
+             * @description For how many seconds the next message has waited, at most; nothing if none waits, or if it is not known
+             */
+            oldest_seconds?: number | null;
+        };
+        /**
+         * @description Where messages wait: for a worker (`due`, `priority`, `bulk`, `expired`), for their time (`wait`), or to be read (`failed`)
+         * @enum {string}
+         */
+        LaneName: "due" | "priority" | "bulk" | "wait" | "expired" | "failed" | "jobs";
+        /** @description All lanes, in the order in which a URL passes them */
+        Lanes: {
+            lanes: components["schemas"]["Lane"][];
+        };
         /** @description A job, with the id of its crawl */
         Last: components["schemas"]["Job"] & {
             crawl: string;
+        };
+        /** @description How long requests to hosts took, bodies included, in milliseconds */
+        Latency: {
+            /**
+             * Format: int64
+             * @description Half of them took no longer
+             */
+            p50_ms: number;
+            /**
+             * Format: int64
+             * @description Nineteen of twenty took no longer
+             */
+            p95_ms: number;
         };
         /** @description Something that is wrong */
         Mistake: {
@@ -1059,6 +1119,11 @@ export interface components {
              */
             sent: number;
         };
+        /**
+         * @description What robots.txt says of a URL, as the settings speak for all spiders
+         * @enum {string}
+         */
+        RobotsVerdict: "allowed" | "forbidden" | "unreadable" | "unknown" | "ignored";
         /** @description When a spider's crawls are asked for by themselves */
         Schedule: {
             /** @example *\/15 * * * * */
@@ -1207,9 +1272,13 @@ export interface components {
         };
         /** @description What a crawl knows of a URL */
         Url: components["schemas"]["Standing"] & {
+            host?: null | components["schemas"]["Host"];
             page?: null | components["schemas"]["PageHistory"];
+            robots: components["schemas"]["RobotsVerdict"];
             /** @description Its canonical form */
             url: string;
+            /** @description Where it is, why, and what happens next, each in a sentence */
+            words: string[];
         };
         /** @description A version of a project */
         Version: {
@@ -1233,6 +1302,8 @@ export interface components {
              * @description URLs in its hands
              */
             in_flight: number;
+            /** @description How long its requests took lately; absent if it made none */
+            latency?: components["schemas"]["Latency"];
             /** Format: double */
             pages_per_second: number;
             version: string;
@@ -3422,6 +3493,106 @@ export interface operations {
             };
             /** @description There is no such host */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Without tokens: the request is not for localhost */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller asks too often */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is stored cannot be understood */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A server behind the API refuses */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A server behind the API is away or full: try again later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It took too long */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_lanes: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Lanes"];
+                };
+            };
+            /** @description A parameter or the body is not as this document says */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No token, or one that nobody has */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
