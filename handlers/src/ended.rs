@@ -1,7 +1,8 @@
 //! What comes of a task or a page that was given to a program.
 
 use trawl_common::frontier::outcome::{Class, Failure};
-use trawl_common::handler::{Answer, Level, LogEntry};
+use trawl_common::handler::{Answer, LogLine};
+use trawl_common::logs::LogLevel;
 use trawl_common::text::printable;
 
 use crate::supervised::End;
@@ -16,7 +17,7 @@ pub enum Ended {
         /// What happened, of class `handler`.
         failure: Failure,
         /// What the program said before: its entries for the log, and the end of its standard error.
-        logs: Vec<LogEntry>,
+        logs: Vec<LogLine>,
     },
     /// The program cannot be run on this machine: it was given nothing.
     NotRun(String),
@@ -24,7 +25,7 @@ pub enum Ended {
 
 impl Ended {
     /// That the program failed in the way that `what` says, and how it ended.
-    pub(crate) fn failed(what: &str, end: &End, mut logs: Vec<LogEntry>) -> Self {
+    pub(crate) fn failed(what: &str, end: &End, mut logs: Vec<LogLine>) -> Self {
         let stderr = String::from_utf8_lossy(&end.stderr);
         let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
         let detail =
@@ -35,7 +36,7 @@ impl Ended {
 }
 
 /// What the end of a standard error adds to the log.
-pub(crate) fn stderr_entry(stderr: &str) -> Option<LogEntry> {
+pub(crate) fn stderr_entry(stderr: &str) -> Option<LogLine> {
     let stderr = stderr.trim_end();
-    (!stderr.is_empty()).then(|| LogEntry::new(Level::Error, stderr))
+    (!stderr.is_empty()).then(|| LogLine::new(LogLevel::Error, stderr))
 }

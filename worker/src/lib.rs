@@ -178,6 +178,7 @@ async fn run_with(
         health,
         tally: Tally::default(),
         latencies: Latencies::default(),
+        log: log.clone(),
         url_log: UrlLog::new(&settings, log.clone()),
         host_log: HostLog::new(log.clone()),
         standstill: Standstill::default(),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use trawl_common::health::Health;
+use trawl_common::logs::LogWriter;
 use trawl_common::names::WorkerId;
 use trawl_common::politeness::schedules::HostSchedules;
 use trawl_common::ports::{Frontier, Ports};
@@ -37,6 +38,8 @@ pub(crate) struct Shared {
     pub(crate) health: Arc<Health>,
     pub(crate) tally: Tally,
     pub(crate) latencies: Latencies,
+    /// The fleet's log.
+    pub(crate) log: LogWriter,
     pub(crate) url_log: UrlLog,
     pub(crate) standstill: Standstill,
     pub(crate) known_links: KnownLinks,

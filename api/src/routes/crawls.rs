@@ -127,7 +127,11 @@ pub(crate) async fn get_crawl(
             }
         }
     }
-    let waits = api.backend.explainer().waits(&known.stats).await?;
+    let waits = match known.stats.status {
+        // What it waits for its job says.
+        CrawlState::Pending => Vec::new(),
+        _ => api.backend.explainer().waits(&known.stats).await?,
+    };
     Ok(Json(Crawl::from(known).waiting(waits)))
 }
 

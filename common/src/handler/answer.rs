@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::log::LogEntry;
+use super::log::LogLine;
 use super::part::Part;
 use super::{MAX_ANSWER_BYTES, MAX_LOGS};
 use crate::task::NewTask;
@@ -36,7 +36,7 @@ pub struct Answer {
     /// What it makes of it. Only what is done yields anything.
     pub verdict: Verdict,
     /// What it adds to the log.
-    pub logs: Vec<LogEntry>,
+    pub logs: Vec<LogLine>,
     /// What else is to be done.
     pub tasks: Vec<NewTask>,
     /// What is to be fetched, as it is written: relative to the page, if it is about one.
@@ -71,7 +71,7 @@ impl Parts {
     }
 
     /// What was logged so far.
-    pub fn into_logs(self) -> Vec<LogEntry> {
+    pub fn into_logs(self) -> Vec<LogLine> {
         self.said.logs
     }
 }

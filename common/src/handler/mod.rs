@@ -12,7 +12,7 @@ mod part;
 pub mod stream;
 
 pub use answer::{Answer, Verdict};
-pub use log::{Level, LogEntry};
+pub use log::LogLine;
 pub use part::{InvalidPart, Part};
 
 /// How many bytes a handler may say in answer to one task or page: on standard output with `once`, in all parts of an answer with

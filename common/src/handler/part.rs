@@ -3,7 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::answer::Verdict;
-use super::log::{Level, LogEntry};
+use super::log::LogLine;
+use crate::logs::LogLevel;
 use crate::nearest::nearest;
 use crate::task::{InvalidTask, NewTask, kind};
 use crate::text::printable;
@@ -33,7 +34,7 @@ pub struct Part {
     /// The end of the answer.
     pub verdict: Option<Verdict>,
     /// Additions to the log.
-    pub logs: Vec<LogEntry>,
+    pub logs: Vec<LogLine>,
     /// Further tasks.
     pub tasks: Vec<NewTask>,
     /// URLs, as they are written.
@@ -161,11 +162,13 @@ fn each<T>(
     list(object, key)?.into_iter().map(read).collect()
 }
 
-fn log(value: Value) -> Result<LogEntry, InvalidPart> {
+fn log(value: Value) -> Result<LogLine, InvalidPart> {
     let Value::Object(mut entry) = value else { return wrong("logs", "a list of objects", &value) };
-    let level = number(&mut entry, "level", "a whole number from 1 (fatal) to 7 (trace)", Level::of)?;
+    let level = number(&mut entry, "level", "a whole number from 1 (fatal) to 7 (trace)", |number| {
+        u8::try_from(number).ok().and_then(LogLevel::of_number)
+    })?;
     match entry.remove("message") {
-        Some(Value::String(message)) => Ok(LogEntry::new(level.unwrap_or(Level::Info), message)),
+        Some(Value::String(message)) => Ok(LogLine::new(level.unwrap_or(LogLevel::Info), message)),
         other => wrong("message", "text", &other.unwrap_or_default()),
     }
 }
@@ -224,7 +227,7 @@ mod tests {
             "tasks": ["x", {"recipe": "y"}], "urls": ["/a", "http://b.example/"], "items": [{"title": "t"}]}"#;
         let part = Part::from_json(line).unwrap();
         assert_eq!((part.id, part.verdict), (Some(7), Some(Verdict::Skip)));
-        assert_eq!(part.logs, [LogEntry::new(Level::Error, "a\nb"), LogEntry::new(Level::Info, "c")]);
+        assert_eq!(part.logs, [LogLine::new(LogLevel::Error, "a\nb"), LogLine::new(LogLevel::Info, "c")]);
         assert_eq!((part.tasks.len(), part.urls.len(), part.items.len()), (2, 2, 1));
         assert_eq!(Part::from_json(br#"{"logs": null}"#).unwrap(), Part::default());
     }
@@ -272,7 +275,7 @@ mod tests {
 
     #[test]
     fn a_long_message_is_cut_at_a_character() {
-        let entry = LogEntry::new(Level::Info, "ä".repeat(40_000));
+        let entry = LogLine::new(LogLevel::Info, "ä".repeat(40_000));
         assert_eq!(entry.message.len(), 32 * 1024);
     }
 }

@@ -59,7 +59,7 @@ impl Change {
     }
 }
 
-/// The id of an item: the same however often its page is fetched or its task is run, and in every crawl of the spider. `rule` is the name of
+/// The id of an item of a page: the same however often the page is fetched, and in every crawl of the spider. `rule` is the name of
 /// its kind, if it has one, and `number` counts the items of that kind on the page, from 0.
 pub fn item_id(spider: &SpiderName, key: &str, rule: Option<&str>, number: usize) -> String {
     let which = match (rule, number) {
@@ -67,4 +67,10 @@ pub fn item_id(spider: &SpiderName, key: &str, rule: Option<&str>, number: usize
         (rule, number) => format!("\n{}\n{number}", rule.unwrap_or_default()),
     };
     Fingerprint::of(&format!("{spider}\n{key}{which}")).to_string()
+}
+
+/// The id of an item of a task: the same at each attempt, in whatever order its program yields its items. `fields` are the item's as JSON, and
+/// `equals` counts the items before it that say the same.
+pub fn task_item_id(spider: &SpiderName, key: &str, fields: &str, equals: usize) -> String {
+    Fingerprint::of(&format!("{spider}\n{key}\n{equals}\n{fields}")).to_string()
 }

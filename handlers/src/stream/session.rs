@@ -10,8 +10,9 @@ use data_encoding::BASE64;
 use serde_json::Value;
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{debug, info};
+use trawl_common::handler::Part;
 use trawl_common::handler::stream::{Body, MAX_INLINE_BYTES, PROTOCOL, PageView, Parts, Request, Start};
-use trawl_common::handler::{Level, Part};
+use trawl_common::logs::LogLevel;
 
 use super::driver::Requests;
 use super::pipes::{Pipes, Said};
@@ -220,7 +221,7 @@ impl Session {
         }
         for entry in part.logs {
             match entry.level {
-                Level::Debug | Level::Trace => debug!(message = entry.message, "a program says"),
+                LogLevel::Debug | LogLevel::Trace => debug!(message = entry.message, "a program says"),
                 level => info!(%level, message = entry.message, "a program says"),
             }
         }

@@ -753,6 +753,8 @@ export interface components {
             /** @description When it began; before that, when it was asked for */
             started: components["schemas"]["Time"];
             status: components["schemas"]["Status"];
+            /** @description What keeps its URLs waiting, each in a sentence; only of one crawl that is asked for */
+            waits?: string[];
         };
         /** @description What a crawl has of one host */
         CrawlHost: components["schemas"]["Counters"] & {
@@ -1143,6 +1145,11 @@ export interface components {
              */
             sent: number;
         };
+        /**
+         * @description What robots.txt says of a URL, as the settings speak for all spiders
+         * @enum {string}
+         */
+        RobotsVerdict: "allowed" | "forbidden" | "unreadable" | "unknown" | "ignored";
         /** @description When a spider's crawls are asked for by themselves */
         Schedule: {
             /** @example *\/15 * * * * */
@@ -1292,9 +1299,13 @@ export interface components {
         };
         /** @description What a crawl knows of a URL */
         Url: components["schemas"]["Standing"] & {
+            host?: null | components["schemas"]["Host"];
             page?: null | components["schemas"]["PageHistory"];
+            robots: components["schemas"]["RobotsVerdict"];
             /** @description Its canonical form */
             url: string;
+            /** @description Where it is, why, and what happens next, each in a sentence */
+            words: string[];
         };
         /** @description A version of a project */
         Version: {

@@ -44,7 +44,7 @@ struct Forget {
     /// All that the spider has seen; none of its crawls may be under way
     #[arg(long, conflicts_with = "host")]
     all: bool,
-    /// Those of this host, as far as their URLs are kept: packed sets and state files have only those of fetched and of failed pages
+    /// Those of this host, as far as their URLs are kept: packed sets and state files have only those of failed and of remembered pages
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
     /// Don't ask
@@ -77,7 +77,11 @@ impl Forget {
         let tally = match (&self.host, self.all) {
             (Some(host), _) => {
                 let host = host_of(host)?;
-                self.these(backend, of_host(backend, &self.spider, &host).await?).await?
+                let urls = of_host(backend, &self.spider, &host).await?;
+                if urls.is_empty() {
+                    backend.say(format_args!("no URL of {host} is kept as such: name URLs, or forget --all"));
+                }
+                self.these(backend, urls).await?
             }
             (None, true) => self.everything(backend).await?,
             (None, false) => self.these(backend, self.urls(backend)?).await?,

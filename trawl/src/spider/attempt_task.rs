@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use trawl_cli::{Fail, Outcome, print_json};
 use trawl_common::exit::Exit;
 use trawl_common::frontier::TaskKey;
-use trawl_common::handler::{Answer, LogEntry, Verdict};
+use trawl_common::handler::{Answer, LogLine, Verdict};
 use trawl_common::names::{CrawlRef, ProjectName};
 use trawl_common::settings::Settings;
 use trawl_common::spider::Spider;
@@ -84,8 +84,8 @@ fn print(answer: &Answer) {
 }
 
 /// Stack traces keep their lines.
-fn print_logs(logs: &[LogEntry]) {
-    for LogEntry { message, level } in logs {
+fn print_logs(logs: &[LogLine]) {
+    for LogLine { message, level } in logs {
         for line in message.lines() {
             anstream::eprintln!("{level}: {}", printable(line, SHOWN));
         }

@@ -71,7 +71,7 @@ impl View {
         let hosts = backend.hosts.hosts().await?;
         Ok(Self {
             at: now,
-            pages_per_second: workers.iter().map(|worker| worker.pages_per_second).sum(),
+            pages_per_second: total(workers.iter().map(|worker| worker.pages_per_second)),
             crawls: crawls
                 .into_iter()
                 .map(|stats| CrawlView { pages_per_second: stats::pages_per_second(&stats), stats })
@@ -98,7 +98,7 @@ impl View {
         // Nobody says it of a state file that another process has.
         if self.workers.is_empty() {
             let running = self.crawls.iter().filter(|crawl| !crawl.stats.status.is_over());
-            self.pages_per_second = running.map(|crawl| crawl.pages_per_second).sum();
+            self.pages_per_second = total(running.map(|crawl| crawl.pages_per_second));
         }
     }
 }
@@ -110,4 +110,9 @@ fn left_alone(host: &HostState, now: UnixMs) -> Option<HostView> {
         until: backoff.filter(|_| host.blocked.is_none()).map(|backoff| backoff.until),
         status: backoff.map(|backoff| backoff.status).filter(|status| *status > 0),
     })
+}
+
+/// Nothing adds up to `-0.0` by `sum`.
+fn total(paces: impl Iterator<Item = f64>) -> f64 {
+    paces.fold(0.0, |sum, pace| sum + pace)
 }

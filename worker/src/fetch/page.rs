@@ -349,7 +349,8 @@ async fn read_by(
 ) -> Result<Reading, Outcome> {
     let Job { url, message: Message { crawl, depth, referrer, .. }, spider, .. } = job;
     let referrer = referrer.as_ref().map(ToString::to_string);
-    let about = PageAbout { url, crawl, depth: *depth, referrer, urls: &spider.spider.urls };
+    let about =
+        PageAbout { url, crawl, depth: *depth, referrer, urls: &spider.spider.urls, log: &shared.log };
     read_page(program, &about, response).await.map_err(|unread| match unread {
         Unread::Failed(failure) => {
             debug!(%url, error = failure.detail, "the program failed");

@@ -1,21 +1,27 @@
-//! What programs log, in the log of their worker.
+//! What programs log: in the log of their worker, and in the fleet's.
 
 use tracing::{debug, error, info, trace, warn};
-use trawl_common::handler::{Level, LogEntry};
+use trawl_common::handler::LogLine;
+use trawl_common::logs::{LogLevel, LogWriter};
 use trawl_common::names::CrawlRef;
 
-/// Logs what a program said of what is named `of`.
-pub(super) fn log(crawl: &CrawlRef, of: &str, entries: &[LogEntry]) {
+/// Logs what a program said of the URL or task with this key.
+pub(super) fn log(writer: &LogWriter, crawl: &CrawlRef, key: &str, lines: Vec<LogLine>) {
+    for LogLine { message, level } in lines {
+        log_here(crawl, key, level, &message);
+        writer.write(writer.entry(level, message).in_crawl(crawl).about(key));
+    }
+}
+
+fn log_here(crawl: &CrawlRef, key: &str, level: LogLevel, said: &str) {
     let (crawl, spider) = (&crawl.id, &crawl.spider);
-    for LogEntry { message, level } in entries {
-        match level {
-            Level::Fatal | Level::Panic | Level::Error => {
-                error!(%crawl, %spider, of, said = message, "handler")
-            }
-            Level::Warn => warn!(%crawl, %spider, of, said = message, "handler"),
-            Level::Info => info!(%crawl, %spider, of, said = message, "handler"),
-            Level::Debug => debug!(%crawl, %spider, of, said = message, "handler"),
-            Level::Trace => trace!(%crawl, %spider, of, said = message, "handler"),
+    match level {
+        LogLevel::Fatal | LogLevel::Panic | LogLevel::Error => {
+            error!(%crawl, %spider, of = key, said, "handler")
         }
+        LogLevel::Warn => warn!(%crawl, %spider, of = key, said, "handler"),
+        LogLevel::Info => info!(%crawl, %spider, of = key, said, "handler"),
+        LogLevel::Debug => debug!(%crawl, %spider, of = key, said, "handler"),
+        LogLevel::Trace => trace!(%crawl, %spider, of = key, said, "handler"),
     }
 }

@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use tracing::debug;
 use trawl_common::frontier::outcome::{Class, Failure};
 use trawl_common::handler::stream::{MAX_INLINE_BYTES, PageHead};
-use trawl_common::handler::{Answer, Verdict};
+use trawl_common::handler::{Answer, LogLine, Verdict};
+use trawl_common::logs::LogWriter;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::Response;
 use trawl_common::settings::Urls;
@@ -24,6 +25,8 @@ pub(crate) struct PageAbout<'a> {
     pub(crate) referrer: Option<String>,
     /// Which URLs are one to the spider.
     pub(crate) urls: &'a Urls,
+    /// Where goes what the program logs.
+    pub(crate) log: &'a LogWriter,
 }
 
 /// What a program makes of a page: the same as the extraction, and tasks.
@@ -48,18 +51,20 @@ pub(crate) async fn read_page(
     about: &PageAbout<'_>,
     response: &Response,
 ) -> Result<Reading, Unread> {
-    let name = about.url.as_str();
+    let write = |logs| log(about.log, about.crawl, about.url.as_str(), logs);
     match program.ask(Work::Page(page(about, response))).await {
-        Ended::Answered(answer) => {
-            log(about.crawl, name, &answer.logs);
-            match answer.verdict {
+        Ended::Answered(mut answer) => {
+            let logs = std::mem::take(&mut answer.logs);
+            let read = match answer.verdict {
                 Verdict::Done => Ok(reading(about, response, answer)),
-                Verdict::Failed => Err(Unread::Failed(said_so(&answer))),
+                Verdict::Failed => Err(Unread::Failed(said_so(&logs))),
                 Verdict::Skip => Err(Unread::Skipped),
-            }
+            };
+            write(logs);
+            read
         }
         Ended::Failed { failure, logs } => {
-            log(about.crawl, name, &logs);
+            write(logs);
             Err(Unread::Failed(failure))
         }
         Ended::NotRun(why) => Err(Unread::NotRun(why)),
@@ -67,9 +72,9 @@ pub(crate) async fn read_page(
 }
 
 /// The failure that a program says there was: the last line of what it logged last.
-pub(super) fn said_so(answer: &Answer) -> Failure {
+pub(super) fn said_so(logs: &[LogLine]) -> Failure {
     let last =
-        answer.logs.last().and_then(|entry| entry.message.lines().rev().find(|line| !line.trim().is_empty()));
+        logs.last().and_then(|entry| entry.message.lines().rev().find(|line| !line.trim().is_empty()));
     Failure::new(Class::Handler, last.unwrap_or("the program says that it failed").trim())
 }
 

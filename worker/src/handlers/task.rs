@@ -1,7 +1,8 @@
 //! Tasks that a program does.
 
 use async_trait::async_trait;
-use trawl_common::handler::{Answer, Verdict};
+use trawl_common::handler::{Answer, LogLine, Verdict};
+use trawl_common::logs::LogWriter;
 use trawl_common::names::CrawlRef;
 use trawl_common::task::TaskView;
 use trawl_handlers::Ended;
@@ -20,19 +21,21 @@ impl TaskRunner for Programs {
         spider.program.is_some()
     }
 
-    async fn run(&self, spider: &Loaded, task: TaskView) -> Ran {
+    async fn run(&self, spider: &Loaded, task: TaskView, writer: &LogWriter) -> Ran {
         let Some(program) = &spider.program else {
             return Ran::NotRun("the spider has no [handler]".to_owned());
         };
         let crawl = CrawlRef { id: task.crawl.clone(), spider: task.spider.clone() };
         let name = format!("task:{}", task.id);
         match program.task(task).await {
-            Ended::Answered(answer) => {
-                log(&crawl, &name, &answer.logs);
-                ran(answer)
+            Ended::Answered(mut answer) => {
+                let logs = std::mem::take(&mut answer.logs);
+                let ran = ran(answer, &logs);
+                log(writer, &crawl, &name, logs);
+                ran
             }
             Ended::Failed { failure, logs } => {
-                log(&crawl, &name, &logs);
+                log(writer, &crawl, &name, logs);
                 Ran::Failed(failure)
             }
             Ended::NotRun(why) => Ran::NotRun(why),
@@ -40,13 +43,13 @@ impl TaskRunner for Programs {
     }
 }
 
-fn ran(answer: Answer) -> Ran {
+fn ran(answer: Answer, logs: &[LogLine]) -> Ran {
     match answer.verdict {
         Verdict::Done => {
             let Answer { items, tasks, urls, .. } = answer;
             Ran::Done(Gave { items, tasks, urls })
         }
-        Verdict::Failed => Ran::Failed(said_so(&answer)),
+        Verdict::Failed => Ran::Failed(said_so(logs)),
         Verdict::Skip => Ran::Skipped,
     }
 }

@@ -118,7 +118,7 @@ impl Tasks {
     /// Runs a task. What makes the worker panic is not tried again: it would do that to others.
     async fn work(&self, claimed: &Claimed, spider: Arc<Loaded>, task: &Task) -> Settlement {
         let view = outcome::view(claimed, &spider, task, &self.shared.settings);
-        let running = AssertUnwindSafe(self.runner.run(&spider, view)).catch_unwind();
+        let running = AssertUnwindSafe(self.runner.run(&spider, view, &self.shared.log)).catch_unwind();
         match running.await {
             Ok(ran) => outcome::settlement(&self.shared, claimed, spider, task, ran),
             Err(_) => {

@@ -1,5 +1,6 @@
 //! From what a task gave to what becomes of it: its items, what it asks for, and whether it is tried again.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use tracing::warn;
@@ -12,7 +13,7 @@ use trawl_common::frontier::{Key, Task};
 use trawl_common::names::SpiderName;
 use trawl_common::ports::{Claimed, NewUrl, Page};
 use trawl_common::settings::{Retry, Settings};
-use trawl_common::spider::item::{Item, item_id};
+use trawl_common::spider::item::{Item, task_item_id};
 use trawl_common::task::{NewTask, TaskView};
 use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
@@ -23,6 +24,8 @@ use crate::handlers::not_run;
 use crate::settlement::{Settlement, Yield};
 use crate::shared::Shared;
 use crate::spiders::Loaded;
+
+type Fields = serde_json::Map<String, serde_json::Value>;
 
 /// A task as its program sees it.
 pub(super) fn view(claimed: &Claimed, spider: &Loaded, task: &Task, settings: &Settings) -> TaskView {
@@ -78,8 +81,7 @@ fn yielded(message: &Message, spider: Arc<Loaded>, Gave { items, tasks, urls }: 
     let mut left_out = LeftOut::default();
     let (mut links, elsewhere) = asked_for(message, tasks);
     links.extend(urls.iter().filter_map(|url| link(message, &spider, url, &mut left_out)));
-    let items: Vec<Item> =
-        items.into_iter().enumerate().map(|(number, fields)| item(message, &key, number, fields)).collect();
+    let items = items_of(message, &key, items);
     let count = items.len() as u64;
     let referrer = message.referrer.clone();
     let page = Page { key, crawl: message.crawl.clone(), referrer, items, exchange: None };
@@ -143,14 +145,22 @@ fn led_to(message: &Message, new: NewUrl) -> NewUrl {
     NewUrl { depth: message.depth.saturating_add(1), referrer: Some(message.key()), ..new }
 }
 
-fn item(
-    message: &Message,
-    key: &Key,
-    number: usize,
-    fields: serde_json::Map<String, serde_json::Value>,
-) -> Item {
+/// What a program yielded, each item with its id.
+fn items_of(message: &Message, key: &Key, yielded: Vec<Fields>) -> Vec<Item> {
+    let mut equals: HashMap<String, usize> = HashMap::new();
+    let numbered = yielded.into_iter().map(|fields| {
+        let said = serde_json::to_string(&fields).expect("fields were JSON");
+        let before = equals.entry(said.clone()).or_default();
+        let id = task_item_id(&message.crawl.spider, key.as_str(), &said, *before);
+        *before += 1;
+        item(message, key, id, fields)
+    });
+    numbered.collect()
+}
+
+fn item(message: &Message, key: &Key, id: String, fields: Fields) -> Item {
     Item {
-        id: item_id(&message.crawl.spider, key.as_str(), None, number),
+        id,
         url: key.to_string(),
         crawl: message.crawl.id.clone(),
         spider: message.crawl.spider.clone(),

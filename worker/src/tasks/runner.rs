@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use trawl_common::frontier::outcome::Failure;
+use trawl_common::logs::LogWriter;
 use trawl_common::task::{NewTask, TaskView};
 
 use crate::spiders::Loaded;
@@ -12,8 +13,9 @@ pub(crate) trait TaskRunner: Send + Sync {
     /// Whether it can run tasks of this spider.
     fn runs(&self, spider: &Loaded) -> bool;
 
-    /// Runs a task of the spider to its end, within the limits that the spider's file sets. Dropped, it ends what it has started.
-    async fn run(&self, spider: &Loaded, task: TaskView) -> Ran;
+    /// Runs a task of the spider to its end, within the limits that the spider's file sets. What its program logs goes to `log`. Dropped,
+    /// it ends what it has started.
+    async fn run(&self, spider: &Loaded, task: TaskView, log: &LogWriter) -> Ran;
 }
 
 /// What came of running a task.

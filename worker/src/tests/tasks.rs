@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use serde_json::json;
 use trawl_common::frontier::outcome::{Class, Failure};
+use trawl_common::logs::LogWriter;
 use trawl_common::task::TaskView;
 
 use super::*;
@@ -18,7 +19,7 @@ impl TaskRunner for ByWord {
         true
     }
 
-    async fn run(&self, _: &Loaded, task: TaskView) -> Ran {
+    async fn run(&self, _: &Loaded, task: TaskView, _: &LogWriter) -> Ran {
         let recipe = task.recipe.as_str();
         self.0.called("run", format_args!("{recipe} {}/{}", task.attempt, task.max_retries));
         match recipe.split(' ').next() {

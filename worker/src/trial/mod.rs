@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 pub use polite::Trials;
 use trawl_common::frontier::outcome::{Class, Failure, Skip};
-use trawl_common::names::CrawlRef;
+use trawl_common::logs::LogWriter;
+use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::Response;
 use trawl_common::settings::Settings;
 use trawl_common::spider::{Scope, Spider};
@@ -77,7 +78,9 @@ async fn read_by(
     response: &Response,
 ) -> Result<Extraction, Untried> {
     let crawl = CrawlRef::adhoc_of(spider.name.clone());
-    let about = PageAbout { url: landed, crawl: &crawl, depth: 0, referrer: None, urls: &spider.urls };
+    // Nobody follows a trial.
+    let (log, _) = &LogWriter::new(&WorkerId::of_this_machine(), None, None);
+    let about = PageAbout { url: landed, crawl: &crawl, depth: 0, referrer: None, urls: &spider.urls, log };
     match read_page(program, &about, response).await {
         Ok(reading) => Ok(reading.extraction),
         Err(Unread::Failed(failure)) => Err(failure.into()),

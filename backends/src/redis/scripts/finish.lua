@@ -4,11 +4,27 @@
 -- Returns for each whether it has ended, by this call or before. A counter moves only where a record went, and a record goes
 -- only by its holder.
 local recrawl, room = is_recrawl(KEYS[1]), room_in(KEYS[1])
-local requests, asked, untried = requests_of(KEYS[1], KEYS[8]), {}, {}
+local requests, asked = requests_of(KEYS[1], KEYS[8]), {}
 local is_limited = room or redis.call('EXISTS', KEYS[10]) == 1
 local answer, stats, hosts = {}, {}, {}
--- What the spider has seen by this, and what the crawl itself has.
-local seen, own = {}, {}
+-- By its text: what the spider has seen by this, and what it has not after all; what the crawl itself has seen.
+local seen, unseen, own = {}, {}, {}
+
+local function sees(entry)
+  seen[entry.url], unseen[entry.url] = entry, nil
+end
+
+local function forgets(entry)
+  seen[entry.url], unseen[entry.url] = nil, entry
+end
+
+local function entries(by_text)
+  local list = {}
+  for _, entry in pairs(by_text) do
+    list[#list + 1] = entry
+  end
+  return list
+end
 
 local urls = {}
 for i = 3, #ARGV, 9 do
@@ -63,34 +79,34 @@ for i = 3, #ARGV, 9 do
       redis.call('HDEL', recipes_of(KEYS[2]), url)
     end
     asked[#asked + 1] = url
-    if recrawl and not untouched then
-      seen[#seen + 1] = {url = url, short = short}
-    elseif untouched and requests then
-      -- This crawl never ends; what was asked for just now is not revived by a late copy of its message.
-      untried[#untried + 1] = {url = url, short = short}
-    elseif untouched and not recrawl then
-      redis.call('SADD', KEYS[5], url)
-    end
     if landed ~= '' then
-      seen[#seen + 1] = {url = landed, short = landed_short}
+      sees({url = landed, short = landed_short})
       asked[#asked + 1] = landed
       if recrawl then
-        own[#own + 1] = seen[#seen]
+        own[#own + 1] = {url = landed, short = landed_short}
       end
+    end
+    if recrawl and not untouched then
+      sees({url = url, short = short})
+    elseif untouched and requests then
+      -- This crawl never ends; what was asked for just now is not revived by a late copy of its message.
+      forgets({url = url, short = short})
+    elseif untouched and not recrawl then
+      redis.call('SADD', KEYS[5], url)
     end
   end
 end
 write(KEYS[1], stats)
 write(KEYS[11], hosts)
 end_if_done(KEYS[1], KEYS[2], now_ms())
-if #seen > 0 then
-  learn(url_set(KEYS[6], KEYS[7]), seen)
+if next(seen) then
+  learn(url_set(KEYS[6], KEYS[7]), entries(seen))
 end
 if #own > 0 then
   learn(url_set(KEYS[8], KEYS[9]), own)
 end
 if requests then
-  forget(url_set(KEYS[6], KEYS[7]), untried)
+  forget(url_set(KEYS[6], KEYS[7]), entries(unseen))
   note_asked(requests, asked, now_ms())
 end
 return answer

@@ -163,15 +163,31 @@ proptest! {
     #[test]
     fn every_script_leaves_what_the_rules_say(setup in setup(), steps in steps()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let settings = Redis { url: servers::own_database().await, ..Redis::default() };
-            let link = connect(&settings).await.unwrap();
-            let mut pair = Pair::new(link, &setup).await;
-            // What was not fetched is forgotten at the end, and what the crawl has seen itself.
-            for step in steps.iter().chain(&[Step::Cancel, Step::Clear, Step::Clear]) {
-                pair.take(step).await;
-                pair.agree().await;
-            }
-        });
+        runtime.block_on(agree(&setup, &steps));
+    }
+}
+
+/// Takes the steps in both, and compares them after each.
+async fn agree(setup: &Setup, steps: &[Step]) {
+    let settings = Redis { url: servers::own_database().await, ..Redis::default() };
+    let link = connect(&settings).await.unwrap();
+    let mut pair = Pair::new(link, setup).await;
+    // What was not fetched is forgotten at the end, and what the crawl has seen itself.
+    for step in steps.iter().chain(&[Step::Cancel, Step::Clear, Step::Clear]) {
+        pair.take(step).await;
+        pair.agree().await;
+    }
+}
+
+#[tokio::test]
+async fn of_a_url_that_one_call_both_sees_and_forgets_the_last_counts() {
+    for dedup in [Dedup::Plain, Dedup::Packed] {
+        let setup = Setup { kind: Kind::Adhoc, dedup, max_pages: None, max_per_host: None, is_recovering: false };
+        let blocked = |landed| Ending { terminal: Terminal::Skipped, why: Some(Skip::Blocked), landed };
+        for (first, second) in [(4, 5), (5, 4)] {
+            let urls = vec![first, second];
+            let claim = Step::Claim(0, urls.clone(), Sender::Stranger);
+            agree(&setup, &[claim, Step::Finish(0, urls, blocked(Some(4)))]).await;
+        }
     }
 }
