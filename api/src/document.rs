@@ -14,7 +14,7 @@ use crate::Api;
 use crate::problem::Body as ProblemBody;
 use crate::routes::{
     crawls, dead_letters, events, hosts, items, lanes, logs, meta, metrics, new_crawl, projects, schedules,
-    spiders, trial, url, urls, workers,
+    spiders, tasks, trial, url, urls, workers,
 };
 
 /// Lists handlers. Each is served at the path and by the method that its own `utoipa::path` says.
@@ -57,6 +57,7 @@ handlers![
     items::list_items,
     urls::add_urls,
     url::get_url,
+    tasks::submit_tasks,
     events::follow_crawl,
     hosts::list_hosts,
     hosts::get_host,

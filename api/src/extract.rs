@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
-use axum::http::header;
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, header};
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
@@ -51,10 +51,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
-        let content_type = request.headers().get(header::CONTENT_TYPE);
-        let content_type = content_type.and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let essence = content_type.split(';').next().unwrap_or_default().trim();
-        if !essence.eq_ignore_ascii_case("application/json") {
+        if !media_type(request.headers()).eq_ignore_ascii_case("application/json") {
             let detail = "send `Content-Type: application/json`";
             return Err(Problem::new(Kind::UnsupportedMediaType, detail));
         }
@@ -67,6 +64,12 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
             .map(Self)
             .map_err(|error| Problem::malformed(format_args!("body: {error}")))
     }
+}
+
+/// What a body is said to be, without parameters; empty if that is not said.
+pub(crate) fn media_type(headers: &HeaderMap) -> &str {
+    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim()
 }
 
 /// A body, whole and in time.

@@ -12,6 +12,7 @@ mod holders;
 mod known;
 mod limits;
 mod listing;
+mod new_tasks;
 mod problem;
 mod routes;
 mod scrapyd;

@@ -14,7 +14,7 @@ use trawl_common::settings::Settings;
 use trawl_common::spider::arguments::{Arguments, Declaration, Declarations};
 use trawl_common::spider::file::{self, with_arguments};
 use trawl_common::spider::folder::{Folder, Unusable, environment, name_of};
-use trawl_common::spider::{InvalidFiles, Mistake, Spider, SpiderFiles, Version};
+use trawl_common::spider::{FileHash, InvalidFiles, Mistake, Spider, SpiderFiles, Version};
 use trawl_extract::Examined;
 
 use crate::Api;
@@ -219,6 +219,25 @@ pub(crate) fn check_arguments(new: &NewJob, text: &str, settings: &Settings) -> 
     let reading = file::read(Spider::of_settings(spider.clone(), settings), &text, &environment);
     let unset = not_given(&reading.arguments);
     if unset.is_empty() { Ok(()) } else { Err(wrong(unset)) }
+}
+
+/// A spider for work that is admitted here. Variables may be set on workers alone, so that one is not set is no mistake; and whoever opened
+/// a crawl that has begun has given its arguments.
+pub(crate) fn spider_of(
+    name: &SpiderName,
+    text: &str,
+    has_begun: bool,
+    settings: &Settings,
+) -> Result<Spider, Unusable> {
+    let reading = file::read(Spider::of_settings(name.clone(), settings), text, &environment);
+    let mut mistakes = reading.mistakes;
+    if !has_begun {
+        mistakes.extend(not_given(&reading.arguments));
+    }
+    match mistakes.is_empty() {
+        true => Ok(Spider { file: Some(FileHash::of(text)), ..reading.spider }),
+        false => Err(mistaken(name, text, mistakes)),
+    }
 }
 
 /// The arguments that have no value.

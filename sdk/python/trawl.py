@@ -42,6 +42,8 @@ __all__ = [
     "JobFailed",
     "Replayed",
     "Stats",
+    "Submitted",
+    "Task",
     "TrawlError",
     "Unreachable",
     "Worker",
@@ -52,6 +54,8 @@ T = TypeVar("T")
 Json = Dict[str, Any]
 Item = Dict[str, Any]
 """What was extracted of a page: `id`, `url`, `crawl`, `spider`, `fetched_at`, `status`, `depth`, `fields` and more."""
+Task = Union[str, Mapping[str, Any]]
+"""A recipe, or a dictionary of `recipe`, `unique`, `priority` and `retries`."""
 
 # The longest that the API waits for a crawl in one request is 60 s. Some proxies give up at that very moment.
 _LONGEST_WAIT = 50.0
@@ -154,6 +158,16 @@ class DeadLetter(TypedDict):
     lane: str
     depth: int
     referrer: Optional[str]
+
+
+class Submitted(TypedDict):
+    """What became of tasks. `keys` are there for up to 1,000 of them."""
+
+    crawl: str
+    spider: str
+    new: int
+    known: int
+    keys: Optional[List[str]]
 
 
 class Replayed(TypedDict):
@@ -264,6 +278,22 @@ class Client:
         body = {name: value for name, value in wanted.items() if value not in (None, [], {})}
         headers = {"Idempotency-Key": f'"{key or uuid.uuid4()}"'}
         return Crawl(self, self._call("POST", "/crawls", body=body, headers=headers))
+
+    def submit(self, spider: str, tasks: Sequence[Task], *, crawl: Optional[str] = None) -> Submitted:
+        """Submits up to 10,000 tasks, of 1 MiB in all, to a spider with a program. If one of them is no task, none is taken.
+
+        A task is a text, which is its recipe, or a dictionary of `recipe`, `unique`, `priority` and `retries`. They go to `crawl`, which is
+        opened if it is not there, or to a new one. However often the call has to be made, each is taken once; of a call that was
+        repeated fewer may be `new`.
+
+            submitted = client.submit("payments", ["first", {"recipe": '{"id": 7}', "unique": "7"}])
+            client.crawl(submitted["crawl"]).wait()
+        """
+        # Made here, so that a call that is repeated continues the crawl that it has opened.
+        name = crawl or f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{uuid.uuid4().hex[:8]}"
+        answer: Submitted = self._call("POST", "/tasks", query={"spider": spider, "crawl": name}, body=list(tasks))
+        answer.setdefault("keys", None)
+        return answer
 
     def crawl(self, crawl: str) -> Crawl:
         """A crawl by its id."""
@@ -379,7 +409,7 @@ class Client:
         path: str,
         *,
         query: Optional[Mapping[str, Any]] = None,
-        body: Optional[Json] = None,
+        body: Union[Json, Sequence[Task], None] = None,
         headers: Optional[Mapping[str, str]] = None,
         again: bool = True,
         wait: float = 0.0,
@@ -409,7 +439,12 @@ class Client:
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     def _request(
-        self, method: str, path: str, query: Mapping[str, Any], body: Optional[Json], headers: Mapping[str, str]
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, Any],
+        body: Union[Json, Sequence[Task], None],
+        headers: Mapping[str, str],
     ) -> urllib.request.Request:
         named = {name: value for name, value in query.items() if value is not None}
         url = f"{self._base}/api/v1{path}" + (f"?{urllib.parse.urlencode(named)}" if named else "")

@@ -13,6 +13,7 @@ pub(crate) mod new_crawl;
 pub(crate) mod projects;
 pub(crate) mod schedules;
 pub(crate) mod spiders;
+pub(crate) mod tasks;
 pub(crate) mod trial;
 pub(crate) mod url;
 pub(crate) mod urls;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
+use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::frontier::route::{Hints, route};
 use trawl_common::health::Health;
 use trawl_common::names::CrawlId;
@@ -23,7 +24,7 @@ use crate::problem::{Kind, Problem};
 /// URLs in one request.
 const MOST: usize = 10_000;
 /// How long a request that broke off keeps the spider's other crawls from being fed.
-const LEASE: Duration = Duration::from_secs(10);
+pub(super) const LEASE: Duration = Duration::from_secs(10);
 
 /// URLs to crawl
 #[derive(Deserialize, ToSchema)]
@@ -38,9 +39,9 @@ pub(crate) struct NewUrls {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Added {
     /// How many are new to the spider, or to the crawl if that fetches pages again: these are pending now
-    new: u64,
+    pub(super) new: u64,
     /// How many were known already
-    known: u64,
+    pub(super) known: u64,
 }
 
 /// Adds URLs to a crawl that is not over. When this answers, none of them can be lost. They are routed by the settings; how many
@@ -73,14 +74,24 @@ pub(crate) async fn add_urls(
     }
     let terms = api.backend.stats.terms(&crawl).await?;
     let opening = Opening { crawl, terms, text: None, is_new: false, lease: LEASE };
+    Ok(axum::Json(admit(&api, opening, Some(&stats), &urls).await?))
+}
+
+/// Admits these to a crawl, and says what became of them when none can be lost. `stats` are those of a crawl that has begun.
+pub(super) async fn admit(
+    api: &Api,
+    opening: Opening,
+    stats: Option<&CrawlStats>,
+    urls: &[NewUrl],
+) -> Result<Added, Problem> {
     let session = api.backend.engine.open(opening, Arc::new(Health::impatient())).await?;
-    let new = session.admit(&urls).await?.into_iter().filter(|is_new| *is_new).count();
-    if stats.discovered {
+    let new = session.admit(urls).await?.into_iter().filter(|is_new| *is_new).count();
+    if stats.is_none_or(|stats| stats.discovered) {
         session.close().await?;
     }
     // Else others read its sources, or may go on with them: discovery is theirs to end. A session that is dropped ends it when
     // nobody has done so, but not at once.
-    Ok(axum::Json(Added { new: new as u64, known: (urls.len() - new) as u64 }))
+    Ok(Added { new: new as u64, known: (urls.len() - new) as u64 })
 }
 
 fn new_url(settings: &Settings, text: &str, now: UnixMs) -> Result<NewUrl, Problem> {

@@ -16,5 +16,6 @@ mod logs;
 mod new_crawls;
 mod schedules;
 mod spiders;
+mod tasks;
 mod trial;
 mod url;

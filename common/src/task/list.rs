@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, BufReader, Read};
 use std::ops::ControlFlow;
 
-use super::{InvalidTask, MAX_LINE_BYTES, NewTask};
+use super::{MAX_LINE_BYTES, NewTask};
 use crate::names::SpiderName;
 use crate::text::printable;
 
@@ -79,16 +79,13 @@ fn parsed(line: &[u8], spider: &SpiderName) -> Line {
         return broken(format!("a line has {MAX_LINE_BYTES} bytes at most"));
     }
     let task = match str::from_utf8(line) {
-        Ok(text) => NewTask::from_line(text.trim()).map_err(|error: InvalidTask| error.to_string()),
+        Ok(text) => NewTask::from_line(text.trim())
+            .and_then(|task| task.only_for(spider))
+            .map_err(|error| error.to_string()),
         Err(_) => Err("not UTF-8".to_owned()),
     };
     match task {
-        Ok(task) => match &task.spider {
-            Some(other) if other != spider => {
-                broken(format!("it is for the spider {other}, and this list is read for {spider}"))
-            }
-            _ => Line::Task(task),
-        },
+        Ok(task) => Line::Task(task),
         Err(reason) => broken(reason),
     }
 }

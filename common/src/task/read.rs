@@ -8,7 +8,7 @@ use super::new_task::NewTask;
 use super::recipe::{InvalidRecipe, MAX_RECIPE_BYTES};
 use super::unique::InvalidUnique;
 use crate::jobs::Priority;
-use crate::names::InvalidName;
+use crate::names::{InvalidName, SpiderName};
 use crate::nearest::nearest;
 use crate::text::printable;
 
@@ -64,6 +64,14 @@ pub enum InvalidTask {
         key: &'static str,
         /// What is wrong with it.
         error: InvalidName,
+    },
+    /// It is for another spider than those beside it.
+    #[error("it is for the spider {named}, and this list is read for {read_for}")]
+    OtherSpider {
+        /// The spider that it names.
+        named: SpiderName,
+        /// The spider of the list.
+        read_for: SpiderName,
     },
 }
 

@@ -19,6 +19,7 @@ use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
 use trawl_common::ports::{NewUrl, Opening, Session, Terms};
 use trawl_common::spider::arguments::Arguments;
 use trawl_common::task::list::{self, Line};
+use trawl_common::task::submission::crawl_for;
 use trawl_common::task::{NewTask, Recipe, Unique};
 use trawl_common::time::UnixMs;
 
@@ -77,11 +78,8 @@ impl Args {
         let settings = &backend.settings;
         let folder = self.spider.folder(settings, Arguments::default())?;
         let spider = self.spider.load(&folder, settings, false)?;
-        if spider.handler.is_none() {
-            let text = format!("the spider {} has no [handler]: nothing would do its tasks", spider.name);
-            return Err(Fail::usage(text));
-        }
-        let (crawl, is_new) = self.crawl_of(backend, &spider.name).await?;
+        let named = self.named_crawl(backend).await?;
+        let (crawl, is_new) = crawl_for(&spider, named, UnixMs::now()).map_err(Fail::usage)?;
         let opening =
             Opening { crawl: crawl.clone(), terms: Terms::of(&spider), text: None, is_new, lease: LEASE };
         let lines = self.lines(&spider.name)?;
@@ -106,21 +104,12 @@ impl Args {
         Ok(if invalid > 0 { Exit::Failed } else { Exit::Ok })
     }
 
-    async fn crawl_of(&self, backend: &Backend, spider: &SpiderName) -> Result<(CrawlRef, bool), Fail> {
-        let id = match &self.crawl {
-            None => {
-                return Ok((CrawlRef { id: CrawlId::generate(UnixMs::now()), spider: spider.clone() }, true));
-            }
-            Some(CrawlArg::Latest) => backend.crawl(&CrawlArg::Latest).await?.crawl,
-            Some(CrawlArg::Named(id)) => id.clone(),
-        };
-        let crawl = CrawlRef { id, spider: spider.clone() };
-        if crawl.is_adhoc() {
-            let text =
-                format!("{} is for what others publish, and never ends: choose another crawl", crawl.id);
-            return Err(Fail::usage(text));
-        }
-        Ok((crawl, false))
+    async fn named_crawl(&self, backend: &Backend) -> Result<Option<CrawlId>, Fail> {
+        Ok(match &self.crawl {
+            None => None,
+            Some(CrawlArg::Latest) => Some(backend.crawl(&CrawlArg::Latest).await?.crawl),
+            Some(CrawlArg::Named(id)) => Some(id.clone()),
+        })
     }
 
     /// The lines, read on a thread of their own as they are taken.

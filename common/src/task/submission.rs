@@ -1,0 +1,73 @@
+//! Submitting tasks: which crawl they go to.
+
+use super::InvalidTask;
+use super::new_task::NewTask;
+use crate::names::{CrawlId, CrawlRef, SpiderName};
+use crate::spider::Spider;
+use crate::time::UnixMs;
+
+/// Why tasks cannot be submitted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotSubmitted {
+    /// The spider has no program.
+    #[error("the spider {0} has no [handler]: nothing would do its tasks")]
+    NoHandler(SpiderName),
+    /// The crawl is one that never ends.
+    #[error("{0} is for what others publish, and never ends: choose another crawl")]
+    Adhoc(CrawlId),
+}
+
+/// The crawl that tasks of `spider` go to: the one that is `named`, or else a new one, which is named by the time. Returns whether its id
+/// was made just now.
+pub fn crawl_for(
+    spider: &Spider,
+    named: Option<CrawlId>,
+    now: UnixMs,
+) -> Result<(CrawlRef, bool), NotSubmitted> {
+    if spider.handler.is_none() {
+        return Err(NotSubmitted::NoHandler(spider.name.clone()));
+    }
+    let (id, is_new) = match named {
+        Some(id) if id.is_adhoc() => return Err(NotSubmitted::Adhoc(id)),
+        Some(id) => (id, false),
+        None => (CrawlId::generate(now), true),
+    };
+    Ok((CrawlRef { id, spider: spider.name.clone() }, is_new))
+}
+
+impl NewTask {
+    /// Itself, if it is for `spider` or does not say for which.
+    pub fn only_for(self, spider: &SpiderName) -> Result<Self, InvalidTask> {
+        match &self.spider {
+            Some(other) if other != spider => {
+                Err(InvalidTask::OtherSpider { named: other.clone(), read_for: spider.clone() })
+            }
+            _ => Ok(self),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings;
+
+    #[test]
+    fn tasks_go_to_a_crawl_that_ends_and_to_a_spider_with_a_program() {
+        let plain = Spider::without_file("payments".parse().unwrap(), &settings::Items::default());
+        let no_program = crawl_for(&plain, None, UnixMs(0)).unwrap_err();
+        assert!(no_program.to_string().contains("payments has no [handler]"), "{no_program}");
+        let text = "[handler]\nrun = ['true']\n";
+        let spider = crate::spider::file::read(plain, text, &|_| None).ready().unwrap();
+        let (made, is_new) = crawl_for(&spider, None, UnixMs(0)).unwrap();
+        assert!(is_new && made.id.as_str().starts_with("19700101-000000-"), "{made:?}");
+        let (named, is_new) = crawl_for(&spider, Some("mine".parse().unwrap()), UnixMs(0)).unwrap();
+        assert_eq!((named.id.as_str(), named.spider.as_str(), is_new), ("mine", "payments", false));
+        for endless in [CrawlRef::adhoc(), CrawlRef::adhoc_of(spider.name.clone())] {
+            assert_eq!(
+                crawl_for(&spider, Some(endless.id.clone()), UnixMs(0)),
+                Err(NotSubmitted::Adhoc(endless.id))
+            );
+        }
+    }
+}
