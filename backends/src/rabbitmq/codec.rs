@@ -229,8 +229,13 @@ fn message(
     let body = std::str::from_utf8(&delivery.data).map_err(|_| malformed(InvalidUrl::NotUtf8.to_string()))?;
     let author = trust.seal.author(Purpose::Wake, &delivery.data, headers.0);
     let id = delivery.properties.message_id().as_ref();
-    let may_be_ours = author == Author::Fleet || (author == Author::Anyone && id.is_some());
-    if may_be_ours
+    let is_named = |names: Fingerprint| id.is_some_and(|id| id.as_str() == names.to_string());
+    let is_ours = |is_named: bool| match author {
+        Author::Fleet => true,
+        Author::Stranger => false,
+        Author::Anyone => is_named,
+    };
+    if is_ours(is_named(Fingerprint::of(body)))
         && let Some(format) = headers.number(FORMAT_HEADER).map_err(malformed)?
         && format::is_newer(format)
     {
@@ -241,12 +246,6 @@ fn message(
         Author::Fleet | Author::Anyone => {
             headers.parsed("lane").map_err(malformed)?.unwrap_or_else(|| lane_of(line, headers))
         }
-    };
-    let is_named = |names: Fingerprint| id.is_some_and(|id| id.as_str() == names.to_string());
-    let is_ours = |is_named: bool| match author {
-        Author::Fleet => true,
-        Author::Stranger => false,
-        Author::Anyone => is_named,
     };
     let (work, is_named) = if lane == Lane::Task {
         let spider = headers.parsed("spider").ok().flatten().unwrap_or_default();
@@ -297,7 +296,7 @@ fn task(body: &str, headers: Headers<'_>, spider: SpiderName) -> Result<Task, St
     let retries = headers.number("retries")?.map(u32::try_from).transpose();
     let new = NewTask {
         unique: headers.parsed("unique")?,
-        priority: headers.parsed("priority")?.unwrap_or_default(),
+        priority: headers.priority()?.unwrap_or_default(),
         retries: retries.map_err(|_| "header retries: too high".to_owned())?,
         project: headers.parsed("project")?,
         ..NewTask::of(body.parse().map_err(|error: InvalidRecipe| error.to_string())?)
@@ -403,6 +402,20 @@ impl<'a> Headers<'a> {
         let Some(AMQPValue::FieldArray(deaths)) = self.0.inner().get("x-death") else { return None };
         let Some(AMQPValue::FieldTable(last)) = deaths.as_slice().first() else { return None };
         Headers(last).text(field).ok().flatten()
+    }
+
+    /// A priority, as a number or as the text of one.
+    fn priority(&self) -> Result<Option<Priority>, String> {
+        let number = match self.0.inner().get("priority") {
+            Some(AMQPValue::Double(number)) => *number,
+            Some(AMQPValue::Float(number)) => f64::from(*number),
+            Some(AMQPValue::LongLongInt(number)) => *number as f64,
+            Some(AMQPValue::LongInt(number)) => f64::from(*number),
+            Some(AMQPValue::ShortInt(number)) => f64::from(*number),
+            Some(AMQPValue::ShortShortInt(number)) => f64::from(*number),
+            _ => return self.parsed("priority"),
+        };
+        number.try_into().map(Some).map_err(|error| format!("header priority: {error}"))
     }
 
     fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(&self, name: &str) -> Result<Option<T>, String> {
@@ -620,6 +633,12 @@ mod tests {
                 (!is_known).then_some(1_000),
                 "what strangers may not say counts for nothing"
             );
+        }
+        for (value, priority) in [(AMQPValue::LongInt(-7), -7.0), (AMQPValue::Double(2.5), 2.5)] {
+            headers.insert("priority".into(), value);
+            let properties = BasicProperties::default().with_headers(headers.clone());
+            let message = message_of(b"any text", properties, Line::Task, &Trust::default());
+            assert_eq!(message.work.task().unwrap().new.priority.get(), priority);
         }
         assert_eq!(malformed_in(Line::Task, b"").reason, "the recipe is empty");
         assert_eq!(malformed_in(Line::Task, &[0xff]).reason, "not UTF-8");

@@ -175,3 +175,18 @@ async fn no_probe_waits_in_the_queue_of_tasks_for_workers_that_there_are_not() {
     let _consumer = queue.consume(8, 8).await.unwrap();
     assert_eq!(queue.probe(times).await.unwrap(), [], "it comes back to who takes tasks");
 }
+
+#[tokio::test]
+async fn a_task_that_takes_long_holds_up_none_of_those_that_follow() {
+    let vhost = VirtualHost::new().await;
+    let queue = connect(&vhost, &Queues::default()).await.unwrap();
+    for _ in 0..8 {
+        send(&vhost, "task_queue").await;
+    }
+    let mut consumer = queue.consume(100, 4).await.unwrap();
+    let (_, _slow) = next(&mut *consumer).await;
+    for _ in 0..7 {
+        let (_, quick) = next(&mut *consumer).await;
+        queue.ack(&[quick.receipt]).await.unwrap();
+    }
+}
