@@ -71,7 +71,9 @@ async fn serve_with(listener: TcpListener, router: Router, stop: CancellationTok
             router.call(request)
         });
         let mut http = http1::Builder::new();
-        http.timer(TokioTimer::new()).header_read_timeout(HEAD).max_headers(FIELDS).max_buf_size(HEAD_BYTES);
+        http.timer(TokioTimer::new()).header_read_timeout(HEAD).max_headers(FIELDS);
+        // A buffer may grow past its bound by half.
+        http.max_buf_size(HEAD_BYTES).max_header_size(HEAD_BYTES);
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(stall));
         let connection = graceful.watch(http.serve_connection(TokioIo::new(Box::pin(stream)), service));
@@ -95,7 +97,7 @@ mod tests {
     use axum::body::{Body, Bytes};
     use axum::routing::get;
     use futures::stream;
-    use tokio::io::AsyncWriteExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpStream;
 
     use super::*;
@@ -119,6 +121,26 @@ mod tests {
         let mut caller = TcpStream::connect(address).await.unwrap();
         caller.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
         tokio::time::timeout(Duration::from_secs(10), ended.cancelled()).await.unwrap();
+        stop.cancel();
+        server.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_head_of_more_than_32_kib_is_refused() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let stop = CancellationToken::new();
+        let server = tokio::spawn(serve(listener, Router::new(), stop.clone()));
+        let status = async |bytes| {
+            let mut caller = TcpStream::connect(address).await.unwrap();
+            let field = "a".repeat(bytes);
+            let head = format!("GET / HTTP/1.1\r\nHost: localhost\r\nA: {field}\r\n\r\n");
+            caller.write_all(head.as_bytes()).await.unwrap();
+            let mut status = [0; 12];
+            caller.read_exact(&mut status).await.unwrap();
+            String::from_utf8_lossy(&status[9..]).into_owned()
+        };
+        assert_eq!((status(HEAD_BYTES - 100).await, status(HEAD_BYTES).await), ("404".into(), "431".into()));
         stop.cancel();
         server.await.unwrap();
     }
