@@ -26,8 +26,10 @@ const WAIT: Duration = Duration::from_secs(5);
 /// The holders of all tokens.
 pub(crate) struct Holders {
     all: Vec<Arc<Holder>>,
-    /// Tokens that may be tried from one address.
-    tries: Rates,
+    /// Tokens that people at one address may try by hand.
+    log_ins: Rates,
+    /// Tokens that programs there may send which are not known yet. They close no log-in, nor does a log-in stop them.
+    calls: Rates,
     /// One token is checked at a time.
     place: Semaphore,
 }
@@ -62,7 +64,7 @@ impl Holders {
         };
         let viewers = viewers.iter().map(holder(Role::Viewer));
         let all = viewers.chain(operators.iter().map(holder(Role::Operator))).collect();
-        Self { all, tries: Rates::of_log_ins(), place: Semaphore::new(1) }
+        Self { all, log_ins: Rates::of_tokens(), calls: Rates::of_tokens(), place: Semaphore::new(1) }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -75,7 +77,7 @@ impl Holders {
         peer: IpAddr,
         credentials: Credentials,
     ) -> Result<Option<Arc<Holder>>, Problem> {
-        self.tries.check(&Caller::Address(peer))?;
+        self.log_ins.check(&Caller::Address(peer))?;
         match self.known(&credentials) {
             Some(holder) => Ok(Some(Arc::clone(holder))),
             None => self.verify(credentials, || Ok(())).await,
@@ -90,7 +92,7 @@ impl Holders {
     ) -> Result<Option<Arc<Holder>>, Problem> {
         match self.known(&credentials) {
             Some(holder) => Ok(Some(Arc::clone(holder))),
-            None => self.verify(credentials, || self.tries.check(&Caller::Address(peer))).await,
+            None => self.verify(credentials, || self.calls.check(&Caller::Address(peer))).await,
         }
     }
 
@@ -211,6 +213,17 @@ mod tests {
         assert_eq!(found(&holders, None, TOKEN).await, Ok(Some("shop".to_owned())));
         let elsewhere = holders.find([127, 0, 0, 2].into(), sent(None, SECRET)).await.ok().flatten();
         assert_eq!(elsewhere.unwrap().name.as_str(), "anna");
+    }
+
+    #[tokio::test]
+    async fn wrong_tokens_of_programs_close_no_log_in() {
+        let holders = holders();
+        for _ in 0..11 {
+            let _ = found(&holders, None, "wrong").await;
+        }
+        assert_eq!(found(&holders, None, "wrong").await, Err(429));
+        let entered = holders.log_in([127, 0, 0, 1].into(), sent(None, TOKEN)).await;
+        assert_eq!(entered.ok().flatten().unwrap().name.as_str(), "shop");
     }
 
     #[tokio::test]

@@ -19,8 +19,8 @@ use crate::problem::{Kind, Problem};
 const RATE: NonZeroU32 = NonZeroU32::new(100).unwrap();
 /// Requests of one caller that may come at once after a quiet time.
 const BURST: NonZeroU32 = NonZeroU32::new(500).unwrap();
-/// Tokens that may be tried by hand from one address in a minute.
-const LOG_INS: NonZeroU32 = NonZeroU32::new(10).unwrap();
+/// Tokens that may be tried from one address in a minute.
+const TOKENS: NonZeroU32 = NonZeroU32::new(10).unwrap();
 /// Callers that are remembered before those that were quiet for a while are forgotten.
 const CALLERS: usize = 10_000;
 /// How long an answer may take to begin: longer than the longest wait for a crawl.
@@ -69,9 +69,9 @@ impl Rates {
         Self::of(Quota::per_second(RATE).allow_burst(BURST), format!("ask {RATE} times a second"))
     }
 
-    /// Of tokens that are tried by hand.
-    pub(crate) fn of_log_ins() -> Self {
-        Self::of(Quota::per_minute(LOG_INS), format!("try {LOG_INS} tokens a minute"))
+    /// Of tokens that are tried.
+    pub(crate) fn of_tokens() -> Self {
+        Self::of(Quota::per_minute(TOKENS), format!("try {TOKENS} tokens a minute"))
     }
 
     fn of(quota: Quota, allowance: String) -> Self {

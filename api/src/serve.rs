@@ -15,6 +15,7 @@ use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
+use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
@@ -26,6 +27,8 @@ const HEAD: Duration = Duration::from_secs(30);
 const FIELDS: usize = 64;
 /// The longest head of a request, in bytes.
 const HEAD_BYTES: usize = 32 * 1024;
+/// How long a caller may leave what is sent unread before the connection ends.
+const STALL: Duration = Duration::from_secs(30);
 /// How long answers may take that are under way when the API stops.
 const GRACE: Duration = Duration::from_secs(10);
 /// How long to wait when no connection can be accepted, because the process has too many files open.
@@ -44,6 +47,11 @@ impl Peer {
 
 /// Serves HTTP/1.1 on `listener` until `stop`; what is under way then may end.
 pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
+    serve_with(listener, router, stop, STALL).await;
+}
+
+/// The same, where a caller may leave what is sent unread for as long as `stall`.
+async fn serve_with(listener: TcpListener, router: Router, stop: CancellationToken, stall: Duration) {
     let graceful = GracefulShutdown::new();
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     // The semaphore is never closed.
@@ -63,8 +71,12 @@ pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToke
             router.call(request)
         });
         let mut http = http1::Builder::new();
-        http.timer(TokioTimer::new()).header_read_timeout(HEAD).max_headers(FIELDS).max_buf_size(HEAD_BYTES);
-        let connection = graceful.watch(http.serve_connection(TokioIo::new(stream), service));
+        http.timer(TokioTimer::new()).header_read_timeout(HEAD).max_headers(FIELDS);
+        // A buffer may grow past its bound by half.
+        http.max_buf_size(HEAD_BYTES).max_header_size(HEAD_BYTES);
+        let mut stream = TimeoutStream::new(stream);
+        stream.set_write_timeout(Some(stall));
+        let connection = graceful.watch(http.serve_connection(TokioIo::new(Box::pin(stream)), service));
         tokio::spawn(async move {
             if let Err(error) = connection.await {
                 debug!(%peer, %error, "a connection broke");
@@ -75,5 +87,61 @@ pub async fn serve(listener: TcpListener, router: Router, stop: CancellationToke
     drop(listener);
     if tokio::time::timeout(GRACE, graceful.shutdown()).await.is_err() {
         warn!("some answers were cut off");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use axum::body::{Body, Bytes};
+    use axum::routing::get;
+    use futures::stream;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpStream;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_caller_who_reads_nothing_does_not_keep_a_connection() {
+        let ended = CancellationToken::new();
+        let guarded = ended.clone();
+        let endless = async move || {
+            let guard = guarded.drop_guard();
+            Body::from_stream(stream::repeat_with(move || {
+                let _held = &guard;
+                Ok::<_, Infallible>(Bytes::from_static(&[0; 64 * 1024]))
+            }))
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let stop = CancellationToken::new();
+        let router = Router::new().route("/", get(endless));
+        let server = tokio::spawn(serve_with(listener, router, stop.clone(), Duration::from_millis(50)));
+        let mut caller = TcpStream::connect(address).await.unwrap();
+        caller.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+        tokio::time::timeout(Duration::from_secs(10), ended.cancelled()).await.unwrap();
+        stop.cancel();
+        server.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_head_of_more_than_32_kib_is_refused() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let stop = CancellationToken::new();
+        let server = tokio::spawn(serve(listener, Router::new(), stop.clone()));
+        let status = async |bytes| {
+            let mut caller = TcpStream::connect(address).await.unwrap();
+            let field = "a".repeat(bytes);
+            let head = format!("GET / HTTP/1.1\r\nHost: localhost\r\nA: {field}\r\n\r\n");
+            caller.write_all(head.as_bytes()).await.unwrap();
+            let mut status = [0; 12];
+            caller.read_exact(&mut status).await.unwrap();
+            String::from_utf8_lossy(&status[9..]).into_owned()
+        };
+        assert_eq!((status(HEAD_BYTES - 100).await, status(HEAD_BYTES).await), ("404".into(), "431".into()));
+        stop.cancel();
+        server.await.unwrap();
     }
 }

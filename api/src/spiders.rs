@@ -88,10 +88,11 @@ pub(crate) fn files_of(name: Option<&str>, upload: &[u8], settings: &Settings) -
 fn unpack(bundle: impl Read, files: &mut BTreeMap<SpiderName, String>) -> Result<(), Unfit> {
     // A byte more than it may have shows that it has more.
     let mut bundle = tar::Archive::new(bundle.take(MAX_UNPACKED + 1));
-    let mut unpacked = 0;
+    let mut unpacked: u64 = 0;
     for entry in bundle.entries()? {
         let mut entry = entry?;
-        unpacked += entry.size();
+        // A sparse file may claim any size.
+        unpacked = unpacked.checked_add(entry.size()).ok_or(Unfit::TooLarge)?;
         if unpacked > MAX_UNPACKED {
             return Err(Unfit::TooLarge);
         }
@@ -261,4 +262,43 @@ pub(crate) async fn missing(store: &dyn SpiderStore, new: &NewJob) -> ports::Res
         }
         _ => Unrunnable::Spider { project, spider },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A number as GNU tar writes those that are too large for octal digits.
+    fn large(number: u64) -> [u8; 12] {
+        let mut field = [0; 12];
+        field[0] = 0x80;
+        field[4..].copy_from_slice(&number.to_be_bytes());
+        field
+    }
+
+    fn header(kind: tar::EntryType, size: u64) -> tar::Header {
+        let mut header = tar::Header::new_gnu();
+        header.set_path("books.toml").unwrap();
+        header.set_entry_type(kind);
+        header.set_size(size);
+        header
+    }
+
+    #[test]
+    fn a_sparse_file_that_claims_the_largest_size_there_is_is_too_large() {
+        let mut first = header(tar::EntryType::Regular, 1);
+        first.set_cksum();
+        let mut sparse = header(tar::EntryType::GNUSparse, 0);
+        let gnu = sparse.as_gnu_mut().unwrap();
+        gnu.realsize = large(u64::MAX);
+        gnu.sparse[0].offset = large(u64::MAX);
+        gnu.sparse[0].numbytes = *b"00000000000\0";
+        sparse.set_cksum();
+        let mut bundle = tar::Builder::new(Vec::new());
+        bundle.append(&first, &b"#"[..]).unwrap();
+        bundle.append(&sparse, &b""[..]).unwrap();
+        let bundle = bundle.into_inner().unwrap();
+        let unpacked = unpack(bundle.as_slice(), &mut BTreeMap::new());
+        assert!(matches!(unpacked, Err(Unfit::TooLarge)), "{unpacked:?}");
+    }
 }

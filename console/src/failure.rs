@@ -5,6 +5,8 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use trawl_api::Problem;
 
+use crate::shown::Text;
+
 /// Why a page cannot be shown, or something not be done.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct Failure {
@@ -13,12 +15,12 @@ pub(crate) struct Failure {
     /// What kind of failure it is.
     pub(crate) title: String,
     /// What is wrong in this case, and what to do.
-    pub(crate) detail: String,
+    pub(crate) detail: Text,
 }
 
 impl Failure {
     pub(crate) fn new(status: StatusCode, title: &str, detail: impl ToString) -> Self {
-        Self { status: status.as_u16(), title: title.to_owned(), detail: detail.to_string() }
+        Self { status: status.as_u16(), title: title.to_owned(), detail: detail.to_string().into() }
     }
 
     /// A form or an address that says what cannot be.

@@ -7,6 +7,7 @@ use axum::response::{Html, IntoResponse, Response};
 use crate::assets;
 use crate::failure::Failure;
 use crate::guard::Visitor;
+use crate::shown::Text;
 
 /// What pages are about: each is one of these, or below one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,9 +113,9 @@ pub(crate) fn of_failure(failure: &Failure, visitor: Option<Visitor>) -> Respons
 pub(crate) struct Confirm {
     pub(crate) page: Page,
     /// What will be done.
-    pub(crate) question: String,
+    pub(crate) question: Text,
     /// What comes of it.
-    pub(crate) notes: Vec<String>,
+    pub(crate) notes: Vec<Text>,
     /// Where the form goes.
     pub(crate) action: String,
     /// What it says.

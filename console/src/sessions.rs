@@ -14,8 +14,8 @@ use trawl_api::Identity;
 const NAME: &str = "trawl_session";
 /// How long a session lasts.
 const LIFETIME: Duration = Duration::from_secs(12 * 3600);
-/// Sessions at once; one more ends the oldest.
-const MOST: usize = 1000;
+/// Sessions of one holder at once; one more ends the oldest of them, and none of anyone else.
+const MOST: usize = 20;
 
 /// The sessions that have not ended.
 #[derive(Default)]
@@ -39,8 +39,9 @@ impl Sessions {
         let name = secret();
         let mut sessions = self.lock();
         sessions.retain(|_, session| now.duration_since(session.begun) < LIFETIME);
-        if sessions.len() >= MOST {
-            let oldest = sessions.iter().min_by_key(|(_, session)| session.begun).map(|(name, _)| *name);
+        let of_holder = || sessions.iter().filter(|(_, session)| session.identity == identity);
+        if of_holder().count() >= MOST {
+            let oldest = of_holder().min_by_key(|(_, session)| session.begun).map(|(name, _)| *name);
             oldest.and_then(|oldest| sessions.remove(&oldest));
         }
         sessions.insert(digest(&name), Session { identity, csrf: secret(), begun: now });
@@ -98,9 +99,14 @@ mod tests {
     use super::*;
 
     fn somebody() -> Identity {
+        at([127, 0, 0, 1])
+    }
+
+    /// Without tokens each address is a holder of its own.
+    fn at(peer: [u8; 4]) -> Identity {
         let access = Access::new(&settings::Api::default(), "127.0.0.1:1".parse().unwrap()).unwrap();
         let headers = HeaderMap::from_iter([(axum::http::header::HOST, "localhost".parse().unwrap())]);
-        access.anyone(&headers, "127.0.0.1".parse().unwrap()).unwrap().unwrap()
+        access.anyone(&headers, peer.into()).unwrap().unwrap()
     }
 
     #[test]
@@ -116,12 +122,14 @@ mod tests {
     }
 
     #[test]
-    fn one_session_too_many_ends_the_oldest() {
+    fn one_session_too_many_ends_the_oldest_of_its_holder_and_of_nobody_else() {
         let (sessions, now) = (Sessions::default(), Instant::now());
+        let other = sessions.begin(at([127, 0, 0, 2]), now);
         let begun = |second| sessions.begin(somebody(), now + Duration::from_secs(second));
         let all: Vec<_> = (0..=MOST as u64).map(begun).collect();
         let found = |name: &String| sessions.find(name, now + Duration::from_secs(2000)).is_some();
         assert_eq!((found(&all[0]), found(&all[1]), found(&all[MOST])), (false, true, true));
+        assert!(found(&other), "it is older, but of another holder");
     }
 
     #[test]

@@ -108,6 +108,12 @@ impl From<String> for Text {
     }
 }
 
+impl From<&str> for Text {
+    fn from(text: &str) -> Self {
+        Self(printable(text, LONGEST))
+    }
+}
+
 impl fmt::Display for Text {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

@@ -87,8 +87,8 @@ pub(crate) async fn ask_to_cancel(
     };
     html(&Confirm {
         page: Page::new("Cancel a crawl", Here::Crawls, &visitor),
-        question: format!("Cancel crawl {id} of spider {spider}?"),
-        notes: vec![note, "A cancelled crawl cannot go on. To hold it for a while, pause it.".to_owned()],
+        question: format!("Cancel crawl {id} of spider {spider}?").into(),
+        notes: vec![note.into(), "A cancelled crawl cannot go on. To hold it for a while, pause it.".into()],
         action: format!("/crawls/{id}/cancel"),
         fields: Vec::new(),
         verb: "Cancel the crawl",

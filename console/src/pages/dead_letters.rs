@@ -132,7 +132,7 @@ pub(crate) async fn show(
     let letter = dead_letters.into_iter().next().ok_or_else(|| Failure {
         status: 404,
         title: "There is no such dead letter".to_owned(),
-        detail: "it was sent again, or purged".to_owned(),
+        detail: "it was sent again, or purged".into(),
     })?;
     let page = Page::new("A dead letter", Here::DeadLetters, &visitor);
     html(&DeadLetterPage { page, selection: letter.selection(), letter })
@@ -147,12 +147,12 @@ pub(crate) async fn ask_to_replay(
     let (number, counted) = count(&console, &visitor, &selection).await?;
     html(&Confirm {
         page: Page::new("Replay dead letters", Here::DeadLetters, &visitor),
-        question: format!("Replay {counted}?"),
+        question: format!("Replay {counted}?").into(),
         notes: vec![
-            format!("Of {}.", selection.words()),
+            format!("Of {}.", selection.words()).into(),
             "Their URLs are fetched again, with no failure counted. Those of a crawl that is over go into \
              a crawl of their own."
-                .to_owned(),
+                .into(),
         ],
         action: "/dead-letters/replay".to_owned(),
         fields: fields(&selection),
@@ -170,12 +170,12 @@ pub(crate) async fn ask_to_purge(
     let (number, counted) = count(&console, &visitor, &selection).await?;
     html(&Confirm {
         page: Page::new("Purge dead letters", Here::DeadLetters, &visitor),
-        question: format!("Purge {counted}?"),
+        question: format!("Purge {counted}?").into(),
         notes: vec![
-            format!("Of {}.", selection.words()),
+            format!("Of {}.", selection.words()).into(),
             "They are taken out of the list for good, and cannot be replayed after that. The counters of \
              their crawls stay."
-                .to_owned(),
+                .into(),
         ],
         action: "/dead-letters/purge".to_owned(),
         fields: fields(&selection),

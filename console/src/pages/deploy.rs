@@ -170,7 +170,7 @@ impl DeployPage {
             return Err(failure);
         }
         let status = failure.status();
-        self.wrong = Some(failure.detail);
+        self.wrong = Some(failure.detail.to_string());
         self.refused(status)
     }
 }

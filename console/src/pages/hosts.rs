@@ -14,6 +14,7 @@ use crate::failure::Failure;
 use crate::form::{Asked, Posted, written};
 use crate::guard::Visitor;
 use crate::page::{Answer, Confirm, Here, Page, html, to};
+use crate::shown::Text;
 
 /// How many are on one page.
 const LIMIT: &str = "100";
@@ -43,7 +44,7 @@ struct HostsPage {
     page: Page,
     hosts: Vec<Host>,
     /// The one that was looked for.
-    named: Option<String>,
+    named: Option<Text>,
     is_first: bool,
     next: Option<String>,
 }
@@ -63,7 +64,7 @@ pub(crate) async fn list(
     html(&HostsPage {
         page: Page::new("Hosts", Here::Hosts, &visitor).live(true),
         hosts,
-        named: written(&listing.host).map(str::to_owned),
+        named: written(&listing.host).map(Text::from),
         is_first: listing.cursor.is_none(),
         next: next.map(|next| path("cursor", &next)),
     })
@@ -85,12 +86,12 @@ pub(crate) async fn ask_to_block(visitor: Visitor, Asked(Named { host }): Asked<
     }
     html(&Confirm {
         page: Page::new("Block a host", Here::Hosts, &visitor),
-        question: format!("Block {host}?"),
+        question: format!("Block {host}?").into(),
         notes: vec![
-            "Nobody will ask it any more, in any crawl.".to_owned(),
+            "Nobody will ask it any more, in any crawl.".into(),
             "What waits for it is skipped, and kept as dead letters. These can be replayed when it is \
              unblocked."
-                .to_owned(),
+                .into(),
         ],
         action: "/hosts/block".to_owned(),
         back: path("host", &host),

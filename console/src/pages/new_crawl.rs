@@ -155,7 +155,7 @@ pub(crate) async fn start(
         // What was written is worth keeping.
         Err(failure) if failure.status == 400 => {
             let status = failure.status();
-            let shown = show(&console, &visitor, draft, Some(failure.detail)).await?;
+            let shown = show(&console, &visitor, draft, Some(failure.detail.to_string())).await?;
             Ok((status, shown).into_response())
         }
         Err(failure) => Err(failure),

@@ -86,10 +86,10 @@ pub(crate) async fn ask_to_remove(
     };
     html(&Confirm {
         page: Page::new("Remove spiders", Here::Spiders, &visitor),
-        question,
+        question: question.into(),
         notes: vec![
-            note,
-            "Crawls that began with it go on. What was removed can only be deployed again.".to_owned(),
+            note.into(),
+            "Crawls that began with it go on. What was removed can only be deployed again.".into(),
         ],
         action: format!("/projects/{project}/remove"),
         fields: version.into_iter().map(|version| ("version", version)).collect(),

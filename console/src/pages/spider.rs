@@ -129,7 +129,8 @@ pub(crate) async fn attempt(
         Err(failure) if matches!(failure.status, 400 | 409 | 503 | 504) => {
             let status = failure.status();
             let shown = SpiderPage::of(&console, &visitor, name, draft).await?;
-            Ok((status, html(&SpiderPage { wrong: Some(failure.detail), ..shown })?).into_response())
+            Ok((status, html(&SpiderPage { wrong: Some(failure.detail.to_string()), ..shown })?)
+                .into_response())
         }
         Err(failure) => Err(failure),
     }

@@ -12,6 +12,7 @@ use crate::ask::Call;
 use crate::form::{Asked, written};
 use crate::guard::Visitor;
 use crate::page::{Answer, Here, Page, html};
+use crate::shown::Text;
 
 #[derive(Deserialize)]
 pub(crate) struct Wanted {
@@ -23,7 +24,7 @@ pub(crate) struct Wanted {
 struct UrlPage {
     page: Page,
     crawl: String,
-    wanted: String,
+    wanted: Text,
     found: Option<Url>,
 }
 
@@ -40,5 +41,5 @@ pub(crate) async fn show(
         None => None,
     };
     let page = Page::new("One URL", Here::Crawls, &visitor);
-    html(&UrlPage { page, crawl, wanted: url.unwrap_or_default(), found })
+    html(&UrlPage { page, crawl, wanted: url.unwrap_or_default().into(), found })
 }

@@ -195,3 +195,19 @@ async fn watching_without_end_has_a_bound_and_pages_are_answered_beside_it() {
     assert_eq!(refused, 300 - 256);
     assert_eq!(console.nobody().get("/crawls").await.status, 200);
 }
+
+#[tokio::test]
+async fn no_page_shows_letters_of_an_address_that_turn_the_direction_or_are_unseen() {
+    let console = Fixture::open().await;
+    let nobody = console.nobody();
+    let sent = "a%E2%80%AEb%E2%80%8Bc";
+    let question = nobody.get(&format!("/hosts/block?host={sent}")).await;
+    assert!(question.has("<h1>Block a b c?</h1>"), "{}", question.text);
+    let crawl = "/crawls/20260101-120000-a1b2c3/url";
+    for path in
+        ["/dead-letters/purge?url", "/dead-letters/purge?host", "/hosts?host", &format!("{crawl}?url")]
+    {
+        let shown = nobody.get(&format!("{path}={sent}")).await;
+        assert!(!shown.text.contains(['\u{202e}', '\u{200b}']), "{path}: {}", shown.text);
+    }
+}
