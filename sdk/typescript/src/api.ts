@@ -677,7 +677,7 @@ export interface components {
         Appended: {
             /** @description The entry as JSON */
             data: string;
-            event: components["schemas"]["Name"];
+            event: components["schemas"]["EntryName"];
             /** @description Where the entry stands: sent back as `Last-Event-ID`, the stream goes on behind it */
             id: string;
         };
@@ -894,6 +894,11 @@ export interface components {
             draining: boolean;
             worker: string;
         };
+        /**
+         * @description What an event is about
+         * @enum {string}
+         */
+        EntryName: "entry";
         /** @description What became of a schedule */
         Holding: {
             paused: boolean;
@@ -1063,7 +1068,7 @@ export interface components {
          * @description What an event is about
          * @enum {string}
          */
-        Name: "entry";
+        Name: "progress" | "end" | "problem";
         /** @description What to crawl: as the file of the spider says, or what `urls` and `sources` name in place of that */
         NewCrawl: {
             /** @description The spider's arguments */
