@@ -88,7 +88,7 @@ pub(crate) struct Logs {
 pub(crate) struct Appended {
     /// Where the entry stands: sent back as `Last-Event-ID`, the stream goes on behind it
     id: String,
-    event: Name,
+    event: EntryName,
     /// The entry as JSON
     data: String,
 }
@@ -97,7 +97,7 @@ pub(crate) struct Appended {
 #[derive(ToSchema)]
 #[schema(rename_all = "lowercase")]
 #[expect(dead_code, reason = "the document's alone")]
-enum Name {
+enum EntryName {
     /// An entry
     Entry,
 }

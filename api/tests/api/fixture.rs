@@ -344,6 +344,16 @@ impl Worker {
         claimed
     }
 
+    /// Has so many tasks end so.
+    pub(crate) async fn end_tasks(&self, count: usize, terminal: Terminal) {
+        let mut claimed = Vec::new();
+        while claimed.len() < count {
+            let more = self.frontier.claim_tasks(count - claimed.len());
+            claimed.extend(tokio::time::timeout(LIMIT, more).await.unwrap());
+        }
+        self.end(claimed, terminal).await;
+    }
+
     /// Shows that it lives.
     pub(crate) async fn beat(&self) -> BeatReply {
         let (worker, trouble) = (self.name.clone(), None);

@@ -80,7 +80,7 @@ async fn tasks_are_taken_once_and_their_crawl_ends_with_them(fixture: &Fixture) 
     let kept = api.backend.control.task(&crawl, &two).await.unwrap();
     assert_eq!(kept, Some(Task::new(&crawl.spider, expected)));
     assert_eq!(stats(&api, id).await["pending"], 2);
-    api.worker().end_all(2, Terminal::Done).await;
+    api.worker().end_tasks(2, Terminal::Done).await;
     let over = stats(&api, id).await;
     assert_eq!((&over["status"], &over["done"]), (&"finished".into(), &2.into()), "{over}");
     let again = submit_json(&api, "spider=payments", &body).await;
@@ -111,7 +111,7 @@ async fn whoever_asks_again_for_the_same_crawl_submits_nothing_twice(fixture: &F
         let answer = submit_json(&api, &format!("spider=daily&crawl={crawl}"), &body).await;
         assert_eq!((counts(&answer), &answer.body["crawl"]), (expected, &crawl.into()));
         if stats(&api, "first").await["pending"] == 2 && expected == (0, 2) {
-            api.worker().end_all(2, Terminal::Done).await;
+            api.worker().end_tasks(2, Terminal::Done).await;
         }
     }
 }

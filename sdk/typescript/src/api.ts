@@ -326,6 +326,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/logs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What failed, was tried again or got in the way in the whole fleet: a page of it, the last first. To a request that accepts
+         *     `application/jsonl` all that there is from `cursor` on, one entry a line; to one that accepts `text/event-stream` what comes from now on,
+         *     or behind `Last-Event-ID`, as events `entry`. Only the last entries are kept
+         */
+        get: operations["list_logs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/openapi.json": {
         parameters: {
             query?: never;
@@ -554,6 +575,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/tasks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Submits tasks to a spider with a program. When this answers, none of them can be lost; if one of them is no task, none is taken. A call
+         *     that may have been answered is safely made again if it names the crawl
+         */
+        post: operations["submit_tasks"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workers": {
         parameters: {
             query?: never;
@@ -631,6 +672,14 @@ export interface components {
             project: string;
             spiders: string[];
             version: string;
+        };
+        /** @description An event of the stream */
+        Appended: {
+            /** @description The entry as JSON */
+            data: string;
+            event: components["schemas"]["EntryName"];
+            /** @description Where the entry stands: sent back as `Last-Event-ID`, the stream goes on behind it */
+            id: string;
         };
         /** @description An argument of a spider */
         Argument: {
@@ -845,6 +894,11 @@ export interface components {
             draining: boolean;
             worker: string;
         };
+        /**
+         * @description What an event is about
+         * @enum {string}
+         */
+        EntryName: "entry";
         /** @description What became of a schedule */
         Holding: {
             paused: boolean;
@@ -964,6 +1018,38 @@ export interface components {
              */
             p95_ms: number;
         };
+        /** @description An entry of the fleet's log */
+        LogEntry: {
+            /** @description The kind of a failure; absent if nothing failed */
+            class?: string;
+            /** @description In which crawl it happened; absent if in none */
+            crawl?: string;
+            /** @description With which host; absent if with none */
+            host?: string;
+            /** @description The URL or the task that it is about; absent if about none */
+            key?: string;
+            level: components["schemas"]["LogLevel"];
+            /** @description What happened: one line or many, at most 64 KiB */
+            message: string;
+            /** @description Of which spider it is; absent if of none */
+            spider?: string;
+            /** @description When it happened */
+            time: components["schemas"]["Time"];
+            /** @description Who says so */
+            worker: string;
+        };
+        /**
+         * @description How grave an entry of the log is, the gravest first
+         * @enum {string}
+         */
+        LogLevel: "fatal" | "panic" | "error" | "warn" | "info" | "debug" | "trace";
+        /** @description A page of the log */
+        Logs: {
+            /** @description The last ones first. May be empty although others follow */
+            entries: components["schemas"]["LogEntry"][];
+            /** @description The cursor of the next page, with older entries; absent on the last */
+            next?: string;
+        };
         /** @description Something that is wrong */
         Mistake: {
             /**
@@ -1011,6 +1097,8 @@ export interface components {
             /** @description Which version of the project; the latest without it */
             version?: string | null;
         };
+        /** @description One task, or up to 10,000 */
+        NewTasks: components["schemas"]["Task"] | components["schemas"]["Task"][];
         /** @description A spider to try, and the page: what its file says, or the name of one that is known */
         NewTrial: {
             /** @description Values for its arguments */
@@ -1235,6 +1323,39 @@ export interface components {
          * @enum {string}
          */
         Status: "pending" | "running" | "paused" | "finished" | "cancelled";
+        /** @description What became of tasks */
+        Submitted: {
+            /** @description Their crawl. It ends when all that it has have ended */
+            crawl: string;
+            /** @description What names each of them, in their order; absent if there are more than 1,000 */
+            keys?: string[];
+            /**
+             * Format: int64
+             * @description How many were known already
+             */
+            known: number;
+            /**
+             * Format: int64
+             * @description How many are new to the spider, or to the crawl if that takes in again what was done before: these are pending now
+             */
+            new: number;
+            spider: string;
+        };
+        /** @description A task: a text is its recipe */
+        Task: string | {
+            /** @description The highest comes first; 0 without it */
+            priority?: number;
+            /** @description Whose spider does it */
+            project?: string;
+            /** @description What it says to its program */
+            recipe: string;
+            /** @description How often it is tried again after it failed; as its spider says without it */
+            retries?: number;
+            /** @description The spider that does it; that of the query without it */
+            spider?: string;
+            /** @description A spider takes in one task with it; the recipe without it */
+            unique?: string;
+        };
         /**
          * Format: date-time
          * @description An instant, by RFC 3339
@@ -3683,6 +3804,125 @@ export interface operations {
             };
         };
     };
+    list_logs: {
+        parameters: {
+            query?: {
+                /** @description Only those of this crawl */
+                crawl?: string;
+                /** @description Only those of this spider */
+                spider?: string;
+                /** @description Only those with this host */
+                host?: string;
+                /** @description Only those as grave as this, or graver */
+                level?: "fatal" | "panic" | "error" | "warn" | "info" | "debug" | "trace";
+                /** @description Only those about this URL, or about the task with this key */
+                task?: string;
+                /** @description Only those that are no older: `30m`, `2h`, `1d` */
+                since?: string;
+                /** @description How many at most */
+                limit?: number;
+                /** @description Where to go on: `next` of the page before */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Logs"];
+                    "application/jsonl": string;
+                    "text/event-stream": components["schemas"]["Appended"];
+                };
+            };
+            /** @description A parameter or the body is not as this document says */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No token, or one that nobody has */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Without tokens: the request is not for localhost */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller asks too often */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is stored cannot be understood */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A server behind the API refuses */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A server behind the API is away or full: try again later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It took too long */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     openapi: {
         parameters: {
             query?: never;
@@ -5246,6 +5486,162 @@ export interface operations {
                 };
             };
             /** @description The host is not to be asked now: try again later */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not said to be JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Without tokens: the request is not for localhost */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller asks too often */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is stored cannot be understood */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A server behind the API refuses */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A server behind the API is away or full: try again later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It took too long */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    submit_tasks: {
+        parameters: {
+            query?: {
+                /** @description The spider whose program does them; without it, the one that the first task names */
+                spider?: string;
+                /** @description The crawl to continue, or to open; without it, a new one, which is named by the time */
+                crawl?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewTasks"];
+                "application/jsonl": string;
+                "application/x-ndjson": string;
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Submitted"];
+                };
+            };
+            /** @description A parameter or the body is not as this document says */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No token, or one that nobody has */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such spider */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body did not come in time */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The crawl is over, has not begun, or is another spider's, or another of its spider is being fed */
             409: {
                 headers: {
                     [name: string]: unknown;
