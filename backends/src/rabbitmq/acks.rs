@@ -58,6 +58,11 @@ impl Acks {
         self.advance()
     }
 
+    /// Whether anything is held back.
+    pub(super) fn holds_back(&self) -> bool {
+        self.held_back > 0
+    }
+
     /// Tells the broker of everything that is held back.
     pub(super) fn flush(&mut self) -> Vec<Ack> {
         self.held_back = 0;

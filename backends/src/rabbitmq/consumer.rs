@@ -1,7 +1,7 @@
 //! Consuming: five queues on one channel, the urgent ones first, and those of other programs after them.
 
-use std::collections::HashSet;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -29,6 +29,9 @@ use super::{codec, names, passive};
 /// How often a queue of another program is looked for that is not there yet.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
+/// For so long an acknowledgement is held back at most, so that one can be sent for many.
+const HELD_BACK: Duration = Duration::from_millis(50);
+
 /// The channel that deliveries come from and acks go to. A receipt of an older session is void: the
 /// broker has put its message back.
 pub(super) struct Session {
@@ -39,25 +42,8 @@ pub(super) struct Session {
     /// Held until what it says to send is sent: an acknowledgement of many that another task sends first would cover one that
     /// is sent after it, and the broker closes a channel that acknowledges twice.
     acks: AsyncMutex<Acks>,
-    tasks: Arc<TaskTags>,
-}
-
-/// The deliveries of tasks. Few of them are on their way at once, and one may take an hour: so what is settled of them is acknowledged
-/// at once, and those that follow are not held up.
-#[derive(Default)]
-struct TaskTags(Mutex<HashSet<u64>>);
-
-impl TaskTags {
-    fn add(&self, tag: u64) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(tag);
-    }
-
-    /// Whether one of these is of a task. They are forgotten.
-    fn take_any(&self, tags: &[u64]) -> bool {
-        let mut tasks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_tasks = tags.iter().filter(|tag| tasks.remove(tag)).count();
-        of_tasks > 0
-    }
+    /// Whether what is held back is about to be sent.
+    is_flushing: AtomicBool,
 }
 
 impl Session {
@@ -71,8 +57,8 @@ impl Session {
         let channel = connection.create_channel().await.map_err(failed)?;
         // A quarter of the window may wait for a straggler before acks are sent singly.
         let acks = AsyncMutex::new(Acks::new(usize::from(prefetch) / 4));
-        let tasks_seen = Arc::new(TaskTags::default());
-        let session = Arc::new(Self { id, connection, channel, acks, tasks: Arc::clone(&tasks_seen) });
+        let is_flushing = AtomicBool::new(false);
+        let session = Arc::new(Self { id, connection, channel, acks, is_flushing });
         let mut streams = Vec::new();
         let window = |line| if line == Line::Task { tasks } else { prefetch };
         for line in Line::ALL.into_iter().filter(|line| window(*line) > 0) {
@@ -84,8 +70,7 @@ impl Session {
         let (tell, found) = mpsc::unbounded_channel();
         let search = tokio::spawn(search(Arc::clone(&session), Arc::clone(layout), tell));
         let _search = AbortOnDropHandle::new(search);
-        let trust = trust.clone();
-        Ok((session, RabbitConsumer { session: id, trust, streams, tasks: tasks_seen, found, _search }))
+        Ok((session, RabbitConsumer { session: id, trust: trust.clone(), streams, found, _search }))
     }
 
     async fn consume(&self, queue: &str) -> Result<lapin::Consumer> {
@@ -94,18 +79,27 @@ impl Session {
         consuming.await.map_err(failed)
     }
 
-    pub(super) async fn ack(&self, tags: impl IntoIterator<Item = u64>) -> Result<()> {
-        let tags: Vec<u64> = tags.into_iter().collect();
-        let count = tags.len() as u64;
-        let are_urgent = self.tasks.take_any(&tags);
+    /// Acknowledges deliveries, or holds that back for a moment.
+    pub(super) async fn ack(self: &Arc<Self>, tags: impl IntoIterator<Item = u64>) -> Result<()> {
+        let mut count = 0;
         let mut acks = self.acks.lock().await;
-        let mut send = acks.settle(tags);
-        if are_urgent {
-            send.extend(acks.flush());
-        }
+        let send = acks.settle(tags.into_iter().inspect(|_| count += 1));
         self.send(send).await?;
         metrics::acked(count);
+        if acks.holds_back() && !self.is_flushing.swap(true, Ordering::Relaxed) {
+            tokio::spawn(Arc::clone(self).flush_soon());
+        }
         Ok(())
+    }
+
+    /// Sends what is held back, after a moment. Where stragglers and what is held back fill the window, nothing else would.
+    async fn flush_soon(self: Arc<Self>) {
+        tokio::time::sleep(HELD_BACK).await;
+        let mut acks = self.acks.lock().await;
+        self.is_flushing.store(false, Ordering::Relaxed);
+        let held_back = acks.flush();
+        // Whoever takes deliveries learns that the channel is broken.
+        let _ = self.send(held_back).await;
     }
 
     pub(super) async fn release(&self, tags: impl IntoIterator<Item = u64>) -> Result<()> {
@@ -175,7 +169,6 @@ pub(super) struct RabbitConsumer {
     session: u64,
     trust: Trust,
     streams: Vec<(Line, lapin::Consumer)>,
-    tasks: Arc<TaskTags>,
     /// Queues of other programs, as they are found.
     found: mpsc::UnboundedReceiver<lapin::Consumer>,
     _search: AbortOnDropHandle<()>,
@@ -201,9 +194,6 @@ impl RabbitConsumer {
                 match Pin::new(&mut *stream).poll_next(context) {
                     Poll::Ready(Some(Ok(delivery))) => {
                         let receipt = Receipt { session: self.session, tag: delivery.delivery_tag };
-                        if *line == Line::Task {
-                            self.tasks.add(receipt.tag);
-                        }
                         let content = codec::content(&delivery, *line, &self.trust);
                         if let Content::Message(message) = &content
                             && message.trace.is_some()

@@ -58,6 +58,8 @@ impl SecretHash {
         let params = Params::try_from(&hash).map_err(|_| NoHash)?;
         let is_fair = MEMORY.contains(&params.m_cost()) && PASSES.contains(&params.t_cost());
         let is_whole = hash.salt.is_some() && hash.hash.is_some() && params.p_cost() <= 16;
+        // What is left out would be taken for the default of whoever reads it.
+        let is_whole = is_whole && hash.version.is_some() && hash.params.iter().next().is_some();
         match text.starts_with(BEGINNING) && is_fair && is_whole {
             true => Ok(Self(text.into())),
             false => Err(NoHash),

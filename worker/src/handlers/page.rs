@@ -73,8 +73,7 @@ pub(crate) async fn read_page(
 
 /// The failure that a program says there was: the last line of what it logged last.
 pub(super) fn said_so(logs: &[LogLine]) -> Failure {
-    let last =
-        logs.last().and_then(|entry| entry.message.lines().rev().find(|line| !line.trim().is_empty()));
+    let last = logs.last().and_then(|entry| entry.message.lines().rev().find(|line| !line.trim().is_empty()));
     Failure::new(Class::Handler, last.unwrap_or("the program says that it failed").trim())
 }
 

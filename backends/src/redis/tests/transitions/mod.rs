@@ -182,7 +182,8 @@ async fn agree(setup: &Setup, steps: &[Step]) {
 #[tokio::test]
 async fn of_a_url_that_one_call_both_sees_and_forgets_the_last_counts() {
     for dedup in [Dedup::Plain, Dedup::Packed] {
-        let setup = Setup { kind: Kind::Adhoc, dedup, max_pages: None, max_per_host: None, is_recovering: false };
+        let setup =
+            Setup { kind: Kind::Adhoc, dedup, max_pages: None, max_per_host: None, is_recovering: false };
         let blocked = |landed| Ending { terminal: Terminal::Skipped, why: Some(Skip::Blocked), landed };
         for (first, second) in [(4, 5), (5, 4)] {
             let urls = vec![first, second];
