@@ -133,7 +133,7 @@ def what_the_prototypes_producer_sends_trawls_worker_fetches(stage, site):
     assert stage.redis.get(f"failures:{site.origin}/broken") == "4"
     assert stage.redis.sismember("crawled_urls", page)
     told = Path(log).read_text()
-    for part in ("waiting for messages", "processing", "finished", "retrying", "dead letter", "has no x-dead-letter-exchange"):
+    for part in ("waiting for messages", "fetching", "finished", "retrying", "dead letter", "has no x-dead-letter-exchange"):
         assert part in told, (part, told)
     assert stage.broker.arguments("url_queue_ttl") == {"x-message-ttl": 3600000}, "nothing was declared anew"
     assert "Sent" not in stage.seed_producer(urls), "the prototype's own dedup holds"
