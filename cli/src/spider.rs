@@ -104,7 +104,7 @@ fn without_file(name: &SpiderName, folder: &Folder) -> Fail {
 pub fn unusable(error: Unusable) -> Fail {
     match error {
         Unusable::Mistaken { path, text, mistakes } => {
-            mistakes::tell(&path, &text, &mistakes);
+            mistakes::print(&path, &text, &mistakes);
             let count = mistakes.len();
             let plural = if count == 1 { "mistake" } else { "mistakes" };
             Fail::usage(format!("{}: {count} {plural}", path.display()))
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_told_from_a_name_by_how_it_is_written() {
+    fn a_path_is_a_file_and_any_other_text_a_name() {
         let arg = |text: &str| text.parse::<SpiderArg>().unwrap();
         assert_eq!(arg("shop"), SpiderArg::Name("shop".to_owned()));
         assert_eq!(arg("shop.toml"), SpiderArg::File("shop.toml".into()));

@@ -9,7 +9,8 @@ use tokio_util::sync::CancellationToken;
 use trawl_backends::embedded::Embedded;
 use trawl_backends::sinks::Sinks;
 use trawl_cli::{
-    ArgumentFlags, Fail, Global, Outcome, Progress as Line, Signals, SpiderArg, count, print_json, trace,
+    ArgumentFlags, Fail, Global, Outcome, Progress as ProgressLine, Signals, SpiderArg, count, print_json,
+    trace,
 };
 use trawl_common::exit::Exit;
 use trawl_common::explain;
@@ -28,13 +29,13 @@ use crate::{spider, state, stats};
 /// How often the progress line, and the end of the crawl, are looked for: a short crawl is not to wait for its end.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Of so many hosts the summary says whether they are left alone, those with the most URLs.
+/// How many hosts are looked at for back-offs in the summary: those with the most URLs.
 const HOSTS: usize = 1000;
 
 /// What a person watches says little; the log is for -v, or for settings that say so.
 pub(crate) const LOG_LEVEL: &str = "warn";
 
-/// Where items go if nobody says it.
+/// Where items go by default.
 const DEFAULT_OUT: &str = "items.jsonl";
 
 /// What to crawl, and how.
@@ -144,11 +145,11 @@ impl Args {
             let (state, left) = (self.state.display(), count(left));
             global.say(format_args!("going on with crawl {} from {state}: {left} URLs left", crawl.id));
         }
-        let line = global.progress();
-        let run = Run { ports, settings: Arc::new(settings), folder, crawl, signals, line };
+        let progress = global.progress();
+        let run = Run { ports, settings: Arc::new(settings), folder, crawl, signals, progress };
         let politeness = job.spider.politeness.apply(&run.settings.politeness);
         let (stats, report) = run.to_the_end(job).await?;
-        self.tell(global, &stats, &report, &parts.join(", "), run.signals.exit());
+        self.summarise(global, &stats, &report, &parts.join(", "), run.signals.exit());
         let states = store.host_control().hosts().await?;
         let hosts = run.ports.stats.hosts(&run.crawl, HOSTS).await?;
         for left_alone in explain::not_asked(&states, hosts.iter(), &politeness, UnixMs::now()) {
@@ -193,7 +194,14 @@ impl Args {
         })
     }
 
-    fn tell(&self, global: &Global, stats: &CrawlStats, report: &Report, out: &str, signal: Option<Exit>) {
+    fn summarise(
+        &self,
+        global: &Global,
+        stats: &CrawlStats,
+        report: &Report,
+        out: &str,
+        signal: Option<Exit>,
+    ) {
         for problem in &report.problems {
             anstream::eprintln!("problem: {problem}");
         }
@@ -269,7 +277,7 @@ struct Run {
     folder: Folder,
     crawl: CrawlRef,
     signals: Signals,
-    line: Line,
+    progress: ProgressLine,
 }
 
 impl Run {
@@ -319,7 +327,7 @@ impl Run {
             report
         };
         let (report, drawn) = tokio::join!(producing, self.draw(&progress, &produced));
-        self.line.clear();
+        self.progress.clear();
         drawn?;
         report.map_err(Fail::run)
     }
@@ -331,10 +339,10 @@ impl Run {
                 if self.signals.stop().is_cancelled() {
                     return Ok(());
                 }
-                // While the disk is full there are none: what writes to it says so.
+                // There are none while the disk is full; whoever writes to it reports that.
                 match self.ports.stats.crawl_stats(&self.crawl.id).await {
                     Ok(Some(stats)) if stats.status.is_over() => return Ok(()),
-                    Ok(Some(stats)) => self.line.say(progress_line(&stats) + &self.waits().await),
+                    Ok(Some(stats)) => self.progress.show(progress_line(&stats) + &self.waits().await),
                     Err(error) if error.is_temporary() => {}
                     Ok(None) => return Err(self.gone()),
                     Err(error) => return Err(error.into()),
@@ -344,7 +352,7 @@ impl Run {
                 let backlog = progress.backlog().map(|_| "waiting for URLs to be fetched".to_owned());
                 let waits = backlog.or_else(|| progress.awaited_host());
                 let waits = waits.map_or_else(String::new, |waits| format!(", {waits}"));
-                self.line.say(format!(
+                self.progress.show(format!(
                     "reading: {} sources, {} URLs, {} new{waits}",
                     now.sources,
                     count(now.found),

@@ -29,7 +29,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// The exit code tells whether it is a dead letter in the newest crawl that has it. A URL that nobody knows is an error.
+    /// The exit code is 3 if it is a dead letter in the newest crawl that has it. An unknown URL is an error.
     pub(crate) async fn run(self, global: Global) -> Outcome {
         let backend = Backend::look(&global, &self.place).await?;
         let url = CanonicalUrl::parse(&self.url)

@@ -97,7 +97,7 @@ async fn urls_that_are_too_long_are_left_out_and_counted() {
 }
 
 #[tokio::test]
-async fn every_out_gets_every_page_in_the_form_that_its_ending_says() {
+async fn every_out_file_gets_every_page_in_the_format_of_its_extension() {
     let site = Site::serve(20).await;
     let folder = tempfile::tempdir().unwrap();
     let mut command = crawl(folder.path(), &format!("{}/sitemap.xml", site.origin));
@@ -218,14 +218,14 @@ async fn a_crawl_that_ends_names_the_hosts_that_are_left_alone_and_until_when() 
 }
 
 /// What a command says on standard output, which ends well.
-async fn said(folder: &Path, words: &[&str]) -> String {
+async fn stderr_of(folder: &Path, words: &[&str]) -> String {
     let output = timeout(LIMIT, trawl(folder).args(words).output()).await.unwrap().unwrap();
     assert_eq!(output.status.code(), Some(0), "{words:?}: {}", stderr(&output));
     String::from_utf8(output.stdout).unwrap()
 }
 
 #[tokio::test]
-async fn a_running_crawl_is_looked_at_through_its_state_file_and_says_how_far_it_is_where_nobody_watches() {
+async fn a_running_crawl_can_be_inspected_through_its_state_file_and_logs_its_progress_without_a_terminal() {
     let site = Site::serve(20).await;
     let folder = tempfile::tempdir().unwrap();
     site.hold_after(8);
@@ -239,7 +239,7 @@ async fn a_running_crawl_is_looked_at_through_its_state_file_and_says_how_far_it
         serde_json::from_str(&said(folder.path(), &["status", "--state", "crawl.db", "--json"]).await)
             .unwrap();
     assert_eq!((&shown["status"], &shown["done"]), (&"running".into(), &8.into()));
-    said(folder.path(), &["dlq", "list", "--state", "crawl.db"]).await;
+    stderr_of(folder.path(), &["dlq", "list", "--state", "crawl.db"]).await;
     let id = shown["crawl"].as_str().unwrap();
     let refused = trawl(folder.path()).args(["cancel", id, "--state", "crawl.db"]).output().await.unwrap();
     assert_eq!(refused.status.code(), Some(2));
@@ -265,7 +265,7 @@ async fn what_failed_is_listed_shown_sent_again_and_purged_by_the_state_file_tha
             .collect::<Vec<_>>()
     };
     let run = async |words: Vec<String>| {
-        said(folder.path(), &words.iter().map(String::as_str).collect::<Vec<_>>()).await
+        stderr_of(folder.path(), &words.iter().map(String::as_str).collect::<Vec<_>>()).await
     };
     let listed = run(dlq(&["list"])).await;
     assert!(listed.lines().count() == 2 && listed.contains(&site.page(3)), "{listed}");
@@ -400,7 +400,7 @@ async fn a_page_that_is_missing_is_exit_code_3() {
     let folder = tempfile::tempdir().unwrap();
     let output = crawl(folder.path(), &site.page(99)).output().await.unwrap();
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
-    let listed = said(folder.path(), &["dlq", "list", "--state", "crawl.db"]).await;
+    let listed = stderr_of(folder.path(), &["dlq", "list", "--state", "crawl.db"]).await;
     assert!(listed.contains(&site.page(99)), "{listed}");
     fs::write(folder.path().join("list.txt"), format!("{}\n{}\n", site.page(0), site.page(98))).unwrap();
     let output = crawl(folder.path(), "list.txt").output().await.unwrap();
@@ -464,11 +464,11 @@ async fn the_demo_needs_nothing_and_shows_a_retry_a_dead_letter_and_an_invalid_u
 }
 
 #[tokio::test]
-async fn where_a_url_is_is_told_and_what_was_crawled_is_forgotten_when_it_is_said_so() {
+async fn a_url_is_explained_and_what_was_crawled_is_forgotten_on_request() {
     let site = Site::serve(3).await;
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let told = async |words: &[&str]| {
+    let print = async |words: &[&str]| {
         let output = trawl(folder).args(words).args(["--state", "crawl.db"]).output().await.unwrap();
         assert_eq!(output.status.code(), Some(0), "{words:?}: {}", stderr(&output));
         String::from_utf8(output.stdout.clone()).unwrap() + &stderr(&output)
@@ -482,30 +482,30 @@ async fn where_a_url_is_is_told_and_what_was_crawled_is_forgotten_when_it_is_sai
     let stats = crawl_stats(&first);
     assert_eq!(stats["done"], 3);
     let page = site.page(1);
-    let said = told(&["url", &page]).await;
-    assert!(said.contains("The spider default has seen it"), "{said}");
+    let printed = print(&["url", &page]).await;
+    assert!(printed.contains("The spider default has seen it"), "{printed}");
     refused(&["url", "http://nowhere.example/"]).await;
-    let top = told(&["top", "--once"]).await;
+    let top = print(&["top", "--once"]).await;
     assert!(top.contains("100 %") && top.contains("3 of 3"), "{top}");
-    let top: Value = serde_json::from_str(&told(&["top", "--json"]).await).unwrap();
+    let top: Value = serde_json::from_str(&print(&["top", "--json"]).await).unwrap();
     assert_eq!((&top["crawls"][0]["done"], &top["hosts"]), (&3.into(), &Value::Array(Vec::new())));
 
     refused(&["seen", "forget", &page]).await;
-    let said = told(&["seen", "forget", &page, "--yes"]).await;
-    assert!(said.contains("has forgotten 1 URL"), "{said}");
+    let printed = print(&["seen", "forget", &page, "--yes"]).await;
+    assert!(printed.contains("has forgotten 1 URL"), "{printed}");
     let again = crawl_stats(&crawl(folder, &sitemap).output().await.unwrap());
     assert_eq!(
         (&again["admitted"], &again["done"]),
         (&1.into(), &1.into()),
         "it is new, and nothing else is"
     );
-    let said = told(&["seen", "forget", "--host", "127.0.0.1", "--yes"]).await;
-    assert!(said.contains("no URL of 127.0.0.1 is kept"), "the file has fingerprints: {said}");
-    let said = told(&["seen", "forget", "--all", "--yes"]).await;
-    assert!(said.contains("has forgotten 3 URLs"), "{said}");
+    let printed = print(&["seen", "forget", "--host", "127.0.0.1", "--yes"]).await;
+    assert!(printed.contains("no URL of 127.0.0.1 is kept"), "the file has fingerprints: {printed}");
+    let printed = print(&["seen", "forget", "--all", "--yes"]).await;
+    assert!(printed.contains("has forgotten 3 URLs"), "{printed}");
 
     let id = stats["crawl"].as_str().unwrap();
-    let said = told(&["crawls", "forget", id, "--yes"]).await;
-    assert!(said.contains("1 crawl forgotten"), "{said}");
+    let printed = print(&["crawls", "forget", id, "--yes"]).await;
+    assert!(printed.contains("1 crawl forgotten"), "{printed}");
     refused(&["status", id]).await;
 }

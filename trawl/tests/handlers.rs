@@ -70,7 +70,7 @@ async fn what_a_program_names_is_fetched_within_the_host() {
 }
 
 #[tokio::test]
-async fn a_page_that_its_program_fails_at_is_a_dead_letter_that_says_why() {
+async fn a_page_whose_program_fails_is_a_dead_letter_with_the_reason() {
     let (site, folder) = (Site::serve(5).await, tempfile::tempdir().unwrap());
     let file = format!("{PAGES}retries = 0\n").replace("pages.py", "bad.py");
     spider(folder.path(), "shop", &file, &["python/trawl_handler.py"]);

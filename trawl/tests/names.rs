@@ -18,7 +18,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// What the command `trawl NAME` says, as the program NAME would.
-fn as_program(name: &str, said: &[u8]) -> String {
+fn as_program(name: &str, output: &[u8]) -> String {
     text(said).replace(&format!("trawl {name}"), name)
 }
 

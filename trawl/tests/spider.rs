@@ -162,7 +162,7 @@ async fn check_tells_the_arguments_and_warns_of_those_that_must_be_given() {
 }
 
 #[tokio::test]
-async fn check_says_whose_rules_of_robots_txt_are_obeyed_and_warns_when_no_name_is_reported() {
+async fn check_names_the_rules_of_robots_txt_that_are_obeyed_and_warns_without_a_name() {
     let workspace = Workspace::new();
     let browser = "user_agent = 'Mozilla/5.0 (X11; rv:125.0) Gecko/20100101 Firefox/125.0'";
     for (text, name, is_warned) in [
@@ -351,7 +351,7 @@ async fn items_go_to_standard_output_and_all_else_to_standard_error() {
 }
 
 #[tokio::test]
-async fn a_crawl_starts_extracts_and_stays_within_bounds_as_the_spider_says() {
+async fn a_crawl_starts_extracts_and_stays_in_scope_as_its_spider_configures() {
     let site = Site::serve(5).await;
     let workspace = Workspace::new();
     workspace.write("list.txt", &format!("{}\n{}\nhttp://elsewhere.example/\n", site.page(1), site.page(2)));

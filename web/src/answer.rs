@@ -15,7 +15,7 @@ pub enum Answer {
     NotModified,
     /// Elsewhere: a URL that may be asked, as far as it shows without asking a resolver.
     Redirect(CanonicalUrl),
-    /// A success of a kind that nobody here reads, so its body was not downloaded.
+    /// A success of a content type that the spider does not read, so its body was not downloaded.
     Unread {
         /// The HTTP status.
         status: u16,

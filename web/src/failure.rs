@@ -1,4 +1,4 @@
-//! What kind of failure it was, told by the types of its causes.
+//! Classifies failures by the types of their causes.
 
 use std::error::Error;
 use std::io;

@@ -84,7 +84,7 @@ impl Fetcher {
     }
 
     /// Has the bodies of its pages share `memory` with others. One that is no more than 256 KiB takes nothing of it; a larger
-    /// one waits until there is room, within `fetch.timeout`.
+    /// one waits until the budget allows it, within `fetch.timeout`.
     pub fn within(self, memory: MemoryBudget) -> Self {
         Self { memory, ..self }
     }

@@ -1,4 +1,4 @@
-//! What may be asked: without leave, only the usual ports of the public internet.
+//! What may be requested: by default only the usual ports of the public internet.
 //!
 //! A page or a name server can point a crawler at its own network. So every hop is checked: ports, and addresses
 //! written in a URL, which no resolver sees, before each request; names when they are resolved, by [`Guard`]
@@ -30,7 +30,7 @@ pub(super) fn system_lookup(name: String) -> BoxFuture<'static, io::Result<Vec<S
     async move { Ok(tokio::net::lookup_host((name, 0)).await?.collect()) }.boxed()
 }
 
-/// So long the addresses of a name are remembered: whoever waits for their turn is to connect to these very ones.
+/// How long the addresses of a name are remembered: a request that waits for its slot must connect to those that were checked.
 const KNOWN_FOR: Duration = Duration::from_secs(30);
 
 /// Of so many names.

@@ -8,14 +8,14 @@ use trawl_common::frontier::outcome::{Class, Failure};
 use trawl_common::settings;
 use url::Url;
 
-/// A proxy, and what it takes to tell whether it is there.
+/// A proxy, and what is needed to check whether it can be reached.
 #[derive(Clone, Debug)]
 pub(super) struct Proxy {
     /// Its address without a password.
     pub(super) shown: String,
     /// Its host, as a resolver knows it.
     pub(super) host: String,
-    /// Whether it is told names, and not the addresses that they have here.
+    /// Whether the proxy resolves host names itself. Otherwise it is sent addresses that were resolved here.
     pub(super) resolves_names: bool,
     port: u16,
     connect_timeout: Duration,

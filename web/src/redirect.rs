@@ -11,7 +11,7 @@ use super::guard::Guard;
 /// How many redirects in a row lead to a page; more lead nowhere.
 pub const MAX_REDIRECTS: u8 = 10;
 
-/// How far redirects have led from a URL: as much as a message carries along, so that whoever asks for the next URL after a
+/// How far redirects have led from a URL: as much as a message carries along, so that the worker that requests the next URL after a
 /// while goes on by the same rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trail {

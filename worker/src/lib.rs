@@ -263,7 +263,7 @@ async fn tell_end(shared: &Shared, log: &LogWriter, ended: &Result<(), RunError>
         }
         Err(error) => log.entry(LogLevel::Fatal, format!("the worker has ended: {error}")),
     };
-    let _ = tokio::time::timeout(LAST_WORD, log.write_in_turn(entry)).await;
+    let _ = tokio::time::timeout(LAST_WORD, log.write_or_wait(entry)).await;
 }
 
 /// Waits for the end of every part. A panic of one is the worker's.

@@ -8,7 +8,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use trawl_common::frontier::ladder::{RUNGS, rung_for};
 use trawl_common::politeness::gcra::{Pace, Schedule, Slot, SlotRequest, Standing};
-use trawl_common::politeness::waiting::{in_line, is_near, not_before, room};
+use trawl_common::politeness::waiting::{in_line, is_near, max_waiting, not_before};
 use trawl_common::time::UnixMs;
 
 use super::broker::{Broker, Line, Message};
@@ -159,10 +159,10 @@ impl<'a> Fleet<'a> {
         self.events.push(Reverse((at, event)));
     }
 
-    /// Admits a bundle, as far as the backlog has room.
+    /// Admits a bundle, up to the limit of the backlog.
     fn admit(&mut self) {
-        let room = self.scenario.backlog.saturating_sub(self.totals.open).min(BUNDLE) as usize;
-        for _ in 0..room.min(self.source.len() - self.admitted) {
+        let allowance = self.scenario.backlog.saturating_sub(self.totals.open).min(BUNDLE) as usize;
+        for _ in 0..allowance.min(self.source.len() - self.admitted) {
             let url = Url {
                 number: self.admitted as u32,
                 host: self.source[self.admitted],
@@ -270,8 +270,8 @@ impl<'a> Fleet<'a> {
                     let url = &mut self.urls[message as usize];
                     (url.slot, url.turn) = (Some(slot), None);
                     let memory = &mut self.workers[worker as usize];
-                    let has_room = memory.aside < room(self.scenario.prefetch);
-                    if is_near(Duration::from_micros(wait), has_room) {
+                    let is_below_max = memory.aside < max_waiting(self.scenario.prefetch);
+                    if is_near(Duration::from_micros(wait), is_below_max) {
                         memory.aside += 1;
                         // Timers are as fine as a millisecond.
                         self.schedule(self.now + wait.next_multiple_of(1_000), Event::Up(worker, message));

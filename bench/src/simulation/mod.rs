@@ -4,7 +4,7 @@
 //! ([`trawl_common::politeness::waiting`]) and the ladder ([`trawl_common::frontier::ladder`]). What is built here after `trawl-worker` and
 //! RabbitMQ is the way between them:
 //!
-//! 1. the producer admits URLs as long as the backlog has room; each goes into the bulk queue (`broker`);
+//! 1. the producer admits URLs while the backlog is below its limit; each goes into the bulk queue (`broker`);
 //! 2. the broker hands messages to workers in turn, each as many of a queue as its prefetch allows;
 //! 3. a worker's intake takes them in batches, those that were parked first, and asks each one's host (`worker`);
 //! 4. whose turn it is waits for a fetch permit, whose turn is near waits aside, all others go to a rung of the ladder and

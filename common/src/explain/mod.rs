@@ -54,7 +54,7 @@ impl Workers {
         })
     }
 
-    /// Why nobody fetches, if nobody does.
+    /// Why no worker fetches, if none does.
     fn nobody(&self) -> Option<String> {
         match &self.living[..] {
             [] if self.is_fleet => Some("no worker lives: start one with `worker`".to_owned()),

@@ -36,11 +36,10 @@ pub struct Politeness {
     /// The longest delay between two requests that a robots.txt can ask for.
     #[serde(with = "duration")]
     pub max_crawl_delay: Duration,
-    /// How long a host is left alone that answers 429 or 503 and does not say for how long; it doubles each time in a
-    /// row, that is without any other answer between.
+    /// How long the back-off takes after a 429 or 503 without `Retry-After`. It doubles with each such answer in a row.
     #[serde(with = "duration")]
     pub backoff: Duration,
-    /// For how long a host is left alone at most, whatever it says; then it is asked once more.
+    /// The longest back-off, whatever the host asks for. Then it is asked once more.
     #[serde(with = "duration")]
     pub max_backoff: Duration,
     /// What shares one rate.

@@ -1,4 +1,4 @@
-//! What a spider's file leaves to whoever starts a crawl: values by name.
+//! Arguments of a spider: values by name, given when a crawl is started.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ pub struct Argument {
 pub struct Declaration {
     /// Where.
     pub place: Place,
-    /// Its value; `None` if whoever starts a crawl must give one.
+    /// Its value; `None` if it must be given when a crawl is started.
     pub value: Option<String>,
     /// What it is, for people.
     pub help: Option<String>,

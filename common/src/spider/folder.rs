@@ -1,4 +1,4 @@
-//! Where the files of spiders are, and reading them for work.
+//! Finds and reads the files of spiders.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -18,7 +18,7 @@ const IN_OWN_FOLDER: &str = "spider.toml";
 /// The longest file that is read.
 const MAX_KILOBYTES: u16 = 256;
 
-/// Where spiders are found by their names, and what a command line says in place of their files.
+/// Where spiders are found by their names, and what the command line overrides in their files.
 #[derive(Clone, Debug)]
 pub struct Folder {
     path: PathBuf,
@@ -50,7 +50,7 @@ pub enum Unusable {
         error: InvalidName,
     },
     /// Something in it is wrong.
-    #[error("{}", Told(path, mistakes))]
+    #[error("{}", Listing(path, mistakes))]
     Mistaken {
         /// The file.
         path: PathBuf,
@@ -62,9 +62,9 @@ pub enum Unusable {
 }
 
 /// Mistakes on one line: `spiders/shop.toml:3:1: …; spiders/shop.toml:7:9: …`.
-struct Told<'a>(&'a Path, &'a [Mistake]);
+struct Listing<'a>(&'a Path, &'a [Mistake]);
 
-impl fmt::Display for Told<'_> {
+impl fmt::Display for Listing<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, mistake) in self.1.iter().enumerate() {
             let gap = if number == 0 { "" } else { "; " };
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spider_is_found_by_its_name_or_where_a_person_says() {
+    fn a_spider_is_found_by_its_name_or_by_a_path() {
         let temporary = tempfile::tempdir().unwrap();
         let elsewhere = temporary.path().join("elsewhere.toml");
         fs::write(temporary.path().join("shop.toml"), "max_pages = 1").unwrap();
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_command_line_says_wins_over_the_file() {
+    fn the_command_line_wins_over_the_file() {
         let temporary = tempfile::tempdir().unwrap();
         fs::write(temporary.path().join("slow.toml"), "[politeness]\nrate = '1/h'").unwrap();
         let overrides = SpiderOverrides {

@@ -86,7 +86,7 @@ pub struct Spider {
     pub handler: Option<Handler>,
     /// Where items go, in place of what the settings say.
     pub sinks: Option<Vec<SinkSettings>>,
-    /// Who is told what happens to its crawls, beside those that the settings name.
+    /// Webhooks for events of its crawls, in addition to those of the settings.
     pub webhooks: Vec<Webhook>,
 }
 

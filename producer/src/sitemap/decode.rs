@@ -82,8 +82,8 @@ impl<R: Read> Head<R> {
         let (mut ahead, mut failure) = (Vec::with_capacity(len), None);
         let mut part = [0; HEAD_BYTES];
         while ahead.len() < len && !has_a_line(&ahead) {
-            let room = part.len().min(len - ahead.len());
-            match rest.read(&mut part[..room]) {
+            let space = part.len().min(len - ahead.len());
+            match rest.read(&mut part[..space]) {
                 Ok(0) => break,
                 Ok(read) => ahead.extend_from_slice(&part[..read]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

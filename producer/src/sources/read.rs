@@ -38,7 +38,7 @@ pub(crate) const MAX_INVALID: u64 = 10_000;
 
 /// What a source yielded.
 pub(crate) struct Yield {
-    /// The further sitemaps that it names, as far as there is room for them.
+    /// The further sitemaps that it names, up to the limit.
     pub(crate) sitemaps: Vec<String>,
     /// How many more it names.
     pub(crate) left_out: u64,
@@ -234,7 +234,7 @@ impl Reading {
         if is_full { self.flush() } else { ControlFlow::Continue(()) }
     }
 
-    /// Hands on what was found. Nobody takes it any more when the run is being stopped.
+    /// Passes on what was found. Breaks once the run is being stopped.
     fn flush(&mut self) -> ControlFlow<()> {
         self.bytes = 0;
         let full = std::mem::replace(&mut self.part, Vec::with_capacity(self.full));

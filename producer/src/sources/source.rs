@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_tasks_is_told_by_its_name() {
+    fn a_list_of_tasks_is_recognised_by_its_name() {
         let is_one = |text: &str| text.parse::<Source>().unwrap().is_named_like_tasks();
         assert!(is_one("a/tasks.jsonl") && is_one("https://a.example/tasks.jsonl?day=1"));
         assert!(!is_one("-") && !is_one("sitemap.xml") && !is_one("https://a.example/?tasks.jsonl"));

@@ -84,7 +84,7 @@ impl Attack {
     }
 
     /// Whether these lines say what is wrong, and with what.
-    fn is_told_by(&self, lines: &[String]) -> bool {
+    fn is_described_by(&self, lines: &[String]) -> bool {
         let is_clear = |line: &String| {
             let names_it =
                 line.starts_with("http://") && line.len() < 3_000 && !line.contains(char::is_control);
@@ -157,7 +157,7 @@ async fn try_all(settings: Settings, attacks: Vec<Attack>) {
         assert!(start.elapsed() < MOST_TIME, "{name}: took {:?}", start.elapsed());
         assert!(server.asked() <= attack.asked, "{name}: asked {} times", server.asked());
         let said = &got.report.problems;
-        if (got.urls, got.invalid) != (attack.urls, attack.invalid) || !attack.is_told_by(said) {
+        if (got.urls, got.invalid) != (attack.urls, attack.invalid) || !attack.is_described_by(said) {
             let said = &said[..said.len().min(5)];
             wrong += &format!("{name}: {} URLs, {} invalid, {said:#?}\n", got.urls, got.invalid);
         }

@@ -126,7 +126,7 @@ pub async fn a_task_that_the_store_forgot_comes_back_with_its_message(engine: &E
     comes_again(engine, &fixture, &mut *consumer, &sent).await
 }
 
-/// Turn after turn, until the task arrives with all that it says, and can be claimed.
+/// Repeats rounds of housekeeping until the task arrives complete and can be claimed.
 async fn comes_again(
     engine: &Engine,
     fixture: &Fixture<'_>,

@@ -11,30 +11,24 @@ use trawl_common::names::SpiderName;
 use trawl_common::ports::Seen;
 use trawl_common::web::url::{CanonicalUrl, Host};
 
-use crate::backend::{Backend, Where};
+use crate::backend::{Backend, Subcommands};
 use crate::confirm::confirm;
 
 /// So many URLs are forgotten at a time.
 const BATCH: usize = 500;
 
-/// What to do with what was seen.
-#[derive(clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Command,
-    #[command(flatten)]
-    place: Where,
-}
+pub(crate) type Args = Subcommands<Command>;
 
+/// What to do with what was seen.
 #[derive(Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// Forget URLs, with what is remembered of their pages. What a crawl has without a final state is not forgotten
     Forget(Forget),
 }
 
 /// Which URLs, and whether to ask.
 #[derive(clap::Args)]
-struct Forget {
+pub(crate) struct Forget {
     /// The URLs, in any form that stands for the same page
     #[arg(required_unless_present_any = ["all", "host"], conflicts_with_all = ["all", "host"])]
     url: Vec<String>,

@@ -26,7 +26,7 @@ async fn crawl(engine: Engine, sources: &[String], settings: &[(&str, &str)]) ->
             command.envs(settings.iter().copied());
             let output = timeout(LIMIT, command.output()).await.unwrap().unwrap();
             let stats = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
-            (stats, said(&output))
+            (stats, stderr_of(&output))
         }
         Engine::Fleet => {
             let worker = fleet.worker(settings);
@@ -34,7 +34,7 @@ async fn crawl(engine: Engine, sources: &[String], settings: &[(&str, &str)]) ->
             let printed = fleet.command(&["status", &fleet.name, "--json"]).output().await.unwrap();
             let stats = serde_json::from_slice(&printed.stdout).unwrap_or_else(|_| panic!("{produced:?}"));
             ends_well(worker).await;
-            (stats, said(&produced))
+            (stats, stderr_of(&produced))
         }
     }
 }
@@ -46,7 +46,7 @@ async fn produce(fleet: &Fleet, sources: &[String], settings: &[(&str, &str)]) -
     timeout(LIMIT, producer.output()).await.unwrap().unwrap()
 }
 
-fn said(output: &Output) -> String {
+fn stderr_of(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -83,7 +83,7 @@ async fn a_host_that_refuses_its_sitemap_is_left_alone_and_asked_again(engine: E
 }
 
 #[tokio::test]
-async fn a_sitemap_of_a_blocked_host_is_not_asked_for_and_the_producer_says_so() {
+async fn a_sitemap_of_a_blocked_host_is_not_requested_and_the_producer_reports_it() {
     let fleet = Fleet::new().await;
     let world = ManyHosts::serve(&vec![Plan { pages: 2, ..Plan::default() }; 3]).await.unwrap();
     let blocked = world.host(0);
@@ -91,7 +91,7 @@ async fn a_sitemap_of_a_blocked_host_is_not_asked_for_and_the_producer_says_so()
     let sources = [world.url(0, "/part/0.xml"), world.url(1, "/away/0/1.xml"), world.url(2, "/part/0.xml")];
     let worker = fleet.worker(&[]);
     let produced = produce(&fleet, &sources, &[]).await;
-    let printed = said(&produced);
+    let printed = stderr_of(&produced);
     let problem = format!("not asked for: {blocked} is blocked, until `trawl hosts unblock {blocked}`");
     assert_eq!(printed.matches(&problem).count(), 2, "{printed}");
     let log = world.log();

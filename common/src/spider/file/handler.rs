@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_program_is_said() {
+    fn mistakes_in_a_program_are_reported() {
         for (text, expected) in [
             ("[handler]", "handler: `run` is missing"),
             ("[handler]\nrun = []", "handler.run: must not be empty"),

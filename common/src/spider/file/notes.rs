@@ -11,7 +11,7 @@ use crate::spider::{Mistake, Place, Places};
 /// The environment, by the names of its variables.
 pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// How many mistakes are noted: nobody reads more, and each takes a look at its line.
+/// How many mistakes are noted: no one reads more, and each costs a look at its line.
 const MAX_MISTAKES: usize = 1000;
 
 /// The text that is read, and what is wrong in it so far.
@@ -22,7 +22,7 @@ pub(super) struct Notes<'a> {
     mistakes: RefCell<Vec<Mistake>>,
     unset: RefCell<Vec<Mistake>>,
     arguments: RefCell<Declarations>,
-    /// Whether whoever sent the text is to have nothing of this machine.
+    /// Whether the text was sent over HTTP, and must learn nothing of this machine.
     is_for_trial: bool,
 }
 

@@ -27,7 +27,7 @@ async fn wait(carrier: &Carrier, expected: &[(LaneName, u64)]) -> Result<()> {
 }
 
 /// What workers hold is in none. Every lane is listed, in one order.
-pub async fn the_lanes_tell_how_much_waits_where(carrier: &Carrier) -> Result<()> {
+pub async fn the_lanes_show_how_much_waits_where(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let session = carrier.open(&case, Terms::default()).await?;
     let urgent = NewUrl::seed(case.url(2), Lane::Priority);
@@ -49,7 +49,7 @@ pub async fn the_lanes_tell_how_much_waits_where(carrier: &Carrier) -> Result<()
 }
 
 /// Those of each worker by its name, and until when the first comes back that is put aside.
-pub async fn where_the_urls_of_a_crawl_are_is_told(carrier: &Carrier) -> Result<()> {
+pub async fn it_is_known_where_the_urls_of_a_crawl_are(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     carrier.begin(&case, 4, Terms::default()).await?;
     let places = carrier.stats.places(&case.crawl).await?;
@@ -67,7 +67,7 @@ pub async fn where_the_urls_of_a_crawl_are_is_told(carrier: &Carrier) -> Result<
 }
 
 /// Of whoever has said nothing yet nothing is known. Who ends has not vanished.
-pub async fn what_a_worker_says_of_itself_is_shown(carrier: &Carrier) -> Result<()> {
+pub async fn the_heartbeat_of_a_worker_is_shown(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let worker = carrier.join(&case);
     let beat = |latency, trouble: Option<&str>| Heartbeat {

@@ -29,13 +29,13 @@ fn key(case: &Case, recipe: &str) -> Key {
     task(&case.crawl.spider, recipe).key.into()
 }
 
-/// What a task says that was claimed.
-fn said(claimed: &Claimed) -> &NewTask {
+/// The task that was claimed.
+fn new_task(claimed: &Claimed) -> &NewTask {
     &claimed.message.work.task().expect("it is a task").new
 }
 
 fn recipes(claimed: &[Claimed]) -> Vec<&str> {
-    claimed.iter().map(|claimed| said(claimed).recipe.as_str()).collect()
+    claimed.iter().map(|claimed| new_task(claimed).recipe.as_str()).collect()
 }
 
 impl Worker {
@@ -65,7 +65,7 @@ impl Worker {
     async fn end_task(&self, case: &Case, claimed: &Claimed, terminal: Terminal) {
         let note = (terminal == Terminal::Failed).then(|| case.note(1, terminal));
         let finish = Finish { note, ..Finish::new(Claim::of(&claimed.message), terminal) };
-        assert!(self.tell(claimed, Verdict::Ends(Box::new(Ending::of(finish)))).await);
+        assert!(self.settle_unstarted(claimed, Verdict::Ends(Box::new(Ending::of(finish)))).await);
     }
 }
 
@@ -80,7 +80,9 @@ impl Carrier {
 }
 
 /// However often it is submitted, by its recipe or by what makes it one with others; and its crawl ends with it.
-pub async fn a_task_is_admitted_once_and_claimed_with_all_that_it_says(carrier: &Carrier) -> Result<()> {
+pub async fn a_task_is_admitted_once_and_claimed_with_everything_it_was_submitted_with(
+    carrier: &Carrier,
+) -> Result<()> {
     let case = Case::new();
     let worker = carrier.join(&case);
     let session = carrier.open(&case, Terms::default()).await?;
@@ -99,10 +101,10 @@ pub async fn a_task_is_admitted_once_and_claimed_with_all_that_it_says(carrier: 
     assert_eq!(session.admit(&all).await?, [false; 5]);
     session.close().await?;
     let claimed = worker.claim_tasks(3).await;
-    let found: BTreeSet<String> = claimed.iter().map(|claimed| format!("{:?}", said(claimed))).collect();
+    let found: BTreeSet<String> = claimed.iter().map(|claimed| format!("{:?}", new_task(claimed))).collect();
     let expected = [&all[0], &all[1], &all[2]].map(|new| new.work.task().expect("a task").new.clone());
     assert_eq!(found, expected.iter().map(|new| format!("{new:?}")).collect());
-    assert!(claimed.iter().any(|claimed| said(claimed).recipe.as_str() == long));
+    assert!(claimed.iter().any(|claimed| new_task(claimed).recipe.as_str() == long));
     for claimed in claimed {
         worker.finish(claimed).await;
     }
@@ -153,7 +155,7 @@ pub async fn the_task_with_the_highest_priority_is_claimed_first(carrier: &Carri
     let mut order = Vec::new();
     for _ in 0..4 {
         let claimed = worker.claim_task().await;
-        order.push(said(&claimed).recipe.to_string());
+        order.push(new_task(&claimed).recipe.to_string());
         worker.finish(claimed).await;
     }
     assert_eq!(order, ["b", "d", "a", "c"]);

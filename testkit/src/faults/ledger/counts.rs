@@ -34,7 +34,7 @@ impl Due {
 }
 
 impl Facts {
-    /// The counters agree with themselves, with what was told of the end, and with the fate of every page. They are exact
+    /// The counters agree with themselves, with the event of the end, and with the fate of every page. They are exact
     /// but for what Redis was made to forget: that may count, or not.
     pub(super) fn judge_stats(&self, accounts: &[Account], verdict: &mut Judgement) {
         let Some(stats) = &self.stats else {
@@ -69,7 +69,7 @@ impl Facts {
     pub(super) fn judge_announcement(&self, verdict: &mut Judgement) {
         let Some(ends) = &self.ends else { return };
         let problem = match ends.as_slice() {
-            [] => "no event told that the crawl had finished".to_owned(),
+            [] => "no event announced that the crawl had finished".to_owned(),
             [end] => match &self.stats {
                 Some(stats) if !end.stats.agree(stats) => {
                     format!("the event of the end says {:?}, the counters {stats:?}", end.stats)
