@@ -36,6 +36,7 @@ mod handling;
 mod looking;
 pub mod random;
 mod replaying;
+mod requests;
 mod sessions;
 mod tasks;
 
@@ -47,6 +48,7 @@ pub use forgetting::*;
 pub use handling::*;
 pub use looking::*;
 pub use replaying::*;
+pub use requests::*;
 pub use sessions::*;
 pub use tasks::*;
 
@@ -150,6 +152,12 @@ macro_rules! carrying_conformance {
             what_a_task_asks_for_of_another_spider_is_admitted_before_it_ends
             a_cancelled_crawl_leaves_no_task
             a_worker_that_runs_no_programs_takes_no_task
+            a_request_is_admitted_once_and_claimed_with_all_that_it_says
+            a_request_that_is_put_aside_comes_back_with_all_that_it_says
+            a_request_that_is_a_dead_letter_keeps_its_body_and_is_replayed
+            a_dead_request_of_a_finished_crawl_is_replayed_into_another
+            requests_that_a_page_asks_for_are_admitted_before_it_ends
+            a_cancelled_crawl_leaves_no_request
         }
     };
 }
@@ -460,7 +468,7 @@ pub async fn what_failed_comes_back_with_one_attempt_more_and_afresh(carrier: &C
     for attempts in 0..3 {
         let mut claimed = worker.claim_one().await;
         assert_eq!((claimed.attempts, &claimed.message.hop, claimed.message.slot), (attempts, &None, None));
-        claimed.message.hop = Some(Hop { url: case.url(7), count: 1 });
+        claimed.message.hop = Some(Hop { url: case.url(7), count: 1, as_get: false });
         claimed.message.slot = Some(UnixMs::now());
         let settled = worker.settle(claimed, Verdict::PutAside { until: UnixMs::now(), failed: true }).await;
         assert_eq!(settled, Settled::default());
@@ -478,7 +486,7 @@ pub async fn what_is_put_aside_comes_back_with_all_that_was_known_of_it(carrier:
     let worker = carrier.join(&case);
     carrier.begin(&case, 1, Terms::default()).await?;
     let mut claimed = worker.claim_one().await;
-    let hop = Some(Hop { url: case.url(7), count: 2 });
+    let hop = Some(Hop { url: case.url(7), count: 2, as_get: false });
     claimed.message.hop.clone_from(&hop);
     claimed.message.refusals = 3;
     let until = UnixMs::now().plus(Duration::from_millis(1_200));
