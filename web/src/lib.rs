@@ -17,6 +17,7 @@ mod proxy;
 mod redirect;
 mod robots;
 mod rules;
+mod sent;
 #[cfg(test)]
 mod tests;
 mod threads;
@@ -28,7 +29,7 @@ pub use self::answer::{Answer, Opened};
 pub use self::fetcher::Fetcher;
 pub use self::guard::Guard;
 pub use self::memory::{MemoryBudget, MemoryShare};
-pub use self::redirect::{MAX_REDIRECTS, Trail};
+pub use self::redirect::{MAX_REDIRECTS, Redirect, Trail};
 pub use self::robots::{NoRobots, Robots, RobotsWay};
 pub use self::rules::{NoPage, ban};
 pub use self::threads::Threads;

@@ -11,6 +11,7 @@ use trawl_common::names::{CrawlRef, ProjectName};
 use trawl_common::settings::Settings;
 use trawl_common::spider::Spider;
 use trawl_common::spider::folder::Folder;
+use trawl_common::request::NewRequest;
 use trawl_common::task::{NewTask, Recipe, TaskView};
 use trawl_common::text::printable;
 use trawl_handlers::Ended;
@@ -78,7 +79,7 @@ fn print(answer: &Answer) {
         line("task", printable(task.recipe.as_str(), SHOWN));
     }
     for url in &answer.urls {
-        line("url", printable(url, SHOWN));
+        line("url", printable(&url.url, SHOWN));
     }
     print_logs(&answer.logs);
 }
@@ -99,5 +100,7 @@ fn answer_as_json(answer: &Answer) -> Value {
         Verdict::Failed => 1,
         Verdict::Skip => 2,
     };
+    let url = |new: &NewRequest| if new.is_plain() { json!(new.url) } else { json!(new) };
+    let urls: Vec<Value> = urls.iter().map(url).collect();
     json!({ "result": result, "logs": logs, "tasks": tasks, "urls": urls, "items": items })
 }

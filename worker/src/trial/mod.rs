@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use polite::Trials;
+use trawl_common::frontier::Work;
 use trawl_common::frontier::outcome::{Class, Failure, Skip};
 use trawl_common::logs::LogWriter;
 use trawl_common::names::{CrawlRef, WorkerId};
@@ -15,10 +16,10 @@ use trawl_common::settings::Settings;
 use trawl_common::spider::{Scope, Spider};
 use trawl_common::task::TaskView;
 use trawl_common::web::url::CanonicalUrl;
-use trawl_extract::{Extraction, Extractor, Tried, Untried};
+use trawl_extract::{Extraction, Extractor, Link, Tried, Untried};
 use trawl_handlers::{CannotRun, Ended, Stream};
 
-use crate::handlers::{PageAbout, Running, Unread, read_page};
+use crate::handlers::{PageAbout, Reading, Running, Unread, read_page};
 use crate::parse::Parser;
 
 /// Reads pages as a worker does.
@@ -80,9 +81,14 @@ async fn read_by(
     let crawl = CrawlRef::adhoc_of(spider.name.clone());
     // Nobody follows a trial.
     let (log, _) = &LogWriter::new(&WorkerId::of_this_machine(), None, None);
-    let about = PageAbout { url: landed, crawl: &crawl, depth: 0, referrer: None, urls: &spider.urls, log };
+    let (work, urls) = (&Work::Url(landed.clone()), &spider.urls);
+    let about = PageAbout { url: landed, work, crawl: &crawl, depth: 0, referrer: None, urls, log };
     match read_page(program, &about, response).await {
-        Ok(reading) => Ok(reading.extraction),
+        Ok(Reading { mut extraction, requests, .. }) => {
+            let asked_for = requests.into_iter().map(|request| Link { url: request.url, is_next: false });
+            extraction.links.extend(asked_for);
+            Ok(extraction)
+        }
         Err(Unread::Failed(failure)) => Err(failure.into()),
         Err(Unread::Skipped) => {
             Err(Untried::Skipped(Skip::Handler, "the program leaves this page out".to_owned()))

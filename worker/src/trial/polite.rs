@@ -194,7 +194,7 @@ impl<'a> Trial<'a> {
                     return Err(End::Untried(not_read(&content_type)));
                 }
                 Ok(Answer::Redirect(target)) => {
-                    self.redirects.push(target.clone());
+                    self.redirects.push(target.target.clone());
                     self.trail.follow(target, &self.scope).map_err(|no_page| match no_page {
                         NoPage::Failed(failure) => failed(failure),
                         NoPage::OutOfScope(_) => skipped(Skip::Scope, &no_page),
