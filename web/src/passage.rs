@@ -12,6 +12,7 @@ use hyper::header::{
 use hyper::{Request, Response, Version};
 use trawl_common::frontier::outcome::{Class, Failure, is_refusal};
 use trawl_common::settings;
+use trawl_common::web::url::CanonicalUrl;
 use url::Url;
 
 use super::failure;
@@ -60,6 +61,20 @@ pub struct Passed {
 }
 
 impl Passage {
+    /// Whether settings allow to ask the host and port of `url`, so that no host is waited for in vain. [`Passage::send`] and
+    /// [`Passage::connect`] look once more.
+    ///
+    /// # Errors
+    /// Says what is not allowed.
+    pub async fn may_ask(&self, url: &CanonicalUrl) -> Result<(), Failure> {
+        let url = url.to_url();
+        self.guard.check_behind(self.proxy.as_ref(), &url).await?;
+        match self.proxy {
+            Some(_) => Ok(()),
+            None => self.guard.allowed(&url).await.map(drop),
+        }
+    }
+
     /// Sends a request, whose URL is whole, to where it may go. The head of the answer comes within `fetch.timeout`.
     ///
     /// # Errors

@@ -25,7 +25,7 @@ pub(super) async fn request(
 ) -> Result<(HostPolicy, HostPermit), Refusal> {
     let deadline = Instant::now() + LONGEST;
     wait(proxy, async {
-        is_elsewhere(proxy, user, url).await?;
+        may_ask(proxy, user, url).await?;
         let policy = policy(proxy, user, url).await?;
         let permit = proxy.asker.permit(&user.own, &policy, &url.host(), deadline).await?;
         Ok((policy, permit))
@@ -42,7 +42,7 @@ pub(super) async fn exchange(
 ) -> Result<HostPermit, Refusal> {
     let deadline = Instant::now() + LONGEST;
     wait(proxy, async {
-        is_elsewhere(proxy, user, url).await?;
+        may_ask(proxy, user, url).await?;
         let policy = user.own.politeness.host_policy(&url.host());
         proxy.asker.permit(&user.own, &policy, &url.host(), deadline).await
     })
@@ -89,8 +89,9 @@ fn broken_off(why: &str) -> NotAsked {
     NotAsked::Failed(Failure::new(Class::Robots, format_args!("robots.txt is not known: {why}")))
 }
 
-/// That `url` leads neither to the proxy nor to where this process shows its metrics.
-async fn is_elsewhere(proxy: &HandlerProxy, user: &User, url: &CanonicalUrl) -> Result<(), NotAsked> {
+/// That settings allow to ask `url`, and that it leads neither to the proxy nor to where this process shows its metrics.
+async fn may_ask(proxy: &HandlerProxy, user: &User, url: &CanonicalUrl) -> Result<(), NotAsked> {
+    user.passage.may_ask(url).await.map_err(NotAsked::Failed)?;
     let port = url.to_url().port_or_known_default().unwrap_or_default();
     let own = [proxy.known_address(), proxy.asker.settings.metrics.listen];
     let own: Vec<SocketAddr> = own.into_iter().flatten().filter(|own| own.port() == port).collect();
