@@ -8,6 +8,7 @@ mod access;
 mod cursor;
 mod document;
 mod extract;
+mod headers;
 mod holders;
 mod known;
 mod limits;
@@ -26,7 +27,7 @@ mod watch;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state, map_response};
 use futures::future::BoxFuture;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -105,6 +106,8 @@ struct Api {
     readers: Arc<Places>,
     /// For those who follow the log.
     followers: Arc<Places>,
+    /// For those who have all dead letters, or much of the log, looked through.
+    searchers: Arc<Places>,
     /// For those who have a spider's text examined.
     examiners: Arc<Places>,
 }
@@ -114,14 +117,16 @@ pub fn router(backend: Backend, access: Arc<Access>, stop: CancellationToken) ->
     let watchers = Watchers::new(backend.clone(), stop);
     let readers = Places::new(8, 2, "readings of items");
     let followers = Places::new(32, 8, "readings of the log");
+    let searchers = Places::new(8, 2, "searches");
     // What is examined is written by strangers, and keeps a core busy.
     let examiners = Places::new(2, 1, "examinations of spiders");
     let (metrics, timetable) = Default::default();
-    let api = Arc::new(Api { backend, watchers, metrics, timetable, readers, followers, examiners });
+    let api =
+        Arc::new(Api { backend, watchers, metrics, timetable, readers, followers, searchers, examiners });
     let guarded = document::routes()
         .merge(scrapyd::routes())
         .fallback(problem::no_route)
         .method_not_allowed_fallback(problem::no_method)
         .layer(from_fn_with_state(access, access::guard));
-    guarded.layer(axum::middleware::from_fn(limits::in_time)).with_state(api)
+    guarded.layer(from_fn(limits::in_time)).layer(map_response(headers::add)).with_state(api)
 }

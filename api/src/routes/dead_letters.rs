@@ -16,6 +16,7 @@ use trawl_common::names::{CrawlId, SpiderName};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::Api;
+use crate::access::Identity;
 use crate::cursor;
 use crate::extract::{Json, Params};
 use crate::problem::Problem;
@@ -127,10 +128,12 @@ pub(crate) struct Purged {
 )]
 pub(crate) async fn list_dead_letters(
     State(api): State<Arc<Api>>,
+    identity: Identity,
     Params(listing): Params<Listing>,
 ) -> Result<axum::Json<DeadLetters>, Problem> {
     let Listing { crawl, spider, url, reason, host, older_than, cursor } = listing;
     let filter = Filter { urls: url.clone().into_iter().collect(), reason, host, older_than };
+    let _place = api.searchers.wait(&identity, LONGEST).await?;
     let mut walk = Walk::new(&api, crawl, spider, filter, cursor).await?;
     let mut found = Vec::new();
     match url {
@@ -164,10 +167,12 @@ pub(crate) struct Counted {
 )]
 pub(crate) async fn count_dead_letters(
     State(api): State<Arc<Api>>,
+    identity: Identity,
     Params(listing): Params<Listing>,
 ) -> Result<axum::Json<Counted>, Problem> {
     let Listing { crawl, spider, url, reason, host, older_than, cursor } = listing;
     let filter = Filter { urls: url.clone().into_iter().collect(), reason, host, older_than };
+    let _place = api.searchers.wait(&identity, LONGEST).await?;
     let is_of_all = filter.is_empty() && cursor.is_none();
     let mut walk = Walk::new(&api, crawl, spider, filter, cursor).await?;
     let (count, more) = match url {

@@ -33,7 +33,9 @@ use crate::places::Place;
 use crate::problem::Problem;
 use crate::view::{LogEntry, LogLevel};
 
-/// How often the log is looked at for each of them.
+/// How long somebody waits for the searches of others.
+const SEARCH: Duration = Duration::from_secs(10);
+/// How often the log is looked at for each of those who follow it.
 const LOOK: Duration = Duration::from_secs(1);
 /// The type of server-sent events.
 const EVENTS: &str = "text/event-stream";
@@ -140,6 +142,7 @@ pub(crate) async fn list_logs(
         let lines = Body::from_stream(lines(reading));
         return Ok(([(CONTENT_TYPE, HeaderValue::from_static(LINES))], lines).into_response());
     }
+    let _place = api.searchers.wait(&identity, SEARCH).await?;
     let LogPage { lines, older, .. } = newest(&*api.backend.logs, &filter, place, limit).await?;
     let entries = lines.into_iter().map(|line| line.entry.into()).collect();
     let next = older.map(|LogPlace(first, second)| cursor::encode(&(first, second)));
