@@ -206,8 +206,10 @@ pub fn is_cross_site(headers: &HeaderMap) -> bool {
 
 /// Whether a request is for this machine by a name that no DNS server can give to another.
 pub fn names_this_machine(headers: &HeaderMap) -> bool {
-    let host = headers.get(header::HOST).and_then(|host| Authority::try_from(host.as_bytes()).ok());
-    host.is_some_and(|authority| {
+    let mut hosts = headers.get_all(header::HOST).iter();
+    // Of two, a proxy before this one may have gone by the other.
+    let only = hosts.next().filter(|_| hosts.next().is_none());
+    only.and_then(|host| Authority::try_from(host.as_bytes()).ok()).is_some_and(|authority| {
         let host = authority.host();
         let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
         host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
@@ -289,5 +291,8 @@ mod tests {
             assert!(!local(host), "{host}");
         }
         assert!(!names_this_machine(&HeaderMap::new()));
+        let mut two = with(&[("host", "localhost")]);
+        two.append("host", "evil.example".parse().unwrap());
+        assert!(!names_this_machine(&two));
     }
 }

@@ -135,7 +135,12 @@ impl Drop for Place {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::HeaderMap;
+    use axum::http::header::HOST;
+    use trawl_common::settings;
+
     use super::*;
+    use crate::access::Access;
 
     /// What somebody of this name gets of places of which `kept` are not for them, until they get no more.
     fn all_that(name: &str, places: &Arc<Places>, kept: usize) -> (Vec<Place>, Refused) {
@@ -172,6 +177,23 @@ mod tests {
         assert_eq!(operator.len(), 1);
         let (last, why) = all_that("g", &places, 0);
         assert_eq!((last.len(), why), (1, Refused::Full));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_gets_the_place_that_comes_free_and_gives_up_in_time() {
+        let access = Access::new(&settings::Api::default(), "127.0.0.1:1".parse().unwrap()).unwrap();
+        let headers = HeaderMap::from_iter([(HOST, "localhost".parse().unwrap())]);
+        let identity = access.anyone(&headers, [127, 0, 0, 1].into()).unwrap().unwrap();
+        let (places, longest) = (Places::new(2, 1, "examinations"), Duration::from_secs(10));
+        let first = places.wait(&identity, longest).await.unwrap();
+        let refused = places.wait(&identity, longest).await.err().unwrap();
+        assert_eq!((refused.status().as_u16(), refused.seconds_to_wait()), (429, Some(RETRY_AFTER)));
+        let end = async {
+            tokio::time::sleep(longest / 2).await;
+            drop(first);
+        };
+        let (second, ()) = tokio::join!(places.wait(&identity, longest), end);
+        assert!(second.is_ok());
     }
 
     #[test]
