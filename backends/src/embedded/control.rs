@@ -73,6 +73,16 @@ impl Control for EmbeddedControl {
             .await
     }
 
+    async fn count_failed(&self, crawl: &CrawlRef) -> Result<u64> {
+        let crawl = crawl.clone();
+        self.store
+            .call(move |db, _| match crawls::find(db, &crawl)? {
+                Some(known) => failures::count(db, known.key),
+                None => Ok(0),
+            })
+            .await
+    }
+
     async fn failure(&self, crawl: &CrawlRef, key: &Key) -> Result<Option<Note>> {
         let (crawl, key) = (crawl.clone(), key.clone());
         self.store

@@ -138,6 +138,15 @@ impl Control for RedisRecords {
         Ok(FailedPage { failed, next: (next > 0).then_some(next) })
     }
 
+    async fn count_failed(&self, crawl: &CrawlRef) -> Result<u64> {
+        let of = CrawlKeys::new(crawl);
+        let mut count = 0;
+        for list in [of.failed, of.invalid] {
+            count += self.redis.query::<u64>(redis::cmd("HLEN").arg(list)).await?;
+        }
+        Ok(count)
+    }
+
     async fn failure(&self, crawl: &CrawlRef, key: &Key) -> Result<Option<Note>> {
         let mut redis = self.redis.clone();
         let stored: Option<Vec<u8>> =

@@ -25,6 +25,10 @@ pub trait Control: Send + Sync {
     /// what the last page says; a URL may come twice, and none is left out that was there all the time.
     async fn failed(&self, crawl: &CrawlRef, cursor: u64) -> Result<FailedPage>;
 
+    /// How many are in the lists of a crawl: of URLs and tasks that failed or expired, and of what was no URL. It costs little, however
+    /// many there are.
+    async fn count_failed(&self, crawl: &CrawlRef) -> Result<u64>;
+
     /// Why one URL or task failed; `None` if it is not in the list.
     async fn failure(&self, crawl: &CrawlRef, key: &Key) -> Result<Option<Note>>;
 

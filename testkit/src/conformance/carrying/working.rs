@@ -279,6 +279,7 @@ pub async fn what_is_no_url_is_kept_and_counted(carrier: &Carrier) -> Result<()>
     session.close().await?;
     let invalid = carrier.control.invalid(&case.crawl).await?;
     assert_eq!(invalid.len(), 1);
+    assert_eq!(carrier.control.count_failed(&case.crawl).await?, 1);
     let (text, note) = &invalid[0];
     assert_eq!(
         (text.as_str(), note.cause.reason, note.cause.error.as_str()),
