@@ -101,6 +101,8 @@ async fn a_page_is_text_or_base64_or_a_file() {
         fetched_at: String::new(),
         depth: 0,
         referrer: None,
+        method: None,
+        data: None,
     };
     let page =
         |bytes: Vec<u8>, text: Option<String>| Page { head: head.clone(), bytes: Bytes::from(bytes), text };

@@ -218,7 +218,7 @@ async fn a_crawl_that_ends_names_the_hosts_that_are_left_alone_and_until_when() 
 }
 
 /// What a command says on standard output, which ends well.
-async fn stderr_of(folder: &Path, words: &[&str]) -> String {
+async fn stdout_of(folder: &Path, words: &[&str]) -> String {
     let output = timeout(LIMIT, trawl(folder).args(words).output()).await.unwrap().unwrap();
     assert_eq!(output.status.code(), Some(0), "{words:?}: {}", stderr(&output));
     String::from_utf8(output.stdout).unwrap()
@@ -236,10 +236,10 @@ async fn a_running_crawl_can_be_inspected_through_its_state_file_and_logs_its_pr
     let line = timeout(LIMIT, lines.next_line()).await.unwrap().unwrap().unwrap();
     assert!(line.contains("8 of 20 pages"), "{line}");
     let shown: Value =
-        serde_json::from_str(&said(folder.path(), &["status", "--state", "crawl.db", "--json"]).await)
+        serde_json::from_str(&stdout_of(folder.path(), &["status", "--state", "crawl.db", "--json"]).await)
             .unwrap();
     assert_eq!((&shown["status"], &shown["done"]), (&"running".into(), &8.into()));
-    stderr_of(folder.path(), &["dlq", "list", "--state", "crawl.db"]).await;
+    stdout_of(folder.path(), &["dlq", "list", "--state", "crawl.db"]).await;
     let id = shown["crawl"].as_str().unwrap();
     let refused = trawl(folder.path()).args(["cancel", id, "--state", "crawl.db"]).output().await.unwrap();
     assert_eq!(refused.status.code(), Some(2));
@@ -265,7 +265,7 @@ async fn what_failed_is_listed_shown_sent_again_and_purged_by_the_state_file_tha
             .collect::<Vec<_>>()
     };
     let run = async |words: Vec<String>| {
-        stderr_of(folder.path(), &words.iter().map(String::as_str).collect::<Vec<_>>()).await
+        stdout_of(folder.path(), &words.iter().map(String::as_str).collect::<Vec<_>>()).await
     };
     let listed = run(dlq(&["list"])).await;
     assert!(listed.lines().count() == 2 && listed.contains(&site.page(3)), "{listed}");
@@ -400,7 +400,7 @@ async fn a_page_that_is_missing_is_exit_code_3() {
     let folder = tempfile::tempdir().unwrap();
     let output = crawl(folder.path(), &site.page(99)).output().await.unwrap();
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
-    let listed = stderr_of(folder.path(), &["dlq", "list", "--state", "crawl.db"]).await;
+    let listed = stdout_of(folder.path(), &["dlq", "list", "--state", "crawl.db"]).await;
     assert!(listed.contains(&site.page(99)), "{listed}");
     fs::write(folder.path().join("list.txt"), format!("{}\n{}\n", site.page(0), site.page(98))).unwrap();
     let output = crawl(folder.path(), "list.txt").output().await.unwrap();
