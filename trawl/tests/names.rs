@@ -19,7 +19,7 @@ fn text(bytes: &[u8]) -> String {
 
 /// What the command `trawl NAME` says, as the program NAME would.
 fn as_program(name: &str, output: &[u8]) -> String {
-    text(said).replace(&format!("trawl {name}"), name)
+    text(output).replace(&format!("trawl {name}"), name)
 }
 
 /// How it is used, but for `--version`, which commands do not have.

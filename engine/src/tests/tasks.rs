@@ -6,7 +6,7 @@ use trawl_common::frontier::outcome::Terminal;
 use trawl_common::ports::{Ending, NewUrl, Verdict};
 
 use super::servers::Servers;
-use super::{B, LIMIT, Member, links};
+use super::{B, LIMIT, Member, ends, links};
 
 #[tokio::test(start_paused = true)]
 async fn a_task_is_claimed_by_itself_and_settled_as_a_url_is() {
