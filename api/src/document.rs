@@ -81,6 +81,7 @@ handlers![
     schedules::resume_schedule,
     logs::list_logs,
     dead_letters::list_dead_letters,
+    dead_letters::count_dead_letters,
     dead_letters::replay_dead_letters,
     dead_letters::purge_dead_letters,
 ];

@@ -4,6 +4,8 @@
 
 #[macro_use]
 mod support;
+#[path = "fleet/control_log.rs"]
+mod control_log;
 #[path = "fleet/newer.rs"]
 mod newer;
 #[path = "fleet/strangers.rs"]

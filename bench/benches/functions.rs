@@ -148,7 +148,7 @@ fn messages(criterion: &mut Criterion) {
         group.bench_function(format!("to properties and headers{how}"), |bencher| {
             bencher.iter(|| {
                 for message in &messages {
-                    black_box(codec::properties(message, &seal));
+                    black_box(codec::properties(message, &codec::body(&message.work), &seal));
                 }
             });
         });
@@ -164,9 +164,10 @@ fn messages(criterion: &mut Criterion) {
 }
 
 fn delivery(message: &Message, seal: &Seal) -> Delivery {
-    let body = codec::body(&message.work).to_vec();
+    let body = codec::body(&message.work).into_owned();
+    let properties = codec::properties(message, &body, seal);
     let mut delivery = Delivery::mock(1, "".into(), "url_queue_ttl".into(), false, body);
-    delivery.properties = codec::properties(message, seal);
+    delivery.properties = properties;
     delivery
 }
 

@@ -6,7 +6,10 @@
 
 /// The newest format that this program reads and writes. It goes up with the first change that programs before would misread, and
 /// only what has that change is marked by it. So older programs go on with all the rest.
-pub const FORMAT: u64 = 1;
+pub const FORMAT: u64 = REQUESTS;
+
+/// The format of what is about a request ([`Request`](crate::frontier::Request)): programs before took each key for a URL or a task.
+pub const REQUESTS: u64 = 2;
 
 /// Whether what is of this format is for newer programs than this one.
 pub fn is_newer(format: u64) -> bool {

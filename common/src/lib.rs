@@ -27,6 +27,7 @@ pub mod names;
 pub mod nearest;
 pub mod politeness;
 pub mod ports;
+pub mod request;
 pub mod schedule;
 pub mod settings;
 mod small_file;

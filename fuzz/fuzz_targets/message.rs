@@ -47,8 +47,9 @@ fn read(delivered: &Delivery, line: Line, trust: &Trust) {
                 let deadline = message.deadline;
                 assert_eq!(message, Message { is_ours: false, deadline, ..bare });
             }
-            let properties = codec::properties(&message, &trust.seal);
-            let again = codec::content(&delivery(codec::body(&message.work), properties), line, trust);
+            let body = codec::body(&message.work);
+            let properties = codec::properties(&message, &body, &trust.seal);
+            let again = codec::content(&delivery(&body, properties), line, trust);
             // What trawl sends on is its own.
             assert_eq!(again, Content::Message(Message { is_ours: true, ..message }));
         }

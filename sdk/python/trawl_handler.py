@@ -22,7 +22,11 @@ A task handler gets tasks, with `mode = "stream"` or `mode = "once"`:
 
     run()
 
-Both yield items (dictionaries), `Follow` (a URL), `Task` and `Log`; or return a list of them, or one, or None. An exception makes the task
+A link may be a request with a method, a body, header fields and cookies of its own, and with data for whoever reads its page:
+
+    yield page.follow("/search", form={"q": "trawl"}, data={"page": 1})       # later page.data == {"page": 1}
+
+Both yield items (dictionaries), `Follow` (a URL or a request), `Task` and `Log`; or return a list of them, or one, or None. An exception makes the task
 or page fail, to be tried again, with its stack trace in the log; `Skip` leaves it out. What is printed goes to standard error, for standard output
 is trawl's. The protocol is that of docs/handlers.md.
 """
@@ -46,6 +50,8 @@ Json = Dict[str, Any]
 DONE, FAILED, SKIP = 0, 1, 2
 ERROR, WARN, INFO, DEBUG = 3, 4, 5, 6
 
+_Body = Union[None, str, bytes]
+
 # A line of an answer is sent when it has about so much in it.
 _PART = 512 * 1024
 
@@ -56,9 +62,27 @@ class Skip(Exception):
 
 @dataclass(frozen=True)
 class Follow:
-    """A URL to fetch."""
+    """A URL to fetch. With anything but its URL it is a request: `method` is GET without it, or POST where there is a body. Of requests for
+    one URL by one method, a spider takes in one with the same body, or with the same `unique`. `data` is any JSON."""
 
     url: str
+    method: Optional[str] = None
+    body: _Body = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    cookies: Mapping[str, str] = field(default_factory=dict)
+    data: Any = None
+    unique: Optional[str] = None
+
+    def _to_json(self) -> Union[str, Json]:
+        method = self.method or ("GET" if self.body is None else "POST")
+        said: Json = {"method": method} if method != "GET" else {}
+        said.update((name, dict(value)) for name, value in (("headers", self.headers), ("cookies", self.cookies)) if value)
+        if isinstance(self.body, bytes):
+            said["base64"] = base64.b64encode(self.body).decode()
+        elif self.body is not None:
+            said["body"] = self.body
+        said.update((name, value) for name, value in (("data", self.data), ("unique", self.unique)) if value is not None)
+        return {"url": self.url, **said} if said else self.url
 
 
 @dataclass(frozen=True)
@@ -112,6 +136,8 @@ class Page:
 
     def __init__(self, page: Json, secret: Json) -> None:
         self.url: str = page["url"]
+        self.method: str = page.get("method", "GET")
+        self.data: Any = page.get("data")
         self.final_url: str = page.get("final_url") or self.url
         self.crawl: str = page["crawl"]
         self.status: int = page["status"]
@@ -156,9 +182,39 @@ class Page:
         """The body, where that is JSON."""
         return json.loads(self.text)
 
-    def follow(self, href: str) -> Follow:
-        """The URL to which `href` leads from this page."""
-        return Follow(urllib.parse.urljoin(self.final_url, href))
+    def follow(
+        self,
+        href: str,
+        *,
+        method: Optional[str] = None,
+        body: _Body = None,
+        form: Optional[Mapping[str, Any]] = None,
+        json: Any = None,
+        headers: Optional[Mapping[str, str]] = None,
+        cookies: Optional[Mapping[str, str]] = None,
+        data: Any = None,
+        unique: Optional[str] = None,
+    ) -> Follow:
+        """The URL to which `href` leads from this page, or a request for it. The body is `body`, the fields of a `form`, or `json`."""
+        url = urllib.parse.urljoin(self.final_url, href)
+        body, kind = _body(body, form, json)
+        fields = dict(headers or {})
+        if kind and not any(name.lower() == "content-type" for name in fields):
+            fields["Content-Type"] = kind
+        return Follow(url, method, body, fields, cookies or {}, data, unique)
+
+
+def _body(
+    body: _Body, form: Optional[Mapping[str, Any]], value: Any
+) -> Tuple[_Body, Optional[str]]:
+    """The one body that is given, and its type if that is known."""
+    if sum(given is not None for given in (body, form, value)) > 1:
+        raise ValueError("a request has one body: body=, form= or json=")
+    if form is not None:
+        return urllib.parse.urlencode(form, doseq=True), "application/x-www-form-urlencoded"
+    if value is not None:
+        return json.dumps(value, ensure_ascii=False), "application/json"
+    return body, None
 
 
 PageHandler = Callable[[Page], Returned]
@@ -273,7 +329,7 @@ def _each(returned: Returned) -> Iterable[Yielded]:
 
 def _add(answer: _Answer, one: Yielded) -> None:
     if isinstance(one, Follow):
-        answer.add("urls", one.url)
+        answer.add("urls", one._to_json())
     elif isinstance(one, Task):
         answer.add("tasks", one._to_json())
     elif isinstance(one, Log):

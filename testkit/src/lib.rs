@@ -5,6 +5,7 @@ pub mod attacks;
 pub mod changing_site;
 pub mod cluster;
 pub mod conformance;
+pub mod echo_site;
 pub mod faults;
 pub mod many_hosts;
 pub mod own_redis;

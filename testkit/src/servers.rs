@@ -67,6 +67,16 @@ impl VirtualHost {
         Self { name, url: ServerUrl::new(url) }
     }
 
+    /// Takes from it all that it has, and closes its connections, as a broker does that has lost its data.
+    ///
+    /// # Panics
+    /// When the server refuses.
+    pub async fn empty(&self) {
+        for method in [Method::DELETE, Method::PUT] {
+            call(method, &format!("/api/vhosts/{}", self.name)).await;
+        }
+    }
+
     /// Declares a queue as another program does.
     ///
     /// # Panics

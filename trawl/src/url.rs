@@ -1,22 +1,23 @@
 //! `trawl url`: where a URL is, why, and what happens next.
 
+use std::fmt::Display;
+
 use anstream::println;
 use anstyle::Style;
 use serde_json::{Value, json};
 use trawl_cli::{Fail, Global, Outcome, print_json};
 use trawl_common::exit::Exit;
 use trawl_common::explain::{InCrawl, OfSpider, RobotsVerdict, UrlReport};
-use trawl_common::frontier::{Record, State, UrlState};
+use trawl_common::frontier::{Key, Record, State, UrlState};
 use trawl_common::names::SpiderName;
 use trawl_common::spider::page_history::Visited;
-use trawl_common::web::url::CanonicalUrl;
 
 use crate::backend::{Backend, Where};
 
 /// Which URL.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The URL, in any form that stands for the same page
+    /// The URL, in any form that stands for the same page, or the key of a request
     url: String,
     /// Only in crawls of this spider
     #[arg(long, value_name = "NAME")]
@@ -32,11 +33,18 @@ impl Args {
     /// The exit code is 3 if it is a dead letter in the newest crawl that has it. An unknown URL is an error.
     pub(crate) async fn run(self, global: Global) -> Outcome {
         let backend = Backend::look(&global, &self.place).await?;
-        let url = CanonicalUrl::parse(&self.url)
-            .map_err(|reason| Fail::usage(format!("{}: {reason}", self.url)))?;
+        let wrong = |reason: &dyn Display| Fail::usage(format!("{}: {reason}", self.url));
+        let key: Key = self.url.parse().map_err(|reason| wrong(&reason))?;
+        let url = key.page().ok_or_else(|| wrong(&"`trawl task show` shows where a task is"))?;
         let pages = backend.pages();
-        let url = backend.settings.urls.canonical(url);
-        let mut report = backend.explainer(&*pages).url(&url).await?;
+        let (url, key) = match key {
+            Key::Url(_) => {
+                let url = backend.settings.urls.canonical(url);
+                (url.clone(), Key::from(url))
+            }
+            key => (url, key),
+        };
+        let mut report = backend.explainer(&*pages).url(&url, &key).await?;
         if let Some(spider) = &self.spider {
             report.crawls.retain(|known| known.crawl.spider == *spider);
             report.spiders.retain(|known| known.spider == *spider);
@@ -46,7 +54,7 @@ impl Args {
             false => print(&report),
         }
         if !report.is_known() {
-            return Err(Fail::usage(format!("no crawl and no spider knows {url}")));
+            return Err(Fail::usage(format!("no crawl and no spider knows {key}")));
         }
         let is_dead = report.crawls.first().is_some_and(|known| known.dead_letter.is_some());
         Ok(if is_dead { Exit::FailedUrls } else { Exit::Ok })
@@ -55,7 +63,7 @@ impl Args {
 
 fn print(report: &UrlReport) {
     let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
-    println!("{bold}{}{bold:#}", report.url);
+    println!("{bold}{}{bold:#}", report.key);
     let robots = match report.robots {
         RobotsVerdict::Allowed => "allows it",
         RobotsVerdict::Forbidden => "forbids it",
@@ -76,10 +84,10 @@ fn print(report: &UrlReport) {
 }
 
 fn as_json(report: &UrlReport) -> Value {
-    let UrlReport { url, host, schedule, robots, crawls, spiders } = report;
+    let UrlReport { key, host, schedule, robots, crawls, spiders } = report;
     let backoff = schedule.as_ref().and_then(|schedule| schedule.backoff);
     json!({
-        "url": url.as_str(),
+        "url": key.as_str(),
         "host": host.as_str(),
         "blocked": schedule.as_ref().and_then(|schedule| schedule.blocked),
         "backoff_until": backoff.map(|backoff| backoff.until),

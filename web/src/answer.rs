@@ -6,6 +6,8 @@ use bytes::Bytes;
 use trawl_common::ports::Response;
 use trawl_common::web::url::CanonicalUrl;
 
+use super::redirect::Redirect;
+
 /// What came of one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
@@ -13,8 +15,8 @@ pub enum Answer {
     Page(Response),
     /// It is as it was when these validators came.
     NotModified,
-    /// Elsewhere: a URL that may be asked, as far as it shows without asking a resolver.
-    Redirect(CanonicalUrl),
+    /// Elsewhere.
+    Redirect(Redirect),
     /// A success of a content type that the spider does not read, so its body was not downloaded.
     Unread {
         /// The HTTP status.

@@ -9,6 +9,8 @@ use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, HeaderValue, USER_AGENT};
 use rustls::ClientConfig;
 use tokio::time::timeout;
+use trawl_common::frontier::Request;
+use trawl_common::frontier::message::Hop;
 use trawl_common::frontier::outcome::Failure;
 use trawl_common::ports::Response;
 use trawl_common::settings;
@@ -19,17 +21,20 @@ use trawl_common::web::headers::Headers;
 use trawl_common::web::url::{CanonicalUrl, Host};
 use url::Url;
 
-use super::answer::{Answer, Hop, Opened, Start};
+use super::answer::{self, Answer, Opened, Start};
 use super::body::Body;
-use super::client::{client, preferences};
+use super::client::{client, nameless, preferences};
 use super::guard::{self, Guard, Lookup};
 use super::memory::MemoryBudget;
 use super::own::Own;
+use super::passage::Passage;
 use super::proxy::Proxy;
+use super::redirect::Redirect;
+use super::sent::Sent;
 use super::threads::Threads;
 use super::time_limit::within;
 use super::unusable::Unusable;
-use super::{conditions, failure, kind, redirect, trust};
+use super::{conditions, failure, kind, redirect, sent, trust};
 
 /// What all bodies of a fetcher may take that shares with no other.
 const MEMORY: u64 = 256 << 20;
@@ -95,6 +100,19 @@ impl Fetcher {
         Ok(Self { client, threads: Some(threads.clone()), ..self.clone() })
     }
 
+    /// Sends on the requests of others, with connections of its own: guarded as this one's requests are, through the same proxy,
+    /// and where these run.
+    pub fn passage(&self) -> Result<Passage, Unusable> {
+        let client = nameless(&self.settings, &self.guard, self.proxy.as_ref(), self.tls.clone())?.build()?;
+        Ok(Passage {
+            client,
+            threads: self.threads.clone(),
+            guard: self.guard.clone(),
+            proxy: self.proxy.clone(),
+            settings: Arc::clone(&self.settings),
+        })
+    }
+
     /// The proxy that it asks through, without a password.
     pub fn proxy(&self) -> Option<&str> {
         self.proxy.as_ref().map(|proxy| &*proxy.shown)
@@ -136,12 +154,29 @@ impl Fetcher {
     /// [`MAX_REDIRECTS`](crate::MAX_REDIRECTS).
     pub async fn ask(&self, url: &CanonicalUrl, validators: &Validators) -> Result<Answer, Failure> {
         within(self.settings.timeout, async {
-            let response = self.request(url, conditions::headers(validators)).await?;
+            let response = self.request(url, Sent::get(conditions::headers(validators))).await?;
             if response.status() == StatusCode::NOT_MODIFIED && !validators.is_empty() {
                 return Ok(Answer::NotModified);
             }
             match redirect::target(&self.guard, url, &response)? {
-                Some(target) => Ok(Answer::Redirect(target)),
+                Some(target) => Ok(Answer::Redirect(target.into())),
+                None => self.answer(response).await,
+            }
+        })
+        .await
+    }
+
+    /// The same for a request, of which redirects have come to `hop`.
+    pub async fn ask_for(&self, request: &Request, hop: Option<&Hop>) -> Result<Answer, Failure> {
+        let (url, method) = (sent::target(request, hop), request.new.method);
+        within(self.settings.timeout, async {
+            let response = self.request(url, Sent::of(request, hop)).await?;
+            match redirect::target(&self.guard, url, &response)? {
+                Some(target) => {
+                    let was_get = hop.is_some_and(|hop| hop.as_get);
+                    let as_get = !was_get && method.becomes_get(response.status().as_u16());
+                    Ok(Answer::Redirect(Redirect { target, as_get }))
+                }
                 None => self.answer(response).await,
             }
         })
@@ -157,7 +192,7 @@ impl Fetcher {
     ) -> Result<Opened<impl Stream<Item = Result<Bytes, Failure>> + Send + use<>>, Failure> {
         let timeout = self.settings.timeout;
         within(timeout, async {
-            let response = self.request(url, HeaderMap::new()).await?;
+            let response = self.request(url, Sent::get(HeaderMap::new())).await?;
             if let Some(target) = redirect::target(&self.guard, url, &response)? {
                 return Ok(Opened::Redirect(target));
             }
@@ -177,46 +212,41 @@ impl Fetcher {
     /// Asks for `url`: one request, of whose answer the first `most` bytes are read, all within `fetch.timeout`: for
     /// `robots.txt` (RFC 9309 2.3.1), where every status means something. A redirect to what settings do not allow is a
     /// [`Failure`] of class `forbidden`.
-    pub(super) async fn start(&self, url: &CanonicalUrl, most: usize) -> Result<Hop, Failure> {
+    pub(super) async fn start(&self, url: &CanonicalUrl, most: usize) -> Result<answer::Hop, Failure> {
         within(self.settings.timeout, async {
-            let response = self.request(url, HeaderMap::new()).await?;
+            let response = self.request(url, Sent::get(HeaderMap::new())).await?;
             if let Some(target) = redirect::target(&self.guard, url, &response)? {
-                return Ok(Hop::Redirect(target));
+                return Ok(answer::Hop::Redirect(target));
             }
             let status = response.status();
-            let retry_after = failure::retry_after(&response);
+            let retry_after = failure::retry_after(response.headers());
             let body = if status.is_success() {
                 Body::open(response, None).await?.read_start(most).await?
             } else {
                 Bytes::new()
             };
-            Ok(Hop::Start(Start { status: status.as_u16(), body, retry_after }))
+            Ok(answer::Hop::Start(Start { status: status.as_u16(), body, retry_after }))
         })
         .await
     }
 
-    async fn request(&self, url: &CanonicalUrl, more: HeaderMap) -> Result<reqwest::Response, Failure> {
-        let mut fields = self.own.as_ref().map(|own| own.fields(url)).unwrap_or_default();
-        fields.extend(more);
+    async fn request(&self, url: &CanonicalUrl, sent: Sent) -> Result<reqwest::Response, Failure> {
+        let own = self.own.as_ref().map(|own| own.fields(url)).unwrap_or_default();
+        let sent = sent.beside(own);
         let url = url.to_url();
-        self.guard.check(&url)?;
-        let Some(proxy) = &self.proxy else {
-            return self.send(url, fields).await;
-        };
-        if proxy.resolves_names {
-            self.guard.check_public_name(&url, &proxy.host)?;
-        } else {
-            self.guard.check_name(&url).await?;
-        }
-        match self.send(url, fields).await {
-            Ok(response) => Ok(response),
-            Err(failure) => Err(proxy.or_is_away(failure).await),
+        let proxy = self.proxy.as_ref();
+        self.guard.check_behind(proxy, &url).await?;
+        match (self.send(url, sent).await, proxy) {
+            (Err(failure), Some(proxy)) => Err(proxy.or_is_away(failure).await),
+            (answer, _) => answer,
         }
     }
 
     /// Where it runs, its connection is read to the end of the answer.
-    async fn send(&self, url: Url, fields: HeaderMap) -> Result<reqwest::Response, Failure> {
-        let answer = self.client.get(url).headers(fields).send();
+    async fn send(&self, url: Url, sent: Sent) -> Result<reqwest::Response, Failure> {
+        let Sent { method, fields, body } = sent;
+        let request = self.client.request(method, url).headers(fields);
+        let answer = if body.is_empty() { request } else { request.body(body) }.send();
         let answer = match &self.threads {
             Some(threads) => threads.run(answer).await,
             None => answer.await,

@@ -13,22 +13,26 @@ mod guard;
 mod kind;
 mod memory;
 mod own;
+mod passage;
 mod proxy;
 mod redirect;
 mod robots;
 mod rules;
+mod sent;
 #[cfg(test)]
 mod tests;
 mod threads;
 mod time_limit;
 mod trust;
+mod tunnel;
 mod unusable;
 
 pub use self::answer::{Answer, Opened};
 pub use self::fetcher::Fetcher;
 pub use self::guard::Guard;
 pub use self::memory::{MemoryBudget, MemoryShare};
-pub use self::redirect::{MAX_REDIRECTS, Trail};
+pub use self::passage::{Passage, Passed, PassedBody};
+pub use self::redirect::{MAX_REDIRECTS, Redirect, Trail};
 pub use self::robots::{NoRobots, Robots, RobotsWay};
 pub use self::rules::{NoPage, ban};
 pub use self::threads::Threads;

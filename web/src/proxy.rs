@@ -1,5 +1,6 @@
 //! The proxy that requests go through, if settings name one.
 
+use std::io;
 use std::time::Duration;
 
 use tokio::net::TcpStream;
@@ -39,12 +40,17 @@ impl Proxy {
         })
     }
 
+    /// A connection to it.
+    pub(super) async fn connect(&self) -> io::Result<TcpStream> {
+        TcpStream::connect((&*self.host, self.port)).await
+    }
+
     /// Why a request got no answer: the proxy is away, or else what `failure` says.
     pub(super) async fn or_is_away(&self, failure: Failure) -> Failure {
         if !matches!(failure.class, Class::Connect | Class::Dns | Class::Timeout) {
             return failure;
         }
-        let why = match timeout(self.connect_timeout, TcpStream::connect((&*self.host, self.port))).await {
+        let why = match timeout(self.connect_timeout, self.connect()).await {
             Ok(Ok(_)) => return failure,
             Ok(Err(error)) => error.to_string(),
             Err(_) => format!("no connection within {:?} (`fetch.connect_timeout`)", self.connect_timeout),

@@ -11,6 +11,21 @@ use super::guard::Guard;
 /// How many redirects in a row lead to a page; more lead nowhere.
 pub const MAX_REDIRECTS: u8 = 10;
 
+/// Where an answer redirects to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redirect {
+    /// A URL that may be requested, as far as it shows without asking a resolver.
+    pub target: CanonicalUrl,
+    /// Whether it is to be requested by GET, without the body that was sent.
+    pub as_get: bool,
+}
+
+impl From<CanonicalUrl> for Redirect {
+    fn from(target: CanonicalUrl) -> Self {
+        Self { target, as_get: false }
+    }
+}
+
 /// How far redirects have led from a URL: as much as a message carries along, so that the worker that requests the next URL after a
 /// while goes on by the same rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,20 +67,24 @@ impl Trail {
         self.hop.map(|hop| hop.url)
     }
 
-    /// Goes on to `target`.
+    /// Goes on where an answer redirects to.
     ///
     /// # Errors
     /// A redirect back to the start or to the URL that was asked, and one redirect too many, are a [`Failure`] of class
-    /// `redirect`. A circle that leaves the start out ends as one redirect too many.
-    pub fn go(&mut self, target: CanonicalUrl) -> Result<(), Failure> {
-        if target == self.start || target == *self.last() {
+    /// `redirect`. A circle that leaves the start out ends as one redirect too many. A URL that was asked by another method is not the
+    /// same.
+    pub fn go(&mut self, to: impl Into<Redirect>) -> Result<(), Failure> {
+        let Redirect { target, as_get } = to.into();
+        let was_get = self.hop.as_ref().is_some_and(|hop| hop.as_get);
+        let is_start = target == self.start && !as_get && !was_get;
+        if is_start || target == *self.last() && !as_get {
             return Err(Failure::new(Class::Redirect, format_args!("redirected in a circle, to {target}")));
         }
         let count = self.hop.as_ref().map_or(0, |hop| hop.count).saturating_add(1);
         if count > self.most {
             return Err(Failure::new(Class::Redirect, format_args!("more than {} redirects", self.most)));
         }
-        self.hop = Some(Hop { url: target, count });
+        self.hop = Some(Hop { url: target, count, as_get: as_get || was_get });
         Ok(())
     }
 }

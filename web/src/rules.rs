@@ -11,7 +11,7 @@ use trawl_common::web::url::CanonicalUrl;
 
 use super::answer::Answer;
 use super::fetcher::Fetcher;
-use super::redirect::{MAX_REDIRECTS, Trail};
+use super::redirect::{MAX_REDIRECTS, Redirect, Trail};
 use super::time_limit::within;
 
 /// Why a spider has no page of a URL.
@@ -29,7 +29,7 @@ pub enum NoPage {
 pub fn ban(bans: &Bans, answer: &Result<Answer, Failure>) -> Option<Failure> {
     match answer {
         Ok(Answer::Page(response)) => bans.by_page(response),
-        Ok(Answer::Redirect(target)) => bans.by_redirect(target),
+        Ok(Answer::Redirect(to)) => bans.by_redirect(&to.target),
         Ok(Answer::Unread { status, .. }) => bans.by_status(*status),
         Ok(Answer::NotModified) => None,
         Err(failure) if failure.is_refusal() => None,
@@ -41,13 +41,14 @@ pub fn ban(bans: &Bans, answer: &Result<Answer, Failure>) -> Option<Failure> {
 }
 
 impl Trail {
-    /// Goes on to `target`, if it is within a spider's domains.
+    /// Goes on where an answer redirects to, if that is within a spider's domains.
     ///
     /// # Errors
     /// Those of [`Trail::go`] first.
-    pub fn follow(&mut self, target: CanonicalUrl, scope: &Scope) -> Result<(), NoPage> {
-        let is_in_scope = scope.takes(&target);
-        self.go(target.clone())?;
+    pub fn follow(&mut self, to: impl Into<Redirect>, scope: &Scope) -> Result<(), NoPage> {
+        let to = to.into();
+        let (is_in_scope, target) = (scope.takes(&to.target), to.target.clone());
+        self.go(to)?;
         if is_in_scope { Ok(()) } else { Err(NoPage::OutOfScope(target)) }
     }
 }
@@ -59,7 +60,7 @@ impl Fetcher {
     /// Why there is no page.
     pub async fn fetch(&self, url: &CanonicalUrl) -> Result<Response, Failure> {
         self.page(url, |answer, trail| match answer {
-            Ok(Answer::Redirect(target)) => trail.go(target.clone()),
+            Ok(Answer::Redirect(to)) => trail.go(to.clone()),
             _ => Ok(()),
         })
         .await
@@ -77,7 +78,7 @@ impl Fetcher {
     ) -> Result<Response, NoPage> {
         self.page(url, |answer, trail| match (ban(bans, answer), answer) {
             (Some(ban), _) => Err(ban.into()),
-            (None, Ok(Answer::Redirect(target))) => trail.follow(target.clone(), scope),
+            (None, Ok(Answer::Redirect(to))) => trail.follow(to.clone(), scope),
             (None, _) => Ok(()),
         })
         .await

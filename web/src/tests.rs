@@ -149,7 +149,7 @@ async fn one_hop_is_asked_at_a_time() {
     let fetcher = fetcher(&settings());
     let url = |path: &str| CanonicalUrl::parse(&format!("{origin}{path}")).unwrap();
     let ask = async |path: &str| fetcher.ask(&url(path), &Validators::default()).await;
-    assert_eq!(ask("/a").await, Ok(Answer::Redirect(url("/b"))));
+    assert_eq!(ask("/a").await, Ok(Answer::Redirect(url("/b").into())));
     assert!(matches!(ask("/b").await, Ok(Answer::Page(page)) if page.body == "here"));
     let unread = Answer::Unread { status: 200, content_type: "image/png".to_owned() };
     assert_eq!(ask("/c").await, Ok(unread));

@@ -90,7 +90,7 @@ impl Claims {
             return settled(message, Outcome::Unready { until: now.plus(until_another_worker()) });
         };
         // Tasks are claimed by themselves.
-        let Some(url) = message.work.url().cloned() else {
+        let Some(url) = message.work.page().cloned() else {
             return settled(message, Outcome::Unready { until: now.plus(until_another_worker()) });
         };
         let is_expired = message.is_expired(now);
@@ -170,12 +170,19 @@ impl Requests for SpiderRequests {
             return refused(said_by(&request.work), reason);
         }
         let Some(spider) = spiders.get(name) else { return Ok(request) };
-        let Work::Url(url) = &request.work else { return Ok(request) };
+        let Some(url) = request.work.page() else { return Ok(request) };
         let urls = &spider.spider.urls;
         let url = urls.canonical(url.clone());
-        match urls.takes(&url) {
-            true => Ok(Message { work: Work::Url(url), ..request }),
-            false => refused(url.as_str(), urls.too_long()),
+        if !urls.takes(&url) {
+            return refused(url.as_str(), urls.too_long());
+        }
+        let work = match &request.work {
+            Work::Request(own) => Work::of_request(url.clone(), own.new.clone()),
+            Work::Url(_) | Work::Task(_) => Ok(Work::Url(url.clone())),
+        };
+        match work {
+            Ok(work) => Ok(Message { work, ..request }),
+            Err(error) => refused(url.as_str(), error.to_string()),
         }
     }
 }
@@ -184,6 +191,7 @@ impl Requests for SpiderRequests {
 fn said_by(work: &Work) -> &str {
     match work {
         Work::Url(url) => url.as_str(),
+        Work::Request(request) => request.url.as_str(),
         Work::Task(task) => task.new.recipe.as_str(),
     }
 }

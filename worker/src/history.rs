@@ -21,12 +21,12 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// What is remembered of a job's page; nothing at no cost, if its crawl fetches each page once.
+    /// What is remembered of a job's page; nothing at no cost, if its crawl fetches each page once, and nothing of a request.
     pub(crate) async fn of(shared: &Shared, job: &Job) -> Self {
         let (crawl, url) = (&job.message.crawl, &job.url);
         let OpenCrawl { terms: Terms { recrawl, .. }, started: start } = job.crawl;
-        if recrawl.is_never() {
-            return Self { recrawl, start, last: None };
+        if recrawl.is_never() || job.request().is_some() {
+            return Self { recrawl: Recrawl::Never, start, last: None };
         }
         let looking = || shared.ports.pages.look(&crawl.spider, std::slice::from_ref(url));
         let mut known = shared.health.until_done("looking up what is remembered", looking).await;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use trawl_common::frontier::MAX_STARTS;
+use trawl_common::frontier::{MAX_STARTS, Request};
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Failure, Outcome};
 use trawl_common::frontier::retry;
@@ -16,7 +16,7 @@ use crate::spiders::Loaded;
 /// A URL to handle, how often it failed before, and how often it began and never ended.
 #[derive(Clone)]
 pub(crate) struct Job {
-    /// What its message is for.
+    /// The URL that its message is for, or the request.
     pub(crate) url: CanonicalUrl,
     pub(crate) message: Message,
     pub(crate) attempts: u32,
@@ -43,6 +43,12 @@ impl Job {
     /// The same for a failure that its spider's file has tried again.
     pub(crate) fn failed_for_now(&self, policy: &Retry, failure: Failure) -> Outcome {
         retry::again(policy, failure, self.attempts + 1, UnixMs::now(), rand::random())
+    }
+
+    /// How its URL is asked for, if not by a plain GET. Such a response stands for nothing else: it is neither kept nor compared, and what it
+    /// came from is no other page.
+    pub(crate) fn request(&self) -> Option<&Request> {
+        self.message.work.request().map(|request| &**request)
     }
 
     /// The URL to ask next: its own, or where the last redirect led.

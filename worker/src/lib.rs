@@ -17,6 +17,8 @@
 //! Beside them, `background` shows that the worker lives, and says what it waits for when no URL ends (`schedule::standstill`). An error of
 //! a port that no waiting mends stops all of it ([`Health::fatal`]), but for one of a sink, which stops its spider alone.
 //!
+//! What programs of spiders ask the web for goes through `proxy`. It and `trial` ask hosts by `polite`.
+//!
 //! `trial` fetches and reads one page for whoever tries a spider, in no crawl and by the same rules.
 
 mod background;
@@ -34,7 +36,8 @@ mod latencies;
 mod links;
 mod page_ends;
 mod parse;
-
+mod polite;
+mod proxy;
 mod schedule;
 mod settle;
 mod settlement;
@@ -61,6 +64,8 @@ use host_log::HostLog;
 use known_links::KnownLinks;
 use latencies::Latencies;
 use parse::Parser;
+use polite::Asker;
+pub use proxy::HandlerProxy;
 use schedule::robots_memory::RobotsMemory;
 use schedule::standstill::Standstill;
 use schedule::{Exits, Scheduler};
@@ -148,7 +153,25 @@ async fn run_with(
     let writing = AbortOnDropHandle::new(tokio::spawn(targets.run(written.clone())));
     health.log_to(log.clone());
     let sink_factory = Arc::clone(&ports.sink_factory);
-    let spiders = Arc::new(Spiders::new(&settings, folder, sink_factory, threads.clone(), log.clone())?);
+    let schedules = HostSchedules {
+        hosts: Arc::clone(&ports.hosts),
+        health: Arc::clone(&health),
+        in_flight: Arc::default(),
+        // As soon as a URL that its worker holds.
+        lapse: settings.recovery.patience / 4,
+        ceiling: Arc::new(Ceiling::of(settings.fetch.max_rate)),
+        addresses: Arc::new(AddressRate::new(settings.politeness.address_rate)),
+    };
+    let robots = Arc::<RobotsMemory>::default();
+    let asker = Asker {
+        settings: Arc::new(settings.clone()),
+        schedules: schedules.clone(),
+        robots: Arc::clone(&robots),
+    };
+    let proxy = HandlerProxy::of(asker);
+    let spiders =
+        Spiders::new(&settings, folder, sink_factory, threads.clone(), Arc::clone(&proxy), log.clone());
+    let spiders = Arc::new(spiders?);
     let Joined { frontier, maintenance } = ports.engine.join(Joining {
         worker: id.clone(),
         settings: settings.clone(),
@@ -163,16 +186,8 @@ async fn run_with(
         spiders,
         frontier,
         parser: Parser::start(settings.worker.page_memory.as_u64() / 2).map_err(RunError::Threads)?,
-        robots: RobotsMemory::default(),
-        schedules: HostSchedules {
-            hosts: Arc::clone(&ports.hosts),
-            health: Arc::clone(&health),
-            in_flight: Arc::default(),
-            // As soon as a URL that its worker holds.
-            lapse: settings.recovery.patience / 4,
-            ceiling: Arc::new(Ceiling::of(settings.fetch.max_rate)),
-            addresses: Arc::new(AddressRate::new(settings.politeness.address_rate)),
-        },
+        robots,
+        schedules,
         domains: Arc::new(Domains::new(&settings.worker)),
         threads,
         health,
@@ -235,6 +250,7 @@ async fn run_with(
         () = too_late => Ok(()),
     };
     pipeline.shutdown().await;
+    proxy.end().await;
     // Whoever gives back what it has says with it that it ends.
     heartbeats.abort();
     give_back(&shared).await;

@@ -30,7 +30,7 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) spiders: Arc<Spiders>,
     pub(crate) parser: Parser,
-    pub(crate) robots: RobotsMemory,
+    pub(crate) robots: Arc<RobotsMemory>,
     pub(crate) schedules: HostSchedules,
     pub(crate) domains: Arc<Domains>,
     /// Those on which is fetched what may keep them busy.

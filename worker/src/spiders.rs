@@ -21,6 +21,7 @@ use trawl_web::{Fetcher, MemoryBudget, Threads};
 
 use crate::empty_fields::EmptyFields;
 use crate::handlers::Running;
+use crate::proxy::HandlerProxy;
 use crate::sink_backlog::SinkBacklog;
 
 /// A spider, ready to work.
@@ -127,6 +128,8 @@ pub(crate) struct Spiders {
     /// What the bodies of their pages may take together.
     memory: MemoryBudget,
     threads: Threads,
+    /// What their programs ask through.
+    proxy: Arc<HandlerProxy>,
     known: RwLock<HashMap<SpiderName, Known>>,
     /// Those of crawls that bring the text themselves.
     brought: Cache<(SpiderName, FileHash), Brought>,
@@ -147,6 +150,7 @@ impl Spiders {
         folder: Folder,
         sink_factory: Arc<dyn SinkFactory>,
         threads: Threads,
+        proxy: Arc<HandlerProxy>,
         log: LogWriter,
     ) -> Result<Self, Unready> {
         let spiders = Self {
@@ -155,6 +159,7 @@ impl Spiders {
             sink_factory,
             memory: MemoryBudget::new(settings.worker.page_memory.as_u64() / 2),
             threads,
+            proxy,
             known: RwLock::default(),
             brought: Cache::new(BROUGHT),
             missing: Mutex::default(),
@@ -377,19 +382,21 @@ impl Spiders {
         let Ready { extractor, scope, bans } = Ready::of(&spider).map_err(mistaken)?;
         let fetch = spider.request.apply(&self.settings.fetch);
         let fetcher = Fetcher::of(&spider, &self.settings.fetch)?.within(self.memory.clone());
+        let apart = fetcher.on(&self.threads)?;
+        let proxy = self.proxy.access(&spider, &apart)?;
         Ok(Loaded {
             scope,
             bans,
             route: spider.routes(&self.settings.route),
             politeness: spider.politeness.apply(&self.settings.politeness),
             robots_name: fetch.robots_name().unwrap_or_default(),
-            apart: fetcher.on(&self.threads)?,
+            apart,
             fetcher,
             extractor: Arc::new(extractor),
             empty_fields: EmptyFields::of(&spider),
             sinks: Vec::new(),
             backlog: SinkBacklog::default(),
-            program: Running::of(&spider, self.folder.program_folder(name))?,
+            program: Running::of(&spider, self.folder.program_folder(name), proxy)?,
             spider,
         })
     }

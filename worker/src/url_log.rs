@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use tracing::info;
+use trawl_common::frontier::Work;
 use trawl_common::frontier::dead_letter::Cause;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Class, Failure, Outcome, Reason};
@@ -31,7 +32,8 @@ impl UrlLog {
     /// A fetch begins.
     pub(crate) fn begins(&self, job: &Job) {
         if self.urls {
-            info!(url = %job.url, crawl = %job.message.crawl.id, "fetching");
+            let Message { work, crawl, .. } = &job.message;
+            info!(url = %work, method = method(work), crawl = %crawl.id, "fetching");
         }
     }
 
@@ -81,7 +83,7 @@ impl UrlLog {
     /// A URL became a dead letter.
     pub(crate) fn dead_letter(&self, message: &Message, cause: &Cause) {
         info!(
-            url = %message.work, crawl = %message.crawl.id, reason = %cause.reason, error = cause.error,
+            url = %message.work, method = method(&message.work), crawl = %message.crawl.id, reason = %cause.reason, error = cause.error,
             attempts = cause.attempts, "dead letter"
         );
         if self.log.is_on() {
@@ -100,6 +102,11 @@ impl UrlLog {
             None => entry,
         });
     }
+}
+
+/// How a request is sent, for its key does not show that.
+fn method(work: &Work) -> Option<&'static str> {
+    work.request().map(|request| request.new.method.as_str())
 }
 
 fn milliseconds(took: Duration) -> u64 {

@@ -118,7 +118,7 @@ pub(crate) async fn get_url(
     let url = page("url", &url, &api.backend.settings.urls)?;
     let stats = api.begun(&id).await?;
     let UrlReport { schedule, robots, crawls, spiders, .. } =
-        api.backend.explainer().url_in(&url, &stats).await?;
+        api.backend.explainer().url_in(&url, &url.clone().into(), &stats).await?;
     let (standing, mut words) = match crawls.into_iter().next() {
         Some(known) => (standing(&url, &known), known.words),
         None => (Standing::Unseen, Vec::new()),

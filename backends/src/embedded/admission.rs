@@ -84,7 +84,7 @@ pub(super) fn take_in<'a>(
         let mut state = seen.map_or(UrlState::Unseen, |_| UrlState::Ended);
         let url = new.work.as_str();
         let has_room = match most {
-            Some(most) if seen.is_none() && new.work.url().is_some() => {
+            Some(most) if seen.is_none() && new.work.page().is_some() => {
                 let written = stats_delta::admitted_of_host(db, crawl.key, url)?;
                 written + deltas.admitted_of_host(crawl.key, url) < most
             }

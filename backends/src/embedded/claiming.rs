@@ -108,6 +108,7 @@ fn claim_of(
                 continue;
             }
         };
+        let stored = stored.with_request(db)?;
         let mut record = stored.record(&memory.holdings);
         let reply = record.claim(&holder.worker, stored.due, &context(memory, &crawl));
         // Whatever else is replied for a record says that it is not available.

@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::outcome::{Class, Reason, Skip, Terminal};
-use trawl_common::frontier::{Key, Work};
+use trawl_common::frontier::Key;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::NewUrl;
 
@@ -13,7 +13,7 @@ use super::error::Result;
 use super::records;
 use super::stats_delta::{self, StatsDeltas};
 use super::store::Memory;
-use super::{crawls, failures, tasks};
+use super::{crawls, failures, payloads};
 
 /// A crawl is held: its records are passed over until it goes on.
 pub(super) fn pause(db: &Connection, crawl: &CrawlRef) -> Result<()> {
@@ -65,7 +65,7 @@ pub(super) fn replay(
     let mut deltas = StatsDeltas::default();
     for key in keys {
         let Some((terminal, note)) = failures::find(db, source.key, key)? else { continue };
-        let Some(work) = work_of(db, source.key, key)? else { continue };
+        let Some(work) = payloads::find(db, source.key, key)? else { continue };
         let why = match terminal {
             Terminal::Failed if note.cause.reason == Reason::Corrupt => Some(Reason::Corrupt.as_str()),
             Terminal::Failed => note.cause.class.map(Class::as_str),
@@ -88,14 +88,6 @@ pub(super) fn replay(
     deltas.write(db)?;
     memory.dispatch.stir();
     Ok(replayed)
-}
-
-/// What a dead letter stands for; `None` of a task if what it says is lost.
-fn work_of(db: &Connection, crawl: i64, key: &Key) -> Result<Option<Work>> {
-    match key {
-        Key::Url(url) => Ok(Some(Work::Url(url.clone()))),
-        Key::Task(task) => Ok(tasks::find(db, crawl, task)?.map(Work::from)),
-    }
 }
 
 /// URLs and tasks leave the list for good. Returns how many were in it.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use trawl_common::frontier::dead_letter::Note;
-use trawl_common::frontier::{Key, Task, TaskKey};
+use trawl_common::frontier::{Key, Request, RequestKey, Task, TaskKey, Work};
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
 use trawl_common::ports::{Control, FailedPage, Result, Seen};
 use trawl_common::web::url::CanonicalUrl;
@@ -12,7 +12,7 @@ use trawl_common::web::url::CanonicalUrl;
 use super::address::Address;
 use super::stats::LastBeat;
 use super::store::Store;
-use super::{commands, crawls, failures, forgetting, tasks};
+use super::{commands, crawls, failures, forgetting, payloads};
 
 /// Commands to the crawls of one state file.
 pub(super) struct EmbeddedControl {
@@ -73,6 +73,16 @@ impl Control for EmbeddedControl {
             .await
     }
 
+    async fn count_failed(&self, crawl: &CrawlRef) -> Result<u64> {
+        let crawl = crawl.clone();
+        self.store
+            .call(move |db, _| match crawls::find(db, &crawl)? {
+                Some(known) => failures::count(db, known.key),
+                None => Ok(0),
+            })
+            .await
+    }
+
     async fn failure(&self, crawl: &CrawlRef, key: &Key) -> Result<Option<Note>> {
         let (crawl, key) = (crawl.clone(), key.clone());
         self.store
@@ -84,10 +94,26 @@ impl Control for EmbeddedControl {
     }
 
     async fn task(&self, crawl: &CrawlRef, key: &TaskKey) -> Result<Option<Task>> {
-        let (crawl, key) = (crawl.clone(), key.clone());
+        let (crawl, key) = (crawl.clone(), Key::from(key.clone()));
         self.store
             .call(move |db, _| match crawls::find(db, &crawl)? {
-                Some(known) => tasks::find(db, known.key, &key),
+                Some(known) => {
+                    let work = payloads::find(db, known.key, &key)?;
+                    Ok(work.as_ref().and_then(Work::task).map(|task| Task::clone(task)))
+                }
+                None => Ok(None),
+            })
+            .await
+    }
+
+    async fn request(&self, crawl: &CrawlRef, key: &RequestKey) -> Result<Option<Request>> {
+        let (crawl, key) = (crawl.clone(), Key::from(key.clone()));
+        self.store
+            .call(move |db, _| match crawls::find(db, &crawl)? {
+                Some(known) => {
+                    let work = payloads::find(db, known.key, &key)?;
+                    Ok(work.as_ref().and_then(Work::request).map(|request| Request::clone(request)))
+                }
                 None => Ok(None),
             })
             .await

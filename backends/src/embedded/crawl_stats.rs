@@ -84,7 +84,9 @@ pub(super) fn backlog(db: &Connection, clock: Clock, crawl: &CrawlId) -> Result<
     let text: f64 = db
         .prepare_cached(
             "SELECT ifnull(avg(length(url) + ifnull(length(referrer), 0) + iif(lane = 'task', ifnull(
-                 (SELECT length(payload) FROM tasks WHERE tasks.crawl = newest.crawl AND key = url), 0), 0)), 0)
+                 (SELECT length(payload) FROM tasks WHERE tasks.crawl = newest.crawl AND key = url), 0),
+                 iif(substr(url, -41, 9) = '#request:', ifnull(
+                 (SELECT length(payload) FROM requests WHERE requests.crawl = newest.crawl AND key = url), 0), 0))), 0)
              FROM (SELECT crawl, url, referrer, lane FROM records ORDER BY id DESC LIMIT 1000) newest",
         )?
         .query_row([], |row| row.get(0))?;

@@ -194,7 +194,7 @@ impl Dispatch {
             && let Some(row) = rows.next()?
         {
             if !holdings.is_held(row.get(0)?) && !self.passed_over.contains(&row.get(1)?) {
-                found.push(Stored::read(row)?.map(|stored| stored.of_task(row.get("payload").ok())));
+                found.push(Stored::read(row)?.map(|stored| stored.with_payload(row.get("payload").ok())));
             }
         }
         Ok(found)

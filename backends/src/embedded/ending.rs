@@ -1,7 +1,7 @@
 //! How records and crawls end, as it runs inside the store.
 
 use rusqlite::Connection;
-use trawl_common::frontier::{End, Key};
+use trawl_common::frontier::End;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::Finish;
 
@@ -10,7 +10,7 @@ use super::error::{Result, unless_corrupt};
 use super::stats_delta::StatsDeltas;
 use super::store::Memory;
 use super::transitions::context;
-use super::{crawls, failures, records, seen, tasks};
+use super::{crawls, failures, payloads, records, seen};
 
 /// Deletes the record of a URL or a task that has ended, and notes what its end means for later.
 pub(super) fn end(
@@ -30,10 +30,9 @@ pub(super) fn end(
     if is_listed {
         failures::add(db, crawl, finish)?;
     }
-    match &finish.claim.key {
-        Key::Url(_) => {}
-        Key::Task(task) if is_listed => tasks::keep(db, crawl, task)?,
-        Key::Task(task) => tasks::remove(db, crawl, task)?,
+    match is_listed {
+        true => payloads::keep(db, crawl, &finish.claim.key)?,
+        false => payloads::remove(db, crawl, &finish.claim.key)?,
     }
     if end.stays_seen { memory.seen.add_for_spider(db, address, id) } else { seen::leave(db, crawl, id) }
 }
@@ -47,7 +46,7 @@ pub(super) fn end_the_rest(db: &Connection, memory: &mut Memory, key: i64) -> Re
         memory.forget(id);
         deltas.ended(key, url, end, 0);
     })?;
-    tasks::remove_all(db, key)?;
+    payloads::remove_all(db, key)?;
     deltas.write(db)?;
     Ok(())
 }

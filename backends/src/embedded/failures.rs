@@ -10,7 +10,7 @@ use trawl_common::ports::{FailedPage, Finish, MAX_INVALID};
 
 use super::error::{Fault, Result, unless_corrupt};
 use super::fields::Fields;
-use super::{crawls, stats_delta, tasks};
+use super::{crawls, payloads, stats_delta};
 use crate::notes;
 
 /// How many entries a page has at most.
@@ -76,9 +76,7 @@ pub(super) fn find(db: &Connection, crawl: i64, key: &Key) -> Result<Option<(Ter
 
 /// Takes a URL or a task out of the list, with what it says. Returns whether it was in it.
 pub(super) fn remove(db: &Connection, crawl: i64, key: &Key) -> Result<bool> {
-    if let Key::Task(task) = key {
-        tasks::remove_dead(db, crawl, task)?;
-    }
+    payloads::remove_dead(db, crawl, key)?;
     let mut remove = db.prepare_cached("DELETE FROM failed WHERE crawl = ?1 AND url = ?2")?;
     Ok(remove.execute(params![crawl, key.as_str()])? > 0)
 }
@@ -103,6 +101,12 @@ pub(super) fn page(db: &Connection, crawl: i64, cursor: u64) -> Result<FailedPag
     }
     page.next = (count == PAGE).then_some(last.cast_unsigned());
     Ok(page)
+}
+
+/// How many entries there are, those included that are no URLs.
+pub(super) fn count(db: &Connection, crawl: i64) -> Result<u64> {
+    let mut count = db.prepare_cached("SELECT count(*) FROM failed WHERE crawl = ?1")?;
+    Ok(count.query_one(params![crawl], |row| row.get::<_, i64>(0))?.cast_unsigned())
 }
 
 fn letter<'a, 'stmt>(row: &'a Row<'stmt>) -> Fields<'a, 'stmt> {

@@ -71,7 +71,7 @@ pub(super) fn forget_crawl(db: &Connection, memory: &mut Memory, crawl: &CrawlRe
         return Err(Error::new(ErrorKind::Refused, not_over(crawl)).into());
     }
     memory.seen.forget(db, known.key)?;
-    for table in ["crawl_reasons", "crawl_hosts", "failed", "spider_texts", "tasks"] {
+    for table in ["crawl_reasons", "crawl_hosts", "failed", "spider_texts", "tasks", "requests"] {
         db.execute(&format!("DELETE FROM {table} WHERE crawl = ?1"), [known.key])?;
     }
     db.execute("DELETE FROM sources WHERE crawl = ?1", [crawl.id.as_str()])?;

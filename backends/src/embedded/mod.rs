@@ -58,6 +58,7 @@ mod lanes;
 mod leases;
 mod logs;
 mod pages;
+mod payloads;
 mod places;
 mod records;
 mod schedules;
@@ -69,7 +70,6 @@ mod spider_store;
 mod stats;
 mod stats_delta;
 mod store;
-mod tasks;
 mod transactional_map;
 mod transitions;
 

@@ -3,11 +3,10 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::{Hop, Message};
-use trawl_common::frontier::{Key, Record, State, Task, UrlState, Work};
+use trawl_common::frontier::{Key, Record, RequestKey, State, UrlState, Work};
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Error, NewUrl};
 use trawl_common::time::UnixMs;
-use trawl_common::web::url::CanonicalUrl;
 
 use super::address::Address;
 use super::crawls::Crawl;
@@ -15,7 +14,7 @@ use super::error::{Fault, Result};
 use super::fields::{Fields, sql_ms, unreadable};
 use super::holdings::Holdings;
 use super::seen::Seen;
-use super::tasks;
+use super::payloads;
 
 /// The record in a row, if that is one of the crawl.
 pub(super) fn read(
@@ -131,9 +130,7 @@ fn write(db: &Connection, crawl: &Crawl, new: &NewUrl) -> Result<i64> {
         deadline.map(|deadline| sql_ms(deadline) - crawl.idle.as_millis() as i64),
     ])?;
     let id = db.last_insert_rowid();
-    if let Work::Task(task) = work {
-        tasks::insert(db, crawl.key, task, id)?;
-    }
+    payloads::insert(db, crawl.key, work, id)?;
     Ok(id)
 }
 
@@ -169,7 +166,7 @@ pub(super) fn put_aside(
         record.starts,
         record.attempts,
         message.slot.map(sql_ms),
-        hop.map(|hop| hop.url.as_str()),
+        hop.map(Hop::target),
         hop.map_or(0, |hop| hop.count),
         message.refusals,
         message.turn.map(|(turn, _)| sql_ms(turn)),
@@ -232,7 +229,7 @@ pub(super) struct Stored {
     attempts: u32,
     starts: u32,
     url: String,
-    /// What is kept of the task, if it is one.
+    /// What is kept of the task or the request, if it is one.
     payload: Option<String>,
     depth: u16,
     slot: Option<UnixMs>,
@@ -300,8 +297,16 @@ impl Stored {
         })
     }
 
-    /// The same of a task, of which this is kept.
-    pub(super) fn of_task(self, payload: Option<String>) -> Self {
+    /// The same with what is kept of it beside its record, if it is a request.
+    pub(super) fn with_request(self, db: &Connection) -> Result<Self> {
+        match RequestKey::is_one(&self.url) {
+            true => Ok(Self { payload: payloads::of_request(db, self.crawl, &self.url)?, ..self }),
+            false => Ok(self),
+        }
+    }
+
+    /// The same with what is kept of it beside its record.
+    pub(super) fn with_payload(self, payload: Option<String>) -> Self {
         Self { payload, ..self }
     }
 
@@ -324,7 +329,8 @@ impl Stored {
         deadline: Option<UnixMs>,
     ) -> std::result::Result<Message, Unreadable> {
         let work = self.work()?;
-        let hop = self.url_in("hop", self.hop.as_deref())?;
+        let hop = self.hop.as_deref().map(|target| Hop::of_target(target, self.hops)).transpose();
+        let hop = hop.map_err(|_| self.unreadable("hop", self.hop.as_deref().unwrap_or_default()))?;
         Ok(Message {
             work,
             crawl,
@@ -336,7 +342,7 @@ impl Stored {
             slot: self.slot,
             turn: self.turn.map(|turn| (turn, self.looks)),
             referrer: self.key_in("referrer", self.referrer.as_deref())?,
-            hop: hop.map(|url| Hop { url, count: self.hops }),
+            hop,
             refusals: self.refusals,
             is_ours: true,
             trace: None,
@@ -345,25 +351,11 @@ impl Stored {
 
     fn work(&self) -> std::result::Result<Work, Unreadable> {
         let key = Key::recorded(&self.url).map_err(|_| self.unreadable("url", &self.url))?;
-        match key {
-            Key::Url(url) => Ok(Work::Url(url)),
-            Key::Task(key) => {
-                let payload = self.payload.as_deref().unwrap_or_default();
-                let task = Task::stored(key, payload).ok_or_else(|| self.unreadable("payload", payload))?;
-                Ok(task.into())
-            }
-        }
+        let payload = self.payload.as_deref().unwrap_or_default();
+        Work::stored(key, payload).ok_or_else(|| self.unreadable("payload", payload))
     }
 
     fn key_in(&self, field: &str, held: Option<&str>) -> std::result::Result<Option<Key>, Unreadable> {
-        held.map(|text| text.parse().map_err(|_| self.unreadable(field, text))).transpose()
-    }
-
-    fn url_in(
-        &self,
-        field: &str,
-        held: Option<&str>,
-    ) -> std::result::Result<Option<CanonicalUrl>, Unreadable> {
         held.map(|text| text.parse().map_err(|_| self.unreadable(field, text))).transpose()
     }
 

@@ -19,7 +19,7 @@ use super::file_lock::FileLock;
 const APPLICATION: i64 = 0x7472_776c;
 
 /// The version of the tables below (`user_version`).
-const VERSION: i64 = 10;
+const VERSION: i64 = 11;
 
 /// A URL costs an insertion at the end of `records` and of `fresh`, and later a share of a sorted one in
 /// `seen`; its terminal state costs a search and a deletion. The partial indexes hold only what was parked
@@ -227,6 +227,18 @@ const OUT_OF_9: &str = "
     PRAGMA user_version = 10;
 ";
 
+/// What version 11 has more: what requests say. They are handed out as URLs are, in the order of records.
+const OUT_OF_10: &str = "
+    CREATE TABLE requests (
+        crawl   INTEGER NOT NULL,
+        key     TEXT NOT NULL,
+        record  INTEGER,
+        payload TEXT NOT NULL,
+        PRIMARY KEY (crawl, key)
+    ) STRICT;
+    PRAGMA user_version = 11;
+";
+
 /// What each spider remembers of pages, of version 4 too; of those not visited yet the depth alone.
 const PAGES: &str = "
     CREATE TABLE pages (
@@ -262,7 +274,7 @@ const INTO_2: &str = "
 ";
 
 /// What takes a file of each version to the next one, in order.
-const STEPS: [(i64, &str); 9] = [
+const STEPS: [(i64, &str); 10] = [
     (2, OUT_OF_2),
     (3, OUT_OF_3),
     (3, PAGES),
@@ -272,6 +284,7 @@ const STEPS: [(i64, &str); 9] = [
     (7, OUT_OF_7),
     (8, OUT_OF_8),
     (9, OUT_OF_9),
+    (10, OUT_OF_10),
 ];
 
 /// The state file at `path`, which this process alone may change; created where there is none, for its owner's eyes only.

@@ -235,11 +235,7 @@ impl Broker for RabbitMq {
 }
 
 fn to_queue(message: &Message, queue: String, seal: &Seal) -> Outgoing {
-    Outgoing {
-        exchange: "",
-        key: queue,
-        body: codec::body(&message.work).to_vec(),
-        properties: codec::properties(message, seal),
-        mandatory: true,
-    }
+    let body = codec::body(&message.work).into_owned();
+    let properties = codec::properties(message, &body, seal);
+    Outgoing { exchange: "", key: queue, body, properties, mandatory: true }
 }

@@ -1,9 +1,8 @@
 //! Claims: which of the messages that a worker has received are its to handle.
 
 use redis::Script;
-use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
-use trawl_common::frontier::{ClaimReply, Work};
+use trawl_common::frontier::ClaimReply;
 use trawl_common::metrics;
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{ErrorKind, Result};
@@ -37,13 +36,13 @@ pub(super) enum Purpose {
     Extend,
 }
 
-/// What a call brings along of tasks.
+/// What a call brings along of tasks and requests.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Brings {
     /// Their keys.
     Keys,
     /// What they say as well.
-    Tasks,
+    Payloads,
 }
 
 impl RedisRecords {
@@ -79,14 +78,14 @@ impl RedisRecords {
         if !self.index_now_and_then(crawl).await? {
             return Ok(vec![ClaimReply::Unknown; messages.len()]);
         }
-        if messages.iter().all(|message| message.lane != Lane::Task) {
+        if !messages.iter().any(|message| message.work.has_payload()) {
             return self.claim_or_take_in(worker, crawl, messages, purpose).await;
         }
-        self.claim_with_tasks(worker, crawl, messages, purpose).await
+        self.claim_with_payloads(worker, crawl, messages, purpose).await
     }
 
-    /// What a task says is sent only where it has no record: that is rare, and it may have a megabyte.
-    async fn claim_with_tasks(
+    /// What a task or a request says is sent only where it has no record: that is rare, and it may have a megabyte.
+    async fn claim_with_payloads(
         &self,
         worker: &WorkerId,
         crawl: &CrawlRef,
@@ -97,7 +96,7 @@ impl RedisRecords {
         let mut replies = self.claim_by(known, worker, crawl, messages, (purpose, Brings::Keys)).await?;
         let is_new = |at: &usize| replies[*at] == ClaimReply::NoRoom;
         let new: Vec<usize> = (0..messages.len()).filter(is_new).collect();
-        for places in batches(&new, |&at| recipe_bytes(messages[at])) {
+        for places in batches(&new, |&at| messages[at].work.payload_bytes()) {
             let batch: Vec<&Message> = places.iter().map(|&at| messages[at]).collect();
             let taken_in = self.claim_or_take_in(worker, crawl, &batch, purpose).await?;
             for (&at, reply) in places.iter().zip(taken_in) {
@@ -118,8 +117,8 @@ impl RedisRecords {
         let by =
             async |script, brings| self.claim_by(script, worker, crawl, messages, (purpose, brings)).await;
         match purpose {
-            Purpose::Extend => by(&self.scripts.extend, Brings::Tasks).await,
-            Purpose::Claim => match by(&self.scripts.claim, Brings::Tasks).await {
+            Purpose::Extend => by(&self.scripts.extend, Brings::Payloads).await,
+            Purpose::Claim => match by(&self.scripts.claim, Brings::Payloads).await {
                 Err(error) if error.kind == ErrorKind::Full => {
                     by(&self.scripts.claim_known, Brings::Keys).await
                 }
@@ -150,9 +149,9 @@ impl RedisRecords {
             call.arg(optional(message.deadline.map(|deadline| deadline.0)));
             call.arg(optional(message.referrer.as_ref())).arg(whose(message));
             call.arg(optional(message.wake.map(|wake| wake.0)));
-            if let Work::Task(task) = &message.work {
-                let payload = if brings == Brings::Tasks { task.payload() } else { String::new() };
-                call.arg(payload);
+            if message.work.has_payload() {
+                let payload = message.work.payload().filter(|_| brings == Brings::Payloads);
+                call.arg(payload.unwrap_or_default());
             }
         }
         let mut reply = answers(self.redis.run(&call).await?)?;
@@ -169,11 +168,6 @@ impl RedisRecords {
         }
         reply.into_iter().map(|reply| read(reply).ok_or_else(|| corrupt("claim"))).collect()
     }
-}
-
-/// How many bytes a task's recipe has.
-fn recipe_bytes(message: &Message) -> usize {
-    message.work.task().map_or(0, |task| task.new.recipe.as_str().len())
 }
 
 /// Whose message it is, in the script's numbers.

@@ -7,7 +7,7 @@ use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::dead_letter::Note;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
-use trawl_common::frontier::{Key, Task, TaskKey, Work};
+use trawl_common::frontier::{Key, Request, RequestKey, Task, TaskKey, Work};
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
 use trawl_common::ports::{Control, Error, ErrorKind, FailedPage, Result, Seen};
 use trawl_common::web::url::CanonicalUrl;
@@ -44,6 +44,12 @@ impl RedisRecords {
 }
 
 impl RedisRecords {
+    /// What a crawl keeps of a task or a request beside its record.
+    async fn payload(&self, crawl: &CrawlRef, key: &str) -> Result<Option<String>> {
+        let read = redis::cmd("HGET").arg(CrawlKeys::new(crawl).recipes).arg(key).to_owned();
+        self.redis.query(&read).await
+    }
+
     /// Takes failed URLs and tasks back in; returns their messages.
     pub(super) async fn replay_all(
         &self,
@@ -132,6 +138,15 @@ impl Control for RedisRecords {
         Ok(FailedPage { failed, next: (next > 0).then_some(next) })
     }
 
+    async fn count_failed(&self, crawl: &CrawlRef) -> Result<u64> {
+        let of = CrawlKeys::new(crawl);
+        let mut count = 0;
+        for list in [of.failed, of.invalid] {
+            count += self.redis.query::<u64>(redis::cmd("HLEN").arg(list)).await?;
+        }
+        Ok(count)
+    }
+
     async fn failure(&self, crawl: &CrawlRef, key: &Key) -> Result<Option<Note>> {
         let mut redis = self.redis.clone();
         let stored: Option<Vec<u8>> =
@@ -140,12 +155,17 @@ impl Control for RedisRecords {
     }
 
     async fn task(&self, crawl: &CrawlRef, key: &TaskKey) -> Result<Option<Task>> {
-        let read = redis::cmd("HGET").arg(CrawlKeys::new(crawl).recipes).arg(key.as_str()).to_owned();
-        let payload: Option<String> = self.redis.query(&read).await?;
-        let Some(payload) = payload else { return Ok(None) };
+        let Some(payload) = self.payload(crawl, key.as_str()).await? else { return Ok(None) };
         let unreadable =
             || Error::new(ErrorKind::Corrupt, format!("redis: what is kept of {key} is no task"));
         Task::stored(key.clone(), &payload).map(Some).ok_or_else(unreadable)
+    }
+
+    async fn request(&self, crawl: &CrawlRef, key: &RequestKey) -> Result<Option<Request>> {
+        let Some(payload) = self.payload(crawl, key.as_str()).await? else { return Ok(None) };
+        let unreadable =
+            || Error::new(ErrorKind::Corrupt, format!("redis: what is kept of {key} is no request"));
+        Request::stored(key.clone(), &payload).map(Some).ok_or_else(unreadable)
     }
 
     async fn invalid(&self, crawl: &CrawlRef) -> Result<Vec<(String, Note)>> {
@@ -193,14 +213,6 @@ fn replayed(crawl: &CrawlRef, record: &[String]) -> Option<Message> {
         depth: depth.parse().ok()?,
         // A hint for people.
         referrer: referrer.parse().ok(),
-        ..Message::of(stored_work(key, payload)?, crawl.clone(), lane.parse::<Lane>().ok()?)
+        ..Message::of(Work::stored(Key::recorded(key).ok()?, payload)?, crawl.clone(), lane.parse::<Lane>().ok()?)
     })
-}
-
-/// What a record stands for, of which this is kept; `None` if it cannot be read.
-pub(super) fn stored_work(key: &str, payload: &str) -> Option<Work> {
-    match Key::recorded(key).ok()? {
-        Key::Url(url) => Some(Work::Url(url)),
-        Key::Task(key) => Task::stored(key, payload).map(Work::from),
-    }
 }

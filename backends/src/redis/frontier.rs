@@ -9,7 +9,7 @@ use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::Terminal;
-use trawl_common::frontier::{ClaimReply, Key, MAX_STARTS, Start, Taken, Work};
+use trawl_common::frontier::{ClaimReply, Key, MAX_STARTS, Start, Taken};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{
     BeatReply, Claim, Error, ErrorKind, Finish, Heartbeat, MAX_INVALID, NewUrl, Result, Terms, one_each,
@@ -34,7 +34,7 @@ impl RedisRecords {
     async fn follow(&self, worker: &WorkerId, page: &Claim, links: &[NewUrl]) -> Result<Linked> {
         let keys = CrawlKeys::new(&page.crawl);
         let mut taken = Vec::with_capacity(links.len());
-        for batch in batches(links, task_bytes) {
+        for batch in batches(links, payload_bytes) {
             let mut call = self.scripts.follow.prepare_invoke();
             admission_keys(&mut call, &keys);
             call.arg(worker.as_str()).arg(page.crawl.id.as_str()).arg(page.key.as_str());
@@ -107,7 +107,7 @@ impl Records for RedisRecords {
     async fn admit(&self, lease: &Lease, urls: &[NewUrl]) -> Result<Vec<bool>> {
         let keys = CrawlKeys::new(&lease.crawl);
         let mut new = Vec::with_capacity(urls.len());
-        for batch in batches(urls, task_bytes) {
+        for batch in batches(urls, payload_bytes) {
             let mut call = self.scripts.admit.prepare_invoke();
             call.key(&keys.leases);
             admission_keys(&mut call, &keys);
@@ -139,7 +139,7 @@ impl Records for RedisRecords {
     async fn take_in(&self, crawl: &CrawlRef, urls: &[NewUrl]) -> Result<Vec<bool>> {
         let keys = CrawlKeys::new(crawl);
         let mut new = Vec::with_capacity(urls.len());
-        for batch in batches(urls, task_bytes) {
+        for batch in batches(urls, payload_bytes) {
             let mut call = self.scripts.take_in.prepare_invoke();
             admission_keys(&mut call, &keys);
             call.arg(crawl.id.as_str());
@@ -391,15 +391,15 @@ fn admission_args(call: &mut ScriptInvocation<'_>, urls: &[NewUrl]) {
         entry(call, url.work.as_str());
         call.arg(url.lane.as_str());
         call.arg(optional(url.deadline.map(|deadline| deadline.0))).arg(url.depth);
-        if let Work::Task(task) = &url.work {
-            call.arg(task.payload());
+        if let Some(payload) = url.work.payload() {
+            call.arg(payload);
         }
     }
 }
 
-/// How many bytes what a task says takes, about.
-fn task_bytes(url: &NewUrl) -> usize {
-    url.work.task().map_or(0, |task| task.new.recipe.as_str().len())
+/// How many bytes it takes beside its record, about.
+fn payload_bytes(url: &NewUrl) -> usize {
+    url.work.payload_bytes()
 }
 
 fn stale(lease: &Lease) -> Error {

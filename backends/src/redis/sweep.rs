@@ -11,13 +11,13 @@ use trawl_common::events::CrawlEvent;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::line::Line;
 use trawl_common::frontier::message::Message;
+use trawl_common::frontier::{Key, Work};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::Result;
 use trawl_common::time::UnixMs;
 use trawl_engine::Sweep;
 
 use super::RedisRecords;
-use super::control::stored_work;
 use super::keys::CrawlKeys;
 use super::round::Round;
 use super::script_calls::corrupt;
@@ -136,7 +136,7 @@ fn lost_message(crawl: &CrawlRef, record: &[Vec<u8>]) -> Option<Message> {
         until: optional(until)?.map(UnixMs),
         // A hint for people.
         referrer: referrer.parse().ok(),
-        ..Message::of(stored_work(key, payload)?, crawl.clone(), lane.parse::<Lane>().ok()?)
+        ..Message::of(Work::stored(Key::recorded(key).ok()?, payload)?, crawl.clone(), lane.parse::<Lane>().ok()?)
     })
 }
 

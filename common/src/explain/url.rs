@@ -14,11 +14,11 @@ use crate::spider::page_history::Visited;
 use crate::web::host::HostKey;
 use crate::web::url::CanonicalUrl;
 
-/// All that is known of a URL.
+/// All that is known of a URL or a request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UrlReport {
-    /// Its canonical form.
-    pub url: CanonicalUrl,
+    /// What names it.
+    pub key: Key,
     /// With what it shares a rate.
     pub host: HostKey,
     /// How that is asked, if it was lately.
@@ -85,15 +85,15 @@ pub enum RobotsVerdict {
 }
 
 impl Explainer<'_> {
-    /// Looks for a URL in all crawls.
-    pub async fn url(&self, url: &CanonicalUrl) -> Result<UrlReport> {
+    /// Looks for a URL in all crawls, or for a request for it.
+    pub async fn url(&self, url: &CanonicalUrl, key: &Key) -> Result<UrlReport> {
         let asked = self.asked(url).await?;
         let all = self.stats.crawls().await?;
         let mut spiders: Vec<SpiderName> = all.iter().map(|stats| stats.spider.clone()).collect();
         spiders.sort();
         spiders.dedup();
         let mut report = UrlReport {
-            url: url.clone(),
+            key: key.clone(),
             host: asked.host.clone(),
             schedule: asked.schedule.clone(),
             robots: asked.robots,
@@ -101,23 +101,23 @@ impl Explainer<'_> {
             spiders: Vec::new(),
         };
         for stats in &all {
-            let known = self.in_crawl(url, stats, &asked).await?;
+            let known = self.in_crawl(key, stats, &asked).await?;
             let has_details = known.dead_letter.is_some() || matches!(known.state, UrlState::Pending(_));
             report.crawls.extend(has_details.then_some(known));
         }
         for spider in spiders {
-            report.spiders.extend(self.of_spider(url, spider).await?);
+            report.spiders.extend(self.of_spider(key, spider).await?);
         }
         Ok(report)
     }
 
-    /// What one crawl knows of a URL, with what is known of it beside.
-    pub async fn url_in(&self, url: &CanonicalUrl, crawl: &CrawlStats) -> Result<UrlReport> {
+    /// What one crawl knows of a URL or of a request for it, with what is known of it beside.
+    pub async fn url_in(&self, url: &CanonicalUrl, key: &Key, crawl: &CrawlStats) -> Result<UrlReport> {
         let asked = self.asked(url).await?;
-        let known = self.in_crawl(url, crawl, &asked).await?;
-        let spider = self.of_spider(url, crawl.spider.clone()).await?;
+        let known = self.in_crawl(key, crawl, &asked).await?;
+        let spider = self.of_spider(key, crawl.spider.clone()).await?;
         Ok(UrlReport {
-            url: url.clone(),
+            key: key.clone(),
             host: asked.host,
             schedule: asked.schedule,
             robots: asked.robots,
@@ -150,12 +150,12 @@ impl Explainer<'_> {
         })
     }
 
-    async fn in_crawl(&self, url: &CanonicalUrl, stats: &CrawlStats, asked: &AskedOnce) -> Result<InCrawl> {
-        let (crawl, key) = (stats.crawl_ref(), Key::from(url.clone()));
-        let state = self.stats.url_state(&crawl, &key).await?;
+    async fn in_crawl(&self, key: &Key, stats: &CrawlStats, asked: &AskedOnce) -> Result<InCrawl> {
+        let crawl = stats.crawl_ref();
+        let state = self.stats.url_state(&crawl, key).await?;
         let dead_letter = match state {
             UrlState::Pending(_) => None,
-            UrlState::Unseen | UrlState::Ended => self.control.failure(&crawl, &key).await?,
+            UrlState::Unseen | UrlState::Ended => self.control.failure(&crawl, key).await?,
         };
         let AskedOnce { schedule, robots, workers, .. } = asked;
         let words = Words {
@@ -173,8 +173,9 @@ impl Explainer<'_> {
         Ok(InCrawl { crawl, status: stats.status, state, dead_letter, words })
     }
 
-    /// `None` if the spider knows nothing of it.
-    async fn of_spider(&self, url: &CanonicalUrl, spider: SpiderName) -> Result<Option<OfSpider>> {
+    /// `None` if the spider knows nothing of it. Of a request nothing is remembered.
+    async fn of_spider(&self, key: &Key, spider: SpiderName) -> Result<Option<OfSpider>> {
+        let Some(url) = key.url() else { return Ok(None) };
         let urls = std::slice::from_ref(url);
         let seen = self.stats.seen_urls(&spider, urls).await?.first().copied().unwrap_or(Seen::Never);
         let page = self.pages.look(&spider, urls).await?.into_iter().flatten().next();

@@ -1,4 +1,4 @@
-//! What names a record: a URL, or a task.
+//! What names a record: a URL, a request, or a task.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,16 +8,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::as_text::as_text;
 use crate::names::SpiderName;
+use crate::request::NewRequest;
 use crate::task::NewTask;
-use crate::web::url::{CanonicalUrl, Fingerprint, InvalidUrl};
+use crate::web::url::{CanonicalUrl, Fingerprint, InvalidUrl, MAX_URL_BYTES};
 
-/// What names a record in the frontier. As text it is the URL, or `task:` and 32 hexadecimal digits; no URL that is crawled begins
-/// so, for each begins with `http`.
+/// What names a record in the frontier. As text it is the URL; a URL, `#request:` and 32 hexadecimal digits; or `task:` and such
+/// digits. No URL that is crawled is like one of the others: each begins with `http`, and has no fragment.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Key {
     /// A URL to fetch.
     Url(CanonicalUrl),
+    /// A URL that is asked for in a way of its own.
+    Request(RequestKey),
     /// A task for its spider's program.
     Task(TaskKey),
 }
@@ -25,24 +28,40 @@ pub enum Key {
 impl Key {
     /// Reads a key out of trawl's own records and messages ([`CanonicalUrl::recorded`]).
     pub fn recorded(text: &str) -> Result<Self, InvalidUrl> {
-        match text.parse() {
-            Ok(task) => Ok(Self::Task(task)),
-            Err(InvalidTaskKey) => CanonicalUrl::recorded(text).map(Self::Url),
+        match Self::with_digits(text) {
+            Some(key) => Ok(key),
+            None => CanonicalUrl::recorded(text).map(Self::Url),
         }
+    }
+
+    /// The key that ends in digits, if the text is one.
+    fn with_digits(text: &str) -> Option<Self> {
+        let task = || text.parse().ok().map(Self::Task);
+        task().or_else(|| text.parse().ok().map(Self::Request))
     }
 
     /// The key as text.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Url(url) => url.as_str(),
+            Self::Request(request) => request.as_str(),
             Self::Task(task) => task.as_str(),
         }
     }
 
-    /// The URL, if it is one.
+    /// The URL, if it is one and nothing else.
     pub fn url(&self) -> Option<&CanonicalUrl> {
         match self {
             Self::Url(url) => Some(url),
+            Self::Request(_) | Self::Task(_) => None,
+        }
+    }
+
+    /// The URL that is fetched for it, if one is.
+    pub fn page(&self) -> Option<CanonicalUrl> {
+        match self {
+            Self::Url(url) => Some(url.clone()),
+            Self::Request(request) => Some(request.url()),
             Self::Task(_) => None,
         }
     }
@@ -50,7 +69,7 @@ impl Key {
     /// The task, if it is one.
     pub fn task(&self) -> Option<&TaskKey> {
         match self {
-            Self::Url(_) => None,
+            Self::Url(_) | Self::Request(_) => None,
             Self::Task(task) => Some(task),
         }
     }
@@ -59,6 +78,12 @@ impl Key {
 impl From<CanonicalUrl> for Key {
     fn from(url: CanonicalUrl) -> Self {
         Self::Url(url)
+    }
+}
+
+impl From<RequestKey> for Key {
+    fn from(request: RequestKey) -> Self {
+        Self::Request(request)
     }
 }
 
@@ -76,11 +101,11 @@ impl PartialEq<CanonicalUrl> for Key {
 
 impl FromStr for Key {
     type Err = InvalidUrl;
-    /// From a key as people write it: a URL in any form, or a task's.
+    /// From a key as people write it: a URL in any form, or a request's or a task's.
     fn from_str(text: &str) -> Result<Self, InvalidUrl> {
-        match text.trim().parse() {
-            Ok(task) => Ok(Self::Task(task)),
-            Err(InvalidTaskKey) => CanonicalUrl::parse(text).map(Self::Url),
+        match Self::with_digits(text.trim()) {
+            Some(key) => Ok(key),
+            None => CanonicalUrl::parse(text).map(Self::Url),
         }
     }
 }
@@ -98,6 +123,77 @@ impl fmt::Debug for Key {
 }
 
 as_text!(Key);
+
+/// What names a request: its URL, `#request:` and the first 128 bits of a SHA-256 in 32 lower-case hexadecimal digits. Cheap to clone.
+///
+/// What is hashed is `<method>\n<URL>\n<unique>`, where `unique` is what the request says that makes it one with others, or else its
+/// body. So a spider takes in a request once, whatever its header fields and its data.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RequestKey(Arc<str>);
+
+/// What stands between the URL and the digits.
+const REQUEST: &str = "#request:";
+
+/// How many bytes the key of a request has beyond its URL.
+const BEYOND_URL: usize = REQUEST.len() + 32;
+
+impl RequestKey {
+    /// The key of a request for `url`.
+    pub(super) fn of(url: &CanonicalUrl, request: &NewRequest) -> Self {
+        let unique = match &request.unique {
+            Some(unique) => unique.as_str().as_bytes(),
+            None => request.body.bytes(),
+        };
+        let hashed = [format!("{}\n{url}\n", request.method).as_bytes(), unique].concat();
+        Self(format!("{url}{REQUEST}{}", Fingerprint::of_bytes(&hashed)).into())
+    }
+
+    /// Whether a key as text is a request's, and no URL.
+    pub fn is_one(key: &str) -> bool {
+        let at = key.len().checked_sub(BEYOND_URL);
+        at.and_then(|at| key.get(at..)).is_some_and(|end| end.starts_with(REQUEST))
+    }
+
+    /// The key as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The URL that is asked for.
+    pub fn url(&self) -> CanonicalUrl {
+        CanonicalUrl::recorded(&self.0[..self.0.len() - BEYOND_URL]).expect("a key of a request begins with a URL")
+    }
+}
+
+/// A text that is no [`RequestKey`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a request is named by a URL, `#request:` and 32 hexadecimal digits, {MAX_URL_BYTES} bytes at most")]
+pub struct InvalidRequestKey;
+
+impl FromStr for RequestKey {
+    type Err = InvalidRequestKey;
+    fn from_str(text: &str) -> Result<Self, InvalidRequestKey> {
+        if !Self::is_one(text) || text.len() > MAX_URL_BYTES {
+            return Err(InvalidRequestKey);
+        }
+        let (url, rest) = text.split_at(text.len() - BEYOND_URL);
+        let id: Fingerprint = rest[REQUEST.len()..].parse().map_err(|_| InvalidRequestKey)?;
+        let url = CanonicalUrl::recorded(url).map_err(|_| InvalidRequestKey)?;
+        Ok(Self(format!("{url}{REQUEST}{id}").into()))
+    }
+}
+
+impl fmt::Display for RequestKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl fmt::Debug for RequestKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
 
 /// What names a task: `task:` and the first 128 bits of a SHA-256 in 32 lower-case hexadecimal digits. Cheap to clone.
 ///
@@ -181,12 +277,35 @@ mod tests {
 
     #[test]
     fn a_key_is_read_as_it_was_written_and_a_recipe_that_looks_like_a_url_is_none() {
-        for key in [Key::from(key("a", r#""http://a.example/""#)), "http://a.example/".parse().unwrap()] {
+        let request = NewRequest::from_json(r#"{"url": "", "method": "POST"}"#).unwrap();
+        let request = RequestKey::of(&"http://a.example/?q".parse().unwrap(), &request);
+        let task = key("a", r#""http://a.example/""#);
+        for key in [Key::from(task), request.into(), "http://a.example/".parse().unwrap()] {
             assert_eq!(Key::recorded(key.as_str()).unwrap(), key);
             assert_eq!(key.as_str().parse::<Key>().unwrap(), key);
         }
         for no_key in ["task:", "task:12", "task:zz", "TASK:0123456789abcdef0123456789abcdef", "x"] {
             assert!(Key::recorded(no_key).is_err(), "{no_key}");
+        }
+    }
+
+    #[test]
+    fn a_request_is_named_by_its_url_and_by_its_method_and_its_body_or_what_makes_it_one_with_others() {
+        let url = CanonicalUrl::parse("http://a.example/q").unwrap();
+        let key = |json: &str| RequestKey::of(&url, &NewRequest::from_json(json).unwrap());
+        let one = key(r#"{"url": "", "method": "POST", "body": "a"}"#);
+        let expected = format!("http://a.example/q#request:{}", Fingerprint::of("POST\nhttp://a.example/q\na"));
+        assert_eq!((one.as_str(), one.url()), (&*expected, url.clone()));
+        let alike = r#"{"url": "", "method": "POST", "base64": "YQ==", "headers": {"a": "b"}, "data": 7}"#;
+        assert_eq!(key(alike), one);
+        assert_eq!(key(r#"{"url": "", "method": "POST", "body": "other", "unique": "a"}"#), one);
+        for other in [r#"{"url": "", "method": "PUT", "body": "a"}"#, r#"{"url": "", "method": "POST"}"#] {
+            assert_ne!(key(other), one);
+        }
+        let of_cut = "http://a.example/#request:0123";
+        assert_eq!(Key::recorded(of_cut).unwrap(), "http://a.example/".parse::<Key>().unwrap(), "a page");
+        for no_key in ["#request:0123456789abcdef0123456789abcdef", "ftp://a/#request:0123456789abcdef0123456789abcdef"] {
+            assert!(no_key.parse::<RequestKey>().is_err(), "{no_key}");
         }
     }
 }

@@ -36,8 +36,8 @@ impl Lane {
     pub fn of(self, work: &Work) -> Self {
         match (work, self) {
             (Work::Task(_), _) => Self::Task,
-            (Work::Url(_), Self::Task) => Self::Bulk,
-            (Work::Url(_), lane) => lane,
+            (Work::Url(_) | Work::Request(_), Self::Task) => Self::Bulk,
+            (Work::Url(_) | Work::Request(_), lane) => lane,
         }
     }
 

@@ -1,16 +1,18 @@
-//! What travels through a queue: a wake-up for one URL, or one task.
+//! What travels through a queue: a wake-up for one URL, one request or one task.
 
 use crate::frontier::lane::Lane;
 use crate::frontier::{Key, Work};
 use crate::names::CrawlRef;
+#[cfg(doc)]
+use crate::request::Method;
 use crate::time::UnixMs;
 use crate::trace::Trace;
-use crate::web::url::CanonicalUrl;
+use crate::web::url::{CanonicalUrl, InvalidUrl};
 
 /// A URL or a task on its way to a worker. The record in the frontier is the truth; this only says "look".
 ///
-/// On RabbitMQ the body is the URL or the recipe of the task and nothing else, and the rest are headers, so that a publisher
-/// in any language can send a bare one.
+/// On RabbitMQ the body is the URL, the request or the recipe of the task and nothing else, and the rest are headers, so that a
+/// publisher in any language can send a bare one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     /// What is to be done.
@@ -50,6 +52,25 @@ pub struct Hop {
     pub url: CanonicalUrl,
     /// How many redirects that makes.
     pub count: u8,
+    /// Whether one of them has turned a request into a GET without a body ([`Method::becomes_get`]).
+    pub as_get: bool,
+}
+
+impl Hop {
+    /// The mark of what is asked for by GET.
+    const GET: &str = "GET ";
+
+    /// Where it led, as records and messages keep it: a URL, after `GET ` where the request has become one.
+    pub fn target(&self) -> String {
+        let mark = if self.as_get { Self::GET } else { "" };
+        format!("{mark}{}", self.url)
+    }
+
+    /// Reads that.
+    pub fn of_target(target: &str, count: u8) -> Result<Self, InvalidUrl> {
+        let url = target.strip_prefix(Self::GET);
+        Ok(Self { url: url.unwrap_or(target).parse()?, count, as_get: url.is_some() })
+    }
 }
 
 impl Message {
@@ -89,9 +110,9 @@ impl Message {
         self.work.key()
     }
 
-    /// The URL to ask next, if it is of a URL: its own, or where the last redirect led.
+    /// The URL to ask next, if one is asked for: its own, or where the last redirect led.
     pub fn target(&self) -> Option<&CanonicalUrl> {
-        self.hop.as_ref().map(|hop| &hop.url).or(self.work.url())
+        self.hop.as_ref().map(|hop| &hop.url).or(self.work.page())
     }
 
     /// The message with which the URL comes back at `until`. After a failure it starts afresh, while a deferred one keeps its slot

@@ -17,6 +17,7 @@ pub mod line;
 pub mod message;
 pub mod outcome;
 mod record;
+mod request;
 pub mod retry;
 pub mod route;
 #[cfg(test)]
@@ -27,6 +28,7 @@ mod work;
 pub use answer::{ClaimReply, MAX_STARTS, Start, Taken};
 pub use context::{Context, Room, Watermark};
 pub use end::{End, Finished};
-pub use key::{InvalidTaskKey, Key, TaskKey};
+pub use key::{InvalidRequestKey, InvalidTaskKey, Key, RequestKey, TaskKey};
 pub use record::{Record, State, UrlState};
+pub use request::Request;
 pub use work::{Task, Work};

@@ -1,18 +1,22 @@
-//! What a worker is to do: fetch a URL, or have a program do a task.
+//! What a worker is to do: fetch a URL, in a way of its own or not, or have a program do a task.
 
 use std::fmt;
 use std::sync::Arc;
 
 use super::key::{Key, TaskKey};
+use super::request::Request;
 use crate::names::SpiderName;
+use crate::request::NewRequest;
 use crate::task::NewTask;
-use crate::web::url::CanonicalUrl;
+use crate::web::url::{CanonicalUrl, InvalidUrl};
 
 /// What a record stands for, with all that it takes to work on it. Cheap to clone.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Work {
     /// A URL to fetch.
     Url(CanonicalUrl),
+    /// A URL to fetch in a way of its own.
+    Request(Arc<Request>),
     /// A task for its spider's program.
     Task(Arc<Task>),
 }
@@ -45,10 +49,53 @@ impl Task {
 }
 
 impl Work {
+    /// A request for `url`; where it says no more than that, the URL.
+    ///
+    /// Fails if it cannot have a key ([`Request::new`]).
+    pub fn of_request(url: CanonicalUrl, new: NewRequest) -> Result<Self, InvalidUrl> {
+        match new.is_plain() {
+            true => Ok(Self::Url(url)),
+            false => Request::new(url, new).map(Self::from),
+        }
+    }
+
+    /// What a record under `key` stands for, beside which a store has kept this payload; `None` if that cannot be read.
+    pub fn stored(key: Key, payload: &str) -> Option<Self> {
+        match key {
+            Key::Url(url) => Some(Self::Url(url)),
+            Key::Request(key) => Request::stored(key, payload).map(Self::from),
+            Key::Task(key) => Task::stored(key, payload).map(Self::from),
+        }
+    }
+
+    /// What stores keep of it beside its record; `None` of a URL, whose key says all.
+    pub fn payload(&self) -> Option<String> {
+        match self {
+            Self::Url(_) => None,
+            Self::Request(request) => Some(request.payload()),
+            Self::Task(task) => Some(task.payload()),
+        }
+    }
+
+    /// Whether there is such a thing.
+    pub fn has_payload(&self) -> bool {
+        !matches!(self, Self::Url(_))
+    }
+
+    /// How many bytes that has, about.
+    pub fn payload_bytes(&self) -> usize {
+        match self {
+            Self::Url(_) => 0,
+            Self::Request(request) => request.bytes(),
+            Self::Task(task) => task.new.recipe.as_str().len(),
+        }
+    }
+
     /// What names its record.
     pub fn key(&self) -> Key {
         match self {
             Self::Url(url) => Key::Url(url.clone()),
+            Self::Request(request) => Key::Request(request.key.clone()),
             Self::Task(task) => Key::Task(task.key.clone()),
         }
     }
@@ -57,22 +104,40 @@ impl Work {
     pub fn as_str(&self) -> &str {
         match self {
             Self::Url(url) => url.as_str(),
+            Self::Request(request) => request.key.as_str(),
             Self::Task(task) => task.key.as_str(),
         }
     }
 
-    /// The URL, if it is one.
+    /// The URL, if it is one and nothing else.
     pub fn url(&self) -> Option<&CanonicalUrl> {
         match self {
             Self::Url(url) => Some(url),
+            Self::Request(_) | Self::Task(_) => None,
+        }
+    }
+
+    /// The URL that is fetched for it, if one is.
+    pub fn page(&self) -> Option<&CanonicalUrl> {
+        match self {
+            Self::Url(url) => Some(url),
+            Self::Request(request) => Some(&request.url),
             Self::Task(_) => None,
+        }
+    }
+
+    /// The request, if it is one.
+    pub fn request(&self) -> Option<&Arc<Request>> {
+        match self {
+            Self::Request(request) => Some(request),
+            Self::Url(_) | Self::Task(_) => None,
         }
     }
 
     /// The task, if it is one.
     pub fn task(&self) -> Option<&Arc<Task>> {
         match self {
-            Self::Url(_) => None,
+            Self::Url(_) | Self::Request(_) => None,
             Self::Task(task) => Some(task),
         }
     }
@@ -81,6 +146,12 @@ impl Work {
 impl From<CanonicalUrl> for Work {
     fn from(url: CanonicalUrl) -> Self {
         Self::Url(url)
+    }
+}
+
+impl From<Request> for Work {
+    fn from(request: Request) -> Self {
+        Self::Request(Arc::new(request))
     }
 }
 

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use super::log::LogLine;
 use super::part::Part;
 use super::{MAX_ANSWER_BYTES, MAX_LOGS};
+use crate::request::NewRequest;
 use crate::task::NewTask;
 
 /// What a handler makes of a task or a page.
@@ -39,8 +40,8 @@ pub struct Answer {
     pub logs: Vec<LogLine>,
     /// What else is to be done.
     pub tasks: Vec<NewTask>,
-    /// What is to be fetched, as it is written: relative to the page, if it is about one.
-    pub urls: Vec<String>,
+    /// What is to be fetched, each URL as it is written: relative to the page, if it is about one.
+    pub urls: Vec<NewRequest>,
     /// What goes to the sinks.
     pub items: Vec<Map<String, Value>>,
 }

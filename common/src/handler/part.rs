@@ -6,6 +6,7 @@ use super::answer::Verdict;
 use super::log::LogLine;
 use crate::logs::LogLevel;
 use crate::nearest::nearest;
+use crate::request::{InvalidRequest, NewRequest};
 use crate::task::{InvalidTask, NewTask, kind};
 use crate::text::printable;
 
@@ -23,7 +24,7 @@ const KEYS: [&str; 6] = ["id", "result", "logs", "tasks", "urls", "items"];
 /// | `result` | 0 done, 1 failed and to be tried again, 2 to be left out: ends the answer |
 /// | `logs` | a list of objects of `message` and `level`, 1 to 7 (5 without it) |
 /// | `tasks` | a list of tasks ([`NewTask`]) |
-/// | `urls` | a list of URLs |
+/// | `urls` | a list of URLs, and of requests ([`NewRequest`]) |
 /// | `items` | a list of objects |
 ///
 /// A key with the value `null` counts as left out.
@@ -37,8 +38,8 @@ pub struct Part {
     pub logs: Vec<LogLine>,
     /// Further tasks.
     pub tasks: Vec<NewTask>,
-    /// URLs, as they are written.
-    pub urls: Vec<String>,
+    /// What is to be fetched, each URL as it is written.
+    pub urls: Vec<NewRequest>,
     /// Items.
     pub items: Vec<Map<String, Value>>,
 }
@@ -86,6 +87,14 @@ pub enum InvalidPart {
         /// What is wrong with it.
         error: InvalidTask,
     },
+    /// One of its requests is none.
+    #[error("`urls`, number {number}: {error}")]
+    Request {
+        /// Which, from 1.
+        number: usize,
+        /// What is wrong with it.
+        error: InvalidRequest,
+    },
 }
 
 impl Part {
@@ -118,7 +127,7 @@ impl Part {
             verdict: number(&mut object, "result", "0 (done), 1 (failed) or 2 (left out)", Verdict::of)?,
             logs: each(&mut object, "logs", log)?,
             tasks: tasks(&mut object)?,
-            urls: each(&mut object, "urls", url)?,
+            urls: urls(&mut object)?,
             items,
         })
     }
@@ -180,11 +189,15 @@ fn tasks(object: &mut Map<String, Value>) -> Result<Vec<NewTask>, InvalidPart> {
     list(object, "tasks")?.into_iter().enumerate().map(read).collect()
 }
 
-fn url(value: Value) -> Result<String, InvalidPart> {
-    match value {
-        Value::String(url) => Ok(url),
-        other => wrong("urls", "a list of text", &other),
-    }
+fn urls(object: &mut Map<String, Value>) -> Result<Vec<NewRequest>, InvalidPart> {
+    let read = |(at, value): (usize, Value)| match value {
+        Value::String(url) => Ok(NewRequest::get(url)),
+        Value::Object(_) => {
+            NewRequest::try_from(value).map_err(|error| InvalidPart::Request { number: at + 1, error })
+        }
+        other => wrong("urls", "a list of texts and objects", &other),
+    };
+    list(object, "urls")?.into_iter().enumerate().map(read).collect()
 }
 
 fn item(value: Value) -> Result<Map<String, Value>, InvalidPart> {
@@ -220,15 +233,17 @@ fn check_length(json: usize, items: &[Map<String, Value>]) -> Result<(), Invalid
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::Method;
 
     #[test]
     fn a_part_may_say_anything_of_an_answer() {
         let line = br#"{"id": 7, "result": 2, "logs": [{"message": "a\nb", "level": 3}, {"message": "c"}],
-            "tasks": ["x", {"recipe": "y"}], "urls": ["/a", "http://b.example/"], "items": [{"title": "t"}]}"#;
+            "tasks": ["x", {"recipe": "y"}], "urls": ["/a", {"url": "/b", "method": "POST"}], "items": [{"title": "t"}]}"#;
         let part = Part::from_json(line).unwrap();
         assert_eq!((part.id, part.verdict), (Some(7), Some(Verdict::Skip)));
         assert_eq!(part.logs, [LogLine::new(LogLevel::Error, "a\nb"), LogLine::new(LogLevel::Info, "c")]);
         assert_eq!((part.tasks.len(), part.urls.len(), part.items.len()), (2, 2, 1));
+        assert_eq!((&part.urls[0], part.urls[1].method), (&NewRequest::get("/a"), Method::Post));
         assert_eq!(Part::from_json(br#"{"logs": null}"#).unwrap(), Part::default());
     }
 
@@ -252,7 +267,8 @@ mod tests {
                 "`level` is a whole number from 1 (fatal) to 7 (trace), not 8",
             ),
             (r#"{"tasks": ["x", {"recip": 1}]}"#, "`tasks`, number 2: a task has no `recip`"),
-            (r#"{"urls": [1]}"#, "`urls` is a list of text, not 1"),
+            (r#"{"urls": [1]}"#, "`urls` is a list of texts and objects, not 1"),
+            (r#"{"urls": ["/", {"url": "/", "body": 1}]}"#, "`urls`, number 2: `body` is text, not a number"),
             (r#"{"items": [[]]}"#, "`items` is a list of objects, not a list"),
         ] {
             let error = Part::from_json(line.as_bytes()).unwrap_err().to_string();

@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::names::{CrawlId, ProjectName, SpiderName};
+use crate::request::Method;
 use crate::task::TaskView;
 
 pub use super::answer::{Parts, TooMuch};
@@ -76,6 +77,12 @@ pub struct PageView<'a> {
 pub struct PageHead {
     /// The URL that was asked for.
     pub url: String,
+    /// How it was asked for, if not by GET.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub method: Option<Method>,
+    /// The data of its request, if that has any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
     /// Where redirects led, if they did: links are relative to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub final_url: Option<String>,
@@ -116,6 +123,8 @@ mod tests {
     fn a_request_is_one_line_with_fixed_names() {
         let head = PageHead {
             url: "http://a.example/".to_owned(),
+            method: None,
+            data: None,
             final_url: None,
             crawl: "c".parse().unwrap(),
             status: 200,

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use super::{Result, Seen};
 use crate::frontier::dead_letter::Note;
-use crate::frontier::{Key, Task, TaskKey};
+use crate::frontier::{Key, Request, RequestKey, Task, TaskKey};
 use crate::names::{CrawlRef, SpiderName, WorkerId};
 use crate::web::url::CanonicalUrl;
 
@@ -25,11 +25,18 @@ pub trait Control: Send + Sync {
     /// what the last page says; a URL may come twice, and none is left out that was there all the time.
     async fn failed(&self, crawl: &CrawlRef, cursor: u64) -> Result<FailedPage>;
 
+    /// How many are in the lists of a crawl: of URLs and tasks that failed or expired, and of what was no URL. It costs little, however
+    /// many there are.
+    async fn count_failed(&self, crawl: &CrawlRef) -> Result<u64>;
+
     /// Why one URL or task failed; `None` if it is not in the list.
     async fn failure(&self, crawl: &CrawlRef, key: &Key) -> Result<Option<Note>>;
 
     /// A task of a crawl that has not ended, or is in the list; `None` if it is neither.
     async fn task(&self, crawl: &CrawlRef, key: &TaskKey) -> Result<Option<Task>>;
+
+    /// The same of a request.
+    async fn request(&self, crawl: &CrawlRef, key: &RequestKey) -> Result<Option<Request>>;
 
     /// What was no URL, or no message: the text and why, of each crawl up to [`super::MAX_INVALID`]. There is nothing to replay.
     async fn invalid(&self, crawl: &CrawlRef) -> Result<Vec<(String, Note)>>;

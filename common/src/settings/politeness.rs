@@ -123,7 +123,8 @@ impl Politeness {
         }
         let url = if text.contains("://") { text.to_owned() } else { format!("http://{text}/") };
         match CanonicalUrl::parse(&url) {
-            Ok(url) => Ok(self.host_policy(&url.host()).key),
+            Ok(url) if url.host().can_exist() => Ok(self.host_policy(&url.host()).key),
+            Ok(_) => Err(NoHost(format!("{} is no host: write one as www.example.com", shown(text)))),
             Err(reason) => Err(NoHost(format!("{} is no host: {reason}", shown(text)))),
         }
     }
@@ -242,8 +243,13 @@ mod tests {
             assert_eq!(key(text), "example.com");
         }
         assert_eq!(key("@cdn"), "@cdn");
-        assert_eq!(key("[::1]"), "[::1]");
-        for wrong in ["no host", "@cnd", "", "@"] {
+        for same in ["[::1]", "10.1.2.3", "localhost", "a_b.example", "xn--bcher-kva.example"] {
+            assert_eq!(key(same), same);
+        }
+        let long = format!("{}.example", "a".repeat(64));
+        for wrong in
+            ["no host", "@cnd", "", "@", "*", "..", ".", "a..b", "-*-", "a,b", "*.example.com", "x'y", &long]
+        {
             assert!(politeness.host_key(wrong).is_err(), "{wrong}");
         }
     }

@@ -30,7 +30,7 @@ use std::num::NonZeroU64;
 pub use ban::{Ban, Bans, Then};
 pub use file_hash::{FileHash, InvalidFileHash};
 pub use follow::Follow;
-pub use handler::{Handler, Mode};
+pub use handler::{Handler, Mode, ProxyUse};
 pub use home::Home;
 pub use items::{Field, FieldSource, ItemRule, Kind, PageField, Required};
 pub use overrides::SpiderOverrides;

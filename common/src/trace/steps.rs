@@ -163,6 +163,7 @@ fn of_work(message: &Message) -> Attributes {
     vec![
         match &message.work {
             Work::Url(url) => ("url.full", without_secrets(url).into()),
+            Work::Request(request) => ("url.full", without_secrets(&request.url).into()),
             Work::Task(task) => ("trawl.task.key", task.key.to_string().into()),
         },
         ("trawl.crawl.id", message.crawl.id.to_string().into()),

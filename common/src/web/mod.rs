@@ -1,5 +1,6 @@
 //! What the web is made of: URLs, hosts, header fields, how long a response is fresh, what a body is.
 
+pub mod field;
 pub mod freshness;
 pub mod headers;
 pub mod host;

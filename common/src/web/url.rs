@@ -198,6 +198,17 @@ impl Host {
         self.0.trim_matches(['[', ']']).parse().ok()
     }
 
+    /// Whether it is an address, or a name that a name server could know: up to 253 characters, in parts of letters, digits, hyphens and
+    /// underscores (RFC 1035 2.3.4). A URL may have others, which lead nowhere.
+    pub fn can_exist(&self) -> bool {
+        let is_part = |part: &str| {
+            let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+            (1..=63).contains(&part.len()) && part.bytes().all(is_fit)
+        };
+        let name = self.0.strip_suffix('.').unwrap_or(&self.0);
+        self.address().is_some() || (name.len() <= 253 && name.split('.').all(is_part))
+    }
+
     /// Whether this is `domain` or a host below it.
     pub fn is_within(&self, domain: &str) -> bool {
         self.0.strip_suffix(domain).is_some_and(|before| before.is_empty() || before.ends_with('.'))

@@ -80,7 +80,7 @@ impl Broken {
 impl Session {
     /// Starts a process, and says to it what it is for.
     pub(super) async fn start(program: &Program, concurrency: usize) -> io::Result<Self> {
-        let (running, stdin, stdout) = Supervised::start(program, &[], &[])?;
+        let (running, stdin, stdout) = Supervised::start(program, None, &[], &[])?;
         let pipes = Pipes::new(stdin, stdout);
         let secret: Value = serde_json::from_str(program.handler.secret.reveal()).unwrap_or_default();
         let (project, spider) = (&program.project, &program.spider);

@@ -1,4 +1,5 @@
-// A page handler in Node, by the plain protocol of docs/handlers.md: the title of each page, and the links that lead on.
+// A page handler in Node, by the plain protocol of docs/handlers.md: the title of each page, and the links that lead on. Where a page has a
+// form that searches, it asks what that finds, by a request whose data comes back with its page.
 //
 //     [handler]
 //     run = ["node", "handler.mjs"]
@@ -15,7 +16,10 @@ function parse(page) {
   const html = body(page);
   const title = html.match(/<title>([^]*?)<\/title>/)?.[1].trim() ?? null;
   const urls = [...html.matchAll(/<a [^>]*href="([^"#]+)"/g)].map(([, href]) => href);
-  return { items: [{ title }], urls };
+  const search = html.match(/<form [^>]*action="([^"]+)"[^>]*method="post"/i)?.[1];
+  const headers = { "Content-Type": "application/x-www-form-urlencoded" };
+  if (search) urls.push({ url: search, method: "POST", headers, body: "q=trawl", data: { from: page.url } });
+  return { items: [page.data ? { title, from: page.data.from } : { title }], urls };
 }
 
 for await (const line of createInterface({ input: process.stdin })) {

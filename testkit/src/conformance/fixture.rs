@@ -9,9 +9,10 @@ use trawl_common::frontier::dead_letter::{Cause, Note};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Class, Reason, Terminal};
-use trawl_common::frontier::{ClaimReply, Key, Start, Task};
+use trawl_common::frontier::{ClaimReply, Key, Request, Start, Task};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{Claim, Finish, NewUrl, Result, Terms};
+use trawl_common::request::NewRequest;
 use trawl_common::task::NewTask;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
@@ -81,6 +82,14 @@ impl Case {
     pub(super) fn new_task(&self, recipe: &str) -> NewUrl {
         let new = NewTask::of(recipe.parse().expect("it is a recipe"));
         NewUrl::task(Task::new(&self.crawl.spider, new))
+    }
+
+    /// A POST of page 0.
+    pub(super) fn new_request(&self, body: &str) -> NewUrl {
+        let json = r#"{"url": "", "method": "POST", "headers": {"a": "b"}, "cookies": {"c": "d"}, "data": [1]}"#;
+        let new = NewRequest::from_json(json).expect("it is a request");
+        let new = NewRequest { body: body.to_owned().into(), ..new };
+        NewUrl::of(Request::new(self.url(0), new).expect("it has a key").into(), Lane::Bulk)
     }
 
     pub(super) fn message(&self, number: usize) -> Message {

@@ -14,11 +14,11 @@ use trawl_common::names::CrawlRef;
 use trawl_common::ports::{NewUrl, Result};
 use trawl_common::task::{MAX_RECIPE_BYTES, NewTask};
 use trawl_common::time::UnixMs;
-use trawl_engine::{Parked, Receipt};
+use trawl_engine::{Lease, Parked, Receipt};
 
 pub use super::engine::Engine;
 use super::engine::{GLANCE, LIMIT, SLACK, collect, handle, next, read, urls};
-use super::fixture::{TAKE, much_later};
+use super::fixture::{Fixture, TAKE, much_later};
 
 /// Makes a test of each promise of a queue; the fixture returns a guard and an [`Engine`] whose queues no
 /// other test uses.
@@ -41,6 +41,7 @@ macro_rules! queue_conformance {
             a_wake_is_never_later_than_asked
             a_dead_letter_of_any_shape_is_taken
             a_task_arrives_with_everything_it_was_submitted_with_also_from_the_ladder
+            a_request_arrives_with_everything_it_was_submitted_with_also_from_the_ladder
             tasks_wait_for_who_takes_them
         }
     };
@@ -217,7 +218,7 @@ pub async fn a_parked_message_comes_back_in_time_with_all_that_it_carries(engine
     fixture.claim(&fixture.worker, 0).await?;
     let slot = UnixMs::now().plus(Duration::from_millis(1_200));
     let wake = engine.queue.wake(slot);
-    let hop = Some(Hop { url: fixture.url(1), count: 2 });
+    let hop = Some(Hop { url: fixture.url(1), count: 2, as_get: false });
     let (until, in_waitlist) = (Some(slot), Some((slot, 2)));
     let message =
         Message { until, wake: Some(wake.at), slot: until, turn: in_waitlist, hop, refusals: 3, ..message };
@@ -298,7 +299,25 @@ pub async fn a_task_arrives_with_everything_it_was_submitted_with_also_from_the_
         r#"{"recipe": "http://a.example/", "unique": "1", "priority": -2.5, "retries": 0, "project": "p"}"#;
     let full = Task::new(&fixture.crawl.spider, NewTask::from_line(line).expect("it is a task"));
     let tasks = [fixture.new_task(&long), NewUrl { deadline: Some(much_later()), ..NewUrl::task(full) }];
-    let sent = engine.send(&fixture, &lease, &tasks).await?;
+    arrives_also_from_the_ladder(engine, &fixture, &lease, &tasks).await
+}
+
+/// Nearly a megabyte.
+pub async fn a_request_arrives_with_everything_it_was_submitted_with_also_from_the_ladder(engine: &Engine) -> Result<()> {
+    let (fixture, lease) = engine.begin(0).await?;
+    let long = "\u{e4}\u{1}".repeat(120_000);
+    let requests = [fixture.new_request(&long), NewUrl { lane: Lane::Priority, ..fixture.new_request("x") }];
+    arrives_also_from_the_ladder(engine, &fixture, &lease, &requests).await
+}
+
+/// Two of them.
+async fn arrives_also_from_the_ladder(
+    engine: &Engine,
+    fixture: &Fixture<'_>,
+    lease: &Lease,
+    new: &[NewUrl],
+) -> Result<()> {
+    let sent = engine.send(fixture, lease, new).await?;
     let mut consumer = engine.queue.consume(10, 10).await?;
     let received = collect(&mut *consumer, 2).await?;
     for (message, receipt) in &received {

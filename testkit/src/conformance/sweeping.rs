@@ -26,6 +26,8 @@ macro_rules! sweep_conformance {
             what_a_pause_let_go_comes_after_it
             a_task_that_the_queue_lost_comes_again_with_its_recipe
             a_task_that_the_store_forgot_comes_back_with_its_message
+            a_request_that_the_queue_lost_comes_again_with_its_body
+            a_request_that_the_store_forgot_comes_back_with_its_message
         }
     };
 }
@@ -114,19 +116,44 @@ pub async fn a_task_that_the_queue_lost_comes_again_with_its_recipe(engine: &Eng
 pub async fn a_task_that_the_store_forgot_comes_back_with_its_message(engine: &Engine) -> Result<()> {
     let fixture = Fixture::new(&engine.frontier);
     let sent = fixture.new_task("forgotten").message(&fixture.crawl);
-    engine.queue.publish(std::slice::from_ref(&sent)).await?;
+    comes_back_to_a_store_that_forgot(engine, &fixture, &sent).await
+}
+
+async fn comes_back_to_a_store_that_forgot(
+    engine: &Engine,
+    fixture: &Fixture<'_>,
+    sent: &Message,
+) -> Result<()> {
+    engine.queue.publish(std::slice::from_ref(sent)).await?;
     let mut consumer = engine.queue.consume(10, 10).await?;
     let received = collect(&mut *consumer, 1).await?;
-    assert_eq!(received[0].0, sent);
+    assert_eq!(received[0].0, *sent);
     // The crawl was forgotten too: the message goes round once.
     let replies = engine.frontier.claim(&fixture.worker, &[received[0].0.clone()]).await?;
     assert_eq!(replies, [ClaimReply::SendAgain]);
     engine.queue.ack(&[received[0].1]).await?;
     assert_eq!(fixture.crawl_stats().await?.counts.admitted, 1);
-    comes_again(engine, &fixture, &mut *consumer, &sent).await
+    comes_again(engine, fixture, &mut *consumer, sent).await
 }
 
-/// Repeats rounds of housekeeping until the task arrives complete and can be claimed.
+/// The store knows how it is requested.
+pub async fn a_request_that_the_queue_lost_comes_again_with_its_body(engine: &Engine) -> Result<()> {
+    let (fixture, lease) = engine.begin(0).await?;
+    let sent = engine.send(&fixture, &lease, &[fixture.new_request("lost")]).await?;
+    let mut consumer = engine.queue.consume(10, 10).await?;
+    let received = collect(&mut *consumer, 1).await?;
+    engine.queue.ack(&[received[0].1]).await?;
+    comes_again(engine, &fixture, &mut *consumer, &sent[0]).await
+}
+
+/// So that it is sent again with its body when its message is lost later.
+pub async fn a_request_that_the_store_forgot_comes_back_with_its_message(engine: &Engine) -> Result<()> {
+    let fixture = Fixture::new(&engine.frontier);
+    let sent = fixture.new_request("forgotten").message(&fixture.crawl);
+    comes_back_to_a_store_that_forgot(engine, &fixture, &sent).await
+}
+
+/// Repeats rounds of housekeeping until the task or the request arrives complete and can be claimed.
 async fn comes_again(
     engine: &Engine,
     fixture: &Fixture<'_>,

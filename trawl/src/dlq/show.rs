@@ -4,7 +4,10 @@ use anstream::println;
 use trawl_cli::{Fail, Outcome};
 use trawl_common::dead_letters::{self, Failed};
 use trawl_common::exit::Exit;
-use trawl_common::frontier::Key;
+use trawl_common::frontier::{Key, Request};
+use trawl_common::names::CrawlRef;
+use trawl_common::ports;
+use trawl_common::request::{MAX_DATA_BYTES, MAX_REQUEST_BYTES, NewRequest};
 use trawl_common::task::MAX_RECIPE_BYTES;
 use trawl_common::text::printable;
 use trawl_common::web::url::MAX_URL_BYTES;
@@ -15,7 +18,7 @@ use crate::backend::Backend;
 /// Which to show.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The URL, the task's key, or the text that is neither
+    /// The URL, the key of the request or the task, or the text that is none of them
     url: String,
     /// Print one JSON object for each crawl in which it failed
     #[arg(long)]
@@ -35,11 +38,9 @@ impl Args {
                     print(&failed)
                 }
                 if !self.json
-                    && let Some(Key::Task(key)) = failed.key()
+                    && let Some(said) = said(backend, &crawl, failed.key()).await?
                 {
-                    let task = backend.control.task(&crawl, &key).await?;
-                    let recipe = task.map(|task| printable(task.new.recipe.as_str(), MAX_RECIPE_BYTES));
-                    println!("{}\n", recipe.as_deref().unwrap_or("what it says is lost"));
+                    println!("{said}\n");
                 }
             }
         }
@@ -48,6 +49,37 @@ impl Args {
             false => Err(Fail::usage(format!("{} is no dead letter of any crawl", self.url))),
         }
     }
+}
+
+/// What a task or a request says, if it is one.
+async fn said(backend: &Backend, crawl: &CrawlRef, key: Option<Key>) -> ports::Result<Option<String>> {
+    let said = match key {
+        Some(Key::Task(key)) => {
+            let task = backend.control.task(crawl, &key).await?;
+            task.map(|task| printable(task.new.recipe.as_str(), MAX_RECIPE_BYTES))
+        }
+        Some(Key::Request(key)) => backend.control.request(crawl, &key).await?.map(|request| asks(&request)),
+        Some(Key::Url(_)) | None => return Ok(None),
+    };
+    Ok(Some(said.unwrap_or_else(|| "what it says is lost".to_owned())))
+}
+
+/// How a request asks: of header fields and cookies the names, for their values may be secrets.
+fn asks(Request { url, new, .. }: &Request) -> String {
+    let NewRequest { method, headers, cookies, body, data, .. } = new;
+    let mut lines = vec![format!("{method} {url}")];
+    for (what, pairs) in [("headers", headers), ("cookies", cookies)] {
+        if pairs.names().next().is_some() {
+            lines.push(format!("{what}: {}", pairs.names().collect::<Vec<_>>().join(", ")));
+        }
+    }
+    lines.extend(data.as_ref().map(|data| printable(&format!("data: {data}"), MAX_DATA_BYTES)));
+    match body.text() {
+        Some("") => {}
+        Some(text) => lines.push(printable(text, MAX_REQUEST_BYTES)),
+        None => lines.push(format!("{body:?}")),
+    }
+    lines.join("\n")
 }
 
 fn print(failed: &Failed) {
@@ -81,11 +113,18 @@ fn lines(Failed { crawl, url, note }: &Failed) -> [(&'static str, String); 13] {
 mod tests {
     use trawl_common::frontier::dead_letter::{Cause, Note};
     use trawl_common::frontier::outcome::Reason;
-    use trawl_common::names::CrawlRef;
     use trawl_common::text::is_harmful;
     use trawl_common::time::UnixMs;
 
     use super::*;
+
+    #[test]
+    fn what_a_request_says_is_shown_without_the_values_of_its_fields() {
+        let json = r#"{"url": "", "method": "POST", "headers": {"authorization": "S3"}, "cookies": {"id": "S3"}, "body": "b"}"#;
+        let url = "http://a.example/".parse().unwrap();
+        let request = Request::new(url, NewRequest::from_json(json).unwrap()).unwrap();
+        assert_eq!(asks(&request), "POST http://a.example/\nheaders: authorization\ncookies: id\nb");
+    }
 
     #[test]
     fn a_dead_letter_that_another_program_wrote_is_shown_harmlessly() {

@@ -1,5 +1,7 @@
 //! `trawl spider try --task`: one task, as a worker would give it to the spider's program.
 
+use std::sync::Arc;
+
 use anstream::println;
 use anstyle::Style;
 use serde_json::{Value, json};
@@ -11,10 +13,11 @@ use trawl_common::names::{CrawlRef, ProjectName};
 use trawl_common::settings::Settings;
 use trawl_common::spider::Spider;
 use trawl_common::spider::folder::Folder;
+use trawl_common::request::NewRequest;
 use trawl_common::task::{NewTask, Recipe, TaskView};
 use trawl_common::text::printable;
 use trawl_handlers::Ended;
-use trawl_worker::TaskTrial;
+use trawl_worker::{HandlerProxy, TaskTrial};
 
 /// How much is shown of a value.
 const SHOWN: usize = 400;
@@ -25,13 +28,14 @@ pub(super) async fn run(
     folder: &Folder,
     recipe: Recipe,
     as_json: bool,
+    proxy: &Arc<HandlerProxy>,
     settings: &Settings,
 ) -> Outcome {
     let Some(handler) = &spider.handler else {
         return Err(Fail::usage(format!("the spider {} has no [handler] that could do a task", spider.name)));
     };
-    let trial = TaskTrial::of(spider, folder.program_folder(&spider.name));
-    let trial = trial.map_err(|error| Fail::usage(format!("[handler] run: {error}")))?;
+    let trial = TaskTrial::of(spider, folder.program_folder(&spider.name), proxy);
+    let trial = trial.map_err(|error| Fail::usage(error.to_string()))?;
     let task = TaskView {
         id: TaskKey::of(&spider.name, &NewTask::of(recipe.clone())).id(),
         project: ProjectName::default(),
@@ -78,7 +82,7 @@ fn print(answer: &Answer) {
         line("task", printable(task.recipe.as_str(), SHOWN));
     }
     for url in &answer.urls {
-        line("url", printable(url, SHOWN));
+        line("url", printable(&url.url, SHOWN));
     }
     print_logs(&answer.logs);
 }
@@ -99,5 +103,7 @@ fn answer_as_json(answer: &Answer) -> Value {
         Verdict::Failed => 1,
         Verdict::Skip => 2,
     };
+    let url = |new: &NewRequest| if new.is_plain() { json!(new.url) } else { json!(new) };
+    let urls: Vec<Value> = urls.iter().map(url).collect();
     json!({ "result": result, "logs": logs, "tasks": tasks, "urls": urls, "items": items })
 }

@@ -106,8 +106,14 @@ pub(super) fn as_json(file: &Path, examined: Result<&Examined, &Unusable>) -> Va
 }
 
 fn handler_as_json(handler: &Handler) -> Value {
-    let Handler { run, mode, timeout, memory, .. } = handler;
-    json!({ "run": run, "mode": mode.to_string(), "timeout": timeout.as_secs_f64(), "memory": memory.as_u64() })
+    let Handler { run, mode, timeout, memory, proxy, .. } = handler;
+    json!({
+        "run": run,
+        "mode": mode.to_string(),
+        "timeout": timeout.as_secs_f64(),
+        "memory": memory.as_u64(),
+        "proxy": proxy.to_string(),
+    })
 }
 
 fn argument_as_json((name, Declaration { value, help, .. }): (&String, &Declaration)) -> Value {

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod programs;
 mod sources;
 #[path = "../support/mod.rs"]
 mod support;

@@ -13,7 +13,7 @@ use trawl_common::politeness::permit::HostPermit;
 use trawl_common::ports::{Memory, Page, Response};
 use trawl_common::spider::item::{Change, Item, item_id};
 use trawl_common::spider::page_history::{Tally, Visited};
-use trawl_common::spider::{Request, Required};
+use trawl_common::spider::{self, Required};
 use trawl_common::time::UnixMs;
 use trawl_common::trace;
 use trawl_common::web::freshness::lifetime;
@@ -21,7 +21,7 @@ use trawl_common::web::host::HostKey;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::{Extracted, Extraction, Missing};
 use trawl_handlers::Stream;
-use trawl_web::{Answer, MAX_REDIRECTS, NoPage, Trail};
+use trawl_web::{Answer, MAX_REDIRECTS, NoPage, Redirect, Trail};
 
 use super::proxy::proxy_is_away;
 use super::{apart, backoff};
@@ -99,7 +99,7 @@ fn without_page(job: Job, history: History, outcome: Outcome) -> Settlement {
     let items = gone(&job, last, status);
     let count = items.len() as u64;
     let page = Page {
-        key: job.url.clone().into(),
+        key: job.message.key(),
         crawl: job.message.crawl.clone(),
         referrer: job.message.referrer.clone(),
         items,
@@ -144,7 +144,8 @@ async fn response(
     let url = job.url.clone();
     let settings = &shared.settings.cache;
     // What was answered to one spider's own request is for no other.
-    if settings.ttl.is_zero() || job.spider.spider.request != Request::default() {
+    let is_own = job.request().is_some() || job.spider.spider.request != spider::Request::default();
+    if settings.ttl.is_zero() || is_own {
         return fetch(shared, job, history, permit).await;
     }
     if let Some(response) = cached(shared, job, history).await {
@@ -189,8 +190,12 @@ async fn fetch(
         let target = job.target();
         let domain = HostKey::domain(&target.host());
         let begun = Instant::now();
+        let hop = job.message.hop.as_ref();
         let asking =
-            apart::ask(shared, &job.spider, domain, async |fetcher| fetcher.ask(target, &validators).await);
+            apart::ask(shared, &job.spider, domain, async |fetcher| match job.request() {
+                Some(request) => fetcher.ask_for(request, hop).await,
+                None => fetcher.ask(target, &validators).await,
+            });
         let answer = match asking.await {
             Ok(answer) => answer,
             Err(until) => {
@@ -247,8 +252,9 @@ fn status_or_class(answer: &Result<Answer, Failure>) -> Result<Option<u16>, &'st
     }
 }
 
-/// Leave to go on at `next`: it is scheduled like any URL, unless it is one that has been asked for already.
-async fn follow(shared: &Shared, job: &mut Job, next: CanonicalUrl) -> Result<HostPermit, Outcome> {
+/// Leave to go on at `next`: it is scheduled like any URL, unless it is one that has been asked for already. Where a request is led, the
+/// answer is to that request.
+async fn follow(shared: &Shared, job: &mut Job, next: Redirect) -> Result<HostPermit, Outcome> {
     let mut trail = Trail::at(job.url.clone(), job.message.hop.clone(), MAX_REDIRECTS);
     match trail.follow(next.clone(), &job.spider.scope) {
         Ok(()) => {}
@@ -257,8 +263,9 @@ async fn follow(shared: &Shared, job: &mut Job, next: CanonicalUrl) -> Result<Ho
     }
     let message = &mut job.message;
     // One that differs from its own URL only in what makes no other page is asked for nevertheless: servers insist.
-    let page = job.spider.spider.urls.canonical(next);
-    if page != job.url && is_known(shared, &message.crawl, &job.url, &page).await {
+    let page = job.spider.spider.urls.canonical(next.target);
+    let is_plain = message.work.url().is_some();
+    if is_plain && page != job.url && is_known(shared, &message.crawl, &job.url, &page).await {
         return Err(Outcome::Skipped(Skip::Duplicate));
     }
     message.hop = trail.into_hop();
@@ -284,7 +291,8 @@ async fn read(
         return Ok(None);
     }
     let hop = response.redirected_to.clone();
-    let landed = hop.clone().map(|url| spider.spider.urls.canonical(url)).filter(|url| url != own);
+    let landed = hop.clone().filter(|_| job.request().is_none()).map(|url| spider.spider.urls.canonical(url));
+    let landed = landed.filter(|url| url != own);
     let base = hop.clone().unwrap_or_else(|| own.clone());
     let begun = Instant::now();
     let reading = match program {
@@ -292,11 +300,11 @@ async fn read(
         None => {
             let reading = shared.parser.read(Arc::clone(&spider.extractor), base.clone(), response.clone());
             let extraction = reading.await.map_err(|failure| failed(shared, job, failure));
-            extraction.map(|extraction| Reading { extraction, tasks: Vec::new() })
+            extraction.map(Reading::of)
         }
     };
     trace::step(message.trace.as_deref(), "extract", begun.elapsed());
-    let Reading { extraction, tasks } = reading?;
+    let Reading { extraction, requests, tasks } = reading?;
     if let Some(outcome) = lacking(shared, job, &extraction.missing) {
         return Err(outcome);
     }
@@ -305,7 +313,7 @@ async fn read(
     for field in &missing {
         debug!(url = %own, field, "a required field is missing");
     }
-    let (mut links, mut beyond) = to_follow(shared, job, landed.as_ref(), links);
+    let (mut links, mut beyond) = to_follow(shared, job, landed.as_ref(), links, requests);
     beyond.add(Limit::PageLinks, left_out);
     let form = form(shared, job, canonical).await;
     let mut items: Vec<Item> = match &form {
@@ -317,20 +325,20 @@ async fn read(
     let landed = stood_for.map(|url| seen_as(url, own));
     spider.empty_fields.look(&spider.spider, &items);
     let remark = history.compare(job, &response, &mut items);
-    let keeps_responses = spider.sinks.iter().any(|sink| sink.keeps_responses());
+    let keeps_response = job.request().is_none() && spider.sinks.iter().any(|sink| sink.keeps_responses());
     let (status, bytes, count) = (Some(response.status), response.body.len() as u64, items.len() as u64);
     metrics::page_read(bytes);
     let page = Page {
-        key: own.clone().into(),
+        key: message.key(),
         crawl: message.crawl.clone(),
         referrer: message.referrer.clone(),
         items,
-        exchange: keeps_responses.then(|| {
+        exchange: keeps_response.then(|| {
             let validators = history.validators_for(hop.as_ref());
             (spider.fetcher.request_headers(&base, &validators), response)
         }),
     };
-    let page = (keeps_responses || !page.items.is_empty()).then_some(page);
+    let page = (keeps_response || !page.items.is_empty()).then_some(page);
     let spider = Arc::clone(spider);
     let (own_tasks, elsewhere) = asked_for(message, tasks);
     links.extend(own_tasks);
@@ -347,10 +355,10 @@ async fn read_by(
     job: &Job,
     response: &Response,
 ) -> Result<Reading, Outcome> {
-    let Job { url, message: Message { crawl, depth, referrer, .. }, spider, .. } = job;
+    let Job { url, message: Message { work, crawl, depth, referrer, .. }, spider, .. } = job;
     let referrer = referrer.as_ref().map(ToString::to_string);
-    let about =
-        PageAbout { url, crawl, depth: *depth, referrer, urls: &spider.spider.urls, log: &shared.log };
+    let (urls, log) = (&spider.spider.urls, &shared.log);
+    let about = PageAbout { url, work, crawl, depth: *depth, referrer, urls, log };
     read_page(program, &about, response).await.map_err(|unread| match unread {
         Unread::Failed(failure) => {
             debug!(%url, error = failure.detail, "the program failed");
@@ -401,11 +409,11 @@ enum Form {
     Known,
 }
 
-/// One that names another page is that page, unless the spider does not go there.
+/// One that names another page is that page, unless the spider does not go there. The answer to a request is always itself.
 async fn form(shared: &Shared, job: &Job, canonical: Option<CanonicalUrl>) -> Form {
     let Job { url, message: Message { crawl, .. }, spider, .. } = job;
     let Some(canonical) =
-        canonical.filter(|canonical| canonical != url && spider.scope.follows(url, canonical, 0))
+        canonical.filter(|canonical| job.request().is_none() && canonical != url && spider.scope.follows(url, canonical, 0))
     else {
         return Form::Own;
     };
@@ -419,8 +427,10 @@ async fn form(shared: &Shared, job: &Job, canonical: Option<CanonicalUrl>) -> Fo
 fn item(job: &Job, url: &CanonicalUrl, response: &Response, extracted: Extracted) -> Item {
     let message = &job.message;
     let Extracted { rule, number, fields } = extracted;
+    // Requests for one URL are several records.
+    let name = job.request().map_or(url.as_str(), |request| request.key.as_str());
     Item {
-        id: item_id(&message.crawl.spider, url.as_str(), rule.as_deref(), number),
+        id: item_id(&message.crawl.spider, name, rule.as_deref(), number),
         url: url.to_string(),
         crawl: message.crawl.id.clone(),
         spider: message.crawl.spider.clone(),

@@ -1,25 +1,30 @@
 //! Pages that a program reads.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use tracing::debug;
 use trawl_common::frontier::outcome::{Class, Failure};
+use trawl_common::frontier::{Request, Work};
 use trawl_common::handler::stream::{MAX_INLINE_BYTES, PageHead};
 use trawl_common::handler::{Answer, LogLine, Verdict};
 use trawl_common::logs::LogWriter;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::Response;
+use trawl_common::request::{Method, NewRequest};
 use trawl_common::settings::Urls;
 use trawl_common::task::NewTask;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::{Extracted, Extraction, Link};
-use trawl_handlers::{Ended, Page, Stream, Work};
+use trawl_handlers::{Ended, Page, Stream};
 
 use super::logs::log;
 
 /// What a program is given of a page beside its response.
 pub(crate) struct PageAbout<'a> {
     pub(crate) url: &'a CanonicalUrl,
+    /// The URL, or the request for it.
+    pub(crate) work: &'a Work,
     pub(crate) crawl: &'a CrawlRef,
     pub(crate) depth: u16,
     pub(crate) referrer: Option<String>,
@@ -29,10 +34,18 @@ pub(crate) struct PageAbout<'a> {
     pub(crate) log: &'a LogWriter,
 }
 
-/// What a program makes of a page: the same as the extraction, and tasks.
+/// What a program makes of a page: the same as the extraction, requests and tasks.
 pub(crate) struct Reading {
     pub(crate) extraction: Extraction,
+    pub(crate) requests: Vec<Request>,
     pub(crate) tasks: Vec<NewTask>,
+}
+
+impl Reading {
+    /// Of a page that no program reads.
+    pub(crate) fn of(extraction: Extraction) -> Self {
+        Self { extraction, requests: Vec::new(), tasks: Vec::new() }
+    }
 }
 
 /// Why a program makes nothing of a page.
@@ -51,8 +64,8 @@ pub(crate) async fn read_page(
     about: &PageAbout<'_>,
     response: &Response,
 ) -> Result<Reading, Unread> {
-    let write = |logs| log(about.log, about.crawl, about.url.as_str(), logs);
-    match program.ask(Work::Page(page(about, response))).await {
+    let write = |logs| log(about.log, about.crawl, about.work.as_str(), logs);
+    match program.ask(trawl_handlers::Work::Page(page(about, response))).await {
         Ended::Answered(mut answer) => {
             let logs = std::mem::take(&mut answer.logs);
             let read = match answer.verdict {
@@ -78,10 +91,13 @@ pub(super) fn said_so(logs: &[LogLine]) -> Failure {
 }
 
 fn page(about: &PageAbout<'_>, response: &Response) -> Page {
+    let own = about.work.request().map(|request| &request.new);
     let is_inline = response.body.len() <= MAX_INLINE_BYTES;
     Page {
         head: PageHead {
             url: about.url.to_string(),
+            method: own.map(|own| own.method).filter(|method| *method != Method::default()),
+            data: own.and_then(|own| own.data.clone()),
             final_url: response.redirected_to.as_ref().map(ToString::to_string),
             crawl: about.crawl.id.clone(),
             status: response.status,
@@ -99,21 +115,30 @@ fn page(about: &PageAbout<'_>, response: &Response) -> Page {
     }
 }
 
-/// What a program yielded, as the extraction would have: links are absolute, each once. What is no link is left out, as it is of a
-/// page.
+/// What a program yielded, as the extraction would have: links and requests are absolute, each once. What is none is left out, as it is
+/// of a page.
 fn reading(about: &PageAbout<'_>, response: &Response, answer: Answer) -> Reading {
     let base = response.redirected_to.as_ref().unwrap_or(about.url).to_url();
-    let link = |href: &String| {
-        let url = base.join(href.trim()).ok().and_then(|url| CanonicalUrl::from_url(url).ok());
-        if url.is_none() {
-            debug!(page = %about.url, href, "what the program wants fetched is no URL");
+    let wanted = |new: NewRequest| {
+        let url = base.join(new.url.trim()).ok().and_then(|url| CanonicalUrl::from_url(url).ok());
+        let href = new.url.clone();
+        let work = url.and_then(|url| Work::of_request(about.urls.canonical(url), new).ok());
+        if work.is_none() {
+            debug!(page = %about.work, href, "what the program wants fetched is no URL");
         }
-        url.map(|url| about.urls.canonical(url))
+        work
     };
-    let mut seen = HashSet::new();
-    let links = answer.urls.iter().filter_map(link).filter(|url| seen.insert(url.clone()));
-    let links = links.map(|url| Link { url, is_next: false }).collect();
+    let (mut links, mut requests, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
+    for work in answer.urls.into_iter().filter_map(wanted) {
+        match work {
+            _ if !seen.insert(work.key()) => {}
+            Work::Url(url) => links.push(Link { url, is_next: false }),
+            Work::Request(request) => requests.push(Arc::unwrap_or_clone(request)),
+            Work::Task(_) => {}
+        }
+    }
     let items = answer.items.into_iter().enumerate();
     let items = items.map(|(number, fields)| Extracted { rule: None, number, fields }).collect();
-    Reading { extraction: Extraction { items, links, ..Extraction::default() }, tasks: answer.tasks }
+    let extraction = Extraction { items, links, ..Extraction::default() };
+    Reading { extraction, requests, tasks: answer.tasks }
 }

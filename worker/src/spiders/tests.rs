@@ -2,9 +2,11 @@ use std::fs;
 
 use async_trait::async_trait;
 use tempfile::TempDir;
+use trawl_backends::embedded::Embedded;
 use trawl_common::ports::Page;
 
 use super::*;
+use crate::polite::Asker;
 use crate::tests::log::OwnLog;
 
 /// Sinks that keep nothing.
@@ -41,9 +43,11 @@ impl Fixture {
         let settings = Settings { spiders_dir: folder.path().to_owned(), ..Settings::default() };
         let threads = Threads::start(1).unwrap();
         let log = OwnLog::new();
+        let folder_of = Folder::of(&settings);
+        let hosts = Embedded::in_memory().unwrap().hosts();
+        let proxy = HandlerProxy::of(Asker::alone(Arc::new(settings.clone()), hosts));
         let spiders =
-            Spiders::new(&settings, Folder::of(&settings), Arc::new(Nowhere), threads, log.writer.clone())
-                .unwrap();
+            Spiders::new(&settings, folder_of, Arc::new(Nowhere), threads, proxy, log.writer.clone()).unwrap();
         Self { folder, spiders, name: "shop".parse().unwrap(), log }
     }
 

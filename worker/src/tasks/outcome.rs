@@ -9,9 +9,10 @@ use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Failure, Outcome, Skip};
 use trawl_common::frontier::retry;
 use trawl_common::frontier::route::{self, Hints};
-use trawl_common::frontier::{Key, Task};
+use trawl_common::frontier::{Key, Task, Work};
 use trawl_common::names::SpiderName;
 use trawl_common::ports::{Claimed, NewUrl, Page};
+use trawl_common::request::NewRequest;
 use trawl_common::settings::{Retry, Settings};
 use trawl_common::spider::item::{Item, task_item_id};
 use trawl_common::task::{NewTask, TaskView};
@@ -80,7 +81,7 @@ fn yielded(message: &Message, spider: Arc<Loaded>, Gave { items, tasks, urls }: 
     let key = message.key();
     let mut left_out = LeftOut::default();
     let (mut links, elsewhere) = asked_for(message, tasks);
-    links.extend(urls.iter().filter_map(|url| link(message, &spider, url, &mut left_out)));
+    links.extend(urls.into_iter().filter_map(|url| link(message, &spider, url, &mut left_out)));
     let items = items_of(message, &key, items);
     let count = items.len() as u64;
     let referrer = message.referrer.clone();
@@ -120,12 +121,14 @@ fn child(message: &Message, spider: &SpiderName, task: NewTask) -> NewUrl {
 }
 
 /// A page that a task asks for, if its spider goes there.
-fn link(message: &Message, spider: &Loaded, text: &str, left_out: &mut LeftOut) -> Option<NewUrl> {
-    let url = match CanonicalUrl::parse(text) {
-        Ok(url) => spider.spider.urls.canonical(url),
+fn link(message: &Message, spider: &Loaded, new: NewRequest, left_out: &mut LeftOut) -> Option<NewUrl> {
+    let written = printable(&new.url, MAX_URL_BYTES);
+    let url = CanonicalUrl::parse(&new.url).map(|url| spider.spider.urls.canonical(url));
+    let work = url.and_then(|url| Ok((Work::of_request(url.clone(), new)?, url)));
+    let (work, url) = match work {
+        Ok(work) => work,
         Err(error) => {
-            let url = printable(text, MAX_URL_BYTES);
-            warn!(task = %message.work, url, %error, "a task asks for what is no URL");
+            warn!(task = %message.work, url = written, %error, "a task asks for what is no URL");
             return None;
         }
     };
@@ -138,7 +141,7 @@ fn link(message: &Message, spider: &Loaded, text: &str, left_out: &mut LeftOut) 
     }
     let routed = route::route(&spider.route, &url, Hints::default());
     let deadline = routed.ttl.map(|ttl| UnixMs::now().plus(ttl));
-    Some(led_to(message, NewUrl { deadline, ..NewUrl::seed(url, routed.lane) }))
+    Some(led_to(message, NewUrl { deadline, ..NewUrl::of(work, routed.lane) }))
 }
 
 fn led_to(message: &Message, new: NewUrl) -> NewUrl {

@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use trawl_common::frontier::outcome::Failure;
 use trawl_common::logs::LogWriter;
+use trawl_common::request::NewRequest;
 use trawl_common::task::{NewTask, TaskView};
 
 use crate::spiders::Loaded;
@@ -39,5 +40,5 @@ pub(crate) struct Gave {
     /// What else is to be done.
     pub(crate) tasks: Vec<NewTask>,
     /// What is to be fetched.
-    pub(crate) urls: Vec<String>,
+    pub(crate) urls: Vec<NewRequest>,
 }

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use serde_json::json;
 use trawl_common::frontier::outcome::{Class, Failure};
 use trawl_common::logs::LogWriter;
+use trawl_common::request::NewRequest;
 use trawl_common::task::TaskView;
 
 use super::*;
@@ -33,7 +34,7 @@ impl TaskRunner for ByWord {
             _ => {
                 let fields = json!({ "title": recipe }).as_object().cloned().unwrap();
                 let tasks = vec!["child".parse().map(trawl_common::task::NewTask::of).unwrap()];
-                Ran::Done(Gave { items: vec![fields], tasks, urls: vec!["http://a.example/".to_owned()] })
+                Ran::Done(Gave { items: vec![fields], tasks, urls: vec![NewRequest::get("http://a.example/")] })
             }
         }
     }

@@ -1,5 +1,5 @@
 -- Takes in what was not seen: marks it seen, writes its record, and puts it in the outbox.
--- keys: crawl, pending, outbox, hosts. Each entry: url, short, lane, depth, deadline, referrer, of a task its payload; with `most`
+-- keys: crawl, pending, outbox, hosts. Each entry: url, short, lane, depth, deadline, referrer, its payload if it has one; with `most`
 -- for each host.
 -- Returns for each: 1 new, 0 seen, 2 left out because its host has `most`.
 local function take_in(keys, seen, id, entries, most)
@@ -30,7 +30,7 @@ local function take_in(keys, seen, id, entries, most)
       twice[url] = true
       fresh[#fresh + 1] = entry
       records[#records + 1] = url
-      records[#records + 1] = format_new(now, entry.lane, entry.depth, deadline_less(entry.deadline, idle), entry.referrer)
+      records[#records + 1] = format_new(url, now, entry.lane, entry.depth, deadline_less(entry.deadline, idle), entry.referrer)
       outbox[#outbox + 1] = now
       outbox[#outbox + 1] = id .. ' ' .. url
       if entry.payload then
@@ -54,7 +54,7 @@ local function take_in(keys, seen, id, entries, most)
   return answer
 end
 
--- The entries among the arguments from `at` on: url, short, lane, deadline, depth of each, and of a task its payload.
+-- The entries among the arguments from `at` on: url, short, lane, deadline, depth of each, and its payload if it has one.
 local function entries_from(at, referrer)
   local entries = {}
   while at <= #ARGV do
@@ -63,7 +63,7 @@ local function entries_from(at, referrer)
       referrer = referrer,
     }
     at = at + 5
-    if entry.lane == 'task' then
+    if has_payload(entry.url) then
       entry.payload, at = ARGV[at], at + 1
     end
     entries[#entries + 1] = entry

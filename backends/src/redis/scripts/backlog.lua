@@ -1,5 +1,5 @@
 -- KEYS: pending, recipes. ARGV: how many records to measure. Returns how many there are, and about how many bytes they take, with
--- what tasks say.
+-- what tasks and requests say.
 local function bytes(key)
   return redis.call('MEMORY', 'USAGE', key, 'SAMPLES', ARGV[1]) or 0
 end

@@ -1,7 +1,7 @@
 -- KEYS: crawl, seen and own (each plain, packed), pending, hosts. ARGV: worker, in a crawl of requests after how many ms a URL
 -- may be asked for again (else "-"), whether the worker only extends what it holds (1 or 0), how long it may hold a record in ms,
 -- then url, short, lane, depth, deadline, referrer, whose it is (0 a stranger's, 1 of trawl's programs, 2 of these and a
--- request), when it was to come back for each message, and for a task its payload (empty: it is not brought along).
+-- request), when it was to come back for each message, and for a task or a request its payload (empty: it is not brought along).
 -- `TAKES_NEW` comes before this text: whether a URL without a record gets one.
 -- Returns nothing if the crawl is not known; else for each message: attempts so far (-1: drop it, -2: send it again, -3: put it
 -- aside, -5: the crawl has done all that it may, -6: it has no record, and there is no room for one, -7: its record is for newer
@@ -46,12 +46,13 @@ local function record_of(url, text, at)
   learn(seen, entries)
   asked[#asked + 1] = url
   redis.call('HINCRBY', KEYS[1], 'admitted', 1)
-  if is_task(url) then
+  if has_payload(url) then
     redis.call('HSET', recipes_of(KEYS[6]), url, ARGV[at + 8])
-  else
+  end
+  if not is_task(url) then
     redis.call('HINCRBY', KEYS[7], host_of(url) .. ' admitted', 1)
   end
-  return new_record(now, ARGV[at + 2], ARGV[at + 3], deadline_less(ARGV[at + 4], idle), ARGV[at + 5]), true
+  return new_record(url, now, ARGV[at + 2], ARGV[at + 3], deadline_less(ARGV[at + 4], idle), ARGV[at + 5]), true
 end
 
 local function is_free(record)
@@ -114,7 +115,7 @@ local urls, places = {}, {}
 local next_at = 5
 while next_at <= #ARGV do
   urls[#urls + 1], places[#places + 1] = ARGV[next_at], next_at
-  next_at = next_at + (ARGV[next_at + 2] == 'task' and 9 or 8)
+  next_at = next_at + (has_payload(ARGV[next_at]) and 9 or 8)
 end
 local texts = redis.call('HMGET', KEYS[6], unpack(urls))
 local answer, changed = {}, {}

@@ -18,7 +18,7 @@ if kind then
     redis.call('SREM', KEYS[7], url)
     add(stats, kind, 1)
     add_host(hosts, url, kind, 1)
-    if is_task(url) then
+    if has_payload(url) then
       redis.call('HDEL', recipes_of(KEYS[2]), url)
     end
     if kind == 'skipped' then

@@ -7,10 +7,11 @@ end
 local texts = redis.call('HMGET', KEYS[1], unpack(urls))
 local changed = {}
 for i, text in ipairs(texts) do
-  -- The state is the first letter, and nothing else changes.
-  if text and string.sub(text, 1, 1) == 'n' then
+  -- The state is the first letter, but for a mark, and nothing else changes.
+  local mark, rest = split_mark(text or '')
+  if string.sub(rest, 1, 1) == 'n' then
     changed[#changed + 1] = urls[i]
-    changed[#changed + 1] = 'q' .. string.sub(text, 2)
+    changed[#changed + 1] = mark .. 'q' .. string.sub(rest, 2)
   end
 end
 if #changed > 0 then

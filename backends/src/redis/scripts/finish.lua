@@ -75,7 +75,7 @@ for i = 3, #ARGV, 9 do
     redis.call('ZREM', KEYS[4], ARGV[2] .. ' ' .. url)
     if note ~= '' and (kind == 'failed' or kind == 'expired' or why == 'blocked') then
       redis.call('HSET', KEYS[3], url, note)
-    elseif is_task(url) then
+    elseif has_payload(url) then
       redis.call('HDEL', recipes_of(KEYS[2]), url)
     end
     asked[#asked + 1] = url

@@ -1,10 +1,10 @@
--- KEYS: failed, pending. ARGV: URLs and keys of tasks. Takes them out of the list of what failed, each task with what it says.
+-- KEYS: failed, pending. ARGV: keys. Takes them out of the list of what failed, each task and request with what it says.
 -- Returns how many were in it.
 local purged = 0
 for _, url in ipairs(ARGV) do
   purged = purged + redis.call('HDEL', KEYS[1], url)
   -- One that has a record again is no dead letter.
-  if is_task(url) and redis.call('HEXISTS', KEYS[2], url) == 0 then
+  if has_payload(url) and redis.call('HEXISTS', KEYS[2], url) == 0 then
     redis.call('HDEL', recipes_of(KEYS[1]), url)
   end
 end

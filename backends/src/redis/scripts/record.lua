@@ -1,7 +1,8 @@
 -- A record, as text that reads well in redis-cli and is short, for there may be millions:
 --   <state><since>[<+ms until its deadline>] <b for bulk, p for priority, t for a task><depth> <referrer> <holder> <starts> <attempts>
 -- state: n new, q queued, p parked (since = the instant it is due), h held, f held and its fetch counted as
--- started. Absent parts are "-". What is as in most records (b0 - - 0 0) is left out where nothing else follows.
+-- started. Absent parts are "-". What is as in most records (b0 - - 0 0) is left out where nothing else follows. That of a request
+-- begins with `v2 `, its format: programs before do not know such keys.
 local function now_ms()
   return math.floor(now_us() / 1000)
 end
@@ -49,9 +50,24 @@ local function is_stray(state, since)
   return since > NOW + (state == 'p' and LONGEST_PARKED or 0)
 end
 
+-- The mark of a format, and what follows it; nothing and the whole text if there is none. `v` is 118.
+local function split_mark(text)
+  if string.byte(text) == 118 then
+    local format, rest = string.match(text, '^v(%d+) (.*)$')
+    if format and tonumber(format) <= FORMAT then
+      return 'v' .. format .. ' ', rest
+    end
+  end
+  return '', text
+end
+
 -- Nil if the text is no record. A stray stamp is taken as now, and the record is `mended`.
 local function parse(text)
-  local record = parse_short(text) or parse_long(text)
+  local mark, rest = split_mark(text)
+  local record = parse_short(rest) or parse_long(rest)
+  if record then
+    record.mark = mark
+  end
   if record and is_stray(record.state, record.since) then
     record.since, record.mended = NOW, true
   end
@@ -66,7 +82,7 @@ local function lifetime(deadline, since)
 end
 
 local function format(record)
-  local text = record.state .. int(record.since) .. lifetime(record.deadline, record.since)
+  local text = record.mark .. record.state .. int(record.since) .. lifetime(record.deadline, record.since)
   local rest = {
     string.sub(record.lane, 1, 1) .. record.depth, record.referrer, record.holder, record.starts, record.attempts,
   }
@@ -87,10 +103,20 @@ local function deadline_less(deadline, idle)
   return tonumber(deadline) and tonumber(deadline) - idle
 end
 
+-- Whether a key is a request's: `#request:` and 32 digits are its end. 41 is how long that is.
+local function is_request(url)
+  return string.sub(url, -41, -33) == '#request:'
+end
+
+-- The format of its record, where that is not the first.
+local function mark_of(url)
+  return is_request(url) and 'v2 ' or ''
+end
+
 -- What `format` makes of the record of a URL that was found at `since`, a text: no other is written as often. The deadline
 -- is nil where there is none.
-local function format_new(since, lane, depth, deadline, referrer)
-  local text = 'n' .. since .. lifetime(deadline, since)
+local function format_new(url, since, lane, depth, deadline, referrer)
+  local text = mark_of(url) .. 'n' .. since .. lifetime(deadline, since)
   if lane == 'bulk' and depth == '0' and referrer == '-' then
     return text
   end
@@ -98,9 +124,9 @@ local function format_new(since, lane, depth, deadline, referrer)
 end
 
 -- The record of a URL that is known from its message alone.
-local function new_record(since, lane, depth, deadline, referrer)
+local function new_record(url, since, lane, depth, deadline, referrer)
   return {
-    state = 'q', since = since, holder = '-', starts = 0, attempts = 0, lane = lane, depth = depth,
+    mark = mark_of(url), state = 'q', since = since, holder = '-', starts = 0, attempts = 0, lane = lane, depth = depth,
     deadline = deadline, referrer = referrer,
   }
 end
@@ -162,7 +188,12 @@ local function is_task(url)
   return string.sub(url, 1, 5) == 'task:'
 end
 
--- The hash of what the tasks of a crawl say, by any other key of the crawl.
+-- Whether what it says is kept beside its record.
+local function has_payload(url)
+  return is_task(url) or is_request(url)
+end
+
+-- The hash of what the tasks and the requests of a crawl say, by any other key of the crawl.
 local function recipes_of(key)
   local tag, id = string.match(key, '^({.-}):%a+:(.*)$')
   return tag .. ':recipes:' .. id

@@ -1,6 +1,6 @@
 -- KEYS: the crawl that failed them, the crawl to admit them to, failed, pending, outbox, seen and own (each plain, packed), gone,
 -- hosts of the latter. ARGV: id of the crawl to admit them to, whether it is the same crawl (1 or 0), then url, short for each.
--- Returns 0 if that crawl takes none; else 1, then url, lane, depth, referrer and payload (empty: no task) of each.
+-- Returns 0 if that crawl takes none; else 1, then url, lane, depth, referrer and payload (empty: it has none) of each.
 local status = redis.call('HGET', KEYS[2], 'status')
 if not status or is_over(status) then
   return {'0'}
@@ -25,9 +25,9 @@ local KINDS = {expired = 'expired', blocked = 'skipped'}
 for i = 3, #ARGV, 2 do
   local url = ARGV[i]
   local text = redis.call('HGET', KEYS[3], url)
-  local payload = text and is_task(url) and redis.call('HGET', recipes_of(KEYS[3]), url) or ''
-  -- A task stays in the list of which nobody knows what it says.
-  local is_whole = payload ~= '' or not is_task(url)
+  local payload = text and has_payload(url) and redis.call('HGET', recipes_of(KEYS[3]), url) or ''
+  -- What stays in the list is that of which nobody knows what it says.
+  local is_whole = payload ~= '' or not has_payload(url)
   if text and is_whole and redis.call('HEXISTS', KEYS[4], url) == 0 then
     local note = note_of(text)
     local lane, depth, referrer = is_task(url) and 'task' or note.lane, int(note.depth), note.referrer
@@ -35,7 +35,7 @@ for i = 3, #ARGV, 2 do
       redis.call('HSET', recipes_of(KEYS[4]), url, payload)
       redis.call('HDEL', recipes_of(KEYS[3]), url)
     end
-    redis.call('HSET', KEYS[4], url, format_new(now, lane, depth, nil, referrer))
+    redis.call('HSET', KEYS[4], url, format_new(url, now, lane, depth, nil, referrer))
     redis.call('ZADD', KEYS[5], now, ARGV[1] .. ' ' .. url)
     seen[#seen + 1] = {url = url, short = ARGV[i + 1]}
     redis.call('HDEL', KEYS[3], url)

@@ -1,7 +1,7 @@
 -- KEYS: pending, outbox. ARGV: crawl id, cursor, how many records to look at, patience and possession in ms, for due, priority, bulk and task:
 -- their watermarks, then the instants before which each lost what it held.
 -- One step of a scan for records that were lost from sight; they become new again.
--- Returns the next cursor, then url, lane, depth, deadline, referrer, until, payload (empty: no task) of each.
+-- Returns the next cursor, then url, lane, depth, deadline, referrer, until, payload (empty: it has none) of each.
 local now = now_ms()
 local patience, possession = tonumber(ARGV[4]), tonumber(ARGV[5])
 
@@ -13,7 +13,7 @@ end
 local watermark = {due = past(ARGV[6]), priority = past(ARGV[7]), bulk = past(ARGV[8]), task = past(ARGV[9])}
 local lost_before = {due = past(ARGV[10]), priority = past(ARGV[11]), bulk = past(ARGV[12]), task = past(ARGV[13])}
 local answer = {'0'}
--- So many bytes of what tasks say may still be returned; the others are found in the next round.
+-- So many bytes of what tasks and requests say may still be returned; the others are found in the next round.
 local room = 16 * 1024 * 1024
 
 local function is_lost(state, since, lane)
@@ -35,7 +35,7 @@ local function is_worth_reading(text)
 end
 
 local function revive(url, record)
-  local payload = is_task(url) and redis.call('HGET', recipes_of(KEYS[1]), url) or ''
+  local payload = has_payload(url) and redis.call('HGET', recipes_of(KEYS[1]), url) or ''
   if #payload > room then
     return
   end

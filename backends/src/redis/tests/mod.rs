@@ -6,6 +6,7 @@ mod foreign;
 mod host_news;
 mod newer;
 mod news;
+mod requests;
 mod schedules;
 mod schema;
 mod sweep;

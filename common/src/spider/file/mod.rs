@@ -44,6 +44,8 @@ pub struct Reading {
     pub unset: Vec<Mistake>,
     /// The arguments that it declares.
     pub arguments: Declarations,
+    /// How much memory its patterns take, in bytes.
+    pub patterns: usize,
 }
 
 impl Reading {
@@ -77,8 +79,9 @@ fn read_with(usual: Spider, notes: Notes<'_>) -> Reading {
         }
         Err(error) => notes.wrong(notes.place(&error.span().unwrap_or(0..0)), error.message()),
     }
+    let patterns = notes.patterns();
     let (mistakes, unset, arguments) = notes.into_lists();
-    Reading { spider, mistakes, unset, arguments }
+    Reading { spider, mistakes, unset, arguments, patterns }
 }
 
 fn file(spider: &mut Spider, notes: &Notes<'_>, mut file: Section<'_>) {

@@ -9,27 +9,7 @@ use super::secret::secret;
 use super::section::Section;
 use crate::settings::ServerUrl;
 use crate::spider::{Request, Secret};
-
-/// Header fields that are not for a spider to set, and why.
-const RESERVED: &[(&str, &str)] = &[
-    ("user-agent", "use `request.user_agent`"),
-    ("cookie", "use `request.cookies`"),
-    ("host", "it is the URL's"),
-    ("content-length", "no body is sent"),
-    ("transfer-encoding", "no body is sent"),
-    ("connection", "connections are trawl's business"),
-    ("keep-alive", "connections are trawl's business"),
-    ("proxy-connection", "connections are trawl's business"),
-    ("te", "connections are trawl's business"),
-    ("trailer", "connections are trawl's business"),
-    ("upgrade", "connections are trawl's business"),
-    ("expect", "no body is sent"),
-    ("proxy-authorization", "write user and password into `request.proxy`"),
-    ("accept-encoding", "trawl asks for what it can unpack"),
-    ("range", "pages are fetched whole"),
-    ("if-none-match", "use `recrawl = \"changed\"`"),
-    ("if-modified-since", "use `recrawl = \"changed\"`"),
-];
+use crate::web::field;
 
 /// `has_home`: whether it is known to which hosts fields and cookies may be sent.
 pub(super) fn request(mut section: Section<'_>, has_home: bool) -> Request {
@@ -46,7 +26,7 @@ pub(super) fn request(mut section: Section<'_>, has_home: bool) -> Request {
 
 fn user_agent(given: &Given<'_>) -> Option<String> {
     let text = given.words()?.value;
-    if is_field_value(&text) { Some(text) } else { given.wrong("may only have printable ASCII characters") }
+    if field::is_value(&text) { Some(text) } else { given.wrong("may only have printable ASCII characters") }
 }
 
 type Pair = (String, Secret);
@@ -55,7 +35,7 @@ fn pairs(section: &Section<'_>, has_home: bool, pair: fn(&str, &Given<'_>) -> Op
     let mut names = HashSet::new();
     let mut pairs = Vec::new();
     for (name, place, given) in section.entries() {
-        if !is_token(&name) {
+        if !field::is_token(&name) {
             given.notes.wrong(place, format_args!("`{}` cannot be a name here", given.key));
         } else if !names.insert(name.to_ascii_lowercase()) {
             given.notes.wrong(place, format_args!("{} is there twice", given.key));
@@ -72,11 +52,11 @@ fn pairs(section: &Section<'_>, has_home: bool, pair: fn(&str, &Given<'_>) -> Op
 }
 
 fn header(name: &str, given: &Given<'_>) -> Option<Secret> {
-    if let Some((_, why)) = RESERVED.iter().find(|(reserved, _)| name.eq_ignore_ascii_case(reserved)) {
+    if let Some(why) = field::reserved(name) {
         return given.wrong(format_args!("may not be set: {why}"));
     }
     let value = sent(given)?;
-    if is_field_value(value.reveal()) {
+    if field::is_value(value.reveal()) {
         Some(value)
     } else {
         given.wrong("its value cannot be sent in a header")
@@ -85,7 +65,7 @@ fn header(name: &str, given: &Given<'_>) -> Option<Secret> {
 
 fn cookie(_: &str, given: &Given<'_>) -> Option<Secret> {
     let value = sent(given)?;
-    if is_field_value(value.reveal()) && !value.reveal().contains([';', ',', ' ', '\t']) {
+    if field::is_cookie_value(value.reveal()) {
         Some(value)
     } else {
         given.wrong("its value cannot be sent in a cookie: it may have no white space, `,` or `;`")
@@ -111,15 +91,4 @@ fn proxy(given: &Given<'_>) -> Option<ServerUrl> {
     } else {
         given.wrong("write http://user:password@host:port, or socks5://")
     }
-}
-
-/// Whether it can be the name of a header field or a cookie (RFC 9110 5.6.2).
-fn is_token(name: &str) -> bool {
-    let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
-    !name.is_empty() && name.bytes().all(is_token)
-}
-
-/// Whether it can be a field's value (RFC 9110 5.5), without what is obsolete.
-fn is_field_value(value: &str) -> bool {
-    value.bytes().all(|b| matches!(b, b'\t' | b' '..=b'~')) && value.trim() == value
 }

@@ -12,7 +12,12 @@ pub struct Fingerprint(pub [u8; 16]);
 impl Fingerprint {
     /// The fingerprint of any text.
     pub fn of(text: &str) -> Self {
-        let digest = Sha256::digest(text.as_bytes());
+        Self::of_bytes(text.as_bytes())
+    }
+
+    /// The fingerprint of any bytes.
+    pub fn of_bytes(bytes: &[u8]) -> Self {
+        let digest = Sha256::digest(bytes);
         let mut first = [0; 16];
         first.copy_from_slice(&digest[..16]);
         Self(first)

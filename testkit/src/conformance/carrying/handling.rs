@@ -124,7 +124,7 @@ pub async fn what_is_parked_keeps_its_slot_and_its_place_in_the_waitlist_unless_
     let mut batch = Vec::new();
     for (number, claimed) in worker.claim_pages(2).await {
         let mut message = claimed.message;
-        message.hop = Some(Hop { url: case.url(7), count: 2 });
+        message.hop = Some(Hop { url: case.url(7), count: 2, as_get: false });
         (message.slot, message.turn, message.refusals) = (Some(until), Some((until, 2)), 3);
         batch.push(Settlement { message, verdict: Verdict::PutAside { until, failed: number == 1 } });
     }

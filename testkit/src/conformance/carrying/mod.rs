@@ -26,6 +26,7 @@ mod handling;
 mod looking;
 pub mod random;
 mod replaying;
+mod requests;
 mod sessions;
 mod tasks;
 mod worker;
@@ -39,6 +40,7 @@ pub use forgetting::*;
 pub use handling::*;
 pub use looking::*;
 pub use replaying::*;
+pub use requests::*;
 pub use sessions::*;
 pub use tasks::*;
 use worker::{Worker, done, ends, kind, number};
@@ -144,6 +146,12 @@ macro_rules! carrying_conformance {
             what_a_task_asks_for_of_another_spider_is_admitted_before_it_ends
             a_cancelled_crawl_leaves_no_task
             a_worker_that_runs_no_programs_takes_no_task
+            a_request_is_admitted_once_and_claimed_with_all_that_it_says
+            a_request_that_is_put_aside_comes_back_with_all_that_it_says
+            a_request_that_is_a_dead_letter_keeps_its_body_and_is_replayed
+            a_dead_request_of_a_finished_crawl_is_replayed_into_another
+            requests_that_a_page_asks_for_are_admitted_before_it_ends
+            a_cancelled_crawl_leaves_no_request
         }
     };
 }

@@ -109,7 +109,7 @@ pub async fn what_failed_comes_back_with_one_attempt_more_and_afresh(carrier: &C
     for attempts in 0..3 {
         let mut claimed = worker.claim_one().await;
         assert_eq!((claimed.attempts, &claimed.message.hop, claimed.message.slot), (attempts, &None, None));
-        claimed.message.hop = Some(Hop { url: case.url(7), count: 1 });
+        claimed.message.hop = Some(Hop { url: case.url(7), count: 1, as_get: false });
         claimed.message.slot = Some(UnixMs::now());
         let settled = worker.settle(claimed, Verdict::PutAside { until: UnixMs::now(), failed: true }).await;
         assert_eq!(settled, Settled::default());
@@ -127,7 +127,7 @@ pub async fn what_is_parked_comes_back_with_all_that_was_known_of_it(carrier: &C
     let worker = carrier.join(&case);
     carrier.begin(&case, 1, Terms::default()).await?;
     let mut claimed = worker.claim_one().await;
-    let hop = Some(Hop { url: case.url(7), count: 2 });
+    let hop = Some(Hop { url: case.url(7), count: 2, as_get: false });
     claimed.message.hop.clone_from(&hop);
     claimed.message.refusals = 3;
     let until = UnixMs::now().plus(Duration::from_millis(1_200));
@@ -279,6 +279,7 @@ pub async fn what_is_no_url_is_kept_and_counted(carrier: &Carrier) -> Result<()>
     session.close().await?;
     let invalid = carrier.control.invalid(&case.crawl).await?;
     assert_eq!(invalid.len(), 1);
+    assert_eq!(carrier.control.count_failed(&case.crawl).await?, 1);
     let (text, note) = &invalid[0];
     assert_eq!(
         (text.as_str(), note.cause.reason, note.cause.error.as_str()),

@@ -89,8 +89,14 @@ impl Facts {
             Some(Limit::PerHost(most)) => ("admitted", stats.counts.admitted, most),
         };
         let most = most as u64;
+        let forgotten = self.faults.iter().filter(|fault| fault.kind.forgets()).count() as u64;
         // What Redis forgot does not count any more.
-        let least = if self.faults.iter().any(|fault| fault.kind.forgets()) { 0 } else { most };
+        let least = if forgotten > 0 { 0 } else { most };
+        let most = match self.limit {
+            // What messages bring back is not refused, however many links were taken meanwhile.
+            Some(Limit::PerHost(_)) => most * (1 + forgotten),
+            _ => most,
+        };
         verdict.problems.extend(Due { least, most }.complaint(&format!("{name}, which is limited,"), count));
         let left_out: u64 =
             ["skipped:limit", "left_out:max_per_host"].iter().filter_map(|why| stats.reasons.get(*why)).sum();

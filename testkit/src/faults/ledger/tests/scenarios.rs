@@ -180,6 +180,9 @@ fn a_limit_is_reached_and_never_passed_and_what_it_leaves_out_is_counted() {
     );
     let found = limited(Limit::Pages(4), 5, pages(3, 1), "skipped:limit", 1, true);
     assert_eq!(found, "", "what Redis forgot counts no more");
+    let brought_back = |count| limited(Limit::PerHost(2), 6, pages(count, 0), why, 1, true);
+    assert_eq!(brought_back(4), "", "messages bring back what Redis forgot");
+    assert!(brought_back(5).contains("admitted, which is limited, is 5 and not 0 to 4"));
 }
 
 #[test]

@@ -1,0 +1,17 @@
+//! Messages as AMQP knows them: the body is the URL, the request as JSON, or the recipe of a task, and nothing else; the rest are
+//! headers.
+
+mod headers;
+mod read;
+#[cfg(test)]
+mod tests;
+mod write;
+
+pub use read::{Trust, content};
+pub use write::{body, properties};
+pub(super) use write::{PROBE_BODY, dead_letter_properties, expiring, item_properties, probe_properties};
+
+/// The header that makes a message a probe, with the instant at which it was sent, in ms.
+const PROBE: &str = "probe";
+/// When the probe before it was sent.
+const BEFORE: &str = "before";

@@ -1,0 +1,14 @@
+//! Requests: URLs that are asked for in a way of their own, with a method, a body, header fields, cookies and data.
+//!
+//! Somebody asks for one ([`NewRequest`]): a spider's program, a task, or whoever publishes a message. The frontier keeps it as it
+//! keeps a URL ([`Request`](crate::frontier::Request)).
+
+mod body;
+mod method;
+mod new_request;
+mod read;
+
+pub use body::Body;
+pub use method::{Method, UnknownMethod};
+pub use new_request::{MAX_DATA_BYTES, MAX_FIELDS_BYTES, MAX_REQUEST_BYTES, NewRequest, Pairs};
+pub use read::InvalidRequest;

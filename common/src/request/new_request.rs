@@ -1,0 +1,141 @@
+//! A request that somebody asks for.
+
+use std::fmt;
+
+use data_encoding::BASE64;
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::Value;
+
+use super::body::Body;
+use super::method::Method;
+use super::read::InvalidRequest;
+use crate::task::Unique;
+
+/// How many bytes of JSON a request may have in all.
+pub const MAX_REQUEST_BYTES: usize = 1024 * 1024;
+
+/// How many bytes its header fields and cookies may have together.
+pub const MAX_FIELDS_BYTES: usize = 16 * 1024;
+
+/// How many bytes of JSON its data may have.
+pub const MAX_DATA_BYTES: usize = 64 * 1024;
+
+/// A request that somebody asks for: an element of `urls` that a handler says, or the body of a message.
+///
+/// It is written as a JSON object:
+///
+/// | key | what | without it |
+/// |---|---|---|
+/// | `url` | the URL; on a page it may be relative | an error |
+/// | `method` | GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS | GET |
+/// | `headers` | an object of texts, or a list of pairs | none |
+/// | `cookies` | likewise | none |
+/// | `body` | text | no body |
+/// | `base64` | in its place: a body that is no text, in base64 (RFC 4648 4) | no body |
+/// | `data` | any JSON, which the program is given with the page | none |
+/// | `unique` | text; of requests for one URL by one method, a spider takes in one with it | the body is what is unique |
+///
+/// A key with the value `null` counts as left out.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Value")]
+pub struct NewRequest {
+    /// The URL, as it is written.
+    pub url: String,
+    /// The method.
+    pub method: Method,
+    /// Header fields, their names in lower case.
+    pub headers: Pairs,
+    /// Cookies.
+    pub cookies: Pairs,
+    /// The body.
+    pub body: Body,
+    /// What the spider's program is given with the page.
+    pub data: Option<Value>,
+    /// What makes it one with others; `None` for its body.
+    pub unique: Option<Unique>,
+}
+
+/// Names and values, in order.
+#[derive(Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Pairs(pub Vec<(String, String)>);
+
+impl Pairs {
+    /// The names.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// How many bytes they have.
+    pub(crate) fn bytes(&self) -> usize {
+        self.0.iter().map(|(name, value)| name.len() + value.len()).sum()
+    }
+}
+
+/// Values may be secrets.
+impl fmt::Debug for Pairs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.names()).finish()
+    }
+}
+
+impl NewRequest {
+    /// A plain GET, with nothing of its own.
+    pub fn get(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            method: Method::default(),
+            headers: Pairs::default(),
+            cookies: Pairs::default(),
+            body: Body::default(),
+            data: None,
+            unique: None,
+        }
+    }
+
+    /// Reads a JSON object.
+    ///
+    /// Fails if the text is no JSON, or no request.
+    pub fn from_json(json: &str) -> Result<Self, InvalidRequest> {
+        let value: Value = serde_json::from_str(json).map_err(InvalidRequest::no_json)?;
+        value.try_into()
+    }
+
+    /// Whether it is a GET with nothing of its own: then its URL says all.
+    pub fn is_plain(&self) -> bool {
+        *self == Self::get(self.url.as_str())
+    }
+
+    /// As JSON, on one line.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("text and JSON are JSON")
+    }
+}
+
+impl Serialize for NewRequest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("url", &self.url)?;
+        if self.method != Method::default() {
+            map.serialize_entry("method", &self.method)?;
+        }
+        for (key, pairs) in [("headers", &self.headers), ("cookies", &self.cookies)] {
+            if !pairs.0.is_empty() {
+                map.serialize_entry(key, pairs)?;
+            }
+        }
+        match self.body.text() {
+            Some("") => {}
+            Some(text) => map.serialize_entry("body", text)?,
+            None => map.serialize_entry("base64", &BASE64.encode(self.body.bytes()))?,
+        }
+        if let Some(data) = &self.data {
+            map.serialize_entry("data", data)?;
+        }
+        if let Some(unique) = &self.unique {
+            map.serialize_entry("unique", unique)?;
+        }
+        map.end()
+    }
+}

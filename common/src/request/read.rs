@@ -1,0 +1,306 @@
+//! Reading a request, with an error that says what is wrong with it.
+
+use std::fmt;
+
+use data_encoding::BASE64;
+use serde_json::{Map, Value};
+
+use super::body::Body;
+use super::method::{Method, UnknownMethod};
+use super::new_request::{MAX_DATA_BYTES, MAX_FIELDS_BYTES, MAX_REQUEST_BYTES, NewRequest, Pairs};
+use crate::nearest::nearest;
+use crate::task::{InvalidUnique, kind};
+use crate::text::printable;
+use crate::web::field;
+
+/// The keys of a request.
+const KEYS: [&str; 8] = ["url", "method", "headers", "cookies", "body", "base64", "data", "unique"];
+
+/// Why something is no request.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidRequest {
+    /// It is no JSON.
+    #[error("not JSON: {0}; a request is a JSON object with `url`")]
+    NotJson(String),
+    /// It is JSON of another kind.
+    #[error("a request is a JSON object with `url`, not {0}")]
+    NotARequest(&'static str),
+    /// The object lacks the URL.
+    #[error("`url` is missing")]
+    NoUrl,
+    /// A request has no such key.
+    #[error("a request has no `{key}`{hint}")]
+    UnknownKey {
+        /// The key.
+        key: String,
+        /// The key that may have been meant.
+        hint: String,
+    },
+    /// A value is of another kind than its key's.
+    #[error("`{key}` is {expected}, not {found}")]
+    Kind {
+        /// The key.
+        key: &'static str,
+        /// What its value is.
+        expected: &'static str,
+        /// What stands there.
+        found: &'static str,
+    },
+    /// It names no method.
+    #[error("`method`: {0}")]
+    Method(#[from] UnknownMethod),
+    /// A header field or a cookie cannot be sent, or may not.
+    #[error("`{key}`, `{name}`: {why}")]
+    Field {
+        /// `headers` or `cookies`.
+        key: &'static str,
+        /// Its name, printable.
+        name: String,
+        /// Why not.
+        why: String,
+    },
+    /// Header fields and cookies are too long.
+    #[error("`headers` and `cookies` have {0} bytes: they may have {MAX_FIELDS_BYTES}")]
+    FieldsTooLong(usize),
+    /// It has two bodies.
+    #[error("`body` and `base64` exclude each other")]
+    TwoBodies,
+    /// The body is said to be in base64 and is not.
+    #[error("`base64` is not in base64 (RFC 4648 4)")]
+    NotBase64,
+    /// The data is too long.
+    #[error("`data` has {0} bytes of JSON: it may have {MAX_DATA_BYTES}")]
+    DataTooLong(usize),
+    /// It is too long.
+    #[error("the request has {0} bytes of JSON: it may have {MAX_REQUEST_BYTES}")]
+    TooLong(usize),
+    /// `unique` cannot make requests one.
+    #[error(transparent)]
+    Unique(#[from] InvalidUnique),
+}
+
+impl InvalidRequest {
+    /// What is no JSON.
+    pub(super) fn no_json(error: impl fmt::Display) -> Self {
+        Self::NotJson(printable(&error.to_string(), 200))
+    }
+}
+
+impl TryFrom<Value> for NewRequest {
+    type Error = InvalidRequest;
+    fn try_from(value: Value) -> Result<Self, InvalidRequest> {
+        match value {
+            Value::Object(object) => of_object(object),
+            other => Err(InvalidRequest::NotARequest(kind(&other))),
+        }
+    }
+}
+
+fn of_object(mut object: Map<String, Value>) -> Result<NewRequest, InvalidRequest> {
+    object.retain(|_, value| !value.is_null());
+    if let Some(key) = object.keys().find(|key| !KEYS.contains(&key.as_str())) {
+        let hint = nearest(key, KEYS.into_iter());
+        return Err(InvalidRequest::UnknownKey { key: printable(key, 64), hint });
+    }
+    let request = NewRequest {
+        url: text(&mut object, "url")?.ok_or(InvalidRequest::NoUrl)?,
+        method: text(&mut object, "method")?.map_or(Ok(Method::default()), |method| method.parse())?,
+        headers: pairs(&mut object, "headers", header)?,
+        cookies: pairs(&mut object, "cookies", cookie)?,
+        body: body(&mut object)?,
+        data: object.remove("data"),
+        unique: text(&mut object, "unique")?.map(|unique| unique.parse()).transpose()?,
+    };
+    check_lengths(&request)?;
+    Ok(request)
+}
+
+fn check_lengths(request: &NewRequest) -> Result<(), InvalidRequest> {
+    let fields = request.headers.bytes() + request.cookies.bytes();
+    if fields > MAX_FIELDS_BYTES {
+        return Err(InvalidRequest::FieldsTooLong(fields));
+    }
+    let data = request.data.as_ref().map_or(0, |data| data.to_string().len());
+    if data > MAX_DATA_BYTES {
+        return Err(InvalidRequest::DataTooLong(data));
+    }
+    match request.to_json().len() {
+        0..=MAX_REQUEST_BYTES => Ok(()),
+        bytes => Err(InvalidRequest::TooLong(bytes)),
+    }
+}
+
+fn text(object: &mut Map<String, Value>, key: &'static str) -> Result<Option<String>, InvalidRequest> {
+    match object.remove(key) {
+        None => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(other) => {
+            let expected = match (key, &other) {
+                // What people write first.
+                ("body", Value::Array(_) | Value::Object(_)) => "text: write the JSON as a string",
+                _ => "text",
+            };
+            Err(InvalidRequest::Kind { key, expected, found: kind(&other) })
+        }
+    }
+}
+
+fn body(object: &mut Map<String, Value>) -> Result<Body, InvalidRequest> {
+    match (text(object, "body")?, text(object, "base64")?) {
+        (None, None) => Ok(Body::default()),
+        (Some(text), None) => Ok(text.into()),
+        (None, Some(base64)) => match BASE64.decode(base64.as_bytes()) {
+            Ok(bytes) => Ok(bytes.into()),
+            Err(_) => Err(InvalidRequest::NotBase64),
+        },
+        (Some(_), Some(_)) => Err(InvalidRequest::TwoBodies),
+    }
+}
+
+/// An object of texts, or a list of pairs of them, each of which `check` lets pass.
+fn pairs(
+    object: &mut Map<String, Value>,
+    key: &'static str,
+    check: fn(String, String) -> Result<(String, String), (String, String)>,
+) -> Result<Pairs, InvalidRequest> {
+    let expected = "an object of texts, or a list of pairs";
+    let wrong = |found: &Value| InvalidRequest::Kind { key, expected, found: kind(found) };
+    let listed: Vec<(Value, Value)> = match object.remove(key) {
+        None => return Ok(Pairs::default()),
+        Some(Value::Object(object)) => {
+            object.into_iter().map(|(name, value)| (Value::String(name), value)).collect()
+        }
+        Some(Value::Array(list)) => {
+            list.into_iter().map(|pair| two(pair).map_err(|found| wrong(&found))).collect::<Result<_, _>>()?
+        }
+        Some(other) => return Err(wrong(&other)),
+    };
+    let pair = |(name, value)| match (name, value) {
+        (Value::String(name), Value::String(value)) => check(name, value)
+            .map_err(|(name, why)| InvalidRequest::Field { key, name: printable(&name, 64), why }),
+        (Value::String(_), other) | (other, _) => Err(wrong(&other)),
+    };
+    listed.into_iter().map(pair).collect::<Result<_, _>>().map(Pairs)
+}
+
+fn two(pair: Value) -> Result<(Value, Value), Value> {
+    match pair {
+        Value::Array(pair) => match <[Value; 2]>::try_from(pair) {
+            Ok([name, value]) => Ok((name, value)),
+            Err(pair) => Err(Value::Array(pair)),
+        },
+        other => Err(other),
+    }
+}
+
+fn header(name: String, value: String) -> Result<(String, String), (String, String)> {
+    if !field::is_token(&name) {
+        return Err((name, "it cannot be the name of a header field".to_owned()));
+    }
+    if let Some(why) = field::reserved(&name) {
+        return Err((name, format!("it may not be set: {why}")));
+    }
+    match field::is_value(&value) {
+        true => Ok((name.to_ascii_lowercase(), value)),
+        false => Err((name, "its value cannot be sent in a header".to_owned())),
+    }
+}
+
+fn cookie(name: String, value: String) -> Result<(String, String), (String, String)> {
+    if !field::is_token(&name) {
+        return Err((name, "it cannot be the name of a cookie".to_owned()));
+    }
+    match field::is_cookie_value(&value) {
+        true => Ok((name, value)),
+        false => {
+            let why = "its value cannot be sent in a cookie: it may have no white space, `,` or `;`";
+            Err((name, why.to_owned()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(value: Value) -> Result<NewRequest, String> {
+        NewRequest::try_from(value).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_request_is_read_as_it_was_written() {
+        let full = json!({
+            "url": "/search?q=1", "method": "post", "headers": {"X-Key": "k", "Content-Type": "text/plain"},
+            "cookies": [["b", "2"], ["a", "1"]], "body": "ä\n", "data": {"page": 2, "list": [1]}, "unique": "u",
+        });
+        let read = NewRequest::try_from(full).unwrap();
+        assert_eq!(read.method, Method::Post);
+        let names: Vec<_> = read.headers.names().chain(read.cookies.names()).collect();
+        assert_eq!(names, ["content-type", "x-key", "b", "a"]);
+        assert_eq!(NewRequest::from_json(&read.to_json()), Ok(read));
+        let bare = NewRequest::try_from(json!({"url": "http://a.example/", "method": "GET", "body": null}));
+        assert!(bare.unwrap().is_plain());
+        let bytes = NewRequest::try_from(json!({"url": "/", "base64": "//79AA=="})).unwrap();
+        assert_eq!(&bytes.body.bytes()[..], b"\xff\xfe\xfd\0");
+        assert!(!bytes.is_plain());
+        assert_eq!(NewRequest::from_json(&bytes.to_json()), Ok(bytes));
+    }
+
+    #[test]
+    fn what_is_no_request_has_an_error_of_one_line_that_says_what_is_wrong() {
+        for (value, expected) in [
+            (json!("http://a.example/"), "a JSON object with `url`, not text"),
+            (json!({}), "`url` is missing"),
+            (json!({"url": 1}), "`url` is text, not a number"),
+            (json!({"url": "/", "headrs": {}}), "a request has no `headrs`: did you mean `headers`?"),
+            (json!({"url": "/", "method": "TRACE"}), "`method`: a method is GET, HEAD"),
+            (json!({"url": "/", "body": {"a": 1}}), "`body` is text: write the JSON as a string, not an object"),
+            (json!({"url": "/", "body": "a", "base64": "YQ=="}), "exclude each other"),
+            (json!({"url": "/", "base64": "a"}), "`base64` is not in base64"),
+            (json!({"url": "/", "headers": "a: b"}), "`headers` is an object of texts, or a list of pairs, not text"),
+            (json!({"url": "/", "headers": [["a"]]}), "a list of pairs, not a list"),
+            (json!({"url": "/", "headers": {"a": 1}}), "a list of pairs, not a number"),
+            (json!({"url": "/", "unique": ""}), "`unique` has 1 to"),
+            (json!({"url": "/", "data": "x".repeat(MAX_DATA_BYTES)}), "`data` has 65538 bytes of JSON"),
+            (json!({"url": "/", "body": "x".repeat(MAX_REQUEST_BYTES)}), "bytes of JSON: it may have 1048576"),
+            (json!({"url": "/", "cookies": {"a": "x".repeat(MAX_FIELDS_BYTES)}}), "they may have 16384"),
+        ] {
+            let error = read(value.clone()).unwrap_err();
+            assert!(error.contains(expected), "{value}: {error}");
+            assert!(!error.contains(char::is_control), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn a_header_or_a_cookie_that_would_break_a_request_is_refused() {
+        for (name, value, expected) in [
+            ("a", "b\r\nHost: evil.example", "cannot be sent in a header"),
+            ("a", "b\0", "cannot be sent in a header"),
+            ("a\r\nb", "c", "cannot be the name"),
+            ("a b", "c", "cannot be the name"),
+            ("", "c", "cannot be the name"),
+            ("Host", "evil.example", "may not be set: it is the URL's"),
+            ("Content-Length", "7", "may not be set: it is the body's"),
+            ("transfer-encoding", "chunked", "may not be set"),
+            ("Connection", "close", "may not be set"),
+            ("Cookie", "a=b", "may not be set: use"),
+            ("Proxy-Authorization", "Basic eA==", "may not be set"),
+        ] {
+            let error = read(json!({"url": "/", "headers": [[name, value]]})).unwrap_err();
+            assert!(error.contains(expected), "{name}: {error}");
+            assert!(!error.contains(char::is_control) && !error.contains("evil"), "{error:?}");
+        }
+        for (name, value) in [("a", "b; c=d"), ("a=b", "c"), ("a", "b\n")] {
+            read(json!({"url": "/", "cookies": {name: value}})).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn what_is_secret_is_not_shown_when_a_request_is() {
+        let secrets = json!({"url": "/", "headers": {"authorization": "S3"}, "cookies": {"id": "S3"}, "body": "S3"});
+        let shown = format!("{:?}", NewRequest::try_from(secrets).unwrap());
+        assert!(shown.contains("authorization") && !shown.contains("S3"), "{shown}");
+    }
+}

@@ -1,0 +1,203 @@
+//! Requests: they are admitted, handed out, settled and replayed as URLs are, each with all that it says.
+
+use std::collections::BTreeSet;
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use trawl_common::frontier::crawl::{Counts, CrawlState};
+use trawl_common::frontier::lane::Lane;
+use trawl_common::frontier::message::Hop;
+use trawl_common::frontier::outcome::Terminal;
+use trawl_common::frontier::{Key, Request, State, UrlState, Work};
+use trawl_common::ports::{Claim, Claimed, Ending, Finish, NewUrl, Result, Terms, Verdict};
+use trawl_common::request::NewRequest;
+use trawl_common::time::UnixMs;
+
+use super::{Carrier, Worker, done};
+use crate::conformance::fixture::Case;
+
+/// A POST of page `number` with this body.
+fn post(case: &Case, number: usize, body: &str) -> Request {
+    let json = r#"{"url": "", "method": "POST", "headers": {"x-key": "k"}, "cookies": {"a": "b"}, "data": {"n": [1]}}"#;
+    let new = NewRequest::from_json(json).expect("it is a request");
+    Request::new(case.url(number), NewRequest { body: body.to_owned().into(), ..new }).expect("it has a key")
+}
+
+fn new(case: &Case, number: usize, body: &str) -> NewUrl {
+    NewUrl::of(post(case, number, body).into(), Lane::Bulk)
+}
+
+fn key(case: &Case, number: usize, body: &str) -> Key {
+    post(case, number, body).key.into()
+}
+
+impl Worker {
+    /// Has a request fail for good, and be listed.
+    async fn give_up(&self, case: &Case, claimed: &Claimed) {
+        let note = Some(case.note(1, Terminal::Failed));
+        let finish = Finish { note, ..Finish::new(Claim::of(&claimed.message), Terminal::Failed) };
+        assert!(self.tell(claimed, Verdict::Ends(Box::new(Ending::of(finish)))).await);
+    }
+}
+
+impl Carrier {
+    /// A crawl of requests with these bodies for its first page.
+    async fn begin_requests(&self, case: &Case, bodies: &[&str]) -> Result<()> {
+        let session = self.open(case, Terms::default()).await?;
+        let requests: Vec<NewUrl> = bodies.iter().map(|body| new(case, 0, body)).collect();
+        assert_eq!(session.admit(&requests).await?, vec![true; bodies.len()]);
+        session.close().await
+    }
+}
+
+/// Beside its URL, which is another record, and beside requests with another body.
+pub async fn a_request_is_admitted_once_and_claimed_with_all_that_it_says(carrier: &Carrier) -> Result<()> {
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    let session = carrier.open(&case, Terms::default()).await?;
+    let long = "\u{e4}\n".repeat(250_000);
+    let urgent = NewUrl { lane: Lane::Priority, ..new(&case, 0, &long) };
+    let all = [case.new_url(0), new(&case, 0, "a"), urgent, new(&case, 0, "a"), new(&case, 1, "a")];
+    assert_eq!(session.admit(&all).await?, [true, true, true, false, true]);
+    assert_eq!(session.admit(&all).await?, [false; 5]);
+    session.close().await?;
+    let claimed = worker.claim(4).await;
+    let works = |works: Vec<Work>| -> BTreeSet<String> {
+        works.iter().map(|work| format!("{work} {:?}", work.payload())).collect()
+    };
+    let found = works(claimed.iter().map(|claimed| claimed.message.work.clone()).collect());
+    assert_eq!(found, works([0, 1, 2, 4].map(|at: usize| all[at].work.clone()).into()));
+    let state = carrier.stats.url_state(&case.crawl, &key(&case, 0, "a")).await?;
+    assert!(matches!(&state, UrlState::Pending(record) if matches!(record.state, State::Held { .. })), "{state:?}");
+    for claimed in claimed {
+        worker.finish(claimed).await;
+    }
+    let stats = carrier.stats(&case).await?;
+    let expected = Counts { admitted: 4, done: 4, ..Counts::default() };
+    assert_eq!((stats.status, stats.counts), (CrawlState::Finished, expected));
+    let hosts = carrier.stats.hosts(&case.crawl, 10).await?;
+    assert_eq!(hosts.iter().map(|host| host.counts.done).sum::<u64>(), 4, "each has a host");
+    let ended = post(&case, 0, "a");
+    assert_eq!(carrier.control.request(&case.crawl, &ended.key).await?, None, "what has ended needs no body");
+    Ok(())
+}
+
+/// With one attempt more; and one whose host is not to be asked yet comes back where redirects have led it.
+pub async fn a_request_that_is_put_aside_comes_back_with_all_that_it_says(carrier: &Carrier) -> Result<()> {
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    carrier.begin_requests(&case, &["again"]).await?;
+    let claimed = worker.claim_one().await;
+    let until = UnixMs::now().plus(Duration::from_millis(50));
+    worker.settle(claimed, Verdict::PutAside { until, failed: true }).await;
+    let mut again = worker.claim_one().await;
+    assert_eq!((again.attempts, &again.message.work), (1, &new(&case, 0, "again").work));
+    let hop = Some(Hop { url: case.url(7), count: 2, as_get: true });
+    again.message.hop = hop.clone();
+    let until = UnixMs::now().plus(Duration::from_millis(50));
+    worker.settle(again, Verdict::PutAside { until, failed: false }).await;
+    let again = worker.claim_one().await;
+    assert_eq!((&again.message.hop, &again.message.work), (&hop, &new(&case, 0, "again").work));
+    worker.finish(again).await;
+    assert_eq!(carrier.stats(&case).await?.status, CrawlState::Finished);
+    Ok(())
+}
+
+/// And sent again as often as it fails, until it is purged.
+pub async fn a_request_that_is_a_dead_letter_keeps_its_body_and_is_replayed(carrier: &Carrier) -> Result<()> {
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    let session = carrier.open(&case, Terms::default()).await?;
+    session.admit(&[new(&case, 0, "dead"), new(&case, 0, "deader")]).await?;
+    for claimed in worker.claim(2).await {
+        worker.give_up(&case, &claimed).await;
+    }
+    let (dead, deader) = (key(&case, 0, "dead"), key(&case, 0, "deader"));
+    let kept = async |body: &str| {
+        let request = post(&case, 0, body);
+        let found = carrier.control.request(&case.crawl, &request.key).await?;
+        Ok::<_, trawl_common::ports::Error>(found == Some(request))
+    };
+    let listed: BTreeSet<Key> =
+        carrier.control.failed(&case.crawl, 0).await?.failed.into_iter().map(|(key, _)| key).collect();
+    assert_eq!(listed, [dead.clone(), deader.clone()].into());
+    assert!(kept("dead").await? && kept("deader").await?);
+    assert_eq!(carrier.engine.replay(&case.crawl, &case.crawl, std::slice::from_ref(&dead)).await?, 1);
+    let again = worker.claim_one().await;
+    assert_eq!((again.attempts, &again.message.work), (0, &new(&case, 0, "dead").work));
+    worker.finish(again).await;
+    assert!(!kept("dead").await? && kept("deader").await?);
+    assert_eq!(carrier.control.purge(&case.crawl, &[dead, deader.clone()]).await?, 1);
+    assert!(!kept("deader").await?, "what is purged needs no body");
+    assert_eq!(carrier.engine.replay(&case.crawl, &case.crawl, &[deader]).await?, 0);
+    session.close().await?;
+    let stats = carrier.stats(&case).await?;
+    let expected = Counts { admitted: 2, done: 1, failed: 1, ..Counts::default() };
+    assert_eq!((stats.status, stats.counts), (CrawlState::Finished, expected));
+    Ok(())
+}
+
+/// A successor takes it in with what it says; the finished crawl stays as it is.
+pub async fn a_dead_request_of_a_finished_crawl_is_replayed_into_another(carrier: &Carrier) -> Result<()> {
+    let first = Case::new();
+    let worker = carrier.join(&first);
+    carrier.begin_requests(&first, &["late"]).await?;
+    let claimed = worker.claim_one().await;
+    worker.give_up(&first, &claimed).await;
+    assert_eq!(carrier.stats(&first).await?.status, CrawlState::Finished);
+    let second = first.next_crawl();
+    let session = carrier.open(&second, Terms::default()).await?;
+    assert_eq!(carrier.engine.replay(&first.crawl, &second.crawl, &[key(&first, 0, "late")]).await?, 1);
+    session.close().await?;
+    let again = worker.claim_one().await;
+    let expected = new(&first, 0, "late").work;
+    assert_eq!((&again.message.crawl, &again.message.work), (&second.crawl, &expected));
+    worker.finish(again).await;
+    let counts = carrier.stats(&second).await?.counts;
+    assert_eq!(counts, Counts { admitted: 1, done: 1, ..Counts::default() });
+    Ok(())
+}
+
+/// Their crawl does not end in between, and they count to what it takes of their host.
+pub async fn requests_that_a_page_asks_for_are_admitted_before_it_ends(carrier: &Carrier) -> Result<()> {
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    let terms = Terms { max_per_host: NonZeroU64::new(3), ..Terms::default() };
+    let session = carrier.open(&case, terms).await?;
+    session.admit(&[new(&case, 0, "parent")]).await?;
+    session.close().await?;
+    let parent = worker.claim_one().await;
+    let referrer = Some(parent.message.key());
+    let child = |new: NewUrl| NewUrl { depth: 1, referrer: referrer.clone(), ..new };
+    let children = ["child", "parent", "child", "other", "too many"].map(|body| child(new(&case, 0, body)));
+    let ends = done(&parent.message, children.into());
+    worker.settle(parent, ends).await;
+    let stats = carrier.stats(&case).await?;
+    assert_eq!((stats.status, stats.counts.admitted), (CrawlState::Running, 3));
+    for claimed in worker.claim(2).await {
+        assert_eq!((claimed.message.depth, &claimed.message.referrer), (1, &referrer));
+        worker.finish(claimed).await;
+    }
+    let stats = carrier.stats(&case).await?;
+    assert_eq!((stats.status, stats.counts.done), (CrawlState::Finished, 3));
+    Ok(())
+}
+
+/// What it left undone is cancelled, and what that says is forgotten.
+pub async fn a_cancelled_crawl_leaves_no_request(carrier: &Carrier) -> Result<()> {
+    let case = Case::new();
+    carrier.begin_requests(&case, &["one", "two"]).await?;
+    carrier.control.cancel(&case.crawl).await?;
+    let stats = carrier.stats(&case).await?;
+    let expected = Counts { admitted: 2, cancelled: 2, ..Counts::default() };
+    assert_eq!((stats.status, stats.counts), (CrawlState::Cancelled, expected));
+    assert_eq!(carrier.control.request(&case.crawl, &post(&case, 0, "one").key).await?, None);
+    // A later crawl finds again what was not done.
+    let next = case.next_crawl();
+    carrier.begin_requests(&next, &["one"]).await?;
+    let worker = carrier.join(&case);
+    let claimed = worker.claim_one().await;
+    assert_eq!(claimed.message.crawl, next.crawl);
+    worker.finish(claimed).await;
+    Ok(())
+}

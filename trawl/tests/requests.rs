@@ -1,0 +1,185 @@
+//! Requests of spiders' programs, against a site that answers with what it was sent.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::process::Command;
+use trawl_testkit::echo_site::EchoSite;
+
+/// A folder with the spider `shop`, whose program is this after its imports.
+fn spider(file: &str, program: &str) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let own = folder.path().join("spiders/shop");
+    fs::create_dir_all(&own).unwrap();
+    let handler = "[handler]\nrun = ['/usr/bin/env', 'python3', 'shop.py']\nmode = 'stream'\n";
+    fs::write(own.join("spider.toml"), format!("{file}\n{handler}")).unwrap();
+    let sdk = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../sdk/python/trawl_handler.py");
+    fs::copy(sdk, own.join("trawl_handler.py")).unwrap();
+    let program = format!("from trawl_handler import *\n{program}\nrun()\n");
+    fs::write(own.join("shop.py"), program).unwrap();
+    folder
+}
+
+async fn trawl(folder: &Path, words: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trawl"));
+    command.args(words).current_dir(folder).env_clear().env("TRAWL__RETRY__MAX", "0");
+    let output = command.stdin(Stdio::null()).kill_on_drop(true).output().await.unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+async fn crawl(folder: &Path, start: &str) -> (Option<i32>, Value, String) {
+    let words = ["crawl", start, "--spider", "shop", "--allow-private", "--rate", "unlimited", "--json"];
+    let (code, stdout, stderr) = trawl(folder, &words).await;
+    (code, serde_json::from_str(&stdout).unwrap_or_else(|_| panic!("{stderr}")), stderr)
+}
+
+/// The fields of the items, by what they say under `n`.
+fn items(folder: &Path) -> BTreeMap<u64, Value> {
+    let items = fs::read_to_string(folder.join("items.jsonl")).unwrap();
+    let item = |line: &str| {
+        let item: Value = serde_json::from_str(line).unwrap();
+        (item["fields"]["n"].as_u64().unwrap(), item)
+    };
+    items.lines().map(item).collect()
+}
+
+#[tokio::test]
+async fn a_request_is_sent_with_all_that_it_says_and_its_data_reaches_who_reads_the_page() {
+    let site = EchoSite::serve().await;
+    let folder = spider(
+        "",
+        r#"
+@handler
+def parse(page):
+    sent = page.json()
+    if page.data is None:
+        yield {"n": 0, "method": page.method, "sent": sent}
+        search = dict(form={"q": "a b"}, headers={"X-Key": "k"}, cookies={"id": "7"})
+        yield page.follow("/search", **search, data={"n": 1})
+        yield page.follow("/search", **search, data={"n": 8})
+        yield page.follow("/search", method="PUT", json={"q": ["ä"]}, data={"n": 2})
+        yield page.follow("/search", data={"n": 3})
+        yield page.follow("/search", method="DELETE", data={"n": 4})
+    else:
+        yield {"n": page.data["n"], "method": page.method, "sent": sent}
+"#,
+    );
+    let (code, stats, stderr) = crawl(folder.path(), &format!("{}/start", site.origin)).await;
+    assert_eq!((code, &stats["done"]), (Some(0), &json!(5)), "{stats} {stderr}");
+    let items = items(folder.path());
+    let of = |n: u64, what: &str| items[&n]["fields"]["sent"][what].clone();
+    let methods: Vec<Value> = items.values().map(|item| item["fields"]["method"].clone()).collect();
+    assert_eq!(methods, ["GET", "POST", "PUT", "GET", "DELETE"], "of two with one body one is taken");
+    assert_eq!(methods, (0..5).map(|n| of(n, "method")).collect::<Vec<_>>());
+    let header = |n: u64, name: &str| of(n, "headers")[name].clone();
+    assert_eq!((of(1, "body"), of(2, "body")), ("q=a+b".into(), r#"{"q": ["ä"]}"#.into()));
+    assert_eq!(header(1, "content-type"), "application/x-www-form-urlencoded");
+    assert_eq!(header(2, "content-type"), "application/json");
+    assert_eq!((header(1, "x-key"), header(1, "cookie")), ("k".into(), "id=7".into()));
+    assert_eq!((header(3, "x-key"), header(3, "cookie")), (Value::Null, Value::Null));
+    let urls: Vec<&Value> = items.values().skip(1).map(|item| &item["url"]).collect();
+    assert_eq!(urls, [&json!(format!("{}/search", site.origin)); 4]);
+    let mut ids: Vec<&Value> = items.values().map(|item| &item["id"]).collect();
+    ids.dedup();
+    assert_eq!(ids.len(), 5, "each is an item of its own");
+}
+
+#[tokio::test]
+async fn redirects_keep_or_change_the_method_and_take_no_secrets_to_another_origin() {
+    let (site, other) = (EchoSite::serve().await, EchoSite::serve().await);
+    let program = r#"
+@handler
+def parse(page):
+    if page.data is None:
+        secret = dict(headers={"Authorization": "S3", "Content-Type": "text/plain"}, cookies={"id": "S3"})
+        for n, path in enumerate(["301/a", "302/b", "303/c", "307/d", "308/e", "307/OTHER/f", "303/OTHER/g", "303/to/303/h"]):
+            yield page.follow("/to/" + path, body="x", data={"n": n}, **secret)
+        yield page.follow("/to/303/i", method="PUT", body="x", data={"n": 8})
+        yield page.follow("/to/302/j", method="PUT", body="x", data={"n": 9})
+    else:
+        yield {"n": page.data["n"], "sent": page.json(), "method": page.method}
+"#;
+    let folder = spider("allowed_domains = ['127.0.0.1']", &program.replace("OTHER", &other.origin));
+    let (code, stats, stderr) = crawl(folder.path(), &format!("{}/start", site.origin)).await;
+    assert_eq!((code, &stats["done"]), (Some(0), &json!(11)), "{stats} {stderr}");
+    let items = items(folder.path());
+    let sent = |n: u64, what: &str| items[&n]["fields"]["sent"][what].clone();
+    let ways: Vec<(Value, Value)> = (0..10).map(|n| (sent(n, "method"), sent(n, "body"))).collect();
+    let (get, post, put) = (("GET", ""), ("POST", "x"), ("PUT", "x"));
+    let expected = [get, get, get, post, post, post, get, get, get, put];
+    assert_eq!(ways, expected.map(|(method, body)| (method.into(), body.into())));
+    assert_eq!(sent(7, "path"), "/h");
+    let header = |n: u64, name: &str| sent(n, "headers")[name].clone();
+    for n in 0..5 {
+        assert_eq!((header(n, "authorization"), header(n, "cookie")), ("S3".into(), "id=S3".into()), "{n}");
+    }
+    for n in [5, 6] {
+        assert_eq!((header(n, "authorization"), header(n, "cookie")), (Value::Null, Value::Null), "{n}");
+    }
+    let types: Vec<Value> = [0, 3, 5, 6].map(|n| header(n, "content-type")).into();
+    assert_eq!(types, [Value::Null, "text/plain".into(), "text/plain".into(), Value::Null]);
+    assert_eq!(items[&3]["final_url"], format!("{}/d", site.origin));
+}
+
+#[tokio::test]
+async fn a_dead_letter_shows_what_was_asked_and_sends_it_again_when_it_is_replayed() {
+    let site = EchoSite::serve().await;
+    let program = r#"
+@handler
+def parse(page):
+    if page.data is None:
+        yield page.follow("/fails/1", body="precious", headers={"authorization": "S3"}, data={"n": 1})
+    else:
+        yield {"n": page.data["n"], "sent": page.json()}
+"#;
+    let folder = spider("", program);
+    let start = format!("{}/start", site.origin);
+    let (code, stats, stderr) = crawl(folder.path(), &start).await;
+    assert_eq!((code, &stats["failed"]), (Some(3), &json!(1)), "{stats} {stderr}");
+    let state = ["--state", "crawl.db"];
+    let (_, listed, _) = trawl(folder.path(), &[&["dlq", "list", "--json"][..], &state].concat()).await;
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    let key = listed["url"].as_str().unwrap();
+    assert!(key.starts_with(&format!("{}/fails/1#request:", site.origin)), "{key}");
+    let (_, shown, _) = trawl(folder.path(), &[&["dlq", "show", key][..], &state].concat()).await;
+    for expected in ["POST http", "precious", "headers: authorization", r#"data: {"n":1}"#] {
+        assert!(shown.contains(expected), "{shown}");
+    }
+    assert!(!shown.contains("S3"), "{shown}");
+    let (code, _, stderr) = trawl(folder.path(), &[&["dlq", "replay"][..], &state].concat()).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    let (code, stats, stderr) = crawl(folder.path(), &start).await;
+    assert_eq!(code, Some(0), "{stats} {stderr}");
+    let sent = site.asked("/fails/1");
+    assert_eq!(sent.len(), 2);
+    assert_eq!((&sent[1]["body"], &sent[1]["headers"]["authorization"]), (&json!("precious"), &json!("S3")));
+    assert_eq!(items(folder.path())[&1]["fields"]["sent"]["body"], "precious");
+}
+
+#[tokio::test]
+async fn a_task_asks_for_requests() {
+    let site = EchoSite::serve().await;
+    let program = r#"
+@task_handler
+def work(task):
+    yield Follow(task.recipe, body="x", data={"n": 1})
+
+@handler
+def parse(page):
+    yield {"n": page.data["n"], "sent": page.json(), "referrer": page.referrer}
+"#;
+    let folder = spider("allowed_domains = ['127.0.0.1']", program);
+    fs::write(folder.path().join("tasks.jsonl"), format!("\"{}/x\"\n", site.origin)).unwrap();
+    let (code, stats, stderr) = crawl(folder.path(), "tasks.jsonl").await;
+    assert_eq!((code, &stats["done"]), (Some(0), &json!(2)), "{stats} {stderr}");
+    let item = &items(folder.path())[&1];
+    assert_eq!((&item["fields"]["sent"]["method"], &item["fields"]["sent"]["body"]), (&json!("POST"), &json!("x")));
+    assert!(item["fields"]["referrer"].as_str().unwrap().starts_with("task:"), "{item}");
+}
