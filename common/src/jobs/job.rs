@@ -1,8 +1,6 @@
 //! A job, and its state.
 
-use serde::{Deserialize, Serialize};
-
-use super::{JobOutcome, NewJob, Problem, QueuePosition};
+use super::{JobOutcome, JobStatus, NewJob, Problem, QueuePosition};
 use crate::frontier::crawl::{CrawlState, CrawlStats};
 use crate::names::WorkerId;
 use crate::time::UnixMs;
@@ -68,36 +66,6 @@ pub struct Ended {
     pub at: UnixMs,
     /// Its run; `None` if it was never taken.
     pub run: Option<Run>,
-}
-
-/// The status of a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[derive(strum::IntoStaticStr, strum::Display, strum::EnumString, strum::VariantNames)]
-#[strum(serialize_all = "lowercase")]
-pub enum JobStatus {
-    /// It waits in the queue.
-    Pending,
-    /// It is being fed, or its crawl runs.
-    Running,
-    /// Its crawl is finished.
-    Finished,
-    /// It could not be run.
-    Failed,
-    /// It was cancelled.
-    Cancelled,
-}
-
-impl JobStatus {
-    /// The word.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-
-    /// Whether the job is over.
-    pub fn is_over(self) -> bool {
-        matches!(self, Self::Finished | Self::Failed | Self::Cancelled)
-    }
 }
 
 impl Job {

@@ -13,15 +13,17 @@ mod outcome;
 mod overrides;
 mod priority;
 mod shown;
+mod status;
 mod stored;
 mod transitions;
 
 pub use cancel::cancel;
 pub use idempotency_key::{IdempotencyKey, InvalidIdempotencyKey};
-pub use job::{Ended, Job, JobState, JobStatus, Run};
+pub use job::{Ended, Job, JobState, Run};
 pub use new_job::{InvalidJob, NewJob};
 pub use outcome::{JobOutcome, Problem};
 pub use overrides::{InvalidOverride, JobOverrides};
 pub use priority::{InvalidPriority, Priority, QueuePosition};
+pub use status::JobStatus;
 pub use stored::{ImpossibleState, StoredState};
 pub use transitions::Hold;

@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
-use super::job::{Ended, Job, JobState, JobStatus, Run};
+use super::job::{Ended, Job, JobState, Run};
 use super::outcome::{JobOutcome, Problem};
+use super::status::JobStatus;
 use crate::names::WorkerId;
 use crate::time::UnixMs;
 

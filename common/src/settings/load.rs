@@ -80,7 +80,7 @@ impl Source {
         let invalid = |text: &str, mistakes| Invalid { path: path.clone(), text: text.to_owned(), mistakes };
         let text = if self.file.is_some() || path.exists() {
             std::fs::read_to_string(&path).map_err(|error| {
-                invalid("", vec![nowhere(format_args!("cannot read {}: {error}", path.display()))])
+                invalid("", vec![Mistake::nowhere(format_args!("cannot read {}: {error}", path.display()))])
             })?
         } else {
             String::new()
@@ -89,7 +89,7 @@ impl Source {
     }
 
     fn merge(&self, text: &str) -> Result<Settings, Vec<Mistake>> {
-        let usual = toml::to_string(&self.usual).map_err(|error| vec![nowhere(error)])?;
+        let usual = toml::to_string(&self.usual).map_err(|error| vec![Mistake::nowhere(error)])?;
         let (variables, unreadable) = Variables::of(&self.env);
         let given = self.given(&variables);
         let mut layers = Layers::new(&usual)?;
@@ -100,7 +100,7 @@ impl Source {
         if !mistakes.is_empty() {
             return Err(mistakes);
         }
-        let mut settings = layered(&self.usual, texts).map_err(|error| vec![nowhere(error)])?;
+        let mut settings = layered(&self.usual, texts).map_err(|error| vec![Mistake::nowhere(error)])?;
         let short_names = variables.set_servers(&mut settings)?;
         let places = Places::of(text);
         let mistakes = check(&settings).into_iter().map(|(key, why)| {
@@ -109,7 +109,7 @@ impl Source {
             let path: Vec<Step> = key.split('.').map(|key| Step::Key(key.to_owned())).collect();
             let place = tree::find(&file, &path).map(|(_, value)| places.place(&value.span()));
             match by_short_name.or(by_given) {
-                Some(name) => nowhere(format_args!("{name}: {key}: {why}")),
+                Some(name) => Mistake::nowhere(format_args!("{name}: {key}: {why}")),
                 None => Mistake { place, what: format!("{key}: {why}") },
             }
         });
@@ -133,11 +133,6 @@ fn layered<'t>(usual: &Settings, texts: impl IntoIterator<Item = &'t str>) -> Re
     layers.build()?.try_deserialize()
 }
 
-/// A mistake that is in no file.
-pub(super) fn nowhere(what: impl ToString) -> Mistake {
-    Mistake { place: None, what: what.to_string() }
-}
-
 /// What the sources say, each looked at for mistakes over those before. What is wrong is left out.
 struct Layers<'a> {
     tree: DeTable<'a>,
@@ -150,7 +145,7 @@ struct Layers<'a> {
 
 impl<'a> Layers<'a> {
     fn new(usual: &'a str) -> Result<Self, Vec<Mistake>> {
-        let tree = DeTable::parse(usual).map_err(|error| vec![nowhere(error.message())])?;
+        let tree = DeTable::parse(usual).map_err(|error| vec![Mistake::nowhere(error.message())])?;
         Ok(Self { tree: tree.into_inner(), texts: Vec::new(), file: DeTable::new(), mistakes: Vec::new() })
     }
 
@@ -188,7 +183,7 @@ impl<'a> Layers<'a> {
         // Of several, one that says more than that another type is wanted.
         let says_more = faults.iter().position(|fault| !matches!(fault.what, What::Type(_)));
         if let Some(fault) = faults.get(says_more.unwrap_or(0)) {
-            self.mistakes.push(nowhere(format_args!("{}: {fault}", given.name)));
+            self.mistakes.push(Mistake::nowhere(format_args!("{}: {fault}", given.name)));
         }
     }
 

@@ -106,9 +106,10 @@ async fn a_producer_on_a_full_redis_waits_stops_at_once_when_it_is_asked_to_and_
         let mut command = producer(&fleet, (0..20).map(|number| site.page(number)), crawl);
         // Longer than the test waits: it must not be what ends the run.
         let stuck = command.env("TRAWL__WORKER__SHUTDOWN_TIMEOUT", "600s").env("TRAWL__LOG__LEVEL", "warn");
-        let said = fleet.folder.path().join(format!("{crawl}.log"));
-        let mut stuck = stuck.stderr(fs::File::create(&said).unwrap()).spawn().unwrap();
-        until("it says so", async || fs::read_to_string(&said).unwrap().contains("the store is full")).await;
+        let log = fleet.folder.path().join(format!("{crawl}.log"));
+        let mut stuck = stuck.stderr(fs::File::create(&log).unwrap()).spawn().unwrap();
+        until("it reports that", async || fs::read_to_string(&log).unwrap().contains("the store is full"))
+            .await;
         terminate(&stuck).await;
         assert_eq!(timeout(LIMIT, stuck.wait()).await.unwrap().unwrap().code(), Some(143));
     }

@@ -16,7 +16,7 @@ on_both_engines! {
     a_host_that_refuses_its_sitemap_is_left_alone_and_asked_again
 }
 
-/// Crawls what these sources list; returns the stats and what was said.
+/// Crawls what these sources list; returns the stats and what was printed.
 async fn crawl(engine: Engine, sources: &[String], settings: &[(&str, &str)]) -> (Value, String) {
     let fleet = Fleet::new().await;
     match engine {
@@ -53,8 +53,8 @@ fn stderr_of(output: &Output) -> String {
 async fn sitemaps_and_pages_of_a_host_share_its_rate(engine: Engine) {
     let world = ManyHosts::serve(&[Plan { pages: 10, ..Plan::default() }]).await.unwrap();
     let rate = [("TRAWL__POLITENESS__RATE", "5/s")];
-    let (stats, said) = crawl(engine, &[world.url(0, "/index/10.xml")], &rate).await;
-    assert_eq!(&stats["done"], 10, "{stats} {said}");
+    let (stats, printed) = crawl(engine, &[world.url(0, "/index/10.xml")], &rate).await;
+    assert_eq!(&stats["done"], 10, "{stats} {printed}");
     // The index, its parts, robots.txt and the pages.
     let times = times(&world.log());
     assert_eq!(times.len(), 1 + 10 + 1 + 10);
@@ -64,8 +64,8 @@ async fn sitemaps_and_pages_of_a_host_share_its_rate(engine: Engine) {
 async fn a_host_that_many_sitemaps_redirect_to_is_asked_at_its_rate(engine: Engine) {
     let world = ManyHosts::serve(&vec![Plan { pages: 1, ..Plan::default() }; 21]).await.unwrap();
     let sources: Vec<String> = (1..=20).map(|host| world.url(host, "/away/0/0.xml")).collect();
-    let (stats, said) = crawl(engine, &sources, &[("TRAWL__POLITENESS__RATE", "5/s")]).await;
-    assert_eq!(&stats["done"], 1, "{stats} {said}");
+    let (stats, printed) = crawl(engine, &sources, &[("TRAWL__POLITENESS__RATE", "5/s")]).await;
+    assert_eq!(&stats["done"], 1, "{stats} {printed}");
     let victims: Vec<Arrival> = world.log().into_iter().filter(|arrival| arrival.host == 0).collect();
     assert_eq!(victims.iter().filter(|arrival| arrival.path == "/part/0.xml").count(), 20);
     assert_paced(&times(&victims), Duration::from_millis(200));
@@ -74,8 +74,8 @@ async fn a_host_that_many_sitemaps_redirect_to_is_asked_at_its_rate(engine: Engi
 async fn a_host_that_refuses_its_sitemap_is_left_alone_and_asked_again(engine: Engine) {
     let world =
         ManyHosts::serve(&[Plan { pages: 3, refuses: Some((1, 2)), ..Plan::default() }]).await.unwrap();
-    let (stats, said) = crawl(engine, &[world.url(0, "/index/3.xml")], &[]).await;
-    assert_eq!((&stats["done"], said.contains("problem")), (&3.into(), false), "{stats} {said}");
+    let (stats, printed) = crawl(engine, &[world.url(0, "/index/3.xml")], &[]).await;
+    assert_eq!((&stats["done"], printed.contains("problem")), (&3.into(), false), "{stats} {printed}");
     let log = world.log();
     assert_eq!(paths(&log, 0)[..3], ["/index/3.xml", "/part/0.xml", "/part/0.xml"]);
     let left_alone = log[2].at - log[1].at;

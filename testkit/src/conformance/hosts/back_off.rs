@@ -166,7 +166,7 @@ pub async fn everything_known_of_a_host_can_be_listed(ports: &HostPorts) -> Resu
     let state = ports.control.host(&key(&host)).await?.expect("it was asked");
     assert_eq!((state.interval, state.under_way, state.blocked), (Some(Duration::from_secs(8)), 1, None));
     let backoff = state.backoff.expect("it backs off");
-    assert_eq!((backoff.status, backoff.strikes), (429, 0), "it said itself for how long");
+    assert_eq!((backoff.status, backoff.strikes), (429, 0), "the host named the time itself");
     assert!(state.next >= backoff.until);
     let listed = ports.control.hosts().await?;
     assert!(listed.is_sorted_by_key(|host| host.key.clone()));
