@@ -53,9 +53,10 @@ impl Passage {
         Ok(tunnel.oneshot(uri(url)?).await.map_err(broken)?.into_inner())
     }
 
-    /// To the first address that is allowed: the proxy could be given a name that means another one to it.
+    /// To the first address that is allowed, if possible of IPv4, which every such proxy reaches: a name could mean another one to it.
     async fn through_socks(&self, proxy: &Proxy, url: &Url) -> Result<TcpStream, Failure> {
-        let address = self.guard.allowed(url).await?.first().copied();
+        let allowed = self.guard.allowed(url).await?;
+        let address = allowed.iter().find(|address| address.is_ipv4()).or(allowed.first()).copied();
         let address = address.ok_or_else(|| Failure::new(Class::Dns, "no address"))?;
         let to: Uri = format!("tcp://{}", SocketAddr::new(address, port(url))).parse().map_err(no_url)?;
         let mut socks = SocksV5::new(to.clone(), service_fn(|_: Uri| to_proxy(proxy.clone())));

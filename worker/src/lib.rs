@@ -169,6 +169,7 @@ async fn run_with(
         robots: Arc::clone(&robots),
     };
     let proxy = HandlerProxy::of(asker);
+    let _proxy_ends = proxy.until_dropped();
     let spiders =
         Spiders::new(&settings, folder, sink_factory, threads.clone(), Arc::clone(&proxy), log.clone());
     let spiders = Arc::new(spiders?);

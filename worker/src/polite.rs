@@ -33,7 +33,6 @@ pub(crate) struct Asker {
 }
 
 /// In whose name hosts are asked.
-#[derive(Debug)]
 pub(crate) struct AsSpider {
     pub(crate) fetcher: Fetcher,
     pub(crate) politeness: Politeness,

@@ -86,9 +86,8 @@ impl Args {
         let landed = response.redirected_to.clone().unwrap_or_else(|| url.clone());
         let reader = PageReader::start(&settings).map_err(Fail::run)?;
         let folder = folder.program_folder(&spider.name);
-        let reader = reader
-            .with_program(&spider, folder, &proxy)
-            .map_err(|error| Fail::usage(error.to_string()))?;
+        let reader =
+            reader.with_program(&spider, folder, &proxy).map_err(|error| Fail::usage(error.to_string()))?;
         let tried = reader.read(&spider, &scope, &Arc::new(extractor), &landed, response).await;
         let tried = tried.map_err(|untried| Fail::run(format!("{url}: {untried}")))?;
         if self.json {

@@ -148,12 +148,14 @@ mod tests {
     #[test]
     fn a_handshake_is_no_request_and_the_first_one_waits_for_no_further_slot() {
         let request = || record(DATA, 120);
-        let tls13 = [record(HANDSHAKE, 300), [record(20, 1), record(DATA, 53), request()].concat(), request()];
+        let tls13 =
+            [record(HANDSHAKE, 300), [record(20, 1), record(DATA, 53), request()].concat(), request()];
         assert_eq!(further(&tls13), [false, false, true]);
         // Where the server's tickets come before the request is sent.
         let apart = [record(HANDSHAKE, 300), record(DATA, 69), request(), request()];
         assert_eq!(further(&apart), [false, false, false, true]);
-        let tls12 = [record(HANDSHAKE, 300), [record(HANDSHAKE, 66), record(20, 1)].concat(), request(), request()];
+        let tls12 =
+            [record(HANDSHAKE, 300), [record(HANDSHAKE, 66), record(20, 1)].concat(), request(), request()];
         assert_eq!(further(&tls12), [false, false, false, true]);
     }
 

@@ -101,9 +101,10 @@ impl hyper::body::Body for AnswerBody {
         }
         let longest = this.longest;
         let pause = this.pause.get_or_insert_with(|| Box::pin(sleep(longest)));
-        pause.as_mut().poll(cx).map(|()| {
-            Some(Err(format!("no more of the answer within {longest:?} (`fetch.timeout`)").into()))
-        })
+        pause
+            .as_mut()
+            .poll(cx)
+            .map(|()| Some(Err(format!("no more of the answer within {longest:?} (`fetch.timeout`)").into())))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::Hosts;
@@ -52,7 +52,6 @@ pub struct HandlerProxy {
 }
 
 /// A spider whose programs use it.
-#[derive(Debug)]
 struct User {
     own: AsSpider,
     passage: Passage,
@@ -117,6 +116,11 @@ impl HandlerProxy {
         *self.address.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Ends it when what this returns is dropped, if nothing did so before.
+    pub(crate) fn until_dropped(&self) -> DropGuard {
+        self.stop.clone().drop_guard()
+    }
+
     /// Ends all that goes through it.
     pub(crate) async fn end(&self) {
         self.stop.cancel();
@@ -139,6 +143,6 @@ impl ProxyAccess for Access {
 
 impl fmt::Debug for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Access").field(&self.user.own.robots_name).finish()
+        f.debug_struct("Access").finish_non_exhaustive()
     }
 }

@@ -104,7 +104,9 @@ async fn may_ask(proxy: &HandlerProxy, user: &User, url: &CanonicalUrl) -> Resul
             && own.iter().any(|own| own.ip().is_unspecified() || reaches(*address, own.ip()))
     };
     match addresses.iter().any(is_own) {
-        true => Err(NotAsked::Failed(Failure::new(Class::Forbidden, format_args!("{url} is the worker itself")))),
+        true => {
+            Err(NotAsked::Failed(Failure::new(Class::Forbidden, format_args!("{url} is the worker itself"))))
+        }
         false => Ok(()),
     }
 }

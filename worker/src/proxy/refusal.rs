@@ -37,7 +37,8 @@ impl Refusal {
 
     /// A request without the credentials of a run.
     pub(super) fn unknown() -> Self {
-        let why = "use the name and the secret in TRAWL_PROXY, which are good as long as the program's run lasts";
+        let why =
+            "use the name and the secret in TRAWL_PROXY, which are good as long as the program's run lasts";
         Self::new(StatusCode::PROXY_AUTHENTICATION_REQUIRED, "http_request_denied", why)
     }
 
@@ -130,7 +131,9 @@ impl From<NotAsked> for Refusal {
                 let refusal = Self::new(StatusCode::SERVICE_UNAVAILABLE, "connection_limit_reached", why);
                 Self { retry_after: Some(until.wait_from(UnixMs::now())), ..refusal }
             }
-            NotAsked::Port(error) => Self::internal(format!("the schedules of hosts cannot be asked: {error}")),
+            NotAsked::Port(error) => {
+                Self::internal(format!("the schedules of hosts cannot be asked: {error}"))
+            }
         }
     }
 }

@@ -47,7 +47,8 @@ impl Fixture {
         let hosts = Embedded::in_memory().unwrap().hosts();
         let proxy = HandlerProxy::of(Asker::alone(Arc::new(settings.clone()), hosts));
         let spiders =
-            Spiders::new(&settings, folder_of, Arc::new(Nowhere), threads, proxy, log.writer.clone()).unwrap();
+            Spiders::new(&settings, folder_of, Arc::new(Nowhere), threads, proxy, log.writer.clone())
+                .unwrap();
         Self { folder, spiders, name: "shop".parse().unwrap(), log }
     }
 

@@ -125,11 +125,7 @@ impl TaskTrial {
 }
 
 /// The program of a spider that is tried, if it has one.
-fn running(
-    spider: &Spider,
-    folder: PathBuf,
-    proxy: &Arc<HandlerProxy>,
-) -> Result<Option<Running>, Unready> {
+fn running(spider: &Spider, folder: PathBuf, proxy: &Arc<HandlerProxy>) -> Result<Option<Running>, Unready> {
     if spider.handler.is_none() {
         return Ok(None);
     }

@@ -6,8 +6,8 @@ mod tunnels;
 use std::time::Duration;
 
 use data_encoding::BASE64;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::io::{AsyncBufReadExt, AsyncRead};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use trawl_backends::embedded::Embedded;
 use trawl_common::settings::Items;
@@ -146,7 +146,11 @@ async fn only_a_run_that_lasts_may_use_it() {
     let mut kept = BufReader::new(run.connect().await);
     kept.write_all(run.head(&format!("GET {url}")).as_bytes()).await.unwrap();
     assert_eq!(read(&mut kept).await.status, 200);
-    let after = Admitted { _admission: fixture.access.admit(None).unwrap(), login: run.login.clone(), ..stranger("") };
+    let after = Admitted {
+        _admission: fixture.access.admit(None).unwrap(),
+        login: run.login.clone(),
+        ..stranger("")
+    };
     drop(run);
     assert_eq!(timeout(LIMIT, kept.read(&mut [0])).await.unwrap().unwrap(), 0, "its connections end with it");
     assert_eq!(after.get(&url).await.status, 407);

@@ -73,8 +73,10 @@ impl Secure {
 #[tokio::test]
 async fn each_request_on_a_connection_over_tls_waits_for_a_slot() {
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
-        let (site, fixture) =
-            (Secure::serve().await, Fixture::new(|settings| settings.politeness.rate = "10/s".parse().unwrap()));
+        let (site, fixture) = (
+            Secure::serve().await,
+            Fixture::new(|settings| settings.politeness.rate = "10/s".parse().unwrap()),
+        );
         let (run, begun) = (fixture.run(), Instant::now());
         timeout(LIMIT, site.ask(&run, version, 5)).await.unwrap();
         let asked = site.asked.lock().unwrap().clone();
