@@ -153,7 +153,7 @@ async fn run_with(
         worker: id.clone(),
         settings: settings.clone(),
         health: Arc::clone(&health),
-        requests: Arc::new(SpiderRequests(Arc::clone(&spiders))),
+        requests: Arc::new(SpiderRequests::new(Arc::clone(&spiders))),
         tasks: runner
             .as_ref()
             .map_or(0, |(_, places)| places.saturating_mul(TASKS_AHEAD).min(MAX_TASKS_AHEAD)),

@@ -215,7 +215,7 @@ impl Spiders {
     /// With the sinks that are open for this spider already, if these are the same.
     fn load_text(&self, name: &SpiderName, text: &SpiderText) -> Result<Loaded, Unready> {
         let mut loaded = self.ready(name, Some(text.as_str()))?;
-        self.check_program(&loaded.spider)?;
+        self.check_program(&loaded.spider, text)?;
         let others = self.all_brought().chain(self.of_file(name));
         let like = others
             .filter(|other| other.spider.name == *name)
@@ -225,14 +225,12 @@ impl Spiders {
     }
 
     /// Whether a spider that a crawl brings has the program that its file here says, or none: who starts crawls does not say what is
-    /// run.
-    fn check_program(&self, spider: &Spider) -> Result<(), Unready> {
+    /// run, only what the arguments of the spider are.
+    fn check_program(&self, spider: &Spider, brought: &SpiderText) -> Result<(), Unready> {
         if spider.handler.is_none() {
             return Ok(());
         }
-        let text = self.folder.text(&spider.name)?;
-        let own = self.folder.spider(&spider.name, text.as_deref(), &self.settings.items)?;
-        match own.handler == spider.handler {
+        match self.folder.handler(&spider.name, brought.as_str())? == spider.handler {
             true => Ok(()),
             false => Err(Unready::ForeignProgram(self.folder.file(&spider.name))),
         }
