@@ -18,6 +18,9 @@ const BEAT_EVERY: Duration = Duration::from_secs(5);
 
 const SUMMARY_EVERY: Duration = Duration::from_secs(60);
 
+/// How soon the program of a task that was cancelled is ended.
+const WATCH_EVERY: Duration = Duration::from_secs(2);
+
 /// How soon a change of a spider's file is seen, and that no URL has ended for a while.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
@@ -102,6 +105,15 @@ pub(crate) async fn reload_spiders(shared: Arc<Shared>) {
         let shared = Arc::clone(&shared);
         // It ends early by a panic, which is said where it happens: the next look may go better.
         let _ = tokio::task::spawn_blocking(move || shared.spiders.look_again()).await;
+    }
+}
+
+/// Has programs end that do what is no longer this worker's, until the task is ended.
+pub(crate) async fn watch_programs(shared: Arc<Shared>) {
+    let mut ticks = every(WATCH_EVERY);
+    loop {
+        ticks.tick().await;
+        shared.watch.look(&*shared.frontier).await;
     }
 }
 

@@ -54,7 +54,7 @@ impl UrlLog {
             }
             Outcome::Skipped(skip) => info!(%url, why = skip.as_str(), ms, "skipped"),
             Outcome::Retry(failure, until) => {
-                let retry = self.retry(handled);
+                let retry = self.retry(handled, failure);
                 info!(%url, retry, why = %failure, ms, %until, "retrying");
             }
             Outcome::Failed(..)
@@ -68,14 +68,15 @@ impl UrlLog {
 
     fn retries(&self, handled: &Handled, failure: &Failure, until: UnixMs) {
         if self.log.is_on() {
-            let text = format!("retry {} at {until}: {}", self.retry(handled), failure.detail);
+            let text = format!("retry {} at {until}: {}", self.retry(handled, failure), failure.detail);
             self.write(LogLevel::Debug, &handled.message, Some(failure.class), text);
         }
     }
 
-    /// Which of its retries a URL comes to: `2/3`.
-    fn retry(&self, handled: &Handled) -> String {
-        format!("{}/{}", handled.attempts + 1, self.retries)
+    /// Which of its retries a URL comes to: `2/3`. What its program failed at may have a number of its own.
+    fn retry(&self, handled: &Handled, failure: &Failure) -> String {
+        let own = handled.retries.filter(|_| failure.class == Class::Handler);
+        format!("{}/{}", handled.attempts + 1, own.unwrap_or(self.retries))
     }
 
     /// A URL became a dead letter.

@@ -26,6 +26,7 @@ use std::ops::ControlFlow;
 
 use self::charset::Utf8Reader;
 use self::emitter::Emitter;
+pub use self::decode::Plain;
 pub use self::entry::{Broken, Changefreq, Entry, Flaw};
 pub use self::error::{Fault, SitemapError};
 pub use self::found::{Format, Found};

@@ -3,6 +3,7 @@
 mod logs;
 mod page;
 mod task;
+mod watch;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use trawl_handlers::{CannotRun, Ended, Program, Stream, Supervisor, Work, once};
 
 pub(crate) use self::page::{PageAbout, Reading, Unread, read_page};
 pub(crate) use self::task::Programs;
+pub(crate) use self::watch::Watch;
 use crate::shared::Shared;
 use crate::spiders::Loaded;
 

@@ -60,6 +60,8 @@ struct State {
     /// What pages and tasks led to.
     links: Vec<NewUrl>,
     held: BTreeSet<Key>,
+    /// What is no longer the worker's.
+    lost: HashSet<Key>,
     /// How often a fetch of a URL has begun that never ended.
     begun_before: HashMap<String, u32>,
     starts: HashMap<String, Start>,
@@ -167,6 +169,11 @@ impl Memory {
         self.state().schedules = schedules;
     }
 
+    /// A URL or a task is no longer the worker's.
+    pub(super) fn loses(&self, key: &Key) {
+        self.state().lost.insert(key.clone());
+    }
+
     /// No settlement can be written from now on.
     pub(super) fn refuse_settlement(&self) {
         self.state().refuses_settlement = true;
@@ -254,7 +261,8 @@ impl Frontier for Memory {
     }
 
     async fn extend(&self, urls: &[&Message]) -> Vec<bool> {
-        vec![true; urls.len()]
+        let state = self.state();
+        urls.iter().map(|url| !state.lost.contains(&url.key())).collect()
     }
 
     async fn settle(&self, batch: Vec<Settlement>) -> Settled {
@@ -289,7 +297,10 @@ impl Frontier for Memory {
                         memory.queue(Message { until: None, ..message });
                     });
                 }
-                Verdict::GoesRound => self.queue(message),
+                Verdict::GoesRound => {
+                    self.called("goes round", url);
+                    self.queue(message);
+                }
                 Verdict::Released => self.called("release", url),
             }
         }
@@ -341,6 +352,10 @@ impl Stats for Memory {
     }
 
     async fn url_state(&self, _: &CrawlRef, _: &Key) -> Result<UrlState> {
+        unreachable!("a worker has no stats to see")
+    }
+
+    async fn tasks(&self, _: &CrawlRef, _: u64) -> Result<TaskPage> {
         unreachable!("a worker has no stats to see")
     }
 
