@@ -229,8 +229,18 @@ async fn a_task_that_fails_is_a_dead_letter_that_can_be_retried() {
     assert!(code == Some(0) && shown.contains("try me"), "{shown}");
     let (code, _, stderr) = output(folder.path(), &["task", "retry", key, "--state", "crawl.db"]).await;
     assert_eq!(code, Some(0), "{stderr}");
-    let (_, listed, _) = output(folder.path(), &["task", "list", "--state", "crawl.db", "--json"]).await;
-    assert_eq!(listed, "", "it is pending again");
+    let list = async |place: &str| {
+        output(folder.path(), &["task", "list", "--place", place, "--state", "crawl.db", "--json"]).await.1
+    };
+    assert_eq!(list("failed").await, "", "it is pending again");
+    let waits: Value = serde_json::from_str(&list("waiting").await).unwrap();
+    assert_eq!((&waits["recipe"], &waits["attempts"], &waits["place"]), (&"try me".into(), &0.into(), &"waiting".into()));
+    let cancel = ["task", "cancel", key, "--state", "crawl.db"];
+    let (code, _, stderr) = output(folder.path(), &cancel).await;
+    assert!(code == Some(0) && stderr.contains("1 task cancelled"), "{stderr}");
+    assert_eq!(list("waiting").await, "");
+    let (code, _, stderr) = output(folder.path(), &cancel).await;
+    assert!(code == Some(2) && stderr.contains("none of these tasks waits or runs"), "{stderr}");
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ use trawl_common::ports::{
     Activity, Backlog, BackoffRequest, BeatReply, Cache, Claim, Claimed, Ended, Engine, Error, ErrorKind,
     Frontier, Heartbeat, HostSlotRequest, Hosts, InFlightRequest, Joined, Joining, LaneState, NewUrl,
     OpenCrawl, Opening, Page, Places, Ports, Response, Result, RobotsEntry, RobotsFile, Seen, SeenUrls,
-    Session, Settled, Settlement, Sink, SinkFactory, Stats, Terms, Vanished, Verdict, WorkerState,
+    Session, Settled, Settlement, Sink, SinkFactory, Stats, TaskPage, Terms, Vanished, Verdict, WorkerState,
 };
 use trawl_common::spider::{Spider, SpiderText};
 use trawl_common::task::NewTask;
@@ -61,7 +61,7 @@ struct State {
     links: Vec<NewUrl>,
     held: BTreeSet<Key>,
     /// What is no longer the worker's.
-    lost: HashSet<Key>,
+    lost: BTreeSet<Key>,
     /// How often a fetch of a URL has begun that never ended.
     begun_before: HashMap<String, u32>,
     starts: HashMap<String, Start>,
@@ -84,6 +84,7 @@ impl Default for State {
             tasks: VecDeque::new(),
             links: Vec::new(),
             held: BTreeSet::new(),
+            lost: BTreeSet::new(),
             begun_before: HashMap::new(),
             starts: HashMap::new(),
             pages: HashMap::new(),

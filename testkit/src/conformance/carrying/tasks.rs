@@ -65,8 +65,8 @@ impl Worker {
 
     /// Says that a task is done which is no longer the worker's.
     async fn finish_lost(&self, claimed: Claimed) {
-        let ends = done(&claimed.message, Vec::new());
-        self.settle(claimed, ends).await;
+        let verdict = done(&claimed.message, Vec::new());
+        self.frontier.settle(vec![Settlement { message: claimed.message, verdict }]).await;
     }
 
     /// Has a task end so, and be listed if that is a failure.
@@ -428,7 +428,8 @@ pub async fn a_task_that_others_asked_for_is_cancelled_and_may_be_asked_for_agai
     let claimed = worker.claim_task().await;
     assert_eq!(carrier.control.cancel_tasks(&crawl, std::slice::from_ref(&child.key)).await?, 1);
     assert_eq!(worker.frontier.start(&[Claim::of(&claimed.message)]).await?, [Start::Lost]);
-    worker.settle(claimed, Verdict::GoesRound).await;
+    let goes_round = Settlement { message: claimed.message, verdict: Verdict::GoesRound };
+    worker.frontier.settle(vec![goes_round]).await;
     worker.claims_no_task().await;
     asks(parents.remove(0)).await;
     let again = worker.claim_task().await;
