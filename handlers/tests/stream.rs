@@ -181,8 +181,12 @@ async fn what_nobody_waits_for_any_more_is_ended_and_holds_up_no_other() {
 #[tokio::test]
 async fn the_time_of_a_request_begins_when_those_before_it_are_answered() {
     let folder = tempfile::tempdir().unwrap();
-    let script = PROGRAM.replace("if recipe == \"die\": os._exit(3)", "if recipe == \"nap\": time.sleep(0.7); say(id=id, result=0)");
-    let stream = stream_of(folder.path(), &script, |handler| Handler { timeout: Duration::from_secs(1), ..handler });
+    let script = PROGRAM.replace(
+        "if recipe == \"die\": os._exit(3)",
+        "if recipe == \"nap\": time.sleep(0.7); say(id=id, result=0)",
+    );
+    let stream =
+        stream_of(folder.path(), &script, |handler| Handler { timeout: Duration::from_secs(1), ..handler });
     let naps = tokio::join!(ask(&stream, "nap"), ask(&stream, "nap"), ask(&stream, "nap"));
     for ended in [naps.0, naps.1, naps.2] {
         assert_eq!(answer(ended).verdict, Verdict::Done);

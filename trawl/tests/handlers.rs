@@ -234,7 +234,10 @@ async fn a_task_that_fails_is_a_dead_letter_that_can_be_retried() {
     };
     assert_eq!(list("failed").await, "", "it is pending again");
     let waits: Value = serde_json::from_str(&list("waiting").await).unwrap();
-    assert_eq!((&waits["recipe"], &waits["attempts"], &waits["place"]), (&"try me".into(), &0.into(), &"waiting".into()));
+    assert_eq!(
+        (&waits["recipe"], &waits["attempts"], &waits["place"]),
+        (&"try me".into(), &0.into(), &"waiting".into())
+    );
     let cancel = ["task", "cancel", key, "--state", "crawl.db"];
     let (code, _, stderr) = output(folder.path(), &cancel).await;
     assert!(code == Some(0) && stderr.contains("1 task cancelled"), "{stderr}");
@@ -274,11 +277,15 @@ async fn a_list_of_tasks_is_known_by_what_it_says() {
         let state = format!("{}.db", source.trim_matches('-'));
         let words = ["crawl", source, "--spider", "echo", "--json", "--state", &state];
         let mut command = trawl(folder.path(), &words);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
-        tokio::io::AsyncWriteExt::write_all(&mut stdin, if input.is_empty() { b"" } else { &*list(input).leak() })
-            .await
-            .unwrap();
+        tokio::io::AsyncWriteExt::write_all(
+            &mut stdin,
+            if input.is_empty() { b"" } else { &*list(input).leak() },
+        )
+        .await
+        .unwrap();
         drop(stdin);
         let output = child.wait_with_output().await.unwrap();
         let stats: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();

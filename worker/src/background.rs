@@ -141,6 +141,7 @@ async fn beat(shared: &Shared, pages_per_second: f64) -> Result<BeatReply> {
         pages_per_second,
         latency: shared.latencies.take(),
         trouble: shared.waits(),
+        lacks: shared.standstill.lacks(),
     };
     shared.frontier.beat(&beat).await
 }

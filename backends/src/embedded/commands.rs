@@ -65,10 +65,8 @@ pub(super) fn cancel_tasks(
         let address = Address::new(crawl, key.as_str());
         let Some(found) = find(db, memory, &mut crawls, &address)? else { return Ok(0) };
         let (Some(id), UrlState::Pending(_)) = (found.id, found.url) else { continue };
-        let finish = Finish::new(
-            Claim { crawl: crawl.clone(), key: key.clone().into() },
-            Terminal::Cancelled,
-        );
+        let finish =
+            Finish::new(Claim { crawl: crawl.clone(), key: key.clone().into() }, Terminal::Cancelled);
         let cancels = End::of(Terminal::Cancelled, None);
         end(db, memory, (&address, &finish), cancels, (found.crawl.key, id))?;
         deltas.ended(found.crawl.key, key.as_str(), cancels, 0);

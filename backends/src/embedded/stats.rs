@@ -41,6 +41,7 @@ impl LastBeat {
             pages_per_second: beat.pages_per_second,
             latency: beat.latency,
             health: beat.trouble.clone().unwrap_or_else(|| WorkerState::WELL.to_owned()),
+            lacks: beat.lacks.clone(),
         };
         *last = Some((state, Instant::now() + BEAT_TTL));
         if draining { BeatReply::Drain } else { BeatReply::GoOn }

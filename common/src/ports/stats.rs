@@ -90,6 +90,8 @@ pub struct WorkerState {
     pub latency: Option<Latency>,
     /// `ok`, or what keeps it from working: a server, a sink, or what it waits for when no URL has ended for a while.
     pub health: String,
+    /// The spiders that it was lately asked to work for and cannot, and why.
+    pub lacks: BTreeMap<SpiderName, String>,
 }
 
 /// How long requests to hosts took, bodies included, in milliseconds.

@@ -304,7 +304,8 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_known_though_an_argument_of_its_file_has_no_value_and_has_the_values_that_a_crawl_gives() {
+    fn a_program_is_known_though_an_argument_of_its_file_has_no_value_and_has_the_values_that_a_crawl_gives()
+    {
         let temporary = tempfile::tempdir().unwrap();
         let text = |arguments: &str| {
             format!(

@@ -1,6 +1,6 @@
 //! Where tasks are, for people: one place for what commands and the HTTP API list.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{NewTask, Recipe};
 use crate::frontier::dead_letter::Note;
@@ -10,7 +10,18 @@ use crate::ports::{Control, Result, Stats};
 use crate::time::UnixMs;
 
 /// Where a task is that is not done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::Display, strum::EnumString, strum::VariantNames)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    strum::Display,
+    strum::EnumString,
+    strum::VariantNames,
+)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum TaskPlace {
@@ -22,6 +33,11 @@ pub enum TaskPlace {
     Parked,
     /// It is a dead letter.
     Failed,
+}
+
+impl TaskPlace {
+    /// Every place, by its name.
+    pub const NAMES: &[&str] = <Self as strum::VariantNames>::VARIANTS;
 }
 
 /// A task that is not done.
@@ -152,7 +168,7 @@ fn report(crawl: &CrawlRef, key: &TaskKey, state: &State, attempts: u32) -> Task
 }
 
 fn failed(crawl: &CrawlRef, key: &TaskKey, note: &Note) -> TaskReport {
-    let nowhere = State::Queued { since: note.failed_at };
+    let nowhere = State::Queued { since: note.cause.failed_at };
     TaskReport {
         place: TaskPlace::Failed,
         error: Some(note.cause.error.clone()),

@@ -25,8 +25,8 @@ use std::io::{BufRead, Read};
 use std::ops::ControlFlow;
 
 use self::charset::Utf8Reader;
-use self::emitter::Emitter;
 pub use self::decode::Plain;
+use self::emitter::Emitter;
 pub use self::entry::{Broken, Changefreq, Entry, Flaw};
 pub use self::error::{Fault, SitemapError};
 pub use self::found::{Format, Found};

@@ -81,7 +81,9 @@ mod tests {
     #[test]
     fn a_list_of_tasks_is_told_by_its_name() {
         let is_one = |text: &str| text.parse::<Source>().unwrap().is_named_like_tasks();
-        for name in ["a/tasks.jsonl", "tasks.ndjson", "t.jsonl.gz", "t.ndjson.gz", "https://a.example/t.jsonl?a=1"] {
+        for name in
+            ["a/tasks.jsonl", "tasks.ndjson", "t.jsonl.gz", "t.ndjson.gz", "https://a.example/t.jsonl?a=1"]
+        {
             assert!(is_one(name), "{name}");
         }
         assert!(!is_one("-") && !is_one("sitemap.xml") && !is_one("https://a.example/?tasks.jsonl"));

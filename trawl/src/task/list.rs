@@ -1,7 +1,6 @@
 //! `trawl task list`: tasks that are not done, and where each of them is.
 
 use anstream::println;
-use strum::VariantNames;
 use trawl_cli::{CrawlArg, Fail, Outcome, counted, print_json};
 use trawl_common::exit::Exit;
 use trawl_common::names::SpiderName;
@@ -23,7 +22,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     spider: Option<SpiderName>,
     /// Only those that are there
-    #[arg(long, value_name = "PLACE", value_parser = clap::builder::PossibleValuesParser::new(TaskPlace::VARIANTS))]
+    #[arg(long, value_name = "PLACE", value_parser = clap::builder::PossibleValuesParser::new(TaskPlace::NAMES))]
     place: Option<String>,
     /// Print one JSON object a line
     #[arg(long)]

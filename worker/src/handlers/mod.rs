@@ -30,6 +30,7 @@ const TROUBLE: Duration = Duration::from_secs(60);
 
 /// What becomes of what a program cannot be run for: another worker may be able to.
 pub(crate) fn not_run(shared: &Shared, spider: &Loaded, why: String) -> Outcome {
+    shared.standstill.leaves_to_others(&spider.spider.name, &why);
     let what = format!("spider {}: running its program", spider.spider.name);
     shared.health.fails_lately(&what, &Error::new(ErrorKind::Unavailable, why), TROUBLE);
     Outcome::Unready { until: UnixMs::now().plus(until_another_worker()) }

@@ -88,9 +88,13 @@ impl Tasks {
         if *is_beyond_limit {
             return Err(Outcome::Skipped(Skip::Limit));
         }
-        let spider = self.spiders.of(&message.crawl, &crawl.terms).await;
-        let Some(spider) = spider.filter(|spider| self.runner.runs(spider)) else {
-            return Err(unready());
+        let spider = match self.spiders.of(&message.crawl, &crawl.terms).await {
+            Ok(spider) if self.runner.runs(&spider) => spider,
+            other => {
+                let why = other.err().unwrap_or_else(|| "it has no [handler]".to_owned());
+                self.shared.standstill.leaves_to_others(&message.crawl.spider, &why);
+                return Err(unready());
+            }
         };
         if message.is_expired(UnixMs::now()) {
             return Err(Outcome::Expired);

@@ -346,7 +346,8 @@ pub async fn tasks_without_an_end_are_listed_with_where_they_are(carrier: &Carri
     session.close().await?;
     let claimed = worker.claim_tasks(3).await;
     let of = |recipe: &str| claimed.iter().find(|claimed| said(claimed).recipe.as_str() == recipe);
-    let [runs, waits, held] = ["runs", "waits", "held"].map(|recipe| of(recipe).expect("it is there").clone());
+    let [runs, waits, held] =
+        ["runs", "waits", "held"].map(|recipe| of(recipe).expect("it is there").clone());
     worker.frontier.start(&[Claim::of(&runs.message)]).await?;
     let until = UnixMs::now().plus(Duration::from_secs(60));
     worker.settle(waits, Verdict::PutAside { until, failed: true }).await;
@@ -356,7 +357,9 @@ pub async fn tasks_without_an_end_are_listed_with_where_they_are(carrier: &Carri
         let page = carrier.stats.tasks(&case.crawl, at).await?;
         for PendingTask { key, state, attempts } in page.tasks {
             let place = match state {
-                State::Held { by, has_started, .. } if by == case.worker => format!("held {has_started} {attempts}"),
+                State::Held { by, has_started, .. } if by == case.worker => {
+                    format!("held {has_started} {attempts}")
+                }
                 State::Parked { until: parked, .. } => format!("parked {} {attempts}", parked == until),
                 other => format!("{other:?}"),
             };
