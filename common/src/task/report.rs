@@ -6,7 +6,7 @@ use super::{NewTask, Recipe};
 use crate::frontier::dead_letter::Note;
 use crate::frontier::{Key, State, TaskKey, UrlState};
 use crate::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
-use crate::ports::{Control, Result, Stats};
+use crate::ports::{Control, ErrorKind, Result, Stats};
 use crate::time::UnixMs;
 
 /// Where a task is that is not done.
@@ -99,7 +99,7 @@ impl TaskReader<'_> {
             for pending in page.tasks {
                 let report = report(crawl, &pending.key, &pending.state, pending.attempts);
                 if only.is_none_or(|only| only == report.place) {
-                    reports.extend(self.with_recipe(crawl, &pending.key, report).await?);
+                    reports.push(self.with_recipe(crawl, &pending.key, report).await?);
                 }
             }
             let failed = only.is_none().then_some((true, 0));
@@ -108,7 +108,7 @@ impl TaskReader<'_> {
         let page = self.control.failed(crawl, if is_failed { cursor } else { 0 }).await?;
         for (key, note) in page.failed {
             if let Key::Task(key) = key {
-                reports.extend(self.with_recipe(crawl, &key, failed(crawl, &key, &note)).await?);
+                reports.push(self.with_recipe(crawl, &key, failed(crawl, &key, &note)).await?);
             }
         }
         Ok((reports, page.next.map(|next| (true, next))))
@@ -124,19 +124,17 @@ impl TaskReader<'_> {
                 None => return Ok(None),
             },
         };
-        self.with_recipe(crawl, key, report).await
+        self.with_recipe(crawl, key, report).await.map(Some)
     }
 
-    /// What is kept of a task may be gone with it meanwhile, or be unreadable.
-    async fn with_recipe(
-        &self,
-        crawl: &CrawlRef,
-        key: &TaskKey,
-        report: TaskReport,
-    ) -> Result<Option<TaskReport>> {
-        let task = self.control.task(crawl, key).await?;
+    /// What a task says may be gone with it meanwhile. If it cannot be read, the task is listed without it: others follow.
+    async fn with_recipe(&self, crawl: &CrawlRef, key: &TaskKey, report: TaskReport) -> Result<TaskReport> {
+        let task = match self.control.task(crawl, key).await {
+            Err(error) if error.kind == ErrorKind::Corrupt => None,
+            task => task?,
+        };
         let recipe = task.as_ref().map(|task| task.new.recipe.clone());
-        Ok(Some(TaskReport { recipe, says: task.map(|task| task.new), ..report }))
+        Ok(TaskReport { recipe, says: task.map(|task| task.new), ..report })
     }
 }
 

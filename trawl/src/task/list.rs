@@ -3,7 +3,8 @@
 use anstream::println;
 use trawl_cli::{CrawlArg, Fail, Outcome, counted, print_json};
 use trawl_common::exit::Exit;
-use trawl_common::names::SpiderName;
+use trawl_common::frontier::TaskKey;
+use trawl_common::names::{CrawlRef, SpiderName};
 use trawl_common::task::report::{TaskPlace, TaskReader, TaskReport};
 use trawl_common::text::printable;
 
@@ -96,8 +97,8 @@ pub(super) fn where_it_is(report: &TaskReport) -> String {
 /// The keys of the tasks without an end of a crawl.
 pub(super) async fn without_end(
     backend: &Backend,
-    crawl: &trawl_common::names::CrawlRef,
-) -> Result<Vec<trawl_common::frontier::TaskKey>, Fail> {
+    crawl: &CrawlRef,
+) -> Result<Vec<TaskKey>, Fail> {
     let (mut keys, mut cursor) = (Vec::new(), Some(0));
     while let Some(at) = cursor {
         let page = backend.stats.tasks(crawl, at).await?;
