@@ -106,3 +106,38 @@ impl UrlLog {
 fn milliseconds(took: Duration) -> u64 {
     u64::try_from(took.as_millis()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use trawl_common::frontier::Task;
+    use trawl_common::frontier::lane::Lane;
+    use trawl_common::names::CrawlRef;
+    use trawl_common::task::NewTask;
+
+    use super::*;
+    use crate::settlement::Settlement;
+    use crate::tests::log::OwnLog;
+
+    #[tokio::test]
+    async fn a_retry_is_one_of_those_that_the_task_itself_may_have() {
+        let log = OwnLog::new();
+        let urls = UrlLog::new(&Settings::default(), log.writer.clone());
+        let crawl = CrawlRef::adhoc();
+        let task = Task::new(&crawl.spider, NewTask::of("do it".parse().unwrap()));
+        let message = Message::of(task.into(), crawl, Lane::Task);
+        for (class, retries) in [(Class::Handler, Some(7)), (Class::Handler, None), (Class::Timeout, Some(7))]
+        {
+            let outcome = Outcome::Retry(Failure::new(class, "no"), UnixMs(0));
+            let settlement = Settlement::untouched(message.clone(), outcome).with_retries(retries);
+            urls.settles(&settlement.into_handled());
+        }
+        let said: Vec<String> = log.entries().await.into_iter().map(|entry| entry.message).collect();
+        let usual = Settings::default().retry.max;
+        let starts =
+            ["retry 1/7 at".to_owned(), format!("retry 1/{usual} at"), format!("retry 1/{usual} at")];
+        assert!(
+            said.len() == 3 && said.iter().zip(&starts).all(|(said, start)| said.starts_with(start)),
+            "{said:?}"
+        );
+    }
+}

@@ -232,7 +232,10 @@ async fn tasks_that_are_not_done_are_listed_with_where_they_are(fixture: &Fixtur
     }
     assert_eq!(found, tasks.into_iter().collect());
     let one = api.get(&format!("{TASKS}/{key}")).await;
-    assert_eq!((one.status, &one.body["recipe"], &one.body["crawl"]), (200, &"recipe 7".into(), &"many".into()));
+    assert_eq!(
+        (one.status, &one.body["recipe"], &one.body["crawl"]),
+        (200, &"recipe 7".into(), &"many".into())
+    );
     for nothing in ["task:0123456789abcdef0123456789abcdef", "x"] {
         assert_eq!(api.get(&format!("{TASKS}/{nothing}")).await.status, 404);
     }

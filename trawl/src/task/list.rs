@@ -95,10 +95,7 @@ pub(super) fn where_it_is(report: &TaskReport) -> String {
 }
 
 /// The keys of the tasks without an end of a crawl.
-pub(super) async fn without_end(
-    backend: &Backend,
-    crawl: &CrawlRef,
-) -> Result<Vec<TaskKey>, Fail> {
+pub(super) async fn without_end(backend: &Backend, crawl: &CrawlRef) -> Result<Vec<TaskKey>, Fail> {
     let (mut keys, mut cursor) = (Vec::new(), Some(0));
     while let Some(at) = cursor {
         let page = backend.stats.tasks(crawl, at).await?;
