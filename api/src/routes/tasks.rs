@@ -74,7 +74,7 @@ pub(crate) struct Listing {
     #[param(value_type = Option<String>)]
     spider: Option<SpiderName>,
     /// Only those that are there
-    #[param(value_type = Option<Place>, inline)]
+    #[param(value_type = Option<PlaceOfTask>, inline)]
     place: Option<TaskPlace>,
     /// Where to go on: `next` of the page before
     cursor: Option<String>,
@@ -98,7 +98,7 @@ pub(crate) struct PendingTask {
     task: String,
     crawl: String,
     spider: String,
-    #[schema(value_type = Place)]
+    #[schema(value_type = PlaceOfTask)]
     place: TaskPlace,
     /// Since when it waits, or has failed; absent where that is not known
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -126,7 +126,7 @@ pub(crate) struct PendingTask {
 #[derive(ToSchema)]
 #[schema(rename_all = "lowercase")]
 #[expect(dead_code, reason = "it describes `TaskPlace`")]
-pub(crate) enum Place {
+pub(crate) enum PlaceOfTask {
     Waiting,
     Running,
     Parked,
