@@ -159,6 +159,21 @@ impl Arguments {
         Ok(Self(arguments))
     }
 
+    /// Those that declarations give a value.
+    pub fn of_declared(declared: &Declarations) -> Self {
+        let value = |(name, declaration): (&String, &Declaration)| {
+            Some((name.parse().ok()?, declaration.value.as_ref()?.parse().ok()?))
+        };
+        Self(declared.iter().filter_map(value).collect())
+    }
+
+    /// Those of them whose names are such.
+    #[must_use]
+    pub fn only(mut self, is_such: impl Fn(&str) -> bool) -> Self {
+        self.0.retain(|name, _| is_such(name.as_str()));
+        self
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

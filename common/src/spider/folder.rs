@@ -6,8 +6,8 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use super::arguments::Arguments;
-use super::file;
-use super::{FileHash, Mistake, Spider, SpiderOverrides};
+use super::file::{self, Reading};
+use super::{FileHash, Handler, Mistake, Spider, SpiderOverrides};
 use crate::names::{InvalidName, SpiderName};
 use crate::settings::{self, Settings, Urls};
 use crate::small_file;
@@ -166,16 +166,50 @@ impl Folder {
         text: Option<&str>,
         items: &settings::Items,
     ) -> Result<Spider, Unusable> {
+        self.read(name, text, items, Reading::ready)
+    }
+
+    /// The same for whoever has workers do something for the spider: variables of the environment may be set there alone.
+    pub fn spider_elsewhere(
+        &self,
+        name: &SpiderName,
+        text: Option<&str>,
+        items: &settings::Items,
+    ) -> Result<Spider, Unusable> {
+        self.read(name, text, items, Reading::ready_elsewhere)
+    }
+
+    fn read(
+        &self,
+        name: &SpiderName,
+        text: Option<&str>,
+        items: &settings::Items,
+        ready: impl FnOnce(Reading) -> Result<Spider, Vec<Mistake>>,
+    ) -> Result<Spider, Unusable> {
         let usual = Spider { urls: self.urls.clone(), ..Spider::without_file(name.clone(), items) };
         let spider = match text {
             None => usual,
             Some(text) => {
-                let ready = file::read(usual, text, &environment).ready();
+                let ready = ready(file::read(usual, text, &environment));
                 let spider = ready.map_err(|mistakes| self.mistaken(name, text, mistakes))?;
                 Spider { file: Some(FileHash::of(text)), ..spider }
             }
         };
         Ok(self.overrides.apply(spider))
+    }
+
+    /// The program that the file of the spider `name` has here, where its arguments have the values that `brought` gives them, another
+    /// text of that spider. What else of it lacks a value is no matter.
+    pub fn handler(&self, name: &SpiderName, brought: &str) -> Result<Option<Handler>, Unusable> {
+        let Some(text) = self.text(name)? else { return Ok(None) };
+        let usual = || Spider::without_file(name.clone(), &settings::Items::default());
+        let mistaken = |mistakes| self.mistaken(name, &text, mistakes);
+        let declared = file::read(usual(), &text, &environment).arguments;
+        let values = file::read(usual(), brought, &environment).arguments;
+        let arguments = Arguments::of_declared(&values).only(|name| declared.contains_key(name));
+        let given = file::with_arguments(&text, &arguments).map_err(mistaken)?;
+        let reading = file::read(usual(), &given, &environment);
+        if reading.mistakes.is_empty() { Ok(reading.spider.handler) } else { Err(mistaken(reading.mistakes)) }
     }
 
     /// That the file of the spider `name` has mistakes.
@@ -267,6 +301,42 @@ mod tests {
         assert_eq!(folder.names().unwrap(), vec![name.clone()], "a file beside the folder comes first");
         assert_eq!(load(&folder, "shop").unwrap().max_pages.map(NonZeroU64::get), Some(2));
         assert_eq!(folder.program_folder(&name), temporary.path());
+    }
+
+    #[test]
+    fn a_program_is_known_though_an_argument_of_its_file_has_no_value_and_has_the_values_that_a_crawl_gives()
+    {
+        let temporary = tempfile::tempdir().unwrap();
+        let text = |arguments: &str| {
+            format!(
+                "[start]\nurls = ['{{arg.site}}/1']\n[handler]\nrun = ['run']\nsecret = {{ of = '{{arg.site}}' }}\n\
+                 [arguments]\n{arguments}\n"
+            )
+        };
+        fs::write(temporary.path().join("shop.toml"), text("site = { help = 'where' }")).unwrap();
+        let folder = folder(temporary.path());
+        let handler = |brought: &str| folder.handler(&"shop".parse().unwrap(), brought);
+        let secret = |brought: &str| handler(brought).unwrap().unwrap().secret.reveal().to_owned();
+        assert_eq!(secret(&text("site = 'http://a.example'")), r#"{"of":"http://a.example"}"#);
+        assert_eq!(handler("").unwrap().unwrap().run, ["run"]);
+        assert_eq!(handler("[arguments]\nother = 'x'").unwrap().unwrap().run, ["run"]);
+        assert_eq!(folder.handler(&"none".parse().unwrap(), "").unwrap(), None);
+        fs::write(temporary.path().join("shop.toml"), "[handler]\nrun = []").unwrap();
+        assert!(handler("").unwrap_err().to_string().contains("shop.toml:2:"));
+    }
+
+    #[test]
+    fn who_has_others_work_needs_none_of_their_variables_but_every_argument() {
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = folder(temporary.path());
+        let read = |text: &str| {
+            folder.spider_elsewhere(&"shop".parse().unwrap(), Some(text), &settings::Items::default())
+        };
+        let program = "[handler]\nrun = ['run']\nsecret = { key = { env = 'NOBODY_SETS_THIS' } }\n";
+        assert!(read(program).unwrap().handler.is_some());
+        let error = read(&format!("{program}[arguments]\nsite = {{}}\n[start]\nurls = ['{{arg.site}}']"));
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("has no default") && !error.contains("NOBODY"), "{error}");
     }
 
     #[test]

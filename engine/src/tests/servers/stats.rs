@@ -5,7 +5,8 @@ use trawl_common::frontier::crawl::{CrawlStats, HostStats};
 use trawl_common::frontier::{Key, UrlState};
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
 use trawl_common::ports::{
-    Backlog, Error, ErrorKind, LaneState, Places, Result, Seen, SeenUrls, Stats, Terms, Vanished, WorkerState,
+    Backlog, Error, ErrorKind, LaneState, Places, Result, Seen, SeenUrls, Stats, TaskPage, Terms, Vanished,
+    WorkerState,
 };
 use trawl_common::spider::SpiderText;
 use trawl_common::web::url::CanonicalUrl;
@@ -43,6 +44,10 @@ impl Stats for Servers {
 
     async fn url_state(&self, _: &CrawlRef, _: &Key) -> Result<UrlState> {
         unreachable!("nobody asks for a URL")
+    }
+
+    async fn tasks(&self, _: &CrawlRef, _: u64) -> Result<TaskPage> {
+        unreachable!("nobody asks for tasks")
     }
 
     async fn workers(&self) -> Result<Vec<WorkerState>> {
