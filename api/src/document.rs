@@ -58,6 +58,8 @@ handlers![
     urls::add_urls,
     url::get_url,
     tasks::submit_tasks,
+    tasks::list_tasks,
+    tasks::get_task,
     events::follow_crawl,
     hosts::list_hosts,
     hosts::get_host,

@@ -408,6 +408,7 @@ mod vanishing {
             pages_per_second: 0.0,
             latency: None,
             trouble: None,
+            lacks: Default::default(),
         }
     }
 

@@ -71,6 +71,11 @@ impl Progress {
     }
 }
 
+/// `1 task`, `1,234 tasks`.
+pub fn counted(number: u64, what: &str) -> String {
+    format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
 /// `1234567` as `1,234,567`.
 pub fn count(number: u64) -> String {
     indicatif::HumanCount(number).to_string()

@@ -77,6 +77,17 @@ impl SpiderArg {
     /// The spider, ready to work, from what is found in its `folder`. A name without a file is a mistake, but for the default
     /// one, and where `no_file` says that there is none.
     pub fn load(&self, folder: &Folder, settings: &Settings, no_file: bool) -> Result<Spider, Fail> {
+        let (name, text) = self.found(folder, no_file)?;
+        folder.spider(&name, text.as_deref(), &settings.items).map_err(unusable)
+    }
+
+    /// The spider for which workers are to do something, from its file: what that takes from the environment may be set there alone.
+    pub fn load_for_workers(&self, folder: &Folder, settings: &Settings) -> Result<Spider, Fail> {
+        let (name, text) = self.found(folder, false)?;
+        folder.spider_elsewhere(&name, text.as_deref(), &settings.items).map_err(unusable)
+    }
+
+    fn found(&self, folder: &Folder, no_file: bool) -> Result<(SpiderName, Option<String>), Fail> {
         let (name, text) = (self.name()?, self.text(folder)?);
         match &text {
             None if !no_file && name != SpiderName::default() => return Err(without_file(&name, folder)),
@@ -86,7 +97,7 @@ impl SpiderArg {
             }
             _ => {}
         }
-        folder.spider(&name, text.as_deref(), &settings.items).map_err(unusable)
+        Ok((name, text))
     }
 }
 

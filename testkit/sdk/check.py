@@ -232,6 +232,17 @@ def dead_letters_are_listed_sent_again_and_purged(client, site, fleet):
     assert client.purge(crawl=again.id) == 1 and list(again.dead_letters()) == []
 
 
+def the_log_and_what_is_left_of_tasks_are_read(client, site, fleet):
+    assert any(entry["message"].startswith("the worker has started") for entry in client.logs(level="info"))
+    assert list(client.logs(task="task:0123456789abcdef0123456789abcdef")) == []
+    assert list(client.tasks(place="failed")) == []
+    try:
+        client.task("task:0123456789abcdef0123456789abcdef")
+        raise AssertionError("there is no such task")
+    except trawl.ApiError as error:
+        assert error.status == 404, error
+
+
 def hosts_are_blocked_and_workers_listed(client, site, fleet):
     client.block("blocked.example")
     assert client.host("blocked.example")["blocked"]
@@ -313,6 +324,7 @@ PYTHON = (
     a_crawl_is_cancelled,
     items_come_while_the_crawl_runs_and_go_on_where_a_cursor_says,
     dead_letters_are_listed_sent_again_and_purged,
+    the_log_and_what_is_left_of_tasks_are_read,
     hosts_are_blocked_and_workers_listed,
     a_webhook_of_somebody_else_is_told_from_one_of_trawl,
     a_web_application_is_told_the_end_of_a_crawl_of_unknown_size,

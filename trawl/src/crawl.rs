@@ -21,7 +21,7 @@ use trawl_common::settings::{Settings, SinkSettings};
 use trawl_common::spider::folder::Folder;
 use trawl_common::spider::{Recrawl, Spider, SpiderOverrides};
 use trawl_common::time::UnixMs;
-use trawl_producer::{Counters, Html, Job, Progress, Report, Source, Start};
+use trawl_producer::{Counters, Html, Job, NoStart, Progress, Report, Source, Start};
 
 use crate::{spider, state, stats};
 
@@ -127,10 +127,22 @@ impl Args {
         let arguments = self.arguments.arguments()?;
         let folder = named.folder(&settings, arguments.clone())?.with_overrides(self.overrides());
         let (spider, _) = spider::load(&named, &folder, &settings, self.no_file)?;
-        let job = self.job(spider)?;
+        let start = Start::of(&spider, &self.sources);
         let _traces = trace::start(&settings.tracing, "trawl-crawl")?;
         let signals = Signals::listen().map_err(Fail::run)?;
+        if !self.state.exists() {
+            start.as_ref().map_err(Fail::usage)?;
+        }
         let store = Embedded::open(&self.state).map_err(Fail::usage)?.with_log(&settings.log);
+        // Without a start it may go on with what is left.
+        let (start, left) = match start {
+            Err(error @ NoStart::Nothing(_)) => match state::left_of(&store, &spider.name).await? {
+                Some(left) => (Start::default(), Some(left)),
+                None => return Err(Fail::usage(error)),
+            },
+            start => (start.map_err(Fail::usage)?, None),
+        };
+        let job = self.job(spider, start);
         let default = self.sinks(&settings);
         let parts: Vec<String> =
             job.spider.sinks.as_ref().unwrap_or(&default).iter().map(ToString::to_string).collect();
@@ -138,11 +150,13 @@ impl Args {
         // What cannot be opened shows before anything is asked.
         drop(sinks.open(&job.spider).map_err(Fail::usage)?);
         let ports = store.ports(Arc::new(sinks));
-        let (crawl, left) =
-            state::crawl_of(&store, &self.state, &job.spider.name, &self.sources, &arguments).await?;
+        let (crawl, left) = match left {
+            Some(left) => (left.crawl_ref(), Some(left.pending)),
+            None => state::crawl_of(&store, &self.state, &job.spider.name, &self.sources, &arguments).await?,
+        };
         if let Some(left) = left {
             let (state, left) = (self.state.display(), count(left));
-            global.say(format_args!("going on with crawl {} from {state}: {left} URLs left", crawl.id));
+            global.say(format_args!("going on with crawl {} from {state}: {left} left", crawl.id));
         }
         let line = global.progress();
         let run = Run { ports, settings: Arc::new(settings), folder, crawl, signals, line };
@@ -181,16 +195,16 @@ impl Args {
         }
     }
 
-    fn job(&self, spider: Spider) -> Result<Job, Fail> {
-        Ok(Job {
-            start: Start::of(&spider, &self.sources).map_err(Fail::usage)?,
+    fn job(&self, spider: Spider, start: Start) -> Job {
+        Job {
+            start,
             spider: Arc::new(spider),
             limit: self.limit,
             html: Html::IsThePage,
             // It is this process that works by it.
             text: None,
             is_new: false,
-        })
+        }
     }
 
     fn tell(&self, global: &Global, stats: &CrawlStats, report: &Report, out: &str, signal: Option<Exit>) {
@@ -333,7 +347,7 @@ impl Run {
                 }
                 // While the disk is full there are none: what writes to it says so.
                 match self.ports.stats.crawl_stats(&self.crawl.id).await {
-                    Ok(Some(stats)) if stats.status.is_over() => return Ok(()),
+                    Ok(Some(stats)) if is_done(&stats) => return Ok(()),
                     Ok(Some(stats)) => self.line.say(progress_line(&stats) + &self.waits().await),
                     Err(error) if error.is_temporary() => {}
                     Ok(None) => return Err(self.gone()),
@@ -376,6 +390,11 @@ impl Run {
     }
 }
 
+/// Whether nothing is left to do. What other crawls asked for is in a crawl that never ends.
+fn is_done(stats: &CrawlStats) -> bool {
+    stats.status.is_over() || (stats.pending == 0 && stats.crawl_ref().is_adhoc())
+}
+
 fn progress_line(stats: &CrawlStats) -> String {
     let counts = &stats.counts;
     let rate = stats::pages_per_second(stats);
@@ -391,7 +410,7 @@ fn progress_line(stats: &CrawlStats) -> String {
 
 fn exit(stats: &CrawlStats, report: &Report, signal: Option<Exit>) -> Exit {
     match signal {
-        Some(signal) if !stats.status.is_over() => signal,
+        Some(signal) if !is_done(stats) => signal,
         _ if !report.problems.is_empty() => Exit::Failed,
         _ => stats::exit(stats),
     }

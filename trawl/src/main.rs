@@ -85,7 +85,7 @@ enum Command {
     Jobs(jobs::Args),
     /// List, hold and resume the schedules of spiders, whose crawls are asked for by themselves
     Schedule(schedule::Args),
-    /// Submit tasks for the program of a spider; list, show and retry those that failed
+    /// Submit tasks for the program of a spider; list, show, retry and cancel them
     Task(task::Args),
     /// List, show, send again or purge URLs and tasks that failed
     Dlq(dlq::Args),

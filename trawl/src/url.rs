@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use trawl_cli::{Fail, Global, Outcome, print_json};
 use trawl_common::exit::Exit;
 use trawl_common::explain::{InCrawl, OfSpider, RobotsVerdict, UrlReport};
-use trawl_common::frontier::{Record, State, UrlState};
+use trawl_common::frontier::{Record, State, TaskKey, UrlState};
 use trawl_common::names::SpiderName;
 use trawl_common::spider::page_history::Visited;
 use trawl_common::web::url::CanonicalUrl;
@@ -31,6 +31,9 @@ pub(crate) struct Args {
 impl Args {
     /// The exit code tells whether it is a dead letter in the newest crawl that has it. A URL that nobody knows is an error.
     pub(crate) async fn run(self, global: Global) -> Outcome {
+        if let Ok(task) = self.url.parse::<TaskKey>() {
+            return Err(Fail::usage(format!("{task} is a task: `trawl task show {task}`")));
+        }
         let backend = Backend::look(&global, &self.place).await?;
         let url = CanonicalUrl::parse(&self.url)
             .map_err(|reason| Fail::usage(format!("{}: {reason}", self.url)))?;

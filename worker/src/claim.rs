@@ -84,9 +84,10 @@ impl Claims {
             return settled(message, Outcome::Skipped(Skip::Limit));
         }
         let now = UnixMs::now();
-        let Some(spider) = self.spiders.spider(&message.crawl, &crawl.terms, text) else {
+        let Some(spider) = self.spiders.spider(&message.crawl, &crawl.terms, text.as_ref()) else {
             // Another worker may have the file, or what it names.
-            self.shared.standstill.lacks_file(&message.crawl.spider);
+            let why = self.spiders.lack(&message.crawl, text.as_ref());
+            self.shared.standstill.leaves_to_others(&message.crawl.spider, &why);
             return settled(message, Outcome::Unready { until: now.plus(until_another_worker()) });
         };
         // Tasks are claimed by themselves.
@@ -107,11 +108,17 @@ impl CrawlSpiders {
         Self { shared, texts: Cache::new(CRAWLS), compared: Cache::new(CRAWLS) }
     }
 
-    /// The spider of a crawl's task; `None` if it cannot be worked with here. One without a file has no program, and is not loaded.
-    pub(crate) async fn of(&self, crawl: &CrawlRef, terms: &Terms) -> Option<Arc<Loaded>> {
+    /// The spider of a crawl's task; or why it cannot be worked with here. One without a file has no program, and is not loaded.
+    pub(crate) async fn of(&self, crawl: &CrawlRef, terms: &Terms) -> Result<Arc<Loaded>, String> {
         let text = self.text(crawl, terms).await;
         let is_known = text.is_some() || self.shared.spiders.is_for_strangers(&crawl.spider);
-        if is_known { self.spider(crawl, terms, text) } else { None }
+        let spider = if is_known { self.spider(crawl, terms, text.as_ref()) } else { None };
+        spider.ok_or_else(|| self.lack(crawl, text.as_ref()))
+    }
+
+    /// Why a crawl's spider cannot be worked with here.
+    fn lack(&self, crawl: &CrawlRef, text: Option<&SpiderText>) -> String {
+        self.shared.spiders.wrong(&crawl.spider, text).unwrap_or_else(|| "its file is not there".to_owned())
     }
 
     /// What the file of a crawl's spider says in it, if the crawl brings that itself; asked once.
@@ -127,10 +134,10 @@ impl CrawlSpiders {
     }
 
     /// A crawl's spider: as the crawl itself brings it, or else as its file here says.
-    fn spider(&self, crawl: &CrawlRef, terms: &Terms, text: Option<SpiderText>) -> Option<Arc<Loaded>> {
+    fn spider(&self, crawl: &CrawlRef, terms: &Terms, text: Option<&SpiderText>) -> Option<Arc<Loaded>> {
         let spiders = &self.shared.spiders;
         match text {
-            Some(text) => spiders.of_text(&crawl.spider, &text),
+            Some(text) => spiders.of_text(&crawl.spider, text),
             None => spiders.get(&crawl.spider).filter(|spider| self.can_be_worked_with(crawl, terms, spider)),
         }
     }

@@ -56,7 +56,7 @@ use std::time::Duration;
 use claim::{Claims, CrawlSpiders, SpiderRequests};
 use fetch::dispatcher;
 use fetch::domains::{Domains, FETCH_THREADS};
-use handlers::Programs;
+use handlers::{Programs, Watch};
 use host_log::HostLog;
 use known_links::KnownLinks;
 use latencies::Latencies;
@@ -183,6 +183,7 @@ async fn run_with(
         host_log: HostLog::new(log.clone()),
         standstill: Standstill::default(),
         known_links: KnownLinks::default(),
+        watch: Watch::default(),
         id,
         ports,
         settings,
@@ -196,6 +197,7 @@ async fn run_with(
     background.spawn(background::renew_places(Arc::clone(&shared)));
     background.spawn(background::reload_spiders(Arc::clone(&shared)));
     background.spawn(background::summaries(Arc::clone(&shared)));
+    background.spawn(background::watch_programs(Arc::clone(&shared)));
     background.spawn(background::report_standstill(Arc::clone(&shared)));
     let schedules = shared.schedules.clone();
     background.spawn(async move { match schedules.in_flight.freeing(&*schedules.hosts).await {} });

@@ -11,6 +11,7 @@ use trawl_common::settings::Settings;
 use trawl_web::Threads;
 
 use crate::fetch::domains::Domains;
+use crate::handlers::Watch;
 use crate::host_log::HostLog;
 use crate::known_links::KnownLinks;
 use crate::latencies::Latencies;
@@ -44,6 +45,8 @@ pub(crate) struct Shared {
     pub(crate) standstill: Standstill,
     pub(crate) known_links: KnownLinks,
     pub(crate) host_log: HostLog,
+    /// What programs are busy with.
+    pub(crate) watch: Watch,
 }
 
 impl Shared {

@@ -191,6 +191,17 @@ impl Spiders {
         self.brought.get_with(key, || self.bring(name, text.clone(), None)).loaded.ok()
     }
 
+    /// Why the spider of this name cannot work here, by its file or as a crawl brings it; `None` if nothing is known to be wrong.
+    pub(crate) fn wrong(&self, name: &SpiderName, text: Option<&SpiderText>) -> Option<String> {
+        match text {
+            Some(text) => self.brought.get(&(name.clone(), text.hash()))?.loaded.err(),
+            None => {
+                let all = self.known.read().unwrap_or_else(PoisonError::into_inner);
+                all.get(name).filter(|known| known.loaded.is_none())?.wrong.clone()
+            }
+        }
+    }
+
     /// What is wrong with it is said, unless it was wrong `before` in the same way.
     fn bring(&self, name: &SpiderName, text: SpiderText, before: Option<&str>) -> Brought {
         let loaded = self.load_text(name, &text).map(Arc::new).map_err(|error| error.to_string());

@@ -63,6 +63,11 @@ impl Control for EmbeddedControl {
         self.store.call(move |db, memory| commands::cancel(db, memory, &crawl)).await
     }
 
+    async fn cancel_tasks(&self, crawl: &CrawlRef, keys: &[TaskKey]) -> Result<u64> {
+        let (crawl, keys) = (crawl.clone(), keys.to_vec());
+        self.store.call(move |db, memory| commands::cancel_tasks(db, memory, &crawl, &keys)).await
+    }
+
     async fn failed(&self, crawl: &CrawlRef, cursor: u64) -> Result<FailedPage> {
         let crawl = crawl.clone();
         self.store

@@ -115,6 +115,10 @@ impl Control for RedisRecords {
         Ok(())
     }
 
+    async fn cancel_tasks(&self, crawl: &CrawlRef, keys: &[TaskKey]) -> Result<u64> {
+        self.cancel_each(crawl, keys).await
+    }
+
     async fn failed(&self, crawl: &CrawlRef, cursor: u64) -> Result<FailedPage> {
         let mut scan = redis::cmd("HSCAN");
         scan.arg(CrawlKeys::new(crawl).failed).arg(cursor).arg("COUNT").arg(PAGE);

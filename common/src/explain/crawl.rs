@@ -54,6 +54,7 @@ impl Facts<'_> {
         if self.stats.pending > 0 {
             all.extend(self.places.held.keys().filter_map(|holder| self.workers.loss(holder)));
             all.extend(shortened(self.hosts(), NAMED, "hosts are not asked now"));
+            all.extend(self.lack());
             all.extend(self.put_aside());
             all.extend(self.workers.troubles());
         }
@@ -74,6 +75,13 @@ impl Facts<'_> {
             ),
             _ => None,
         }
+    }
+
+    /// That no worker has what its spider needs: a file, a program.
+    fn lack(&self) -> Option<String> {
+        let CrawlStats { pending, spider, .. } = self.stats;
+        let lack = self.workers.lack(spider)?;
+        Some(format!("{pending} wait{}: {lack}", if *pending == 1 { "s" } else { "" }))
     }
 
     /// Those of its hosts that want to be left alone, or must not be asked.
@@ -121,6 +129,7 @@ mod tests {
             pages_per_second: 0.0,
             latency: None,
             health: health.to_owned(),
+            lacks: Default::default(),
         }
     }
 
@@ -228,6 +237,19 @@ mod tests {
         });
         let put_aside = format!("all its URLs are put aside, the first until {until}");
         assert_eq!(said, [put_aside, "w1: redis is full".to_owned()]);
+    }
+
+    #[test]
+    fn it_says_what_no_worker_has_and_nothing_of_that_where_one_has_it() {
+        let why = "[handler] run: there is no program `python9` in PATH";
+        let lacks = || [("default".parse().unwrap(), why.to_owned())].into();
+        let said = words(&stats(3), |facts| facts.workers.living[0].lacks = lacks());
+        assert_eq!(said, [format!("3 wait: no worker can work for the spider default: {why}")]);
+        let said = words(&stats(3), |facts| {
+            facts.workers.living[0].lacks = lacks();
+            facts.workers.living.push(worker("w2", WorkerState::WELL));
+        });
+        assert_eq!(said, Vec::<String>::new());
     }
 
     #[test]

@@ -204,6 +204,7 @@ mod tests {
             pages_per_second: 0.0,
             latency: None,
             health: WorkerState::WELL.to_owned(),
+            lacks: Default::default(),
         };
         let vanished = vec![Vanished { worker: "w2".parse().unwrap(), seen: NOW, in_flight: 1 }];
         Workers { living: vec![living], vanished, is_fleet: true, lease: Duration::from_secs(15) }

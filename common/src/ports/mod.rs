@@ -58,7 +58,9 @@ pub use pages::{Pages, Walk};
 pub use schedules::{ScheduleState, Schedules};
 pub use sink::{Page, Sink, SinkFactory};
 pub use spider_store::{Deployed, MAX_VERSIONS, SpiderStore};
-pub use stats::{Backlog, Latency, Places, Seen, SeenUrls, Stats, Vanished, WorkerState};
+pub use stats::{
+    Backlog, Latency, PendingTask, Places, Seen, SeenUrls, Stats, TaskPage, Vanished, WorkerState,
+};
 pub use urls::{Claim, MAX_INVALID, NewUrl, Terms, fingerprint};
 
 /// One set of adapters: all that the programs' parts are given.

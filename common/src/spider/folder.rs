@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use super::arguments::Arguments;
-use super::file;
+use super::file::{self, Reading};
 use super::{FileHash, Handler, Mistake, Spider, SpiderOverrides};
 use crate::names::{InvalidName, SpiderName};
 use crate::settings::{self, Settings, Urls};
@@ -166,11 +166,31 @@ impl Folder {
         text: Option<&str>,
         items: &settings::Items,
     ) -> Result<Spider, Unusable> {
+        self.read(name, text, items, Reading::ready)
+    }
+
+    /// The same for whoever has workers do something for the spider: variables of the environment may be set there alone.
+    pub fn spider_elsewhere(
+        &self,
+        name: &SpiderName,
+        text: Option<&str>,
+        items: &settings::Items,
+    ) -> Result<Spider, Unusable> {
+        self.read(name, text, items, Reading::ready_elsewhere)
+    }
+
+    fn read(
+        &self,
+        name: &SpiderName,
+        text: Option<&str>,
+        items: &settings::Items,
+        ready: impl FnOnce(Reading) -> Result<Spider, Vec<Mistake>>,
+    ) -> Result<Spider, Unusable> {
         let usual = Spider { urls: self.urls.clone(), ..Spider::without_file(name.clone(), items) };
         let spider = match text {
             None => usual,
             Some(text) => {
-                let ready = file::read(usual, text, &environment).ready();
+                let ready = ready(file::read(usual, text, &environment));
                 let spider = ready.map_err(|mistakes| self.mistaken(name, text, mistakes))?;
                 Spider { file: Some(FileHash::of(text)), ..spider }
             }
@@ -284,7 +304,8 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_known_though_an_argument_of_its_file_has_no_value_and_has_the_values_that_a_crawl_gives() {
+    fn a_program_is_known_though_an_argument_of_its_file_has_no_value_and_has_the_values_that_a_crawl_gives()
+    {
         let temporary = tempfile::tempdir().unwrap();
         let text = |arguments: &str| {
             format!(
@@ -302,6 +323,20 @@ mod tests {
         assert_eq!(folder.handler(&"none".parse().unwrap(), "").unwrap(), None);
         fs::write(temporary.path().join("shop.toml"), "[handler]\nrun = []").unwrap();
         assert!(handler("").unwrap_err().to_string().contains("shop.toml:2:"));
+    }
+
+    #[test]
+    fn who_has_others_work_needs_none_of_their_variables_but_every_argument() {
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = folder(temporary.path());
+        let read = |text: &str| {
+            folder.spider_elsewhere(&"shop".parse().unwrap(), Some(text), &settings::Items::default())
+        };
+        let program = "[handler]\nrun = ['run']\nsecret = { key = { env = 'NOBODY_SETS_THIS' } }\n";
+        assert!(read(program).unwrap().handler.is_some());
+        let error = read(&format!("{program}[arguments]\nsite = {{}}\n[start]\nurls = ['{{arg.site}}']"));
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("has no default") && !error.contains("NOBODY"), "{error}");
     }
 
     #[test]

@@ -19,7 +19,7 @@ use trawl_common::frontier::{ClaimReply, Key, Start, Taken, Task, UrlState};
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
 use trawl_common::ports::{
     Backlog, BeatReply, Claim, Error, ErrorKind, Finish, Heartbeat, LaneState, NewUrl, Places, Result, Seen,
-    SeenUrls, Stats, Terms, Vanished, WorkerState,
+    SeenUrls, Stats, TaskPage, Terms, Vanished, WorkerState,
 };
 use trawl_common::spider::SpiderText;
 use trawl_common::task::NewTask;
@@ -413,6 +413,10 @@ impl Stats for Servers {
 
     async fn url_state(&self, _: &CrawlRef, _: &Key) -> Result<UrlState> {
         unreachable!("nobody asks for a URL")
+    }
+
+    async fn tasks(&self, _: &CrawlRef, _: u64) -> Result<TaskPage> {
+        unreachable!("nobody asks for tasks")
     }
 
     async fn workers(&self) -> Result<Vec<WorkerState>> {

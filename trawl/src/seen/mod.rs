@@ -7,6 +7,7 @@ use of_host::of_host;
 use serde_json::json;
 use trawl_cli::{Fail, Global, Outcome, count, print_json};
 use trawl_common::exit::Exit;
+use trawl_common::frontier::TaskKey;
 use trawl_common::names::SpiderName;
 use trawl_common::ports::Seen;
 use trawl_common::web::url::{CanonicalUrl, Host};
@@ -92,6 +93,12 @@ impl Forget {
 
     fn urls(&self, backend: &Backend) -> Result<Vec<CanonicalUrl>, Fail> {
         let url = |text: &String| {
+            if let Ok(task) = text.parse::<TaskKey>() {
+                return Err(Fail::usage(format!(
+                    "{task} is a task, and none is forgotten: `trawl task retry {task}` does one again that failed, and another \
+                     `unique` makes a new one of the same recipe"
+                )));
+            }
             let url = CanonicalUrl::parse(text).map_err(|reason| Fail::usage(format!("{text}: {reason}")))?;
             Ok(backend.settings.urls.canonical(url))
         };

@@ -236,6 +236,7 @@ mod tests {
             pages_per_second: 10.0,
             latency: Some(Latency { p50_ms: 120, p95_ms: 480 }),
             health: WorkerState::WELL.to_owned(),
+            lacks: Default::default(),
         };
         let host = |number| HostView {
             host: format!("h{number}.example"),

@@ -3,6 +3,7 @@
 mod logs;
 mod page;
 mod task;
+mod watch;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use trawl_handlers::{CannotRun, Ended, Program, Stream, Supervisor, Work, once};
 
 pub(crate) use self::page::{PageAbout, Reading, Unread, read_page};
 pub(crate) use self::task::Programs;
+pub(crate) use self::watch::Watch;
 use crate::shared::Shared;
 use crate::spiders::Loaded;
 
@@ -28,6 +30,7 @@ const TROUBLE: Duration = Duration::from_secs(60);
 
 /// What becomes of what a program cannot be run for: another worker may be able to.
 pub(crate) fn not_run(shared: &Shared, spider: &Loaded, why: String) -> Outcome {
+    shared.standstill.leaves_to_others(&spider.spider.name, &why);
     let what = format!("spider {}: running its program", spider.spider.name);
     shared.health.fails_lately(&what, &Error::new(ErrorKind::Unavailable, why), TROUBLE);
     Outcome::Unready { until: UnixMs::now().plus(until_another_worker()) }

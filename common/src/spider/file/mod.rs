@@ -31,7 +31,7 @@ use self::given::Given;
 use self::notes::Notes;
 use self::section::Section;
 use super::arguments::Declarations;
-use super::{ItemRule, Mistake, Spider};
+use super::{ItemRule, Mistake, Place, Spider};
 
 /// What a file says.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,6 +53,14 @@ impl Reading {
         mistakes.extend(unset);
         mistakes.sort_by_key(|mistake| mistake.place);
         if mistakes.is_empty() { Ok(spider) } else { Err(mistakes) }
+    }
+
+    /// The same for whoever has others work as the file says: which environment variables are set is theirs to know.
+    pub fn ready_elsewhere(mut self) -> Result<Spider, Vec<Mistake>> {
+        let lacking = self.arguments.values().filter(|declared| declared.value.is_none());
+        let lacking: Vec<Place> = lacking.map(|declared| declared.place).collect();
+        self.unset.retain(|mistake| mistake.place.is_some_and(|place| lacking.contains(&place)));
+        self.ready()
     }
 }
 

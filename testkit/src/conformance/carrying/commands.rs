@@ -68,9 +68,16 @@ pub async fn a_worker_that_is_to_end_learns_it_with_each_sign_of_life_and_no_oth
     let (one, other) = (Case::new(), Case::new());
     let workers = [carrier.join(&one), carrier.join(&other)];
     let beat = async |number: usize, case: &Case| {
-        let (worker, trouble) = (case.worker.clone(), None);
-        let beat =
-            Heartbeat { worker, version: "0", in_flight: 0, pages_per_second: 0.0, latency: None, trouble };
+        let (worker, trouble, lacks) = (case.worker.clone(), None, Default::default());
+        let beat = Heartbeat {
+            worker,
+            version: "0",
+            in_flight: 0,
+            pages_per_second: 0.0,
+            latency: None,
+            trouble,
+            lacks,
+        };
         workers[number].frontier.beat(&beat).await
     };
     assert!(!carrier.control.drain(&one.worker).await?);

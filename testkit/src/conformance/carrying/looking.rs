@@ -77,6 +77,10 @@ pub async fn what_a_worker_says_of_itself_is_shown(carrier: &Carrier) -> Result<
         pages_per_second: 2.5,
         latency,
         trouble: trouble.map(str::to_owned),
+        lacks: trouble
+            .map(|_| (case.crawl.spider.clone(), "its file is not there".to_owned()))
+            .into_iter()
+            .collect(),
     };
     let shown = async || {
         let all = carrier.stats.workers().await?;
@@ -87,10 +91,11 @@ pub async fn what_a_worker_says_of_itself_is_shown(carrier: &Carrier) -> Result<
     worker.frontier.beat(&beat(latency, None)).await?;
     let state = shown().await?.expect("it lives");
     assert_eq!((state.in_flight, state.pages_per_second, state.latency), (7, 2.5, latency));
-    assert!(state.is_well());
+    assert!(state.is_well() && state.lacks.is_empty());
     worker.frontier.beat(&beat(None, Some("redis is away"))).await?;
     let state = shown().await?.expect("it lives");
     assert_eq!((state.latency, state.health.as_str()), (None, "redis is away"));
+    assert_eq!(state.lacks, [(case.crawl.spider.clone(), "its file is not there".to_owned())].into());
     worker.frontier.release().await;
     assert_eq!(shown().await?, None);
     assert_eq!(carrier.stats.vanished().await?, []);

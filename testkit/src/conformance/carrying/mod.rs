@@ -149,6 +149,9 @@ macro_rules! carrying_conformance {
             what_a_task_yields_is_admitted_before_it_ends
             what_a_task_asks_for_of_another_spider_is_admitted_before_it_ends
             a_cancelled_crawl_leaves_no_task
+            tasks_without_an_end_are_listed_with_where_they_are
+            a_task_that_is_cancelled_ends_wherever_it_is_and_its_crawl_goes_on
+            a_task_that_others_asked_for_is_cancelled_and_may_be_asked_for_again
             a_worker_that_runs_no_programs_takes_no_task
         }
     };
