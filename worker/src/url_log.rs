@@ -138,7 +138,8 @@ mod tests {
             let settlement = Settlement::untouched(message.clone(), outcome).with_retries(retries);
             urls.settles(&settlement.into_handled());
         }
-        let said: Vec<String> = log.entries().await.into_iter().map(|entry| entry.message).collect();
+        let said: Vec<String> =
+            log.entries().await.into_iter().map(|entry| entry.message.as_str().to_owned()).collect();
         let usual = Settings::default().retry.max;
         let starts =
             ["retry 1/7 at".to_owned(), format!("retry 1/{usual} at"), format!("retry 1/{usual} at")];
