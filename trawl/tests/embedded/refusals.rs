@@ -4,7 +4,7 @@ use std::fs;
 
 use trawl_testkit::site::Site;
 
-use super::{crawl, crawl_stats, items, stderr, stdout_of, trawl};
+use super::{crawl, crawl_stats, stderr, stdout_of, trawl};
 
 #[tokio::test]
 async fn a_page_that_is_missing_is_exit_code_3() {

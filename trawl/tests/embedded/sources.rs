@@ -9,7 +9,7 @@ use tokio::process::Command;
 use tokio::time::timeout;
 use trawl_testkit::site::Site;
 
-use super::{LIMIT, crawl, crawl_stats, items, stderr, trawl};
+use super::{LIMIT, crawl, crawl_stats, items, stderr};
 
 #[tokio::test]
 async fn a_state_file_of_other_sources_is_not_mixed_with_these() {
