@@ -143,7 +143,7 @@ impl Access {
     }
 }
 
-/// Handlers are reached through [`guard`] alone, which says who calls.
+/// Handlers are reached through `guard` alone, which says who calls.
 impl<S: Send + Sync> FromRequestParts<S> for Identity {
     type Rejection = Problem;
 
