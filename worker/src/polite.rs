@@ -1,5 +1,5 @@
-//! Asking hosts outside the crawl's own way, for a page that is tried and for programs: as robots.txt allows, each request in its host's
-//! turn.
+//! Asking hosts outside the crawl's own way, for a page that is tried and for programs: as robots.txt allows, each request in a
+//! slot of its host.
 
 use std::sync::Arc;
 
@@ -139,8 +139,8 @@ impl Asker {
         }
     }
 
-    /// Leave to send one request to `host`, which is waited for until `deadline`. It stays out of the host's line, which is as long as a
-    /// crawl.
+    /// Leave to send one request to `host`, which is waited for until `deadline`. It does not queue behind all that a
+    /// crawl has for that host.
     pub(crate) async fn permit(
         &self,
         spider: &AsSpider,

@@ -1,4 +1,4 @@
-//! When a program may ask a host: as its spider's politeness says, and in the host's turn.
+//! When a program may ask a host: as its spider's politeness says, and in a slot of the host.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
