@@ -127,3 +127,25 @@ fn resolve(from: &CanonicalUrl, location: &[u8]) -> Result<CanonicalUrl, String>
     let url = from.to_url().join(&location).map_err(|reason| refused(&reason))?;
     CanonicalUrl::from_url(url).map_err(|reason| refused(&reason))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(path: &str) -> CanonicalUrl {
+        format!("http://a.example/{path}").parse().unwrap()
+    }
+
+    #[test]
+    fn a_post_may_lead_to_its_own_url_by_get_and_no_further_in_a_circle() {
+        let as_get = Redirect { target: url("form"), as_get: true };
+        let mut trail = Trail::new(url("form"), MAX_REDIRECTS);
+        trail.go(as_get).unwrap();
+        assert_eq!(trail.go(url("form")).unwrap_err().class, Class::Redirect);
+        trail.go(url("done")).unwrap();
+        trail.go(url("form")).unwrap();
+        assert_eq!(trail.into_hop(), Some(Hop { url: url("form"), count: 3, as_get: true }));
+        let mut kept = Trail::new(url("form"), MAX_REDIRECTS);
+        assert_eq!(kept.go(url("form")).unwrap_err().class, Class::Redirect);
+    }
+}

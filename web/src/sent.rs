@@ -53,7 +53,9 @@ impl Sent {
             _ => None,
         };
         own.extend(self.fields);
-        own.extend(cookies.map(|cookies| (COOKIE, cookies)));
+        if let Some(cookies) = cookies {
+            own.insert(COOKIE, cookies);
+        }
         Self { fields: own, ..self }
     }
 }

@@ -1,5 +1,6 @@
 //! What people have spiders and crawls forget.
 
+use trawl_common::frontier::Key;
 use trawl_common::names::{CrawlRef, SpiderName};
 use trawl_common::ports::{Error, ErrorKind, Result, Seen, SeenUrls};
 use trawl_common::web::url::CanonicalUrl;
@@ -31,8 +32,8 @@ impl RedisRecords {
         let mut scan = redis::cmd("SSCAN");
         scan.arg(SeenKeys::of_spider(spider).plain).arg(cursor).arg("COUNT").arg(BATCH);
         let (next, texts): (u64, Vec<Vec<u8>>) = self.redis.query(&scan).await?;
-        // Others may have added what is no URL of trawl's.
-        let url = |text: &Vec<u8>| CanonicalUrl::recorded(str::from_utf8(text).ok()?).ok();
+        // There are requests and tasks too, and others may have added what is no URL of trawl's.
+        let url = |text: &Vec<u8>| Key::recorded(str::from_utf8(text).ok()?).ok()?.url().cloned();
         Ok(SeenUrls { urls: texts.iter().filter_map(url).collect(), next: (next > 0).then_some(next) })
     }
 

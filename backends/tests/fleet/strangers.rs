@@ -144,7 +144,7 @@ async fn what_the_fleet_says_counts_as_long_as_it_knows_the_key() {
         depth: 3,
         slot: Some(UnixMs(7)),
         deadline: Some(UnixMs::now().plus(LONG)),
-        hop: Some(Hop { url: url("http://other.example/"), count: 1 }),
+        hop: Some(Hop { url: url("http://other.example/"), count: 1, as_get: false }),
         ..Message::seed(url(URL), crawl, Lane::Priority)
     };
     by_keys(&vhost, &["a"]).await.publish(std::slice::from_ref(&message)).await.unwrap();

@@ -105,7 +105,7 @@ mod tests {
         let answer =
             parts.add(part(r#"{"items": [{"a": 2}], "tasks": ["t"], "result": 0}"#), 40).unwrap().unwrap();
         assert_eq!((answer.verdict, answer.items.len()), (Verdict::Done, 2));
-        assert_eq!(answer.urls, ["/b"]);
+        assert_eq!(answer.urls, [NewRequest::get("/b")]);
         assert_eq!(answer.tasks[0].recipe.as_str(), "t");
     }
 

@@ -124,8 +124,8 @@ fn a_trace_travels_beside_the_signature_and_a_strangers_says_nothing() {
     let key = settings::FleetKey::try_from("a".repeat(32)).unwrap();
     let seal = Seal::new(&settings::RabbitMq { key: Some(key), ..settings::RabbitMq::default() });
     let trust = Trust { seal, ..Trust::default() };
-    let sent = UnixMs::now();
-    let trace = Trace::read(PARENT, Some("trawl=1:00f067aa0ba902b8"), sent).map(Box::new);
+    let before = UnixMs::now();
+    let trace = Trace::read(PARENT, Some("trawl=1:00f067aa0ba902b8"), before).map(Box::new);
     let traced = Message { trace: trace.clone(), ..full() };
     let signed = sent(&traced, &trust.seal);
     let read =
@@ -135,7 +135,7 @@ fn a_trace_travels_beside_the_signature_and_a_strangers_says_nothing() {
         };
     let arrived = read(signed.clone());
     let since = arrived.trace.as_ref().unwrap().since;
-    assert!(since >= sent, "{since}");
+    assert!(since >= before, "{since}");
     let trace = trace.map(|trace| Box::new(Trace { since, ..*trace }));
     assert_eq!(arrived, Message { trace, ..full() });
     // Of a message as the program before wrote it, and of a trace that somebody took away, the signature holds as well.

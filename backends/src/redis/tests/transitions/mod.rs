@@ -25,6 +25,11 @@ const PAUSE_WAIT: Duration = Duration::from_secs(480);
 /// After how long a stranger may ask for a URL again.
 const AGAIN: Duration = Duration::from_secs(60);
 
+/// Whether a record is a request's; the others are of URLs.
+fn is_request(number: usize) -> bool {
+    number >= SEEN && number % 2 == 1
+}
+
 /// What is new to a crawl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -125,7 +130,8 @@ fn ending() -> impl Strategy<Value = Ending> {
         (Terminal::Expired, None),
         (Terminal::Cancelled, None),
     ];
-    let landed = prop::option::weighted(0.2, 0..URLS);
+    let urls: Vec<usize> = (0..URLS).filter(|&number| !is_request(number)).collect();
+    let landed = prop::option::weighted(0.2, select(urls));
     (select(ends.to_vec()), landed).prop_map(|((terminal, why), landed)| Ending { terminal, why, landed })
 }
 

@@ -8,8 +8,9 @@ use trawl_common::frontier::crawl::{CrawlState, HostStats};
 use trawl_common::frontier::dead_letter::{Cause, Note};
 use trawl_common::frontier::line::Line;
 use trawl_common::frontier::outcome::Reason;
-use trawl_common::frontier::{Key, Start, State, Taken, UrlState, Watermark};
+use trawl_common::frontier::{Key, Start, State, Taken, UrlState, Watermark, Work};
 use trawl_common::ports::{Control, ErrorKind, Finish, Stats};
+use trawl_common::request::NewRequest;
 use trawl_common::spider::Recrawl;
 use trawl_engine::{Linked, Linking, Parking};
 
@@ -79,7 +80,7 @@ impl Pair {
     fn new_url(&self, number: usize) -> NewUrl {
         let lane = Lane::ALL[number % 2];
         let deadline = (number < URLS / 2).then(|| self.rules.now.plus(HOUR));
-        NewUrl { deadline, ..NewUrl::seed(Fixture::url(number), lane) }
+        NewUrl { deadline, ..NewUrl::of(work(number), lane) }
     }
 
     /// The message that a URL's record waits for.
@@ -98,7 +99,7 @@ impl Pair {
     }
 
     fn claim_on(&self, number: usize) -> Claim {
-        Claim { crawl: self.crawl.clone(), key: Fixture::url(number).into() }
+        Claim { crawl: self.crawl.clone(), key: work(number).key() }
     }
 
     fn claims(&self, urls: &[usize]) -> Vec<Claim> {
@@ -110,7 +111,7 @@ impl Pair {
             Step::Admit(urls) => self.admit(urls).await,
             Step::Follow(who, page, links) => self.follow(&worker(*who), *page, links).await,
             Step::Confirm(urls) => {
-                let all: Vec<Key> = urls.iter().map(|&number| Fixture::url(number).into()).collect();
+                let all: Vec<Key> = urls.iter().map(|&number| work(number).key()).collect();
                 self.frontier.confirm(&self.crawl, &all).await.unwrap();
                 self.rules.apply_all(urls, |url, _| url.confirm());
             }
@@ -202,7 +203,7 @@ impl Pair {
     }
 
     async fn follow(&mut self, who: &WorkerId, page: usize, links: &[usize]) {
-        let referrer = Some(Fixture::url(page).into());
+        let referrer = Some(work(page).key());
         let new = |&number: &usize| NewUrl { depth: 1, referrer: referrer.clone(), ..self.new_url(number) };
         let linking = Linking { page: self.claim_on(page), links: links.iter().map(new).collect() };
         let reply = self.frontier.admit_links(who, std::slice::from_ref(&linking)).await.unwrap();
@@ -251,12 +252,12 @@ impl Pair {
         assert_eq!(next, "0", "so few records are one step");
         let lost: BTreeSet<Key> = swept.lost.iter().map(Message::key).collect();
         let expected: BTreeSet<Key> =
-            self.rules.sweep(watermark).into_iter().map(|number| Fixture::url(number).into()).collect();
+            self.rules.sweep(watermark).into_iter().map(|number| work(number).key()).collect();
         assert_eq!((lost, swept.lost.len()), (expected.clone(), expected.len()));
     }
 
     async fn replay(&mut self, number: usize) {
-        let reply = self.frontier.replay(&self.crawl, &self.crawl, &[Fixture::url(number).into()]).await;
+        let reply = self.frontier.replay(&self.crawl, &self.crawl, &[work(number).key()]).await;
         if self.rules.status.is_over() {
             assert_eq!(reply.unwrap_err().kind, ErrorKind::Stale);
             return;
@@ -310,7 +311,7 @@ impl Pair {
             let by_crawl = self.frontier.has_seen(&self.crawl, &url).await.unwrap();
             (number, by_crawl, self.frontier.has_seen(&later, &url).await.unwrap())
         };
-        for (number, by_crawl, by_spider) in join_all((0..URLS).map(ask)).await {
+        for (number, by_crawl, by_spider) in join_all((0..URLS).filter(|&number| !is_request(number)).map(ask)).await {
             let expected = (self.rules.has_seen(number), self.rules.seen.contains(&number));
             assert_eq!((by_crawl, by_spider), expected, "{number}");
         }
@@ -344,7 +345,17 @@ fn worker(number: usize) -> WorkerId {
 }
 
 fn text(number: usize) -> String {
-    Fixture::url(number).to_string()
+    work(number).to_string()
+}
+
+/// What record `number` stands for: a request behaves as a URL does.
+fn work(number: usize) -> Work {
+    let url = Fixture::url(number);
+    if !is_request(number) {
+        return url.into();
+    }
+    let new = NewRequest { data: Some(number.into()), ..NewRequest::get("") };
+    Work::of_request(url, new).unwrap()
 }
 
 fn note(terminal: Terminal, why: Option<&'static str>) -> Note {
