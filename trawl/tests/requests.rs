@@ -186,6 +186,9 @@ def parse(page):
     let (code, stats, stderr) = crawl(folder.path(), "tasks.jsonl").await;
     assert_eq!((code, &stats["done"]), (Some(0), &json!(2)), "{stats} {stderr}");
     let item = &items(folder.path())[&1];
-    assert_eq!((&item["fields"]["sent"]["method"], &item["fields"]["sent"]["body"]), (&json!("POST"), &json!("x")));
+    assert_eq!(
+        (&item["fields"]["sent"]["method"], &item["fields"]["sent"]["body"]),
+        (&json!("POST"), &json!("x"))
+    );
     assert!(item["fields"]["referrer"].as_str().unwrap().starts_with("task:"), "{item}");
 }

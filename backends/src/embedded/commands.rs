@@ -1,9 +1,9 @@
 //! What people do to crawls and to the URLs that failed in them, as it runs inside the store.
 
 use rusqlite::Connection;
+use trawl_common::frontier::Key;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::outcome::{Class, Reason, Skip, Terminal};
-use trawl_common::frontier::Key;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::NewUrl;
 
