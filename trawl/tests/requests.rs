@@ -159,7 +159,7 @@ def parse(page):
         assert!(shown.contains(expected), "{shown}");
     }
     assert!(!shown.contains("S3"), "{shown}");
-    let (code, _, stderr) = trawl(folder.path(), &[&["dlq", "replay"][..], &state].concat()).await;
+    let (code, _, stderr) = trawl(folder.path(), &[&["dlq", "replay", key][..], &state].concat()).await;
     assert_eq!(code, Some(0), "{stderr}");
     let (code, stats, stderr) = crawl(folder.path(), "start.txt").await;
     assert_eq!(code, Some(0), "{stats} {stderr}");

@@ -121,8 +121,8 @@ fn a_trace_travels_beside_the_signature_and_a_strangers_says_nothing() {
     let key = settings::FleetKey::try_from("a".repeat(32)).unwrap();
     let seal = Seal::new(&settings::RabbitMq { key: Some(key), ..settings::RabbitMq::default() });
     let trust = Trust { seal, ..Trust::default() };
-    let before = UnixMs::now();
-    let trace = Trace::read(PARENT, Some("trawl=1:00f067aa0ba902b8"), before).map(Box::new);
+    let now = UnixMs::now();
+    let trace = Trace::read(PARENT, Some("trawl=1:00f067aa0ba902b8"), now).map(Box::new);
     let traced = Message { trace: trace.clone(), ..full() };
     let signed = sent(&traced, &trust.seal);
     let read = |properties| match content(&delivery(b"https://example.com/a", properties), Line::Bulk, &trust)
@@ -132,7 +132,7 @@ fn a_trace_travels_beside_the_signature_and_a_strangers_says_nothing() {
     };
     let arrived = read(signed.clone());
     let since = arrived.trace.as_ref().unwrap().since;
-    assert!(since >= before, "{since}");
+    assert!(since >= now, "{since}");
     let trace = trace.map(|trace| Box::new(Trace { since, ..*trace }));
     assert_eq!(arrived, Message { trace, ..full() });
     // Of a message as the program before wrote it, and of a trace that somebody took away, the signature holds as well.
