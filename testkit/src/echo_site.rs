@@ -44,7 +44,13 @@ impl EchoSite {
     }
 }
 
-async fn answer(State(asked): State<Asked>, method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
+async fn answer(
+    State(asked): State<Asked>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
     let headers: HashMap<&str, &str> =
         headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?))).collect();
     let path = uri.path();

@@ -79,7 +79,9 @@ async fn a_cancelled_crawl_is_over_and_a_later_one_finds_its_urls_again() {
     let fleet = Fleet::new().await;
     let (site, worker, mut producer) = half_way(&fleet).await;
     let left = PAGES - ANSWERED;
-    assert!(output_of(&fleet, &["cancel", &fleet.name]).await.contains(&format!("0 pending, {left} cancelled")));
+    assert!(
+        output_of(&fleet, &["cancel", &fleet.name]).await.contains(&format!("0 pending, {left} cancelled"))
+    );
     assert_eq!(timeout(LIMIT, producer.wait()).await.unwrap().unwrap().code(), Some(4));
     site.answer_all();
 

@@ -26,6 +26,12 @@ fn spider(file: &str, program: &str) -> TempDir {
     folder
 }
 
+/// A list of the page with which a crawl of `site` starts: named by itself, it would be read as a list, for it is JSON.
+fn start(folder: &Path, site: &EchoSite) -> &'static str {
+    fs::write(folder.join("start.txt"), format!("{}/start\n", site.origin)).unwrap();
+    "start.txt"
+}
+
 async fn trawl(folder: &Path, words: &[&str]) -> (Option<i32>, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_trawl"));
     command.args(words).current_dir(folder).env_clear().env("TRAWL__RETRY__MAX", "0");
@@ -34,6 +40,7 @@ async fn trawl(folder: &Path, words: &[&str]) -> (Option<i32>, String, String) {
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
+/// Has `shop` crawl what the file `start` lists.
 async fn crawl(folder: &Path, start: &str) -> (Option<i32>, Value, String) {
     let words = ["crawl", start, "--spider", "shop", "--allow-private", "--rate", "unlimited", "--json"];
     let (code, stdout, stderr) = trawl(folder, &words).await;
@@ -71,7 +78,7 @@ def parse(page):
         yield {"n": page.data["n"], "method": page.method, "sent": sent}
 "#,
     );
-    let (code, stats, stderr) = crawl(folder.path(), &format!("{}/start", site.origin)).await;
+    let (code, stats, stderr) = crawl(folder.path(), start(folder.path(), &site)).await;
     assert_eq!((code, &stats["done"]), (Some(0), &json!(5)), "{stats} {stderr}");
     let items = items(folder.path());
     let of = |n: u64, what: &str| items[&n]["fields"]["sent"][what].clone();
@@ -107,7 +114,7 @@ def parse(page):
         yield {"n": page.data["n"], "sent": page.json(), "method": page.method}
 "#;
     let folder = spider("allowed_domains = ['127.0.0.1']", &program.replace("OTHER", &other.origin));
-    let (code, stats, stderr) = crawl(folder.path(), &format!("{}/start", site.origin)).await;
+    let (code, stats, stderr) = crawl(folder.path(), start(folder.path(), &site)).await;
     assert_eq!((code, &stats["done"]), (Some(0), &json!(11)), "{stats} {stderr}");
     let items = items(folder.path());
     let sent = |n: u64, what: &str| items[&n]["fields"]["sent"][what].clone();
@@ -140,8 +147,7 @@ def parse(page):
         yield {"n": page.data["n"], "sent": page.json()}
 "#;
     let folder = spider("", program);
-    let start = format!("{}/start", site.origin);
-    let (code, stats, stderr) = crawl(folder.path(), &start).await;
+    let (code, stats, stderr) = crawl(folder.path(), start(folder.path(), &site)).await;
     assert_eq!((code, &stats["failed"]), (Some(3), &json!(1)), "{stats} {stderr}");
     let state = ["--state", "crawl.db"];
     let (_, listed, _) = trawl(folder.path(), &[&["dlq", "list", "--json"][..], &state].concat()).await;
@@ -153,9 +159,9 @@ def parse(page):
         assert!(shown.contains(expected), "{shown}");
     }
     assert!(!shown.contains("S3"), "{shown}");
-    let (code, _, stderr) = trawl(folder.path(), &[&["dlq", "replay"][..], &state].concat()).await;
+    let (code, _, stderr) = trawl(folder.path(), &[&["dlq", "replay", key][..], &state].concat()).await;
     assert_eq!(code, Some(0), "{stderr}");
-    let (code, stats, stderr) = crawl(folder.path(), &start).await;
+    let (code, stats, stderr) = crawl(folder.path(), "start.txt").await;
     assert_eq!(code, Some(0), "{stats} {stderr}");
     let sent = site.asked("/fails/1");
     assert_eq!(sent.len(), 2);
@@ -180,6 +186,9 @@ def parse(page):
     let (code, stats, stderr) = crawl(folder.path(), "tasks.jsonl").await;
     assert_eq!((code, &stats["done"]), (Some(0), &json!(2)), "{stats} {stderr}");
     let item = &items(folder.path())[&1];
-    assert_eq!((&item["fields"]["sent"]["method"], &item["fields"]["sent"]["body"]), (&json!("POST"), &json!("x")));
+    assert_eq!(
+        (&item["fields"]["sent"]["method"], &item["fields"]["sent"]["body"]),
+        (&json!("POST"), &json!("x"))
+    );
     assert!(item["fields"]["referrer"].as_str().unwrap().starts_with("task:"), "{item}");
 }

@@ -53,7 +53,9 @@ impl Sent {
             _ => None,
         };
         own.extend(self.fields);
-        own.extend(cookies.map(|cookies| (COOKIE, cookies)));
+        if let Some(cookies) = cookies {
+            own.insert(COOKIE, cookies);
+        }
         Self { fields: own, ..self }
     }
 }
@@ -109,11 +111,8 @@ mod tests {
     }
 
     fn shown(sent: &Sent) -> (String, Vec<String>) {
-        let mut fields: Vec<String> = sent
-            .fields
-            .iter()
-            .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))
-            .collect();
+        let mut fields: Vec<String> =
+            sent.fields.iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())).collect();
         fields.sort();
         (format!("{} {}", sent.method, String::from_utf8_lossy(&sent.body)), fields)
     }
@@ -128,7 +127,12 @@ mod tests {
     #[test]
     fn another_origin_gets_the_body_and_no_secrets_and_a_get_no_body() {
         for (url, as_get, line, fields) in [
-            ("http://a.example/x", false, "PUT x", &["authorization: S3", "content-type: text/plain", "cookie: a=1; b=2"][..]),
+            (
+                "http://a.example/x",
+                false,
+                "PUT x",
+                &["authorization: S3", "content-type: text/plain", "cookie: a=1; b=2"][..],
+            ),
             ("http://a.example/x", true, "GET ", &["authorization: S3", "cookie: a=1; b=2"]),
             ("https://a.example/", false, "PUT x", &["content-type: text/plain"]),
             ("http://b.a.example/", false, "PUT x", &["content-type: text/plain"]),
@@ -136,7 +140,11 @@ mod tests {
         ] {
             let hop = Hop { url: url.parse().unwrap(), count: 1, as_get };
             let sent = shown(&Sent::of(&request(), Some(&hop)));
-            assert_eq!((&*sent.0, &sent.1[..]), (line, &fields.iter().map(|field| (*field).to_owned()).collect::<Vec<_>>()[..]), "{url}");
+            assert_eq!(
+                (&*sent.0, &sent.1[..]),
+                (line, &fields.iter().map(|field| (*field).to_owned()).collect::<Vec<_>>()[..]),
+                "{url}"
+            );
         }
     }
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use trawl_common::frontier::{MAX_STARTS, Request};
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Failure, Outcome};
 use trawl_common::frontier::retry;
+use trawl_common::frontier::{MAX_STARTS, Request};
 use trawl_common::ports::{Claim, OpenCrawl};
 use trawl_common::settings::Retry;
 use trawl_common::time::UnixMs;

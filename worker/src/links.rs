@@ -1,9 +1,9 @@
 //! Which links of a page are followed.
 
 use trawl_common::frontier::limit::{LeftOut, Limit};
-use trawl_common::frontier::{Request, Work};
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::route::{self, Hints};
+use trawl_common::frontier::{Request, Work};
 use trawl_common::ports::NewUrl;
 use trawl_common::spider::LinkVerdict;
 use trawl_common::time::UnixMs;

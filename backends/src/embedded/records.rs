@@ -13,8 +13,8 @@ use super::crawls::Crawl;
 use super::error::{Fault, Result};
 use super::fields::{Fields, sql_ms, unreadable};
 use super::holdings::Holdings;
-use super::seen::Seen;
 use super::payloads;
+use super::seen::Seen;
 
 /// The record in a row, if that is one of the crawl.
 pub(super) fn read(

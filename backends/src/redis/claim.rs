@@ -1,8 +1,8 @@
 //! Claims: which of the messages that a worker has received are its to handle.
 
 use redis::Script;
-use trawl_common::frontier::message::Message;
 use trawl_common::frontier::ClaimReply;
+use trawl_common::frontier::message::Message;
 use trawl_common::metrics;
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{ErrorKind, Result};

@@ -217,6 +217,10 @@ fn replayed(crawl: &CrawlRef, record: &[String]) -> Option<Message> {
         depth: depth.parse().ok()?,
         // A hint for people.
         referrer: referrer.parse().ok(),
-        ..Message::of(Work::stored(Key::recorded(key).ok()?, payload)?, crawl.clone(), lane.parse::<Lane>().ok()?)
+        ..Message::of(
+            Work::stored(Key::recorded(key).ok()?, payload)?,
+            crawl.clone(),
+            lane.parse::<Lane>().ok()?,
+        )
     })
 }

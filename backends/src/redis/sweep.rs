@@ -136,7 +136,11 @@ fn lost_message(crawl: &CrawlRef, record: &[Vec<u8>]) -> Option<Message> {
         until: optional(until)?.map(UnixMs),
         // A hint for people.
         referrer: referrer.parse().ok(),
-        ..Message::of(Work::stored(Key::recorded(key).ok()?, payload)?, crawl.clone(), lane.parse::<Lane>().ok()?)
+        ..Message::of(
+            Work::stored(Key::recorded(key).ok()?, payload)?,
+            crawl.clone(),
+            lane.parse::<Lane>().ok()?,
+        )
     })
 }
 

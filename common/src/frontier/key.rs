@@ -161,7 +161,8 @@ impl RequestKey {
 
     /// The URL that is asked for.
     pub fn url(&self) -> CanonicalUrl {
-        CanonicalUrl::recorded(&self.0[..self.0.len() - BEYOND_URL]).expect("a key of a request begins with a URL")
+        CanonicalUrl::recorded(&self.0[..self.0.len() - BEYOND_URL])
+            .expect("a key of a request begins with a URL")
     }
 }
 
@@ -294,7 +295,8 @@ mod tests {
         let url = CanonicalUrl::parse("http://a.example/q").unwrap();
         let key = |json: &str| RequestKey::of(&url, &NewRequest::from_json(json).unwrap());
         let one = key(r#"{"url": "", "method": "POST", "body": "a"}"#);
-        let expected = format!("http://a.example/q#request:{}", Fingerprint::of("POST\nhttp://a.example/q\na"));
+        let expected =
+            format!("http://a.example/q#request:{}", Fingerprint::of("POST\nhttp://a.example/q\na"));
         assert_eq!((one.as_str(), one.url()), (&*expected, url.clone()));
         let alike = r#"{"url": "", "method": "POST", "base64": "YQ==", "headers": {"a": "b"}, "data": 7}"#;
         assert_eq!(key(alike), one);
@@ -304,7 +306,9 @@ mod tests {
         }
         let of_cut = "http://a.example/#request:0123";
         assert_eq!(Key::recorded(of_cut).unwrap(), "http://a.example/".parse::<Key>().unwrap(), "a page");
-        for no_key in ["#request:0123456789abcdef0123456789abcdef", "ftp://a/#request:0123456789abcdef0123456789abcdef"] {
+        for no_key in
+            ["#request:0123456789abcdef0123456789abcdef", "ftp://a/#request:0123456789abcdef0123456789abcdef"]
+        {
             assert!(no_key.parse::<RequestKey>().is_err(), "{no_key}");
         }
     }

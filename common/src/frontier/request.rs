@@ -54,7 +54,8 @@ mod tests {
 
     #[test]
     fn a_request_is_read_as_it_was_stored() {
-        let json = r#"{"url": "/b", "method": "PUT", "headers": {"a": "b"}, "base64": "//8=", "data": {"n": 1.5}}"#;
+        let json =
+            r#"{"url": "/b", "method": "PUT", "headers": {"a": "b"}, "base64": "//8=", "data": {"n": 1.5}}"#;
         let new = NewRequest::from_json(json).unwrap();
         let request = Request::new("http://a.example/b".parse().unwrap(), new).unwrap();
         assert_eq!(request.new.url, "http://a.example/b");

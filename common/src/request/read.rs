@@ -256,15 +256,24 @@ mod tests {
             (json!({"url": 1}), "`url` is text, not a number"),
             (json!({"url": "/", "headrs": {}}), "a request has no `headrs`: did you mean `headers`?"),
             (json!({"url": "/", "method": "TRACE"}), "`method`: a method is GET, HEAD"),
-            (json!({"url": "/", "body": {"a": 1}}), "`body` is text: write the JSON as a string, not an object"),
+            (
+                json!({"url": "/", "body": {"a": 1}}),
+                "`body` is text: write the JSON as a string, not an object",
+            ),
             (json!({"url": "/", "body": "a", "base64": "YQ=="}), "exclude each other"),
             (json!({"url": "/", "base64": "a"}), "`base64` is not in base64"),
-            (json!({"url": "/", "headers": "a: b"}), "`headers` is an object of texts, or a list of pairs, not text"),
+            (
+                json!({"url": "/", "headers": "a: b"}),
+                "`headers` is an object of texts, or a list of pairs, not text",
+            ),
             (json!({"url": "/", "headers": [["a"]]}), "a list of pairs, not a list"),
             (json!({"url": "/", "headers": {"a": 1}}), "a list of pairs, not a number"),
             (json!({"url": "/", "unique": ""}), "`unique` has 1 to"),
             (json!({"url": "/", "data": "x".repeat(MAX_DATA_BYTES)}), "`data` has 65538 bytes of JSON"),
-            (json!({"url": "/", "body": "x".repeat(MAX_REQUEST_BYTES)}), "bytes of JSON: it may have 1048576"),
+            (
+                json!({"url": "/", "body": "x".repeat(MAX_REQUEST_BYTES)}),
+                "bytes of JSON: it may have 1048576",
+            ),
             (json!({"url": "/", "cookies": {"a": "x".repeat(MAX_FIELDS_BYTES)}}), "they may have 16384"),
         ] {
             let error = read(value.clone()).unwrap_err();
@@ -299,7 +308,8 @@ mod tests {
 
     #[test]
     fn what_is_secret_is_not_shown_when_a_request_is() {
-        let secrets = json!({"url": "/", "headers": {"authorization": "S3"}, "cookies": {"id": "S3"}, "body": "S3"});
+        let secrets =
+            json!({"url": "/", "headers": {"authorization": "S3"}, "cookies": {"id": "S3"}, "body": "S3"});
         let shown = format!("{:?}", NewRequest::try_from(secrets).unwrap());
         assert!(shown.contains("authorization") && !shown.contains("S3"), "{shown}");
     }

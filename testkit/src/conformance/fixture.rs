@@ -86,7 +86,8 @@ impl Case {
 
     /// A POST of page 0.
     pub(super) fn new_request(&self, body: &str) -> NewUrl {
-        let json = r#"{"url": "", "method": "POST", "headers": {"a": "b"}, "cookies": {"c": "d"}, "data": [1]}"#;
+        let json =
+            r#"{"url": "", "method": "POST", "headers": {"a": "b"}, "cookies": {"c": "d"}, "data": [1]}"#;
         let new = NewRequest::from_json(json).expect("it is a request");
         let new = NewRequest { body: body.to_owned().into(), ..new };
         NewUrl::of(Request::new(self.url(0), new).expect("it has a key").into(), Lane::Bulk)

@@ -303,7 +303,9 @@ pub async fn a_task_arrives_with_everything_it_was_submitted_with_also_from_the_
 }
 
 /// Nearly a megabyte.
-pub async fn a_request_arrives_with_everything_it_was_submitted_with_also_from_the_ladder(engine: &Engine) -> Result<()> {
+pub async fn a_request_arrives_with_everything_it_was_submitted_with_also_from_the_ladder(
+    engine: &Engine,
+) -> Result<()> {
     let (fixture, lease) = engine.begin(0).await?;
     let long = "\u{e4}\u{1}".repeat(120_000);
     let requests = [fixture.new_request(&long), NewUrl { lane: Lane::Priority, ..fixture.new_request("x") }];

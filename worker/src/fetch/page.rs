@@ -191,11 +191,10 @@ async fn fetch(
         let domain = HostKey::domain(&target.host());
         let begun = Instant::now();
         let hop = job.message.hop.as_ref();
-        let asking =
-            apart::ask(shared, &job.spider, domain, async |fetcher| match job.request() {
-                Some(request) => fetcher.ask_for(request, hop).await,
-                None => fetcher.ask(target, &validators).await,
-            });
+        let asking = apart::ask(shared, &job.spider, domain, async |fetcher| match job.request() {
+            Some(request) => fetcher.ask_for(request, hop).await,
+            None => fetcher.ask(target, &validators).await,
+        });
         let answer = match asking.await {
             Ok(answer) => answer,
             Err(until) => {
@@ -418,9 +417,9 @@ enum Form {
 /// One that names another page is that page, unless the spider does not go there. The answer to a request is always itself.
 async fn form(shared: &Shared, job: &Job, canonical: Option<CanonicalUrl>) -> Form {
     let Job { url, message: Message { crawl, .. }, spider, .. } = job;
-    let Some(canonical) =
-        canonical.filter(|canonical| job.request().is_none() && canonical != url && spider.scope.follows(url, canonical, 0))
-    else {
+    let Some(canonical) = canonical.filter(|canonical| {
+        job.request().is_none() && canonical != url && spider.scope.follows(url, canonical, 0)
+    }) else {
         return Form::Own;
     };
     match is_known(shared, crawl, url, &canonical).await {

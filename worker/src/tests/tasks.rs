@@ -38,7 +38,11 @@ impl TaskRunner for ByWord {
             _ => {
                 let fields = json!({ "title": recipe }).as_object().cloned().unwrap();
                 let tasks = vec!["child".parse().map(trawl_common::task::NewTask::of).unwrap()];
-                Ran::Done(Gave { items: vec![fields], tasks, urls: vec![NewRequest::get("http://a.example/")] })
+                Ran::Done(Gave {
+                    items: vec![fields],
+                    tasks,
+                    urls: vec![NewRequest::get("http://a.example/")],
+                })
             }
         }
     }

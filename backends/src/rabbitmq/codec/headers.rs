@@ -80,7 +80,10 @@ impl<'a> Headers<'a> {
         number.try_into().map(Some).map_err(|error| format!("header priority: {error}"))
     }
 
-    pub(super) fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(&self, name: &str) -> Result<Option<T>, String> {
+    pub(super) fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(
+        &self,
+        name: &str,
+    ) -> Result<Option<T>, String> {
         let text = self.text(name)?;
         text.map(|text| text.parse().map_err(|error| format!("header {name}: {error}"))).transpose()
     }

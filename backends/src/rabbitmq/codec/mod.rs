@@ -8,8 +8,8 @@ mod tests;
 mod write;
 
 pub use read::{Trust, content};
-pub use write::{body, properties};
 pub(super) use write::{PROBE_BODY, dead_letter_properties, expiring, item_properties, probe_properties};
+pub use write::{body, properties};
 
 /// The header that makes a message a probe, with the instant at which it was sent, in ms.
 const PROBE: &str = "probe";

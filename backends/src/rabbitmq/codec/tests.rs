@@ -108,10 +108,7 @@ fn a_format_that_a_stranger_writes_says_nothing() {
     let mut headers = came.properties.headers().clone().unwrap();
     put_text(&mut headers, "colour", "blue");
     came.properties = came.properties.with_headers(headers);
-    assert!(matches!(
-        content(&came, Line::Bulk, &trust),
-        Content::Message(Message { is_ours: false, .. })
-    ));
+    assert!(matches!(content(&came, Line::Bulk, &trust), Content::Message(Message { is_ours: false, .. })));
     let (came, _) = newer(None);
     let unnamed = delivery(&came.data, came.properties.clone().with_message_id("7".into()));
     let read = content(&unnamed, Line::Bulk, &Trust::default());
@@ -128,11 +125,11 @@ fn a_trace_travels_beside_the_signature_and_a_strangers_says_nothing() {
     let trace = Trace::read(PARENT, Some("trawl=1:00f067aa0ba902b8"), now).map(Box::new);
     let traced = Message { trace: trace.clone(), ..full() };
     let signed = sent(&traced, &trust.seal);
-    let read =
-        |properties| match content(&delivery(b"https://example.com/a", properties), Line::Bulk, &trust) {
-            Content::Message(message) => message,
-            other => panic!("{other:?}"),
-        };
+    let read = |properties| match content(&delivery(b"https://example.com/a", properties), Line::Bulk, &trust)
+    {
+        Content::Message(message) => message,
+        other => panic!("{other:?}"),
+    };
     let arrived = read(signed.clone());
     let since = arrived.trace.as_ref().unwrap().since;
     assert!(since >= now, "{since}");
@@ -174,7 +171,8 @@ fn sealed() -> Trust {
 
 #[test]
 fn a_task_is_read_as_it_was_written_also_when_it_comes_back() {
-    let line = r#"{"recipe": "http://a.example/", "unique": "1", "priority": -2.5, "retries": 0, "project": "p"}"#;
+    let line =
+        r#"{"recipe": "http://a.example/", "unique": "1", "priority": -2.5, "retries": 0, "project": "p"}"#;
     let crawl = CrawlRef { id: "c1".parse().unwrap(), spider: "docs".parse().unwrap() };
     let task = Task::new(&crawl.spider, NewTask::from_line(line).unwrap());
     let id = task.key.id().to_string();
@@ -188,9 +186,8 @@ fn a_task_is_read_as_it_was_written_also_when_it_comes_back() {
     }
     let plain = Task::new(&task.crawl.spider, NewTask::from_line(r#""a""#).unwrap());
     let plain = Message::of(plain.into(), task.crawl, Lane::Task);
-    let is_ours = |body: &[u8]| {
-        message_of(body, sent(&plain, &Seal::default()), Line::Task, &Trust::default()).is_ours
-    };
+    let is_ours =
+        |body: &[u8]| message_of(body, sent(&plain, &Seal::default()), Line::Task, &Trust::default()).is_ours;
     assert!(is_ours(b"a") && !is_ours(b"b"), "its id names another task");
 }
 
@@ -246,8 +243,7 @@ fn what_the_queue_of_tasks_gave_up_is_a_task() {
 #[test]
 fn the_smaller_of_two_times_to_live_is_the_deadline() {
     let deadline = |expiration: &str, headers: FieldTable| {
-        let properties =
-            BasicProperties::default().with_expiration(expiration.into()).with_headers(headers);
+        let properties = BasicProperties::default().with_expiration(expiration.into()).with_headers(headers);
         match content(&delivery(b"https://example.com/a", properties), Line::Bulk, &Trust::default()) {
             Content::Message(message) => message.deadline,
             other => panic!("{other:?}"),
@@ -282,8 +278,7 @@ fn what_was_given_back_too_often_has_not_expired() {
     let deadline = |deaths: Vec<AMQPValue>| {
         let mut headers = FieldTable::default();
         headers.insert("x-death".into(), AMQPValue::FieldArray(deaths.into()));
-        let delivery =
-            delivery(b"https://example.com/a", BasicProperties::default().with_headers(headers));
+        let delivery = delivery(b"https://example.com/a", BasicProperties::default().with_headers(headers));
         match content(&delivery, Line::Expired, &Trust::default()) {
             Content::Message(message) => message.deadline,
             other => panic!("{other:?}"),
@@ -310,11 +305,8 @@ fn whatever_crawl_of_strangers_a_message_names_it_is_for_that_of_its_spider() {
         let mut headers = FieldTable::default();
         put_text(&mut headers, "crawl", crawl);
         put_text(&mut headers, "spider", spider);
-        let delivery =
-            delivery(b"https://example.com/a", BasicProperties::default().with_headers(headers));
-        let Content::Message(message) = content(&delivery, Line::Bulk, &Trust::default()) else {
-            panic!()
-        };
+        let delivery = delivery(b"https://example.com/a", BasicProperties::default().with_headers(headers));
+        let Content::Message(message) = content(&delivery, Line::Bulk, &Trust::default()) else { panic!() };
         assert_eq!(message.crawl, CrawlRef::adhoc_of(spider.parse().unwrap()));
     }
 }
@@ -322,14 +314,11 @@ fn whatever_crawl_of_strangers_a_message_names_it_is_for_that_of_its_spider() {
 #[test]
 fn a_url_that_an_older_version_sent_stays_as_it_is_in_its_record() {
     let old = "http://example.com./%7ea";
-    let read = |properties| match content(
-        &delivery(old.as_bytes(), properties),
-        Line::Bulk,
-        &Trust::default(),
-    ) {
-        Content::Message(message) => (message.work.to_string(), message.is_ours),
-        other => panic!("{other:?}"),
-    };
+    let read =
+        |properties| match content(&delivery(old.as_bytes(), properties), Line::Bulk, &Trust::default()) {
+            Content::Message(message) => (message.work.to_string(), message.is_ours),
+            other => panic!("{other:?}"),
+        };
     let sent = BasicProperties::default().with_message_id(Fingerprint::of(old).to_string().into());
     assert_eq!(read(sent), (old.to_owned(), true));
     assert_eq!(read(BasicProperties::default()), ("http://example.com/~a".to_owned(), false));
@@ -374,8 +363,7 @@ fn what_is_no_message_says_why() {
     assert_eq!(reason(url, "crawl", AMQPValue::LongInt(7)), "header crawl: not text");
     assert!(reason(url, "crawl", AMQPValue::LongString("{x}".into())).starts_with("header crawl: `{x}`"));
     assert!(
-        reason(url, "lane", AMQPValue::LongString("fast".into()))
-            .contains("`priority`, `bulk` or `task`")
+        reason(url, "lane", AMQPValue::LongString("fast".into())).contains("`priority`, `bulk` or `task`")
     );
 }
 
@@ -392,7 +380,8 @@ fn request(json: &str) -> Message {
     Message { work: request.into(), ..full() }
 }
 
-const POST: &str = r#"{"url":"https://example.com/q","method":"POST","headers":[["a","b"]],"body":"x","data":{"n":1}}"#;
+const POST: &str =
+    r#"{"url":"https://example.com/q","method":"POST","headers":[["a","b"]],"body":"x","data":{"n":1}}"#;
 
 #[test]
 fn a_request_is_read_as_it_was_written_also_when_a_redirect_has_made_it_a_get() {
@@ -412,7 +401,8 @@ fn a_request_is_read_as_it_was_written_also_when_a_redirect_has_made_it_a_get() 
 #[test]
 fn older_programs_know_a_request_for_one_of_a_newer_format() {
     let properties = sent(&request(POST), &Seal::default());
-    let format = properties.headers().as_ref().and_then(|headers| headers.inner().get(FORMAT_HEADER).cloned());
+    let format =
+        properties.headers().as_ref().and_then(|headers| headers.inner().get(FORMAT_HEADER).cloned());
     assert_eq!(format, Some(AMQPValue::LongLongInt(REQUESTS as i64)));
     let id = Fingerprint::of(POST).to_string();
     assert_eq!(properties.message_id().as_ref().map(ShortString::as_str), Some(&*id));

@@ -53,10 +53,15 @@ async fn a_url_is_kept_as_it_was_before_there_were_requests() {
     let before = fixture.keys().await;
     fixture.frontier.admit(&lease, &[NewUrl::seed(Fixture::url(1), Lane::Bulk)]).await.unwrap();
     let (url, record) = fixture.hash(PENDING).await.remove(0);
-    let is_short = record.len() == 14 && record.starts_with('n') && record[1..].bytes().all(|b| b.is_ascii_digit());
+    let is_short =
+        record.len() == 14 && record.starts_with('n') && record[1..].bytes().all(|b| b.is_ascii_digit());
     assert!(is_short, "{record}");
     assert_eq!(url, Fixture::url(1).as_str());
     let mut after = fixture.keys().await;
     after.retain(|key| !before.contains(key));
-    assert_eq!(after, ["{crawled_urls}:hosts:c", "{crawled_urls}:outbox", PENDING], "nothing else is kept of it");
+    assert_eq!(
+        after,
+        ["{crawled_urls}:hosts:c", "{crawled_urls}:outbox", PENDING],
+        "nothing else is kept of it"
+    );
 }

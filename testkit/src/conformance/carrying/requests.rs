@@ -68,7 +68,10 @@ pub async fn a_request_is_admitted_once_and_claimed_with_all_that_it_says(carrie
     let found = works(claimed.iter().map(|claimed| claimed.message.work.clone()).collect());
     assert_eq!(found, works([0, 1, 2, 4].map(|at: usize| all[at].work.clone()).into()));
     let state = carrier.stats.url_state(&case.crawl, &key(&case, 0, "a")).await?;
-    assert!(matches!(&state, UrlState::Pending(record) if matches!(record.state, State::Held { .. })), "{state:?}");
+    assert!(
+        matches!(&state, UrlState::Pending(record) if matches!(record.state, State::Held { .. })),
+        "{state:?}"
+    );
     for claimed in claimed {
         worker.finish(claimed).await;
     }

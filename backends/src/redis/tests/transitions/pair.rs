@@ -311,7 +311,9 @@ impl Pair {
             let by_crawl = self.frontier.has_seen(&self.crawl, &url).await.unwrap();
             (number, by_crawl, self.frontier.has_seen(&later, &url).await.unwrap())
         };
-        for (number, by_crawl, by_spider) in join_all((0..URLS).filter(|&number| !is_request(number)).map(ask)).await {
+        for (number, by_crawl, by_spider) in
+            join_all((0..URLS).filter(|&number| !is_request(number)).map(ask)).await
+        {
             let expected = (self.rules.has_seen(number), self.rules.seen.contains(&number));
             assert_eq!((by_crawl, by_spider), expected, "{number}");
         }
