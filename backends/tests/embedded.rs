@@ -26,7 +26,7 @@ use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::politeness::gcra::{BackoffTerms, Pace, Slot, SlotRequest, Standing};
 use trawl_common::ports::{
     BackoffRequest, Cache, Claim, Claimed, Ending, ErrorKind, Finish, Frontier, HostSlotRequest, Joined,
-    Joining, NewUrl, Opening, Pages, Session, Settlement, Terms, Verdict, Walk,
+    Joining, NewWork, Opening, Pages, Session, Settlement, Terms, Verdict, Walk,
 };
 use trawl_common::settings::Settings;
 use trawl_common::time::UnixMs;
@@ -99,9 +99,9 @@ fn worker() -> WorkerId {
     "w1".parse().unwrap()
 }
 
-fn page(number: usize) -> NewUrl {
+fn page(number: usize) -> NewWork {
     let url = CanonicalUrl::parse(&format!("http://site.example/{number}")).unwrap();
-    NewUrl::seed(url, Lane::Bulk)
+    NewWork::seed(url, Lane::Bulk)
 }
 
 async fn open_crawl(engine: &Embedded, crawl: CrawlRef) -> Box<dyn Session> {
@@ -111,7 +111,7 @@ async fn open_crawl(engine: &Embedded, crawl: CrawlRef) -> Box<dyn Session> {
 
 async fn admit(engine: &Embedded, numbers: std::ops::Range<usize>) -> Box<dyn Session> {
     let session = open_crawl(engine, crawl()).await;
-    let pages: Vec<NewUrl> = numbers.map(page).collect();
+    let pages: Vec<NewWork> = numbers.map(page).collect();
     session.admit(&pages).await.unwrap();
     session
 }
@@ -162,7 +162,7 @@ async fn put_aside(frontier: &dyn Frontier, claimed: &Claimed, ago: u64) {
 async fn parked_urls_come_first_then_priority_then_bulk_each_in_order() {
     let (_directory, engine) = state_file();
     let session = admit(&engine, 0..4).await;
-    let urgent: Vec<_> = (4..6).map(|number| NewUrl { lane: Lane::Priority, ..page(number) }).collect();
+    let urgent: Vec<_> = (4..6).map(|number| NewWork { lane: Lane::Priority, ..page(number) }).collect();
     session.admit(&urgent).await.unwrap();
     let worker = join(&engine);
     for claimed in claim_all(&*worker).await {
@@ -232,7 +232,7 @@ async fn what_is_forgotten_is_forgotten_beyond_memory_and_the_rest_is_not() {
     engine.control().cancel(&crawl()).await.unwrap();
     let next = CrawlRef { id: "c2".parse().unwrap(), ..crawl() };
     let session = open_crawl(&engine, next).await;
-    let pages: Vec<NewUrl> = (0..COUNT).map(page).collect();
+    let pages: Vec<NewWork> = (0..COUNT).map(page).collect();
     let new = session.admit(&pages).await.unwrap();
     assert!(new.iter().enumerate().all(|(number, new)| *new == (number % 2 == 1)));
 }
@@ -601,7 +601,7 @@ async fn a_file_of_version_1_is_brought_up_to_date() {
     }
     let engine = open(&path);
     let session = open_crawl(&engine, crawl()).await;
-    let pages: Vec<NewUrl> = (0..4).map(page).collect();
+    let pages: Vec<NewWork> = (0..4).map(page).collect();
     assert_eq!(session.admit(&pages).await.unwrap(), [false, false, false, true]);
     assert_eq!(engine.engine().replay(&crawl(), &crawl(), &[page(1).work.key()]).await.unwrap(), 1);
     let stats = engine.stats().crawl_stats(&crawl().id).await.unwrap().unwrap();
@@ -619,7 +619,7 @@ async fn what_was_seen_stays_seen_beyond_memory_and_restarts() {
     let (directory, engine) = state_file();
     let path = directory.path().join("crawl.db");
     const COUNT: usize = 70_000;
-    let pages: Vec<NewUrl> = (0..COUNT).map(page).collect();
+    let pages: Vec<NewWork> = (0..COUNT).map(page).collect();
     let session = admit(&engine, 0..COUNT).await;
     let known = session.admit(&pages).await.unwrap();
     assert!(known.iter().all(|new| !new));

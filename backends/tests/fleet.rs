@@ -304,7 +304,7 @@ mod records {
     use trawl_common::frontier::lane::Lane;
     use trawl_common::frontier::message::Message;
     use trawl_common::names::{CrawlRef, SpiderName};
-    use trawl_common::ports::{Claim, NewUrl, Terms};
+    use trawl_common::ports::{Claim, NewWork, Terms};
     use trawl_common::time::UnixMs;
     use trawl_common::web::url::CanonicalUrl;
     use trawl_engine::{Parking, Records};
@@ -320,7 +320,7 @@ mod records {
         let crawl = CrawlRef { id: "c".parse().unwrap(), spider: SpiderName::default() };
         let lease = frontier.open(&crawl, Terms::default(), "producer", LONG).await.unwrap();
         let url = CanonicalUrl::parse("http://site.example/0").unwrap();
-        let url = NewUrl { deadline: Some(UnixMs::now().plus(LONG)), ..NewUrl::seed(url, Lane::Bulk) };
+        let url = NewWork { deadline: Some(UnixMs::now().plus(LONG)), ..NewWork::seed(url, Lane::Bulk) };
         frontier.admit(&lease, std::slice::from_ref(&url)).await.unwrap();
         let message = url.message(&crawl);
         let text = read(&link, &message).await;

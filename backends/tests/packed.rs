@@ -16,7 +16,7 @@ use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::names::{CrawlRef, SpiderName};
-use trawl_common::ports::{Claim, Control, Finish, NewUrl, Terms};
+use trawl_common::ports::{Claim, Control, Finish, NewWork, Terms};
 use trawl_common::settings::Dedup;
 use trawl_common::spider::Recrawl;
 use trawl_common::web::url::CanonicalUrl;
@@ -71,7 +71,7 @@ async fn open(frontier: &RedisRecords, id: &str) -> Lease {
 }
 
 async fn admit(frontier: &RedisRecords, lease: &Lease, pages: Range<usize>) -> Vec<bool> {
-    let urls: Vec<NewUrl> = pages.map(|number| NewUrl::seed(page(number), Lane::Bulk)).collect();
+    let urls: Vec<NewWork> = pages.map(|number| NewWork::seed(page(number), Lane::Bulk)).collect();
     frontier.admit(lease, &urls).await.unwrap()
 }
 

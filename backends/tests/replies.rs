@@ -13,13 +13,13 @@ use trawl_common::frontier::crawl::{Counts, CrawlState, CrawlStats};
 use trawl_common::frontier::dead_letter::{Cause, Note};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::limit::{LeftOut, Limit};
-use trawl_common::frontier::line::Line;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Class, Reason, Terminal};
+use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::frontier::{ClaimReply, Key, Start, Taken, Work};
 use trawl_common::jobs::{JobOutcome, JobStatus, NewJob};
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
-use trawl_common::ports::{Claim, Control, Finish, JobFilter, JobPage, Jobs, NewUrl, Result, Stats, Terms};
+use trawl_common::ports::{Claim, Control, Finish, JobFilter, JobPage, Jobs, NewWork, Result, Stats, Terms};
 use trawl_common::settings::{Redis, ServerUrl};
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
@@ -93,7 +93,7 @@ impl Fleet {
     async fn discover(&mut self) -> Lease {
         let terms = Terms { max_per_host: std::num::NonZeroU64::new(9), ..Terms::default() };
         let lease = again(|| self.redis.open(&self.crawl, terms, "producer", LONG)).await;
-        let urls: Vec<NewUrl> = SEEDS.map(|number| NewUrl::seed(page(number), Lane::Bulk)).collect();
+        let urls: Vec<NewWork> = SEEDS.map(|number| NewWork::seed(page(number), Lane::Bulk)).collect();
         let new = again(|| self.redis.admit(&lease, &urls)).await;
         let new = urls.iter().zip(new).filter(|(_, new)| *new).map(|(url, _)| url.message(&self.crawl));
         self.send(new.collect()).await;
@@ -110,7 +110,7 @@ impl Fleet {
                 ClaimReply::Take { .. } => self.handle(message).await,
                 ClaimReply::Wait { .. } | ClaimReply::SendAgain => self.queue.push_back(message),
                 ClaimReply::Drop => {}
-                ClaimReply::NoRoom | ClaimReply::Full | ClaimReply::Unknown | ClaimReply::Newer => {
+                ClaimReply::StoreFull | ClaimReply::Full | ClaimReply::Unknown | ClaimReply::Newer => {
                     panic!("{reply:?}")
                 }
             }
@@ -126,7 +126,7 @@ impl Fleet {
         self.send(found.lost).await;
         if let Some(times) = found.probe {
             again(|| self.redis.probe_sent(times)).await;
-            let probes = Line::ALL.map(|line| Probe { line, times });
+            let probes = SourceQueue::ALL.map(|line| Probe { line, times });
             again(|| self.redis.probes_returned(&probes)).await;
         }
         assert_eq!(found.awaiting, [], "nothing was forgotten");
@@ -180,12 +180,12 @@ impl Fleet {
     /// Its links are admitted and published before the page is finished. If the answer is lost, they are seen when it is asked
     /// for again, and nobody publishes them: they are in the outbox, where the sweep finds them.
     async fn follow(&mut self, page_that_links: &Claim) -> LeftOut {
-        let link = |number: usize| NewUrl {
+        let link = |number: usize| NewWork {
             depth: 1,
             referrer: Some(page_that_links.key.clone()),
-            ..NewUrl::seed(page(number), Lane::Bulk)
+            ..NewWork::seed(page(number), Lane::Bulk)
         };
-        let links: Vec<NewUrl> = LINKED.into_iter().map(link).collect();
+        let links: Vec<NewWork> = LINKED.into_iter().map(link).collect();
         let linking = [Linking { page: page_that_links.clone(), links: links.clone() }];
         let taken = again(|| self.redis.admit_links(&self.worker, &linking)).await.remove(0).taken().unwrap();
         let mut left_out = LeftOut::default();
@@ -240,7 +240,7 @@ async fn is_exact(redis: RedisRecords) -> usize {
 
     let other = crawl("other");
     let lease = again(|| fleet.redis.open(&other, Terms::default(), "producer", LONG)).await;
-    let urls = [20, 21].map(|number| NewUrl::seed(page(number), Lane::Bulk));
+    let urls = [20, 21].map(|number| NewWork::seed(page(number), Lane::Bulk));
     again(|| fleet.redis.admit(&lease, &urls)).await;
     again(|| fleet.redis.renew(&lease, Duration::ZERO)).await;
     again(|| fleet.redis.cancel(&other)).await;

@@ -15,8 +15,8 @@ use trawl_backends::rabbitmq::codec::{self, Trust};
 use trawl_backends::rabbitmq::seal::Seal;
 use trawl_bench::samples;
 use trawl_common::frontier::lane::Lane;
-use trawl_common::frontier::line::Line;
 use trawl_common::frontier::message::Message;
+use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::names::{CrawlRef, SpiderName};
 use trawl_common::politeness::robots::{MAX_BYTES, Robots, RobotsName};
 use trawl_common::ports::Response;
@@ -156,7 +156,7 @@ fn messages(criterion: &mut Criterion) {
         group.bench_function(format!("from properties and headers{how}"), |bencher| {
             bencher.iter(|| {
                 for delivery in &deliveries {
-                    black_box(codec::content(delivery, Line::Bulk, &trust));
+                    black_box(codec::content(delivery, SourceQueue::Bulk, &trust));
                 }
             });
         });

@@ -61,7 +61,7 @@ pub trait Broker: Send + Sync {
 /// A stream of deliveries.
 #[async_trait]
 pub trait Consumer: Send {
-    /// Waits for messages and returns between one and `max`, in the order of [`trawl_common::frontier::line::Line`]: parked ones
+    /// Waits for messages and returns between one and `max`, in the order of [`trawl_common::frontier::source_queue::SourceQueue`]: parked ones
     /// whose time has come first, then the priority lane, what expired, tasks, then bulk. Cancelling the call loses
     /// nothing.
     ///

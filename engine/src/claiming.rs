@@ -14,8 +14,8 @@ use trawl_common::format::FORMAT;
 use trawl_common::frontier::ClaimReply;
 use trawl_common::frontier::ladder::until_another_worker;
 use trawl_common::frontier::lane::Lane;
-use trawl_common::frontier::line::Line;
 use trawl_common::frontier::message::{Malformed, Message};
+use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::ports::{Claim, Claimed, Error, ErrorKind, one_each};
 use trawl_common::settings::Acks;
 use trawl_common::time::UnixMs;
@@ -99,7 +99,7 @@ impl Claiming<'_> {
     fn is_crowded(&self) -> bool {
         let settings = &self.member.settings;
         let is_none = |lane| settings.queues.acks(lane) == Acks::None;
-        let most = usize::from(settings.worker.prefetch) * Line::ALL.len();
+        let most = usize::from(settings.worker.prefetch) * SourceQueue::ALL.len();
         Lane::ALL.into_iter().any(is_none) && self.member.in_flight.len() >= most
     }
 
@@ -169,7 +169,7 @@ impl Claiming<'_> {
             ClaimReply::Full => self.hand_out(message, 0, 0, true).await,
             ClaimReply::SendAgain => self.settle(Own::SentAgain(message)).await,
             ClaimReply::Wait { until } => self.settle(Own::Waits { message, until }).await,
-            ClaimReply::NoRoom => {
+            ClaimReply::StoreFull => {
                 self.member.health.fails_lately(TAKING_IN, &Error::full(), FULL_FOR);
                 let until = UnixMs::now().plus(until_another_worker());
                 self.settle(Own::Waits { message, until }).await;

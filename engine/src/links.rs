@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use trawl_common::frontier::Taken;
 use trawl_common::frontier::limit::{LeftOut, Limit};
 use trawl_common::names::{CrawlRef, SpiderName};
-use trawl_common::ports::{Claim, NewUrl, one_each};
+use trawl_common::ports::{Claim, NewWork, one_each};
 use trawl_common::trace::{Admission, Trace};
 
 use crate::member::Member;
@@ -15,16 +15,16 @@ use crate::records::{Linked, Linking};
 /// What the records have of a page's links.
 pub(crate) struct Admitted {
     /// Those that they have, in order.
-    pub(crate) links: Vec<NewUrl>,
+    pub(crate) links: Vec<NewWork>,
     /// How many they left out.
     pub(crate) left_out: LeftOut,
 }
 
 /// Admits what pages and tasks ask for of other spiders, and publishes and confirms what is new of it. What is asked for twice was
 /// taken in before.
-pub(crate) async fn admit_elsewhere(member: &Member, asked: Vec<(SpiderName, NewUrl)>) {
+pub(crate) async fn admit_elsewhere(member: &Member, asked: Vec<(SpiderName, NewWork)>) {
     let Member { records, broker, health, .. } = member;
-    let mut by_crawl: BTreeMap<CrawlRef, Vec<NewUrl>> = BTreeMap::new();
+    let mut by_crawl: BTreeMap<CrawlRef, Vec<NewWork>> = BTreeMap::new();
     for (spider, new) in asked {
         by_crawl.entry(CrawlRef::adhoc_of(spider)).or_default().push(new);
     }

@@ -5,11 +5,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use trawl_common::events::{CrawlEvent, HostEvent};
 use trawl_common::frontier::dead_letter::DeadLetter;
-use trawl_common::frontier::line::Line;
 use trawl_common::frontier::message::Message;
+use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::frontier::{ClaimReply, Key, Start, Taken};
 use trawl_common::names::{CrawlRef, WorkerId};
-use trawl_common::ports::{BeatReply, Claim, Finish, Heartbeat, NewUrl, Result, Stats, Terms};
+use trawl_common::ports::{BeatReply, Claim, Finish, Heartbeat, NewWork, Result, Stats, Terms};
 use trawl_common::spider::SpiderText;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
@@ -45,7 +45,7 @@ pub trait Records: Stats {
     /// Returns, in order, which were new. They are in the outbox until [`Records::confirm`].
     ///
     /// Fails with `Stale` when the lease is no longer held or the crawl is over.
-    async fn admit(&self, lease: &Lease, urls: &[NewUrl]) -> Result<Vec<bool>>;
+    async fn admit(&self, lease: &Lease, urls: &[NewWork]) -> Result<Vec<bool>>;
 
     /// Takes in what pages link to that this worker holds, as [`Records::admit`] does, up to the crawl's limit for one host.
     /// Returns for each page, in order, what became of its links. If those of some pages do not fit, the call does not fail.
@@ -53,7 +53,7 @@ pub trait Records: Stats {
 
     /// Takes in, of any spider, what a page or task of another asks for, as [`Records::admit`] does. The crawl is one of what others
     /// publish ([`CrawlRef::adhoc_of`]), and begun if it is not known. Returns, in order, which were new.
-    async fn take_in(&self, crawl: &CrawlRef, urls: &[NewUrl]) -> Result<Vec<bool>>;
+    async fn take_in(&self, crawl: &CrawlRef, urls: &[NewWork]) -> Result<Vec<bool>>;
 
     /// Notes that the messages of these URLs are stored in the queue.
     async fn confirm(&self, crawl: &CrawlRef, keys: &[Key]) -> Result<()>;
@@ -157,7 +157,7 @@ pub struct Linking {
     /// The page.
     pub page: Claim,
     /// Where its links lead, each with the page as its referrer.
-    pub links: Vec<NewUrl>,
+    pub links: Vec<NewWork>,
 }
 
 /// What becomes of the links of a page.
@@ -168,7 +168,7 @@ pub enum Linked<T = Vec<Taken>> {
     /// None is: the worker no longer holds the page.
     NotHeld,
     /// Not all are: the store is full. The page is to be asked for again.
-    NoRoom,
+    StoreFull,
 }
 
 impl<T> Linked<T> {
@@ -177,7 +177,7 @@ impl<T> Linked<T> {
         match self {
             Self::Taken(taken) => Linked::Taken(f(taken)),
             Self::NotHeld => Linked::NotHeld,
-            Self::NoRoom => Linked::NoRoom,
+            Self::StoreFull => Linked::StoreFull,
         }
     }
 
@@ -185,7 +185,7 @@ impl<T> Linked<T> {
     pub fn taken(self) -> Option<T> {
         match self {
             Self::Taken(taken) => Some(taken),
-            Self::NotHeld | Self::NoRoom => None,
+            Self::NotHeld | Self::StoreFull => None,
         }
     }
 }
@@ -225,7 +225,7 @@ pub struct Sweep {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
     /// The queue that it went through.
-    pub line: Line,
+    pub line: SourceQueue,
     /// When it was sent.
     pub times: ProbeTimes,
 }

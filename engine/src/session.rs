@@ -10,7 +10,7 @@ use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::message::Message;
 use trawl_common::health::Health;
 use trawl_common::names::{CrawlRef, WorkerId};
-use trawl_common::ports::{Error, ErrorKind, NewUrl, Opening, Result, Session, Terms, one_each};
+use trawl_common::ports::{Error, ErrorKind, NewWork, Opening, Result, Session, Terms, one_each};
 use trawl_common::trace::Admission;
 
 use crate::broker::Broker;
@@ -77,7 +77,7 @@ impl Session for LeasedSession {
     /// 2. Publishes the new ones, and confirms them.
     ///
     /// A crash after the first step leaves them in the outbox, which the workers sweep.
-    async fn admit(&self, urls: &[NewUrl]) -> Result<Vec<bool>> {
+    async fn admit(&self, urls: &[NewWork]) -> Result<Vec<bool>> {
         let Held { records, broker, health, crawl, .. } = &*self.held;
         let admission = Admission::begin();
         let admitting =

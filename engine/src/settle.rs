@@ -198,7 +198,7 @@ impl Plan {
                     self.ends.push(ends);
                 }
                 Linked::NotHeld => self.goes_round.push(ends.message),
-                Linked::NoRoom => self.settled.no_room.push(ends.into()),
+                Linked::StoreFull => self.settled.not_stored.push(ends.into()),
             }
         }
     }
@@ -240,7 +240,7 @@ impl Plan {
         let memories = Memories::of(self.ends.iter().map(|ends| &ends.ending));
         if memories.write(member).await.is_err() {
             let remembers = |ends: &mut Ends| ends.ending.memory.is_some();
-            self.settled.no_room.extend(self.ends.extract_if(.., remembers).map(Settlement::from));
+            self.settled.not_stored.extend(self.ends.extract_if(.., remembers).map(Settlement::from));
         }
     }
 

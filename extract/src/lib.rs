@@ -31,4 +31,4 @@ pub use self::extractor::Extractor;
 pub use self::limits::MAX_TEXT;
 pub use self::ready::Ready;
 pub use self::text::text;
-pub use self::tried::{Attempt, NotTried, RobotsSays, Tried, Untried};
+pub use self::tried::{Attempt, NotTried, RobotsOutcome, Tried, Untried};

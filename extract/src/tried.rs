@@ -37,7 +37,7 @@ pub enum Untried {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attempt {
     /// What the robots.txt says of the URL that was asked last, or would have been; `None` if that was not found out.
-    pub robots: Option<RobotsSays>,
+    pub robots: Option<RobotsOutcome>,
     /// Where redirects led, in order.
     pub redirects: Vec<CanonicalUrl>,
     /// The status of the last answer; `None` if there was none.
@@ -48,7 +48,7 @@ pub struct Attempt {
 
 /// What a robots.txt says of a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RobotsSays {
+pub enum RobotsOutcome {
     /// Nobody asks it.
     Ignored,
     /// That it may be asked for.

@@ -11,7 +11,7 @@ use lapin::types::{AMQPValue, FieldArray, FieldTable, ShortString};
 use libfuzzer_sys::fuzz_target;
 use trawl_backends::rabbitmq::codec::{self, Trust};
 use trawl_backends::rabbitmq::seal::{Author, Purpose, Seal};
-use trawl_common::frontier::line::Line;
+use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::frontier::message::Message;
 use trawl_common::names::CrawlRef;
 use trawl_common::settings::{FleetKey, RabbitMq};
@@ -22,7 +22,7 @@ fuzz_target!(|input: &[u8]| {
     let (head, body) = split_at_blank_line(input);
     let head = String::from_utf8_lossy(head);
     let mut lines = head.lines();
-    let line = lines.next().and_then(line_by_name).unwrap_or(Line::Bulk);
+    let line = lines.next().and_then(line_by_name).unwrap_or(SourceQueue::Bulk);
     let mut headers = FieldTable::default();
     for (name, value) in lines.filter_map(header) {
         headers.insert(name, value);
@@ -35,7 +35,7 @@ fuzz_target!(|input: &[u8]| {
     read(&delivered, line, &Trust { seal, ..Trust::default() });
 });
 
-fn read(delivered: &Delivery, line: Line, trust: &Trust) {
+fn read(delivered: &Delivery, line: SourceQueue, trust: &Trust) {
     match codec::content(delivered, line, trust) {
         Content::Message(message) => {
             // When it was sent last stands there.
@@ -73,8 +73,8 @@ fn split_at_blank_line(input: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-fn line_by_name(name: &str) -> Option<Line> {
-    Line::ALL.into_iter().find(|line| line.as_str() == name)
+fn line_by_name(name: &str) -> Option<SourceQueue> {
+    SourceQueue::ALL.into_iter().find(|line| line.as_str() == name)
 }
 
 fn delivery(body: &[u8], properties: BasicProperties) -> Delivery {

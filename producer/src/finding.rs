@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use trawl_common::ports::NewUrl;
+use trawl_common::ports::NewWork;
 use trawl_common::time::UnixMs;
 
 /// One entry of a source.
@@ -23,7 +23,7 @@ pub enum Finding {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     /// The URL, routed; or the task.
-    pub page: NewUrl,
+    pub page: NewWork,
     /// How long it may live.
     pub ttl: Option<Duration>,
     /// When it changed at the latest, if its source says so.

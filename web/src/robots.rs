@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use trawl_common::frontier::outcome::{Class, Failure, is_refusal};
 use trawl_common::politeness::robots::MAX_BYTES;
-use trawl_common::politeness::schedules::{HostSchedules, InLine, NotNow};
+use trawl_common::politeness::schedules::{HostSchedules, NotNow, WaitlistPlace};
 use trawl_common::ports::{Error, RobotsFile};
 use trawl_common::settings::Politeness;
 use trawl_common::time::UnixMs;
@@ -31,7 +31,7 @@ pub struct Robots {
 #[derive(Clone, Debug)]
 pub struct RobotsWay {
     trail: Trail,
-    waiting: Option<InLine>,
+    waiting: Option<WaitlistPlace>,
 }
 
 /// Why a robots.txt is not known yet.

@@ -4,7 +4,7 @@ use trawl_common::frontier::limit::{LeftOut, Limit};
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::route::{self, Hints};
 use trawl_common::frontier::{Request, Work};
-use trawl_common::ports::NewUrl;
+use trawl_common::ports::NewWork;
 use trawl_common::spider::LinkVerdict;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
@@ -22,14 +22,14 @@ pub(crate) fn to_follow(
     landed: Option<&CanonicalUrl>,
     links: Vec<Link>,
     requests: Vec<Request>,
-) -> (Vec<NewUrl>, LeftOut) {
+) -> (Vec<NewWork>, LeftOut) {
     let Job { url: page, message: Message { crawl, depth, .. }, spider, .. } = job;
     let home = landed.filter(|_| *depth == 0).unwrap_or(page);
     let now = UnixMs::now();
     let new = |work: Work, url: &CanonicalUrl, depth| {
         let routed = route::route(&spider.route, url, Hints::default());
         let deadline = routed.ttl.map(|ttl| now.plus(ttl));
-        NewUrl { deadline, depth, referrer: Some(job.message.key()), ..NewUrl::of(work, routed.lane) }
+        NewWork { deadline, depth, referrer: Some(job.message.key()), ..NewWork::of(work, routed.lane) }
     };
     let (mut followed, mut left_out) = (Vec::new(), LeftOut::default());
     let mut take = |work: Work, url: &CanonicalUrl, is_next: bool| {

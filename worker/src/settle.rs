@@ -51,7 +51,7 @@ pub(crate) async fn run(shared: Arc<Shared>, mut settlements: mpsc::Receiver<Set
             rulings.push(ruling(&shared, handled));
         }
         let begun = Instant::now();
-        let Settled { ended, no_room } = shared.frontier.settle(rulings).await;
+        let Settled { ended, not_stored } = shared.frontier.settle(rulings).await;
         attempts.into_iter().for_each(|attempt| attempt.ends(begun.elapsed()));
         for Ending { finish, links, .. } in &ended {
             shared.tally.count(finish.terminal);
@@ -59,7 +59,7 @@ pub(crate) async fn run(shared: Arc<Shared>, mut settlements: mpsc::Receiver<Set
             let urls = links.iter().filter_map(|link| link.work.url());
             urls.for_each(|url| shared.known_links.add(&finish.claim.crawl, url));
         }
-        held_back.add(&shared, no_room);
+        held_back.add(&shared, not_stored);
     }
 }
 

@@ -8,7 +8,7 @@ use trawl_common::frontier::limit::LeftOut;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::Outcome;
 use trawl_common::names::SpiderName;
-use trawl_common::ports::{Claimed, Memory, NewUrl, Page};
+use trawl_common::ports::{Claimed, Memory, NewWork, Page};
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 
@@ -41,9 +41,9 @@ pub(crate) struct Yield {
     /// What goes to its sinks; `None` where there is nothing, or it is stored.
     pub(crate) page: Option<Page>,
     /// What it links to that is to be followed.
-    pub(crate) links: Vec<NewUrl>,
+    pub(crate) links: Vec<NewWork>,
     /// What it asks for of other spiders.
-    pub(crate) elsewhere: Vec<(SpiderName, NewUrl)>,
+    pub(crate) elsewhere: Vec<(SpiderName, NewWork)>,
     /// How many of its links limits left out so far.
     pub(crate) left_out: LeftOut,
     /// Where redirects led to the page.

@@ -305,7 +305,7 @@ impl<'a> Walk<'a> {
         if page.next.is_none() {
             self.crawls.pop();
         }
-        Ok(Some((crawl, page.letters)))
+        Ok(Some((crawl, page.dead_letters)))
     }
 
     /// How many there are in the lists of all crawls.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use trawl_common::frontier::{Task, TaskKey};
 use trawl_common::names::{CrawlId, ProjectName, SpiderName};
-use trawl_common::ports::{NewUrl, Opening, Terms};
+use trawl_common::ports::{NewWork, Opening, Terms};
 use trawl_common::spider::SpiderText;
 use trawl_common::task::NewTask;
 use trawl_common::task::report::{ListPlace, TaskPlace, TaskReader, TaskReport};
@@ -235,7 +235,7 @@ pub(crate) async fn submit_tasks(
     let (spider, tasks) = tasks.of_one_spider(spider)?;
     let tasks: Vec<Task> = tasks.into_iter().map(|new: NewTask| Task::new(&spider, new)).collect();
     let keys = (tasks.len() <= MOST_KEYS).then(|| tasks.iter().map(|task| task.key.to_string()).collect());
-    let urls: Vec<NewUrl> = tasks.into_iter().map(NewUrl::task).collect();
+    let urls: Vec<NewWork> = tasks.into_iter().map(NewWork::task).collect();
     let stats = match &crawl {
         Some(id) if api.backend.known(id).await?.is_some() => Some(api.begun(id).await?),
         _ => None,

@@ -11,7 +11,7 @@ use trawl_common::spider::arguments::Arguments;
 use trawl_common::spider::{LinkVerdict, Version};
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
-use trawl_extract::{Attempt, Examined, Extracted, NotTried, RobotsSays, Tried, Untried};
+use trawl_extract::{Attempt, Examined, Extracted, NotTried, RobotsOutcome, Tried, Untried};
 use utoipa::ToSchema;
 
 use super::spiders::Mistake;
@@ -167,10 +167,10 @@ impl Trial {
     fn with(self, Attempt { robots, redirects, status, page }: Attempt) -> Self {
         let asked = Self {
             robots: robots.map(|says| match says {
-                RobotsSays::Ignored => "ignored",
-                RobotsSays::Allowed => "allowed",
-                RobotsSays::Forbidden => "forbidden",
-                RobotsSays::Unreadable => "unreadable",
+                RobotsOutcome::Ignored => "ignored",
+                RobotsOutcome::Allowed => "allowed",
+                RobotsOutcome::Forbidden => "forbidden",
+                RobotsOutcome::Unreadable => "unreadable",
             }),
             redirects: redirects.iter().map(CanonicalUrl::to_string).collect(),
             status,
@@ -202,13 +202,13 @@ impl Trial {
 /// As many of these items as an answer has room for.
 fn few(items: Vec<Extracted>) -> Vec<TriedItem> {
     let mut bytes = 0;
-    let has_room = |item: &Extracted| {
+    let has_space = |item: &Extracted| {
         let had_room = bytes < ITEM_BYTES;
         bytes += serde_json::to_vec(&item.fields).map_or(0, |json| json.len());
         had_room
     };
     let item = |Extracted { rule, number, fields }: Extracted| TriedItem { item: rule, number, fields };
-    items.into_iter().take(MOST).take_while(has_room).map(item).collect()
+    items.into_iter().take(MOST).take_while(has_space).map(item).collect()
 }
 
 impl From<Untried> for NoPage {

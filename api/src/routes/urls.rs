@@ -10,7 +10,7 @@ use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::frontier::route::{Hints, route};
 use trawl_common::health::Health;
 use trawl_common::names::CrawlId;
-use trawl_common::ports::{NewUrl, Opening};
+use trawl_common::ports::{NewWork, Opening};
 use trawl_common::settings::{Settings, Urls};
 use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
@@ -64,8 +64,8 @@ pub(crate) async fn add_urls(
         return Err(Problem::malformed(format_args!("urls: 1 to {MOST} at a time")));
     }
     let now = UnixMs::now();
-    let urls: Vec<NewUrl> =
-        urls.iter().map(|text| new_url(&api.backend.settings, text, now)).collect::<Result<_, _>>()?;
+    let urls: Vec<NewWork> =
+        urls.iter().map(|text| new_work(&api.backend.settings, text, now)).collect::<Result<_, _>>()?;
     let stats = api.begun(&id).await?;
     let crawl = stats.crawl_ref();
     if crawl.is_adhoc() {
@@ -82,7 +82,7 @@ pub(super) async fn admit(
     api: &Api,
     opening: Opening,
     stats: Option<&CrawlStats>,
-    urls: &[NewUrl],
+    urls: &[NewWork],
 ) -> Result<Added, Problem> {
     let session = api.backend.engine.open(opening, Arc::new(Health::impatient())).await?;
     let new = session.admit(urls).await?.into_iter().filter(|is_new| *is_new).count();
@@ -94,10 +94,10 @@ pub(super) async fn admit(
     Ok(Added { new: new as u64, known: (urls.len() - new) as u64 })
 }
 
-fn new_url(settings: &Settings, text: &str, now: UnixMs) -> Result<NewUrl, Problem> {
+fn new_work(settings: &Settings, text: &str, now: UnixMs) -> Result<NewWork, Problem> {
     let url = page("urls", text, &settings.urls)?;
     let routed = route(&settings.route, &url, Hints::default());
-    Ok(NewUrl { deadline: routed.ttl.map(|ttl| now.plus(ttl)), ..NewUrl::seed(url, routed.lane) })
+    Ok(NewWork { deadline: routed.ttl.map(|ttl| now.plus(ttl)), ..NewWork::seed(url, routed.lane) })
 }
 
 /// The page that a text in the member or parameter `name` stands for.

@@ -29,7 +29,7 @@ pub(super) async fn daemon_status(State(api): State<Arc<Api>>, mut sent: Paramet
             (counts.pending, counts.running, counts.ended)
         }
         project => (
-            api.in_line(&project).await?.len() as u64,
+            api.waitlisted(&project).await?.len() as u64,
             api.jobs_of(&project, &[JobStatus::Running]).await?.len() as u64,
             api.jobs_of(&project, ENDED).await?.len() as u64,
         ),
@@ -105,7 +105,7 @@ pub(super) async fn status(State(api): State<Arc<Api>>, mut sent: Parameters) ->
 /// `listjobs.json`: those that are pending as their turn comes, the others by when they were asked for.
 pub(super) async fn list_jobs(State(api): State<Arc<Api>>, mut sent: Parameters) -> Answer {
     let project: Option<ProjectName> = sent.optional("project")?;
-    let pending = api.in_line(&project).await?;
+    let pending = api.waitlisted(&project).await?;
     let running = api.jobs_of(&project, &[JobStatus::Running]).await?;
     let finished = api.jobs_of(&project, ENDED).await?;
     let all = |jobs: Vec<Job>, shown: fn(&Job) -> Value| jobs.iter().map(shown).collect::<Vec<_>>();
@@ -174,7 +174,7 @@ impl Api {
     }
 
     /// The jobs of a project, or of all, that are pending, as their turn comes.
-    pub(super) async fn in_line(&self, project: &Option<ProjectName>) -> Result<Vec<Job>, Refusal> {
+    pub(super) async fn waitlisted(&self, project: &Option<ProjectName>) -> Result<Vec<Job>, Refusal> {
         let mut line = self.backend.jobs.queued(LISTED).await?;
         line.retain(|job| project.as_ref().is_none_or(|project| *project == job.new.project));
         Ok(line)

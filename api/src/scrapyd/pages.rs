@@ -21,7 +21,7 @@ pub(super) async fn first() -> Html<&'static str> {
 
 /// `/jobs`: a row a job. There is no process of its own, and no file for its log or its items.
 pub(super) async fn jobs(State(api): State<Arc<Api>>) -> Result<Html<String>, Refusal> {
-    let mut jobs = api.in_line(&None).await?;
+    let mut jobs = api.waitlisted(&None).await?;
     jobs.extend(api.jobs_of(&None, &[JobStatus::Running]).await?);
     jobs.extend(api.jobs_of(&None, ENDED).await?);
     let columns = ["Project", "Spider", "Job", "PID", "Start", "Runtime", "Finish", "Log", "Items"];

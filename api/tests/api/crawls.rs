@@ -162,7 +162,7 @@ async fn a_crawl_whose_sources_are_being_read_is_not_ended_by_urls_that_are_adde
     fixture.worker().end_all(1, Terminal::Done).await;
     let crawl = fixture.get("/api/v1/crawls/one").await.body;
     assert_eq!((&crawl["status"], &crawl["discovered"]), (&"running".into(), &false.into()));
-    let new = trawl_common::ports::NewUrl::seed(page("one", 1), Default::default());
+    let new = trawl_common::ports::NewWork::seed(page("one", 1), Default::default());
     assert_eq!(session.admit(&[new]).await.unwrap(), [true]);
 }
 

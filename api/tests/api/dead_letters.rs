@@ -78,7 +78,7 @@ async fn replay(fixture: &Fixture, selection: &Value) -> Value {
 
 async fn what_is_sent_again_leaves_the_list(fixture: &Fixture) {
     let (_, session) = fixture.session("one", "a").await;
-    let new = trawl_common::ports::NewUrl::seed(page("one", 0), Default::default());
+    let new = trawl_common::ports::NewWork::seed(page("one", 0), Default::default());
     session.admit(&[new]).await.unwrap();
     fixture.worker().end_all(1, trawl_common::frontier::outcome::Terminal::Failed).await;
     let sent = replay(fixture, &json!({"urls": ["http://one.example/0"]})).await;

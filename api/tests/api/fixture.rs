@@ -21,7 +21,7 @@ use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::outcome::{Reason, Terminal};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{
-    BeatReply, Claim, Claimed, Ending, Finish, Frontier, Heartbeat, Hosts, Joined, Joining, NewUrl, Opening,
+    BeatReply, Claim, Claimed, Ending, Finish, Frontier, Heartbeat, Hosts, Joined, Joining, NewWork, Opening,
     Session, Settlement, Terms, Verdict,
 };
 use trawl_common::settings::{self, Dedup, Politeness, Settings};
@@ -272,7 +272,8 @@ impl Fixture {
     /// The same, bound to `terms`.
     pub(crate) async fn crawl_with(&self, id: &str, spider: &str, pages: usize, terms: Terms) -> CrawlRef {
         let (crawl, session) = self.session_with(id, spider, terms).await;
-        let new: Vec<NewUrl> = (0..pages).map(|number| NewUrl::seed(page(id, number), Lane::Bulk)).collect();
+        let new: Vec<NewWork> =
+            (0..pages).map(|number| NewWork::seed(page(id, number), Lane::Bulk)).collect();
         session.admit(&new).await.unwrap();
         session.close().await.unwrap();
         crawl

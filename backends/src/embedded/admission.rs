@@ -4,7 +4,7 @@ use rusqlite::Connection;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::{Taken, UrlState};
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{NewUrl, Terms};
+use trawl_common::ports::{NewWork, Terms};
 use trawl_common::spider::SpiderText;
 
 use super::address::Address;
@@ -57,7 +57,7 @@ pub(super) fn admit(
     db: &Connection,
     memory: &mut Memory,
     crawl: &CrawlRef,
-    urls: &[(Address, NewUrl)],
+    urls: &[(Address, NewWork)],
 ) -> Result<Vec<bool>> {
     let crawl = crawls::going(db, crawl)?;
     let mut deltas = StatsDeltas::default();
@@ -72,7 +72,7 @@ pub(super) fn take_in<'a>(
     db: &Connection,
     memory: &mut Memory,
     crawl: &Crawl,
-    urls: impl Iterator<Item = (&'a Address, &'a NewUrl)>,
+    urls: impl Iterator<Item = (&'a Address, &'a NewWork)>,
     most: Option<u64>,
     deltas: &mut StatsDeltas,
 ) -> Result<Vec<Taken>> {
@@ -83,14 +83,14 @@ pub(super) fn take_in<'a>(
         let seen = memory.seen.find(db, address)?;
         let mut state = seen.map_or(UrlState::Unseen, |_| UrlState::Ended);
         let url = new.work.as_str();
-        let has_room = match most {
+        let has_space = match most {
             Some(most) if seen.is_none() && new.work.page().is_some() => {
                 let written = stats_delta::admitted_of_host(db, crawl.key, url)?;
                 written + deltas.admitted_of_host(crawl.key, url) < most
             }
             Some(_) | None => true,
         };
-        let taken = state.admit(new.lane, new.deadline, has_room, &context);
+        let taken = state.admit(new.lane, new.deadline, has_space, &context);
         if taken == Taken::New {
             records::insert(db, &mut memory.seen, crawl, address, new)?;
             deltas.admitted(crawl.key, url);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 use trawl_common::frontier::ClaimReply;
-use trawl_common::frontier::line::Line;
+use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::metrics;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Claimed, OpenCrawl};
@@ -23,7 +23,7 @@ pub(super) struct Want {
     /// Who asks.
     pub(super) holder: Arc<Holder>,
     /// What it takes from.
-    pub(super) lines: &'static [Line],
+    pub(super) lines: &'static [SourceQueue],
     /// How many records of each line it may hold.
     pub(super) prefetch: usize,
     /// How many it takes now.
@@ -33,7 +33,7 @@ pub(super) struct Want {
 /// What it gets.
 #[derive(Default)]
 pub(super) struct Got {
-    /// What is its own now, in the order of [`Line`].
+    /// What is its own now, in the order of [`SourceQueue`].
     pub(super) claims: Vec<Claim>,
     /// With none: when the next record comes back that was put aside.
     pub(super) next_due: Option<UnixMs>,
@@ -70,7 +70,7 @@ pub(super) fn claim(db: &Connection, memory: &mut Memory, want: &Want) -> Result
         while claim_of(db, memory, want, line, now, (&mut crawls, &mut got))? {}
     }
     if got.claims.is_empty() {
-        got.next_due = records::next_due(db, now, want.lines.contains(&Line::Task))?;
+        got.next_due = records::next_due(db, now, want.lines.contains(&SourceQueue::Task))?;
     }
     Ok(got)
 }
@@ -81,7 +81,7 @@ fn claim_of(
     db: &Connection,
     memory: &mut Memory,
     Want { holder, prefetch, max, .. }: &Want,
-    line: Line,
+    line: SourceQueue,
     now: UnixMs,
     (crawls, got): (&mut Crawls, &mut Got),
 ) -> Result<bool> {

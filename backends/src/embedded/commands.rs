@@ -5,7 +5,7 @@ use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::outcome::{Class, Reason, Skip, Terminal};
 use trawl_common::frontier::{End, Key, TaskKey, UrlState};
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{Claim, Finish, NewUrl};
+use trawl_common::ports::{Claim, Finish, NewWork};
 
 use super::address::Address;
 use super::crawls::Crawls;
@@ -105,7 +105,7 @@ pub(super) fn replay(
             Terminal::Skipped => Some(Skip::Blocked.as_str()),
             Terminal::Done | Terminal::Expired | Terminal::Cancelled => None,
         };
-        let again = NewUrl { depth: note.depth, referrer: note.referrer, ..NewUrl::of(work, note.lane) };
+        let again = NewWork { depth: note.depth, referrer: note.referrer, ..NewWork::of(work, note.lane) };
         let address = Address::new(into, key.as_str());
         if !records::insert_again(db, &mut memory.seen, &target, &address, &again)? {
             continue;

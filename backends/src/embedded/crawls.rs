@@ -36,7 +36,7 @@ pub(super) struct Crawl {
 
 impl Crawl {
     /// How many more pages it may have done; `None` for any number.
-    pub(super) fn room(&self) -> Option<u64> {
+    pub(super) fn pages_left(&self) -> Option<u64> {
         self.terms.max_pages.map(|most| most.get().saturating_sub(self.done))
     }
 }

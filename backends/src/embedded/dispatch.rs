@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::Connection;
 use trawl_common::frontier::lane::Lane;
-use trawl_common::frontier::line::Line;
+use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::time::UnixMs;
 
 use super::error::Result;
@@ -70,17 +70,17 @@ impl Dispatch {
         &mut self,
         db: &Connection,
         holdings: &Holdings,
-        line: Line,
+        line: SourceQueue,
         now: UnixMs,
         most: usize,
     ) -> Result<Vec<Found>> {
         match line {
-            Line::Due => self.due(db, holdings, now, most),
-            Line::Priority => self.next_in(db, holdings, Lane::Priority, most),
+            SourceQueue::Due => self.due(db, holdings, now, most),
+            SourceQueue::Priority => self.next_in(db, holdings, Lane::Priority, most),
             // A lane has no time to live here.
-            Line::Expired => Ok(Vec::new()),
-            Line::Bulk => self.next_in(db, holdings, Lane::Bulk, most),
-            Line::Task => self.tasks(db, holdings, now, most),
+            SourceQueue::Expired => Ok(Vec::new()),
+            SourceQueue::Bulk => self.next_in(db, holdings, Lane::Bulk, most),
+            SourceQueue::Task => self.tasks(db, holdings, now, most),
         }
     }
 

@@ -10,8 +10,8 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use trawl_common::backoff::Backoff;
 use trawl_common::frontier::Start;
-use trawl_common::frontier::line::Line;
 use trawl_common::frontier::message::Message;
+use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{
@@ -47,14 +47,14 @@ pub(super) struct EmbeddedFrontier {
 
 /// What is claimed of some lines.
 struct Claims {
-    lines: &'static [Line],
+    lines: &'static [SourceQueue],
     /// How many records of each line the worker may hold.
     prefetch: usize,
     claiming: Mutex<Claiming>,
 }
 
 impl Claims {
-    fn of(lines: &'static [Line], prefetch: u16) -> Self {
+    fn of(lines: &'static [SourceQueue], prefetch: u16) -> Self {
         Self { lines, prefetch: prefetch.into(), claiming: Mutex::default() }
     }
 }
@@ -80,8 +80,8 @@ impl EmbeddedFrontier {
             health,
             holder: Arc::new(Holder::new(worker)),
             stop: stop.child_token(),
-            urls: Claims::of(&Line::OF_URLS, settings.worker.prefetch),
-            tasks: Claims::of(&[Line::Task], tasks),
+            urls: Claims::of(&SourceQueue::OF_URLS, settings.worker.prefetch),
+            tasks: Claims::of(&[SourceQueue::Task], tasks),
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use trawl_common::frontier::State;
 use trawl_common::frontier::lane::Lane;
-use trawl_common::frontier::line::Line;
+use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::names::WorkerId;
 use trawl_common::time::UnixMs;
 
@@ -16,7 +16,7 @@ pub(super) struct Holder {
     /// Its name.
     pub(super) worker: WorkerId,
     /// How many records of each line it holds.
-    held: [AtomicUsize; Line::ALL.len()],
+    held: [AtomicUsize; SourceQueue::ALL.len()],
     has_left: AtomicBool,
 }
 
@@ -37,13 +37,13 @@ impl Holder {
     }
 
     /// How many records of a line it holds.
-    pub(super) fn holds_of(&self, line: Line) -> usize {
+    pub(super) fn holds_of(&self, line: SourceQueue) -> usize {
         self.held[line as usize].load(Ordering::Relaxed)
     }
 
     /// How many records it holds.
     pub(super) fn holds(&self) -> usize {
-        Line::ALL.into_iter().map(|line| self.holds_of(line)).sum()
+        SourceQueue::ALL.into_iter().map(|line| self.holds_of(line)).sum()
     }
 }
 
@@ -76,11 +76,11 @@ struct Held {
 /// left the worker's hands.
 struct Place {
     holder: Arc<Holder>,
-    line: Line,
+    line: SourceQueue,
 }
 
 impl Place {
-    fn take(line: Line, holder: &Arc<Holder>) -> Self {
+    fn take(line: SourceQueue, holder: &Arc<Holder>) -> Self {
         holder.held[line as usize].fetch_add(1, Ordering::Relaxed);
         Self { holder: Arc::clone(holder), line }
     }
@@ -100,7 +100,7 @@ impl Holdings {
     }
 
     /// Gives record `id`, which came through `line`, to a worker.
-    pub(super) fn give(&mut self, id: i64, (line, lane): (Line, Lane), to: &Arc<Holder>) {
+    pub(super) fn give(&mut self, id: i64, (line, lane): (SourceQueue, Lane), to: &Arc<Holder>) {
         let place = Arc::new(Place::take(line, to));
         self.held.insert(id, Held { place, lane, has_started: false });
     }
@@ -148,10 +148,14 @@ impl Holdings {
     }
 
     /// How many records of each line are held, by where their rows stand: what was put aside keeps its place until it starts.
-    pub(super) fn rows(&self) -> [u64; Line::ALL.len()] {
-        let mut rows = [0; Line::ALL.len()];
+    pub(super) fn rows(&self) -> [u64; SourceQueue::ALL.len()] {
+        let mut rows = [0; SourceQueue::ALL.len()];
         for (_, Held { place, lane, has_started }) in self.held.iter() {
-            let line = if place.line == Line::Due && !has_started { Line::Due } else { Line::from(*lane) };
+            let line = if place.line == SourceQueue::Due && !has_started {
+                SourceQueue::Due
+            } else {
+                SourceQueue::from(*lane)
+            };
             rows[line as usize] += 1;
         }
         rows

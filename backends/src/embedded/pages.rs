@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;
 use trawl_common::names::SpiderName;
-use trawl_common::ports::{Memory, NewUrl, Pages, Result, Walk};
+use trawl_common::ports::{Memory, NewWork, Pages, Result, Walk};
 use trawl_common::spider::page_history::{Validators, Visited};
 use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 
@@ -73,7 +73,7 @@ pub(super) struct Remembered<'a> {
     /// What is to be remembered of its page.
     pub(super) memory: &'a Memory,
     /// What its page links to. As long as it stays as it is, its links are not read again.
-    pub(super) links: Vec<&'a NewUrl>,
+    pub(super) links: Vec<&'a NewWork>,
 }
 
 /// Remembers what the ends of URLs leave behind: what their pages link to, then visits, then what is gone.

@@ -5,7 +5,7 @@ use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::{Hop, Message};
 use trawl_common::frontier::{Key, Record, RequestKey, State, UrlState, Work};
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{Error, NewUrl};
+use trawl_common::ports::{Error, NewWork};
 use trawl_common::time::UnixMs;
 
 use super::address::Address;
@@ -78,7 +78,7 @@ pub(super) fn insert(
     seen: &mut Seen,
     crawl: &Crawl,
     address: &Address,
-    url: &NewUrl,
+    url: &NewWork,
 ) -> Result<()> {
     let id = write(db, crawl, url)?;
     seen.add(db, address, crawl.key, id)
@@ -90,7 +90,7 @@ pub(super) fn insert_again(
     seen: &mut Seen,
     crawl: &Crawl,
     address: &Address,
-    url: &NewUrl,
+    url: &NewWork,
 ) -> Result<bool> {
     if let Some(old) = seen.find(db, address)? {
         if exists(db, old)? {
@@ -116,8 +116,8 @@ pub(super) fn mark_seen(db: &Connection, seen: &mut Seen, crawl: i64, address: &
     seen.add_for_spider(db, address, id)
 }
 
-fn write(db: &Connection, crawl: &Crawl, new: &NewUrl) -> Result<i64> {
-    let NewUrl { work, lane, deadline, depth, referrer } = new;
+fn write(db: &Connection, crawl: &Crawl, new: &NewWork) -> Result<i64> {
+    let NewWork { work, lane, deadline, depth, referrer } = new;
     db.prepare_cached(
         "INSERT INTO records (crawl, url, lane, depth, referrer, deadline) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     )?

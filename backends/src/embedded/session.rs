@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{NewUrl, Opening, Result, Session, Terms};
+use trawl_common::ports::{NewWork, Opening, Result, Session, Terms};
 
 use super::address::Address;
 use super::leases::Token;
@@ -48,9 +48,9 @@ impl Session for EmbeddedSession {
         self.terms
     }
 
-    async fn admit(&self, urls: &[NewUrl]) -> Result<Vec<bool>> {
-        let addressed = |new: &NewUrl| (Address::new(&self.crawl, new.work.as_str()), new.clone());
-        let urls: Arc<[(Address, NewUrl)]> = urls.iter().map(addressed).collect();
+    async fn admit(&self, urls: &[NewWork]) -> Result<Vec<bool>> {
+        let addressed = |new: &NewWork| (Address::new(&self.crawl, new.work.as_str()), new.clone());
+        let urls: Arc<[(Address, NewWork)]> = urls.iter().map(addressed).collect();
         let admitting = || {
             let (crawl, urls) = (self.crawl.clone(), Arc::clone(&urls));
             self.store.call(move |db, memory| admission::admit(db, memory, &crawl, &urls))

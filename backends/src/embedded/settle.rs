@@ -7,7 +7,7 @@ use trawl_common::frontier::limit::Limit;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::{Finished, Taken};
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
-use trawl_common::ports::{Ending, NewUrl, Settled, Settlement, Terms, Verdict};
+use trawl_common::ports::{Ending, NewWork, Settled, Settlement, Terms, Verdict};
 use trawl_common::time::UnixMs;
 
 use super::address::Address;
@@ -74,7 +74,7 @@ impl Batch {
             ending.links.retain(|_| taken.next().is_some_and(|taken| taken != Taken::LeftOut));
             Some(*ending)
         });
-        Settled { ended: ended.collect(), no_room: Vec::new() }
+        Settled { ended: ended.collect(), not_stored: Vec::new() }
     }
 }
 
@@ -113,7 +113,7 @@ impl Item {
 }
 
 /// Where the record of what is asked for of another spider is found: in the crawl of what others publish for it.
-fn address_elsewhere((spider, new): &(SpiderName, NewUrl)) -> Address {
+fn address_elsewhere((spider, new): &(SpiderName, NewWork)) -> Address {
     Address::new(&CrawlRef::adhoc_of(spider.clone()), new.work.as_str())
 }
 
@@ -166,8 +166,8 @@ impl Settling<'_> {
                 take_in(db, memory, &of, std::iter::once((address, new)), None, deltas)?;
             }
         }
-        if let Some(room) = &mut context.room {
-            room.left = room.left.saturating_sub(deltas.done(crawl.key));
+        if let Some(pages_left) = &mut context.pages_left {
+            pages_left.left = pages_left.left.saturating_sub(deltas.done(crawl.key));
         }
         let finish = &ending.finish;
         match (url.finish(worker, finish.terminal, finish.why, &context), id) {

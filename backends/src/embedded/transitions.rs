@@ -9,7 +9,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tracing::info;
 use trawl_common::frontier::message::Message;
-use trawl_common::frontier::{Context, Record, Room, Start, State, UrlState};
+use trawl_common::frontier::{Context, PagesLeft, Record, Start, State, UrlState};
 use trawl_common::names::WorkerId;
 use trawl_common::time::UnixMs;
 
@@ -22,7 +22,7 @@ use super::store::Memory;
 
 /// What decides about the URLs of a crawl now.
 pub(super) fn context(memory: &Memory, crawl: &Crawl) -> Context {
-    let room = |left| Room { left, begun: memory.holdings.begun_of(crawl.key) };
+    let pages_left = |left| PagesLeft { left, begun: memory.holdings.begun_of(crawl.key) };
     Context {
         now: UnixMs::now(),
         // Nothing is lost from sight, no message waits beside its record, and a file forgets nothing.
@@ -30,7 +30,7 @@ pub(super) fn context(memory: &Memory, crawl: &Crawl) -> Context {
         pause_wait: Duration::ZERO,
         is_recovering: false,
         status: crawl.status,
-        room: crawl.room().map(room),
+        pages_left: crawl.pages_left().map(pages_left),
     }
 }
 

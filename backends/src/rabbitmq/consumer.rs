@@ -14,7 +14,7 @@ use lapin::{Channel, Connection};
 use tokio::sync::{Mutex as AsyncMutex, mpsc};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, info, warn};
-use trawl_common::frontier::line::Line;
+use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::metrics;
 use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_common::trace;
@@ -60,8 +60,8 @@ impl Session {
         let is_flushing = AtomicBool::new(false);
         let session = Arc::new(Self { id, connection, channel, acks, is_flushing });
         let mut streams = Vec::new();
-        let window = |line| if line == Line::Task { tasks } else { prefetch };
-        for line in Line::ALL.into_iter().filter(|line| window(*line) > 0) {
+        let window = |line| if line == SourceQueue::Task { tasks } else { prefetch };
+        for line in SourceQueue::ALL.into_iter().filter(|line| window(*line) > 0) {
             // Not global: each consumer that follows gets a window of its own.
             let options = BasicQosOptions::default();
             session.channel.basic_qos(window(line), options).await.map_err(failed)?;
@@ -168,7 +168,7 @@ async fn look(session: &Session, queue: &str) -> Result<Option<lapin::Consumer>>
 pub(super) struct RabbitConsumer {
     session: u64,
     trust: Trust,
-    streams: Vec<(Line, lapin::Consumer)>,
+    streams: Vec<(SourceQueue, lapin::Consumer)>,
     /// Queues of other programs, as they are found.
     found: mpsc::UnboundedReceiver<lapin::Consumer>,
     _search: AbortOnDropHandle<()>,
@@ -186,7 +186,7 @@ impl RabbitConsumer {
     /// call has taken nothing.
     fn poll_batch(&mut self, context: &mut Context<'_>, max: usize) -> Poll<Result<Vec<Delivery>>> {
         while let Poll::Ready(Some(stream)) = self.found.poll_recv(context) {
-            self.streams.push((Line::Bulk, stream));
+            self.streams.push((SourceQueue::Bulk, stream));
         }
         let mut batch = Vec::new();
         for (line, stream) in &mut self.streams {
@@ -213,7 +213,7 @@ impl RabbitConsumer {
             return Poll::Pending;
         }
         // The bulk lane and the queues of other programs take turns.
-        if let Some(first) = self.streams.iter().position(|(line, _)| *line == Line::Bulk) {
+        if let Some(first) = self.streams.iter().position(|(line, _)| *line == SourceQueue::Bulk) {
             self.streams[first..].rotate_left(1);
         }
         Poll::Ready(Ok(batch))

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use trawl_common::frontier::ladder::RUNGS;
 use trawl_common::frontier::lane::Lane;
-use trawl_common::frontier::line::Line;
+use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_common::settings::Queues;
 
@@ -50,7 +50,7 @@ impl Layout {
             (names::rung(rung), Arguments { ttl: Some(rung), dead_letter: back, ..self.arguments() })
         };
         let jobs = Arguments { ttl: Some(WAKE_UP_TTL), is_consumed: true, ..self.arguments() };
-        let lines = Line::ALL.map(|line| (names::line(line).to_owned(), self.of_line(line)));
+        let lines = SourceQueue::ALL.map(|line| (names::line(line).to_owned(), self.of_line(line)));
         let dead_letters =
             Arguments { ttl: Some(self.queues.failed.ttl), is_consumed: true, ..self.arguments() };
         lines
@@ -80,17 +80,17 @@ impl Layout {
         Arguments { dead_letter: Some(("", back)), unused: Some(WEBHOOK_UNUSED), ..self.arguments() }
     }
 
-    fn of_line(&self, line: Line) -> Arguments<'static> {
+    fn of_line(&self, line: SourceQueue) -> Arguments<'static> {
         let consumed = Arguments { is_consumed: true, ..self.arguments() };
         let expire =
             Arguments { dead_letter: Some((names::EXPIRED_EXCHANGE, names::EXPIRED_KEY)), ..consumed };
         let for_so_long = |ttl| Arguments { ttl: Some(ttl), ..expire };
         match line {
             // What a program does may be rare and dear: a task waits for as long as it has to.
-            Line::Due | Line::Task => expire,
-            Line::Expired => consumed,
-            Line::Priority => for_so_long(self.queues.priority.ttl),
-            Line::Bulk => for_so_long(self.queues.bulk.ttl),
+            SourceQueue::Due | SourceQueue::Task => expire,
+            SourceQueue::Expired => consumed,
+            SourceQueue::Priority => for_so_long(self.queues.priority.ttl),
+            SourceQueue::Bulk => for_so_long(self.queues.bulk.ttl),
         }
     }
 

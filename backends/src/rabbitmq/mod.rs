@@ -49,8 +49,8 @@ use trawl_common::events::Event;
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::ladder::Wake;
 use trawl_common::frontier::ladder::{rung_for, rung_until};
-use trawl_common::frontier::line::Line;
 use trawl_common::frontier::message::Message;
+use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::names::SpiderName;
 use trawl_common::ports::{Page, Result};
 use trawl_common::settings::{self, Items, Queues};
@@ -187,9 +187,9 @@ impl Broker for RabbitMq {
     /// Tasks are taken only by workers that run programs, and there may be none.
     async fn probe(&self, times: ProbeTimes) -> Result<Vec<Probe>> {
         let is_idle = self.publisher.is_idle(names::TASKS).await?;
-        let (returned, sent): (Vec<Line>, Vec<Line>) =
-            Line::ALL.into_iter().partition(|line| *line == Line::Task && is_idle);
-        let outgoing = |line: Line| Outgoing {
+        let (returned, sent): (Vec<SourceQueue>, Vec<SourceQueue>) =
+            SourceQueue::ALL.into_iter().partition(|line| *line == SourceQueue::Task && is_idle);
+        let outgoing = |line: SourceQueue| Outgoing {
             exchange: "",
             key: names::line(line).to_owned(),
             body: codec::PROBE_BODY.to_vec(),

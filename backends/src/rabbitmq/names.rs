@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use trawl_common::frontier::ladder::RUNGS;
-use trawl_common::frontier::line::Line;
+use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::names::SubscriberName;
 
 /// Parked URLs whose time has come; consumed first.
@@ -47,13 +47,13 @@ pub(super) const BULK: &str = "url_queue_ttl";
 pub(super) const TASKS: &str = "task_queue";
 
 /// The queue of a line.
-pub(super) fn line(line: Line) -> &'static str {
+pub(super) fn line(line: SourceQueue) -> &'static str {
     match line {
-        Line::Due => DUE,
-        Line::Priority => PRIORITY,
-        Line::Expired => EXPIRED,
-        Line::Task => TASKS,
-        Line::Bulk => BULK,
+        SourceQueue::Due => DUE,
+        SourceQueue::Priority => PRIORITY,
+        SourceQueue::Expired => EXPIRED,
+        SourceQueue::Task => TASKS,
+        SourceQueue::Bulk => BULK,
     }
 }
 
@@ -66,7 +66,7 @@ pub(super) fn is_own(queue: &str) -> bool {
     is_rung
         || is_for_events
         || [FAILED, ITEMS, CONTROL, JOBS].contains(&queue)
-        || Line::ALL.into_iter().any(|line| self::line(line) == queue)
+        || SourceQueue::ALL.into_iter().any(|line| self::line(line) == queue)
 }
 
 /// The queue of one who reads events.

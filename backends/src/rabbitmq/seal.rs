@@ -6,7 +6,7 @@
 use hmac::{Hmac, KeyInit, Mac};
 use lapin::types::{AMQPValue, FieldTable, LongString, ShortString};
 use sha2::Sha256;
-use trawl_common::frontier::line::Line;
+use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::settings;
 use trawl_common::trace::{TRACE_PARENT, TRACE_STATE};
 
@@ -34,7 +34,7 @@ pub enum Purpose {
     /// To wake up a URL.
     Wake,
     /// To probe this line.
-    Probe(Line),
+    Probe(SourceQueue),
     /// To tell what was ordered.
     Control,
     /// To tell what happened.
@@ -179,10 +179,11 @@ mod tests {
         let stranger = |purpose, body: &[u8]| seal.author(purpose, body, &headers) == Author::Stranger;
         assert!(stranger(Purpose::Wake, b"bodY"));
         assert!(stranger(Purpose::Control, b"body"));
-        let lines = Line::ALL.map(|line| {
+        let lines = SourceQueue::ALL.map(|line| {
             let mut headers = FieldTable::default();
             seal.sign(Purpose::Probe(line), b"probe", &mut headers);
-            Line::ALL.map(|other| seal.author(Purpose::Probe(other), b"probe", &headers) == Author::Fleet)
+            SourceQueue::ALL
+                .map(|other| seal.author(Purpose::Probe(other), b"probe", &headers) == Author::Fleet)
         });
         assert!(
             lines

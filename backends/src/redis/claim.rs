@@ -94,7 +94,7 @@ impl RedisRecords {
     ) -> Result<Vec<ClaimReply>> {
         let known = &self.scripts.claim_known;
         let mut replies = self.claim_by(known, worker, crawl, messages, (purpose, Brings::Keys)).await?;
-        let is_new = |at: &usize| replies[*at] == ClaimReply::NoRoom;
+        let is_new = |at: &usize| replies[*at] == ClaimReply::StoreFull;
         let new: Vec<usize> = (0..messages.len()).filter(is_new).collect();
         for places in batches(&new, |&at| messages[at].work.payload_bytes()) {
             let batch: Vec<&Message> = places.iter().map(|&at| messages[at]).collect();
@@ -194,7 +194,7 @@ fn read((attempts, starts, instant, since): RawReply) -> Option<ClaimReply> {
         DROP => ClaimReply::Drop,
         SEND_AGAIN => ClaimReply::SendAgain,
         FULL => ClaimReply::Full,
-        NO_ROOM => ClaimReply::NoRoom,
+        NO_ROOM => ClaimReply::StoreFull,
         NEWER => ClaimReply::Newer,
         PUT_ASIDE => ClaimReply::Wait { until: until()? },
         attempts => {

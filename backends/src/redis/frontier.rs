@@ -12,7 +12,7 @@ use trawl_common::frontier::outcome::Terminal;
 use trawl_common::frontier::{ClaimReply, Key, MAX_STARTS, Start, Taken};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{
-    BeatReply, Claim, Error, ErrorKind, Finish, Heartbeat, MAX_INVALID, NewUrl, Result, Terms, one_each,
+    BeatReply, Claim, Error, ErrorKind, Finish, Heartbeat, MAX_INVALID, NewWork, Result, Terms, one_each,
 };
 use trawl_common::spider::SpiderText;
 use trawl_common::web::url::CanonicalUrl;
@@ -31,7 +31,7 @@ const FAILURES_TTL: Duration = Duration::from_secs(24 * 3600);
 
 impl RedisRecords {
     /// Takes in what one page links to, unless the worker no longer holds it.
-    async fn follow(&self, worker: &WorkerId, page: &Claim, links: &[NewUrl]) -> Result<Linked> {
+    async fn follow(&self, worker: &WorkerId, page: &Claim, links: &[NewWork]) -> Result<Linked> {
         let keys = CrawlKeys::new(&page.crawl);
         let mut taken = Vec::with_capacity(links.len());
         for batch in batches(links, payload_bytes) {
@@ -40,7 +40,7 @@ impl RedisRecords {
             call.arg(worker.as_str()).arg(page.crawl.id.as_str()).arg(page.key.as_str());
             admission_args(&mut call, batch);
             let answer: Vec<u8> = match self.redis.run(&call).await {
-                Err(error) if error.kind == ErrorKind::Full => return Ok(Linked::NoRoom),
+                Err(error) if error.kind == ErrorKind::Full => return Ok(Linked::StoreFull),
                 answer => answer?,
             };
             if answer.len() != batch.len() {
@@ -104,7 +104,7 @@ impl Records for RedisRecords {
         if self.redis.run(&call).await? { Ok(()) } else { Err(stale(lease)) }
     }
 
-    async fn admit(&self, lease: &Lease, urls: &[NewUrl]) -> Result<Vec<bool>> {
+    async fn admit(&self, lease: &Lease, urls: &[NewWork]) -> Result<Vec<bool>> {
         let keys = CrawlKeys::new(&lease.crawl);
         let mut new = Vec::with_capacity(urls.len());
         for batch in batches(urls, payload_bytes) {
@@ -126,8 +126,8 @@ impl Records for RedisRecords {
         let mut all = Vec::with_capacity(pages.len());
         for Linking { page, links } in pages {
             // Where there was none, those after it are not to be sent in vain.
-            if all.last() == Some(&Linked::NoRoom) {
-                all.push(Linked::NoRoom);
+            if all.last() == Some(&Linked::StoreFull) {
+                all.push(Linked::StoreFull);
                 continue;
             }
             let taken = self.follow(worker, page, links).await;
@@ -136,7 +136,7 @@ impl Records for RedisRecords {
         Ok(all)
     }
 
-    async fn take_in(&self, crawl: &CrawlRef, urls: &[NewUrl]) -> Result<Vec<bool>> {
+    async fn take_in(&self, crawl: &CrawlRef, urls: &[NewWork]) -> Result<Vec<bool>> {
         let keys = CrawlKeys::new(crawl);
         let mut new = Vec::with_capacity(urls.len());
         for batch in batches(urls, payload_bytes) {
@@ -386,7 +386,7 @@ fn admission_keys(call: &mut ScriptInvocation<'_>, keys: &CrawlKeys) {
     call.key(&keys.pending).key(&keys.outbox).key(&keys.hosts);
 }
 
-fn admission_args(call: &mut ScriptInvocation<'_>, urls: &[NewUrl]) {
+fn admission_args(call: &mut ScriptInvocation<'_>, urls: &[NewWork]) {
     for url in urls {
         entry(call, url.work.as_str());
         call.arg(url.lane.as_str());
@@ -398,7 +398,7 @@ fn admission_args(call: &mut ScriptInvocation<'_>, urls: &[NewUrl]) {
 }
 
 /// How many bytes it takes beside its record, about.
-fn payload_bytes(url: &NewUrl) -> usize {
+fn payload_bytes(url: &NewWork) -> usize {
     url.work.payload_bytes()
 }
 

@@ -246,7 +246,7 @@ fn token(token: u64) -> String {
 fn standing(standing: Standing) -> i64 {
     match standing {
         Standing::New => -1,
-        Standing::InLine(turn) => turn.0 as i64,
+        Standing::Waitlisted(turn) => turn.0 as i64,
         Standing::Aside => -2,
     }
 }

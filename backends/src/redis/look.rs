@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tracing::{debug, info};
 use trawl_common::events::CrawlEvent;
 use trawl_common::frontier::crawl::CrawlState;
-use trawl_common::frontier::line::Line;
+use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{ErrorKind, Result};
 use trawl_common::time::UnixMs;
@@ -141,8 +141,8 @@ impl RedisRecords {
             sweep.probe = Some(ProbeTimes { sent: now, previous });
         }
         Ok(Watermarks {
-            delivered: Line::ALL.map(|line| of(line.as_str())),
-            lost_before: Line::ALL.map(|line| of(&format!("gap:{line}"))),
+            delivered: SourceQueue::ALL.map(|line| of(line.as_str())),
+            lost_before: SourceQueue::ALL.map(|line| of(&format!("gap:{line}"))),
         })
     }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use trawl_common::frontier::line::Line;
+use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::names::CrawlRef;
 
 /// Where a round is.
@@ -21,13 +21,13 @@ pub(super) struct Round {
     pub(super) watermarks: Watermarks,
 }
 
-/// What the probes of each line have shown, in the order of [`Line::ALL`].
+/// What the probes of each line have shown, in the order of [`SourceQueue::ALL`].
 #[derive(Default)]
 pub(super) struct Watermarks {
     /// When the last probe was sent that came back: all that was sent before it has been delivered.
-    pub(super) delivered: [u64; Line::ALL.len()],
+    pub(super) delivered: [u64; SourceQueue::ALL.len()],
     /// When the last probe was sent that came back without the one before it: the queue lost what was sent before it.
-    pub(super) lost_before: [u64; Line::ALL.len()],
+    pub(super) lost_before: [u64; SourceQueue::ALL.len()],
 }
 
 impl Watermarks {

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use trawl_common::events::CrawlEvent;
 use trawl_common::frontier::lane::Lane;
-use trawl_common::frontier::line::Line;
 use trawl_common::frontier::message::Message;
+use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::frontier::{Key, Work};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::Result;
@@ -95,7 +95,7 @@ impl RedisRecords {
         call.key(&keys.pending).key(&keys.outbox).arg(crawl.id.as_str()).arg(&round.cursor).arg(STEP);
         call.arg(self.patience.as_millis() as u64).arg(self.possession().as_millis() as u64);
         for known in [round.watermarks.delivered, round.watermarks.lost_before] {
-            for line in [Line::Due, Line::Priority, Line::Bulk, Line::Task] {
+            for line in [SourceQueue::Due, SourceQueue::Priority, SourceQueue::Bulk, SourceQueue::Task] {
                 call.arg(known[line as usize]);
             }
         }

@@ -20,7 +20,7 @@ use trawl_backends::redis::{Link, RedisRecords, connect};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::names::{CrawlRef, WorkerId};
-use trawl_common::ports::{Claim, Error, ErrorKind, Finish, NewUrl, Result, Terms};
+use trawl_common::ports::{Claim, Error, ErrorKind, Finish, NewWork, Result, Terms};
 use trawl_common::settings::{Dedup, Redis, ServerUrl};
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
@@ -150,7 +150,7 @@ impl Run<'_> {
         let admit = async |run: &Self, batch: Range<usize>| {
             let seeds = batch.map(seed);
             if links {
-                let links = seeds.map(|seed| NewUrl { depth: 1, ..seed }).collect();
+                let links = seeds.map(|seed| NewWork { depth: 1, ..seed }).collect();
                 run.records.admit_links(&worker(), &[Linking { page: page.clone(), links }]).await.map(drop)
             } else {
                 run.records.admit(&lease, &seeds.collect::<Vec<_>>()).await.map(drop)
@@ -259,8 +259,8 @@ fn url(number: usize) -> CanonicalUrl {
     CanonicalUrl::parse(&text).expect("it is written as a URL")
 }
 
-fn seed(number: usize) -> NewUrl {
-    NewUrl { deadline: Some(UnixMs::now().plus(WORTH)), ..NewUrl::seed(url(number), Lane::Bulk) }
+fn seed(number: usize) -> NewWork {
+    NewWork { deadline: Some(UnixMs::now().plus(WORTH)), ..NewWork::seed(url(number), Lane::Bulk) }
 }
 
 async fn ask<T: FromRedisValue>(link: &Link, command: &[&str]) -> Result<T> {

@@ -8,7 +8,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use trawl_common::frontier::ladder::{RUNGS, rung_for};
 use trawl_common::politeness::gcra::{Pace, Schedule, Slot, SlotRequest, Standing};
-use trawl_common::politeness::waiting::{in_line, is_near, max_waiting, not_before};
+use trawl_common::politeness::waiting::{is_near, max_waiting, not_before, waitlisted};
 use trawl_common::time::UnixMs;
 
 use super::broker::{Broker, Message, QueueName};
@@ -254,7 +254,7 @@ impl<'a> Fleet<'a> {
             Slot::Now => Decision::Now,
             Slot::Reserved { wait, at } => Decision::At { wait: micros(wait), slot: at },
             Slot::Later { wait, turn } => {
-                let (away, turn) = in_line(wait, turn, url.turn, self.chance.random());
+                let (away, turn) = waitlisted(wait, turn, url.turn, self.chance.random());
                 Decision::Later { until: now.plus(away), turn: Some(turn) }
             }
             Slot::TooLate | Slot::Blocked => Decision::Expired,

@@ -1,4 +1,4 @@
-//! The dead letters of a crawl, a page at a time.
+//! The dead dead_letters of a crawl, a page at a time.
 
 use super::{Failed, Filter};
 use crate::frontier::Key;
@@ -6,11 +6,11 @@ use crate::names::CrawlRef;
 use crate::ports::{Control, Result};
 use crate::time::UnixMs;
 
-/// A page of dead letters, which may be empty although others follow.
+/// A page of dead dead_letters, which may be empty although others follow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Page {
     /// Those that fit.
-    pub letters: Vec<Failed>,
+    pub dead_letters: Vec<Failed>,
     /// Where to go on; `None` at the end.
     pub next: Option<u64>,
 }
@@ -25,7 +25,7 @@ pub async fn page(control: &dyn Control, crawl: &CrawlRef, cursor: u64, filter: 
     }
     let now = UnixMs::now();
     let all = entries.into_iter().map(|(url, note)| Failed { crawl: crawl.clone(), url, note });
-    Ok(Page { letters: all.filter(|failed| filter.takes(failed, now)).collect(), next: read.next })
+    Ok(Page { dead_letters: all.filter(|failed| filter.takes(failed, now)).collect(), next: read.next })
 }
 
 /// What a crawl's list says of `text`: a URL in any form, a task's key, or the very text that is neither.
@@ -41,7 +41,7 @@ pub async fn named(control: &dyn Control, crawl: &CrawlRef, text: &str) -> Resul
     Ok(found)
 }
 
-/// Takes dead letters of one crawl out of its list for good. Returns how many were in it.
+/// Takes dead dead_letters of one crawl out of its list for good. Returns how many were in it.
 pub async fn purge(control: &dyn Control, crawl: &CrawlRef, dead_letters: &[Failed]) -> Result<u64> {
     let keys: Vec<Key> = dead_letters.iter().filter_map(Failed::key).collect();
     let invalid = dead_letters.iter().filter(|failed| failed.key().is_none());

@@ -1,4 +1,4 @@
-//! Sending dead letters again.
+//! Sending dead dead_letters again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::ports::{Engine, Error, ErrorKind, Opening, Result, Session, Stats, Te
 /// How long a replay that dies keeps its crawl open.
 const LEASE: Duration = Duration::from_secs(60);
 
-/// Where the dead letters of one crawl go: into itself, or, if it is over, into a successor, which is open until
+/// Where the dead dead_letters of one crawl go: into itself, or, if it is over, into a successor, which is open until
 /// [`Replay::close`].
 pub struct Replay<'a> {
     engine: &'a dyn Engine,
@@ -23,7 +23,7 @@ pub struct Replay<'a> {
 }
 
 impl<'a> Replay<'a> {
-    /// For the dead letters of the crawl with these stats.
+    /// For the dead dead_letters of the crawl with these stats.
     pub async fn of(crawl: &CrawlStats, engine: &'a dyn Engine, stats: &dyn Stats) -> Result<Self> {
         let from = crawl.crawl_ref();
         if !crawl.status.is_over() {
@@ -49,8 +49,8 @@ impl<'a> Replay<'a> {
     }
 
     /// Has URLs and tasks leave the list and become pending, with no failure counted. What is neither stays. Returns how many there were.
-    pub async fn send(&self, letters: &[Failed]) -> Result<u64> {
-        let keys: Vec<Key> = letters.iter().filter_map(Failed::key).collect();
+    pub async fn send(&self, dead_letters: &[Failed]) -> Result<u64> {
+        let keys: Vec<Key> = dead_letters.iter().filter_map(Failed::key).collect();
         if keys.is_empty() {
             return Ok(0);
         }

@@ -25,7 +25,7 @@ pub enum ClaimReply {
         until: UnixMs,
     },
     /// Put it aside for a while, and claim it again: the store has no record of the URL, and no room for one.
-    NoRoom,
+    StoreFull,
     /// Skip it: its crawl has done as many pages as it may. The record is held by this worker.
     Full,
     /// Acknowledge it and forget it: the URL is finished, or parked and has a message of its own.

@@ -17,7 +17,7 @@ pub struct Context {
     /// Where the crawl stands.
     pub status: CrawlState,
     /// What `max_pages` leaves; `None` if any number of pages may be done.
-    pub room: Option<Room>,
+    pub pages_left: Option<PagesLeft>,
     /// Whether the store had forgotten the crawl, and does not yet know all that is queued.
     pub is_recovering: bool,
     /// How long a message is put aside that comes while the crawl is paused.
@@ -26,7 +26,7 @@ pub struct Context {
 
 /// What the `max_pages` of a crawl leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room {
+pub struct PagesLeft {
     /// How many more pages may be done.
     pub left: u64,
     /// How many records [have begun](super::Record::has_begun).
@@ -50,7 +50,7 @@ impl Context {
 
     /// Whether the crawl has done as many pages as it may.
     pub fn is_full(&self) -> bool {
-        self.room.is_some_and(|room| room.left == 0)
+        self.pages_left.is_some_and(|pages_left| pages_left.left == 0)
     }
 
     /// How every record ends that is left in the crawl: cancelled with it, or skipped because the limit is reached. In a pause

@@ -13,20 +13,20 @@ mod key;
 pub mod ladder;
 pub mod lane;
 pub mod limit;
-pub mod line;
 pub mod message;
 pub mod outcome;
 mod record;
 mod request;
 pub mod retry;
 pub mod route;
+pub mod source_queue;
 #[cfg(test)]
 mod tests;
 mod transitions;
 mod work;
 
 pub use answer::{ClaimReply, MAX_STARTS, Start, Taken};
-pub use context::{Context, Room, Watermark};
+pub use context::{Context, PagesLeft, Watermark};
 pub use end::{End, Finished};
 pub use key::{InvalidRequestKey, InvalidTaskKey, Key, RequestKey, TaskKey};
 pub use record::{Record, State, UrlState};

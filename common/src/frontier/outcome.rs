@@ -254,7 +254,7 @@ impl Terminal {
 mod tests {
     use super::*;
     use crate::frontier::limit::Limit;
-    use crate::frontier::line::Line;
+    use crate::frontier::source_queue::SourceQueue;
 
     #[test]
     fn names_that_are_stored_and_sent_are_not_changed_with_the_code() {
@@ -270,7 +270,7 @@ mod tests {
         assert_eq!(Terminal::ALL.map(Terminal::as_str).join(" "), "done skipped failed expired cancelled");
         assert_eq!(skips.map(Skip::as_str), ["content-type", "robots"]);
         assert_eq!(limits.join(" "), "depth max_repeats max_per_host page_links url_length");
-        assert_eq!(Line::ALL.map(Line::as_str).join(" "), "due priority expired task bulk");
+        assert_eq!(SourceQueue::ALL.map(SourceQueue::as_str).join(" "), "due priority expired task bulk");
     }
 
     #[test]

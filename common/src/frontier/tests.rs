@@ -7,9 +7,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::frontier::crawl::CrawlState;
 use crate::frontier::lane::Lane;
-use crate::frontier::line::Line;
 use crate::frontier::message::Message;
 use crate::frontier::outcome::{Skip, Terminal};
+use crate::frontier::source_queue::SourceQueue;
 use crate::names::{CrawlRef, WorkerId};
 use crate::time::UnixMs;
 
@@ -23,7 +23,7 @@ fn context(now: UnixMs) -> Context {
         now,
         patience: PATIENCE,
         status: CrawlState::Running,
-        room: None,
+        pages_left: None,
         is_recovering: false,
         pause_wait: PATIENCE,
     }
@@ -117,8 +117,8 @@ impl World {
     }
 
     fn take(&mut self, at: usize, call: Call) {
-        let room = Some(Room { left: MAX_PAGES - self.done, begun: self.begun() });
-        let context = Context { status: self.status, room, ..context(self.now) };
+        let pages_left = Some(PagesLeft { left: MAX_PAGES - self.done, begun: self.begun() });
+        let context = Context { status: self.status, pages_left, ..context(self.now) };
         let (before, had_started) = (self.urls[at].clone(), self.has_started(at));
         let url = &mut self.urls[at];
         match call {
@@ -200,7 +200,7 @@ fn held_after(starts: u32) -> UrlState {
 
 #[test]
 fn a_suspect_is_skipped_at_the_limit_and_poison_before_it_even_if_no_place_is_free() {
-    let at = |left, begun| Context { room: Some(Room { left, begun }), ..context(UnixMs(0)) };
+    let at = |left, begun| Context { pages_left: Some(PagesLeft { left, begun }), ..context(UnixMs(0)) };
     let start = |starts, context| held_after(starts).start(&worker(0), &context);
     assert_eq!(start(MAX_STARTS, at(0, 0)), Start::Full);
     assert_eq!(start(MAX_STARTS, at(1, 1)), Start::Poison);
@@ -210,7 +210,7 @@ fn a_suspect_is_skipped_at_the_limit_and_poison_before_it_even_if_no_place_is_fr
 
 #[test]
 fn a_page_fetched_beyond_the_limit_is_skipped_and_stays_seen() {
-    let full = Context { room: Some(Room { left: 0, begun: 0 }), ..context(UnixMs(0)) };
+    let full = Context { pages_left: Some(PagesLeft { left: 0, begun: 0 }), ..context(UnixMs(0)) };
     let limit = Some(Skip::Limit.as_str());
     let finish = |terminal, why| held_after(1).finish(&worker(0), terminal, why, &full);
     let end = |stays_seen| Finished::Now(End { terminal: Terminal::Skipped, why: limit, stays_seen });
@@ -230,7 +230,7 @@ fn what_was_not_asked_for_is_found_again() {
 
 #[test]
 fn what_is_left_of_a_full_crawl_is_skipped_but_not_in_a_pause() {
-    let full = Context { room: Some(Room { left: 0, begun: 0 }), ..context(UnixMs(0)) };
+    let full = Context { pages_left: Some(PagesLeft { left: 0, begun: 0 }), ..context(UnixMs(0)) };
     let end = |status| Context { status, ..full }.end_of_rest().map(|end| end.terminal);
     assert_eq!(end(CrawlState::Running), Some(Terminal::Skipped));
     assert_eq!(end(CrawlState::Paused), None);
@@ -263,7 +263,9 @@ fn what_a_probe_has_passed_is_lost_after_a_patience_and_at_once_if_the_queue_los
         || UrlState::Pending(Record::new(State::Queued { since: UnixMs(1_000) }, Lane::Priority, None));
     let watermark = |delivered, lost_before| {
         move |line| match line {
-            Line::Priority => Watermark { delivered: UnixMs(delivered), lost_before: UnixMs(lost_before) },
+            SourceQueue::Priority => {
+                Watermark { delivered: UnixMs(delivered), lost_before: UnixMs(lost_before) }
+            }
             _ => Watermark { delivered: UnixMs(u64::MAX), lost_before: UnixMs(u64::MAX) },
         }
     };
@@ -275,7 +277,7 @@ fn what_a_probe_has_passed_is_lost_after_a_patience_and_at_once_if_the_queue_los
 
 #[test]
 fn a_link_that_was_seen_is_not_left_out() {
-    let admit = |mut url: UrlState, has_room| url.admit(Lane::Bulk, None, has_room, &context(UnixMs(0)));
+    let admit = |mut url: UrlState, has_space| url.admit(Lane::Bulk, None, has_space, &context(UnixMs(0)));
     assert_eq!(admit(UrlState::Unseen, false), Taken::LeftOut);
     assert_eq!(admit(UrlState::Unseen, true), Taken::New);
     assert_eq!(admit(UrlState::Ended, false), Taken::Seen);

@@ -12,9 +12,9 @@ use super::end::{End, Finished};
 use super::record::{EARLY, Record, State, UrlState};
 use crate::frontier::crawl::CrawlState;
 use crate::frontier::lane::Lane;
-use crate::frontier::line::Line;
 use crate::frontier::message::Message;
 use crate::frontier::outcome::Terminal;
+use crate::frontier::source_queue::SourceQueue;
 use crate::names::WorkerId;
 use crate::time::UnixMs;
 
@@ -31,18 +31,18 @@ impl UrlState {
         }
     }
 
-    /// **Admit:** a source names the URL, or a page links to it. `has_room`: whether its host may have more URLs in the crawl.
+    /// **Admit:** a source names the URL, or a page links to it. `has_space`: whether its host may have more URLs in the crawl.
     /// What was seen is never left out.
     pub fn admit(
         &mut self,
         lane: Lane,
         deadline: Option<UnixMs>,
-        has_room: bool,
+        has_space: bool,
         context: &Context,
     ) -> Taken {
         match self {
             Self::Pending(_) | Self::Ended => Taken::Seen,
-            Self::Unseen if !has_room => Taken::LeftOut,
+            Self::Unseen if !has_space => Taken::LeftOut,
             Self::Unseen => {
                 *self = Self::Pending(Record::new(State::New { since: context.now }, lane, deadline));
                 Taken::New
@@ -171,7 +171,7 @@ impl UrlState {
     }
 
     /// **Sweep:** what was lost from sight becomes new. Returns whether it was lost, so that its message is to be sent again.
-    pub fn sweep(&mut self, watermark: impl Fn(Line) -> Watermark, context: &Context) -> bool {
+    pub fn sweep(&mut self, watermark: impl Fn(SourceQueue) -> Watermark, context: &Context) -> bool {
         let Self::Pending(record) = self else { return false };
         let is_lost = record.is_lost(watermark, context);
         if is_lost {
@@ -232,7 +232,8 @@ impl Record {
         if self.starts >= MAX_STARTS {
             return Start::Poison;
         }
-        if !self.has_begun && context.room.is_some_and(|room| room.begun >= room.left) {
+        if !self.has_begun && context.pages_left.is_some_and(|pages_left| pages_left.begun >= pages_left.left)
+        {
             return Start::Awaited;
         }
         *has_started = true;
@@ -241,7 +242,7 @@ impl Record {
         Start::Go
     }
 
-    fn is_lost(&self, watermark: impl Fn(Line) -> Watermark, context: &Context) -> bool {
+    fn is_lost(&self, watermark: impl Fn(SourceQueue) -> Watermark, context: &Context) -> bool {
         let is_stale = |since: UnixMs| since.plus(context.patience) <= context.now;
         let is_missing = |since: UnixMs, line| {
             let Watermark { delivered, lost_before } = watermark(line);
@@ -252,7 +253,7 @@ impl Record {
             State::New { since } => is_stale(*since),
             State::Queued { since } => is_missing(*since, self.lane.into()),
             State::Parked { until, unconfirmed } => {
-                unconfirmed.is_some_and(is_stale) || is_missing(*until, Line::Due)
+                unconfirmed.is_some_and(is_stale) || is_missing(*until, SourceQueue::Due)
             }
             State::Held { .. } => self.state.has_lapsed(context.now, context.possession()),
         }

@@ -142,7 +142,7 @@ impl Schedule {
         }
         let turn = request.standing.turn().filter(|&turn| turn > slot && turn <= self.line);
         if slot > now + micros(HORIZON) || turn.is_some_and(|turn| turn > now + micros(LEAD + REACH)) {
-            return self.wait_in_line(request, turn, slot, interval, now);
+            return self.join_waitlist(request, turn, slot, interval, now);
         }
         let answer = if slot > now { reserved(slot, now) } else { self.enter(request, now) };
         if slot > now || answer == Slot::Now {
@@ -287,7 +287,7 @@ impl Schedule {
 
     /// Keeps the place at `turn` in the waitlist, or joins its end. A place after the deadline ends the URL only if the waitlist was
     /// still there when the URL came back.
-    fn wait_in_line(
+    fn join_waitlist(
         &mut self,
         request: &SlotRequest,
         turn: Option<u64>,

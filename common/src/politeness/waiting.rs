@@ -41,7 +41,7 @@ pub fn not_before(
 /// How long a URL stays away whose `turn` in the waitlist comes after `wait`: until then, or less, to look whether the waitlist is still
 /// there. `jitter` (0 to 1) makes that up to half longer. Also returns what the URL carries along: its turn, and how often it has
 /// come back for it. `before` is what it carried so far.
-pub fn in_line(
+pub fn waitlisted(
     wait: Duration,
     turn: UnixMs,
     before: Option<(UnixMs, u8)>,
@@ -59,20 +59,20 @@ mod tests {
     #[test]
     fn a_url_in_the_waitlist_looks_ever_less_often_until_its_place_changes() {
         let day = Duration::from_secs(86_400);
-        let (first, carried) = in_line(day, UnixMs(7), None, 0.0);
+        let (first, carried) = waitlisted(day, UnixMs(7), None, 0.0);
         assert_eq!((first, carried), (FIRST_LOOK, (UnixMs(7), 1)));
-        let (second, carried) = in_line(day, UnixMs(7), Some(carried), 1.0);
+        let (second, carried) = waitlisted(day, UnixMs(7), Some(carried), 1.0);
         assert_eq!((second, carried), (3 * FIRST_LOOK, (UnixMs(7), 2)));
-        assert_eq!(in_line(NEAR, UnixMs(7), Some(carried), 0.5), (NEAR, (UnixMs(7), 3)));
-        assert_eq!(in_line(day, UnixMs(8), Some(carried), 0.0), (FIRST_LOOK, (UnixMs(8), 1)));
+        assert_eq!(waitlisted(NEAR, UnixMs(7), Some(carried), 0.5), (NEAR, (UnixMs(7), 3)));
+        assert_eq!(waitlisted(day, UnixMs(8), Some(carried), 0.0), (FIRST_LOOK, (UnixMs(8), 1)));
     }
 
     #[test]
     fn a_url_in_the_waitlist_asks_whenever_it_comes_back_and_any_other_at_its_time() {
         let (now, then) = (UnixMs(7), UnixMs(9));
-        let in_line = Some((UnixMs(50), 2));
-        assert_eq!(not_before(Some(then), None, in_line, now), None);
-        assert_eq!(not_before(Some(then), Some(then), in_line, now), Some(then));
+        let waitlisted = Some((UnixMs(50), 2));
+        assert_eq!(not_before(Some(then), None, waitlisted, now), None);
+        assert_eq!(not_before(Some(then), Some(then), waitlisted, now), Some(then));
         assert_eq!(not_before(Some(then), None, None, now), Some(then));
         assert_eq!(not_before(Some(now), None, None, now), None);
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
-use super::{Frontier, NewUrl, Result, Terms};
+use super::{Frontier, NewWork, Result, Terms};
 use crate::frontier::Key;
 use crate::frontier::dead_letter::DeadLetter;
 use crate::frontier::message::{Malformed, Message};
@@ -98,7 +98,7 @@ pub trait Session: Send + Sync {
     /// their way to a worker.
     ///
     /// Fails with `Stale` when the crawl is over or another has the lease.
-    async fn admit(&self, urls: &[NewUrl]) -> Result<Vec<bool>>;
+    async fn admit(&self, urls: &[NewWork]) -> Result<Vec<bool>>;
 
     /// Keeps what is no URL as dead letters, for people to look at, and counts it.
     async fn refuse(&self, dead_letters: &[DeadLetter]) -> Result<()>;

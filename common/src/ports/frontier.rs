@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 
-use super::{Claim, Latency, NewUrl, Result, Terms};
+use super::{Claim, Latency, NewWork, Result, Terms};
 use crate::frontier::Start;
 use crate::frontier::dead_letter::{Cause, Note};
 use crate::frontier::limit::LeftOut;
@@ -121,9 +121,9 @@ pub struct Ending {
     /// Why it is a dead letter, if it is one.
     pub dead_letter: Option<Cause>,
     /// What its page links to, or what the program that read it or did the task asks for: of the same spider.
-    pub links: Vec<NewUrl>,
+    pub links: Vec<NewWork>,
     /// What that program asks for of other spiders. Each is admitted to the crawl of what others publish for its spider.
-    pub elsewhere: Vec<(SpiderName, NewUrl)>,
+    pub elsewhere: Vec<(SpiderName, NewWork)>,
     /// What is to be remembered of its page.
     pub memory: Option<Memory>,
 }
@@ -150,7 +150,7 @@ pub struct Settled {
     /// What has its terminal state now, or had it before. Of the links each has those that the frontier knows now.
     pub ended: Vec<Ending>,
     /// What is not settled, as the store has no room for what it links to or for what is to be remembered: to be settled again.
-    pub no_room: Vec<Settlement>,
+    pub not_stored: Vec<Settlement>,
 }
 
 /// What a worker is doing in an engine.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
-use crate::frontier::line::Line;
+use crate::frontier::source_queue::SourceQueue;
 
 /// Where messages wait: for a worker, for their time, or for a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -39,12 +39,12 @@ impl LaneName {
     }
 
     /// The line of workers that is served from it, if one is.
-    pub fn line(self) -> Option<Line> {
+    pub fn line(self) -> Option<SourceQueue> {
         match self {
-            Self::Due => Some(Line::Due),
-            Self::Priority => Some(Line::Priority),
-            Self::Bulk => Some(Line::Bulk),
-            Self::Expired => Some(Line::Expired),
+            Self::Due => Some(SourceQueue::Due),
+            Self::Priority => Some(SourceQueue::Priority),
+            Self::Bulk => Some(SourceQueue::Bulk),
+            Self::Expired => Some(SourceQueue::Expired),
             Self::Wait | Self::Failed | Self::Jobs => None,
         }
     }

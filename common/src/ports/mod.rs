@@ -61,7 +61,7 @@ pub use spider_store::{Deployed, MAX_VERSIONS, SpiderStore};
 pub use stats::{
     Backlog, Latency, PendingTask, Places, Seen, SeenUrls, Stats, TaskPage, Vanished, WorkerState,
 };
-pub use urls::{Claim, MAX_INVALID, NewUrl, Terms, fingerprint};
+pub use urls::{Claim, MAX_INVALID, NewWork, Terms, fingerprint};
 
 /// One set of adapters: all that the programs' parts are given.
 #[derive(Clone)]

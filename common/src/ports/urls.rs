@@ -38,7 +38,7 @@ pub fn fingerprint(crawl: &CrawlRef, key: &str) -> Fingerprint {
 
 /// A URL or a task that somebody names, on its way into the frontier.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NewUrl {
+pub struct NewWork {
     /// What is to be done.
     pub work: Work,
     /// Its lane.
@@ -51,7 +51,7 @@ pub struct NewUrl {
     pub referrer: Option<Key>,
 }
 
-impl NewUrl {
+impl NewWork {
     /// A URL at the start of a crawl.
     pub fn seed(url: CanonicalUrl, lane: Lane) -> Self {
         Self::of(Work::Url(url), lane)

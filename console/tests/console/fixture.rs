@@ -22,13 +22,13 @@ use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::outcome::{Reason, Terminal};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{
-    Claim, Ending, Finish, Joining, NewUrl, Opening, Response, Settlement, Terms, Verdict,
+    Claim, Ending, Finish, Joining, NewWork, Opening, Response, Settlement, Terms, Verdict,
 };
 use trawl_common::settings::{self, Dedup, Settings};
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_engine::Coordinator;
-use trawl_extract::{Attempt, RobotsSays, Tried};
+use trawl_extract::{Attempt, RobotsOutcome, Tried};
 use trawl_testkit::servers::{self, VirtualHost};
 use trawl_testkit::stand_ins::AllRequests;
 
@@ -167,7 +167,8 @@ impl Fixture {
             lease: Duration::from_secs(600),
         };
         let session = self.backend.engine.open(opening, Arc::default()).await.unwrap();
-        let new: Vec<NewUrl> = (0..pages).map(|number| NewUrl::seed(page(id, number), Lane::Bulk)).collect();
+        let new: Vec<NewWork> =
+            (0..pages).map(|number| NewWork::seed(page(id, number), Lane::Bulk)).collect();
         session.admit(&new).await.unwrap();
         session.close().await.unwrap();
         crawl
@@ -342,7 +343,7 @@ fn one_page() -> TryPage {
             };
             let extraction = ready.extractor.extract(&url, &response, &AtomicBool::new(false)).unwrap();
             let page = Tried::of(&spider, &ready.scope, &url, response, extraction);
-            let robots = Some(RobotsSays::Allowed);
+            let robots = Some(RobotsOutcome::Allowed);
             Ok(Attempt { robots, redirects: Vec::new(), status: Some(200), page: Ok(page) })
         })
     })

@@ -6,7 +6,7 @@ use tokio::time::{sleep, timeout};
 use trawl_common::frontier::Start;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::outcome::Terminal;
-use trawl_common::ports::{Claim, Ending, ErrorKind, NewUrl, Settlement, Verdict};
+use trawl_common::ports::{Claim, Ending, ErrorKind, NewWork, Settlement, Verdict};
 
 use super::servers::{Fault, Servers};
 use super::{A, B, LIMIT, Member, VerdictOf, ends, fails, links, waits};
@@ -110,14 +110,14 @@ async fn what_does_not_fit_a_full_store_is_returned_and_delays_no_other() {
     servers.deliver(B);
     let member = Member::join(&servers, |_| {});
     let (a, b) = (member.claim().await.message, member.claim().await.message);
-    servers.fault(Fault::NoRoomForLinks);
-    let links = vec![NewUrl::seed("http://site.example/c".parse().unwrap(), Lane::Bulk)];
+    servers.fault(Fault::StoreFullForLinks);
+    let links = vec![NewWork::seed("http://site.example/c".parse().unwrap(), Lane::Bulk)];
     let linking = Ending { links, ..ends(&a, Terminal::Done) };
     let held_back = Settlement { message: a, verdict: Verdict::Ends(Box::new(linking)) };
     let plain = Verdict::Ends(Box::new(ends(&b, Terminal::Done)));
     let settled =
         member.frontier.settle(vec![held_back.clone(), Settlement { message: b, verdict: plain }]).await;
-    assert_eq!((settled.ended.len(), settled.no_room), (1, vec![held_back.clone()]));
+    assert_eq!((settled.ended.len(), settled.not_stored), (1, vec![held_back.clone()]));
     servers.fault(Fault::None);
     assert_eq!(member.frontier.settle(vec![held_back]).await.ended.len(), 1);
 }

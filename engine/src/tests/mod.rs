@@ -18,7 +18,7 @@ use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Reason, Terminal};
 use trawl_common::health::Health;
 use trawl_common::ports::{
-    Claim, Claimed, Ending, Engine, Error, Finish, Frontier, Joined, Joining, NewUrl, Settled, Settlement,
+    Claim, Claimed, Ending, Engine, Error, Finish, Frontier, Joined, Joining, NewWork, Settled, Settlement,
     Verdict,
 };
 use trawl_common::settings::Settings;
@@ -86,7 +86,7 @@ fn fails(message: &Message) -> Verdict {
 
 /// The end of a page that links to another.
 fn links(message: &Message) -> Verdict {
-    let links = vec![NewUrl::seed(B.parse().unwrap(), Lane::Bulk)];
+    let links = vec![NewWork::seed(B.parse().unwrap(), Lane::Bulk)];
     Verdict::Ends(Box::new(Ending { links, ..ends(message, Terminal::Done) }))
 }
 

@@ -37,7 +37,7 @@ pub(super) enum Fault {
     /// What is stored of crawls cannot be read.
     UnreadableCrawls,
     /// The store is full: it takes no links.
-    NoRoomForLinks,
+    StoreFullForLinks,
     /// Leases take a second to extend.
     SlowLeases,
 }

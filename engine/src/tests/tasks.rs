@@ -3,7 +3,7 @@
 use tokio::time::timeout;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::outcome::Terminal;
-use trawl_common::ports::{Ending, NewUrl, Verdict};
+use trawl_common::ports::{Ending, NewWork, Verdict};
 
 use super::servers::Servers;
 use super::{B, LIMIT, Member, ends, links};
@@ -43,7 +43,7 @@ async fn tasks_for_another_spider_are_published_before_their_parent_ends() {
     let task = servers.deliver_task("recipe");
     let member = Member::join(&servers, |_| {});
     let claimed = timeout(LIMIT, member.frontier.claim_tasks(1)).await.unwrap().remove(0);
-    let other = ("other".parse().unwrap(), NewUrl::seed(B.parse().unwrap(), Lane::Bulk));
+    let other = ("other".parse().unwrap(), NewWork::seed(B.parse().unwrap(), Lane::Bulk));
     let ending = Ending { elsewhere: vec![other], ..ends(&claimed.message, Terminal::Done) };
     member.settle(claimed.message, Verdict::Ends(Box::new(ending))).await;
     let expected = [

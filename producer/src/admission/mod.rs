@@ -14,7 +14,7 @@ use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::health::Health;
 use trawl_common::metrics;
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{NewUrl, Ports, Result, Session};
+use trawl_common::ports::{NewWork, Ports, Result, Session};
 use trawl_common::time::UnixMs;
 
 use crate::admission::backlog::Backlog;
@@ -93,11 +93,11 @@ fn part(bundle: Vec<Finding>, crawl: &CrawlRef) -> (Vec<Candidate>, Vec<DeadLett
 }
 
 /// Pages whose time begins now, and how long each may wait.
-fn begin(found: Vec<Candidate>) -> (Vec<NewUrl>, Vec<Option<Duration>>) {
+fn begin(found: Vec<Candidate>) -> (Vec<NewWork>, Vec<Option<Duration>>) {
     let now = UnixMs::now();
     let begun = found.into_iter().map(|Candidate { page, ttl, .. }| {
         let deadline = ttl.map(|ttl| now.plus(ttl));
-        (NewUrl { deadline, ..page }, ttl)
+        (NewWork { deadline, ..page }, ttl)
     });
     begun.unzip()
 }

@@ -115,14 +115,14 @@ fn weight(finding: &Finding) -> usize {
 #[cfg(test)]
 mod tests {
     use trawl_common::frontier::lane::Lane;
-    use trawl_common::ports::NewUrl;
+    use trawl_common::ports::NewWork;
 
     use super::*;
     use crate::finding::Candidate;
     use crate::sources::read::PART;
 
     fn pages(urls: &[&str]) -> Vec<Finding> {
-        let page = |url: &&str| NewUrl::seed(url.parse().unwrap(), Lane::Bulk);
+        let page = |url: &&str| NewWork::seed(url.parse().unwrap(), Lane::Bulk);
         let finding = |url| Finding::Page(Candidate { page: page(url), ttl: None, modified: None });
         urls.iter().map(finding).collect()
     }

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use trawl_common::frontier::Task;
 use trawl_common::frontier::route::{self, Hints, Rule};
-use trawl_common::ports::{NewUrl, Response};
+use trawl_common::ports::{NewWork, Response};
 use trawl_common::settings::Settings;
 use trawl_common::spider::Spider;
 use trawl_common::task::list::{self as task_list, Line};
@@ -213,7 +213,7 @@ impl Reading {
         let read = task_list::read(reader, &spider, |line| match line {
             Line::Task(task) => {
                 self.bytes += task.recipe.as_str().len();
-                let page = NewUrl::task(Task::new(&spider, task));
+                let page = NewWork::task(Task::new(&spider, task));
                 self.hand_on(Finding::Page(Candidate { page, ttl: None, modified: None }))
             }
             Line::Broken(text, reason) => self.hand_on(Finding::Invalid { text, reason }),
@@ -302,7 +302,7 @@ impl Sorter {
         }
         let url = self.spider.urls.canonical(url);
         let routed = route::route(&self.rules, &url, hints);
-        Some(Candidate { page: NewUrl::seed(url, routed.lane), ttl: routed.ttl, modified: None })
+        Some(Candidate { page: NewWork::seed(url, routed.lane), ttl: routed.ttl, modified: None })
     }
 }
 

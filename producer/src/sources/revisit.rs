@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 use trawl_common::frontier::route::Hints;
 use trawl_common::health::Health;
 use trawl_common::names::SpiderName;
-use trawl_common::ports::{NewUrl, Pages, Result};
+use trawl_common::ports::{NewWork, Pages, Result};
 use trawl_common::spider::Scope;
 
 use crate::finding::{Candidate, Finding};
@@ -33,7 +33,7 @@ impl Revisit {
                     return None;
                 }
                 let Candidate { page, ttl, .. } = self.sorter.page(url, Hints::default())?;
-                Some(Finding::Page(Candidate { page: NewUrl { depth, ..page }, ttl, modified: None }))
+                Some(Finding::Page(Candidate { page: NewWork { depth, ..page }, ttl, modified: None }))
             });
             let known: Vec<Finding> = known.collect();
             for part in known.chunks(PART) {

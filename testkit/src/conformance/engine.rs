@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout};
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::frontier::{ClaimReply, Key};
-use trawl_common::ports::{Claim, Control, Finish, NewUrl, Result};
+use trawl_common::ports::{Claim, Control, Finish, NewWork, Result};
 use trawl_engine::{Broker, Consumer, Content, Delivery, Lease, Receipt, Records};
 
 use super::eventually;
@@ -39,7 +39,7 @@ impl Engine {
         &self,
         fixture: &Fixture<'_>,
         lease: &Lease,
-        urls: &[NewUrl],
+        urls: &[NewWork],
     ) -> Result<Vec<Message>> {
         self.frontier.admit(lease, urls).await?;
         let messages: Vec<Message> = urls.iter().map(|url| url.message(&fixture.crawl)).collect();
@@ -59,7 +59,7 @@ impl Engine {
     pub(super) async fn begin(&self, count: usize) -> Result<(Fixture<'_>, Lease)> {
         let fixture = Fixture::new(&self.frontier);
         let lease = fixture.begin(0).await?;
-        let urls: Vec<NewUrl> = (0..count).map(|number| fixture.new_url(number)).collect();
+        let urls: Vec<NewWork> = (0..count).map(|number| fixture.new_work(number)).collect();
         self.send(&fixture, &lease, &urls).await?;
         Ok((fixture, lease))
     }

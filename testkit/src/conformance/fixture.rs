@@ -11,7 +11,7 @@ use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Class, Reason, Terminal};
 use trawl_common::frontier::{ClaimReply, Key, Request, Start, Task};
 use trawl_common::names::{CrawlRef, WorkerId};
-use trawl_common::ports::{Claim, Finish, NewUrl, Result, Terms};
+use trawl_common::ports::{Claim, Finish, NewWork, Result, Terms};
 use trawl_common::request::NewRequest;
 use trawl_common::task::NewTask;
 use trawl_common::time::UnixMs;
@@ -74,27 +74,27 @@ impl Case {
         self.url(number).into()
     }
 
-    pub(super) fn new_url(&self, number: usize) -> NewUrl {
-        NewUrl::seed(self.url(number), Lane::Bulk)
+    pub(super) fn new_work(&self, number: usize) -> NewWork {
+        NewWork::seed(self.url(number), Lane::Bulk)
     }
 
     /// A task of the spider.
-    pub(super) fn new_task(&self, recipe: &str) -> NewUrl {
+    pub(super) fn new_task(&self, recipe: &str) -> NewWork {
         let new = NewTask::of(recipe.parse().expect("it is a recipe"));
-        NewUrl::task(Task::new(&self.crawl.spider, new))
+        NewWork::task(Task::new(&self.crawl.spider, new))
     }
 
     /// A POST of page 0.
-    pub(super) fn new_request(&self, body: &str) -> NewUrl {
+    pub(super) fn new_request(&self, body: &str) -> NewWork {
         let json =
             r#"{"url": "", "method": "POST", "headers": {"a": "b"}, "cookies": {"c": "d"}, "data": [1]}"#;
         let new = NewRequest::from_json(json).expect("it is a request");
         let new = NewRequest { body: body.to_owned().into(), ..new };
-        NewUrl::of(Request::new(self.url(0), new).expect("it has a key").into(), Lane::Bulk)
+        NewWork::of(Request::new(self.url(0), new).expect("it has a key").into(), Lane::Bulk)
     }
 
     pub(super) fn message(&self, number: usize) -> Message {
-        self.new_url(number).message(&self.crawl)
+        self.new_work(number).message(&self.crawl)
     }
 
     pub(super) fn claim_on(&self, number: usize) -> Claim {
@@ -189,7 +189,7 @@ impl<'a> Fixture<'a> {
         lease: &Lease,
         numbers: impl IntoIterator<Item = usize>,
     ) -> Result<Vec<bool>> {
-        let urls: Vec<NewUrl> = numbers.into_iter().map(|number| self.new_url(number)).collect();
+        let urls: Vec<NewWork> = numbers.into_iter().map(|number| self.new_work(number)).collect();
         let new = self.frontier.admit(lease, &urls).await?;
         let keys: Vec<Key> = urls.into_iter().map(|new| new.work.key()).collect();
         self.frontier.confirm(&self.crawl, &keys).await?;

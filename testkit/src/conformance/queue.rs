@@ -11,7 +11,7 @@ use trawl_common::frontier::message::{Hop, Message};
 use trawl_common::frontier::outcome::{Class, Reason, Terminal};
 use trawl_common::frontier::{ClaimReply, Task};
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{NewUrl, Result};
+use trawl_common::ports::{NewWork, Result};
 use trawl_common::task::{MAX_RECIPE_BYTES, NewTask};
 use trawl_common::time::UnixMs;
 use trawl_engine::{Lease, Parked, Receipt};
@@ -51,9 +51,9 @@ macro_rules! queue_conformance {
 pub async fn a_message_arrives_with_all_that_it_carries(engine: &Engine) -> Result<()> {
     let (fixture, lease) = engine.begin(0).await?;
     let urls = [
-        fixture.new_url(0),
-        NewUrl { lane: Lane::Priority, ..fixture.new_url(1) },
-        NewUrl { deadline: Some(much_later()), ..fixture.new_url(2) },
+        fixture.new_work(0),
+        NewWork { lane: Lane::Priority, ..fixture.new_work(1) },
+        NewWork { deadline: Some(much_later()), ..fixture.new_work(2) },
     ];
     let mut sent = engine.send(&fixture, &lease, &urls).await?;
     let mut consumer = engine.queue.consume(10, 10).await?;
@@ -144,8 +144,8 @@ pub async fn a_message_too_many_is_dropped(engine: &Engine) -> Result<()> {
 /// The order within a batch, which `next` checks; which messages share one is up to their arrival.
 pub async fn every_batch_is_ordered_by_urgency(engine: &Engine) -> Result<()> {
     let (fixture, lease) = engine.begin(5).await?;
-    let urgent: Vec<NewUrl> =
-        (5..10).map(|number| NewUrl { lane: Lane::Priority, ..fixture.new_url(number) }).collect();
+    let urgent: Vec<NewWork> =
+        (5..10).map(|number| NewWork { lane: Lane::Priority, ..fixture.new_work(number) }).collect();
     engine.send(&fixture, &lease, &urgent).await?;
     let mut consumer = engine.queue.consume(20, 20).await?;
     let received = collect(&mut *consumer, 10).await?;
@@ -174,7 +174,7 @@ pub async fn cancelling_a_wait_loses_nothing(engine: &Engine) -> Result<()> {
     for number in 0..5 {
         let brief = Duration::from_millis(number as u64 % 3);
         assert!(next(&mut *consumer, 10, brief).await?.is_none());
-        engine.send(&fixture, &lease, &[fixture.new_url(number)]).await?;
+        engine.send(&fixture, &lease, &[fixture.new_work(number)]).await?;
         let deadline = Instant::now() + LIMIT;
         let received = loop {
             assert!(Instant::now() < deadline, "page {number} did not come");
@@ -210,7 +210,7 @@ pub async fn two_consumers_share_the_work(engine: &Engine) -> Result<()> {
 /// Not before its wake-up, with its lane, its slot, where a redirect led, and all else.
 pub async fn a_parked_message_comes_back_in_time_with_all_that_it_carries(engine: &Engine) -> Result<()> {
     let (fixture, lease) = engine.begin(0).await?;
-    let url = NewUrl { lane: Lane::Priority, deadline: Some(much_later()), ..fixture.new_url(0) };
+    let url = NewWork { lane: Lane::Priority, deadline: Some(much_later()), ..fixture.new_work(0) };
     engine.send(&fixture, &lease, &[url]).await?;
     let mut consumer = engine.queue.consume(10, 10).await?;
     let received = collect(&mut *consumer, 1).await?;
@@ -298,7 +298,7 @@ pub async fn a_task_arrives_with_everything_it_was_submitted_with_also_from_the_
     let line =
         r#"{"recipe": "http://a.example/", "unique": "1", "priority": -2.5, "retries": 0, "project": "p"}"#;
     let full = Task::new(&fixture.crawl.spider, NewTask::from_line(line).expect("it is a task"));
-    let tasks = [fixture.new_task(&long), NewUrl { deadline: Some(much_later()), ..NewUrl::task(full) }];
+    let tasks = [fixture.new_task(&long), NewWork { deadline: Some(much_later()), ..NewWork::task(full) }];
     arrives_also_from_the_ladder(engine, &fixture, &lease, &tasks).await
 }
 
@@ -308,7 +308,7 @@ pub async fn a_request_arrives_with_everything_it_was_submitted_with_also_from_t
 ) -> Result<()> {
     let (fixture, lease) = engine.begin(0).await?;
     let long = "\u{e4}\u{1}".repeat(120_000);
-    let requests = [fixture.new_request(&long), NewUrl { lane: Lane::Priority, ..fixture.new_request("x") }];
+    let requests = [fixture.new_request(&long), NewWork { lane: Lane::Priority, ..fixture.new_request("x") }];
     arrives_also_from_the_ladder(engine, &fixture, &lease, &requests).await
 }
 
@@ -317,7 +317,7 @@ async fn arrives_also_from_the_ladder(
     engine: &Engine,
     fixture: &Fixture<'_>,
     lease: &Lease,
-    new: &[NewUrl],
+    new: &[NewWork],
 ) -> Result<()> {
     let sent = engine.send(fixture, lease, new).await?;
     let mut consumer = engine.queue.consume(10, 10).await?;
@@ -340,7 +340,7 @@ async fn arrives_also_from_the_ladder(
 /// Who takes none is sent none, and URLs pass them.
 pub async fn tasks_wait_for_who_takes_them(engine: &Engine) -> Result<()> {
     let (fixture, lease) = engine.begin(0).await?;
-    engine.send(&fixture, &lease, &[fixture.new_task("x"), fixture.new_url(0)]).await?;
+    engine.send(&fixture, &lease, &[fixture.new_task("x"), fixture.new_work(0)]).await?;
     let mut without = engine.queue.consume(10, 0).await?;
     let received = collect(&mut *without, 1).await?;
     assert_eq!(received[0].0.work, fixture.url(0));

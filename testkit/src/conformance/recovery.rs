@@ -117,7 +117,7 @@ pub async fn a_crawl_whose_producer_died_ends_without_it(engine: &Engine) -> Res
     let fixture = Fixture::new(&engine.frontier);
     let lease =
         engine.frontier.open(&fixture.crawl, Terms::default(), "producer", Duration::from_millis(50)).await?;
-    engine.send(&fixture, &lease, &[fixture.new_url(0)]).await?;
+    engine.send(&fixture, &lease, &[fixture.new_work(0)]).await?;
     fixture.finish(0, Terminal::Done).await?;
     assert_eq!(fixture.status().await?, CrawlState::Running, "its producer may go on");
     eventually(LIMIT, async || {

@@ -46,7 +46,7 @@ pub async fn what_is_no_longer_kept_comes_again(engine: &Engine) -> Result<()> {
 /// Its producer died in between.
 pub async fn what_was_admitted_and_never_published_comes(engine: &Engine) -> Result<()> {
     let (fixture, lease) = engine.begin(0).await?;
-    engine.frontier.admit(&lease, &[fixture.new_url(0)]).await?;
+    engine.frontier.admit(&lease, &[fixture.new_work(0)]).await?;
     let mut consumer = engine.queue.consume(10, 10).await?;
     tend_until_claimed(engine, &fixture, &mut *consumer, 0, TAKE).await
 }

@@ -96,7 +96,7 @@ impl<'a> Walk<'a> {
         let Some(crawl) = self.crawls.last().filter(|_| self.left > 0).cloned() else { return Ok(None) };
         let page = dead_letters::page(&*self.backend.control, &crawl, self.cursor, &self.filter).await?;
         let mut found = Vec::new();
-        for failed in page.letters {
+        for failed in page.dead_letters {
             let fingerprint = Fingerprint::of(&format!("{} {}", failed.note.cause.reason, failed.url));
             if self.left > 0 && self.known.insert(fingerprint) {
                 self.left -= 1;

@@ -16,7 +16,7 @@ use trawl_common::frontier::Task;
 use trawl_common::health::Health;
 use trawl_common::jobs::Priority;
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
-use trawl_common::ports::{NewUrl, Opening, Session, Terms};
+use trawl_common::ports::{NewWork, Opening, Session, Terms};
 use trawl_common::spider::SpiderText;
 use trawl_common::task::list::{self, Line};
 use trawl_common::task::submission::crawl_for;
@@ -163,7 +163,7 @@ impl Args {
             match line.map_err(|error| Fail::run(format!("the tasks cannot be read: {error}")))? {
                 Line::Task(task) => {
                     bytes += task.recipe.as_str().len();
-                    batch.push(NewUrl::task(Task::new(&crawl.spider, self.with_defaults(task))));
+                    batch.push(NewWork::task(Task::new(&crawl.spider, self.with_defaults(task))));
                 }
                 Line::Broken(_, reason) => {
                     answer.invalid += 1;

@@ -7,7 +7,7 @@ use trawl_common::metrics;
 use trawl_common::politeness::gcra::Standing;
 use trawl_common::politeness::permit::HostPermit;
 use trawl_common::politeness::schedules::{Decision, HostRequest};
-use trawl_common::politeness::waiting::{SOON, in_line, not_before};
+use trawl_common::politeness::waiting::{SOON, not_before, waitlisted};
 use trawl_common::ports::Result;
 use trawl_common::settings::HostPolicy;
 use trawl_common::time::UnixMs;
@@ -107,7 +107,7 @@ pub(super) fn decided(job: &mut Job, decision: Decision) -> std::result::Result<
             Err(Outcome::Deferred { until: now.plus(wait) })
         }
         Decision::Later { wait, turn } => {
-            let (away, turn) = in_line(wait, turn, message.turn, rand::random());
+            let (away, turn) = waitlisted(wait, turn, message.turn, rand::random());
             (message.slot, message.turn) = (None, Some(turn));
             Err(Outcome::Deferred { until: now.plus(away) })
         }

@@ -172,7 +172,7 @@ impl Scheduler {
                     asking.push(job);
                     requests.push(request);
                 }
-                Err(NotAsked::Reserved(wait)) if is_near(wait, self.has_room()) => {
+                Err(NotAsked::Reserved(wait)) if is_near(wait, self.has_space()) => {
                     self.reserved.insert(job, wait);
                 }
                 Err(NotAsked::Reserved(wait)) => {
@@ -206,7 +206,7 @@ impl Scheduler {
     /// A job may begin, waits for its slot, or is settled.
     async fn begin_or_wait(&mut self, mut job: Job, decision: Decision) -> Option<Ready> {
         if let Decision::At { wait, slot } = decision
-            && is_near(wait, self.has_room())
+            && is_near(wait, self.has_space())
         {
             (job.message.slot, job.message.turn) = (Some(slot), None);
             self.reserved.insert(job, wait);
@@ -261,7 +261,7 @@ impl Scheduler {
 
     /// Has a job whose host lets it go wait at the host's addresses, off the fetch permits.
     fn wait_at_address(&mut self, mut job: Job, mut request: HostRequest, permit: HostPermit) {
-        let most = if self.has_room() { NEAR } else { Duration::ZERO };
+        let most = if self.has_space() { NEAR } else { Duration::ZERO };
         let (shared, stop) = (Arc::clone(&self.shared), self.stop.clone());
         self.at_addresses.spawn(async move {
             let key = permit.host().clone();
@@ -286,7 +286,7 @@ impl Scheduler {
     }
 
     /// Whether another job can wait here. Slow pages stay in hand as what waits does, and the broker sends no more ahead.
-    fn has_room(&self) -> bool {
+    fn has_space(&self) -> bool {
         let waiting = self.reserved.len() + self.unknown_robots.jobs() + self.at_addresses.len();
         let due = self.due.jobs.len() + self.suspects.jobs.len();
         waiting + due + self.shared.domains.slow() < max_waiting(self.shared.settings.worker.prefetch)
@@ -294,7 +294,7 @@ impl Scheduler {
 
     /// Until when no more is claimed, because it would have no room to wait in for a robots.txt that may come at once.
     fn crowded_until(&self) -> Option<Instant> {
-        self.unknown_robots.may_come_until().filter(|_| !self.has_room())
+        self.unknown_robots.may_come_until().filter(|_| !self.has_space())
     }
 
     /// Sends away what waits for files that are slow: it would keep out the jobs of other hosts.
@@ -306,8 +306,8 @@ impl Scheduler {
 
     async fn wait_for_robots(&mut self, origin: Origin, job: Job) {
         // What was taken together with those that took the last room waits with them.
-        let has_room = self.has_room() || self.crowded_until().is_some();
-        if let Some((job, away)) = self.unknown_robots.add(&self.shared, origin, job, has_room) {
+        let has_space = self.has_space() || self.crowded_until().is_some();
+        if let Some((job, away)) = self.unknown_robots.add(&self.shared, origin, job, has_space) {
             self.settle(job, Outcome::Deferred { until: UnixMs::now().plus(away.max(SOON)) }).await;
         }
     }

@@ -31,7 +31,7 @@ struct Waiting {
 
 impl Waiting {
     /// Whether another job may wait for it.
-    fn has_room(&self) -> bool {
+    fn has_space(&self) -> bool {
         let waited = self.since.elapsed();
         waited < AT_ONCE || waited < SLOW && self.jobs.len() < MOST_OF_ONE
     }
@@ -87,12 +87,12 @@ impl UnknownRobots {
         shared: &Arc<Shared>,
         origin: Origin,
         job: Job,
-        has_room: bool,
+        has_space: bool,
     ) -> Option<(Job, Duration)> {
-        let may_ask = has_room && self.waiting.len() < shared.settings.worker.prefetch.into();
+        let may_ask = has_space && self.waiting.len() < shared.settings.worker.prefetch.into();
         let key = job.spider.politeness.robots_key(&origin);
         match self.waiting.get_mut(&key) {
-            Some(waiting) if has_room && waiting.has_room() => {
+            Some(waiting) if has_space && waiting.has_space() => {
                 self.jobs += 1;
                 waiting.jobs.push(job);
                 None

@@ -11,7 +11,7 @@ use trawl_common::frontier::retry;
 use trawl_common::frontier::route::{self, Hints};
 use trawl_common::frontier::{Key, Task, Work};
 use trawl_common::names::SpiderName;
-use trawl_common::ports::{Claimed, NewUrl, Page};
+use trawl_common::ports::{Claimed, NewWork, Page};
 use trawl_common::request::NewRequest;
 use trawl_common::settings::{Retry, Settings};
 use trawl_common::spider::item::{Item, task_item_id};
@@ -101,7 +101,10 @@ fn yielded(message: &Message, spider: Arc<Loaded>, Gave { items, tasks, urls }: 
 }
 
 /// The tasks that a task or a page asks for: those for its own spider, and those for others.
-pub(crate) fn asked_for(message: &Message, tasks: Vec<NewTask>) -> (Vec<NewUrl>, Vec<(SpiderName, NewUrl)>) {
+pub(crate) fn asked_for(
+    message: &Message,
+    tasks: Vec<NewTask>,
+) -> (Vec<NewWork>, Vec<(SpiderName, NewWork)>) {
     let (mut own, mut elsewhere) = (Vec::new(), Vec::new());
     for task in tasks {
         match task.spider.clone().filter(|spider| *spider != message.crawl.spider) {
@@ -116,12 +119,12 @@ pub(crate) fn asked_for(message: &Message, tasks: Vec<NewTask>) -> (Vec<NewUrl>,
 }
 
 /// A task of a spider that another task asks for.
-fn child(message: &Message, spider: &SpiderName, task: NewTask) -> NewUrl {
-    led_to(message, NewUrl::task(Task::new(spider, task)))
+fn child(message: &Message, spider: &SpiderName, task: NewTask) -> NewWork {
+    led_to(message, NewWork::task(Task::new(spider, task)))
 }
 
 /// A page that a task asks for, if its spider goes there.
-fn link(message: &Message, spider: &Loaded, new: NewRequest, left_out: &mut LeftOut) -> Option<NewUrl> {
+fn link(message: &Message, spider: &Loaded, new: NewRequest, left_out: &mut LeftOut) -> Option<NewWork> {
     let written = printable(&new.url, MAX_URL_BYTES);
     let url = CanonicalUrl::parse(&new.url).map(|url| spider.spider.urls.canonical(url));
     let work = url.and_then(|url| Ok((Work::of_request(url.clone(), new)?, url)));
@@ -141,11 +144,11 @@ fn link(message: &Message, spider: &Loaded, new: NewRequest, left_out: &mut Left
     }
     let routed = route::route(&spider.route, &url, Hints::default());
     let deadline = routed.ttl.map(|ttl| UnixMs::now().plus(ttl));
-    Some(led_to(message, NewUrl { deadline, ..NewUrl::of(work, routed.lane) }))
+    Some(led_to(message, NewWork { deadline, ..NewWork::of(work, routed.lane) }))
 }
 
-fn led_to(message: &Message, new: NewUrl) -> NewUrl {
-    NewUrl { depth: message.depth.saturating_add(1), referrer: Some(message.key()), ..new }
+fn led_to(message: &Message, new: NewWork) -> NewWork {
+    NewWork { depth: message.depth.saturating_add(1), referrer: Some(message.key()), ..new }
 }
 
 /// What a program yielded, each item with its id.

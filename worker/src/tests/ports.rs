@@ -19,7 +19,7 @@ use trawl_common::politeness::gcra::{Schedule, Slot};
 use trawl_common::politeness::robots::RobotsKey;
 use trawl_common::ports::{
     Activity, Backlog, BackoffRequest, BeatReply, Cache, Claim, Claimed, Ended, Engine, Error, ErrorKind,
-    Frontier, Heartbeat, HostSlotRequest, Hosts, InFlightRequest, Joined, Joining, LaneState, NewUrl,
+    Frontier, Heartbeat, HostSlotRequest, Hosts, InFlightRequest, Joined, Joining, LaneState, NewWork,
     OpenCrawl, Opening, Page, Places, Ports, Response, Result, RobotsEntry, RobotsFile, Seen, SeenUrls,
     Session, Settled, Settlement, Sink, SinkFactory, Stats, TaskPage, Terms, Vanished, Verdict, WorkerState,
 };
@@ -58,7 +58,7 @@ struct State {
     queue: VecDeque<Claimed>,
     tasks: VecDeque<Claimed>,
     /// What pages and tasks led to.
-    links: Vec<NewUrl>,
+    links: Vec<NewWork>,
     held: BTreeSet<Key>,
     /// What is no longer the worker's.
     lost: BTreeSet<Key>,
@@ -128,7 +128,7 @@ impl Memory {
     }
 
     /// What pages and tasks led to that have ended.
-    pub(super) fn links(&self) -> Vec<NewUrl> {
+    pub(super) fn links(&self) -> Vec<NewWork> {
         self.state().links.clone()
     }
 

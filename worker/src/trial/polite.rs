@@ -14,7 +14,7 @@ use trawl_common::spider::page_history::Validators;
 use trawl_common::spider::{Bans, Scope, Spider, Then};
 use trawl_common::web::host::HostKey;
 use trawl_common::web::url::CanonicalUrl;
-use trawl_extract::{Attempt, Extractor, NotTried, Ready, RobotsSays, Untried};
+use trawl_extract::{Attempt, Extractor, NotTried, Ready, RobotsOutcome, Untried};
 use trawl_web::{Answer, Fetcher, MAX_REDIRECTS, MemoryBudget, NoPage, Threads, Trail};
 
 use super::{PageReader, not_read};
@@ -109,7 +109,7 @@ struct Trial<'a> {
     own: AsSpider,
     deadline: Instant,
     trail: Trail,
-    robots: Option<RobotsSays>,
+    robots: Option<RobotsOutcome>,
     redirects: Vec<CanonicalUrl>,
     status: Option<u16>,
 }
@@ -208,10 +208,10 @@ impl<'a> Trial<'a> {
             }
         };
         self.robots = match &decided {
-            Ok(policy) if policy.robots => Some(RobotsSays::Allowed),
-            Ok(_) => Some(RobotsSays::Ignored),
-            Err(NotAsked::Forbidden(_)) => Some(RobotsSays::Forbidden),
-            Err(NotAsked::Unreadable(_)) => Some(RobotsSays::Unreadable),
+            Ok(policy) if policy.robots => Some(RobotsOutcome::Allowed),
+            Ok(_) => Some(RobotsOutcome::Ignored),
+            Err(NotAsked::Forbidden(_)) => Some(RobotsOutcome::Forbidden),
+            Err(NotAsked::Unreadable(_)) => Some(RobotsOutcome::Unreadable),
             Err(_) => None,
         };
         Ok(decided?)

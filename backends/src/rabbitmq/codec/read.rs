@@ -6,8 +6,8 @@ use lapin::message::Delivery;
 use lapin::types::FieldTable;
 use trawl_common::format;
 use trawl_common::frontier::lane::Lane;
-use trawl_common::frontier::line::Line;
 use trawl_common::frontier::message::{Malformed, Message};
+use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::frontier::{Task, Work};
 use trawl_common::names::{CrawlRef, SpiderName};
 use trawl_common::request::NewRequest;
@@ -34,7 +34,7 @@ pub struct Trust {
 }
 
 /// Reads what arrived from the queue of `line`.
-pub fn content(delivery: &Delivery, line: Line, trust: &Trust) -> Content {
+pub fn content(delivery: &Delivery, line: SourceQueue, trust: &Trust) -> Content {
     let none = FieldTable::default();
     let headers = Headers(delivery.properties.headers().as_ref().unwrap_or(&none));
     if let Some(sent) = headers.number(PROBE).ok().flatten().map(UnixMs) {
@@ -54,7 +54,7 @@ pub fn content(delivery: &Delivery, line: Line, trust: &Trust) -> Content {
 fn message(
     delivery: &Delivery,
     headers: Headers<'_>,
-    line: Line,
+    line: SourceQueue,
     trust: &Trust,
 ) -> Result<Content, Malformed> {
     let malformed = |reason: String| Malformed { text: shown(&delivery.data), reason };
@@ -157,7 +157,7 @@ fn strangers(
     work: Work,
     headers: Headers<'_>,
     delivery: &Delivery,
-    (line, lane): (Line, Lane),
+    (line, lane): (SourceQueue, Lane),
     trust: &Trust,
 ) -> Message {
     let spider = headers.parsed("spider").ok().flatten().filter(|spider| trust.spiders.contains(spider));
@@ -175,17 +175,17 @@ fn strangers(
 
 /// When a stranger's message has expired that outlived its lane: it has met the lane's deadline, unless it was given back too
 /// often.
-fn outlived(headers: Headers<'_>, line: Line) -> Option<UnixMs> {
-    (line == Line::Expired && !headers.came_back_too_often()).then(UnixMs::now)
+fn outlived(headers: Headers<'_>, line: SourceQueue) -> Option<UnixMs> {
+    (line == SourceQueue::Expired && !headers.came_back_too_often()).then(UnixMs::now)
 }
 
 /// The lane of a message that does not say which it is.
-fn lane_of(line: Line, headers: Headers<'_>) -> Lane {
+fn lane_of(line: SourceQueue, headers: Headers<'_>) -> Lane {
     match line {
-        Line::Task => Lane::Task,
-        Line::Expired if headers.last_queue() == Some(names::TASKS) => Lane::Task,
-        Line::Bulk | Line::Expired => Lane::Bulk,
-        Line::Due | Line::Priority => Lane::Priority,
+        SourceQueue::Task => Lane::Task,
+        SourceQueue::Expired if headers.last_queue() == Some(names::TASKS) => Lane::Task,
+        SourceQueue::Bulk | SourceQueue::Expired => Lane::Bulk,
+        SourceQueue::Due | SourceQueue::Priority => Lane::Priority,
     }
 }
 

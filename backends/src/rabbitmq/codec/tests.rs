@@ -5,8 +5,8 @@ use lapin::message::Delivery;
 use lapin::types::{AMQPValue, FieldTable, ShortString};
 use trawl_common::format::{FORMAT, REQUESTS};
 use trawl_common::frontier::lane::Lane;
-use trawl_common::frontier::line::Line;
 use trawl_common::frontier::message::{Hop, Malformed, Message};
+use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::frontier::{Request, Task, Work};
 use trawl_common::names::CrawlRef;
 use trawl_common::request::NewRequest;
@@ -34,7 +34,7 @@ fn delivery(body: &[u8], properties: BasicProperties) -> Delivery {
 }
 
 fn malformed(body: &[u8], properties: BasicProperties) -> Malformed {
-    match content(&delivery(body, properties), Line::Bulk, &Trust::default()) {
+    match content(&delivery(body, properties), SourceQueue::Bulk, &Trust::default()) {
         Content::Malformed(malformed) => malformed,
         other => panic!("{other:?}"),
     }
@@ -62,7 +62,7 @@ fn full() -> Message {
 #[test]
 fn a_message_survives_the_wire() {
     let delivery = delivery(b"https://example.com/a", sent(&full(), &Seal::default()));
-    assert_eq!(content(&delivery, Line::Bulk, &Trust::default()), Content::Message(full()));
+    assert_eq!(content(&delivery, SourceQueue::Bulk, &Trust::default()), Content::Message(full()));
 }
 
 /// With a header that this program knows nothing of, and one of the broker's.
@@ -84,7 +84,7 @@ fn newer(key: Option<&str>) -> (Delivery, Trust) {
 fn a_message_of_a_newer_format_is_passed_on_as_it_came() {
     for key in [None, Some("a")] {
         let (came, trust) = newer(key);
-        let Content::Newer(newer) = content(&came, Line::Bulk, &trust) else { panic!("{key:?}") };
+        let Content::Newer(newer) = content(&came, SourceQueue::Bulk, &trust) else { panic!("{key:?}") };
         let (properties, body) = newer::read(&newer).unwrap();
         assert_eq!((newer.format, &body), (FORMAT + 1, &came.data));
         let mut expected = came.properties.headers().clone().unwrap();
@@ -98,7 +98,7 @@ fn a_message_of_a_newer_format_is_passed_on_as_it_came() {
         assert_eq!(properties, came.properties.clone().with_headers(expected));
         // It comes back as the same.
         let again = delivery(&body, properties);
-        assert_eq!(content(&again, Line::Due, &trust), Content::Newer(newer));
+        assert_eq!(content(&again, SourceQueue::Due, &trust), Content::Newer(newer));
     }
 }
 
@@ -108,10 +108,13 @@ fn a_format_that_a_stranger_writes_says_nothing() {
     let mut headers = came.properties.headers().clone().unwrap();
     put_text(&mut headers, "colour", "blue");
     came.properties = came.properties.with_headers(headers);
-    assert!(matches!(content(&came, Line::Bulk, &trust), Content::Message(Message { is_ours: false, .. })));
+    assert!(matches!(
+        content(&came, SourceQueue::Bulk, &trust),
+        Content::Message(Message { is_ours: false, .. })
+    ));
     let (came, _) = newer(None);
     let unnamed = delivery(&came.data, came.properties.clone().with_message_id("7".into()));
-    let read = content(&unnamed, Line::Bulk, &Trust::default());
+    let read = content(&unnamed, SourceQueue::Bulk, &Trust::default());
     assert!(matches!(read, Content::Message(Message { is_ours: false, .. })), "{read:?}");
 }
 
@@ -125,8 +128,11 @@ fn a_trace_travels_beside_the_signature_and_a_strangers_says_nothing() {
     let trace = Trace::read(PARENT, Some("trawl=1:00f067aa0ba902b8"), now).map(Box::new);
     let traced = Message { trace: trace.clone(), ..full() };
     let signed = sent(&traced, &trust.seal);
-    let read = |properties| match content(&delivery(b"https://example.com/a", properties), Line::Bulk, &trust)
-    {
+    let read = |properties| match content(
+        &delivery(b"https://example.com/a", properties),
+        SourceQueue::Bulk,
+        &trust,
+    ) {
         Content::Message(message) => message,
         other => panic!("{other:?}"),
     };
@@ -153,10 +159,10 @@ fn a_bare_url_from_any_client_is_a_message_of_the_adhoc_crawl() {
     let delivery = delivery(b" https://example.com/a\n", BasicProperties::default());
     let seed = Message::seed("https://example.com/a".parse().unwrap(), CrawlRef::adhoc(), Lane::Bulk);
     let strangers = Message { is_ours: false, ..seed };
-    assert_eq!(content(&delivery, Line::Bulk, &Trust::default()), Content::Message(strangers));
+    assert_eq!(content(&delivery, SourceQueue::Bulk, &Trust::default()), Content::Message(strangers));
 }
 
-fn message_of(body: &[u8], properties: BasicProperties, line: Line, trust: &Trust) -> Message {
+fn message_of(body: &[u8], properties: BasicProperties, line: SourceQueue, trust: &Trust) -> Message {
     match content(&delivery(body, properties), line, trust) {
         Content::Message(message) => message,
         other => panic!("{other:?}"),
@@ -178,7 +184,7 @@ fn a_task_is_read_as_it_was_written_also_when_it_comes_back() {
     let id = task.key.id().to_string();
     let task = Message { depth: 2, ..Message::of(task.into(), crawl, Lane::Task) };
     for trust in [Trust::default(), sealed()] {
-        for line in [Line::Task, Line::Due, Line::Expired] {
+        for line in [SourceQueue::Task, SourceQueue::Due, SourceQueue::Expired] {
             let properties = sent(&task, &trust.seal);
             assert_eq!(properties.message_id().as_ref().map(ShortString::as_str), Some(&*id));
             assert_eq!(message_of(b"http://a.example/", properties, line, &trust), task);
@@ -186,8 +192,9 @@ fn a_task_is_read_as_it_was_written_also_when_it_comes_back() {
     }
     let plain = Task::new(&task.crawl.spider, NewTask::from_line(r#""a""#).unwrap());
     let plain = Message::of(plain.into(), task.crawl, Lane::Task);
-    let is_ours =
-        |body: &[u8]| message_of(body, sent(&plain, &Seal::default()), Line::Task, &Trust::default()).is_ours;
+    let is_ours = |body: &[u8]| {
+        message_of(body, sent(&plain, &Seal::default()), SourceQueue::Task, &Trust::default()).is_ours
+    };
     assert!(is_ours(b"a") && !is_ours(b"b"), "its id names another task");
 }
 
@@ -199,7 +206,7 @@ fn a_bare_recipe_from_any_client_is_a_task_of_the_spider_that_it_names() {
     put_number(&mut headers, "retries", 1_000);
     for trust in [Trust::default(), sealed()] {
         let properties = BasicProperties::default().with_headers(headers.clone());
-        let message = message_of(b"any text\n", properties, Line::Task, &trust);
+        let message = message_of(b"any text\n", properties, SourceQueue::Task, &trust);
         assert!(message.is_request() && message.lane == Lane::Task);
         assert_eq!(message.crawl, CrawlRef::adhoc_of("docs".parse().unwrap()));
         let task = message.work.task().unwrap();
@@ -214,14 +221,14 @@ fn a_bare_recipe_from_any_client_is_a_task_of_the_spider_that_it_names() {
     for (value, priority) in [(AMQPValue::LongInt(-7), -7.0), (AMQPValue::Double(2.5), 2.5)] {
         headers.insert("priority".into(), value);
         let properties = BasicProperties::default().with_headers(headers.clone());
-        let message = message_of(b"any text", properties, Line::Task, &Trust::default());
+        let message = message_of(b"any text", properties, SourceQueue::Task, &Trust::default());
         assert_eq!(message.work.task().unwrap().new.priority.get(), priority);
     }
-    assert_eq!(malformed_in(Line::Task, b"").reason, "the recipe is empty");
-    assert_eq!(malformed_in(Line::Task, &[0xff]).reason, "not UTF-8");
+    assert_eq!(malformed_in(SourceQueue::Task, b"").reason, "the recipe is empty");
+    assert_eq!(malformed_in(SourceQueue::Task, &[0xff]).reason, "not UTF-8");
 }
 
-fn malformed_in(line: Line, body: &[u8]) -> Malformed {
+fn malformed_in(line: SourceQueue, body: &[u8]) -> Malformed {
     match content(&delivery(body, BasicProperties::default()), line, &Trust::default()) {
         Content::Malformed(malformed) => malformed,
         other => panic!("{other:?}"),
@@ -236,7 +243,7 @@ fn what_the_queue_of_tasks_gave_up_is_a_task() {
     let mut headers = FieldTable::default();
     headers.insert("x-death".into(), AMQPValue::FieldArray(vec![AMQPValue::FieldTable(death)].into()));
     let properties = BasicProperties::default().with_headers(headers);
-    let message = message_of(b"recipe", properties, Line::Expired, &Trust::default());
+    let message = message_of(b"recipe", properties, SourceQueue::Expired, &Trust::default());
     assert!(message.work.task().is_some() && message.deadline.is_none());
 }
 
@@ -244,7 +251,7 @@ fn what_the_queue_of_tasks_gave_up_is_a_task() {
 fn the_smaller_of_two_times_to_live_is_the_deadline() {
     let deadline = |expiration: &str, headers: FieldTable| {
         let properties = BasicProperties::default().with_expiration(expiration.into()).with_headers(headers);
-        match content(&delivery(b"https://example.com/a", properties), Line::Bulk, &Trust::default()) {
+        match content(&delivery(b"https://example.com/a", properties), SourceQueue::Bulk, &Trust::default()) {
             Content::Message(message) => message.deadline,
             other => panic!("{other:?}"),
         }
@@ -279,7 +286,7 @@ fn what_was_given_back_too_often_has_not_expired() {
         let mut headers = FieldTable::default();
         headers.insert("x-death".into(), AMQPValue::FieldArray(deaths.into()));
         let delivery = delivery(b"https://example.com/a", BasicProperties::default().with_headers(headers));
-        match content(&delivery, Line::Expired, &Trust::default()) {
+        match content(&delivery, SourceQueue::Expired, &Trust::default()) {
             Content::Message(message) => message.deadline,
             other => panic!("{other:?}"),
         }
@@ -294,7 +301,9 @@ fn a_bare_url_may_name_the_spider_that_it_is_for() {
     let mut headers = FieldTable::default();
     put_text(&mut headers, "spider", "docs");
     let delivery = delivery(b"https://example.com/a", BasicProperties::default().with_headers(headers));
-    let Content::Message(message) = content(&delivery, Line::Bulk, &Trust::default()) else { panic!() };
+    let Content::Message(message) = content(&delivery, SourceQueue::Bulk, &Trust::default()) else {
+        panic!()
+    };
     assert_eq!(message.crawl, CrawlRef::adhoc_of("docs".parse().unwrap()));
     assert!(message.is_request());
 }
@@ -306,7 +315,9 @@ fn whatever_crawl_of_strangers_a_message_names_it_is_for_that_of_its_spider() {
         put_text(&mut headers, "crawl", crawl);
         put_text(&mut headers, "spider", spider);
         let delivery = delivery(b"https://example.com/a", BasicProperties::default().with_headers(headers));
-        let Content::Message(message) = content(&delivery, Line::Bulk, &Trust::default()) else { panic!() };
+        let Content::Message(message) = content(&delivery, SourceQueue::Bulk, &Trust::default()) else {
+            panic!()
+        };
         assert_eq!(message.crawl, CrawlRef::adhoc_of(spider.parse().unwrap()));
     }
 }
@@ -314,11 +325,14 @@ fn whatever_crawl_of_strangers_a_message_names_it_is_for_that_of_its_spider() {
 #[test]
 fn a_url_that_an_older_version_sent_stays_as_it_is_in_its_record() {
     let old = "http://example.com./%7ea";
-    let read =
-        |properties| match content(&delivery(old.as_bytes(), properties), Line::Bulk, &Trust::default()) {
-            Content::Message(message) => (message.work.to_string(), message.is_ours),
-            other => panic!("{other:?}"),
-        };
+    let read = |properties| match content(
+        &delivery(old.as_bytes(), properties),
+        SourceQueue::Bulk,
+        &Trust::default(),
+    ) {
+        Content::Message(message) => (message.work.to_string(), message.is_ours),
+        other => panic!("{other:?}"),
+    };
     let sent = BasicProperties::default().with_message_id(Fingerprint::of(old).to_string().into());
     assert_eq!(read(sent), (old.to_owned(), true));
     assert_eq!(read(BasicProperties::default()), ("http://example.com/~a".to_owned(), false));
@@ -327,24 +341,24 @@ fn a_url_that_an_older_version_sent_stays_as_it_is_in_its_record() {
 #[test]
 fn a_strangers_message_that_outlives_its_lane_without_a_deadline_has_met_the_lanes() {
     let bare = delivery(b"https://example.com/a", BasicProperties::default());
-    let expired = match content(&bare, Line::Expired, &Trust::default()) {
+    let expired = match content(&bare, SourceQueue::Expired, &Trust::default()) {
         Content::Message(message) => message,
         other => panic!("{other:?}"),
     };
     assert!(expired.is_expired(UnixMs::now()));
     let with_deadline = delivery(b"https://example.com/a", sent(&full(), &Seal::default()));
-    assert_eq!(content(&with_deadline, Line::Expired, &Trust::default()), Content::Message(full()));
+    assert_eq!(content(&with_deadline, SourceQueue::Expired, &Trust::default()), Content::Message(full()));
     let ours = Message { deadline: None, ..full() };
     let of_trawl = delivery(&body(&ours.work), sent(&ours, &Seal::default()));
-    assert_eq!(content(&of_trawl, Line::Expired, &Trust::default()), Content::Message(ours));
+    assert_eq!(content(&of_trawl, SourceQueue::Expired, &Trust::default()), Content::Message(ours));
 }
 
 #[test]
 fn a_probe_is_told_from_a_message() {
     let times = ProbeTimes { sent: UnixMs(1_700_000_030_123), previous: UnixMs(1_700_000_000_123) };
-    let probe = Probe { line: Line::Due, times };
+    let probe = Probe { line: SourceQueue::Due, times };
     let delivery = delivery(b"probe", probe_properties(probe, &Seal::default()));
-    assert_eq!(content(&delivery, Line::Due, &Trust::default()), Content::Probe(probe));
+    assert_eq!(content(&delivery, SourceQueue::Due, &Trust::default()), Content::Probe(probe));
 }
 
 #[test]
@@ -392,7 +406,7 @@ fn a_request_is_read_as_it_was_written_also_when_a_redirect_has_made_it_a_get() 
         for trust in [Trust::default(), sealed()] {
             let properties = sent(&message, &trust.seal);
             assert_eq!(properties.content_type(), &Some("application/json".into()));
-            assert_eq!(message_of(POST.as_bytes(), properties, Line::Due, &trust), message);
+            assert_eq!(message_of(POST.as_bytes(), properties, SourceQueue::Due, &trust), message);
         }
     }
 }
@@ -429,13 +443,13 @@ fn a_json_object_from_any_client_is_a_request_of_the_spider_that_it_names() {
     put_text(&mut headers, "spider", "docs");
     for trust in [Trust::default(), sealed()] {
         let properties = BasicProperties::default().with_headers(headers.clone());
-        let message = message_of(POST.as_bytes(), properties, Line::Priority, &trust);
+        let message = message_of(POST.as_bytes(), properties, SourceQueue::Priority, &trust);
         assert!(message.is_request() && message.lane == Lane::Priority);
         assert_eq!(message.crawl, CrawlRef::adhoc_of("docs".parse().unwrap()));
         assert_eq!(message.work, request(POST).work);
     }
     let plain = br#" {"url": "HTTPS://example.com/a#b"}"#;
-    let plain = message_of(plain, BasicProperties::default(), Line::Bulk, &Trust::default());
+    let plain = message_of(plain, BasicProperties::default(), SourceQueue::Bulk, &Trust::default());
     assert_eq!(plain.work, full().work, "a URL that says no more");
     for (body, why) in [
         (r#"{"url": "/a"}"#, "not an absolute URL"),

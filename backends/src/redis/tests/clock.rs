@@ -1,8 +1,8 @@
 //! Redis' clock is set back: stamps from a future that has not come are not believed.
 
 use trawl_common::frontier::crawl::CrawlState;
-use trawl_common::frontier::line::Line;
 use trawl_common::frontier::outcome::Terminal;
+use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::politeness::gcra::{BackoffTerms, Pace, SlotRequest, Standing};
 use trawl_common::ports::{BackoffRequest, Control, Finish, Stats};
 use trawl_common::time::UnixMs;
@@ -17,7 +17,8 @@ impl Fixture {
     /// Sends a probe through every line, which comes back.
     async fn probe(&self) {
         let sent = self.frontier.now().await.unwrap();
-        let probes = Line::ALL.map(|line| Probe { line, times: ProbeTimes { sent, previous: UnixMs(0) } });
+        let probes =
+            SourceQueue::ALL.map(|line| Probe { line, times: ProbeTimes { sent, previous: UnixMs(0) } });
         self.frontier.probes_returned(&probes).await.unwrap();
     }
 }
@@ -77,7 +78,7 @@ async fn what_was_queued_in_the_future_is_found_when_it_is_lost() {
 async fn what_was_never_confirmed_in_the_future_is_sent_again() {
     let fixture = Fixture::new().await;
     let lease = fixture.open().await;
-    fixture.frontier.admit(&lease, &[NewUrl::seed(Fixture::url(0), Lane::Bulk)]).await.unwrap();
+    fixture.frontier.admit(&lease, &[NewWork::seed(Fixture::url(0), Lane::Bulk)]).await.unwrap();
     fixture.set_clock(DAY - HOUR).await;
     assert_eq!(fixture.round().await.lost, []);
     fixture.set_clock(DAY - HOUR + 2 * PATIENCE).await;
@@ -159,7 +160,7 @@ async fn a_pause_that_began_in_the_future_moves_no_deadline() {
     let fixture = Fixture::new().await;
     let lease = fixture.open().await;
     let deadline = fixture.frontier.now().await.unwrap();
-    let url = NewUrl { deadline: Some(deadline), ..NewUrl::seed(Fixture::url(0), Lane::Bulk) };
+    let url = NewWork { deadline: Some(deadline), ..NewWork::seed(Fixture::url(0), Lane::Bulk) };
     fixture.frontier.admit(&lease, &[url]).await.unwrap();
     fixture.frontier.pause(&fixture.crawl).await.unwrap();
     fixture.set_clock(DAY - HOUR).await;

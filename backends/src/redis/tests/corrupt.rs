@@ -128,7 +128,7 @@ async fn others_are_finished() {
 #[tokio::test]
 async fn a_page_that_cannot_be_read_admits_no_links() {
     let (fixture, _lease) = spoiled().await;
-    let link = NewUrl::seed(Fixture::url(9), Lane::Bulk);
+    let link = NewWork::seed(Fixture::url(9), Lane::Bulk);
     let linking = |number| Linking { page: fixture.claim_on(number), links: vec![link.clone()] };
     let taken = fixture.frontier.admit_links(&fixture.worker, &[linking(1), linking(2)]).await.unwrap();
     assert!(taken[0] == Linked::NotHeld && matches!(taken[1], Linked::Taken(_)));

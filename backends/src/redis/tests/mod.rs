@@ -20,7 +20,7 @@ use trawl_common::frontier::message::Message;
 use trawl_common::frontier::{ClaimReply, Key};
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
 use trawl_common::politeness::gcra::Slot;
-use trawl_common::ports::{Claim, HostSlotRequest, Hosts, NewUrl, Terms};
+use trawl_common::ports::{Claim, HostSlotRequest, Hosts, NewWork, Terms};
 use trawl_common::settings::{Dedup, Redis};
 use trawl_common::web::url::CanonicalUrl;
 use trawl_engine::{Lease, Records, Sweep};
@@ -97,7 +97,7 @@ impl Fixture {
 
     /// Admits and confirms pages.
     async fn send(&self, lease: &Lease, numbers: std::ops::Range<usize>) {
-        let new: Vec<NewUrl> = numbers.map(|number| NewUrl::seed(Self::url(number), Lane::Bulk)).collect();
+        let new: Vec<NewWork> = numbers.map(|number| NewWork::seed(Self::url(number), Lane::Bulk)).collect();
         let keys: Vec<Key> = new.iter().map(|new| new.work.key()).collect();
         self.frontier.admit(lease, &new).await.unwrap();
         self.frontier.confirm(&lease.crawl, &keys).await.unwrap();

@@ -68,7 +68,7 @@ async fn whoever_held_it_before_holds_it_no_more() {
     let claims = [0, 1].map(|number| fixture.claim_on(number));
     let started = fixture.frontier.start(&fixture.worker, &claims).await.unwrap();
     assert_eq!(started, [Start::Lost, Start::Go]);
-    let links = vec![NewUrl::seed(Fixture::url(9), Lane::Bulk)];
+    let links = vec![NewWork::seed(Fixture::url(9), Lane::Bulk)];
     let linking = Linking { page: fixture.claim_on(0), links };
     assert_eq!(fixture.frontier.admit_links(&fixture.worker, &[linking]).await.unwrap(), [Linked::NotHeld]);
     let until = fixture.frontier.now().await.unwrap();

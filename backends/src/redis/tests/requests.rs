@@ -31,7 +31,7 @@ async fn the_record_of_a_request_says_that_only_newer_programs_read_it() {
     let fixture = Fixture::new().await;
     let lease = fixture.open().await;
     let request = request("a");
-    let new = NewUrl::of(request.clone().into(), Lane::Bulk);
+    let new = NewWork::of(request.clone().into(), Lane::Bulk);
     fixture.frontier.admit(&lease, std::slice::from_ref(&new)).await.unwrap();
     let key = request.key.to_string();
     let kept = async || fixture.hash(PENDING).await.remove(0);
@@ -51,7 +51,7 @@ async fn a_url_is_kept_as_it_was_before_there_were_requests() {
     let fixture = Fixture::new().await;
     let lease = fixture.open().await;
     let before = fixture.keys().await;
-    fixture.frontier.admit(&lease, &[NewUrl::seed(Fixture::url(1), Lane::Bulk)]).await.unwrap();
+    fixture.frontier.admit(&lease, &[NewWork::seed(Fixture::url(1), Lane::Bulk)]).await.unwrap();
     let (url, record) = fixture.hash(PENDING).await.remove(0);
     let is_short =
         record.len() == 14 && record.starts_with('n') && record[1..].bytes().all(|b| b.is_ascii_digit());

@@ -134,7 +134,7 @@ impl Pair {
         let answer = self.answers.get(&ask.token).filter(|_| ask.comes_back);
         let standing = match answer {
             _ if ask.is_aside => Standing::Aside,
-            Some(Slot::Later { turn, .. }) => Standing::InLine(*turn),
+            Some(Slot::Later { turn, .. }) => Standing::Waitlisted(*turn),
             _ => Standing::New,
         };
         let held = match answer {

@@ -28,7 +28,7 @@ pub enum Standing {
     /// It joins the end of the waitlist.
     New,
     /// It has a place there, for this instant.
-    InLine(UnixMs),
+    Waitlisted(UnixMs),
     /// It stays off the waitlist, and comes back when its slot may be reserved.
     Aside,
 }
@@ -36,11 +36,11 @@ pub enum Standing {
 impl Standing {
     /// For a URL with this place in the waitlist, or none yet.
     pub fn of(turn: Option<UnixMs>) -> Self {
-        turn.map_or(Self::New, Self::InLine)
+        turn.map_or(Self::New, Self::Waitlisted)
     }
 
     pub(super) fn turn(self) -> Option<u64> {
-        if let Self::InLine(turn) = self { Some(from_ms(turn)) } else { None }
+        if let Self::Waitlisted(turn) = self { Some(from_ms(turn)) } else { None }
     }
 }
 

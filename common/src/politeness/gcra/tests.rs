@@ -35,7 +35,7 @@ fn ms(instant: u64) -> UnixMs {
 }
 
 /// A place in the waitlist whose slot is so many seconds after `now`.
-fn in_line(now: u64, after: u64) -> Slot {
+fn waitlisted(now: u64, after: u64) -> Slot {
     Slot::Later { wait: Duration::from_secs(after) - LEAD, turn: ms(now + after * SECOND) }
 }
 
@@ -77,7 +77,7 @@ fn requests_beyond_the_horizon_join_the_waitlist_and_come_back_a_little_before_t
     waits(&mut schedule, per_second(1), 31);
     let before = schedule.next;
     for turn in 31..40 {
-        assert_eq!(schedule.reserve(&request(per_second(1)), START), in_line(START, turn));
+        assert_eq!(schedule.reserve(&request(per_second(1)), START), waitlisted(START, turn));
     }
     assert_eq!(schedule.next, before, "a backlog that vanishes must block nobody");
 }
@@ -93,7 +93,7 @@ fn a_waitlist_whose_urls_stay_away_is_forgotten() {
     for _ in 0..30 {
         wait(schedule.reserve(&request(per_second(1)), seconds(60)));
     }
-    assert_eq!(schedule.reserve(&request(per_second(1)), seconds(60)), in_line(seconds(60), 31));
+    assert_eq!(schedule.reserve(&request(per_second(1)), seconds(60)), waitlisted(seconds(60), 31));
 }
 
 #[test]
@@ -101,9 +101,9 @@ fn a_request_that_comes_back_early_keeps_its_place_in_a_waitlist_that_is_still_t
     let mut schedule = Schedule::default();
     let later: Vec<Slot> = (0..200).map(|_| schedule.reserve(&request(per_second(1)), START)).collect();
     let Slot::Later { turn, .. } = later[150] else { panic!("{:?}", later[150]) };
-    let back = SlotRequest { standing: Standing::InLine(turn), ..request(per_second(1)) };
+    let back = SlotRequest { standing: Standing::Waitlisted(turn), ..request(per_second(1)) };
     let before = schedule.clone();
-    assert_eq!(schedule.reserve(&back, seconds(10)), in_line(seconds(10), 140));
+    assert_eq!(schedule.reserve(&back, seconds(10)), waitlisted(seconds(10), 140));
     let hopeless = SlotRequest { deadline: Some(ms(seconds(100))), ..back };
     assert_eq!(schedule.reserve(&hopeless, seconds(10)), Slot::TooLate);
     assert_eq!(schedule, before);
@@ -248,7 +248,7 @@ fn a_request_that_would_be_sent_after_its_deadline_reserves_nothing() {
     schedule.reserve(&request(per_second(1)), START);
     let before = schedule.clone();
     let later = schedule.reserve(&until(seconds(31)), START);
-    assert_eq!(later, in_line(START, 32), "the waitlist may be gone");
+    assert_eq!(later, waitlisted(START, 32), "the waitlist may be gone");
     assert_eq!(schedule, before);
 }
 

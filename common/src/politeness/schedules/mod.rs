@@ -15,7 +15,7 @@ use crate::politeness::addresses::AddressRate;
 use crate::politeness::ceiling::Ceiling;
 use crate::politeness::gcra::{BackoffTerms, Pace, Slot, SlotRequest, Standing};
 use crate::politeness::permit::{HostPermit, InFlight};
-use crate::politeness::waiting::{NEAR, in_line};
+use crate::politeness::waiting::{NEAR, waitlisted};
 use crate::ports::{BackoffRequest, Error, HostSlotRequest, Hosts, Result, one_each};
 use crate::settings::{HostPolicy, Politeness};
 use crate::time::UnixMs;
@@ -101,13 +101,13 @@ pub enum Decision {
 }
 
 /// A place in a host's waitlist, and how often the URL came back for it.
-pub type InLine = (UnixMs, u8);
+pub type WaitlistPlace = (UnixMs, u8);
 
 /// Why a request cannot be sent soon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotNow {
     /// Its slot is too far ahead: to be asked for again then, with this place in the waitlist if it has one.
-    Later(UnixMs, Option<InLine>),
+    Later(UnixMs, Option<WaitlistPlace>),
     /// An operator blocked the host.
     Blocked,
     /// The store of the schedules failed for good.
@@ -188,7 +188,7 @@ impl HostSchedules {
         &self,
         policy: &HostPolicy,
         addresses: &[IpAddr],
-        turn: Option<InLine>,
+        turn: Option<WaitlistPlace>,
     ) -> std::result::Result<HostPermit, NotNow> {
         let standing = Standing::of(turn.map(|(turn, _)| turn));
         let mut request = HostRequest { standing, ..HostRequest::new(policy) };
@@ -197,7 +197,7 @@ impl HostSchedules {
                 Decision::Go(permit) => return Ok(permit),
                 Decision::At { wait, .. } => sleep(wait).await,
                 Decision::Later { wait, turn: new } => {
-                    let (away, turn) = in_line(wait, new, turn, rand::random());
+                    let (away, turn) = waitlisted(wait, new, turn, rand::random());
                     return Err(NotNow::Later(UnixMs::now().plus(away), Some(turn)));
                 }
                 Decision::Crowded { wait } => return Err(NotNow::Later(UnixMs::now().plus(wait), None)),

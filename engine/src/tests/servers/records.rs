@@ -9,7 +9,7 @@ use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::{ClaimReply, Key, Start, Taken};
 use trawl_common::names::{CrawlRef, WorkerId};
-use trawl_common::ports::{BeatReply, Claim, Finish, Heartbeat, NewUrl, Result, Terms};
+use trawl_common::ports::{BeatReply, Claim, Finish, Heartbeat, NewWork, Result, Terms};
 use trawl_common::spider::SpiderText;
 use trawl_common::web::url::CanonicalUrl;
 
@@ -34,22 +34,22 @@ impl Records for Servers {
         unreachable!("a worker has no lease of a crawl")
     }
 
-    async fn admit(&self, _: &Lease, _: &[NewUrl]) -> Result<Vec<bool>> {
+    async fn admit(&self, _: &Lease, _: &[NewWork]) -> Result<Vec<bool>> {
         unreachable!("a worker admits links")
     }
 
     async fn admit_links(&self, _: &WorkerId, pages: &[Linking]) -> Result<Vec<Linked>> {
         self.check("admit links of")?;
         pages.iter().for_each(|linking| self.called("admit links of", &linking.page.key));
-        let is_full = self.state().fault == Fault::NoRoomForLinks;
+        let is_full = self.state().fault == Fault::StoreFullForLinks;
         let taken = |linking: &Linking| match is_full {
             false => Linked::Taken(vec![Taken::New; linking.links.len()]),
-            true => Linked::NoRoom,
+            true => Linked::StoreFull,
         };
         Ok(pages.iter().map(taken).collect())
     }
 
-    async fn take_in(&self, crawl: &CrawlRef, urls: &[NewUrl]) -> Result<Vec<bool>> {
+    async fn take_in(&self, crawl: &CrawlRef, urls: &[NewWork]) -> Result<Vec<bool>> {
         self.check("take in for")?;
         self.called("take in for", &crawl.id);
         Ok(vec![true; urls.len()])

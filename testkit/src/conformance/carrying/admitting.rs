@@ -6,7 +6,7 @@ use tokio::time::timeout;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::Terminal;
-use trawl_common::ports::{NewUrl, Result, Terms};
+use trawl_common::ports::{NewWork, Result, Terms};
 use trawl_common::web::url::CanonicalUrl;
 
 use super::{Carrier, Worker};
@@ -22,7 +22,7 @@ pub async fn a_later_crawl_of_the_spider_admits_only_what_is_new(carrier: &Carri
     worker.finish(claimed).await;
     let second = first.next_crawl();
     let session = carrier.open(&second, Terms::default()).await?;
-    let urls = [0, 1, 2].map(|number| second.new_url(number));
+    let urls = [0, 1, 2].map(|number| second.new_work(number));
     assert_eq!(session.admit(&urls).await?, [false, false, true]);
     assert_eq!(carrier.stats(&second).await?.counts.admitted, 1);
     assert_eq!(carrier.stats(&first).await?.counts.admitted, 2);
@@ -48,12 +48,12 @@ pub async fn a_backlog_is_measured_in_urls_and_in_bytes(carrier: &Carrier) -> Re
     let case = Case::new();
     assert_eq!(carrier.stats.backlog(&case.crawl).await?.urls, 0);
     let session = carrier.open(&case, Terms::default()).await?;
-    session.admit(&(0..10).map(|number| case.new_url(number)).collect::<Vec<_>>()).await?;
+    session.admit(&(0..10).map(|number| case.new_work(number)).collect::<Vec<_>>()).await?;
     let short = carrier.stats.backlog(&case.crawl).await?;
     assert!(short.urls == 10 && (500..10_000).contains(&short.bytes), "{short:?}");
     let long = |number| {
         let url = format!("{}?{}", case.url(number), "x".repeat(2000));
-        NewUrl::seed(CanonicalUrl::parse(&url).expect("it is a URL"), Lane::Bulk)
+        NewWork::seed(CanonicalUrl::parse(&url).expect("it is a URL"), Lane::Bulk)
     };
     session.admit(&(0..990).map(long).collect::<Vec<_>>()).await?;
     let both = carrier.stats.backlog(&case.crawl).await?;
@@ -70,8 +70,8 @@ pub async fn a_batch_of_any_size_is_answered_in_order(carrier: &Carrier) -> Resu
     let case = Case::new();
     let worker = carrier.join_with(case.worker.clone(), |settings| settings.worker.prefetch = 2_000);
     let session = carrier.open(&case, Terms::default()).await?;
-    session.admit(&(0..1200).step_by(3).map(|number| case.new_url(number)).collect::<Vec<_>>()).await?;
-    let all: Vec<NewUrl> = (0..1200).map(|number| case.new_url(number)).collect();
+    session.admit(&(0..1200).step_by(3).map(|number| case.new_work(number)).collect::<Vec<_>>()).await?;
+    let all: Vec<NewWork> = (0..1200).map(|number| case.new_work(number)).collect();
     let new = session.admit(&all).await?;
     assert!(new.iter().enumerate().all(|(number, new)| *new == (number % 3 != 0)));
     let claimed = worker.claim(1200).await;
@@ -98,9 +98,9 @@ pub async fn a_url_is_claimed_with_everything_it_was_admitted_with(carrier: &Car
     let worker = carrier.join(&case);
     let session = carrier.open(&case, Terms::default()).await?;
     let urls = [
-        case.new_url(0),
-        NewUrl { lane: Lane::Priority, depth: 3, referrer: Some(case.key(7)), ..case.new_url(1) },
-        NewUrl { deadline: Some(much_later()), ..case.new_url(2) },
+        case.new_work(0),
+        NewWork { lane: Lane::Priority, depth: 3, referrer: Some(case.key(7)), ..case.new_work(1) },
+        NewWork { deadline: Some(much_later()), ..case.new_work(2) },
     ];
     session.admit(&urls).await?;
     let claimed = worker.claim_pages(3).await;
@@ -118,7 +118,7 @@ pub async fn cancelling_a_claim_loses_nothing(carrier: &Carrier) -> Result<()> {
     for number in 0..5 {
         let brief = Duration::from_millis(number as u64 % 3);
         assert!(timeout(brief, worker.frontier.claim(9)).await.is_err());
-        session.admit(&[case.new_url(number)]).await?;
+        session.admit(&[case.new_work(number)]).await?;
         let claiming = async {
             loop {
                 if let Ok(claimed) = timeout(brief, worker.frontier.claim(9)).await {

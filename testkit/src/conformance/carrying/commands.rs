@@ -7,7 +7,7 @@ use trawl_common::frontier::MAX_STARTS;
 use trawl_common::frontier::Start;
 use trawl_common::frontier::crawl::{Counts, CrawlState};
 use trawl_common::frontier::outcome::Terminal;
-use trawl_common::ports::{BeatReply, ErrorKind, Heartbeat, NewUrl, Result, Session, Settlement, Terms};
+use trawl_common::ports::{BeatReply, ErrorKind, Heartbeat, NewWork, Result, Session, Settlement, Terms};
 use trawl_common::time::UnixMs;
 
 use super::{Carrier, done, kind};
@@ -33,7 +33,7 @@ pub async fn a_cancelled_crawl_has_no_url_left_and_nothing_revives_it(carrier: &
     let case = Case::new();
     let worker = carrier.join(&case);
     let session = carrier.open(&case, Terms::default()).await?;
-    session.admit(&(0..1200).map(|number| case.new_url(number)).collect::<Vec<_>>()).await?;
+    session.admit(&(0..1200).map(|number| case.new_work(number)).collect::<Vec<_>>()).await?;
     let claimed = worker.claim(5).await;
     worker.park(&claimed[0], much_later(), true).await;
     assert!(worker.end(&case, &claimed[1], Terminal::Done).await);
@@ -53,7 +53,7 @@ pub async fn a_cancelled_crawl_has_no_url_left_and_nothing_revives_it(carrier: &
     worker.park(&claimed[4], UnixMs::now(), true).await;
     assert!(worker.end(&case, &claimed[3], Terminal::Done).await, "it has ended, as cancelled");
     assert!(!worker.extends(&claimed[4]).await);
-    let urls: Vec<NewUrl> = (0..3).map(|number| case.new_url(number)).collect();
+    let urls: Vec<NewWork> = (0..3).map(|number| case.new_work(number)).collect();
     assert_eq!(kind(session.admit(&urls).await), Some(ErrorKind::Stale));
     assert_eq!(kind(carrier.reopen(&case, LONG).await), Some(ErrorKind::Stale));
     let stats = carrier.stats(&case).await?;
@@ -118,10 +118,10 @@ pub async fn what_was_queued_goes_on_after_a_pause(carrier: &Carrier) -> Result<
     let case = Case::new();
     let worker = carrier.join(&case);
     let session = carrier.open(&case, Terms::default()).await?;
-    session.admit(&[case.new_url(0), case.new_url(1)]).await?;
+    session.admit(&[case.new_work(0), case.new_work(1)]).await?;
     let claimed = worker.claim_one().await;
     carrier.control.pause(&case.crawl).await?;
-    assert_eq!(session.admit(&[case.new_url(2)]).await?, [true], "sources may go on being read");
+    assert_eq!(session.admit(&[case.new_work(2)]).await?, [true], "sources may go on being read");
     assert_eq!(worker.start(&claimed).await, Start::Lost);
     worker.claims_nothing().await;
     carrier.control.resume(&case.crawl).await?;
@@ -170,7 +170,7 @@ pub async fn deadlines_move_by_the_pause(carrier: &Carrier) -> Result<()> {
     let worker = carrier.join(&case);
     let session = carrier.open(&case, Terms::default()).await?;
     let deadline = much_later();
-    session.admit(&[NewUrl { deadline: Some(deadline), ..case.new_url(0) }]).await?;
+    session.admit(&[NewWork { deadline: Some(deadline), ..case.new_work(0) }]).await?;
     let asked = UnixMs::now();
     carrier.control.pause(&case.crawl).await?;
     let pause = some_time().await?;
@@ -189,12 +189,12 @@ pub async fn a_deadline_that_is_set_after_a_pause_stays_as_it_is(carrier: &Carri
     let case = Case::new();
     let worker = carrier.join(&case);
     let session = carrier.open(&case, Terms::default()).await?;
-    session.admit(&[case.new_url(0)]).await?;
+    session.admit(&[case.new_work(0)]).await?;
     carrier.control.pause(&case.crawl).await?;
     some_time().await?;
     carrier.control.resume(&case.crawl).await?;
     let deadline = Some(much_later());
-    let url = |number| NewUrl { deadline, ..case.new_url(number) };
+    let url = |number| NewWork { deadline, ..case.new_work(number) };
     let page = worker.claim_one().await;
     session.admit(&[url(1)]).await?;
     assert!(worker.settle_unstarted(&page, done(&page.message, vec![url(2)])).await);
@@ -230,7 +230,7 @@ pub async fn a_paused_crawl_does_not_end_before_it_goes_on(carrier: &Carrier) ->
     let case = Case::new();
     let worker = carrier.join(&case);
     let session = carrier.open(&case, Terms::default()).await?;
-    session.admit(&[case.new_url(0)]).await?;
+    session.admit(&[case.new_work(0)]).await?;
     let claimed = worker.claim_one().await;
     carrier.control.pause(&case.crawl).await?;
     session.close().await?;
@@ -296,18 +296,18 @@ pub async fn a_paused_crawl_can_be_cancelled(carrier: &Carrier) -> Result<()> {
 pub async fn who_reads_sources_for_a_cancelled_crawl_may_open_another(carrier: &Carrier) -> Result<()> {
     let first = Case::new();
     let session = carrier.open(&first, Terms::default()).await?;
-    session.admit(&[first.new_url(0)]).await?;
+    session.admit(&[first.new_work(0)]).await?;
     carrier.control.cancel(&first.crawl).await?;
     let second = first.next_crawl();
     let next = carrier.open(&second, Terms::default()).await?;
-    assert_eq!(kind(session.admit(&[first.new_url(1)]).await), Some(ErrorKind::Stale));
-    assert_eq!(next.admit(&[second.new_url(1)]).await?, [true]);
+    assert_eq!(kind(session.admit(&[first.new_work(1)]).await), Some(ErrorKind::Stale));
+    assert_eq!(next.admit(&[second.new_work(1)]).await?, [true]);
     assert_eq!(kind(session.close().await), Some(ErrorKind::Stale));
     next.close().await
 }
 
 async fn admitted(session: &dyn Session, case: &Case, count: usize) -> Result<Vec<bool>> {
-    let urls: Vec<NewUrl> = (0..count).map(|number| case.new_url(number)).collect();
+    let urls: Vec<NewWork> = (0..count).map(|number| case.new_work(number)).collect();
     session.admit(&urls).await
 }
 

@@ -96,10 +96,10 @@ pub async fn a_crawl_ends_with_its_last_url_once_discovery_has_ended(carrier: &C
     let case = Case::new();
     let worker = carrier.join(&case);
     let session = carrier.open(&case, Terms::default()).await?;
-    session.admit(&[case.new_url(0)]).await?;
+    session.admit(&[case.new_work(0)]).await?;
     worker.work_off(1).await;
     assert_eq!(carrier.stats(&case).await?.status, CrawlState::Running, "more may be admitted");
-    session.admit(&[case.new_url(1), case.new_url(2)]).await?;
+    session.admit(&[case.new_work(1), case.new_work(2)]).await?;
     session.close().await?;
     let claimed = worker.claim_pages(2).await;
     assert!(worker.end(&case, &claimed[&1], Terminal::Skipped).await);

@@ -9,7 +9,7 @@ use trawl_common::frontier::limit::Limit;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::frontier::{MAX_STARTS, Start};
 use trawl_common::ports::{
-    Claimed, Ending, Finish, Memory, NewUrl, Opening, Result, Settlement, Terms, Verdict,
+    Claimed, Ending, Finish, Memory, NewWork, Opening, Result, Settlement, Terms, Verdict,
 };
 use trawl_common::spider::Recrawl;
 use trawl_common::spider::item::Change;
@@ -24,8 +24,8 @@ fn limit(number: u64) -> Option<NonZeroU64> {
     NonZeroU64::new(number)
 }
 
-fn links(case: &Case, numbers: &[usize]) -> Vec<NewUrl> {
-    let link = |number: &usize| NewUrl { depth: 1, referrer: Some(case.key(0)), ..case.new_url(*number) };
+fn links(case: &Case, numbers: &[usize]) -> Vec<NewWork> {
+    let link = |number: &usize| NewWork { depth: 1, referrer: Some(case.key(0)), ..case.new_work(*number) };
     numbers.iter().map(link).collect()
 }
 
@@ -40,7 +40,7 @@ impl Carrier {
     /// A crawl of so many pages, whose sources may go on.
     async fn begin_with(&self, case: &Case, pages: usize, terms: Terms) -> Result<()> {
         let session = self.open(case, terms).await?;
-        session.admit(&(0..pages).map(|number| case.new_url(number)).collect::<Vec<_>>()).await?;
+        session.admit(&(0..pages).map(|number| case.new_work(number)).collect::<Vec<_>>()).await?;
         session.abandon().await
     }
 }
@@ -80,16 +80,16 @@ pub async fn links_to_one_host_are_taken_up_to_a_limit(carrier: &Carrier) -> Res
     let case = Case::new();
     let worker = carrier.join(&case);
     let session = carrier.open(&case, Terms { max_per_host: limit(4), ..Terms::default() }).await?;
-    session.admit(&[case.new_url(0), case.new_url(1)]).await?;
+    session.admit(&[case.new_work(0), case.new_work(1)]).await?;
     let claimed = worker.claim_pages(2).await;
     let elsewhere = Case::new();
     let mut to = links(&case, &[1, 2, 3, 4, 5]);
-    to.push(elsewhere.new_url(0));
+    to.push(elsewhere.new_work(0));
     let message = claimed[&0].message.clone();
     let settlement = Settlement { verdict: done(&message, to), message };
     let settled = worker.frontier.settle(vec![settlement]).await;
     let mut known = links(&case, &[1, 2, 3]);
-    known.push(elsewhere.new_url(0));
+    known.push(elsewhere.new_work(0));
     assert_eq!(settled.ended[0].links, known);
     let left_out: Vec<_> = settled.ended[0].finish.left_out.iter().collect();
     assert_eq!(left_out, [(Limit::MaxPerHost, 2)]);
@@ -97,7 +97,7 @@ pub async fn links_to_one_host_are_taken_up_to_a_limit(carrier: &Carrier) -> Res
     let stats = carrier.stats(&case).await?;
     assert_eq!((stats.counts.admitted, stats.left_out), (5, 3));
     assert_eq!(stats.reasons.get("left_out:max_per_host"), Some(&3));
-    assert_eq!(session.admit(&[case.new_url(8)]).await?, [true], "what sources name is no trap");
+    assert_eq!(session.admit(&[case.new_work(8)]).await?, [true], "what sources name is no trap");
     session.close().await
 }
 
@@ -131,7 +131,7 @@ pub async fn a_recrawl_takes_each_url_once_though_all_were_seen(carrier: &Carrie
     worker.work_off(3).await;
     let again = first.next_crawl();
     let session = carrier.open(&again, Terms { recrawl: Recrawl::Always, ..Terms::default() }).await?;
-    let urls = [0, 1, 0].map(|number| again.new_url(number));
+    let urls = [0, 1, 0].map(|number| again.new_work(number));
     assert_eq!(session.admit(&urls).await?, [true, true, false]);
     assert!(worker.frontier.has_seen(&again.crawl, &again.url(1)).await);
     assert!(!worker.frontier.has_seen(&again.crawl, &again.url(2)).await);
@@ -139,14 +139,14 @@ pub async fn a_recrawl_takes_each_url_once_though_all_were_seen(carrier: &Carrie
     assert!(worker.follow(&again, &claimed[&0], &[0, 1, 2, 3]).await);
     let landed = Finish { landed: Some(again.url(9)), ..again.ending(1, Terminal::Done) };
     assert!(worker.settle_unstarted(&claimed[&1], ends(landed)).await);
-    assert_eq!(session.admit(&[again.new_url(9)]).await?, [false], "where redirects led counts as seen");
+    assert_eq!(session.admit(&[again.new_work(9)]).await?, [false], "where redirects led counts as seen");
     worker.work_off(2).await;
     session.close().await?;
     let stats = carrier.stats(&again).await?;
     assert_eq!((stats.status, stats.counts.done), (CrawlState::Finished, 4));
     let last = first.next_crawl();
     let session = carrier.open(&last, Terms::default()).await?;
-    let urls = [0, 2, 3, 9, 10].map(|number| last.new_url(number));
+    let urls = [0, 2, 3, 9, 10].map(|number| last.new_work(number));
     assert_eq!(session.admit(&urls).await?, [false, false, false, false, true]);
     session.close().await
 }
@@ -225,7 +225,7 @@ pub async fn a_crawl_that_has_done_all_that_it_may_skips_the_rest(carrier: &Carr
     let case = Case::new();
     let worker = carrier.join(&case);
     let session = carrier.open(&case, Terms { max_pages: limit(2), ..Terms::default() }).await?;
-    session.admit(&(0..800).map(|number| case.new_url(number)).collect::<Vec<_>>()).await?;
+    session.admit(&(0..800).map(|number| case.new_work(number)).collect::<Vec<_>>()).await?;
     let claimed = worker.claim(3).await;
     for claimed in &claimed[..2] {
         assert_eq!(worker.start(claimed).await, Start::Go);
@@ -239,7 +239,7 @@ pub async fn a_crawl_that_has_done_all_that_it_may_skips_the_rest(carrier: &Carr
     assert_eq!(worker.frontier.activity().in_flight, 0);
     let next = case.next_crawl();
     let session = carrier.open(&next, Terms::default()).await?;
-    let urls: Vec<NewUrl> = (0..800).map(|number| next.new_url(number)).collect();
+    let urls: Vec<NewWork> = (0..800).map(|number| next.new_work(number)).collect();
     let new = session.admit(&urls).await?.into_iter().filter(|new| *new).count();
     assert_eq!(new, 798, "what was not fetched is found again");
     session.close().await
@@ -312,6 +312,6 @@ pub async fn what_a_recrawl_did_not_fetch_stays_as_it_was(carrier: &Carrier) -> 
     assert_eq!(carrier.stats(&again).await?.status, CrawlState::Finished);
     let last = first.next_crawl();
     let session = carrier.open(&last, Terms::default()).await?;
-    assert_eq!(session.admit(&[last.new_url(0), last.new_url(1)]).await?, [false, true]);
+    assert_eq!(session.admit(&[last.new_work(0), last.new_work(1)]).await?, [false, true]);
     session.close().await
 }

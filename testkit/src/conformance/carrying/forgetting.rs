@@ -32,7 +32,7 @@ pub async fn a_url_that_is_forgotten_is_new_to_a_later_crawl_and_what_is_pending
     assert_eq!(carrier.stats(&case).await?.status, CrawlState::Finished);
     let later = case.next_crawl();
     let session = carrier.open(&later, Terms::default()).await?;
-    let new: Vec<_> = (0..3).map(|number| later.new_url(number)).collect();
+    let new: Vec<_> = (0..3).map(|number| later.new_work(number)).collect();
     assert_eq!(session.admit(&new).await?, [true, false, false]);
     Ok(())
 }
@@ -53,7 +53,7 @@ pub async fn all_that_a_spider_has_seen_is_forgotten_once_its_crawls_are_over(
     assert_eq!(carrier.stats.seen(spider).await?, Some(0));
     let later = case.next_crawl();
     let session = carrier.open(&later, Terms::default()).await?;
-    assert_eq!(session.admit(&[later.new_url(0), later.new_url(1)]).await?, [true, true]);
+    assert_eq!(session.admit(&[later.new_work(0), later.new_work(1)]).await?, [true, true]);
     Ok(())
 }
 

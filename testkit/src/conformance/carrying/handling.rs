@@ -34,14 +34,14 @@ pub async fn where_redirects_led_counts_as_seen(carrier: &Carrier) -> Result<()>
     let case = Case::new();
     let worker = carrier.join(&case);
     let session = carrier.open(&case, Terms::default()).await?;
-    session.admit(&[case.new_url(0)]).await?;
+    session.admit(&[case.new_work(0)]).await?;
     let claimed = worker.claim_one().await;
     let verdict = || ends(Finish { landed: Some(case.url(7)), ..case.ending(0, Terminal::Done) });
     for _ in 0..2 {
         worker.settle_unstarted(&claimed, verdict()).await;
     }
     assert!(worker.frontier.has_seen(&case.crawl, &case.url(7)).await);
-    assert_eq!(session.admit(&[case.new_url(7), case.new_url(8)]).await?, [false, true]);
+    assert_eq!(session.admit(&[case.new_work(7), case.new_work(8)]).await?, [false, true]);
     let stats = carrier.stats(&case).await?;
     assert_eq!((stats.counts.admitted, stats.counts.done, stats.pending), (2, 1, 1));
     session.close().await

@@ -3,7 +3,7 @@
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::ports::{
-    Claim, Ending, Finish, Heartbeat, LaneName, Latency, NewUrl, Places, Result, Terms, Verdict,
+    Claim, Ending, Finish, Heartbeat, LaneName, Latency, NewWork, Places, Result, Terms, Verdict,
 };
 use trawl_common::time::UnixMs;
 
@@ -30,8 +30,8 @@ async fn wait(carrier: &Carrier, expected: &[(LaneName, u64)]) -> Result<()> {
 pub async fn the_lanes_show_how_much_waits_where(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let session = carrier.open(&case, Terms::default()).await?;
-    let urgent = NewUrl::seed(case.url(2), Lane::Priority);
-    session.admit(&[case.new_url(0), case.new_url(1), urgent]).await?;
+    let urgent = NewWork::seed(case.url(2), Lane::Priority);
+    session.admit(&[case.new_work(0), case.new_work(1), urgent]).await?;
     wait(carrier, &[(LaneName::Priority, 1), (LaneName::Bulk, 2)]).await?;
     let names: Vec<_> = carrier.stats.lanes().await?.iter().map(|state| state.lane).collect();
     let known: Vec<_> = LaneName::ALL.into_iter().filter(|lane| names.contains(lane)).collect();

@@ -10,7 +10,7 @@ use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::health::Health;
 use trawl_common::names::WorkerId;
 use trawl_common::ports::{
-    Control, Engine, Joined, Joining, NewUrl, Opening, Pages, Result, Session, Stats, Terms,
+    Control, Engine, Joined, Joining, NewWork, Opening, Pages, Result, Session, Stats, Terms,
 };
 use trawl_common::settings::Settings;
 
@@ -256,7 +256,7 @@ impl Carrier {
     /// A crawl of so many pages, all of which are found.
     async fn begin(&self, case: &Case, pages: usize, terms: Terms) -> Result<()> {
         let session = self.open(case, terms).await?;
-        let urls: Vec<NewUrl> = (0..pages).map(|number| case.new_url(number)).collect();
+        let urls: Vec<NewWork> = (0..pages).map(|number| case.new_work(number)).collect();
         assert_eq!(session.admit(&urls).await?, vec![true; pages]);
         session.close().await
     }

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use tokio::time::sleep;
 use trawl_common::frontier::ClaimReply;
 use trawl_common::frontier::outcome::Terminal;
-use trawl_common::ports::{Claim, ErrorKind, NewUrl, Result, Session, Settlement, Verdict};
+use trawl_common::ports::{Claim, ErrorKind, NewWork, Result, Session, Settlement, Verdict};
 
 use super::{Carrier, Worker, ends, number};
 use crate::conformance::fixture::{Case, LONG, long_ago, much_later};
@@ -215,7 +215,7 @@ async fn take(step: Step, case: &Case, process: &mut Process, model: &mut Model)
         Step::Admit(first, count) => {
             if let Some(session) = &process.session {
                 let numbers = (first..first + count).map(|number| number % URLS);
-                let urls: Vec<NewUrl> = numbers.clone().map(|number| case.new_url(number)).collect();
+                let urls: Vec<NewWork> = numbers.clone().map(|number| case.new_work(number)).collect();
                 if let Some(new) = goes(session.admit(&urls).await, is_going) {
                     assert_eq!(new, numbers.map(|number| model.admit(number)).collect::<Vec<_>>());
                 }

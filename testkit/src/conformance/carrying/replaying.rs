@@ -9,7 +9,7 @@ use trawl_common::frontier::crawl::{Counts, CrawlState};
 use trawl_common::frontier::dead_letter::{Cause, Note};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::outcome::{Reason, Skip, Terminal};
-use trawl_common::ports::{Claim, ErrorKind, Finish, NewUrl, Opening, Result, Settlement, Terms};
+use trawl_common::ports::{Claim, ErrorKind, Finish, NewWork, Opening, Result, Settlement, Terms};
 use trawl_common::spider::SpiderText;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
@@ -91,7 +91,7 @@ pub async fn what_is_purged_is_gone_and_stays_counted(carrier: &Carrier) -> Resu
     let case = Case::new();
     let worker = carrier.join(&case);
     let session = carrier.open(&case, Terms::default()).await?;
-    let urls: Vec<NewUrl> = (0..3).map(|number| case.new_url(number)).collect();
+    let urls: Vec<NewWork> = (0..3).map(|number| case.new_work(number)).collect();
     session.admit(&urls).await?;
     for _ in 0..3 {
         worker.end_one(&case, Terminal::Failed).await;
@@ -113,7 +113,7 @@ pub async fn a_url_can_fail_and_be_replayed_again_and_again(carrier: &Carrier) -
     let case = Case::new();
     let worker = carrier.join(&case);
     let session = carrier.open(&case, Terms::default()).await?;
-    session.admit(&[case.new_url(0)]).await?;
+    session.admit(&[case.new_work(0)]).await?;
     for _ in 0..3 {
         worker.end_one(&case, Terminal::Failed).await;
         assert_eq!(carrier.stats(&case).await?.counts.failed, 1);
@@ -135,7 +135,7 @@ pub async fn what_is_not_in_the_list_is_not_replayed(carrier: &Carrier) -> Resul
     let case = Case::new();
     let worker = carrier.join(&case);
     let session = carrier.open(&case, Terms::default()).await?;
-    session.admit(&(0..3).map(|number| case.new_url(number)).collect::<Vec<_>>()).await?;
+    session.admit(&(0..3).map(|number| case.new_work(number)).collect::<Vec<_>>()).await?;
     let claimed = worker.claim_pages(3).await;
     assert!(worker.end(&case, &claimed[&0], Terminal::Done).await);
     assert!(worker.end(&case, &claimed[&1], Terminal::Failed).await);
@@ -165,7 +165,7 @@ pub async fn a_finished_crawl_is_replayed_into_a_successor(carrier: &Carrier) ->
     let session = carrier.open(&second, Terms::default()).await?;
     let urls = [0, 1, 2].map(|number| first.key(number));
     assert_eq!(carrier.engine.replay(&first.crawl, &second.crawl, &urls).await?, 2);
-    assert_eq!(session.admit(&[second.new_url(2)]).await?, [false]);
+    assert_eq!(session.admit(&[second.new_work(2)]).await?, [false]);
     session.close().await?;
     let after = carrier.stats(&first).await?;
     assert_eq!((after.status, after.counts, after.pending), (before.status, before.counts, 0));
@@ -203,7 +203,7 @@ pub async fn nothing_is_replayed_into_a_crawl_that_is_over_or_unknown(carrier: &
 pub async fn a_replayed_url_begins_anew_in_its_crawl(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let session = carrier.open(&case, Terms::default()).await?;
-    session.admit(&[case.new_url(0)]).await?;
+    session.admit(&[case.new_work(0)]).await?;
     let worker = carrier.join(&case);
     let claimed = worker.claim_one().await;
     worker.park(&claimed, UnixMs::now(), true).await;
@@ -224,7 +224,7 @@ pub async fn a_replayed_url_begins_anew_in_its_crawl(carrier: &Carrier) -> Resul
     assert!(stats.reasons.is_empty(), "{stats:?}");
     assert_eq!(carrier.stats.hosts(&case.crawl, 1).await?[0].counts, stats.counts);
     assert_eq!(carrier.control.failure(&case.crawl, &case.key(0)).await?, None);
-    assert_eq!(session.admit(&[case.new_url(0)]).await?, [false]);
+    assert_eq!(session.admit(&[case.new_work(0)]).await?, [false]);
     let claimed = worker.claim_one().await;
     assert_eq!((claimed.attempts, claimed.starts), (0, 0));
     assert!(worker.end(&case, &claimed, Terminal::Done).await);
@@ -242,7 +242,7 @@ pub async fn a_url_as_an_older_version_wrote_it_is_handled_listed_and_replayed_a
     let host = case.url(0).host();
     let old = CanonicalUrl::recorded(&format!("http://{host}./%7ea?%2f")).expect("it is a URL");
     assert!(old.as_str().contains("./%7ea?%2f"));
-    assert_eq!(session.admit(&[NewUrl::seed(old.clone(), Lane::Bulk)]).await?, [true]);
+    assert_eq!(session.admit(&[NewWork::seed(old.clone(), Lane::Bulk)]).await?, [true]);
     let ending = |terminal| Finish {
         note: (terminal == Terminal::Failed).then(|| case.note(0, terminal)),
         ..Finish::new(Claim { crawl: case.crawl.clone(), key: old.clone().into() }, terminal)
@@ -265,7 +265,7 @@ pub async fn a_replayed_url_that_expired_has_no_deadline(carrier: &Carrier) -> R
     let case = Case::new();
     let worker = carrier.join(&case);
     let session = carrier.open(&case, Terms::default()).await?;
-    session.admit(&[NewUrl { deadline: Some(long_ago()), ..case.new_url(0) }]).await?;
+    session.admit(&[NewWork { deadline: Some(long_ago()), ..case.new_work(0) }]).await?;
     worker.end_one(&case, Terminal::Expired).await;
     assert_eq!(carrier.replay(&case, &[0]).await?, 1);
     assert_eq!(carrier.stats(&case).await?.counts, Counts { admitted: 1, ..Counts::default() });
@@ -303,7 +303,7 @@ pub async fn what_a_block_skipped_is_listed_replayed_and_found_by_a_later_crawl(
     assert_eq!(carrier.stats(&case).await?.status, CrawlState::Finished);
     let later = case.next_crawl();
     let session = carrier.open(&later, Terms::default()).await?;
-    assert_eq!(session.admit(&[later.new_url(0), later.new_url(1)]).await?, [false, true]);
+    assert_eq!(session.admit(&[later.new_work(0), later.new_work(1)]).await?, [false, true]);
     session.close().await
 }
 
@@ -312,7 +312,7 @@ pub async fn what_is_replayed_into_a_paused_crawl_waits(carrier: &Carrier) -> Re
     let case = Case::new();
     let worker = carrier.join(&case);
     let session = carrier.open(&case, Terms::default()).await?;
-    session.admit(&[case.new_url(0)]).await?;
+    session.admit(&[case.new_work(0)]).await?;
     worker.end_one(&case, Terminal::Failed).await;
     carrier.control.pause(&case.crawl).await?;
     assert_eq!(carrier.replay(&case, &[0]).await?, 1);
@@ -331,7 +331,7 @@ pub async fn a_successor_brings_the_text_of_the_crawl_that_it_follows(carrier: &
     let (crawl, brought) = (case.crawl.clone(), Some(text.clone()));
     let opening = Opening { crawl, terms, text: brought, is_new: true, lease: LONG };
     let session = carrier.engine.open(opening, Arc::default()).await?;
-    session.admit(&[case.new_url(0)]).await?;
+    session.admit(&[case.new_work(0)]).await?;
     session.close().await?;
     worker.end_one(&case, Terminal::Failed).await;
     let replay = Replay::of(&carrier.stats(&case).await?, &*carrier.engine, &*carrier.stats).await?;

@@ -9,7 +9,7 @@ use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Hop;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::frontier::{Key, Request, State, UrlState, Work};
-use trawl_common::ports::{Claim, Claimed, Ending, Finish, NewUrl, Result, Terms, Verdict};
+use trawl_common::ports::{Claim, Claimed, Ending, Finish, NewWork, Result, Terms, Verdict};
 use trawl_common::request::NewRequest;
 use trawl_common::time::UnixMs;
 
@@ -23,8 +23,8 @@ fn post(case: &Case, number: usize, body: &str) -> Request {
     Request::new(case.url(number), NewRequest { body: body.to_owned().into(), ..new }).expect("it has a key")
 }
 
-fn new(case: &Case, number: usize, body: &str) -> NewUrl {
-    NewUrl::of(post(case, number, body).into(), Lane::Bulk)
+fn new(case: &Case, number: usize, body: &str) -> NewWork {
+    NewWork::of(post(case, number, body).into(), Lane::Bulk)
 }
 
 fn key(case: &Case, number: usize, body: &str) -> Key {
@@ -44,7 +44,7 @@ impl Carrier {
     /// A crawl of requests with these bodies for its first page.
     async fn begin_requests(&self, case: &Case, bodies: &[&str]) -> Result<()> {
         let session = self.open(case, Terms::default()).await?;
-        let requests: Vec<NewUrl> = bodies.iter().map(|body| new(case, 0, body)).collect();
+        let requests: Vec<NewWork> = bodies.iter().map(|body| new(case, 0, body)).collect();
         assert_eq!(session.admit(&requests).await?, vec![true; bodies.len()]);
         session.close().await
     }
@@ -56,8 +56,8 @@ pub async fn a_request_is_admitted_once_and_claimed_with_all_that_it_says(carrie
     let worker = carrier.join(&case);
     let session = carrier.open(&case, Terms::default()).await?;
     let long = "\u{e4}\n".repeat(250_000);
-    let urgent = NewUrl { lane: Lane::Priority, ..new(&case, 0, &long) };
-    let all = [case.new_url(0), new(&case, 0, "a"), urgent, new(&case, 0, "a"), new(&case, 1, "a")];
+    let urgent = NewWork { lane: Lane::Priority, ..new(&case, 0, &long) };
+    let all = [case.new_work(0), new(&case, 0, "a"), urgent, new(&case, 0, "a"), new(&case, 1, "a")];
     assert_eq!(session.admit(&all).await?, [true, true, true, false, true]);
     assert_eq!(session.admit(&all).await?, [false; 5]);
     session.close().await?;
@@ -171,7 +171,7 @@ pub async fn requests_that_a_page_asks_for_are_admitted_before_it_ends(carrier: 
     session.close().await?;
     let parent = worker.claim_one().await;
     let referrer = Some(parent.message.key());
-    let child = |new: NewUrl| NewUrl { depth: 1, referrer: referrer.clone(), ..new };
+    let child = |new: NewWork| NewWork { depth: 1, referrer: referrer.clone(), ..new };
     let children = ["child", "parent", "child", "other", "too many"].map(|body| child(new(&case, 0, body)));
     let ends = done(&parent.message, children.into());
     worker.settle(parent, ends).await;

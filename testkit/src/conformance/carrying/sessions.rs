@@ -33,8 +33,8 @@ pub async fn two_spiders_are_read_side_by_side(carrier: &Carrier) -> Result<()> 
     let two = one.other_spider();
     let first = carrier.open(&one, Terms::default()).await?;
     let second = carrier.open(&two, Terms::default()).await?;
-    assert_eq!(first.admit(&[one.new_url(0)]).await?, [true]);
-    assert_eq!(second.admit(&[two.new_url(0)]).await?, [true]);
+    assert_eq!(first.admit(&[one.new_work(0)]).await?, [true]);
+    assert_eq!(second.admit(&[two.new_work(0)]).await?, [true]);
     Ok(())
 }
 
@@ -54,7 +54,7 @@ pub async fn a_crawl_goes_on_where_it_was(carrier: &Carrier) -> Result<()> {
     assert!(carrier.stats(&case).await?.discovered);
     let session = carrier.reopen(&case, LONG).await?;
     assert!(!carrier.stats(&case).await?.discovered);
-    let urls = [0, 1, 2].map(|number| case.new_url(number));
+    let urls = [0, 1, 2].map(|number| case.new_work(number));
     assert_eq!(session.admit(&urls).await?, [false, false, true]);
     worker.work_off(3).await;
     let stats = carrier.stats(&case).await?;
@@ -71,7 +71,7 @@ pub async fn a_session_outlives_its_lease(carrier: &Carrier) -> Result<()> {
     let session = carrier.reopen(&case, 2 * BRIEF).await?;
     sleep(6 * BRIEF).await;
     assert_eq!(kind(carrier.reopen(&next, LONG).await), Some(ErrorKind::Busy));
-    assert_eq!(session.admit(&[case.new_url(0)]).await?, [true]);
+    assert_eq!(session.admit(&[case.new_work(0)]).await?, [true]);
     session.close().await?;
     carrier.reopen(&next, LONG).await?.close().await
 }
@@ -85,8 +85,8 @@ pub async fn several_sessions_feed_one_crawl_and_discovery_ends_with_the_last(
     let one = carrier.reopen(&case, LONG).await?;
     let two = carrier.reopen(&case, LONG).await?;
     let three = carrier.reopen(&case, LONG).await?;
-    assert_eq!(one.admit(&[case.new_url(0), case.new_url(1)]).await?, [true, true]);
-    assert_eq!(two.admit(&[case.new_url(1), case.new_url(2)]).await?, [false, true]);
+    assert_eq!(one.admit(&[case.new_work(0), case.new_work(1)]).await?, [true, true]);
+    assert_eq!(two.admit(&[case.new_work(1), case.new_work(2)]).await?, [false, true]);
     worker.work_off(3).await;
     one.close().await?;
     two.abandon().await?;
@@ -102,7 +102,7 @@ pub async fn a_crawl_whose_session_was_dropped_ends_without_it(carrier: &Carrier
     let case = Case::new();
     let worker = carrier.join_with(case.worker.clone(), |settings| settings.recovery.patience = 2 * BRIEF);
     let session = carrier.reopen(&case, BRIEF).await?;
-    session.admit(&[case.new_url(0)]).await?;
+    session.admit(&[case.new_work(0)]).await?;
     drop(session);
     worker.work_off(1).await;
     eventually(LIMIT, async || Ok(carrier.stats(&case).await?.status == CrawlState::Finished)).await?;
@@ -117,7 +117,7 @@ pub async fn a_session_that_was_dropped_may_be_followed_by_another(carrier: &Car
     drop(carrier.reopen(&case, 5 * BRIEF).await?);
     assert_eq!(kind(carrier.reopen(&next, LONG).await), Some(ErrorKind::Busy));
     let session = carrier.reopen(&case, LONG).await?;
-    assert_eq!(session.admit(&[case.new_url(0)]).await?, [true]);
+    assert_eq!(session.admit(&[case.new_work(0)]).await?, [true]);
     session.abandon().await?;
     eventually(LIMIT, async || match carrier.reopen(&next, LONG).await {
         Ok(_) => Ok(true),
@@ -139,7 +139,7 @@ pub async fn a_crawl_keeps_the_spiders_file_that_it_was_first_opened_with(carrie
     open(text("max_pages = 1 # \u{e4}"), true).await?.abandon().await?;
     open(text("max_pages = 2"), false).await?.abandon().await?;
     let session = open(None, false).await?;
-    session.admit(&[case.new_url(0)]).await?;
+    session.admit(&[case.new_work(0)]).await?;
     carrier.open(&plain, Terms::default()).await?.abandon().await?;
     assert_eq!(carrier.stats.spider_text(&case.crawl).await?, text("max_pages = 1 # \u{e4}"));
     assert_eq!(carrier.stats.spider_text(&plain.crawl).await?, None);

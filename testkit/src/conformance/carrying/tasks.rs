@@ -9,7 +9,7 @@ use trawl_common::frontier::outcome::Terminal;
 use trawl_common::frontier::{Key, Start, State, Task, UrlState, Work};
 use trawl_common::names::{CrawlRef, SpiderName};
 use trawl_common::ports::{
-    Claim, Claimed, Ending, Finish, NewUrl, PendingTask, Result, Settlement, TaskPage, Terms, Verdict,
+    Claim, Claimed, Ending, Finish, NewWork, PendingTask, Result, Settlement, TaskPage, Terms, Verdict,
 };
 use trawl_common::task::{MAX_RECIPE_BYTES, NewTask};
 use trawl_common::time::UnixMs;
@@ -23,8 +23,8 @@ fn task(spider: &SpiderName, recipe: &str) -> Task {
     Task::new(spider, NewTask::of(recipe.parse().expect("it is a recipe")))
 }
 
-fn new(case: &Case, recipe: &str) -> NewUrl {
-    NewUrl::task(task(&case.crawl.spider, recipe))
+fn new(case: &Case, recipe: &str) -> NewWork {
+    NewWork::task(task(&case.crawl.spider, recipe))
 }
 
 fn key(case: &Case, recipe: &str) -> Key {
@@ -81,7 +81,7 @@ impl Carrier {
     /// A crawl of tasks of these recipes.
     async fn begin_tasks(&self, case: &Case, recipes: &[&str]) -> Result<()> {
         let session = self.open(case, Terms::default()).await?;
-        let tasks: Vec<NewUrl> = recipes.iter().map(|recipe| new(case, recipe)).collect();
+        let tasks: Vec<NewWork> = recipes.iter().map(|recipe| new(case, recipe)).collect();
         assert_eq!(session.admit(&tasks).await?, vec![true; recipes.len()]);
         session.close().await
     }
@@ -100,10 +100,10 @@ pub async fn a_task_is_admitted_once_and_claimed_with_everything_it_was_submitte
     let again = NewTask { recipe: "another".parse().expect("it is a recipe"), ..full.new.clone() };
     let all = [
         new(&case, "plain"),
-        NewUrl::task(full.clone()),
+        NewWork::task(full.clone()),
         new(&case, &long),
         new(&case, "plain"),
-        NewUrl::task(Task::new(&case.crawl.spider, again)),
+        NewWork::task(Task::new(&case.crawl.spider, again)),
     ];
     assert_eq!(session.admit(&all).await?, [true, true, true, false, false]);
     assert_eq!(session.admit(&all).await?, [false; 5]);
@@ -130,7 +130,7 @@ pub async fn tasks_and_urls_are_claimed_apart(carrier: &Carrier) -> Result<()> {
     let worker = carrier.join(&case);
     let session = carrier.open(&case, Terms::default()).await?;
     let alike = case.url(0).to_string();
-    assert_eq!(session.admit(&[case.new_url(0), new(&case, &alike)]).await?, [true, true]);
+    assert_eq!(session.admit(&[case.new_work(0), new(&case, &alike)]).await?, [true, true]);
     session.close().await?;
     let task = worker.claim_task().await;
     assert_eq!(recipes(std::slice::from_ref(&task)), [&alike]);
@@ -153,7 +153,7 @@ pub async fn the_task_with_the_highest_priority_is_claimed_first(carrier: &Carri
     let of = |(recipe, priority): (&str, f64)| {
         let priority = priority.try_into().expect("it is finite");
         let new = NewTask { priority, ..NewTask::of(recipe.parse().expect("it is a recipe")) };
-        NewUrl::task(Task::new(&case.crawl.spider, new))
+        NewWork::task(Task::new(&case.crawl.spider, new))
     };
     session.admit(&[("a", 0.0), ("b", 7.0), ("c", -1.5), ("d", 7.0)].map(of)).await?;
     session.close().await?;
@@ -290,11 +290,11 @@ pub async fn what_a_task_yields_is_admitted_before_it_ends(carrier: &Carrier) ->
     carrier.begin_tasks(&case, &["parent"]).await?;
     let parent = worker.claim_task().await;
     let referrer = Some(parent.message.key());
-    let child = |new: NewUrl| NewUrl { depth: 1, referrer: referrer.clone(), ..new };
+    let child = |new: NewWork| NewWork { depth: 1, referrer: referrer.clone(), ..new };
     let children = vec![
         child(new(&case, "child")),
         child(new(&case, "parent")),
-        child(case.new_url(0)),
+        child(case.new_work(0)),
         child(new(&case, "child")),
     ];
     let ends = done(&parent.message, children);
@@ -344,7 +344,7 @@ pub async fn tasks_without_an_end_are_listed_with_where_they_are(carrier: &Carri
     assert_eq!(carrier.stats.tasks(&case.crawl, 0).await?, TaskPage::default());
     let worker = carrier.join(&case);
     let session = carrier.open(&case, Terms::default()).await?;
-    session.admit(&[case.new_url(0), new(&case, "runs"), new(&case, "waits"), new(&case, "held")]).await?;
+    session.admit(&[case.new_work(0), new(&case, "runs"), new(&case, "waits"), new(&case, "held")]).await?;
     session.close().await?;
     let claimed = worker.claim_tasks(3).await;
     let of = |recipe: &str| claimed.iter().find(|claimed| new_task(claimed).recipe.as_str() == recipe);
@@ -421,7 +421,7 @@ pub async fn a_task_that_others_asked_for_is_cancelled_and_may_be_asked_for_agai
     let (crawl, child) = (CrawlRef::adhoc_of(other.clone()), task(&other, "child"));
     let mut parents = worker.claim_tasks(2).await;
     let asks = async |parent: Claimed| {
-        let new = NewUrl { depth: 1, ..NewUrl::task(child.clone()) };
+        let new = NewWork { depth: 1, ..NewWork::task(child.clone()) };
         let finish = Finish::new(Claim::of(&parent.message), Terminal::Done);
         let ending = Ending { elsewhere: vec![(other.clone(), new)], ..Ending::of(finish) };
         worker.settle(parent, Verdict::Ends(Box::new(ending))).await;
@@ -466,7 +466,7 @@ pub async fn what_a_task_asks_for_of_another_spider_is_admitted_before_it_ends(
     carrier.begin_tasks(&case, &["parent", "twin"]).await?;
     let other: SpiderName = case.other_spider().crawl.spider;
     for claimed in worker.claim_tasks(2).await {
-        let child = NewUrl { depth: 1, ..NewUrl::task(task(&other, "child")) };
+        let child = NewWork { depth: 1, ..NewWork::task(task(&other, "child")) };
         let finish = Finish::new(Claim::of(&claimed.message), Terminal::Done);
         let ending = Ending { elsewhere: vec![(other.clone(), child)], ..Ending::of(finish) };
         worker.settle(claimed, Verdict::Ends(Box::new(ending))).await;

@@ -10,7 +10,7 @@ use trawl_common::frontier::Start;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::ports::{
-    Claim, Claimed, Ending, ErrorKind, Finish, Frontier, NewUrl, Result, Settled, Settlement, Verdict,
+    Claim, Claimed, Ending, ErrorKind, Finish, Frontier, NewWork, Result, Settled, Settlement, Verdict,
 };
 use trawl_common::time::UnixMs;
 
@@ -117,7 +117,7 @@ pub(super) fn kind<T>(result: Result<T>) -> Option<ErrorKind> {
     result.err().map(|error| error.kind)
 }
 
-pub(super) fn done(message: &Message, links: Vec<NewUrl>) -> Verdict {
+pub(super) fn done(message: &Message, links: Vec<NewWork>) -> Verdict {
     let finish = Finish::new(Claim::of(message), Terminal::Done);
     Verdict::Ends(Box::new(Ending { links, ..Ending::of(finish) }))
 }

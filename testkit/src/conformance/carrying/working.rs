@@ -11,7 +11,7 @@ use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Hop;
 use trawl_common::frontier::outcome::{Reason, Terminal};
 use trawl_common::ports::{
-    Claim, Ending, Finish, NewUrl, Opening, Result, Settled, Settlement, Terms, Verdict,
+    Claim, Ending, Finish, NewWork, Opening, Result, Settled, Settlement, Terms, Verdict,
 };
 use trawl_common::time::UnixMs;
 
@@ -44,12 +44,12 @@ pub async fn a_url_is_admitted_once_however_often_it_is_found(carrier: &Carrier)
     let case = Case::new();
     let worker = carrier.join(&case);
     let session = carrier.open(&case, Terms::default()).await?;
-    let [a, b] = [case.new_url(0), case.new_url(1)];
+    let [a, b] = [case.new_work(0), case.new_work(1)];
     assert_eq!(session.admit(&[a.clone(), b.clone(), a.clone()]).await?, [true, true, false]);
     assert_eq!(session.admit(&[b.clone(), a]).await?, [false, false]);
     session.close().await?;
     let page = worker.claim_one().await;
-    let verdict = done(&page.message, vec![case.new_url(0), b]);
+    let verdict = done(&page.message, vec![case.new_work(0), b]);
     worker.settle(page, verdict).await;
     let last = worker.claim_one().await;
     worker.finish(last).await;
@@ -64,8 +64,8 @@ pub async fn a_url_is_admitted_once_however_often_it_is_found(carrier: &Carrier)
 pub async fn urgent_urls_are_claimed_first(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let session = carrier.open(&case, Terms::default()).await?;
-    session.admit(&[case.new_url(0)]).await?;
-    session.admit(&[NewUrl::seed(case.url(1), Lane::Priority)]).await?;
+    session.admit(&[case.new_work(0)]).await?;
+    session.admit(&[NewWork::seed(case.url(1), Lane::Priority)]).await?;
     session.close().await?;
     let worker = carrier.join(&case);
     // Both have arrived by then.
@@ -87,7 +87,7 @@ pub async fn a_crawl_goes_on_with_what_its_last_page_links_to(carrier: &Carrier)
     let worker = carrier.join(&case);
     carrier.begin(&case, 1, Terms::default()).await?;
     let page = worker.claim_one().await;
-    let link = |number| NewUrl { depth: 1, referrer: Some(case.key(0)), ..case.new_url(number) };
+    let link = |number| NewWork { depth: 1, referrer: Some(case.key(0)), ..case.new_work(number) };
     let verdict = done(&page.message, vec![link(1), link(2)]);
     let settled = worker.settle(page, verdict).await;
     assert_eq!(settled.ended[0].links, [link(1), link(2)]);
@@ -191,7 +191,7 @@ pub async fn what_is_no_longer_a_workers_is_not_counted_for_it(carrier: &Carrier
 
     let mut failed = Finish::new(Claim::of(&late.message), Terminal::Failed);
     failed.why = Some("timeout");
-    let ending = Ending { links: vec![case.new_url(5)], ..Ending::of(failed) };
+    let ending = Ending { links: vec![case.new_work(5)], ..Ending::of(failed) };
     let verdict = Verdict::Ends(Box::new(ending));
     let settled = first.frontier.settle(vec![Settlement { message: late.message, verdict }]).await;
     assert_eq!(settled, Settled::default());
@@ -223,11 +223,11 @@ pub async fn beyond_the_page_limit_urls_are_handed_out_to_be_skipped(carrier: &C
     let worker = carrier.join(&case);
     let terms = Terms { max_pages: std::num::NonZeroU64::new(1), ..Terms::default() };
     let session = carrier.open(&case, terms).await?;
-    session.admit(&[case.new_url(0)]).await?;
+    session.admit(&[case.new_work(0)]).await?;
     let page = worker.claim_one().await;
     assert_eq!(page.crawl.terms, terms);
     worker.finish(page).await;
-    session.admit(&[case.new_url(1)]).await?;
+    session.admit(&[case.new_work(1)]).await?;
     session.close().await?;
     let beyond = worker.claim_one().await;
     assert!(beyond.is_beyond_limit);
@@ -245,7 +245,7 @@ pub async fn a_dead_letter_is_listed_and_claimed_again_when_it_is_replayed(carri
     let case = Case::new();
     let worker = carrier.join(&case);
     let session = carrier.open(&case, Terms::default()).await?;
-    session.admit(&[case.new_url(0)]).await?;
+    session.admit(&[case.new_work(0)]).await?;
     let claimed = worker.claim_one().await;
     let note = case.note(0, Terminal::Failed);
     let finish = Finish {
@@ -294,7 +294,7 @@ pub async fn a_session_that_is_abandoned_leaves_its_crawl_open(carrier: &Carrier
     let case = Case::new();
     let worker = carrier.join(&case);
     let session = carrier.open(&case, Terms::default()).await?;
-    session.admit(&[case.new_url(0)]).await?;
+    session.admit(&[case.new_work(0)]).await?;
     session.abandon().await?;
     let claimed = worker.claim_one().await;
     worker.finish(claimed).await;
@@ -307,7 +307,7 @@ pub async fn a_session_that_is_abandoned_leaves_its_crawl_open(carrier: &Carrier
         lease: LONG,
     };
     let session = carrier.engine.open(opening, Arc::default()).await?;
-    assert_eq!(session.admit(&[case.new_url(0), case.new_url(1)]).await?, [false, true]);
+    assert_eq!(session.admit(&[case.new_work(0), case.new_work(1)]).await?, [false, true]);
     session.close().await?;
     let claimed = worker.claim_one().await;
     worker.finish(claimed).await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::frontier::{ClaimReply, MAX_STARTS, Start};
-use trawl_common::ports::{ErrorKind, NewUrl, Result, Terms};
+use trawl_common::ports::{ErrorKind, NewWork, Result, Terms};
 use trawl_common::time::UnixMs;
 use trawl_engine::Linking;
 
@@ -72,7 +72,7 @@ pub async fn deadlines_move_by_the_pause(ports: &ControlPorts) -> Result<()> {
     let fixture = Fixture::new(&ports.frontier);
     let lease = fixture.begin(0).await?;
     let deadline = much_later();
-    ports.frontier.admit(&lease, &[NewUrl { deadline: Some(deadline), ..fixture.new_url(0) }]).await?;
+    ports.frontier.admit(&lease, &[NewWork { deadline: Some(deadline), ..fixture.new_work(0) }]).await?;
     let asked = UnixMs::now();
     ports.control.pause(&fixture.crawl).await?;
     let paused = UnixMs::now();
@@ -98,7 +98,7 @@ pub async fn a_deadline_that_is_set_after_a_pause_stays_as_it_is(ports: &Control
     eventually(Duration::from_secs(10), async || Ok(UnixMs::now() > paused)).await?;
     ports.control.resume(&fixture.crawl).await?;
     let deadline = Some(much_later());
-    let url = |number| NewUrl { deadline, ..fixture.new_url(number) };
+    let url = |number| NewWork { deadline, ..fixture.new_work(number) };
     ports.frontier.admit(&lease, &[url(1)]).await?;
     fixture.claim(&fixture.worker, 0).await?;
     let linking = Linking { page: fixture.claim_on(0), links: vec![url(2)] };

@@ -6,7 +6,7 @@ use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Reason, Skip, Terminal};
 use trawl_common::frontier::{ClaimReply, MAX_STARTS, Start};
-use trawl_common::ports::{Claim, ErrorKind, Finish, NewUrl, Result};
+use trawl_common::ports::{Claim, ErrorKind, Finish, NewWork, Result};
 use trawl_common::web::url::CanonicalUrl;
 
 use super::cancelling::finds_again;
@@ -78,8 +78,8 @@ pub async fn a_url_as_an_older_version_wrote_it_is_handled_listed_and_replayed_a
     let host = fixture.url(0).host();
     let old = CanonicalUrl::recorded(&format!("http://{host}./%7ea?%2f")).expect("it is a URL");
     assert!(old.as_str().contains("./%7ea?%2f"));
-    let new_url = NewUrl::seed(old.clone(), Lane::Bulk);
-    assert_eq!(ports.frontier.admit(&lease, std::slice::from_ref(&new_url)).await?, [true]);
+    let new_work = NewWork::seed(old.clone(), Lane::Bulk);
+    assert_eq!(ports.frontier.admit(&lease, std::slice::from_ref(&new_work)).await?, [true]);
     ports.frontier.confirm(&fixture.crawl, &[old.clone().into()]).await?;
     let ending = |terminal| Finish {
         note: (terminal == Terminal::Failed).then(|| fixture.note(0, terminal)),
@@ -102,7 +102,7 @@ pub async fn a_url_as_an_older_version_wrote_it_is_handled_listed_and_replayed_a
 pub async fn a_replayed_url_that_expired_has_no_deadline(ports: &ControlPorts) -> Result<()> {
     let fixture = Fixture::new(&ports.frontier);
     let lease = fixture.begin(0).await?;
-    ports.frontier.admit(&lease, &[NewUrl { deadline: Some(long_ago()), ..fixture.new_url(0) }]).await?;
+    ports.frontier.admit(&lease, &[NewWork { deadline: Some(long_ago()), ..fixture.new_work(0) }]).await?;
     fixture.finish(0, Terminal::Expired).await?;
     let messages = ports.frontier.replay(&fixture.crawl, &fixture.crawl, &[fixture.key(0)]).await?;
     assert_eq!(messages, [message(&fixture, &fixture, 0, Terminal::Expired)]);

@@ -7,7 +7,7 @@ use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::frontier::{ClaimReply, Taken};
-use trawl_common::ports::{Claim, Finish, NewUrl, Result};
+use trawl_common::ports::{Claim, Finish, NewWork, Result};
 use trawl_common::web::url::CanonicalUrl;
 use trawl_engine::{Linked, Linking, Records};
 
@@ -49,7 +49,7 @@ pub async fn a_backlog_is_reported_in_urls_and_in_bytes(frontier: &Arc<dyn Recor
     assert!(short.urls == 10 && (500..10_000).contains(&short.bytes), "{short:?}");
     let long = |number| {
         let url = format!("{}?{}", fixture.url(number), "x".repeat(2000));
-        NewUrl::seed(CanonicalUrl::parse(&url).expect("it is a URL"), Lane::Bulk)
+        NewWork::seed(CanonicalUrl::parse(&url).expect("it is a URL"), Lane::Bulk)
     };
     frontier.admit(&lease, &(0..990).map(long).collect::<Vec<_>>()).await?;
     let both = frontier.backlog(&fixture.crawl).await?;
@@ -158,7 +158,7 @@ pub async fn what_a_requested_page_links_to_is_admitted_once(frontier: &Arc<dyn 
     crawl.begin(2).await?;
     crawl.finish(1, Terminal::Done).await?;
     fixture.claim_for_stranger(2).await?;
-    let links = [1, 3].map(|number| NewUrl { depth: 1, ..fixture.new_url(number) }).to_vec();
+    let links = [1, 3].map(|number| NewWork { depth: 1, ..fixture.new_work(number) }).to_vec();
     let linking = Linking { page: fixture.claim_on(2), links };
     let taken = frontier.admit_links(&fixture.worker, &[linking]).await?;
     assert_eq!(taken, [Linked::Taken(vec![Taken::Seen, Taken::New])]);

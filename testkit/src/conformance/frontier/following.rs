@@ -9,7 +9,7 @@ use trawl_common::frontier::limit::{LeftOut, Limit};
 use trawl_common::frontier::outcome::{Skip, Terminal};
 use trawl_common::frontier::{ClaimReply, MAX_STARTS, Start, Taken};
 use trawl_common::names::WorkerId;
-use trawl_common::ports::{Finish, NewUrl, Result, Terms};
+use trawl_common::ports::{Finish, NewWork, Result, Terms};
 use trawl_common::spider::Recrawl;
 use trawl_engine::{Lease, Linked, Linking, Records};
 
@@ -24,7 +24,7 @@ impl Fixture<'_> {
     /// Has a worker admit what a page links to.
     async fn take(&self, worker: &WorkerId, from: usize, to: &[usize]) -> Result<Option<Vec<Taken>>> {
         let link =
-            |number: &usize| NewUrl { depth: 1, referrer: Some(self.key(from)), ..self.new_url(*number) };
+            |number: &usize| NewWork { depth: 1, referrer: Some(self.key(from)), ..self.new_work(*number) };
         let linking = Linking { page: self.claim_on(from), links: to.iter().map(link).collect() };
         Ok(self.frontier.admit_links(worker, &[linking]).await?.remove(0).taken())
     }
@@ -98,7 +98,7 @@ pub async fn any_number_of_links_is_answered_in_order(frontier: &Arc<dyn Records
     let all: Vec<usize> = (0..1300).collect();
     let new = fixture.follow(&fixture.worker, 0, &all).await?.expect("it is held");
     assert!(new.iter().enumerate().all(|(number, new)| *new == (number > 0)));
-    let links = |page, link| Linking { page: fixture.claim_on(page), links: vec![fixture.new_url(link)] };
+    let links = |page, link| Linking { page: fixture.claim_on(page), links: vec![fixture.new_work(link)] };
     let answer =
         frontier.admit_links(&fixture.worker, &[links(0, 2000), links(1, 2001), links(0, 2000)]).await?;
     let taken = |taken| Linked::Taken(vec![taken]);
@@ -117,7 +117,7 @@ pub async fn links_to_one_host_are_taken_up_to_a_limit(frontier: &Arc<dyn Record
     assert_eq!(answer, Some(vec![seen, new, new, left_out, left_out]));
     assert_eq!(fixture.take(&fixture.worker, 0, &[3, 4]).await?, Some(vec![seen, left_out]));
     let elsewhere = Fixture::new(frontier);
-    let linking = Linking { page: fixture.claim_on(0), links: vec![elsewhere.new_url(0)] };
+    let linking = Linking { page: fixture.claim_on(0), links: vec![elsewhere.new_work(0)] };
     assert_eq!(
         frontier.admit_links(&fixture.worker, &[linking]).await?,
         [Linked::Taken(vec![new])],

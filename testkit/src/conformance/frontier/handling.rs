@@ -5,7 +5,7 @@ use std::sync::Arc;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::frontier::{ClaimReply, MAX_STARTS, Start};
-use trawl_common::ports::{Finish, NewUrl, Result};
+use trawl_common::ports::{Finish, NewWork, Result};
 use trawl_engine::Records;
 
 use crate::conformance::fixture::{Fixture, TAKE, long_ago, much_later, took};
@@ -26,7 +26,7 @@ pub async fn a_deadline_comes_with_the_url(frontier: &Arc<dyn Records>) -> Resul
     let fixture = Fixture::new(frontier);
     let lease = fixture.begin(1).await?;
     let deadline = Some(much_later());
-    frontier.admit(&lease, &[NewUrl { deadline, ..fixture.new_url(1) }]).await?;
+    frontier.admit(&lease, &[NewWork { deadline, ..fixture.new_work(1) }]).await?;
     assert_eq!(
         fixture.claim(&fixture.worker, 1).await?,
         ClaimReply::Take { attempts: 0, starts: 0, deadline }
@@ -78,7 +78,7 @@ pub async fn where_redirects_led_counts_as_seen(frontier: &Arc<dyn Records>) -> 
     let finish = Finish { landed, ..fixture.ending(0, Terminal::Done) };
     assert_eq!(frontier.finish(&fixture.worker, &[finish.clone(), finish]).await?, [true, true]);
     assert!(frontier.has_seen(&fixture.crawl, &fixture.url(7)).await?);
-    assert_eq!(frontier.admit(&lease, &[fixture.new_url(7), fixture.new_url(8)]).await?, [false, true]);
+    assert_eq!(frontier.admit(&lease, &[fixture.new_work(7), fixture.new_work(8)]).await?, [false, true]);
     let stats = fixture.crawl_stats().await?;
     assert_eq!((stats.counts.admitted, stats.counts.done, stats.pending), (2, 1, 1));
     Ok(())

@@ -20,7 +20,7 @@ fn kind<T>(result: Result<T>) -> Option<ErrorKind> {
 
 /// Admits nothing new, to see whether the lease still gives the right to.
 async fn right(fixture: &Fixture<'_>, lease: &Lease) -> Option<ErrorKind> {
-    kind(fixture.frontier.admit(lease, &[fixture.new_url(0)]).await)
+    kind(fixture.frontier.admit(lease, &[fixture.new_work(0)]).await)
 }
 
 /// Takes a lease for the spider's next crawl, once that of this one has lapsed.
@@ -156,7 +156,7 @@ pub async fn a_lapsed_lease_cannot_be_renewed(frontier: &Arc<dyn Records>) -> Re
 pub async fn a_lapsed_lease_is_taken_again_by_its_holder(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     let lease = frontier.open(&fixture.crawl, Terms::default(), "producer", BRIEF).await?;
-    frontier.admit(&lease, &[fixture.new_url(0)]).await?;
+    frontier.admit(&lease, &[fixture.new_work(0)]).await?;
     eventually(LIMIT, async || Ok(right(&fixture, &lease).await == Some(ErrorKind::Stale))).await?;
     let again = frontier.reopen(&lease, "producer", LONG).await?;
     assert_eq!(fixture.admit(&again, 0..2).await?, [false, true]);

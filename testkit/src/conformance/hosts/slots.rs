@@ -169,7 +169,7 @@ pub async fn a_request_that_would_be_sent_after_its_deadline_reserves_nothing(
     // The waitlist may be gone, which shows when one that waits in it comes back to look.
     let beyond = one(ports, &before(45)).await?;
     let Slot::Later { turn, .. } = beyond else { panic!("{beyond:?}") };
-    let back = with(&before(45), |request| request.standing = Standing::InLine(turn));
+    let back = with(&before(45), |request| request.standing = Standing::Waitlisted(turn));
     assert!(is_about(later(one(ports, &before(90)).await?), 60 - LEAD.as_secs()));
     assert_eq!(one(ports, &back).await?, Slot::TooLate);
     Ok(())

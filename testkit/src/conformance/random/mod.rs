@@ -6,7 +6,7 @@ mod step;
 
 use trawl_common::frontier::ClaimReply;
 use trawl_common::frontier::outcome::Terminal;
-use trawl_common::ports::{ErrorKind, NewUrl, Result};
+use trawl_common::ports::{ErrorKind, NewWork, Result};
 use trawl_engine::Lease;
 
 pub(super) use self::model::Model;
@@ -96,7 +96,7 @@ async fn take(
         Step::Admit(first, count) => {
             if let Some(lease) = lease {
                 let numbers = (first..first + count).map(|number| number % URLS);
-                let urls: Vec<NewUrl> = numbers.clone().map(|number| fixture.new_url(number)).collect();
+                let urls: Vec<NewWork> = numbers.clone().map(|number| fixture.new_work(number)).collect();
                 if let Some(new) = goes(fixture.frontier.admit(lease, &urls).await, is_going) {
                     assert_eq!(new, numbers.map(|number| model.admit(number)).collect::<Vec<_>>());
                 }

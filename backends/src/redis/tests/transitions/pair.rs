@@ -6,8 +6,8 @@ use std::num::NonZeroU64;
 use futures::future::join_all;
 use trawl_common::frontier::crawl::{CrawlState, HostStats};
 use trawl_common::frontier::dead_letter::{Cause, Note};
-use trawl_common::frontier::line::Line;
 use trawl_common::frontier::outcome::Reason;
+use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::frontier::{Key, Start, State, Taken, UrlState, Watermark, Work};
 use trawl_common::ports::{Control, ErrorKind, Finish, Stats};
 use trawl_common::request::NewRequest;
@@ -77,10 +77,10 @@ impl Pair {
     }
 
     /// Each record has a lane, and every other one a deadline.
-    fn new_url(&self, number: usize) -> NewUrl {
+    fn new_work(&self, number: usize) -> NewWork {
         let lane = Lane::ALL[number % 2];
         let deadline = (number < URLS / 2).then(|| self.rules.now.plus(HOUR));
-        NewUrl { deadline, ..NewUrl::of(work(number), lane) }
+        NewWork { deadline, ..NewWork::of(work(number), lane) }
     }
 
     /// The message that a URL's record waits for.
@@ -91,7 +91,7 @@ impl Pair {
             _ => None,
         };
         let (depth, is_ours) = (u16::from(sender == Sender::Link), sender != Sender::Stranger);
-        Message { wake, depth, is_ours, ..self.new_url(number).message(&self.crawl) }
+        Message { wake, depth, is_ours, ..self.new_work(number).message(&self.crawl) }
     }
 
     fn messages(&self, urls: &[usize], sender: Sender) -> Vec<Message> {
@@ -187,13 +187,13 @@ impl Pair {
 
     async fn admit(&mut self, urls: &[usize]) {
         let Some(lease) = &self.lease else { return };
-        let new: Vec<NewUrl> = urls.iter().map(|&number| self.new_url(number)).collect();
+        let new: Vec<NewWork> = urls.iter().map(|&number| self.new_work(number)).collect();
         let reply = self.frontier.admit(lease, &new).await;
         if self.rules.status.is_over() {
             assert_eq!(reply.unwrap_err().kind, ErrorKind::Stale);
             return;
         }
-        let admit = |(&number, new): (&usize, &NewUrl)| {
+        let admit = |(&number, new): (&usize, &NewWork)| {
             let taken = self
                 .rules
                 .apply(number, Look::Named, |url, context| url.admit(new.lane, new.deadline, true, context));
@@ -204,7 +204,7 @@ impl Pair {
 
     async fn follow(&mut self, who: &WorkerId, page: usize, links: &[usize]) {
         let referrer = Some(work(page).key());
-        let new = |&number: &usize| NewUrl { depth: 1, referrer: referrer.clone(), ..self.new_url(number) };
+        let new = |&number: &usize| NewWork { depth: 1, referrer: referrer.clone(), ..self.new_work(number) };
         let linking = Linking { page: self.claim_on(page), links: links.iter().map(new).collect() };
         let reply = self.frontier.admit_links(who, std::slice::from_ref(&linking)).await.unwrap();
         let links: Vec<_> =
@@ -229,12 +229,12 @@ impl Pair {
     async fn sweep(&mut self, ago: &[(u64, u64); 3]) {
         let now = self.rules.now;
         let mut watermarks = Watermarks::default();
-        let lines = [Line::Due, Line::Priority, Line::Bulk];
+        let lines = [SourceQueue::Due, SourceQueue::Priority, SourceQueue::Bulk];
         for (line, (delivered, lost_before)) in lines.into_iter().zip(ago) {
             watermarks.delivered[line as usize] = now.0 - delivered;
             watermarks.lost_before[line as usize] = now.0 - lost_before;
         }
-        let watermark = |line: Line| {
+        let watermark = |line: SourceQueue| {
             let at = lines.iter().position(|&known| known == line).unwrap();
             let (delivered, lost_before) = ago[at];
             Watermark { delivered: UnixMs(now.0 - delivered), lost_before: UnixMs(now.0 - lost_before) }
@@ -324,11 +324,11 @@ impl Pair {
 async fn crawl_earlier(frontier: &RedisRecords) {
     let crawl = crawl("earlier");
     let lease = frontier.open(&crawl, Terms::default(), "producer", HOUR).await.unwrap();
-    let new: Vec<NewUrl> = (0..SEEN).map(|number| NewUrl::seed(Fixture::url(number), Lane::Bulk)).collect();
+    let new: Vec<NewWork> = (0..SEEN).map(|number| NewWork::seed(Fixture::url(number), Lane::Bulk)).collect();
     frontier.admit(&lease, &new).await.unwrap();
     let messages: Vec<Message> = new.iter().map(|url| url.message(&crawl)).collect();
     frontier.claim(&worker(0), &messages).await.unwrap();
-    let claim = |url: NewUrl| Claim { crawl: crawl.clone(), key: url.work.key() };
+    let claim = |url: NewWork| Claim { crawl: crawl.clone(), key: url.work.key() };
     let finishes: Vec<Finish> = new.into_iter().map(|url| Finish::new(claim(url), Terminal::Done)).collect();
     assert_eq!(frontier.finish(&worker(0), &finishes).await.unwrap(), [true; SEEN]);
     frontier.close(lease).await.unwrap();

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use trawl_common::frontier::crawl::{Counts, CrawlState};
 use trawl_common::frontier::lane::Lane;
-use trawl_common::frontier::line::Line;
 use trawl_common::frontier::outcome::Skip;
-use trawl_common::frontier::{Context, End, Finished, Record, Room, State, Taken, UrlState, Watermark};
+use trawl_common::frontier::source_queue::SourceQueue;
+use trawl_common::frontier::{Context, End, Finished, PagesLeft, Record, State, Taken, UrlState, Watermark};
 use trawl_common::names::WorkerId;
 use trawl_common::time::UnixMs;
 
@@ -69,10 +69,10 @@ impl Rules {
             now: self.now,
             patience: PATIENCE,
             status: self.status,
-            room: self
+            pages_left: self
                 .setup
                 .max_pages
-                .map(|most| Room { left: most.saturating_sub(self.counts.done), begun }),
+                .map(|most| PagesLeft { left: most.saturating_sub(self.counts.done), begun }),
             is_recovering: self.setup.is_recovering,
             pause_wait: PAUSE_WAIT,
         }
@@ -179,8 +179,8 @@ impl Rules {
             return None;
         }
         let take = |&(number, lane, deadline): &(usize, Lane, Option<UnixMs>)| {
-            let has_room = self.setup.max_per_host.is_none_or(|most| self.counts.admitted < most);
-            self.apply(number, Look::Named, |url, context| url.admit(lane, deadline, has_room, context))
+            let has_space = self.setup.max_per_host.is_none_or(|most| self.counts.admitted < most);
+            self.apply(number, Look::Named, |url, context| url.admit(lane, deadline, has_space, context))
         };
         Some(links.iter().map(take).collect())
     }
@@ -232,7 +232,7 @@ impl Rules {
     }
 
     /// Returns what was lost.
-    pub(super) fn sweep(&mut self, watermark: impl Fn(Line) -> Watermark) -> BTreeSet<usize> {
+    pub(super) fn sweep(&mut self, watermark: impl Fn(SourceQueue) -> Watermark) -> BTreeSet<usize> {
         let is_lost =
             |&number: &usize| self.apply(number, Look::Named, |url, context| url.sweep(&watermark, context));
         (0..URLS).filter(is_lost).collect()

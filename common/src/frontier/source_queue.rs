@@ -5,7 +5,7 @@ use crate::frontier::lane::Lane;
 /// A queue that workers take from, in the order in which they empty them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::IntoStaticStr, strum::Display)]
 #[strum(serialize_all = "lowercase")]
-pub enum Line {
+pub enum SourceQueue {
     /// Parked URLs whose time has come.
     Due,
     /// The lane of urgent URLs.
@@ -18,7 +18,7 @@ pub enum Line {
     Bulk,
 }
 
-impl Line {
+impl SourceQueue {
     /// Every line, the most urgent first.
     pub const ALL: [Self; 5] = [Self::Due, Self::Priority, Self::Expired, Self::Task, Self::Bulk];
     /// Those that bring URLs. What was put aside and what expired may be tasks as well.
@@ -30,7 +30,7 @@ impl Line {
     }
 }
 
-impl From<Lane> for Line {
+impl From<Lane> for SourceQueue {
     fn from(lane: Lane) -> Self {
         match lane {
             Lane::Priority => Self::Priority,
