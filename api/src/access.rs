@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use axum::extract::{Request, State};
+use axum::extract::{FromRequestParts, Request, State};
 use axum::http::request::Parts;
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Method, header};
@@ -43,6 +43,11 @@ impl Identity {
     /// The name of the token's holder, or the address of a caller without a token.
     pub fn name(&self) -> String {
         self.caller.to_string()
+    }
+
+    /// Whose requests are counted together with theirs.
+    pub(crate) fn caller(&self) -> &Caller {
+        &self.caller
     }
 
     /// Whether they may do more than look.
@@ -138,24 +143,37 @@ impl Access {
     }
 }
 
+/// Handlers are reached through `guard` alone, which says who calls.
+impl<S: Send + Sync> FromRequestParts<S> for Identity {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let nobody = || Problem::new(Kind::Unauthorized, "nobody has said who calls");
+        parts.extensions.get().cloned().ok_or_else(nobody)
+    }
+}
+
 /// Lets a request pass, or says why not. What changes something is logged with its caller.
 pub(crate) async fn guard(State(access): State<Arc<Access>>, request: Request, next: Next) -> Response {
     let (head, body) = request.into_parts();
-    let Identity { caller, role } = match access.check(&head).await {
+    let identity = match access.check(&head).await {
         Ok(known) => known,
         Err(problem) => return problem.into_response(),
     };
-    let request = Request::from_parts(head, body);
+    let caller = identity.name();
+    let may_change = identity.is_operator();
+    let mut request = Request::from_parts(head, body);
+    request.extensions_mut().insert(identity);
     if matches!(*request.method(), Method::GET | Method::HEAD) {
         return next.run(request).await;
     }
-    if role != Role::Operator {
+    if !may_change {
         let detail = format!("{caller} may only look: changes need a token of api.operators");
         return Problem::new(Kind::Forbidden, detail).into_response();
     }
     let (method, path) = (request.method().clone(), printable(request.uri().path(), 1024));
     let response = next.run(request).await;
-    info!(%caller, %method, path, status = response.status().as_u16(), "called");
+    info!(caller, %method, path, status = response.status().as_u16(), "called");
     response
 }
 
@@ -188,8 +206,10 @@ pub fn is_cross_site(headers: &HeaderMap) -> bool {
 
 /// Whether a request is for this machine by a name that no DNS server can give to another.
 pub fn names_this_machine(headers: &HeaderMap) -> bool {
-    let host = headers.get(header::HOST).and_then(|host| Authority::try_from(host.as_bytes()).ok());
-    host.is_some_and(|authority| {
+    let mut hosts = headers.get_all(header::HOST).iter();
+    // Of two, a proxy before this one may have gone by the other.
+    let only = hosts.next().filter(|_| hosts.next().is_none());
+    only.and_then(|host| Authority::try_from(host.as_bytes()).ok()).is_some_and(|authority| {
         let host = authority.host();
         let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
         host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
@@ -271,5 +291,8 @@ mod tests {
             assert!(!local(host), "{host}");
         }
         assert!(!names_this_machine(&HeaderMap::new()));
+        let mut two = with(&[("host", "localhost")]);
+        two.append("host", "evil.example".parse().unwrap());
+        assert!(!names_this_machine(&two));
     }
 }

@@ -58,6 +58,8 @@ handlers![
     urls::add_urls,
     url::get_url,
     tasks::submit_tasks,
+    tasks::list_tasks,
+    tasks::get_task,
     events::follow_crawl,
     hosts::list_hosts,
     hosts::get_host,
@@ -81,6 +83,7 @@ handlers![
     schedules::resume_schedule,
     logs::list_logs,
     dead_letters::list_dead_letters,
+    dead_letters::count_dead_letters,
     dead_letters::replay_dead_letters,
     dead_letters::purge_dead_letters,
 ];

@@ -211,7 +211,11 @@ mod tests {
         }
         assert_eq!(refused, 2);
         assert_eq!(found(&holders, None, TOKEN).await, Ok(Some("shop".to_owned())));
-        let elsewhere = holders.find([127, 0, 0, 2].into(), sent(None, SECRET)).await.ok().flatten();
+        assert!(
+            holders.find([127, 0, 0, 2].into(), sent(None, SECRET)).await.is_err(),
+            "another of this machine's"
+        );
+        let elsewhere = holders.find([192, 0, 2, 2].into(), sent(None, SECRET)).await.ok().flatten();
         assert_eq!(elsewhere.unwrap().name.as_str(), "anna");
     }
 

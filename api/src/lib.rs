@@ -8,11 +8,14 @@ mod access;
 mod cursor;
 mod document;
 mod extract;
+mod headers;
 mod holders;
 mod known;
 mod limits;
 mod listing;
 mod new_tasks;
+mod paced;
+mod places;
 mod problem;
 mod routes;
 mod scrapyd;
@@ -24,9 +27,9 @@ mod watch;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state, map_response};
 use futures::future::BoxFuture;
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use trawl_common::explain::Explainer;
 use trawl_common::ports::{
@@ -39,6 +42,7 @@ use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::{Attempt, NotTried, Ready};
 
 pub use crate::access::{Access, Identity, Unprotected, is_cross_site, names_this_machine};
+use crate::places::Places;
 pub use crate::problem::Problem;
 pub use crate::serve::{Peer, serve};
 use crate::watch::Watchers;
@@ -99,22 +103,30 @@ struct Api {
     /// The schedules that were known when somebody asked last.
     timetable: Mutex<Timetable>,
     /// For those who read items.
-    readers: Arc<Semaphore>,
+    readers: Arc<Places>,
     /// For those who follow the log.
-    followers: Arc<Semaphore>,
+    followers: Arc<Places>,
+    /// For those who have all dead letters, or much of the log, looked through.
+    searchers: Arc<Places>,
+    /// For those who have a spider's text examined.
+    examiners: Arc<Places>,
 }
 
 /// The API's routes over `backend`, for those whom `access` lets in. What waits for a crawl ends when `stop` does.
 pub fn router(backend: Backend, access: Arc<Access>, stop: CancellationToken) -> Router {
     let watchers = Watchers::new(backend.clone(), stop);
-    let readers = Arc::new(Semaphore::new(routes::items::READERS));
-    let followers = Arc::new(Semaphore::new(routes::logs::FOLLOWERS));
+    let readers = Places::new(8, 2, "readings of items");
+    let followers = Places::new(32, 8, "readings of the log");
+    let searchers = Places::new(8, 2, "searches");
+    // What is examined is written by strangers, and keeps a core busy.
+    let examiners = Places::new(2, 1, "examinations of spiders");
     let (metrics, timetable) = Default::default();
-    let api = Arc::new(Api { backend, watchers, metrics, timetable, readers, followers });
+    let api =
+        Arc::new(Api { backend, watchers, metrics, timetable, readers, followers, searchers, examiners });
     let guarded = document::routes()
         .merge(scrapyd::routes())
         .fallback(problem::no_route)
         .method_not_allowed_fallback(problem::no_method)
         .layer(from_fn_with_state(access, access::guard));
-    guarded.layer(axum::middleware::from_fn(limits::in_time)).with_state(api)
+    guarded.layer(from_fn(limits::in_time)).layer(map_response(headers::add)).with_state(api)
 }

@@ -1,7 +1,7 @@
 //! How often a caller may ask, and how long an answer may take.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -45,9 +45,10 @@ impl fmt::Display for Caller {
 }
 
 impl Caller {
-    /// Itself, but for IPv6 its /64: one customer has that many addresses.
-    fn counted(&self) -> Self {
+    /// Itself, but of many addresses that one caller may have a single one: all of this machine's own, and for IPv6 a /64.
+    pub(crate) fn counted(&self) -> Self {
         match self {
+            Self::Address(address) if address.is_loopback() => Self::Address(Ipv4Addr::LOCALHOST.into()),
             Self::Address(IpAddr::V6(address)) => {
                 Self::Address(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into())
             }
@@ -121,5 +122,7 @@ mod tests {
         assert_eq!(counted("2001:db8::1"), counted("2001:db8::2"));
         assert_ne!(counted("2001:db8::1"), counted("2001:db8:0:1::1"));
         assert_ne!(counted("192.0.2.1"), counted("192.0.2.2"));
+        assert_eq!(counted("127.0.0.1"), counted("127.9.9.9"), "any program here may call from any of them");
+        assert_eq!(counted("127.0.0.1"), counted("::1"));
     }
 }

@@ -8,7 +8,7 @@ use trawl_common::text::printable;
 use utoipa::ToSchema;
 
 /// After how many seconds a caller may try again what a server could not do.
-const RETRY_AFTER: u64 = 5;
+pub(crate) const RETRY_AFTER: u64 = 5;
 /// The longest `detail`, in bytes.
 const LONGEST: usize = 2048;
 
@@ -147,6 +147,11 @@ impl Problem {
     /// Its HTTP status.
     pub fn status(&self) -> StatusCode {
         self.kind.status()
+    }
+
+    /// After how many seconds another try makes sense, if that is known.
+    pub fn seconds_to_wait(&self) -> Option<u64> {
+        self.retry_after
     }
 
     /// What is wrong in this case, and what to do.

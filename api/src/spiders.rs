@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::panic::resume_unwind;
 use std::path::Path;
+use std::time::Duration;
 
 use flate2::read::GzDecoder;
 use tokio::task::spawn_blocking;
@@ -18,10 +19,15 @@ use trawl_common::spider::{FileHash, InvalidFiles, Mistake, Spider, SpiderFiles,
 use trawl_extract::Examined;
 
 use crate::Api;
+use crate::access::Identity;
 use crate::problem::Problem;
 
 /// How many bytes a bundle may have unpacked, with all that is in it.
 const MAX_UNPACKED: u64 = 16 * 1024 * 1024;
+/// How much memory the patterns of all files of a version may take, in bytes.
+const MAX_PATTERNS: usize = 32 << 20;
+/// How long somebody waits for others' texts to be examined, or for another one of their own.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why an upload is no version.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +58,9 @@ pub(crate) enum Unfit {
     /// There are too few or too many.
     #[error(transparent)]
     Files(#[from] InvalidFiles),
+    /// Their patterns take too long to compile.
+    #[error("the patterns of all files take more than {} MiB together: deploy fewer at once, as projects of their own", MAX_PATTERNS >> 20)]
+    Patterns,
     /// Some of them have mistakes.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Mistaken(Vec<Unusable>),
@@ -80,8 +89,17 @@ pub(crate) fn files_of(name: Option<&str>, upload: &[u8], settings: &Settings) -
         add(path, upload.to_vec(), &mut files)?;
     }
     let files = SpiderFiles::of(files)?;
-    let mistaken: Vec<Unusable> =
-        files.iter().filter_map(|(name, text)| mistakes(name, text, settings)).collect();
+    let (mut mistaken, mut patterns) = (Vec::new(), 0);
+    for (name, text) in files.iter() {
+        let reading = Examined::of(name.clone(), text, &Arguments::default(), settings).reading;
+        patterns += reading.patterns;
+        if patterns > MAX_PATTERNS {
+            return Err(Unfit::Patterns);
+        }
+        if !reading.mistakes.is_empty() {
+            mistaken.push(self::mistaken(name, text, reading.mistakes));
+        }
+    }
     if mistaken.is_empty() { Ok(files) } else { Err(Unfit::Mistaken(mistaken)) }
 }
 
@@ -119,17 +137,26 @@ fn add(path: &Path, bytes: Vec<u8>, files: &mut BTreeMap<SpiderName, String>) ->
     }
 }
 
-/// What is wrong with the file of a spider, wherever it is run.
-fn mistakes(name: &SpiderName, text: &str, settings: &Settings) -> Option<Unusable> {
-    let mistakes = Examined::of(name.clone(), text, &Arguments::default(), settings).reading.mistakes;
-    (!mistakes.is_empty()).then(|| mistaken(name, text, mistakes))
-}
-
 fn mistaken(name: &SpiderName, text: &str, mistakes: Vec<Mistake>) -> Unusable {
     Unusable::Mistaken { path: format!("{name}.toml").into(), text: text.to_owned(), mistakes }
 }
 
 impl Api {
+    /// Examines what a caller has written, apart from what serves others. One caller has it done once at a time, and waits meanwhile.
+    pub(crate) async fn examine<T: Send + 'static>(
+        &self,
+        identity: &Identity,
+        examine: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Problem> {
+        let place = self.examiners.wait(identity, PATIENCE).await?;
+        let examine = move || {
+            // Held to the end, also of one whose caller has gone.
+            let _place = place;
+            examine()
+        };
+        Ok(on_a_thread_apart(examine).await)
+    }
+
     /// The spiders that have files on this machine.
     pub(crate) fn spiders_here(&self) -> Vec<SpiderName> {
         Folder::of(&self.backend.settings).names().unwrap_or_default()
@@ -282,6 +309,20 @@ mod tests {
         header.set_entry_type(kind);
         header.set_size(size);
         header
+    }
+
+    #[test]
+    fn many_files_with_costly_patterns_are_refused_before_all_are_compiled() {
+        let text = "[start]\nurls = ['http://a.example/']\n[follow]\ninclude = ['\\w{100}', '\\w{100}']\n";
+        let mut bundle = tar::Builder::new(Vec::new());
+        for number in 0..500 {
+            let mut header = header(tar::EntryType::Regular, text.len() as u64);
+            header.set_path(format!("s{number}.toml")).unwrap();
+            header.set_cksum();
+            bundle.append(&header, text.as_bytes()).unwrap();
+        }
+        let files = files_of(None, &bundle.into_inner().unwrap(), &Settings::default());
+        assert!(matches!(files, Err(Unfit::Patterns)), "{files:?}");
     }
 
     #[test]

@@ -244,7 +244,8 @@ pub(crate) struct Worker {
 
 impl From<WorkerState> for Worker {
     fn from(state: WorkerState) -> Self {
-        let WorkerState { worker, version, draining, in_flight, pages_per_second, latency, health } = state;
+        let WorkerState { worker, version, draining, in_flight, pages_per_second, latency, health, .. } =
+            state;
         let latency = latency.map(|ports::Latency { p50_ms, p95_ms }| Latency { p50_ms, p95_ms });
         Self { worker: worker.to_string(), version, draining, in_flight, pages_per_second, latency, health }
     }

@@ -4,19 +4,19 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 use trawl_common::names::CrawlId;
 
 use crate::Backend;
+use crate::access::Identity;
 use crate::known::{Known, no_crawl};
-use crate::problem::{Kind, Problem};
+use crate::places::{Place, Places};
+use crate::problem::Problem;
 
 /// How often a crawl is looked at.
 const LOOK: Duration = Duration::from_secs(1);
-/// How many callers may wait at once, for all crawls together.
-const PLACES: usize = 256;
 
 /// What was seen of a crawl; nothing before the first look.
 type Seen = Option<Result<Known, Problem>>;
@@ -24,7 +24,7 @@ type Seen = Option<Result<Known, Problem>>;
 /// The crawls that are watched.
 pub(crate) struct Watchers {
     backend: Backend,
-    places: Arc<Semaphore>,
+    places: Arc<Places>,
     watched: Mutex<HashMap<CrawlId, Arc<watch::Sender<Seen>>>>,
     stop: CancellationToken,
 }
@@ -33,12 +33,12 @@ pub(crate) struct Watchers {
 pub(crate) struct Watch {
     seen: watch::Receiver<Seen>,
     stop: CancellationToken,
-    _place: OwnedSemaphorePermit,
+    _place: Place,
 }
 
 impl Watchers {
     pub(crate) fn new(backend: Backend, stop: CancellationToken) -> Arc<Self> {
-        let places = Arc::new(Semaphore::new(PLACES));
+        let places = Places::new(256, 64, "waits for crawls");
         Arc::new(Self { backend, places, watched: Mutex::default(), stop })
     }
 
@@ -47,11 +47,9 @@ impl Watchers {
         &self.stop
     }
 
-    /// Watches a crawl.
-    pub(crate) fn watch(self: &Arc<Self>, id: &CrawlId) -> Result<Watch, Problem> {
-        let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| {
-            Problem::new(Kind::Unavailable, format_args!("{PLACES} callers wait for crawls already"))
-        })?;
+    /// Watches a crawl for somebody.
+    pub(crate) fn watch(self: &Arc<Self>, identity: &Identity, id: &CrawlId) -> Result<Watch, Problem> {
+        let place = self.places.take(identity)?;
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         let seen = match watched.get(id) {
             Some(sender) => sender.subscribe(),

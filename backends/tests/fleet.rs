@@ -4,6 +4,8 @@
 
 #[macro_use]
 mod support;
+#[path = "fleet/control_log.rs"]
+mod control_log;
 #[path = "fleet/newer.rs"]
 mod newer;
 #[path = "fleet/strangers.rs"]
@@ -408,6 +410,7 @@ mod vanishing {
             pages_per_second: 0.0,
             latency: None,
             trouble: None,
+            lacks: Default::default(),
         }
     }
 

@@ -48,7 +48,7 @@ async fn the_others_go_on(jobs: Arc<dyn Jobs>, spoil: impl AsyncFn(&str)) {
         submit(&jobs, id, priority).await;
     }
     spoil("first").await;
-    assert_eq!(ids(&jobs.line(10).await.unwrap()), ["second"]);
+    assert_eq!(ids(&jobs.queued(10).await.unwrap()), ["second"]);
     assert_eq!(take(&jobs).await.as_deref(), Some("second"));
     assert_eq!(take(&jobs).await, None);
 

@@ -12,27 +12,26 @@ use crate::{Fail, Progress, count};
 
 /// How often to look.
 const LOOK: Duration = Duration::from_millis(250);
-/// A store that was emptied hears of a crawl again from its messages; one that it does not hear of for so long had
-/// none left.
+/// A store that was emptied learns of a crawl again from its messages. A crawl that it has not learnt of after so long had no
+/// message left.
 const FORGOTTEN: Duration = Duration::from_secs(300);
 
-/// Waits until crawl `id`, which was there a moment ago, is over, and says on `line` how far it is. A store that
-/// is away is waited for.
-pub async fn await_end(stats: &dyn Stats, id: &CrawlId, line: &Progress) -> Result<CrawlStats, Fail> {
+/// Waits until crawl `id`, which existed a moment ago, is over, and shows its progress. Outages of the store are waited for.
+pub async fn await_end(stats: &dyn Stats, id: &CrawlId, progress: &Progress) -> Result<CrawlStats, Fail> {
     let health = Health::default();
     let mut seen = Instant::now();
     while seen.elapsed() < FORGOTTEN {
         if let Some(stats) = health.patiently("looking at the crawl", || stats.crawl_stats(id)).await? {
             seen = Instant::now();
             if stats.status.is_over() && stats.pending == 0 {
-                line.clear();
+                progress.clear();
                 return Ok(stats);
             }
             let (ended, admitted) = (stats.counts.ended(), stats.counts.admitted);
-            line.say(format!("{} of {} URLs ended", count(ended), count(admitted)));
+            progress.show(format!("{} of {} URLs ended", count(ended), count(admitted)));
         }
         sleep(LOOK).await;
     }
-    line.clear();
+    progress.clear();
     Err(Fail::run(format!("crawl {id} is gone: was the store emptied after its last URL?")))
 }

@@ -1,11 +1,11 @@
-//! Errors as a person at a shell meets them.
+//! Errors of a program: a message and an exit code.
 
 use std::fmt;
 
 use trawl_common::exit::Exit;
 use trawl_common::ports::{self, ErrorKind};
 
-/// How a program ends: an exit code, or a failure that is told first.
+/// How a program ends: with an exit code, or with a failure that is printed first.
 pub type Outcome = Result<Exit, Fail>;
 
 /// One line that says what is wrong, and the exit code that goes with it.
@@ -30,7 +30,7 @@ impl Fail {
 }
 
 impl From<ports::Error> for Fail {
-    /// A server that refuses is a matter of settings, one that is away or full may be back later; all else is the run's failure.
+    /// A server that refuses has to be dealt with in the settings. One that is away or full may be back later. All else is a failed run.
     fn from(error: ports::Error) -> Self {
         match error.kind {
             ErrorKind::Unavailable | ErrorKind::Full => {
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_that_may_be_back_later_is_told_from_one_that_refuses_and_from_a_run_that_went_wrong() {
+    fn outages_refusals_and_failed_runs_have_exit_codes_of_their_own() {
         for (kind, exit) in [
             (ErrorKind::Unavailable, Exit::Unavailable),
             (ErrorKind::Full, Exit::Unavailable),

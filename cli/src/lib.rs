@@ -19,7 +19,7 @@ pub use crawl::CrawlArg;
 pub use ending::await_end;
 pub use fail::{Fail, Outcome};
 pub use json::print_json;
-pub use progress::{Progress, count};
+pub use progress::{Progress, count, counted};
 pub use signals::Signals;
 pub use spider::{SpiderArg, unusable};
 pub use start::{Global, main};

@@ -22,19 +22,19 @@ use crate::Fail;
 /// Prometheus' text format, version 0.0.4.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// How often what was measured is summed up, asked for or not: until then each single value takes memory.
-const SUM_UP_EVERY: Duration = Duration::from_secs(5);
+/// How often measured values are aggregated, scraped or not: until then each value takes memory.
+const UPKEEP_EVERY: Duration = Duration::from_secs(5);
 
-/// What is served, until this is dropped.
-pub struct Serving(#[expect(dead_code, reason = "they end with it")] [AbortOnDropHandle<()>; 2]);
+/// The running server. It stops when this is dropped.
+pub struct Serving(#[expect(dead_code, reason = "dropping it stops the tasks")] [AbortOnDropHandle<()>; 2]);
 
-struct Told {
-    measured: PrometheusHandle,
+struct Endpoints {
+    recorder: PrometheusHandle,
     trouble: Box<dyn Fn() -> Option<String> + Send + Sync>,
 }
 
 /// Records what this process measures from now on, and serves it, if the settings say where. `trouble` says what keeps the process
-/// from its work. Called once by a process.
+/// from its work. To be called once per process.
 ///
 /// # Errors
 /// Nothing can be served there.
@@ -45,19 +45,19 @@ pub async fn serve(
     let Some(listen) = settings.listen else { return Ok(None) };
     let refused = |error: &dyn std::fmt::Display| Fail::run(format!("metrics.listen: {listen}: {error}"));
     let listener = TcpListener::bind(listen).await.map_err(|error| refused(&error))?;
-    let measured = record().map_err(|error| refused(&error))?;
+    let recorder = record().map_err(|error| refused(&error))?;
     announce(listener.local_addr().unwrap_or(listen));
-    let told = Arc::new(Told { measured, trouble: Box::new(trouble) });
+    let endpoints = Arc::new(Endpoints { recorder, trouble: Box::new(trouble) });
     let routes = Router::new()
         .route("/metrics", get(show))
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(readiness))
-        .with_state(Arc::clone(&told));
+        .with_state(Arc::clone(&endpoints));
     let serving = tokio::spawn(async move {
-        // It goes on whatever happens on a connection.
+        // It never returns, whatever happens on a connection.
         let _ = axum::serve(listener, routes).await;
     });
-    Ok(Some(Serving([serving, tokio::spawn(sum_up(told))].map(AbortOnDropHandle::new))))
+    Ok(Some(Serving([serving, tokio::spawn(run_upkeep(endpoints))].map(AbortOnDropHandle::new))))
 }
 
 fn announce(listen: SocketAddr) {
@@ -73,20 +73,20 @@ fn record() -> Result<PrometheusHandle, metrics_exporter_prometheus::BuildError>
     Ok(handle)
 }
 
-async fn sum_up(told: Arc<Told>) {
-    let mut ticks = interval(SUM_UP_EVERY);
+async fn run_upkeep(endpoints: Arc<Endpoints>) {
+    let mut ticks = interval(UPKEEP_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        told.measured.run_upkeep();
+        endpoints.recorder.run_upkeep();
     }
 }
 
-async fn show(State(told): State<Arc<Told>>) -> impl IntoResponse {
+async fn show(State(endpoints): State<Arc<Endpoints>>) -> impl IntoResponse {
     #[cfg(target_os = "linux")]
     measure_process();
-    metrics::failing((told.trouble)().is_some());
-    ([(header::CONTENT_TYPE, TEXT)], told.measured.render())
+    metrics::failing((endpoints.trouble)().is_some());
+    ([(header::CONTENT_TYPE, TEXT)], endpoints.recorder.render())
 }
 
 /// CPU, memory, threads and open files, as Prometheus' own clients name them.
@@ -98,8 +98,8 @@ fn measure_process() {
 }
 
 /// Whether the process can do its work now.
-async fn readiness(State(told): State<Arc<Told>>) -> (StatusCode, String) {
-    match (told.trouble)() {
+async fn readiness(State(endpoints): State<Arc<Endpoints>>) -> (StatusCode, String) {
+    match (endpoints.trouble)() {
         None => (StatusCode::OK, "ok\n".to_owned()),
         Some(trouble) => (StatusCode::SERVICE_UNAVAILABLE, format!("{trouble}\n")),
     }

@@ -21,14 +21,14 @@ pub fn of_settings(invalid: Invalid) -> Fail {
     if let ([], [one]) = (&placed[..], &others[..]) {
         return Fail::usage(format!("settings: {one}"));
     }
-    tell(&path, &text, &placed);
+    print(&path, &text, &placed);
     others.iter().for_each(|mistake| anstream::eprintln!("{}", printable(&mistake.what, 2000)));
     let count = placed.len() + others.len();
     Fail::usage(format!("settings: {count} {}", if count == 1 { "mistake" } else { "mistakes" }))
 }
 
-/// Shows mistakes on standard error.
-pub fn tell(path: &Path, text: &str, mistakes: &[Mistake]) {
+/// Prints mistakes to standard error.
+pub fn print(path: &Path, text: &str, mistakes: &[Mistake]) {
     let red = AnsiColor::Red.on_default().bold();
     mistakes.iter().for_each(|mistake| anstream::eprintln!("{}", shown(path, text, mistake, red)));
 }

@@ -1,4 +1,4 @@
-//! How far the work is, and numbers as people read them.
+//! Progress on a terminal or in a log, and numbers with separators.
 
 use std::io::IsTerminal;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,10 +8,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::colour::has_colours;
 
-/// How far apart lines are where they stay: in a file or a pipe.
+/// The time between two lines where standard error is a file or a pipe.
 const EVERY: Duration = Duration::from_secs(5);
 
-/// Says how far the work is: in one line at the bottom of a terminal, or elsewhere in a line every few seconds.
+/// Shows how far the work is: on a terminal in one line that is redrawn, elsewhere in a new line every few seconds.
 #[derive(Clone, Debug)]
 pub struct Progress(Shown);
 
@@ -24,7 +24,7 @@ enum Shown {
 }
 
 impl Default for Progress {
-    /// Shows nothing before the first [`Progress::say`].
+    /// Shows nothing before the first [`Progress::show`].
     fn default() -> Self {
         if !std::io::stderr().is_terminal() {
             return Self(Shown::Lines(Arc::new(Mutex::new(Instant::now()))));
@@ -43,13 +43,13 @@ impl Default for Progress {
 }
 
 impl Progress {
-    /// Says nothing.
+    /// Shows nothing.
     pub fn none() -> Self {
         Self(Shown::Nothing)
     }
 
     /// Replaces the line, or writes another if the last is old enough.
-    pub fn say(&self, line: impl Into<String>) {
+    pub fn show(&self, line: impl Into<String>) {
         match &self.0 {
             Shown::Bar(bar) => bar.set_message(line.into()),
             Shown::Lines(last) => {
@@ -69,6 +69,11 @@ impl Progress {
             bar.finish_and_clear();
         }
     }
+}
+
+/// `1 task`, `1,234 tasks`.
+pub fn counted(number: u64, what: &str) -> String {
+    format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
 /// `1234567` as `1,234,567`.

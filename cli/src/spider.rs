@@ -77,6 +77,17 @@ impl SpiderArg {
     /// The spider, ready to work, from what is found in its `folder`. A name without a file is a mistake, but for the default
     /// one, and where `no_file` says that there is none.
     pub fn load(&self, folder: &Folder, settings: &Settings, no_file: bool) -> Result<Spider, Fail> {
+        let (name, text) = self.found(folder, no_file)?;
+        folder.spider(&name, text.as_deref(), &settings.items).map_err(unusable)
+    }
+
+    /// The spider for which workers are to do something, from its file: what that takes from the environment may be set there alone.
+    pub fn load_for_workers(&self, folder: &Folder, settings: &Settings) -> Result<Spider, Fail> {
+        let (name, text) = self.found(folder, false)?;
+        folder.spider_elsewhere(&name, text.as_deref(), &settings.items).map_err(unusable)
+    }
+
+    fn found(&self, folder: &Folder, no_file: bool) -> Result<(SpiderName, Option<String>), Fail> {
         let (name, text) = (self.name()?, self.text(folder)?);
         match &text {
             None if !no_file && name != SpiderName::default() => return Err(without_file(&name, folder)),
@@ -86,7 +97,7 @@ impl SpiderArg {
             }
             _ => {}
         }
-        folder.spider(&name, text.as_deref(), &settings.items).map_err(unusable)
+        Ok((name, text))
     }
 }
 
@@ -104,7 +115,7 @@ fn without_file(name: &SpiderName, folder: &Folder) -> Fail {
 pub fn unusable(error: Unusable) -> Fail {
     match error {
         Unusable::Mistaken { path, text, mistakes } => {
-            mistakes::tell(&path, &text, &mistakes);
+            mistakes::print(&path, &text, &mistakes);
             let count = mistakes.len();
             let plural = if count == 1 { "mistake" } else { "mistakes" };
             Fail::usage(format!("{}: {count} {plural}", path.display()))
@@ -118,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_told_from_a_name_by_how_it_is_written() {
+    fn a_path_is_a_file_and_any_other_text_a_name() {
         let arg = |text: &str| text.parse::<SpiderArg>().unwrap();
         assert_eq!(arg("shop"), SpiderArg::Name("shop".to_owned()));
         assert_eq!(arg("shop.toml"), SpiderArg::File("shop.toml".into()));

@@ -15,7 +15,7 @@ use trawl_common::text::is_harmful;
 use crate::colour::has_colours;
 use crate::{Fail, Outcome, Progress, mistakes};
 
-/// Pages, items and messages are many small texts of several threads.
+/// Pages, items and messages are many small allocations of several threads, which jemalloc handles better than the system.
 #[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -49,12 +49,12 @@ impl Global {
         source
     }
 
-    /// Where the program says how far it is.
+    /// Shows the progress, unless `--quiet` is given.
     pub fn progress(&self) -> Progress {
         if self.quiet { Progress::none() } else { Progress::default() }
     }
 
-    /// Says what was done, as long as nothing is wrong: on standard error, unless people want to hear no more than that.
+    /// Prints what was done to standard error, unless `--quiet` is given.
     pub fn say(&self, what: impl fmt::Display) {
         if !self.quiet {
             anstream::eprintln!("{what}");
@@ -79,25 +79,25 @@ pub fn main(name: &str, color: ColorChoice, program: impl Future<Output = Outcom
         ColorChoice::Never => anstream::ColorChoice::Never,
     };
     color.write_global();
-    // A second installation fails, and there is none.
+    // This fails only if a provider was installed before, and none was.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let outcome = match runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => {
             let outcome = runtime.block_on(program);
-            // A reader of standard input blocks its thread until there is a line: don't wait for it.
+            // A read of standard input blocks its thread until there is a line: don't wait for it.
             runtime.shutdown_background();
             outcome
         }
         Err(error) => Err(Fail::run(format!("cannot start: {error}"))),
     };
     let exit = outcome.unwrap_or_else(|fail| {
-        tell(name, &fail);
+        print(name, &fail);
         fail.exit
     });
     exit.into()
 }
 
-fn tell(name: &str, Fail { message, .. }: &Fail) {
+fn print(name: &str, Fail { message, .. }: &Fail) {
     let harmful = |c| is_harmful(c) && c != '\n';
     let message = message.replace(harmful, " ");
     let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));

@@ -2,7 +2,7 @@
 //!
 //! Processes of a fleet compare instants that others wrote: deadlines, slots, when a parked URL is due. So all of them go
 //! by one clock, that of the frontier. A process measures it now and then ([`follow`]) and counts on with its machine's
-//! monotonic time, so that nobody who sets a machine's clock changes anything. A process that follows no other clock goes
+//! monotonic time, so that setting a machine's clock changes nothing. A process that follows no other clock goes
 //! by its machine's.
 
 use std::sync::LazyLock;

@@ -1,4 +1,4 @@
-//! What the servers keep a process from doing. Said once when it begins, and once when it is over.
+//! What keeps a process from its work, such as an outage of a server. It is logged once when it begins, and once when it is over.
 //!
 //! An outage is waited for, however long it takes. An error that no waiting mends ends the process.
 
@@ -32,7 +32,7 @@ struct Trouble {
     since: Instant,
     error: String,
     is_over: bool,
-    /// When it counts as over, if nobody says so before.
+    /// When it counts as over, unless it is reported as over before.
     lapses: Option<Instant>,
     /// Whether its beginning was said, so that its end is.
     is_logged: bool,
@@ -54,8 +54,8 @@ impl Trouble {
 
     /// Counts as over from now on. Returns how long it lasted, if that is news.
     fn end(&mut self) -> Option<Duration> {
-        let was_said = !std::mem::replace(&mut self.is_over, true) && self.is_logged;
-        was_said.then(|| self.since.elapsed())
+        let was_logged = !std::mem::replace(&mut self.is_over, true) && self.is_logged;
+        was_logged.then(|| self.since.elapsed())
     }
 }
 
@@ -68,7 +68,7 @@ impl Health {
         Self { stop, ..Self::default() }
     }
 
-    /// Of a caller who is told at once what fails.
+    /// Of a call whose caller gets the error at once.
     pub fn impatient() -> Self {
         let stop = CancellationToken::new();
         stop.cancel();
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_a_full_store_has_no_room_for_is_told_and_an_outage_is_waited_for() {
+    async fn a_full_store_is_an_error_at_once_and_an_outage_is_waited_for() {
         let health = Health::default();
         let calls = AtomicU32::new(0);
         let full_after_an_outage = || async {
@@ -333,19 +333,19 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_comes_and_goes_is_said_once_in_a_while() {
+    async fn a_trouble_that_comes_and_goes_is_logged_once_in_a_while() {
         let health = Health::default();
         let full = Error::new(ErrorKind::Unavailable, "the disk is full");
-        let mut said = 0;
+        let mut logged = 0;
         for _ in 0..120 {
             health.fails("finishing", &full);
-            said += u32::from(health.troubles()["finishing"].is_logged);
+            logged += u32::from(health.troubles()["finishing"].is_logged);
             assert!(health.trouble().is_some());
             health.works("finishing");
             assert_eq!(health.trouble(), None);
             tokio::time::advance(Duration::from_millis(500)).await;
         }
-        assert_eq!(said, 2, "in a minute");
+        assert_eq!(logged, 2, "in a minute");
     }
 
     #[tokio::test(start_paused = true)]

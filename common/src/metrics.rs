@@ -1,5 +1,5 @@
 //! What a process measures, by the names that Prometheus gets (<https://prometheus.io/docs/practices/naming/>). Without
-//! `[metrics] listen` nobody records it, and a call costs next to nothing.
+//! `[metrics] listen` nothing is recorded, and a call costs next to nothing.
 //!
 //! Labels have few values, none of them from a page: a crawl of a million hosts makes no more series than one of ten.
 
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statuses_are_told_by_their_class() {
+    fn statuses_are_counted_by_class() {
         let classes = [Some(200), Some(304), Some(404), Some(503), Some(101), None].map(status_class);
         assert_eq!(classes, STATUSES);
     }

@@ -95,7 +95,7 @@ name! {
 }
 
 impl Default for ProjectName {
-    /// The project of whoever names none.
+    /// The project if none is named.
     fn default() -> Self {
         Self("default".into())
     }
@@ -119,7 +119,7 @@ impl CrawlId {
         Self::at(now, &random_suffix())
     }
 
-    /// The id of the crawl that a spider's schedule has at an instant, the same whoever makes it: as one that is
+    /// The id of the crawl that a spider's schedule has at an instant, the same in every worker: as one that is
     /// [generated](CrawlId::generate), with a longer suffix.
     pub fn of_schedule(spider: &SpiderRef, instant: UnixMs) -> Self {
         Self::at(instant, &format!("{:016x}", Fingerprint::of(&format!("{spider} {instant}")).short()))

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_level_is_that_of_trawls_own_events_and_other_libraries_say_no_more_than_warnings() {
+    fn a_level_is_that_of_trawls_own_events_and_other_libraries_log_only_warnings() {
         assert_eq!(logged("info"), "INFO own, WARN library");
         assert_eq!(logged("trace"), "DEBUG own, INFO own, WARN library");
         assert_eq!(logged("warn"), "WARN library");
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_one_harmless_line_that_says_the_same() {
+    fn json_is_one_harmless_line_with_the_same_content() {
         let shared = Shared::default();
         let out = shared.clone();
         let builder = tracing_subscriber::fmt().json().with_writer(move || Json(out.clone()));

@@ -1,7 +1,7 @@
 //! Asking the API, in this process and without a connection, as whoever looks at a page.
 
 use axum::body::{Body, Bytes, to_bytes};
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{Method, Request, StatusCode};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
@@ -116,10 +116,15 @@ impl Console {
         let request = call.request(visitor).map_err(Failure::malformed)?;
         let Ok(response) = self.api.clone().oneshot(request).await;
         let status = response.status();
+        let retry_after =
+            response.headers().get(RETRY_AFTER).and_then(|after| after.to_str().ok()?.parse().ok());
         let body = to_bytes(response.into_body(), usize::MAX).await.map_err(unreadable)?;
         match status.is_success() {
             true => Ok(body),
-            false => Err(serde_json::from_slice(&body).unwrap_or_else(unreadable)),
+            false => {
+                let failure = serde_json::from_slice(&body).unwrap_or_else(unreadable);
+                Err(Failure { retry_after, ..failure })
+            }
         }
     }
 }

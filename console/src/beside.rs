@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
 use axum::response::Response;
 use tower::ServiceExt;
 use trawl_api::Peer;
@@ -21,11 +20,7 @@ pub(crate) async fn answer(State(console): State<Arc<Console>>, request: Request
         return response;
     }
     match console.visitor(request.headers(), Peer::of(request.extensions())) {
-        Ok(visitor) => {
-            let title = "There is no such page";
-            let missing = Failure::new(StatusCode::NOT_FOUND, title, "look at the address for a mistake");
-            page::of_failure(&missing, visitor)
-        }
+        Ok(visitor) => page::of_failure(&Failure::no_page(), visitor),
         Err(failure) => page::of_failure(&failure, None),
     }
 }

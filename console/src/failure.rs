@@ -16,11 +16,15 @@ pub(crate) struct Failure {
     pub(crate) title: String,
     /// What is wrong in this case, and what to do.
     pub(crate) detail: Text,
+    /// After how many seconds another try makes sense, if that is known.
+    #[serde(skip)]
+    pub(crate) retry_after: Option<u64>,
 }
 
 impl Failure {
     pub(crate) fn new(status: StatusCode, title: &str, detail: impl ToString) -> Self {
-        Self { status: status.as_u16(), title: title.to_owned(), detail: detail.to_string().into() }
+        let (title, detail) = (title.to_owned(), detail.to_string().into());
+        Self { status: status.as_u16(), title, detail, retry_after: None }
     }
 
     /// A form or an address that says what cannot be.
@@ -33,6 +37,11 @@ impl Failure {
         Self::new(StatusCode::FORBIDDEN, "This is not allowed", detail)
     }
 
+    /// There is nothing at this address.
+    pub(crate) fn no_page() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "There is no such page", "look at the address for a mistake")
+    }
+
     pub(crate) fn status(&self) -> StatusCode {
         StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
@@ -40,7 +49,8 @@ impl Failure {
 
 impl From<Problem> for Failure {
     fn from(problem: Problem) -> Self {
-        Self::new(problem.status(), problem.title(), problem.detail())
+        let retry_after = problem.seconds_to_wait();
+        Self { retry_after, ..Self::new(problem.status(), problem.title(), problem.detail()) }
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::extract::multipart::MultipartError;
-use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Multipart, Query, Request};
+use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Multipart, Path, Query, Request};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::{Form, RequestExt};
@@ -15,6 +15,7 @@ use subtle::ConstantTimeEq;
 
 use crate::failure::Failure;
 use crate::guard::Visitor;
+use crate::shown::Text;
 
 /// The largest form, in bytes.
 const LARGEST: usize = 1024 * 1024;
@@ -129,12 +130,30 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
     }
 }
 
+/// What an address names. What cannot be a name, as it is not UTF-8, names nothing.
+pub(crate) struct Segments<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Segments<T> {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+        let path = Path::from_request_parts(parts, state).await;
+        path.map(|Path(named)| Self(named)).map_err(|_| Failure::no_page())
+    }
+}
+
 /// What somebody wrote into a field; `None` if nothing.
 pub(crate) fn written(field: &Option<String>) -> Option<&str> {
     field.as_deref().map(str::trim).filter(|text| !text.is_empty())
 }
 
-/// The same to be shown again: nothing as an empty text.
-pub(crate) fn text(field: &Option<String>) -> &str {
-    field.as_deref().unwrap_or_default()
+/// The same to be shown again in a field of one line: nothing as an empty text.
+pub(crate) fn text(field: &Option<String>) -> Text {
+    field.as_deref().unwrap_or_default().into()
+}
+
+/// The same in one of several lines, each of which is a thing of its own.
+pub(crate) fn lines(field: &Option<String>) -> String {
+    let lines = field.iter().flat_map(|text| text.lines()).map(|line| Text::from(line).to_string());
+    lines.collect::<Vec<_>>().join("\n")
 }

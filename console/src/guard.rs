@@ -70,6 +70,18 @@ pub(crate) async fn guard(State(console): State<Arc<Console>>, mut request: Requ
     }
 }
 
+/// Lets those pass who may change something. To others not even a form is shown: it could not be sent.
+pub(crate) async fn operators(visitor: Visitor, request: Request, next: Next) -> Response {
+    if visitor.is_operator() {
+        return next.run(request).await;
+    }
+    let name = visitor.identity.name();
+    let detail = format!(
+        "{name} is a viewer, and this takes an operator: log in with a token of api.operators, or ask somebody who has one"
+    );
+    Failure::new(StatusCode::FORBIDDEN, "You may look, but change nothing", detail).into_response()
+}
+
 fn ended() -> Failure {
     let detail = "your session has ended, and nothing was done: log in, and try again";
     Failure::new(StatusCode::UNAUTHORIZED, "You are logged out", detail)

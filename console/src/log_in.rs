@@ -89,7 +89,7 @@ async fn try_log_in(console: &Console, request: Request) -> Answer {
         Err(problem) => {
             warn!(%peer, problem = problem.detail(), "refused a log-in");
             let shown = show(next, Some(problem.detail().to_owned()), &headers)?;
-            Ok((problem.status(), shown).into_response())
+            Ok(page::answered(&problem.into(), shown))
         }
     }
 }

@@ -1,7 +1,8 @@
 //! What all pages have.
 
 use askama::Template;
-use axum::http::{HeaderName, StatusCode};
+use axum::http::StatusCode;
+use axum::http::header::{HeaderName, RETRY_AFTER};
 use axum::response::{Html, IntoResponse, Response};
 
 use crate::assets;
@@ -103,9 +104,15 @@ struct FailurePage<'a> {
 pub(crate) fn of_failure(failure: &Failure, visitor: Option<Visitor>) -> Response {
     let page = Page { visitor, ..Page::of_nobody(&failure.title) };
     match html(&FailurePage { page, failure }) {
-        Ok(response) => (failure.status(), response).into_response(),
+        Ok(response) => answered(failure, response),
         Err(_) => failure.status().into_response(),
     }
+}
+
+/// A page that is shown because of a failure, with its status.
+pub(crate) fn answered(failure: &Failure, shown: Response) -> Response {
+    let after = failure.retry_after.map(|seconds| [(RETRY_AFTER, seconds.to_string())]);
+    (failure.status(), after, shown).into_response()
 }
 
 #[derive(Template)]

@@ -13,41 +13,41 @@ use trawl_common::time::UnixMs;
 
 use crate::records::{Probe, ProbeTimes};
 
-/// Carries messages, durably and at least once.
+/// Delivers messages, durably and at least once.
 ///
 /// Every publishing call returns only when all that it was given is stored durably (the broker has
-/// confirmed it). On an error any part may have been stored: repeating the call is harmless, for a
+/// confirmed it). On an error any part may have been stored. Repeating the call is harmless: a
 /// message too many is dropped when it is claimed.
 #[async_trait]
 pub trait Broker: Send + Sync {
     /// Sends each message to its lane.
     async fn publish(&self, messages: &[Message]) -> Result<()>;
 
-    /// Stores each message out of the way until its wake, and never brings it before that, however long ago that was
-    /// decided; then it comes before all others.
+    /// Stores each message until its wake-up time, and never delivers it earlier, however long ago that time was
+    /// decided. Then it comes before all others.
     async fn park(&self, parked: &[Parked]) -> Result<()>;
 
-    /// Stores each message of a newer format out of the way until then, just as it came, for other workers.
+    /// Stores each message of a newer format until then, unchanged, for other workers.
     async fn pass_on(&self, newer: &[Newer], wake: Wake) -> Result<()>;
 
-    /// Decides when a message that is to wait until `until` comes back: then, or earlier and to be parked again.
+    /// Decides when a message that waits until `until` comes back: then, or earlier, to be parked again.
     fn wake(&self, until: UnixMs) -> Wake;
 
     /// Stores dead letters where people and other programs find them.
     async fn dead_letter(&self, dead_letters: &[DeadLetter]) -> Result<()>;
 
-    /// Sends a probe with these times through every line. Returns those that need not come back: nobody takes from their line, and
-    /// nothing is in it.
+    /// Sends a probe with these times through every queue that workers take from. Returns those that need not come back: their queue is
+    /// empty, and no worker takes from it.
     async fn probe(&self, times: ProbeTimes) -> Result<Vec<Probe>>;
 
     /// How long it takes at most until all that is parked now has come back; zero if nothing is.
     async fn longest_parked(&self) -> Result<Duration>;
 
-    /// Tells whoever listens what happened. Told again, it is the same event, with the same id.
+    /// Publishes an event to its subscribers. A repeated event has the same id.
     async fn announce(&self, event: &Event) -> Result<()>;
 
-    /// Starts to take messages, with at most `prefetch` of each lane of URLs on their way or unsettled, and of the lane of tasks
-    /// `tasks`: with none it is left to others.
+    /// Starts to take messages, with at most `prefetch` unacknowledged ones of each lane of URLs, and `tasks` of the lane of tasks. With 0
+    /// tasks, that lane is left to other workers.
     async fn consume(&self, prefetch: u16, tasks: u16) -> Result<Box<dyn Consumer>>;
 
     /// Deletes the messages behind these receipts. A receipt from before a reconnect is ignored:
@@ -74,11 +74,11 @@ pub trait Consumer: Send {
 pub struct Delivery {
     /// What it is.
     pub content: Content,
-    /// What to settle it with.
+    /// For its acknowledgement.
     pub receipt: Receipt,
 }
 
-/// What can come out of a line.
+/// What a queue can deliver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     /// A wake-up for a URL or a task.
@@ -89,7 +89,7 @@ pub enum Content {
     Malformed(Malformed),
     /// One of the fleet's own messages, of a format that only newer workers read.
     Newer(Newer),
-    /// Something that says it is the fleet's own, and is not signed by its key: forged, or from before there was one.
+    /// A message that claims to be the fleet's own and is not signed by its key: forged, or older than the key.
     Unproven(Unproven),
 }
 
@@ -98,7 +98,7 @@ pub enum Content {
 pub struct Newer {
     /// The format.
     pub format: u64,
-    /// All of it, as the adapter that received it writes it down.
+    /// The whole message, serialised by the adapter that received it.
     pub message: Vec<u8>,
 }
 
@@ -109,9 +109,9 @@ pub enum Unproven {
     Probe,
     /// A wake-up for a URL of this crawl.
     Message {
-        /// What is left of it: a stranger's request for its URL.
+        /// What it is without that claim: a stranger's request for its URL.
         request: Box<Message>,
-        /// The crawl that it names. If there is that, its record sends the URL on its way again.
+        /// The crawl that it names. If that exists, its record sends the URL again.
         crawl: CrawlRef,
     },
 }
@@ -125,7 +125,7 @@ pub struct Receipt {
     pub tag: u64,
 }
 
-/// A message to store out of the way, and until when.
+/// A message to park, and until when.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parked {
     /// The message.

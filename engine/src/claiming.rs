@@ -1,7 +1,7 @@
 //! From the broker to a worker: which messages are this worker's to handle.
 //!
-//! A URL is claimed as soon as its message is delivered, however busy the worker is: recovery takes it that what was delivered
-//! a while ago is known to the records. What waits for its turn waits after this, claimed, with its lease extended.
+//! A URL is claimed as soon as its message is delivered, however busy the worker is: recovery relies on the records knowing everything that
+//! was delivered. URLs wait for their slot after that, claimed, with their leases extended.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -24,18 +24,18 @@ use crate::broker::{Consumer, Content, Delivery, Receipt, Unproven};
 use crate::member::{LOOKING_UP, Member};
 use crate::own::Own;
 
-/// What fails while the broker is away.
+/// The name in the health report of what fails while the broker is away.
 const TAKING: &str = "taking messages";
 
-/// How soon a worker that holds enough looks whether it still does.
+/// How soon a worker that holds enough URLs looks again.
 const CROWDED: Duration = Duration::from_millis(20);
 
-/// What fails while the store is full.
+/// The name of what fails while the store is full.
 const TAKING_IN: &str = "taking in URLs of messages";
-/// That it did is over when a message that was put aside could have said so again.
+/// It counts as over when a message that was parked for it could have failed again.
 const FULL_FOR: Duration = Duration::from_secs(20);
 
-/// For so long a message waits whose crawl cannot be read.
+/// How long a message waits whose crawl cannot be read.
 const UNREADABLE: Duration = Duration::from_secs(60);
 
 /// Takes messages and claims their URLs and tasks.
@@ -44,7 +44,7 @@ pub(crate) struct Claiming<'a> {
     pub(crate) exits: Exits,
 }
 
-/// Where what is claimed goes.
+/// Where claimed URLs and tasks go.
 pub(crate) struct Exits {
     pub(crate) urls: mpsc::UnboundedSender<Claimed>,
     pub(crate) tasks: mpsc::UnboundedSender<Claimed>,
@@ -95,7 +95,7 @@ impl Claiming<'_> {
         }
     }
 
-    /// Whether enough is held. A broker holds back what is not acknowledged, and only that.
+    /// Whether enough is held. The broker itself only limits what is not acknowledged.
     fn is_crowded(&self) -> bool {
         let settings = &self.member.settings;
         let is_none = |lane| settings.queues.acks(lane) == Acks::None;
@@ -104,9 +104,9 @@ impl Claiming<'_> {
     }
 
     /// 1. Acknowledges what comes through a lane that says so.
-    /// 2. Passes on what is no message.
-    /// 3. Joins what is held already.
-    /// 4. Asks the records which of the rest are this worker's.
+    /// 2. Handles what is no message of this format.
+    /// 3. Joins redeliveries with what is held already.
+    /// 4. Claims the rest.
     /// 5. Hands these out.
     async fn receive(&self, deliveries: Vec<Delivery>) {
         self.acknowledge(&deliveries).await;
@@ -114,7 +114,7 @@ impl Claiming<'_> {
         for Delivery { content, receipt } in deliveries {
             match content {
                 Content::Message(message) => {
-                    // What its lane acknowledged as it arrived has no receipt any more.
+                    // A message that its lane acknowledged on arrival has no receipt any more.
                     let receipt = (self.member.acks(&message) != Acks::None).then_some(receipt);
                     self.take(message, receipt, &mut messages).await;
                 }
@@ -150,7 +150,7 @@ impl Claiming<'_> {
                 if !self.member.in_flight.take(&message, receipt) {
                     return;
                 }
-                // It was put aside, and has come back to a worker that runs no programs: its lane brings it to one that does.
+                // It was parked, and has come back to a worker that runs no programs. Its lane brings it to one that does.
                 if message.lane == Lane::Task && self.member.tasks == 0 {
                     return self.settle(Own::SentAgain(message)).await;
                 }
@@ -162,7 +162,7 @@ impl Claiming<'_> {
 
     async fn decide(&self, message: Message, reply: ClaimReply) {
         match reply {
-            // The record decides; what a copy of its message says of it may be old.
+            // The record decides; a copy of its message may be outdated.
             ClaimReply::Take { attempts, starts, deadline } => {
                 self.hand_out(Message { deadline, ..message }, attempts, starts, false).await;
             }
@@ -179,7 +179,7 @@ impl Claiming<'_> {
                 let until = UnixMs::now().plus(until_another_worker());
                 self.settle(Own::Waits { message, until }).await;
             }
-            // Forgotten at once: its own message may come at any time, and is not to join it.
+            // Forgotten at once: its own message may come at any time, and must not join it.
             ClaimReply::Drop => {
                 if self.member.settings.log.urls {
                     info!(url = %message.work, "dropped: it has ended, waits, or was asked for a moment ago");
@@ -200,7 +200,7 @@ impl Claiming<'_> {
     async fn hand_out(&self, message: Message, attempts: u32, starts: u32, is_beyond_limit: bool) {
         let crawl = match self.member.crawl(&message.crawl).await {
             Ok(crawl) => crawl,
-            // That crawl stands still until it is set right, and all others go on.
+            // That crawl stands still until it is repaired; all others go on.
             Err(error) => {
                 self.member.health.fails_lately(LOOKING_UP, &error, 2 * UNREADABLE);
                 let until = UnixMs::now().plus(UNREADABLE);
@@ -209,19 +209,19 @@ impl Claiming<'_> {
         };
         let exit = if message.lane == Lane::Task { &self.exits.tasks } else { &self.exits.urls };
         let claimed = Claimed { message, attempts, starts, is_beyond_limit, crawl };
-        // Closed only when the worker ends: what it holds is given back.
+        // Closed only when the worker ends, which releases what it holds.
         let _ = exit.send(claimed);
     }
 
-    /// What is to be done with what says without proof that it is the fleet's: nothing if the store knows its crawl, whose
-    /// record sends the URL again, signed; else it is a stranger's request, so that nothing is lost with the store.
+    /// What remains of a message that claims without proof to be the fleet's. Nothing if the store knows its crawl, whose record sends the URL
+    /// again, signed. Otherwise a stranger's request, so that nothing is lost with the store.
     async fn request_in(&self, unproven: Unproven) -> Option<Message> {
         let Member { records, health, .. } = self.member;
         match unproven {
             Unproven::Probe => None,
             Unproven::Message { request, crawl } => {
                 let looking = async || match records.crawl_stats(&crawl.id).await {
-                    // What is known of it cannot be read, but it is known.
+                    // It cannot be read, but it exists.
                     Err(error) if error.kind == ErrorKind::Corrupt => Ok(true),
                     stats => stats.map(|stats| stats.is_some_and(|stats| stats.crawl_ref() == crawl)),
                 };
@@ -231,7 +231,7 @@ impl Claiming<'_> {
         }
     }
 
-    /// Says once that there is work for newer programs alone.
+    /// Logs once that there is work for newer programs alone.
     fn name_newer(&self) {
         if !self.member.has_met_newer.swap(true, Ordering::Relaxed) {
             warn!(
@@ -252,7 +252,7 @@ impl Claiming<'_> {
         self.settle(Own::Dropped(vec![receipt])).await;
     }
 
-    /// What has no record yet is lost if this worker dies now; that is what such a lane is for.
+    /// What has no record yet is lost if this worker dies now: such a lane accepts that.
     async fn acknowledge(&self, deliveries: &[Delivery]) {
         let is_for_it = |delivery: &&Delivery| match &delivery.content {
             Content::Message(message) => self.member.acks(message) == Acks::None,

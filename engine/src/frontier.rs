@@ -1,4 +1,4 @@
-//! What a worker asks: claim, start, extend, settle, release.
+//! A worker's calls: claim, start, extend, settle, release.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -21,11 +21,11 @@ use crate::member::Member;
 use crate::own::Own;
 use crate::settle::Plan;
 
-/// For so long a worker is taken to live after it has said so.
+/// How long a worker counts as alive after a heartbeat.
 const BEAT_TTL: Duration = Duration::from_secs(15);
 
-/// For so long a worker that ends waits for what the engine settles by itself: while a server is away that may be for ever, and what it
-/// holds can be given back to the other.
+/// How long a worker that ends waits for what the engine settles by itself. While a server is away that could take for ever, and what
+/// the worker holds can still be released on the other server.
 const LAST_WAIT: Duration = Duration::from_secs(1);
 
 #[async_trait]
@@ -38,7 +38,7 @@ impl Frontier for Member {
         self.claimed_tasks.lock().await.next(max).await
     }
 
-    /// Acknowledges the messages of what begins where its lane says so.
+    /// Acknowledges the messages of URLs that start, on lanes with early acknowledgements.
     async fn start(&self, urls: &[Claim]) -> Result<Vec<Start>> {
         let Self { records, health, worker, .. } = self;
         let counting = async || one_each(records.start(worker, urls).await?, urls.len(), "starts");
@@ -57,7 +57,7 @@ impl Frontier for Member {
     }
 
     async fn extend(&self, urls: &[&Message]) -> Vec<bool> {
-        // Asked once: a lease may come to be in doubt while others are extended.
+        // Asked once: other leases may come to be in doubt meanwhile.
         let is_in_doubt: Vec<bool> =
             urls.iter().map(|url| self.in_flight.is_older(url, self.lease_period())).collect();
         let in_doubt = urls.iter().zip(&is_in_doubt).filter(|(_, is_in_doubt)| **is_in_doubt);
@@ -72,21 +72,21 @@ impl Frontier for Member {
         plan.carry_out(self).await
     }
 
-    /// 1. Ends the taking of URLs: what is taken later would be given back by nobody.
+    /// 1. Stops claiming: what is claimed later would never be released.
     /// 2. Waits until what the engine settles by itself is settled.
-    /// 3. Gives back the rest.
-    /// 4. Says that this worker ends.
+    /// 3. Releases the rest.
+    /// 4. Signs this worker off.
     async fn release(&self) {
         self.stop.cancel();
         let settled = async {
             self.has_stopped.cancelled().await;
             let (done, flushed) = oneshot::channel();
-            // Without anybody who receives it, there is nothing to wait for.
+            // Without a receiver there is nothing to wait for.
             if self.own.send(Own::Flush(done)).await.is_ok() {
                 let _ = flushed.await;
             }
         };
-        // Too late, a URL that is taken or settled meanwhile comes again when its lease lapses.
+        // If that takes too long, a URL that is claimed or settled meanwhile comes again when its lease lapses.
         let _ = timeout(LAST_WAIT, settled).await;
         let held = self.in_flight.older_than(Duration::ZERO);
         if !held.is_empty() {

@@ -4,12 +4,12 @@
 //! [`Coordinator`] is an [`Engine`](trawl_common::ports::Engine) over any [`Records`] and any [`Broker`]. A URL or a task passes through these files:
 //!
 //! 1. `session`: a producer admits it, under a lease; the `outbox` publishes and confirms what is new;
-//! 2. `claiming`: a message arrives, and the records say whose it is; what is held stands in the table `in_flight`;
+//! 2. `claiming`: a message arrives, and the records say who may handle it; what is held stands in the table `in_flight`;
 //! 3. `frontier`: the worker claims it, the most urgent first (`by_urgency`; tasks `by_priority`), starts it, settles it;
-//! 4. `settle`: its `links` are admitted, its page is remembered (`memory`), it ends or is put aside, and its message is acknowledged.
+//! 4. `settle`: its `links` are admitted, its page is remembered (`memory`), it ends or is parked, and its message is acknowledged.
 //!
-//! Beside them, `upkeep` settles what is nothing to a worker, extends leases, and sends lost URLs on their way again. What all of these look
-//! at is a `member`.
+//! In the background, `upkeep` settles what workers need not see, extends leases, and sends lost URLs again. The state that all of them
+//! share is a `member`.
 
 mod broker;
 mod by_priority;

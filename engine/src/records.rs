@@ -48,7 +48,7 @@ pub trait Records: Stats {
     async fn admit(&self, lease: &Lease, urls: &[NewUrl]) -> Result<Vec<bool>>;
 
     /// Takes in what pages link to that this worker holds, as [`Records::admit`] does, up to the crawl's limit for one host.
-    /// Returns for each page, in order, what became of its links. That there is no room for those of some pages fails nothing.
+    /// Returns for each page, in order, what became of its links. If those of some pages do not fit, the call does not fail.
     async fn admit_links(&self, worker: &WorkerId, pages: &[Linking]) -> Result<Vec<Linked>>;
 
     /// Takes in, of any spider, what a page or task of another asks for, as [`Records::admit`] does. The crawl is one of what others
@@ -108,7 +108,7 @@ pub trait Records: Stats {
     /// any other a step finds nothing.
     async fn sweep(&self, worker: &WorkerId) -> Result<Sweep>;
 
-    /// Notes that a probe was sent through every line at these times. The next probe shows whether this one came back.
+    /// Notes that a probe was sent through every queue at these times. The next probe shows whether this one came back.
     async fn probe_sent(&self, times: ProbeTimes) -> Result<()>;
 
     /// Notes that a probe came back.
@@ -181,7 +181,7 @@ impl<T> Linked<T> {
         }
     }
 
-    /// What became of each link, if the worker held the page and there was room.
+    /// What became of each link, if the worker held the page and the store was not full.
     pub fn taken(self) -> Option<T> {
         match self {
             Self::Taken(taken) => Some(taken),
@@ -206,13 +206,13 @@ pub struct Parking {
 pub struct Sweep {
     /// Messages of records that were lost from sight, some thousand at most: publish and confirm them.
     pub lost: Vec<Message>,
-    /// Send a probe with these times through every line, and say so ([`Records::probe_sent`]).
+    /// Send a probe with these times through every queue, then call [`Records::probe_sent`].
     pub probe: Option<ProbeTimes>,
-    /// Crawls that wait for all that may be under way: tell each what is parked ([`Records::await_parked`]).
+    /// Crawls that wait for everything that may be parked: report to each how long that takes ([`Records::await_parked`]).
     pub awaiting: Vec<CrawlRef>,
     /// Dead letters of records that could not be read: publish them, and say so ([`Records::dead_letters_published`]).
     pub corrupt: Vec<DeadLetter>,
-    /// What happened to crawls and nobody has announced: do so, and say so ([`Records::announced`]).
+    /// Events of crawls that were not announced yet: publish them, then call [`Records::announced`].
     pub news: Vec<CrawlEvent>,
     /// The same of hosts ([`Records::hosts_announced`]).
     pub hosts: Vec<HostEvent>,
@@ -224,7 +224,7 @@ pub struct Sweep {
 /// arrived. If the probe before it has not come back by then, the queue has lost what it held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// The line that it went through.
+    /// The queue that it went through.
     pub line: Line,
     /// When it was sent.
     pub times: ProbeTimes,

@@ -1,8 +1,8 @@
-//! Settlement: what a worker has done with URLs becomes final here, or is put aside. What no worker has to see is settled where it
-//! is met (`claiming.rs`, `upkeep.rs`).
+//! Settlement: the outcomes of a worker's URLs are written here. Messages that no worker has to see are settled where they are found
+//! (`claiming.rs`, `upkeep.rs`).
 //!
-//! The order is the promise. What is to last is made durable first, then the record changes, and the
-//! message goes last: a crash between two steps repeats a step, and repeating is harmless.
+//! The order is the promise: first what is to last is made durable, then the record changes, and last the message is acknowledged. After
+//! a crash between two steps a step is repeated, and repeating is harmless.
 
 use tokio::sync::oneshot;
 use tracing::debug;
@@ -24,7 +24,7 @@ use crate::records::{Linked, Linking, Parking, Probe};
 /// How many outcomes are settled in one step at most.
 pub(crate) const BATCH: usize = 256;
 
-/// A URL that ends here, unless it turns out to be no longer this worker's.
+/// A URL that ends here, if this worker still holds it.
 struct Ends {
     message: Message,
     ending: Ending,
@@ -37,7 +37,7 @@ struct PutAside {
     failed: bool,
 }
 
-/// What a batch of outcomes comes to.
+/// What has to be done to settle a batch of outcomes.
 #[derive(Default)]
 pub(crate) struct Plan {
     dead_letters: Vec<DeadLetter>,
@@ -55,13 +55,13 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Adds what a worker settles. A URL stays held, and its lease is extended, until it has ended or its next message is about to
-    /// be sent: a copy of its message joins it, the next one is not to.
+    /// Adds a worker's settlement. A URL stays held, and its lease is extended, until it has ended or its next message is about to be
+    /// sent: a copy of its message joins it, its next message must not.
     pub(crate) fn add(&mut self, member: &Member, Settlement { message, verdict }: Settlement) {
         match verdict {
             Verdict::Ends(ending) => self.ends.push(Ends { message, ending: *ending }),
             Verdict::PutAside { until, failed } => self.put_aside(message, until, failed),
-            // Its message does not say until when: another worker would wait for that.
+            // Its message has no `until`, for which another worker would wait.
             Verdict::LeftToOthers { until } => {
                 self.put_aside.push(PutAside { message, until, failed: false });
             }
@@ -88,10 +88,10 @@ impl Plan {
                 self.receipts.extend(receipts);
             }
             Own::Waits { message, until } => {
-                // A slot that is still to come then is good: if whoever holds the URL now loses it, the slot has not
-                // been used.
+                // A slot that is still ahead then stays valid: if the present holder loses the URL, the slot was not
+                // used.
                 let slot = message.slot.filter(|&slot| slot > until);
-                // Its turn may come later than its next claim.
+                // Its place in the waitlist may be later than its next claim.
                 let message = Message { until: message.until.max(Some(until)), slot, ..message };
                 self.waiting.push((message, until));
             }
@@ -124,16 +124,16 @@ impl Plan {
     /// Items are stored by now.
     ///
     /// 1. Extends the leases of what is to end, and leaves out what is no longer this worker's.
-    /// 2. Stores dead letters.
+    /// 2. Publishes dead letters.
     /// 3. Admits what pages link to, and what programs ask for.
-    /// 4. Puts URLs aside: record, message, confirm.
-    /// 5. Remembers pages: not before, or the next crawl would take for known what is stored nowhere.
+    /// 4. Parks URLs: record, message, confirm.
+    /// 5. Remembers pages: not earlier, or the next crawl would take pages for known whose links are lost.
     /// 6. Writes terminal states.
-    /// 7. Sends again what is to go round once more.
-    /// 8. Gives records back.
+    /// 7. Publishes again the messages of URLs that this worker no longer holds.
+    /// 8. Releases records.
     /// 9. Notes which probes came back.
     /// 10. Acknowledges.
-    /// 11. Says so to whoever waits for all that came before.
+    /// 11. Wakes callers that wait for everything before.
     pub(crate) async fn carry_out(mut self, member: &Member) -> Settled {
         self.extend_leases(member).await;
         self.publish_dead_letters(member).await;
@@ -142,14 +142,14 @@ impl Plan {
         self.remember(member).await;
         self.finish(member).await;
         self.send_round(member).await;
-        self.give_back(member).await;
+        self.release_records(member).await;
         self.note_probes(member).await;
         self.acknowledge(member).await;
         self.answer_flushes();
         self.settled
     }
 
-    /// What has been held for long may be another's by now, and nobody takes a dead letter back.
+    /// A URL that was held for long may have another holder by now, and a published dead letter cannot be taken back.
     async fn extend_leases(&mut self, member: &Member) {
         let is_in_doubt = |ends: &mut Ends| {
             ends.ending.dead_letter.is_some()
@@ -175,7 +175,7 @@ impl Plan {
         }
     }
 
-    /// A page that this worker no longer holds goes round once more: another has it, or the store has forgotten it.
+    /// A page that this worker no longer holds is sent again: another worker has it, or the store has forgotten it.
     async fn admit_links(&mut self, member: &Member) {
         let elsewhere = self.ends.iter().flat_map(|ends| ends.ending.elsewhere.iter().cloned()).collect();
         links::admit_elsewhere(member, elsewhere).await;
@@ -203,7 +203,7 @@ impl Plan {
         }
     }
 
-    /// Record and message have the same instant. What this worker no longer holds goes round once more.
+    /// Record and message have the same instant. What this worker no longer holds is sent again.
     async fn park(&mut self, member: &Member) {
         let Member { records, broker, health, worker, .. } = member;
         if !self.put_aside.is_empty() {
@@ -244,7 +244,7 @@ impl Plan {
         }
     }
 
-    /// What turns out to be no longer this worker's goes round once more.
+    /// What this worker no longer holds is sent again.
     async fn finish(&mut self, member: &Member) {
         let Member { records, health, worker, .. } = member;
         if self.ends.is_empty() {
@@ -272,7 +272,7 @@ impl Plan {
         }
     }
 
-    async fn give_back(&mut self, member: &Member) {
+    async fn release_records(&mut self, member: &Member) {
         let Member { records, health, worker, in_flight, .. } = member;
         if !self.releases.is_empty() {
             health.until_done("giving back", || records.release(worker, &self.releases)).await;
@@ -289,12 +289,12 @@ impl Plan {
 
     fn answer_flushes(&mut self) {
         for done in self.flushed.drain(..) {
-            // Whoever asked may have given up.
+            // The caller may have given up.
             let _ = done.send(());
         }
     }
 
-    /// A lost connection has put these messages back: they are delivered again, and dropped or taken then.
+    /// After a lost connection these messages are delivered again, and then dropped or claimed.
     async fn acknowledge(&self, Member { broker, .. }: &Member) {
         let acked = broker.ack(&self.receipts).await;
         let released = broker.release(&self.receipts_to_release).await;
@@ -305,7 +305,7 @@ impl Plan {
 }
 
 impl Ends {
-    /// What other programs get to know of it.
+    /// The dead letter for other programs, if there is one.
     fn dead_letter(&self) -> Option<DeadLetter> {
         let cause = self.ending.dead_letter.clone()?;
         Some(DeadLetter { url: self.message.work.to_string(), crawl: self.message.crawl.clone(), cause })

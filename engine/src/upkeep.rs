@@ -1,5 +1,5 @@
-//! What an engine does for a worker in the background: it settles what is no work for the worker, extends its leases, and looks for
-//! what others lost.
+//! The background work of a worker's engine: it settles messages that are no work for the worker, extends leases, and looks for lost
+//! URLs.
 
 use std::time::Duration;
 
@@ -25,19 +25,19 @@ pub(crate) async fn settles_own(member: &Member, mut from: mpsc::Receiver<Own>) 
     }
 }
 
-/// Extends the leases of what has been held for a while, until the task is ended. Most pages are settled before.
+/// Extends the leases of what has been held for a while, until the task is cancelled. Most pages are settled before that.
 pub(crate) async fn extends_leases(member: &Member) {
     let period = member.lease_period();
     let mut ticks = interval(period);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        // What another has by now is noticed when it is settled.
+        // That another worker has one by now is noticed when it is settled.
         member.extend(&member.in_flight.older_than(period)).await;
     }
 }
 
-/// Looks for lost records until the task is ended, and sends them on their way again.
+/// Looks for lost records, and sends their messages again, until the task is cancelled.
 pub(crate) async fn sweeps(member: &Member) {
     loop {
         match sweep(member).await {
@@ -47,7 +47,7 @@ pub(crate) async fn sweeps(member: &Member) {
             }
             Err(error) => {
                 member.health.fails("sweeping", &error);
-                // After an outage, others first say what they hold.
+                // After an outage, others extend their leases first.
                 sleep(member.settings.recovery.patience / 4).await;
             }
         }
@@ -57,10 +57,10 @@ pub(crate) async fn sweeps(member: &Member) {
 /// 1. Takes one step of the sweep.
 /// 2. Sends a probe, if it is time.
 /// 3. Sends the messages of lost records again.
-/// 4. Tells crawls that wait for it how long the longest parked message is under way.
+/// 4. Records, for crawls that wait for it, how long the longest parked message takes.
 /// 5. Publishes dead letters of what could not be read.
-/// 6. Announces what happened to crawls and hosts; to a crawl, when the history has it. What is not announced yet is found again, and no
-///    crawl is forgotten whose end is not.
+/// 6. Announces events of crawls and hosts; those of a crawl once the history has it. What is not announced yet is found again, and no
+///    crawl is forgotten before its end was announced.
 async fn sweep(member: &Member) -> Result<Duration> {
     let Member { records, broker, worker, .. } = member;
     let found = records.sweep(worker).await?;
@@ -98,7 +98,7 @@ async fn sweep(member: &Member) -> Result<Duration> {
     Ok(found.rest)
 }
 
-/// Whether how a crawl stands is kept for good, if there is a history. One that is away holds up nothing else.
+/// Stores the state of a crawl in the history, if there is one. Returns whether it is stored. A history that is away delays nothing else.
 async fn is_kept(Member { history, health, .. }: &Member, event: &CrawlEvent) -> bool {
     let Some(history) = history else { return true };
     match history.keep_crawl(&event.stats).await {

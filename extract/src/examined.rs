@@ -27,7 +27,7 @@ pub enum Robots {
     Ignored,
     /// Those for this name.
     For(RobotsName),
-    /// Those for `trawl`, as no name is set or told.
+    /// Those for `trawl`: no name is set, and the user agent has none.
     ForTrawl,
 }
 

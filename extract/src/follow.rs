@@ -97,7 +97,7 @@ impl Follow {
             if context.is_given_up() {
                 return;
             }
-            // One in another has had its turn.
+            // A link within another was taken already.
             if area.ancestors().any(|ancestor| Some(ancestor.id()) == covered) {
                 continue;
             }

@@ -4,7 +4,9 @@ use trawl_common::events::Pattern;
 use trawl_common::schedule::Schedule;
 use trawl_common::settings::SinkSettings;
 use trawl_common::spider::arguments::Declaration;
-use trawl_common::spider::{Field, FieldSource, Follow, Handler, ItemRule, Kind, Mode, Required, Spider};
+use trawl_common::spider::{
+    Field, FieldSource, Follow, Handler, ItemRule, Kind, Mode, ProxyUse, Required, Spider,
+};
 use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
 
@@ -100,15 +102,20 @@ fn follows_nothing(spider: &Spider) -> &'static str {
     if spider.page_handler().is_some() { "what its program names" } else { "no links" }
 }
 
-/// `python3 run.py, once for each task, 10m and 1 GB at most`
+/// `python3 run.py, once for each task, 10m and 1 GB at most, all its HTTP through the proxy`
 fn program(handler: &Handler) -> String {
-    let Handler { run, mode, timeout, memory, .. } = handler;
+    let Handler { run, mode, timeout, memory, proxy, .. } = handler;
     let mode = match mode {
         Mode::Once => "once for each task",
         Mode::Stream => "for all tasks and pages",
     };
+    let proxy = match proxy {
+        ProxyUse::Offer => "",
+        ProxyUse::All => ", all its HTTP through the proxy",
+        ProxyUse::None => ", without the proxy",
+    };
     let run = printable(&run.join(" "), 200);
-    format!("{run}, {mode}, {} and {memory} at most", humantime::format_duration(*timeout))
+    format!("{run}, {mode}, {} and {memory} at most{proxy}", humantime::format_duration(*timeout))
 }
 
 fn follows(follow: &Follow) -> String {

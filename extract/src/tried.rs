@@ -1,4 +1,4 @@
-//! What a person is shown who tries a spider on one page, on a command line or over HTTP.
+//! The result of trying a spider on one page, as the command line and the API show it.
 
 use std::fmt;
 use std::time::Duration;
@@ -33,7 +33,7 @@ pub enum Untried {
     Skipped(Skip, String),
 }
 
-/// What came of asking for a page in its host's turn, and of reading it.
+/// The result of fetching a page within its host's rate, and of reading it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attempt {
     /// What the robots.txt says of the URL that was asked last, or would have been; `None` if that was not found out.

@@ -28,7 +28,8 @@ pub async fn once(program: &Program, task: &TaskView) -> Ended {
     let argument = if json.len() > MAX_ARGUMENT_BYTES { ON_STANDARD_INPUT } else { &json };
     let (id, attempt) = (task.id.to_string(), task.attempt.to_string());
     let variables = [("TRAWL_CRAWL", task.crawl.as_str()), ("TRAWL_TASK", &id), ("TRAWL_ATTEMPT", &attempt)];
-    let started = Supervised::start(program, &[argument, program.handler.secret.reveal()], &variables);
+    let started =
+        Supervised::start(program, Some(task), &[argument, program.handler.secret.reveal()], &variables);
     let (mut running, stdin, stdout) = match started {
         Ok(started) => started,
         Err(error) => return Ended::NotRun(error.to_string()),

@@ -1,14 +1,18 @@
 //! What is run, and with what around it.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tokio::process::Command;
 use trawl_common::names::{ProjectName, SpiderName};
-use trawl_common::spider::Handler;
+use trawl_common::spider::{Handler, ProxyUse};
+use trawl_common::task::TaskView;
 
 use crate::exec;
 use crate::locate::{CannotRun, locate};
+use crate::proxy::{Admission, ProxyAccess};
 
 /// Where programs are looked for if this process has no `PATH`.
 const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -26,6 +30,8 @@ pub struct Program {
     pub folder: PathBuf,
     /// What stands between it and this process.
     pub supervisor: Supervisor,
+    /// What lets its runs use a proxy, if there is one.
+    pub proxy: Option<Arc<dyn ProxyAccess>>,
 }
 
 /// The program that supervises others.
@@ -60,6 +66,12 @@ impl Program {
     /// It cannot be run here.
     pub fn file(&self) -> Result<PathBuf, CannotRun> {
         file_of(&self.handler, &self.folder)
+    }
+
+    /// Lets a run of it, for a task if that is for one, use the proxy.
+    pub(crate) fn admission(&self, task: Option<&TaskView>) -> io::Result<Option<Admission>> {
+        let proxy = self.proxy.as_ref().filter(|_| self.handler.proxy != ProxyUse::None);
+        proxy.map(|proxy| proxy.admit(task)).transpose()
     }
 
     /// All of its environment but what differs from run to run.

@@ -9,10 +9,12 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
+use trawl_common::task::TaskView;
 
 use crate::exec::{GRACE, Order, Report};
 use crate::output;
 use crate::program::Program;
+use crate::proxy::Admission;
 use crate::strays;
 
 /// A supervisor that was asked to end its program has so long beyond the program's own grace.
@@ -28,6 +30,8 @@ pub(crate) struct Supervised {
     token: String,
     folder: PathBuf,
     stderr: JoinHandle<Vec<u8>>,
+    /// What lets it use the proxy.
+    _admission: Option<Admission>,
 }
 
 /// How a run ended.
@@ -49,13 +53,16 @@ impl End {
 }
 
 impl Supervised {
-    /// Starts a program with further arguments and variables. Returns its ends of standard input and output.
+    /// Starts a program with further arguments and variables, for a task or to live. Returns its ends of standard input and output.
     pub(crate) fn start(
         program: &Program,
+        task: Option<&TaskView>,
         arguments: &[&str],
         variables: &[(&str, &str)],
     ) -> io::Result<(Self, ChildStdin, ChildStdout)> {
         let file = program.file().map_err(io::Error::other)?;
+        let admission = program.admission(task)?;
+        let proxy = admission.as_ref().map(|admission| admission.variables(program.handler.proxy));
         let token = format!("{:032x}", rand());
         let folder = private_folder(&token)?;
         let order = Order {
@@ -73,6 +80,7 @@ impl Supervised {
             .env_clear()
             .envs(program.environment())
             .envs(variables.iter().copied())
+            .envs(proxy.into_iter().flatten())
             .env(strays::ID, &token)
             .env("TRAWL_TMP", &folder)
             .env("TMPDIR", &folder)
@@ -88,7 +96,7 @@ impl Supervised {
             _ => return Err(io::Error::other("the system gave no pipes")),
         };
         let stderr = tokio::spawn(output::tail(stderr));
-        Ok((Self { child, token, folder, stderr }, stdin, stdout))
+        Ok((Self { child, token, folder, stderr, _admission: admission }, stdin, stdout))
     }
 
     /// The folder that is the program's own; it goes with the program.

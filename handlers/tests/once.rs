@@ -5,7 +5,10 @@
 mod support;
 
 use std::fs;
+use std::io;
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use bytesize::ByteSize;
@@ -13,8 +16,9 @@ use rustix::process::{Pid, test_kill_process};
 use support::{failure, program, task};
 use tokio::task::JoinSet;
 use trawl_common::handler::{Answer, Verdict};
-use trawl_common::spider::{Handler, Mode, Secret};
-use trawl_handlers::{Ended, Program, once};
+use trawl_common::spider::{Handler, Mode, ProxyUse, Secret};
+use trawl_common::task::TaskView;
+use trawl_handlers::{Admission, Ended, Program, ProxyAccess, once};
 
 /// Runs a script of the shell for one task, in a folder that is there until the test ends.
 async fn shell(script: &str) -> Ended {
@@ -50,6 +54,36 @@ given = {"arguments": sys.argv[1:], "stdin": sys.stdin.read(), "variables": sort
 print("reading", file=sys.stderr)
 print(json.dumps({"result": 0, "items": [given], "tasks": ["y"], "urls": ["http://a.example/"]}))
 "#;
+
+/// A proxy that counts the runs that it has let in, and those that may still use it.
+#[derive(Debug, Default)]
+struct Counting(Arc<AtomicUsize>, AtomicUsize);
+
+impl ProxyAccess for Counting {
+    fn admit(&self, task: Option<&TaskView>) -> io::Result<Admission> {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        let (url, held) = (format!("http://{}:secret@proxy", task.unwrap().id), Arc::clone(&self.0));
+        Ok(Admission { url, held: Box::new(held) })
+    }
+}
+
+#[tokio::test]
+async fn a_run_is_given_a_proxy_as_its_spider_says_and_only_as_long_as_it_lasts() {
+    let names = ["HTTPS_PROXY", "HTTP_PROXY", "TRAWL_PROXY", "http_proxy", "https_proxy"];
+    for (to_be, given, runs) in
+        [(ProxyUse::None, &[][..], 0), (ProxyUse::Offer, &names[2..3], 1), (ProxyUse::All, &names[..], 1)]
+    {
+        let (proxy, folder) = (Arc::new(Counting::default()), tempfile::tempdir().unwrap());
+        let script = "import json, os\nurl = f\"http://{os.environ['TRAWL_TASK']}:secret@proxy\"\n\
+            print(json.dumps({'result': 0, 'items': [{'names': sorted(n for n, v in os.environ.items() if v == url)}]}))";
+        let program = program(folder.path(), Mode::Once, &["python3", "-c", script]);
+        let handler = Handler { proxy: to_be, ..program.handler };
+        let access: Arc<dyn ProxyAccess> = Arc::clone(&proxy) as _;
+        let ended = once(&Program { handler, proxy: Some(access), ..program }, &task("x")).await;
+        assert_eq!(answer(ended).items[0]["names"], serde_json::json!(given));
+        assert_eq!((proxy.1.load(Ordering::Relaxed), Arc::strong_count(&proxy.0)), (runs, 1), "{to_be}");
+    }
+}
 
 #[tokio::test]
 async fn a_program_is_given_its_task_and_its_secret_and_nothing_of_the_workers_environment() {

@@ -101,6 +101,8 @@ async fn a_page_is_text_or_base64_or_a_file() {
         fetched_at: String::new(),
         depth: 0,
         referrer: None,
+        method: None,
+        data: None,
     };
     let page =
         |bytes: Vec<u8>, text: Option<String>| Page { head: head.clone(), bytes: Bytes::from(bytes), text };
@@ -160,4 +162,35 @@ async fn a_program_that_dies_at_once_is_a_failed_task_with_the_end_of_its_standa
     let (what, logs) = failure(ask(&stream, "x").await);
     assert!(what.contains("exited with status 1: ModuleNotFoundError: No module named"), "{what}");
     assert!(logs.contains("Traceback"), "{logs}");
+}
+
+#[tokio::test]
+async fn what_nobody_waits_for_any_more_is_ended_and_holds_up_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let one = |handler| Handler { concurrency: std::num::NonZeroUsize::new(1), ..handler };
+    let stream = stream_of(folder.path(), PROGRAM, one);
+    assert_eq!(answer(ask(&stream, "first").await).verdict, Verdict::Done);
+    tokio::select! {
+        biased;
+        ended = ask(&stream, "hang") => panic!("{ended:?}"),
+        // It is queued for the program by then.
+        () = tokio::task::yield_now() => {}
+    }
+    assert_eq!(answer(ask(&stream, "next").await).verdict, Verdict::Done);
+}
+
+/// A program that does one thing after the other could not begin it sooner.
+#[tokio::test]
+async fn the_time_of_a_request_begins_when_those_before_it_are_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = PROGRAM.replace(
+        "if recipe == \"die\": os._exit(3)",
+        "if recipe == \"nap\": time.sleep(0.7); say(id=id, result=0)",
+    );
+    let stream =
+        stream_of(folder.path(), &script, |handler| Handler { timeout: Duration::from_secs(1), ..handler });
+    let naps = tokio::join!(ask(&stream, "nap"), ask(&stream, "nap"), ask(&stream, "nap"));
+    for ended in [naps.0, naps.1, naps.2] {
+        assert_eq!(answer(ended).verdict, Verdict::Done);
+    }
 }

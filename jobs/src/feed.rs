@@ -15,7 +15,7 @@ use trawl_producer::{Progress, Report, RunError};
 use crate::Runner;
 use crate::sources::{self, Unfeedable};
 
-/// For how long nobody takes a job whose spider is found busy, or whose servers are away.
+/// How long a job is not taken again whose spider is busy, or whose servers are away.
 const PUT_BACK: Duration = Duration::from_secs(5);
 
 /// How feeding went.
@@ -25,7 +25,7 @@ enum Fed {
     Wholly(Option<Problem>),
     /// Its crawl is over already.
     Before,
-    /// It cannot be fed now: for so long nobody needs to try.
+    /// It cannot be fed now: to be tried again after so long.
     NotNow(Duration),
     /// It cannot be fed at all.
     Never(String),
@@ -118,7 +118,7 @@ async fn settle(runner: &Runner, crawl: &CrawlRef, fed: &Fed) -> Result<()> {
     Ok(())
 }
 
-/// Notes that a job is fed. Whoever cancelled it meanwhile may have found no crawl to cancel yet.
+/// Marks a job as fed. If it was cancelled meanwhile, its crawl may not have existed yet.
 async fn is_fed(runner: &Runner, crawl: &CrawlRef, problem: Option<Problem>) -> Result<()> {
     match runner.ports.jobs.fed(&runner.id, &crawl.id, problem).await? {
         Hold::Cancelled => runner.cancel_crawl(crawl).await,

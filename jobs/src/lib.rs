@@ -1,11 +1,12 @@
-//! Runs jobs: takes each crawl that was asked for in its turn, feeds it as the producer does, and ends the job with its crawl.
+//! Runs jobs: takes the crawls that were submitted, the most urgent first, feeds each as the producer does, and ends the job with its
+//! crawl.
 //!
-//! 1. [`run`] takes a job as long as this worker has room, when it is woken or every few seconds;
+//! 1. [`run`] takes jobs up to `jobs.per_worker`, when it is woken or every few seconds;
 //! 2. `feed` reads its sources into its crawl, and extends its lease meanwhile;
-//! 3. `ending` looks whether the crawls of jobs that are fed have ended, whoever fed them, and forgets old jobs, which the `history` keeps;
-//! 4. `schedule` asks for the crawls that are due by the files of spiders.
+//! 3. `ending` checks whether crawls of jobs have ended, whoever fed them, and forgets old jobs, which the `history` keeps;
+//! 4. `schedule` submits the crawls that are due by the schedules in spiders' files.
 //!
-//! Whoever dies in between loses nothing: a lease that lapses gives its job back to the line, and the next one goes on with the same
+//! A worker that dies loses nothing: when its lease lapses, the job is in the queue again, and the next worker goes on with the same
 //! crawl.
 
 mod ending;
@@ -26,10 +27,10 @@ use trawl_common::ports::{Ports, Result};
 use trawl_common::settings::Settings;
 use trawl_common::spider::folder::Folder;
 
-/// How often to look for what no wake-up told: a job to take, and crawls that have ended.
+/// How often to look for jobs to take and crawls that have ended, whether or not a wake-up came.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// Who runs jobs, and with what.
+/// What it takes to run jobs.
 struct Runner {
     ports: Ports,
     settings: Arc<Settings>,
@@ -48,7 +49,7 @@ pub async fn run(
     stop: CancellationToken,
 ) {
     let runner = Arc::new(Runner { ports, settings, folder, id, health: Health::default() });
-    if runner.room() == 0 {
+    if runner.capacity() == 0 {
         return;
     }
     // Ended with this function.
@@ -61,16 +62,16 @@ pub async fn run(
         tokio::select! {
             () = stop.cancelled() => {}
             Some(_) = feeding.join_next() => {}
-            () = runner.ports.jobs.wake_up(), if feeding.len() < runner.room() => {}
+            () = runner.ports.jobs.wake_up(), if feeding.len() < runner.capacity() => {}
             () = sleep(LOOK) => {}
         }
     }
     while feeding.join_next().await.is_some() {}
 }
 
-/// Takes jobs while there is room, each to be fed on a task of its own.
+/// Takes jobs up to the capacity, and feeds each in a task of its own.
 async fn fill(runner: &Arc<Runner>, feeding: &mut JoinSet<()>, stop: &CancellationToken) {
-    while feeding.len() < runner.room() && !stop.is_cancelled() {
+    while feeding.len() < runner.capacity() && !stop.is_cancelled() {
         let taken = runner.ports.jobs.take(&runner.id, runner.lease()).await;
         let Some(Some(job)) = runner.noted("taking a job", taken) else { return };
         let (runner, stop) = (Arc::clone(runner), stop.clone());
@@ -79,7 +80,7 @@ async fn fill(runner: &Arc<Runner>, feeding: &mut JoinSet<()>, stop: &Cancellati
 }
 
 impl Runner {
-    /// What a call that is made again and again gave; `None` if it failed, which is noted.
+    /// The value of a call that is repeated anyway; `None` if it failed, which is reported.
     fn noted<T>(&self, what: &str, result: Result<T>) -> Option<T> {
         match result {
             Ok(value) => {
@@ -94,11 +95,11 @@ impl Runner {
     }
 
     /// How many jobs are fed at once.
-    fn room(&self) -> usize {
+    fn capacity(&self) -> usize {
         self.settings.jobs.per_worker.into()
     }
 
-    /// For how long a job is taken, again and again while it is fed.
+    /// The lease of a job, which is extended while the job is fed.
     fn lease(&self) -> Duration {
         self.settings.recovery.patience
     }

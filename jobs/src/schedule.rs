@@ -1,5 +1,5 @@
 //! Asks for the crawls of spiders' schedules when they are due. Any worker does it for the spiders that are deployed, and for those whose
-//! files it has. The job of an instant has the same id whoever asks for it, so that all together ask once.
+//! files it has. The job of an instant has the same id in every worker, so that it is submitted once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,7 +52,7 @@ async fn look(runner: &Runner, timetable: &Timetable, now: UnixMs) -> Result<()>
     Ok(())
 }
 
-/// Asks for the crawl that is due, or leaves it out; then notes that. Whoever dies in between leaves an instant that is due, and its
+/// Submits the crawl that is due, or leaves it out; then notes that. A worker that dies in between leaves an instant that is due, and its
 /// job is known by then.
 async fn settle(runner: &Runner, spider: &SpiderRef, schedule: &Schedule, due: Due) -> Result<()> {
     let instant = match due {

@@ -10,8 +10,8 @@ use serde::Serialize;
 use trawl_backends::embedded::Embedded;
 use trawl_backends::fleet;
 use trawl_cli::{
-    ArgumentFlags, CrawlArg, Fail, Global, Outcome, Progress as Line, Signals, SpiderArg, await_end, count,
-    metrics, print_json, trace,
+    ArgumentFlags, CrawlArg, Fail, Global, Outcome, Progress as ProgressLine, Signals, SpiderArg, await_end,
+    count, metrics, print_json, trace,
 };
 use trawl_common::exit::Exit;
 use trawl_common::frontier::crawl::{CrawlState, CrawlStats};
@@ -150,7 +150,9 @@ impl Args {
         spider: &Spider,
     ) -> Result<Beginning, Fail> {
         match &self.crawl {
-            None => Ok(running::beginning(stats, &spider.name, spider.recrawl, self.wish(settings)).await?),
+            None => {
+                Ok(running::beginning(stats, &spider.name, spider.recrawl, self.if_running(settings)).await?)
+            }
             Some(CrawlArg::Latest) => {
                 let latest = running::latest(stats, &spider.name).await?;
                 let none = || Fail::usage(format!("there is no crawl of spider {} yet", spider.name));
@@ -168,13 +170,13 @@ impl Args {
         }
     }
 
-    fn wish(&self, settings: &Settings) -> Option<IfRunning> {
+    fn if_running(&self, settings: &Settings) -> Option<IfRunning> {
         self.if_running.or(settings.producer.if_running)
     }
 
-    /// Whether nobody asked for this very crawl.
+    /// Whether the run may do nothing: no crawl was named, and none has to be started.
     fn may_do_nothing(&self, settings: &Settings) -> bool {
-        self.crawl.is_none() && self.wish(settings) != Some(IfRunning::Start)
+        self.crawl.is_none() && self.if_running(settings) != Some(IfRunning::Start)
     }
 
     async fn produce(
@@ -192,7 +194,7 @@ impl Args {
         drawing.abort();
         line.clear();
         let report = match result {
-            // Another run reads sources at this moment: that crawl had not begun when this one looked, or runs beside.
+            // Another run reads sources now, for a crawl that began after this run had looked, or that may run beside others.
             Err(RunError::Port(error)) if error.kind == ErrorKind::Busy && self.may_do_nothing(settings) => {
                 let other = running::running(&*ports.stats, &crawl.spider).await?;
                 return other.map(|stats| self.leave_alone(global, stats)).ok_or_else(|| Fail::run(error));
@@ -216,7 +218,7 @@ impl Args {
         Ok(exit)
     }
 
-    /// Says that nothing is done, which is in order.
+    /// Reports that there was nothing to do, which is no failure.
     fn leave_alone(&self, global: &Global, running: CrawlStats) -> Exit {
         global.say(running::message(&running));
         let crawl = running.crawl_ref();
@@ -233,7 +235,7 @@ impl Args {
         Exit::Ok
     }
 
-    /// The id on standard output, for whoever waits for the crawl; with --json it is in the object.
+    /// Prints the id to standard output, for scripts that wait for the crawl; with --json it is in the object.
     fn name(&self, global: &Global, crawl: &CrawlRef) {
         if !self.json && !global.quiet {
             println!("{}", crawl.id);
@@ -295,7 +297,7 @@ fn show_json(finding: &Finding) {
     });
 }
 
-async fn draw(line: Line, progress: Arc<Progress>) {
+async fn draw(line: ProgressLine, progress: Arc<Progress>) {
     loop {
         let now = progress.snapshot();
         let backlog = progress.backlog().map(|pending| {
@@ -305,7 +307,7 @@ async fn draw(line: Line, progress: Arc<Progress>) {
             )
         });
         let waits = backlog.or_else(|| progress.awaited_host()).map(|waits| format!("; {waits}"));
-        line.say(format!(
+        line.show(format!(
             "{} sources read, {} URLs found, {} new{}",
             now.sources,
             count(now.found),
@@ -321,7 +323,7 @@ async fn ended(
     stats: &dyn Stats,
     crawl: &CrawlRef,
     signals: &Signals,
-    line: &Line,
+    line: &ProgressLine,
 ) -> Result<Option<CrawlStats>, Fail> {
     tokio::select! {
         () = signals.stop().cancelled() => Ok(None),
@@ -346,7 +348,7 @@ fn exit(report: &Report, signals: &Signals) -> Exit {
     }
 }
 
-/// One line for each source that is not as it should be, and one that starts with `head` for the run.
+/// Prints a line for each problem or warning, then the summary of the run, which starts with `head`.
 fn eprint_report(global: &Global, head: &str, report: &Report) {
     for problem in &report.problems {
         anstream::eprintln!("problem: {problem}");

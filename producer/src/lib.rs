@@ -4,9 +4,9 @@
 //!
 //! 1. [`run`] opens a session of the crawl, which takes a lease of its spider, so that all who read sources at once do so for one crawl;
 //! 2. `sources` reads what a person named, and the sitemaps that they name, with [`sitemap`];
-//! 3. each entry becomes a canonical URL and is routed, and hosts take turns in bundles of them;
-//! 4. `admission` leaves out what is not due again, and admits the rest, as long as the backlog has room;
-//! 5. the lease is given back: with the last one, discovery ends.
+//! 3. each entry becomes a canonical URL and is routed; bundles of them take URLs of all hosts in round robin;
+//! 4. `admission` leaves out what is not due for a recrawl, and admits the rest while the backlog is below its limit;
+//! 5. the lease is released. When the last one is, discovery has ended.
 
 mod admission;
 #[cfg(feature = "cli")]

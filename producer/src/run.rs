@@ -18,7 +18,7 @@ use crate::admission::backlog::Backlog;
 use crate::admission::{self, round_robin};
 use crate::finding::{Candidate, Finding};
 use crate::report::{Progress, Report};
-use crate::sources::asking::{Asking, PLACE_KEPT_FOR, READERS};
+use crate::sources::asking::{Asking, COUNTS_AS_IN_FLIGHT_FOR, READERS};
 use crate::sources::discovery::{Discovery, Lines};
 use crate::sources::page::PageSources;
 use crate::sources::read::Sorter;
@@ -41,7 +41,7 @@ pub struct Job {
     pub html: Html,
     /// What the spider's file says in this crawl, where workers cannot be expected to have it.
     pub text: Option<SpiderText>,
-    /// Whether the crawl's id was made for this run: then nobody has opened it before.
+    /// Whether the crawl's id was made for this run: then it was never opened before.
     pub is_new: bool,
 }
 
@@ -190,7 +190,7 @@ async fn report(
     Report { counters: progress.snapshot(), problems, empty, overloads, stopped }
 }
 
-/// What is reported when the reader itself has failed: nobody may take the sources for read.
+/// The report when the reader itself has failed, so that the sources do not count as read.
 fn broken_off(error: tokio::task::JoinError) -> (Vec<String>, Vec<String>) {
     (vec![format!("reading broke off, by a fault of this program: {error}")], Vec::new())
 }
@@ -226,7 +226,7 @@ impl Reading {
         let threads = Threads::start(READERS).map_err(RunError::Threads)?;
         let fetcher = Arc::new(Fetcher::of(&job.spider, &settings.fetch)?.on(&threads)?);
         // Nobody keeps a place for longer.
-        let lapse = settings.fetch.timeout + PLACE_KEPT_FOR;
+        let lapse = settings.fetch.timeout + COUNTS_AS_IN_FLIGHT_FOR;
         let ceiling = Arc::new(Ceiling::of(settings.fetch.max_rate));
         let addresses = Arc::new(AddressRate::new(settings.politeness.address_rate));
         let (health, in_flight) = (Arc::clone(health), Arc::default());

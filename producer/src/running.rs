@@ -1,4 +1,5 @@
-//! Which crawl a run is for, where one of its spider's may be running: under cron, crawls of the same URLs would pile up.
+//! Decides which crawl a run of the producer is for when a crawl of its spider may still be running. Without this, runs under
+//! cron would pile up crawls of the same URLs.
 
 use std::time::Duration;
 
@@ -22,16 +23,16 @@ pub(crate) enum Beginning {
     Not(CrawlStats),
 }
 
-/// How a run begins that nobody gave a crawl: with a new one, unless another of the `spider` is not over. Where nobody says
-/// what to do then, a run that fetches pages again leaves it alone; any other finds only what is new, so it may run beside it.
+/// How a run without `--crawl` begins: with a new crawl, unless one of the `spider` is still going on. Then `if_running` decides.
+/// By default a recrawl does nothing in that case; any other run starts a crawl beside it, since it finds only what is new.
 pub(crate) async fn beginning(
     stats: &dyn Stats,
     spider: &SpiderName,
     recrawl: Recrawl,
-    wish: Option<IfRunning>,
+    if_running: Option<IfRunning>,
 ) -> Result<Beginning> {
-    let usual = if recrawl.is_never() { IfRunning::Start } else { IfRunning::Exit };
-    Ok(match (running(stats, spider).await?, wish.unwrap_or(usual)) {
+    let default = if recrawl.is_never() { IfRunning::Start } else { IfRunning::Exit };
+    Ok(match (running(stats, spider).await?, if_running.unwrap_or(default)) {
         (Some(stats), IfRunning::Exit) => Beginning::Not(stats),
         (Some(stats), IfRunning::Join) => Beginning::Known(stats.crawl_ref()),
         (_, IfRunning::Start) | (None, _) => {
@@ -56,7 +57,7 @@ async fn crawls(stats: &dyn Stats, spider: &SpiderName) -> Result<impl Iterator<
     Ok(stats.crawls().await?.into_iter().filter(is_one))
 }
 
-/// One line for a run that does nothing, as `stats` are of a crawl that is not over.
+/// The message of a run that does nothing because the crawl of these `stats` is still going on.
 pub(crate) fn message(stats: &CrawlStats) -> String {
     let CrawlStats { crawl, spider, status, pending, .. } = stats;
     let way_out = match status {
@@ -85,10 +86,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_run_that_fetches_again_leaves_a_running_crawl_alone_unless_it_is_told_otherwise() {
+    async fn a_recrawl_leaves_a_running_crawl_alone_unless_a_flag_says_otherwise() {
         let engine = Embedded::in_memory().unwrap();
         let (stats, spider) = (engine.stats(), named("first").spider);
-        let begin = |recrawl, wish| beginning(&*stats, &spider, recrawl, wish);
+        let begin = |recrawl, if_running| beginning(&*stats, &spider, recrawl, if_running);
         let is_new =
             |beginning: &Beginning| matches!(beginning, Beginning::New(crawl) if *crawl != named("first"));
         assert!(is_new(&begin(Recrawl::Always, None).await.unwrap()));

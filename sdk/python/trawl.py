@@ -160,6 +160,40 @@ class DeadLetter(TypedDict):
     referrer: Optional[str]
 
 
+class _PendingTask(TypedDict):
+    task: str
+    crawl: str
+    spider: str
+    place: str  # waiting, running, parked, failed
+    attempts: int
+    recipe: Optional[str]
+
+
+class PendingTask(_PendingTask, total=False):
+    """A task that is not done, and where it is."""
+
+    since: str
+    until: str
+    worker: str
+    error: str
+
+
+class _LogEntry(TypedDict):
+    time: str
+    level: str  # fatal, panic, error, warn, info, debug, trace
+    worker: str
+    message: str
+
+
+class LogEntry(_LogEntry, total=False):
+    """An entry of the fleet's log. `class` may be there too: the kind of a failure."""
+
+    spider: str
+    crawl: str
+    host: str
+    key: str
+
+
 class Submitted(TypedDict):
     """What became of tasks. `keys` are there for up to 1,000 of them."""
 
@@ -294,6 +328,35 @@ class Client:
         answer: Submitted = self._call("POST", "/tasks", query={"spider": spider, "crawl": name}, body=list(tasks))
         answer.setdefault("keys", None)
         return answer
+
+    def tasks(
+        self, *, crawl: Optional[str] = None, spider: Optional[str] = None, place: Optional[str] = None
+    ) -> Iterator[PendingTask]:
+        """Tasks that are not done: those that wait, run or are put aside, and those that failed.
+
+            for task in client.tasks(place="failed"):
+                print(task["task"], task["error"])
+        """
+        return self._pages("/tasks", "tasks", {"crawl": crawl, "spider": spider, "place": place})
+
+    def task(self, task: str) -> PendingTask:
+        """A task by its key. One that is done is not known any more."""
+        answer: PendingTask = self._call("GET", f"/tasks/{_quoted(task)}")
+        return answer
+
+    def logs(
+        self,
+        *,
+        crawl: Optional[str] = None,
+        spider: Optional[str] = None,
+        host: Optional[str] = None,
+        level: Optional[str] = None,
+        task: Optional[str] = None,
+        since: Optional[str] = None,
+    ) -> Iterator[LogEntry]:
+        """The fleet's log, the last entries first. `level` is the least grave, `task` a URL or the key of a task, `since` as `30m`."""
+        wanted = {"crawl": crawl, "spider": spider, "host": host, "level": level, "task": task, "since": since}
+        return self._pages("/logs", "entries", {**wanted, "limit": 1000})
 
     def crawl(self, crawl: str) -> Crawl:
         """A crawl by its id."""

@@ -37,6 +37,8 @@ class Fleet:
             "TRAWL__POLITENESS__RATE": "unlimited",
             "TRAWL__RECOVERY__PATIENCE": "4s",
             "TRAWL__RETRY__BACKOFF": "200ms",
+            # What programs ask goes through the worker's proxy: a host that answers 429 is left alone.
+            "TRAWL__POLITENESS__BACKOFF": "200ms",
             **environment,
         }
         self.log = open(self.folder / "workers.log", "w")

@@ -143,7 +143,7 @@ def a_crawl_is_started_waited_for_and_its_items_read(client, site, fleet):
     assert [host["done"] for host in crawl.hosts()] == [1]
 
 
-def what_goes_wrong_is_told_as_the_problem_that_it_is(client, site, fleet):
+def what_goes_wrong_is_raised_as_the_problem_that_it_is(client, site, fleet):
     missing = raised(trawl.ApiError, lambda: client.crawl("none"), "404", "no crawl none")
     assert (missing.status, missing.kind, missing.type) == (404, "not-found", "urn:problem-type:trawl:not-found")
     raised(trawl.ApiError, lambda: client.start("shop"), "400", "arguments.category: has no default")
@@ -232,6 +232,17 @@ def dead_letters_are_listed_sent_again_and_purged(client, site, fleet):
     assert client.purge(crawl=again.id) == 1 and list(again.dead_letters()) == []
 
 
+def the_log_and_what_is_left_of_tasks_are_read(client, site, fleet):
+    assert any(entry["message"].startswith("the worker has started") for entry in client.logs(level="info"))
+    assert list(client.logs(task="task:0123456789abcdef0123456789abcdef")) == []
+    assert list(client.tasks(place="failed")) == []
+    try:
+        client.task("task:0123456789abcdef0123456789abcdef")
+        raise AssertionError("there is no such task")
+    except trawl.ApiError as error:
+        assert error.status == 404, error
+
+
 def hosts_are_blocked_and_workers_listed(client, site, fleet):
     client.block("blocked.example")
     assert client.host("blocked.example")["blocked"]
@@ -241,7 +252,7 @@ def hosts_are_blocked_and_workers_listed(client, site, fleet):
     assert len(client.workers()) == 2
 
 
-def a_webhook_of_somebody_else_is_told_from_one_of_trawl(client, site, fleet):
+def a_forged_webhook_is_recognised(client, site, fleet):
     # printf '1700000000.{}' | openssl dgst -sha256 -hmac key
     signature = "sha256=9d713ed406bb7076d4123f0dc2c39d2df5c654ed4b0cd56b52c8b4c940bd63ae"
     sent = {"X-Trawl-Timestamp": "1700000000", "x-trawl-signature": signature}
@@ -251,7 +262,7 @@ def a_webhook_of_somebody_else_is_told_from_one_of_trawl(client, site, fleet):
         raised(trawl.Forged, lambda: trawl.event(body, headers, secret, max_age=float("inf")), "signature")
 
 
-def a_web_application_is_told_the_end_of_a_crawl_of_unknown_size(client, site, fleet):
+def a_web_application_learns_the_end_of_a_crawl_of_unknown_size(client, site, fleet):
     environment = os.environ | {
         "TRAWL_URL": fleet.url, "TRAWL_TOKEN": TOKEN, "TRAWL_WEBHOOK_SECRET": SECRET, "PORT": str(fleet.hook_port),
     }
@@ -261,9 +272,9 @@ def a_web_application_is_told_the_end_of_a_crawl_of_unknown_size(client, site, f
         url = f"http://127.0.0.1:{fleet.hook_port}"
         until("it listens", lambda: curl(url, may_fail=True) is not None)
         crawl = json.loads(curl(f"{url}/crawls", "-d", f"{site.origin}/tree/"))["crawl"]
-        told = lambda: json.loads(curl(f"{url}/crawls/{crawl}"))
-        until("it is told the end", lambda: told().get("over"))
-        assert told() == {"over": True, "pages": 15}, told()
+        state = lambda: json.loads(curl(f"{url}/crawls/{crawl}"))
+        until("it learns the end", lambda: state().get("over"))
+        assert state() == {"over": True, "pages": 15}, state()
         assert client.crawl(crawl).over
         forged = ["-H", "X-Trawl-Timestamp: 1700000000", "-H", "X-Trawl-Signature: sha256=00", "-w", "%{http_code}"]
         assert curl(f"{url}/hooks/trawl", "-d", '{"crawl": "x", "done": 1}', *forged).endswith("403")
@@ -292,11 +303,11 @@ def the_client_for_typescript_does_the_same(client, site, fleet):
 
 
 def curl(url, *words, may_fail=False):
-    told = subprocess.run(["curl", "-s", url, *words], capture_output=True, text=True)
-    if told.returncode != 0 and may_fail:
+    done = subprocess.run(["curl", "-s", url, *words], capture_output=True, text=True)
+    if done.returncode != 0 and may_fail:
         return None
-    assert told.returncode == 0, (url, told.stderr)
-    return told.stdout
+    assert done.returncode == 0, (url, done.stderr)
+    return done.stdout
 
 
 def free_port():
@@ -306,16 +317,17 @@ def free_port():
 
 PYTHON = (
     a_crawl_is_started_waited_for_and_its_items_read,
-    what_goes_wrong_is_told_as_the_problem_that_it_is,
+    what_goes_wrong_is_raised_as_the_problem_that_it_is,
     a_start_whose_answer_is_lost_is_one_crawl,
     what_cannot_be_repeated_is_not_and_what_is_refused_for_now_is_asked_again,
     a_crawl_is_steered_and_followed_over_connections_that_break,
     a_crawl_is_cancelled,
     items_come_while_the_crawl_runs_and_go_on_where_a_cursor_says,
     dead_letters_are_listed_sent_again_and_purged,
+    the_log_and_what_is_left_of_tasks_are_read,
     hosts_are_blocked_and_workers_listed,
-    a_webhook_of_somebody_else_is_told_from_one_of_trawl,
-    a_web_application_is_told_the_end_of_a_crawl_of_unknown_size,
+    a_forged_webhook_is_recognised,
+    a_web_application_learns_the_end_of_a_crawl_of_unknown_size,
     the_commands_of_the_documentation_for_curl_do_what_they_say,
 )
 TYPESCRIPT = (the_client_for_typescript_does_the_same,)

@@ -49,8 +49,8 @@ impl OwnRedis {
         self.set("maxmemory", "1").await;
     }
 
-    /// Has room again.
-    pub async fn make_room(&self) {
+    /// Lifts the memory limit.
+    pub async fn free_memory(&self) {
         self.set("maxmemory", "0").await;
     }
 

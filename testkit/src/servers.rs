@@ -23,8 +23,8 @@ pub fn postgres() -> ServerUrl {
     ServerUrl::new(var("POSTGRES_URL"))
 }
 
-/// An empty database of that Redis, for one test alone: sweeps look at all crawls in theirs. They are given out in
-/// turn; scripts/servers makes as many as there will be tests.
+/// An empty database of that Redis, for one test alone: sweeps look at all crawls in theirs. Each test
+/// gets the next one; scripts/servers makes as many as there will be tests.
 ///
 /// # Panics
 /// As [`redis()`], and when it does not answer.
@@ -32,11 +32,15 @@ pub async fn own_database() -> ServerUrl {
     let mut url = Url::parse(&var("REDIS_URL")).expect("REDIS_URL is a URL");
     let shared = redis::Client::open(url.clone()).expect("REDIS_URL is a URL");
     let mut shared = shared.get_multiplexed_async_connection().await.expect("Redis answers");
-    let turn: u64 =
+    let number: u64 =
         redis::cmd("INCR").arg("test-databases").query_async(&mut shared).await.expect("Redis counts");
-    let (_, count): (String, u64) =
-        redis::cmd("CONFIG").arg("GET").arg("databases").query_async(&mut shared).await.expect("Redis tells");
-    url.set_path(&(turn % (count - 1) + 1).to_string());
+    let (_, count): (String, u64) = redis::cmd("CONFIG")
+        .arg("GET")
+        .arg("databases")
+        .query_async(&mut shared)
+        .await
+        .expect("Redis answers");
+    url.set_path(&(number % (count - 1) + 1).to_string());
     let own = redis::Client::open(url.clone()).expect("REDIS_URL is a URL");
     let mut own = own.get_multiplexed_async_connection().await.expect("Redis answers");
     let () = redis::cmd("FLUSHDB").query_async(&mut own).await.expect("Redis empties a database");
@@ -61,6 +65,16 @@ impl VirtualHost {
         let mut url = Url::parse(&var("RABBITMQ_URL")).expect("RABBITMQ_URL is a URL");
         url.set_path(&name);
         Self { name, url: ServerUrl::new(url) }
+    }
+
+    /// Takes from it all that it has, and closes its connections, as a broker does that has lost its data.
+    ///
+    /// # Panics
+    /// When the server refuses.
+    pub async fn empty(&self) {
+        for method in [Method::DELETE, Method::PUT] {
+            call(method, &format!("/api/vhosts/{}", self.name)).await;
+        }
     }
 
     /// Declares a queue as another program does.
@@ -111,7 +125,7 @@ impl VirtualHost {
         send(Method::PUT, &format!("/api/policies/{}/test", self.name), body.to_string()).await;
     }
 
-    /// What the management API tells of a queue.
+    /// The management API's description of a queue.
     ///
     /// # Panics
     /// When there is no such queue.

@@ -25,7 +25,7 @@ impl Shard {
     /// Those that hold `key`.
     ///
     /// # Panics
-    /// When the cluster does not tell.
+    /// When the cluster does not answer.
     pub async fn of(key: &str) -> Self {
         type Range = (u16, u16, Vec<Value>, Vec<Value>);
         let any = cluster::redis_ports()[0];
@@ -55,7 +55,7 @@ impl Shard {
         std::mem::swap(&mut self.master, &mut self.replica);
     }
 
-    /// From now on the replica gets nothing of what the master is told.
+    /// From now on the replica gets none of the master's writes.
     ///
     /// # Panics
     /// When the master does not take it.

@@ -1,9 +1,10 @@
-//! Where commands find crawls: on the fleet's servers, or in the state file of `trawl crawl`.
+//! What commands work on: the fleet's servers, or the state file of `trawl crawl`.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use clap::Subcommand;
 use trawl_backends::embedded::Embedded;
 use trawl_backends::fleet;
 use trawl_backends::rabbitmq::ItemStream;
@@ -21,12 +22,21 @@ use trawl_common::ports::{
 };
 use trawl_common::settings::Settings;
 
-/// Which crawls a command is about.
+/// What a command works on.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct Where {
     /// Look into the state file FILE of `trawl crawl`, not at the fleet
     #[arg(long, value_name = "FILE", global = true)]
     state: Option<PathBuf>,
+}
+
+/// The arguments of a command that has subcommands: which one, and what it works on.
+#[derive(clap::Args)]
+pub(crate) struct Subcommands<C: Subcommand> {
+    #[command(subcommand)]
+    pub(crate) command: C,
+    #[command(flatten)]
+    pub(crate) place: Where,
 }
 
 impl Where {
@@ -70,7 +80,7 @@ impl Backend {
     /// For a command that only looks: the crawl may be running.
     pub(crate) async fn look(global: &Global, place: &Where) -> Result<Self, Fail> {
         let watch = |file: &Path| match Embedded::watch(file) {
-            // One of an older version is brought up to date first.
+            // A file of an older version is migrated first.
             Err(error) if error.kind == ErrorKind::Refused => Embedded::open(file),
             watched => watched,
         };
@@ -160,7 +170,7 @@ impl Backend {
         }
     }
 
-    /// What says in words where things are, and asks `pages`, which [`Backend::pages`] has.
+    /// Explains in words where things stand. `pages` comes from [`Backend::pages`].
     pub(crate) fn explainer<'a>(&'a self, pages: &'a dyn Pages) -> Explainer<'a> {
         let Self { stats, control, hosts, settings, .. } = self;
         Explainer {
@@ -173,7 +183,7 @@ impl Backend {
         }
     }
 
-    /// Whether workers are waiting for what is sent.
+    /// Whether this is a fleet.
     pub(crate) fn is_fleet(&self) -> bool {
         matches!(self.engine, EngineAt::Servers(..))
     }
@@ -214,13 +224,13 @@ impl Backend {
         Fail::usage(format!("no crawl {id}: `trawl status{}` lists them", state.unwrap_or_default()))
     }
 
-    /// Says what was done, unless people want to hear only what is wrong.
+    /// Prints what was done, unless `--quiet` is given.
     pub(crate) fn say(&self, what: impl Display) {
         self.global.say(what);
     }
 }
 
-/// That a job has failed before its crawl began.
+/// The error of a job that failed before its crawl began.
 pub(crate) fn failed(job: &Job) -> Fail {
     Fail::run(format!("job {} has failed: {}", job.new.id, job.problem().map_or("", Problem::as_str)))
 }

@@ -1,10 +1,10 @@
-//! Asking before something is done that cannot be undone.
+//! Asks for confirmation before something irreversible.
 
 use std::io::{BufRead, IsTerminal};
 
 use trawl_cli::Fail;
 
-/// Asks `question`, unless `yes` has answered it. Without a terminal nobody can answer.
+/// Asks `question`, unless `yes` answers it. Without a terminal there is no one to answer.
 pub(crate) fn confirm(question: &str, yes: bool) -> Result<(), Fail> {
     if yes {
         return Ok(());

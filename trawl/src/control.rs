@@ -39,9 +39,11 @@ impl Args {
                 "goes on"
             }
             Verb::Cancel if crawl.is_adhoc() => {
-                return Err(Fail::usage(
-                    "the crawl of hand-published URLs never ends: `trawl pause adhoc` holds it",
-                ));
+                let id = &crawl.id;
+                return Err(Fail::usage(format!(
+                    "crawl {id} is what others ask for, and never ends: `trawl pause {id}` holds it, and \
+                     `trawl task cancel --crawl {id}` ends its tasks"
+                )));
             }
             Verb::Cancel => match backend.cancel(&crawl).await? {
                 true => "is cancelled before it began",
@@ -50,7 +52,7 @@ impl Args {
         };
         let stats = backend.crawl_stats(&crawl.id).await?;
         let (pending, cancelled) = (count(stats.pending), count(stats.counts.cancelled));
-        backend.say(format_args!("crawl {} {done}: {pending} URLs pending, {cancelled} cancelled", crawl.id));
+        backend.say(format_args!("crawl {} {done}: {pending} pending, {cancelled} cancelled", crawl.id));
         if self.json {
             print_json(&stats);
         }

@@ -9,7 +9,8 @@ use tokio_util::sync::CancellationToken;
 use trawl_backends::embedded::Embedded;
 use trawl_backends::sinks::Sinks;
 use trawl_cli::{
-    ArgumentFlags, Fail, Global, Outcome, Progress as Line, Signals, SpiderArg, count, print_json, trace,
+    ArgumentFlags, Fail, Global, Outcome, Progress as ProgressLine, Signals, SpiderArg, count, print_json,
+    trace,
 };
 use trawl_common::exit::Exit;
 use trawl_common::explain;
@@ -21,20 +22,20 @@ use trawl_common::settings::{Settings, SinkSettings};
 use trawl_common::spider::folder::Folder;
 use trawl_common::spider::{Recrawl, Spider, SpiderOverrides};
 use trawl_common::time::UnixMs;
-use trawl_producer::{Counters, Html, Job, Progress, Report, Source, Start};
+use trawl_producer::{Counters, Html, Job, NoStart, Progress, Report, Source, Start};
 
 use crate::{spider, state, stats};
 
 /// How often the progress line, and the end of the crawl, are looked for: a short crawl is not to wait for its end.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Of so many hosts the summary says whether they are left alone, those with the most URLs.
+/// How many hosts are looked at for back-offs in the summary: those with the most URLs.
 const HOSTS: usize = 1000;
 
 /// What a person watches says little; the log is for -v, or for settings that say so.
 pub(crate) const LOG_LEVEL: &str = "warn";
 
-/// Where items go if nobody says it.
+/// Where items go by default.
 const DEFAULT_OUT: &str = "items.jsonl";
 
 /// What to crawl, and how.
@@ -127,10 +128,22 @@ impl Args {
         let arguments = self.arguments.arguments()?;
         let folder = named.folder(&settings, arguments.clone())?.with_overrides(self.overrides());
         let (spider, _) = spider::load(&named, &folder, &settings, self.no_file)?;
-        let job = self.job(spider)?;
+        let start = Start::of(&spider, &self.sources);
         let _traces = trace::start(&settings.tracing, "trawl-crawl")?;
         let signals = Signals::listen().map_err(Fail::run)?;
+        if !self.state.exists() {
+            start.as_ref().map_err(Fail::usage)?;
+        }
         let store = Embedded::open(&self.state).map_err(Fail::usage)?.with_log(&settings.log);
+        // Without a start it may go on with what is left.
+        let (start, left) = match start {
+            Err(error @ NoStart::Nothing(_)) => match state::left_of(&store, &spider.name).await? {
+                Some(left) => (Start::default(), Some(left)),
+                None => return Err(Fail::usage(error)),
+            },
+            start => (start.map_err(Fail::usage)?, None),
+        };
+        let job = self.job(spider, start);
         let default = self.sinks(&settings);
         let parts: Vec<String> =
             job.spider.sinks.as_ref().unwrap_or(&default).iter().map(ToString::to_string).collect();
@@ -138,17 +151,19 @@ impl Args {
         // What cannot be opened shows before anything is asked.
         drop(sinks.open(&job.spider).map_err(Fail::usage)?);
         let ports = store.ports(Arc::new(sinks));
-        let (crawl, left) =
-            state::crawl_of(&store, &self.state, &job.spider.name, &self.sources, &arguments).await?;
+        let (crawl, left) = match left {
+            Some(left) => (left.crawl_ref(), Some(left.pending)),
+            None => state::crawl_of(&store, &self.state, &job.spider.name, &self.sources, &arguments).await?,
+        };
         if let Some(left) = left {
             let (state, left) = (self.state.display(), count(left));
-            global.say(format_args!("going on with crawl {} from {state}: {left} URLs left", crawl.id));
+            global.say(format_args!("going on with crawl {} from {state}: {left} left", crawl.id));
         }
-        let line = global.progress();
-        let run = Run { ports, settings: Arc::new(settings), folder, crawl, signals, line };
+        let progress = global.progress();
+        let run = Run { ports, settings: Arc::new(settings), folder, crawl, signals, progress };
         let politeness = job.spider.politeness.apply(&run.settings.politeness);
         let (stats, report) = run.to_the_end(job).await?;
-        self.tell(global, &stats, &report, &parts.join(", "), run.signals.exit());
+        self.summarise(global, &stats, &report, &parts.join(", "), run.signals.exit());
         let states = store.host_control().hosts().await?;
         let hosts = run.ports.stats.hosts(&run.crawl, HOSTS).await?;
         for left_alone in explain::not_asked(&states, hosts.iter(), &politeness, UnixMs::now()) {
@@ -181,19 +196,26 @@ impl Args {
         }
     }
 
-    fn job(&self, spider: Spider) -> Result<Job, Fail> {
-        Ok(Job {
-            start: Start::of(&spider, &self.sources).map_err(Fail::usage)?,
+    fn job(&self, spider: Spider, start: Start) -> Job {
+        Job {
+            start,
             spider: Arc::new(spider),
             limit: self.limit,
             html: Html::IsThePage,
             // It is this process that works by it.
             text: None,
             is_new: false,
-        })
+        }
     }
 
-    fn tell(&self, global: &Global, stats: &CrawlStats, report: &Report, out: &str, signal: Option<Exit>) {
+    fn summarise(
+        &self,
+        global: &Global,
+        stats: &CrawlStats,
+        report: &Report,
+        out: &str,
+        signal: Option<Exit>,
+    ) {
         for problem in &report.problems {
             anstream::eprintln!("problem: {problem}");
         }
@@ -269,7 +291,7 @@ struct Run {
     folder: Folder,
     crawl: CrawlRef,
     signals: Signals,
-    line: Line,
+    progress: ProgressLine,
 }
 
 impl Run {
@@ -319,7 +341,7 @@ impl Run {
             report
         };
         let (report, drawn) = tokio::join!(producing, self.draw(&progress, &produced));
-        self.line.clear();
+        self.progress.clear();
         drawn?;
         report.map_err(Fail::run)
     }
@@ -331,10 +353,10 @@ impl Run {
                 if self.signals.stop().is_cancelled() {
                     return Ok(());
                 }
-                // While the disk is full there are none: what writes to it says so.
+                // There are none while the disk is full; whoever writes to it reports that.
                 match self.ports.stats.crawl_stats(&self.crawl.id).await {
-                    Ok(Some(stats)) if stats.status.is_over() => return Ok(()),
-                    Ok(Some(stats)) => self.line.say(progress_line(&stats) + &self.waits().await),
+                    Ok(Some(stats)) if is_done(&stats) => return Ok(()),
+                    Ok(Some(stats)) => self.progress.show(progress_line(&stats) + &self.waits().await),
                     Err(error) if error.is_temporary() => {}
                     Ok(None) => return Err(self.gone()),
                     Err(error) => return Err(error.into()),
@@ -344,7 +366,7 @@ impl Run {
                 let backlog = progress.backlog().map(|_| "waiting for URLs to be fetched".to_owned());
                 let waits = backlog.or_else(|| progress.awaited_host());
                 let waits = waits.map_or_else(String::new, |waits| format!(", {waits}"));
-                self.line.say(format!(
+                self.progress.show(format!(
                     "reading: {} sources, {} URLs, {} new{waits}",
                     now.sources,
                     count(now.found),
@@ -376,6 +398,11 @@ impl Run {
     }
 }
 
+/// Whether nothing is left to do. What other crawls asked for is in a crawl that never ends.
+fn is_done(stats: &CrawlStats) -> bool {
+    stats.status.is_over() || (stats.pending == 0 && stats.crawl_ref().is_adhoc())
+}
+
 fn progress_line(stats: &CrawlStats) -> String {
     let counts = &stats.counts;
     let rate = stats::pages_per_second(stats);
@@ -391,7 +418,7 @@ fn progress_line(stats: &CrawlStats) -> String {
 
 fn exit(stats: &CrawlStats, report: &Report, signal: Option<Exit>) -> Exit {
     match signal {
-        Some(signal) if !stats.status.is_over() => signal,
+        Some(signal) if !is_done(stats) => signal,
         _ if !report.problems.is_empty() => Exit::Failed,
         _ => stats::exit(stats),
     }

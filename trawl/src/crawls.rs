@@ -6,27 +6,21 @@ use trawl_cli::{CrawlArg, Fail, Global, Outcome, count, print_json};
 use trawl_common::exit::Exit;
 use trawl_common::frontier::crawl::CrawlStats;
 
-use crate::backend::{Backend, Where};
+use crate::backend::{Backend, Subcommands};
 use crate::confirm::confirm;
 
-/// What to do with crawls.
-#[derive(clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Command,
-    #[command(flatten)]
-    place: Where,
-}
+pub(crate) type Args = Subcommands<Command>;
 
+/// What to do with crawls.
 #[derive(Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// Forget crawls that are over: their stats and their dead letters. Their items stay, and what their spiders have seen
     Forget(Forget),
 }
 
 /// Which crawls, and whether to ask.
 #[derive(clap::Args)]
-struct Forget {
+pub(crate) struct Forget {
     /// The crawls: their ids, the beginnings of them, or `latest`
     #[arg(required = true)]
     crawl: Vec<CrawlArg>,

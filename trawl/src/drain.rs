@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     fn state(worker: &str) -> WorkerState {
-        let (version, health) = Default::default();
+        let (version, health, lacks) = Default::default();
         let worker = worker.parse().unwrap();
         WorkerState {
             worker,
@@ -90,6 +90,7 @@ mod tests {
             pages_per_second: 0.0,
             latency: None,
             health,
+            lacks,
         }
     }
 

@@ -1,4 +1,4 @@
-//! `trawl hosts`: what the fleet knows of hosts, and which it must not ask.
+//! `trawl hosts`: what the fleet knows of hosts, and which are blocked.
 
 use std::time::Duration;
 
@@ -12,20 +12,14 @@ use trawl_common::ports::{HostBackoff, HostState};
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 
-use crate::backend::{Backend, Where};
+use crate::backend::{Backend, Subcommands};
+
+pub(crate) type Args = Subcommands<Command>;
 
 /// What to do with hosts.
-#[derive(clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Command,
-    #[command(flatten)]
-    place: Where,
-}
-
 #[derive(Subcommand)]
-enum Command {
-    /// List the hosts that were asked lately, that want to be left alone, or that are blocked
+pub(crate) enum Command {
+    /// List the hosts that were asked lately, that are in a back-off, or that are blocked
     List {
         /// Print one JSON object a line
         #[arg(long)]
@@ -39,7 +33,7 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Ask a host no more, from now on; what waits for it is skipped when its turn comes, and kept for `trawl dlq`
+    /// Stop all requests to a host from now on; URLs that wait for it are skipped when they are due, and kept for `trawl dlq`
     Block {
         /// The host, any URL of it, or @NAME for a group
         host: String,

@@ -59,13 +59,13 @@ enum Command {
     Demo(demo::Args),
     /// Show the crawls, or one of them
     Status(status::Args),
-    /// Watch the fleet as `top` does a machine: crawls, workers, lanes, and hosts that are left alone
+    /// Watch the fleet as `top` does a machine: crawls, workers, lanes, and hosts in a back-off
     Top(top::Args),
     /// Say where a URL is, why, and what happens next
     Url(url::Args),
     /// Wait until crawls have ended
     Wait(wait::Args),
-    /// Read what happens to crawls and hosts: starts and ends, what stalls or fails, who is left alone or blocked
+    /// Read events of crawls and hosts: starts, ends, stalls, failures, back-offs and blocks
     Events(events::Args),
     /// Read the fleet's log: what failed, was tried again or got in the way
     Logs(logs::Args),
@@ -81,11 +81,11 @@ enum Command {
     Cancel(control::Args),
     /// Forget crawls that are over
     Crawls(crawls::Args),
-    /// Ask for crawls, which workers run in their turn; list, show and cancel these jobs
+    /// Submit crawls for workers to run as jobs; list, show and cancel jobs
     Jobs(jobs::Args),
     /// List, hold and resume the schedules of spiders, whose crawls are asked for by themselves
     Schedule(schedule::Args),
-    /// Submit tasks for the program of a spider; list, show and retry those that failed
+    /// Submit tasks for the program of a spider; list, show, retry and cancel them
     Task(task::Args),
     /// List, show, send again or purge URLs and tasks that failed
     Dlq(dlq::Args),

@@ -44,7 +44,7 @@ async fn pack(redis: &Link, spider: &SpiderName, progress: &Progress) -> Result<
     let urls = packing.left().await?;
     let mut left = urls;
     while left > 0 {
-        progress.say(format!("spider {spider}: {} of {} URLs left to pack", count(left), count(urls)));
+        progress.show(format!("spider {spider}: {} of {} URLs left to pack", count(left), count(urls)));
         left = packing.step().await?;
     }
     progress.clear();

@@ -62,7 +62,7 @@ fn section(text: &mut String, command: &Command) {
     let words = command.get_bin_name().unwrap();
     let about = command.get_about().unwrap();
     writeln!(text, "\n### `{words}`\n\n{about}.").unwrap();
-    // Those of the whole program, and --help, are told once; a state file wherever it may be named.
+    // Global flags and --help are documented once; --state with each command that takes it.
     let is_own = |argument: &&Arg| {
         let name = argument.get_id().as_str();
         !["config", "verbose", "quiet", "color", "help", "version"].contains(&name)

@@ -65,12 +65,12 @@ impl Args {
             Command::Pause { spider, json } => {
                 check(&backend, &spider).await?;
                 backend.schedules.pause(&spider).await?;
-                tell(&backend, &spider, true, json)
+                print_change(&backend, &spider, true, json)
             }
             Command::Resume { spider, json } => {
                 check(&backend, &spider).await?;
                 backend.schedules.resume(&spider, UnixMs::now()).await?;
-                tell(&backend, &spider, false, json)
+                print_change(&backend, &spider, false, json)
             }
         }
     }
@@ -113,7 +113,7 @@ async fn ask(backend: &Backend, spider: SpiderRef, json: bool) -> Outcome {
     Ok(Exit::Ok)
 }
 
-fn tell(backend: &Backend, spider: &SpiderRef, is_paused: bool, json: bool) -> Outcome {
+fn print_change(backend: &Backend, spider: &SpiderRef, is_paused: bool, json: bool) -> Outcome {
     backend.say(format_args!("the schedule of {spider} {}", if is_paused { "is paused" } else { "goes on" }));
     if json {
         print_json(&json!({ "project": spider.project, "spider": spider.spider, "paused": is_paused }));

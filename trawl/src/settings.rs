@@ -6,9 +6,9 @@ use trawl_cli::{Fail, Global, Outcome, mistakes, print_json};
 use trawl_common::exit::Exit;
 use trawl_common::settings::Settings;
 
-/// What is wrong with a user agent that tells no name.
+/// The warning for a user agent without a product name.
 pub(crate) const NAMELESS: &str =
-    "the user agent tells no name for robots.txt, so what is said there to `trawl` is obeyed";
+    "the user agent has no name that robots.txt could address, so the rules for `trawl` are obeyed";
 
 /// What to do with the settings.
 #[derive(clap::Args)]

@@ -4,14 +4,23 @@ use std::path::Path;
 
 use trawl_backends::embedded::Embedded;
 use trawl_cli::Fail;
+use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
 use trawl_common::spider::arguments::Arguments;
 use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
 use trawl_producer::Source;
 
+/// The crawl of a spider that the state file holds unfinished, with something left: what other crawls asked for of the spider counts
+/// as well.
+pub(crate) async fn left_of(store: &Embedded, spider: &SpiderName) -> Result<Option<CrawlStats>, Fail> {
+    let is_left =
+        |stats: &CrawlStats| stats.spider == *spider && stats.pending > 0 && !stats.status.is_over();
+    Ok(store.stats().crawls().await?.into_iter().find(is_left))
+}
+
 /// The crawl that the state file holds unfinished, and how many URLs are left of it; or a new one. An unfinished one of
-/// another spider, or of other `sources` or `arguments`, is not mixed with this.
+/// another spider, or of other `sources` or `arguments`, is not mixed with this. What was asked for of other spiders is none.
 pub(crate) async fn crawl_of(
     store: &Embedded,
     path: &Path,
@@ -19,7 +28,8 @@ pub(crate) async fn crawl_of(
     sources: &[Source],
     arguments: &Arguments,
 ) -> Result<(CrawlRef, Option<u64>), Fail> {
-    let unfinished = store.stats().crawls().await?.into_iter().find(|stats| !stats.status.is_over());
+    let mut crawls = store.stats().crawls().await?.into_iter();
+    let unfinished = crawls.find(|stats| !stats.status.is_over() && !stats.crawl_ref().is_adhoc());
     let (crawl, left) = match unfinished {
         Some(stats) => (stats.crawl_ref(), Some(stats.pending)),
         None => (CrawlRef { id: CrawlId::generate(UnixMs::now()), spider: spider.clone() }, None),

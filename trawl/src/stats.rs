@@ -136,7 +136,7 @@ pub(crate) fn pages_per_second(stats: &CrawlStats) -> f64 {
     stats.counts.done as f64 / stats.seconds.max(0.001)
 }
 
-/// The exit code that tells how a crawl ended.
+/// The exit code for how a crawl ended.
 pub(crate) fn exit(stats: &CrawlStats) -> Exit {
     match stats.status {
         CrawlState::Cancelled => Exit::Cancelled,

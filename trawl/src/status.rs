@@ -14,7 +14,7 @@ use trawl_common::names::CrawlId;
 use crate::backend::{Backend, Where};
 use crate::stats;
 
-/// Of so many jobs that wait in the line their crawls are shown.
+/// How many queued jobs are shown among the crawls.
 const PENDING: usize = 100;
 
 /// Which crawls to show.
@@ -107,7 +107,7 @@ impl Args {
 
     async fn show_all(&self, backend: &Backend) -> Result<Vec<CrawlStats>, Fail> {
         let mut all = backend.stats.crawls().await?;
-        let waiting = backend.jobs.line(PENDING).await?;
+        let waiting = backend.jobs.queued(PENDING).await?;
         let not_begun = |job: &&Job| all.iter().all(|stats| stats.crawl != job.new.id);
         let pending: Vec<_> = waiting.iter().filter(not_begun).map(Job::stats_before_it_begins).collect();
         all.splice(..0, pending);
@@ -127,11 +127,11 @@ impl Args {
             stats::print_workers(&workers);
         }
         let pages = backend.pages();
-        let said = backend.explainer(&*pages).workers().await?;
-        if !said.is_empty() {
+        let troubles = backend.explainer(&*pages).workers().await?;
+        if !troubles.is_empty() {
             anstream::println!();
         }
-        said.iter().for_each(|said| anstream::println!("{said}"));
+        troubles.iter().for_each(|trouble| anstream::println!("{trouble}"));
         Ok(all)
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use trawl_cli::{Fail, Global, Outcome, print_json};
 use trawl_common::exit::Exit;
 use trawl_common::explain::{InCrawl, OfSpider, RobotsVerdict, UrlReport};
-use trawl_common::frontier::{Key, Record, State, UrlState};
+use trawl_common::frontier::{Key, Record, State, TaskKey, UrlState};
 use trawl_common::names::SpiderName;
 use trawl_common::spider::page_history::Visited;
 
@@ -30,8 +30,11 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// The exit code tells whether it is a dead letter in the newest crawl that has it. A URL that nobody knows is an error.
+    /// The exit code is 3 if it is a dead letter in the newest crawl that has it. An unknown URL is an error.
     pub(crate) async fn run(self, global: Global) -> Outcome {
+        if let Ok(task) = self.url.parse::<TaskKey>() {
+            return Err(Fail::usage(format!("{task} is a task: `trawl task show {task}`")));
+        }
         let backend = Backend::look(&global, &self.place).await?;
         let wrong = |reason: &dyn Display| Fail::usage(format!("{}: {reason}", self.url));
         let key: Key = self.url.parse().map_err(|reason| wrong(&reason))?;

@@ -66,22 +66,22 @@ impl Args {
         }
     }
 
-    /// Waits for all of them, and tells of each as it ends. What is wrong with one does not end the waiting for the others.
+    /// Waits for all of them, and reports each as it ends. An error of one does not end the wait for the others.
     async fn wait(
         &self,
         backend: &Backend,
         crawls: &[CrawlArg],
-        line: &Progress,
+        progress: &Progress,
         worst: &mut Exit,
     ) -> Outcome {
         let is_one = crawls.len() == 1;
-        // Several would write over each other's.
+        // Several would overwrite each other.
         let none = Progress::none();
-        let each = if is_one { line } else { &none };
+        let each = if is_one { progress } else { &none };
         let mut waiting: FuturesUnordered<_> =
             crawls.iter().map(|crawl| self.end_of(backend, crawl, each)).collect();
         while let Some(ended) = waiting.next().await {
-            line.clear();
+            progress.clear();
             match ended {
                 Ok(exit) => *worst = worst.or_worse(exit),
                 Err(fail) if is_one => return Err(fail),
@@ -91,16 +91,16 @@ impl Args {
                 }
             }
             if !waiting.is_empty() {
-                line.say(format!("{} crawls are left", count(waiting.len() as u64)));
+                progress.show(format!("{} crawls are left", count(waiting.len() as u64)));
             }
         }
         Ok(*worst)
     }
 
-    /// Waits for one crawl, tells how it has ended, and returns the exit code of that.
-    async fn end_of(&self, backend: &Backend, crawl: &CrawlArg, line: &Progress) -> Outcome {
+    /// Waits for one crawl, prints how it ended, and returns its exit code.
+    async fn end_of(&self, backend: &Backend, crawl: &CrawlArg, progress: &Progress) -> Outcome {
         let crawl = backend.crawl(crawl).await?.crawl;
-        let ended = end_of(backend, &crawl, line).await?;
+        let ended = end_of(backend, &crawl, progress).await?;
         if self.json {
             print_json(&ended);
         }
@@ -115,7 +115,7 @@ impl Args {
     }
 }
 
-/// The crawls of a spider that are not over, but for that of hand-published URLs, which never is; and its jobs that are not.
+/// The crawls and jobs of a spider that are not over, except the crawl of hand-published URLs, which never is.
 async fn running(backend: &Backend, spider: &SpiderName) -> Result<Vec<CrawlArg>, Fail> {
     let crawls = backend.stats.crawls().await?.into_iter();
     let crawls = crawls.filter(|stats| stats.spider == *spider && !stats.status.is_over());
@@ -128,19 +128,19 @@ async fn running(backend: &Backend, spider: &SpiderName) -> Result<Vec<CrawlArg>
     Ok(ids.into_iter().map(CrawlArg::Named).collect())
 }
 
-/// The stats of a crawl when it has ended; of a job's, it begins before that, or the job ends without it.
-async fn end_of(backend: &Backend, id: &CrawlId, line: &Progress) -> Result<CrawlStats, Fail> {
+/// Waits until a crawl has ended and returns its stats. The crawl of a job may not have begun, and the job may end without one.
+async fn end_of(backend: &Backend, id: &CrawlId, progress: &Progress) -> Result<CrawlStats, Fail> {
     let health = Health::default();
     loop {
         let job = health.patiently("looking at the job", || backend.jobs.job(id)).await?;
         let stats = health.patiently("looking at the crawl", || backend.stats.crawl_stats(id)).await?;
         match (job, stats) {
-            (_, Some(_)) | (None, None) => return await_end(&*backend.stats, id, line).await,
+            (_, Some(_)) | (None, None) => return await_end(&*backend.stats, id, progress).await,
             (Some(job), None) => match job.status() {
                 JobStatus::Failed => return Err(failed(&job)),
                 JobStatus::Cancelled => return Ok(job.stats_before_it_begins()),
-                JobStatus::Pending | JobStatus::Running => line.say(format!("job {id} is pending")),
-                JobStatus::Finished => return await_end(&*backend.stats, id, line).await,
+                JobStatus::Pending | JobStatus::Running => progress.show(format!("job {id} is pending")),
+                JobStatus::Finished => return await_end(&*backend.stats, id, progress).await,
             },
         }
         sleep(LOOK).await;

@@ -65,7 +65,7 @@ async fn many_hosts_at_one_address_are_asked_at_its_rate_all_together() {
 }
 
 #[tokio::test]
-async fn a_host_whose_address_has_no_turn_soon_comes_back_after_those_before_it() {
+async fn a_host_whose_address_has_no_slot_soon_comes_back_after_those_before_it() {
     let engine = Embedded::in_memory().unwrap();
     let schedules = schedules(&engine);
     let mut away = Vec::new();

@@ -62,7 +62,8 @@ async fn unfinished(folder: &Path) -> Site {
 async fn with_q_what_goes_well_is_silent() {
     let (site, folder) = (Site::serve(5).await, tempfile::tempdir().unwrap());
     let sitemap = format!("{}/sitemap.xml", site.origin);
-    let silent = |output: Output| assert!(output.status.success() && said(&output).is_empty(), "{output:?}");
+    let silent =
+        |output: Output| assert!(output.status.success() && printed(&output).is_empty(), "{output:?}");
     silent(crawl(folder.path(), &sitemap, &["-q"]).output().await.unwrap());
     // The second time there is nothing new, which is in order.
     silent(crawl(folder.path(), &sitemap, &["-q"]).output().await.unwrap());
@@ -82,12 +83,12 @@ async fn with_q_what_goes_well_is_silent() {
 }
 
 /// All that a command says.
-fn said(output: &Output) -> String {
+fn printed(output: &Output) -> String {
     stdout(output) + &stderr(output)
 }
 
 #[tokio::test]
-async fn with_q_what_is_wrong_is_said() {
+async fn with_q_only_problems_are_printed() {
     let (site, folder) = (Site::serve(1).await, tempfile::tempdir().unwrap());
     fs::write(folder.path().join("list.txt"), site.page(7)).unwrap();
     let sources = ["none.xml", "-q"];
@@ -99,7 +100,7 @@ async fn with_q_what_is_wrong_is_said() {
 }
 
 #[tokio::test]
-async fn the_level_of_the_log_is_what_the_file_or_the_environment_says_and_only_then_a_default() {
+async fn the_log_level_comes_from_the_file_or_the_environment_and_only_then_from_a_default() {
     let site = Site::serve(1).await;
     let logged = async |file: &str, environment: &[(&str, &str)], more: &[&str]| {
         let folder = tempfile::tempdir().unwrap();
@@ -233,15 +234,15 @@ async fn a_server_that_is_away_is_exit_code_5_and_bad_usage_is_2() {
 }
 
 #[tokio::test]
-async fn what_is_written_is_in_colours_as_the_flag_says() {
+async fn the_flag_decides_whether_output_has_colours() {
     let (site, folder) = (Site::serve(1).await, tempfile::tempdir().unwrap());
     fs::write(folder.path().join("list.txt"), format!("{}\n{}\n", site.page(0), site.page(9))).unwrap();
     crawl(folder.path(), "list.txt", &[]).output().await.unwrap();
     let coloured = async |color: &str, words: &[&str], environment: &[(&str, &str)]| {
         let words = [&["--color", color], words].concat();
         let output = trawl(folder.path(), &words).envs(environment.iter().copied()).output().await.unwrap();
-        assert!(!said(&output).is_empty(), "{output:?}");
-        said(&output).contains('\u{1b}')
+        assert!(!printed(&output).is_empty(), "{output:?}");
+        printed(&output).contains('\u{1b}')
     };
     let log = ["crawl", "list.txt", "--allow-private", "-v"];
     for words in [&["status", "--state", "crawl.db"][..], &["status", "nowhere", "--state", "crawl.db"], &log]

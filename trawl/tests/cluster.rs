@@ -42,7 +42,7 @@ impl Fleet {
         Self { vhost, name: format!("cluster{name}"), folder }
     }
 
-    /// A program that is told of all nodes, and turns to `first` first.
+    /// A program that knows all nodes, and connects to `first` first.
     fn command(&self, first: &Node, words: &[&str]) -> Command {
         let others = ["mq1", "mq2", "mq3"].map(cluster::address_of).into_iter().filter(|node| node != first);
         let redis = cluster::redis();

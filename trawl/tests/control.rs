@@ -25,7 +25,7 @@ async fn stats_of(fleet: &Fleet) -> Value {
 }
 
 /// What a command says, if it succeeds.
-async fn says(fleet: &Fleet, words: &[&str]) -> String {
+async fn output_of(fleet: &Fleet, words: &[&str]) -> String {
     let output = timeout(LIMIT, fleet.command(words).output()).await.unwrap().unwrap();
     let text = [output.stdout, output.stderr].concat();
     let text = String::from_utf8_lossy(&text).into_owned();
@@ -61,13 +61,13 @@ async fn until(fleet: &Fleet, what: impl Fn(&Value) -> bool) -> Value {
 async fn a_paused_crawl_begins_no_fetch_until_it_is_resumed() {
     let fleet = Fleet::new().await;
     let (site, worker, mut producer) = half_way(&fleet).await;
-    assert!(says(&fleet, &["pause", &fleet.name]).await.contains("is paused"));
+    assert!(output_of(&fleet, &["pause", &fleet.name]).await.contains("is paused"));
     site.answer_all();
     let begun = (ANSWERED + AT_ONCE) as u64;
     let stats = until(&fleet, |stats| stats["done"] == begun).await;
     assert_eq!((&stats["status"], &stats["pending"]), (&"paused".into(), &(PAGES as u64 - begun).into()));
 
-    says(&fleet, &["resume", &fleet.name]).await;
+    output_of(&fleet, &["resume", &fleet.name]).await;
     assert_eq!(timeout(LIMIT, producer.wait()).await.unwrap().unwrap().code(), Some(0));
     assert_eq!(stats_of(&fleet).await["done"], PAGES);
     assert!(site.log().values().all(|asked| *asked == 1), "{:?}", site.log());
@@ -80,18 +80,21 @@ async fn a_cancelled_crawl_is_over_and_a_later_one_finds_its_urls_again() {
     let (site, worker, mut producer) = half_way(&fleet).await;
     let left = PAGES - ANSWERED;
     assert!(
-        says(&fleet, &["cancel", &fleet.name]).await.contains(&format!("0 URLs pending, {left} cancelled"))
+        output_of(&fleet, &["cancel", &fleet.name]).await.contains(&format!("0 pending, {left} cancelled"))
     );
     assert_eq!(timeout(LIMIT, producer.wait()).await.unwrap().unwrap().code(), Some(4));
     site.answer_all();
 
     let spider = format!("--spider={}", fleet.name);
     let sitemap = format!("{}/sitemap.xml", site.origin);
-    let said = says(&fleet, &["producer", &sitemap, &spider, "--crawl=later", "--wait"]).await;
-    assert!(said.contains(&format!("{left} URLs new in crawl later, {ANSWERED} seen before")), "{said}");
+    let printed = output_of(&fleet, &["producer", &sitemap, &spider, "--crawl=later", "--wait"]).await;
+    assert!(
+        printed.contains(&format!("{left} URLs new in crawl later, {ANSWERED} seen before")),
+        "{printed}"
+    );
     let again = fleet.command(&["cancel", "later"]).output().await.unwrap();
     assert_eq!(again.status.code(), Some(1), "a finished crawl cannot be cancelled");
-    says(&fleet, &["cancel", &fleet.name]).await;
+    output_of(&fleet, &["cancel", &fleet.name]).await;
     ends_well(worker).await;
 }
 
@@ -105,29 +108,29 @@ async fn dead_letters_can_be_looked_at_sent_again_and_purged() {
     let produced = timeout(LIMIT, fleet.producer("list.txt").output()).await.unwrap().unwrap();
     assert_eq!(produced.status.code(), Some(3));
 
-    let listed = says(&fleet, &["dlq", "list", "--json"]).await;
+    let listed = output_of(&fleet, &["dlq", "list", "--json"]).await;
     let dead_letters: Vec<Value> = listed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(dead_letters.len(), 3);
     assert_eq!((&dead_letters[0]["reason"], &dead_letters[0]["status"]), (&"final".into(), &404.into()));
-    let grouped = says(&fleet, &["dlq", "list", "--group"]).await;
+    let grouped = output_of(&fleet, &["dlq", "list", "--group"]).await;
     assert_eq!(grouped.split_whitespace().collect::<Vec<_>>(), ["3", "final", "127.0.0.1"]);
-    assert!(says(&fleet, &["dlq", "show", &site.page(2)]).await.contains("404 Not Found"));
+    assert!(output_of(&fleet, &["dlq", "show", &site.page(2)]).await.contains("404 Not Found"));
     for (words, found) in
         [(&["--reason", "expired"], 0), (&["--host", "127.0.0.1"], 3), (&["--limit", "2"], 2)]
     {
-        let said = says(&fleet, &[&["dlq", "list"], &words[..]].concat()).await;
-        assert!(said.contains(&format!("{found} dead letters")), "{said}");
+        let printed = output_of(&fleet, &[&["dlq", "list"], &words[..]].concat()).await;
+        assert!(printed.contains(&format!("{found} dead letters")), "{printed}");
     }
     let asked = fleet.command(&["dlq", "purge"]).output().await.unwrap();
     assert_eq!(asked.status.code(), Some(2), "everything is not purged without --yes");
 
-    let said = says(&fleet, &["dlq", "list", &site.page(2), "--reason", "final"]).await;
-    assert!(said.contains("1 dead letter") && said.contains("/page/2"), "{said}");
+    let printed = output_of(&fleet, &["dlq", "list", &site.page(2), "--reason", "final"]).await;
+    assert!(printed.contains("1 dead letter") && printed.contains("/page/2"), "{printed}");
 
     site.grow(3);
-    let said = says(&fleet, &["dlq", "replay", "--yes"]).await;
+    let printed = output_of(&fleet, &["dlq", "replay", "--yes"]).await;
     let successor = format!("{}.r1", fleet.name);
-    assert!(said.contains(&successor) && said.contains("3 dead letters sent again"), "{said}");
+    assert!(printed.contains(&successor) && printed.contains("3 dead letters sent again"), "{printed}");
     let waited =
         timeout(LIMIT, fleet.command(&["wait", &successor, "--json"]).output()).await.unwrap().unwrap();
     assert_eq!(waited.status.code(), Some(3));
@@ -136,8 +139,8 @@ async fn dead_letters_can_be_looked_at_sent_again_and_purged() {
     assert_eq!(stats_of(&fleet).await["failed"], 3, "a finished crawl's stats stay as they are");
     assert_eq!(fleet.items().await.len(), 2);
 
-    assert!(says(&fleet, &["dlq", "purge", "--yes"]).await.contains("1 dead letter purged"));
-    assert!(says(&fleet, &["dlq", "list"]).await.contains("0 dead letters"));
+    assert!(output_of(&fleet, &["dlq", "purge", "--yes"]).await.contains("1 dead letter purged"));
+    assert!(output_of(&fleet, &["dlq", "list"]).await.contains("0 dead letters"));
     ends_well(worker).await;
 }
 
@@ -146,10 +149,12 @@ async fn what_a_spider_has_seen_is_packed_and_still_seen() {
     let fleet = Fleet::new().await;
     let site = Site::serve(PAGES).await;
     let (spider, sitemap) = (format!("--spider={}", fleet.name), format!("{}/sitemap.xml", site.origin));
-    let run = async |crawl: &str| says(&fleet, &["producer", &sitemap, &spider, crawl]).await;
+    let run = async |crawl: &str| output_of(&fleet, &["producer", &sitemap, &spider, crawl]).await;
     assert!(run("--crawl=first").await.contains(&format!("{PAGES} URLs new in crawl first")));
-    assert!(says(&fleet, &["pack"]).await.contains(&format!("spider {}: {PAGES} URLs packed", fleet.name)));
-    assert!(says(&fleet, &["pack", &fleet.name]).await.contains("nothing to pack"));
-    let said = run("--crawl=later").await;
-    assert!(said.contains(&format!("0 URLs new in crawl later, {PAGES} seen before")), "{said}");
+    assert!(
+        output_of(&fleet, &["pack"]).await.contains(&format!("spider {}: {PAGES} URLs packed", fleet.name))
+    );
+    assert!(output_of(&fleet, &["pack", &fleet.name]).await.contains("nothing to pack"));
+    let printed = run("--crawl=later").await;
+    assert!(printed.contains(&format!("0 URLs new in crawl later, {PAGES} seen before")), "{printed}");
 }

@@ -50,12 +50,12 @@ async fn ctrl_c_ends_a_crawl_whose_disk_is_full() {
     let full = full.env("TRAWL__WORKER__SHUTDOWN_TIMEOUT", "2s").stderr(log.reopen().unwrap());
     let mut full = full.spawn().unwrap();
     let printed = || fs::read_to_string(log.path()).unwrap();
-    let says_so = async {
+    let reports_it = async {
         while !printed().contains("full") {
             tokio::task::yield_now().await;
         }
     };
-    timeout(LIMIT, says_so).await.unwrap();
+    timeout(LIMIT, reports_it).await.unwrap();
     let pid = full.id().unwrap().to_string();
     assert!(Command::new("kill").args(["-INT", &pid]).status().await.unwrap().success());
     let ended = timeout(LIMIT, full.wait()).await.expect("it ends").unwrap();
@@ -63,7 +63,7 @@ async fn ctrl_c_ends_a_crawl_whose_disk_is_full() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_crawl_that_fills_its_disk_says_so_and_goes_on_when_there_is_room() {
+async fn a_crawl_that_fills_its_disk_reports_it_and_goes_on_when_space_is_free() {
     let site = Site::serve(2000).await;
     let source = format!("{}/sitemap.xml", site.origin);
     let disk = Disk::mount(400).unwrap();
@@ -71,7 +71,7 @@ async fn a_crawl_that_fills_its_disk_says_so_and_goes_on_when_there_is_room() {
     let log = tempfile::NamedTempFile::new().unwrap();
     let mut full = crawl.command(&source, 1);
     let mut full = full.stderr(log.reopen().unwrap()).spawn().unwrap();
-    // It may end with an error, or wait for room.
+    // It may end with an error, or wait for space.
     let ended = timeout(WAITS, full.wait()).await;
     let printed = fs::read_to_string(log.path()).unwrap();
     assert!(urls(&crawl).len() < 2000, "the disk was large enough");

@@ -70,7 +70,7 @@ async fn what_a_program_names_is_fetched_within_the_host() {
 }
 
 #[tokio::test]
-async fn a_page_that_its_program_fails_at_is_a_dead_letter_that_says_why() {
+async fn a_page_whose_program_fails_is_a_dead_letter_with_the_reason() {
     let (site, folder) = (Site::serve(5).await, tempfile::tempdir().unwrap());
     let file = format!("{PAGES}retries = 0\n").replace("pages.py", "bad.py");
     spider(folder.path(), "shop", &file, &["python/trawl_handler.py"]);
@@ -229,8 +229,21 @@ async fn a_task_that_fails_is_a_dead_letter_that_can_be_retried() {
     assert!(code == Some(0) && shown.contains("try me"), "{shown}");
     let (code, _, stderr) = output(folder.path(), &["task", "retry", key, "--state", "crawl.db"]).await;
     assert_eq!(code, Some(0), "{stderr}");
-    let (_, listed, _) = output(folder.path(), &["task", "list", "--state", "crawl.db", "--json"]).await;
-    assert_eq!(listed, "", "it is pending again");
+    let list = async |place: &str| {
+        output(folder.path(), &["task", "list", "--place", place, "--state", "crawl.db", "--json"]).await.1
+    };
+    assert_eq!(list("failed").await, "", "it is pending again");
+    let waits: Value = serde_json::from_str(&list("waiting").await).unwrap();
+    assert_eq!(
+        (&waits["recipe"], &waits["attempts"], &waits["place"]),
+        (&"try me".into(), &0.into(), &"waiting".into())
+    );
+    let cancel = ["task", "cancel", key, "--state", "crawl.db"];
+    let (code, _, stderr) = output(folder.path(), &cancel).await;
+    assert!(code == Some(0) && stderr.contains("1 task cancelled"), "{stderr}");
+    assert_eq!(list("waiting").await, "");
+    let (code, _, stderr) = output(folder.path(), &cancel).await;
+    assert!(code == Some(2) && stderr.contains("none of these tasks waits or runs"), "{stderr}");
 }
 
 #[tokio::test]
@@ -247,4 +260,73 @@ async fn a_page_asks_for_tasks_that_the_same_program_does() {
     let stats: Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!((&stats["status"], &stats["done"]), (&"finished".into(), &10.into()), "{stats}");
     assert_eq!(fs::read_to_string(folder.path().join("items.jsonl")).unwrap().lines().count(), 5);
+}
+
+/// However they come: by a name of JSON Lines, compressed, or on standard input.
+#[tokio::test]
+async fn a_list_of_tasks_is_known_by_what_it_says() {
+    let folder = tempfile::tempdir().unwrap();
+    spider(folder.path(), "echo", "[handler]\nrun = ['/bin/sh', '-c', 'echo {\\\"result\\\":0}']\n", &[]);
+    let list = |name: &str| format!("\"{name} 1\"\n{{\"recipe\": \"{name} 2\"}}\n").into_bytes();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut gzip, &list("gz")).unwrap();
+    fs::write(folder.path().join("t.jsonl.gz"), gzip.finish().unwrap()).unwrap();
+    fs::write(folder.path().join("t.ndjson"), list("ndjson")).unwrap();
+    fs::write(folder.path().join("t.txt"), list("txt")).unwrap();
+    for (source, input) in [("t.jsonl.gz", ""), ("t.ndjson", ""), ("t.txt", ""), ("-", "stdin")] {
+        let state = format!("{}.db", source.trim_matches('-'));
+        let words = ["crawl", source, "--spider", "echo", "--json", "--state", &state];
+        let mut command = trawl(folder.path(), &words);
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        tokio::io::AsyncWriteExt::write_all(
+            &mut stdin,
+            if input.is_empty() { b"" } else { &*list(input).leak() },
+        )
+        .await
+        .unwrap();
+        drop(stdin);
+        let output = child.wait_with_output().await.unwrap();
+        let stats: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        assert_eq!(stats["done"], 2, "{source}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    fs::write(folder.path().join("array.json"), "[\"a\"]").unwrap();
+    for (source, spider) in [("array.json", "echo"), ("t.txt", "default")] {
+        let words = ["crawl", source, "--spider", spider, "--state", "no.db"];
+        let (code, _, stderr) = output(folder.path(), &words).await;
+        assert_eq!(code, Some(1), "{stderr}");
+        assert!(stderr.contains("Tasks, one a line as JSON, are for a spider with a [handler]"), "{stderr}");
+    }
+}
+
+/// Where the tasks of another spider asked for them, and that one's crawl is over.
+#[tokio::test]
+async fn tasks_that_wait_in_the_state_file_are_gone_on_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let asks = r#"[handler]
+run = ['/bin/sh', '-c', 'echo "{\"result\":0,\"tasks\":[{\"recipe\":\"r\",\"spider\":\"two\"}]}"']
+"#;
+    spider(folder.path(), "one", asks, &[]);
+    fs::write(folder.path().join("tasks.jsonl"), "\"go\"\n").unwrap();
+    let (code, _, stderr) = output(folder.path(), &["crawl", "tasks.jsonl", "--spider", "one"]).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    spider(folder.path(), "two", "[handler]\nrun = ['/bin/sh', '-c', 'echo {\\\"result\\\":0}']\n", &[]);
+    let two = ["crawl", "--spider", "two", "--json"];
+    let (code, stdout, stderr) = output(folder.path(), &two).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    let stats: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((&stats["crawl"], &stats["done"]), (&"adhoc.two".into(), &1.into()), "{stats}");
+    let (code, _, stderr) = output(folder.path(), &two).await;
+    assert!(code == Some(2) && stderr.contains("nothing to start from"), "{stderr}");
+    let (code, _, stderr) = output(folder.path(), &["crawl", "tasks.jsonl", "--spider", "one"]).await;
+    assert_eq!(code, Some(0), "what was asked for of others holds up no crawl: {stderr}");
+    let key = "task:0123456789abcdef0123456789abcdef";
+    for words in [["url", key, "--state", "crawl.db"], ["url", key, "--state", "none.db"]] {
+        let (code, _, stderr) = output(folder.path(), &words).await;
+        assert!(code == Some(2) && stderr.contains("trawl task show task:"), "{stderr}");
+    }
+    let words = ["seen", "forget", key, "--state", "crawl.db", "--yes"];
+    let (code, _, stderr) = output(folder.path(), &words).await;
+    assert!(code == Some(2) && stderr.contains("trawl task retry"), "{stderr}");
 }

@@ -1,4 +1,4 @@
-//! When producer and worker ask hosts, told by the hosts themselves.
+//! When producer and worker send requests to hosts, as the hosts themselves record it.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -1,4 +1,4 @@
-//! Jobs on a fleet of real processes: each is run once, in its turn, and none is lost.
+//! Jobs on a fleet of real processes: each is run once, in the order of the queue, and none is lost.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

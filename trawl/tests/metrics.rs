@@ -17,7 +17,7 @@ use tokio::time::{sleep, timeout};
 use trawl_testkit::own_redis::OwnRedis;
 use trawl_testkit::site::Site;
 
-/// A worker that tells what it measures, and where.
+/// A worker that serves its metrics, and the address where it does.
 async fn measuring(fleet: &Fleet, settings: &[(&str, &str)]) -> (Child, String) {
     let mut command = fleet.command(&["worker"]);
     command.env("TRAWL__METRICS__LISTEN", "127.0.0.1:0").envs(settings.iter().copied());
@@ -75,7 +75,7 @@ async fn a_worker_tells_what_became_of_its_urls_and_what_it_asked_of_hosts() {
     let (worker, address) = measuring(&fleet, &[]).await;
     let mut producer = fleet.producer(&format!("{}/sitemap.xml", site.origin));
     assert!(timeout(LIMIT, producer.status()).await.unwrap().unwrap().success());
-    let told = get(&address, "/metrics").await;
+    let answer = get(&address, "/metrics").await;
     for line in [
         "trawl_urls_ended_total{outcome=\"done\"} 3",
         "trawl_urls_ended_total{outcome=\"failed\"} 0",
@@ -86,29 +86,29 @@ async fn a_worker_tells_what_became_of_its_urls_and_what_it_asked_of_hosts() {
         "trawl_failing 0",
         "# TYPE process_resident_memory_bytes gauge",
     ] {
-        assert!(told.lines().any(|told| told == line), "{line} is not in\n{told}");
+        assert!(answer.lines().any(|found| found == line), "{line} is not in\n{answer}");
     }
     // Those of URLs, and some by which the fleet looks whether messages get lost.
-    let acked = told.lines().find_map(|line| line.strip_prefix("trawl_messages_acked_total ")).unwrap();
+    let acked = answer.lines().find_map(|line| line.strip_prefix("trawl_messages_acked_total ")).unwrap();
     assert!(acked.parse::<u64>().unwrap() >= 3, "{acked}");
-    assert!(!told.contains("127.0.0.1"), "no series for a host:\n{told}");
+    assert!(!answer.contains("127.0.0.1"), "no series for a host:\n{answer}");
     assert!(get(&address, "/healthz").await.starts_with("HTTP/1.1 200 "));
     assert!(get(&address, "/readyz").await.starts_with("HTTP/1.1 200 "));
     ends_well(worker).await;
 }
 
 #[tokio::test]
-async fn a_worker_that_cannot_work_says_why_and_lives() {
+async fn a_worker_that_cannot_work_reports_why_and_stays_up() {
     let (fleet, site, redis) = (Fleet::new().await, Site::serve(1).await, OwnRedis::start().await);
     let (_worker, address) = measuring(&fleet, &[("REDIS_URL", redis.url.reveal())]).await;
     let mut producer = fleet.producer(&format!("{}/sitemap.xml", site.origin));
     let worked = producer.env("REDIS_URL", redis.url.reveal()).status();
     assert!(timeout(LIMIT, worked).await.unwrap().unwrap().success());
-    let told = get(&address, "/readyz").await;
-    assert!(told.starts_with("HTTP/1.1 200 ") && told.ends_with("ok\n"), "{told}");
+    let answer = get(&address, "/readyz").await;
+    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("ok\n"), "{answer}");
     drop(redis);
-    let told = ready_with(&address, 503).await;
-    assert!(told.contains("redis"), "{told}");
+    let answer = ready_with(&address, 503).await;
+    assert!(answer.contains("redis"), "{answer}");
     assert!(get(&address, "/healthz").await.starts_with("HTTP/1.1 200 "));
     assert!(get(&address, "/metrics").await.lines().any(|line| line == "trawl_failing 1"));
 }

@@ -18,8 +18,8 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// What the command `trawl NAME` says, as the program NAME would.
-fn as_program(name: &str, said: &[u8]) -> String {
-    text(said).replace(&format!("trawl {name}"), name)
+fn as_program(name: &str, output: &[u8]) -> String {
+    text(output).replace(&format!("trawl {name}"), name)
 }
 
 /// How it is used, but for `--version`, which commands do not have.

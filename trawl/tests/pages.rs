@@ -138,7 +138,7 @@ async fn depth_does_not_end_a_list_of_pages_that_next_leads_through() {
 }
 
 #[tokio::test]
-async fn what_a_limit_leaves_out_is_counted_by_limit_and_said_at_the_end() {
+async fn links_left_out_are_counted_by_limit_and_reported_at_the_end() {
     let site = Site::serve(shop).await;
     let crawl = Workspace::new().crawl(&site, "[follow]\ndepth = 3").await;
     assert_eq!(crawl.stats["done"], 7, "four pages of the list and three products: {}", crawl.stats);
@@ -151,7 +151,7 @@ async fn what_a_limit_leaves_out_is_counted_by_limit_and_said_at_the_end() {
 }
 
 #[tokio::test]
-async fn urls_that_are_one_by_what_the_spider_says_are_fetched_once() {
+async fn urls_that_a_spiders_rules_make_equal_are_fetched_once() {
     let links = ["/p?ref=1&b=2&a=1", "/p?a=1&b=2", "/p?b=2&a=1&utm_source=x", "/p?ref=2&a=1&b=2&sess3=4"];
     let list = links.map(|link| format!("<a href='{link}'>x</a>")).concat();
     let site =
@@ -197,7 +197,7 @@ async fn a_page_without_a_required_field_is_tried_again_and_not_from_the_cache()
 }
 
 #[tokio::test]
-async fn a_page_without_a_required_field_fails_or_is_warned_of_as_its_spider_says() {
+async fn a_page_without_a_required_field_fails_or_is_logged_as_its_spider_configures() {
     let site = Site::serve(|_, _| page("<p>sold out</p>")).await;
     for (required, asked, done, reason) in [
         ("'fail'", 1, 0, "failed:missing"),
@@ -245,7 +245,7 @@ async fn a_ban_is_no_page_and_its_url_is_asked_for_again() {
 }
 
 #[tokio::test]
-async fn an_item_says_where_redirects_led_to_its_page() {
+async fn an_item_has_the_url_that_redirects_led_to() {
     let site = Site::serve(|path, _| match path {
         "/" => Redirect::to("/new?utm_source=x").into_response(),
         _ => page("<a href=/other>x</a>"),
@@ -261,7 +261,7 @@ async fn an_item_says_where_redirects_led_to_its_page() {
 }
 
 #[tokio::test]
-async fn a_page_that_was_visited_and_is_gone_yields_an_item_that_says_so_once() {
+async fn a_known_page_that_is_gone_yields_one_item_that_marks_it_as_gone() {
     let is_gone = Arc::new(AtomicBool::new(false));
     let asked = Arc::clone(&is_gone);
     let site = Site::serve(move |path, _| match path {
@@ -290,7 +290,7 @@ async fn a_page_that_was_visited_and_is_gone_yields_an_item_that_says_so_once() 
 }
 
 #[tokio::test]
-async fn a_page_that_is_gone_says_so_of_each_item_that_it_had() {
+async fn a_page_that_is_gone_yields_such_an_item_for_each_item_that_it_had() {
     let is_gone = Arc::new(AtomicBool::new(false));
     let asked = Arc::clone(&is_gone);
     let site = Site::serve(move |path, _| match path {

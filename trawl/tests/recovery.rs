@@ -145,7 +145,7 @@ async fn a_cancelled_crawl_stays_cancelled_in_a_store_that_was_emptied() {
 }
 
 #[tokio::test]
-async fn a_paused_crawl_stays_paused_in_a_store_that_was_emptied_and_goes_on_when_it_is_told_to() {
+async fn a_paused_crawl_stays_paused_in_a_store_that_was_emptied_and_can_be_resumed() {
     let fleet = Fleet::new().await;
     let site = Site::serve(30).await;
     list(&fleet, &site, 30);

@@ -1,4 +1,4 @@
-//! The way to a robots.txt, each request in its host's turn.
+//! Requests for robots.txt and its redirects, each in a slot of its host.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -94,7 +94,7 @@ async fn a_page_given_as_source_is_not_asked_for_if_its_robots_txt_forbids_it() 
 }
 
 #[tokio::test]
-async fn a_list_that_a_person_names_is_read_whatever_robots_txt_says() {
+async fn a_list_that_a_person_names_is_read_even_if_robots_txt_forbids_it() {
     let robots = ("/robots.txt", TEXT, "User-agent: *\nDisallow: /*.xml".to_owned());
     let urlset = |origin: &str| format!("<urlset><url><loc>{origin}/a</loc></url></urlset>");
     let folder = tempfile::tempdir().unwrap();
@@ -109,7 +109,7 @@ async fn a_list_that_a_person_names_is_read_whatever_robots_txt_says() {
 }
 
 #[tokio::test]
-async fn a_page_in_a_file_says_how_it_is_crawled() {
+async fn a_page_in_a_list_can_have_options_of_its_own() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("page.html"), "<!doctype html><p>x").unwrap();
     let output = crawl(folder.path(), &["page.html"], &[]).await;

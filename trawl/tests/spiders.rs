@@ -57,7 +57,7 @@ async fn crawl(fleet: &Fleet, spider: &str) {
 }
 
 #[tokio::test]
-async fn each_spider_obeys_what_robots_txt_says_to_its_own_user_agent() {
+async fn each_spider_obeys_the_rules_of_robots_txt_for_its_own_user_agent() {
     let (fleet, (origin, log)) = (Fleet::new().await, site().await);
     let names = ["one", "two"].map(|agent| format!("{}-{agent}", fleet.name));
     for (name, agent) in names.iter().zip(["one", "two"]) {

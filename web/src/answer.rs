@@ -17,7 +17,7 @@ pub enum Answer {
     NotModified,
     /// Elsewhere.
     Redirect(Redirect),
-    /// A success of a kind that nobody here reads, so its body was not downloaded.
+    /// A success of a content type that the spider does not read, so its body was not downloaded.
     Unread {
         /// The HTTP status.
         status: u16,

@@ -14,7 +14,7 @@ use super::memory::{MemoryBudget, MemoryShare};
 /// How much of an unpacked body is handed on at once.
 const PART: usize = 32 * 1024;
 
-/// The most room that is made for a body before it is there. One that is larger takes a share of what all may take.
+/// How many bytes are allocated for a body before it arrives. A larger one takes a share of the memory budget of all bodies.
 const SMALL: u64 = 256 * 1024;
 
 /// The limit of a body whose reader has limits of its own. Nested codings could make it busy with nothing.
@@ -120,8 +120,8 @@ struct Whole<'a> {
 }
 
 impl<'a> Whole<'a> {
-    fn new(room: usize, memory: &'a MemoryBudget, most: u64) -> Self {
-        Self { bytes: BytesMut::with_capacity(room), memory, most, share: None }
+    fn new(capacity: usize, memory: &'a MemoryBudget, most: u64) -> Self {
+        Self { bytes: BytesMut::with_capacity(capacity), memory, most, share: None }
     }
 
     /// Takes its share once it is not small any more: all that it may need, for two that take one part after the other could

@@ -20,17 +20,26 @@ const MAX_HEADERS: usize = 256;
 /// How large all headers of an answer may be by HTTP/2, unpacked.
 const MAX_HTTP2_HEADERS: u32 = 64 * 1024;
 
-/// A client that connects only where `guard` lets it.
+/// A client that connects only where `guard` lets it, and says of itself what `settings` say.
 pub(super) fn client(
     settings: &settings::Fetch,
     guard: &Guard,
     proxy: Option<&Proxy>,
     tls: ClientConfig,
 ) -> reqwest::Result<reqwest::Client> {
+    let client = nameless(settings, guard, proxy, tls)?;
+    client.user_agent(settings.user_agent_line()).default_headers(preferences()).build()
+}
+
+/// The same, but it says nothing of itself.
+pub(super) fn nameless(
+    settings: &settings::Fetch,
+    guard: &Guard,
+    proxy: Option<&Proxy>,
+    tls: ClientConfig,
+) -> reqwest::Result<reqwest::ClientBuilder> {
     let client = reqwest::Client::builder()
         .tls_backend_preconfigured(tls)
-        .user_agent(settings.user_agent_line())
-        .default_headers(preferences())
         .connect_timeout(settings.connect_timeout)
         .pool_idle_timeout(IDLE_TIME)
         .http1_max_headers(MAX_HEADERS)
@@ -44,13 +53,12 @@ pub(super) fn client(
         // A server that refuses a stream of HTTP/2 would get the next requests at once.
         .retry(reqwest::retry::never())
         .redirect(reqwest::redirect::Policy::none());
-    let client = match (&settings.proxy, proxy) {
+    Ok(match (&settings.proxy, proxy) {
         (Some(url), Some(proxy)) => client
             .proxy(reqwest::Proxy::all(url.reveal())?)
             .dns_resolver(Arc::new(BehindProxy { guard: guard.clone(), proxy: proxy.host.clone() })),
         _ => client.dns_resolver(Arc::new(guard.clone())),
-    };
-    client.build()
+    })
 }
 
 /// Pages rather than data, in English where there is a choice, anything rather than nothing, and packed.

@@ -85,7 +85,7 @@ pub(super) async fn unpacked(
     Ok(reader)
 }
 
-/// `deflate` is the zlib format by RFC 9110, and bare deflate by some servers: the first two bytes tell.
+/// `deflate` is the zlib format by RFC 9110, and bare deflate by some servers: the first two bytes decide.
 async fn inflated(mut packed: impl AsyncBufRead + Send + Unpin + 'static) -> io::Result<Reader> {
     let mut start = Vec::with_capacity(2);
     (&mut packed).take(2).read_to_end(&mut start).await?;

@@ -1,4 +1,4 @@
-//! What kind of failure it was, told by the types of its causes.
+//! Classifies failures by the types of their causes.
 
 use std::error::Error;
 use std::io;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimeParser;
 use reqwest::Response;
-use reqwest::header::RETRY_AFTER;
+use reqwest::header::{HeaderMap, RETRY_AFTER};
 use trawl_common::frontier::outcome::{Class, Failure};
 use trawl_common::time::UnixMs;
 
@@ -28,14 +28,14 @@ pub(super) fn status(response: &Response) -> Failure {
     let status = response.status();
     Failure {
         status: Some(status.as_u16()),
-        retry_after: retry_after(response),
+        retry_after: retry_after(response.headers()),
         ..Failure::new(Class::Http, status)
     }
 }
 
-/// The wait that `response` asks for.
-pub(super) fn retry_after(response: &Response) -> Option<Duration> {
-    let value = response.headers().get(RETRY_AFTER)?.to_str().ok()?;
+/// The wait that an answer with these header fields asks for.
+pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let value = headers.get(RETRY_AFTER)?.to_str().ok()?;
     wait(value, Timestamp::from_millisecond(UnixMs::now().0 as i64).ok()?)
 }
 

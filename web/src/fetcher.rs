@@ -23,10 +23,11 @@ use url::Url;
 
 use super::answer::{self, Answer, Opened, Start};
 use super::body::Body;
-use super::client::{client, preferences};
+use super::client::{client, nameless, preferences};
 use super::guard::{self, Guard, Lookup};
 use super::memory::MemoryBudget;
 use super::own::Own;
+use super::passage::Passage;
 use super::proxy::Proxy;
 use super::redirect::Redirect;
 use super::sent::Sent;
@@ -88,7 +89,7 @@ impl Fetcher {
     }
 
     /// Has the bodies of its pages share `memory` with others. One that is no more than 256 KiB takes nothing of it; a larger
-    /// one waits until there is room, within `fetch.timeout`.
+    /// one waits until the budget allows it, within `fetch.timeout`.
     pub fn within(self, memory: MemoryBudget) -> Self {
         Self { memory, ..self }
     }
@@ -97,6 +98,19 @@ impl Fetcher {
     pub fn on(&self, threads: &Threads) -> Result<Self, Unusable> {
         let client = client(&self.settings, &self.guard, self.proxy.as_ref(), self.tls.clone())?;
         Ok(Self { client, threads: Some(threads.clone()), ..self.clone() })
+    }
+
+    /// Sends on the requests of others, with connections of its own: guarded as this one's requests are, through the same proxy,
+    /// and where these run.
+    pub fn passage(&self) -> Result<Passage, Unusable> {
+        let client = nameless(&self.settings, &self.guard, self.proxy.as_ref(), self.tls.clone())?.build()?;
+        Ok(Passage {
+            client,
+            threads: self.threads.clone(),
+            guard: self.guard.clone(),
+            proxy: self.proxy.clone(),
+            settings: Arc::clone(&self.settings),
+        })
     }
 
     /// The proxy that it asks through, without a password.
@@ -205,7 +219,7 @@ impl Fetcher {
                 return Ok(answer::Hop::Redirect(target));
             }
             let status = response.status();
-            let retry_after = failure::retry_after(&response);
+            let retry_after = failure::retry_after(response.headers());
             let body = if status.is_success() {
                 Body::open(response, None).await?.read_start(most).await?
             } else {
@@ -220,18 +234,11 @@ impl Fetcher {
         let own = self.own.as_ref().map(|own| own.fields(url)).unwrap_or_default();
         let sent = sent.beside(own);
         let url = url.to_url();
-        self.guard.check(&url)?;
-        let Some(proxy) = &self.proxy else {
-            return self.send(url, sent).await;
-        };
-        if proxy.resolves_names {
-            self.guard.check_public_name(&url, &proxy.host)?;
-        } else {
-            self.guard.check_name(&url).await?;
-        }
-        match self.send(url, sent).await {
-            Ok(response) => Ok(response),
-            Err(failure) => Err(proxy.or_is_away(failure).await),
+        let proxy = self.proxy.as_ref();
+        self.guard.check_behind(proxy, &url).await?;
+        match (self.send(url, sent).await, proxy) {
+            (Err(failure), Some(proxy)) => Err(proxy.or_is_away(failure).await),
+            (answer, _) => answer,
         }
     }
 

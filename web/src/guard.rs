@@ -1,4 +1,4 @@
-//! What may be asked: without leave, only the usual ports of the public internet.
+//! What may be requested: by default only the usual ports of the public internet.
 //!
 //! A page or a name server can point a crawler at its own network. So every hop is checked: ports, and addresses
 //! written in a URL, which no resolver sees, before each request; names when they are resolved, by [`Guard`]
@@ -21,6 +21,7 @@ use trawl_common::web::url::literal_address;
 use url::Url;
 
 use super::address::is_public;
+use super::proxy::Proxy;
 
 /// Finds the addresses of a name.
 pub(super) type Lookup = fn(String) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>>;
@@ -30,7 +31,7 @@ pub(super) fn system_lookup(name: String) -> BoxFuture<'static, io::Result<Vec<S
     async move { Ok(tokio::net::lookup_host((name, 0)).await?.collect()) }.boxed()
 }
 
-/// So long the addresses of a name are remembered: whoever waits for their turn is to connect to these very ones.
+/// How long the addresses of a name are remembered: a request that waits for its slot must connect to those that were checked.
 const KNOWN_FOR: Duration = Duration::from_secs(30);
 
 /// Of so many names.
@@ -121,6 +122,30 @@ impl Guard {
         literal_address(url).map_or(Ok(()), |address| self.check_address(address))
     }
 
+    /// Whether `url` may be asked, behind `proxy` if there is one: all that is to be checked before a request.
+    pub(super) async fn check_behind(&self, proxy: Option<&Proxy>, url: &Url) -> Result<(), Failure> {
+        self.check(url)?;
+        match proxy {
+            Some(proxy) if proxy.resolves_names => Ok(self.check_public_name(url, &proxy.host)?),
+            Some(_) => self.check_name(url).await,
+            None => Ok(()),
+        }
+    }
+
+    /// The addresses of `url`'s host that may be asked, to connect to.
+    pub(super) async fn allowed(&self, url: &Url) -> Result<Vec<IpAddr>, Failure> {
+        if let Some(address) = literal_address(url) {
+            self.check_address(address)?;
+            return Ok(vec![address]);
+        }
+        let found = self.find(url.host_str().unwrap_or_default()).await.map_err(no_name)?;
+        let allowed = self.filter(&found).map_err(|refused| match refused {
+            Some(refused) => refused.into(),
+            None => no_name(NoAddress),
+        })?;
+        Ok(allowed.iter().map(SocketAddr::ip).collect())
+    }
+
     /// Whether `url`'s host may be asked of a `proxy` that resolves it, by its name alone. What address it leads to is for
     /// the proxy to judge.
     pub(super) fn check_public_name(&self, url: &Url, proxy: &str) -> Result<(), Refused> {
@@ -150,17 +175,14 @@ impl Guard {
         if allowed { Ok(()) } else { Err(Refused::Address(address)) }
     }
 
-    /// The addresses among `found` that may be asked; an error when there are none.
-    fn filter(
-        &self,
-        found: &[SocketAddr],
-    ) -> Result<Vec<SocketAddr>, Box<dyn std::error::Error + Send + Sync>> {
+    /// The addresses among `found` that may be asked; an error when there are none, which says what is refused if there are others.
+    fn filter(&self, found: &[SocketAddr]) -> Result<Vec<SocketAddr>, Option<Refused>> {
         let allowed: Vec<_> =
             found.iter().copied().filter(|found| self.check_address(found.ip()).is_ok()).collect();
         match (allowed.is_empty(), found.first()) {
             (false, _) => Ok(allowed),
-            (true, Some(refused)) => Err(Refused::Address(refused.ip()).into()),
-            (true, None) => Err(NoAddress.into()),
+            (true, Some(refused)) => Err(Some(Refused::Address(refused.ip()))),
+            (true, None) => Err(None),
         }
     }
 }
@@ -172,7 +194,11 @@ impl Resolve for Guard {
         let guard = self.clone();
         Box::pin(async move {
             let found = guard.find(name.as_str()).await?;
-            Ok(Box::new(guard.filter(&found)?.into_iter()) as Addrs)
+            match guard.filter(&found) {
+                Ok(allowed) => Ok(Box::new(allowed.into_iter()) as Addrs),
+                Err(Some(refused)) => Err(refused.into()),
+                Err(None) => Err(NoAddress.into()),
+            }
         })
     }
 }
@@ -227,8 +253,8 @@ mod tests {
         let address = |text: &str| SocketAddr::new(text.parse().unwrap(), 0);
         let mixed = vec![address("10.0.0.1"), address("8.8.8.8")];
         assert_eq!(guard.filter(&mixed).unwrap(), [address("8.8.8.8")]);
-        let reason = guard.filter(&[address("10.0.0.1")]).unwrap_err().to_string();
+        let reason = guard.filter(&[address("10.0.0.1")]).unwrap_err().unwrap().to_string();
         assert!(reason.starts_with("10.0.0.1 is not a public address"), "{reason}");
-        assert!(guard.filter(&[]).is_err());
+        assert_eq!(guard.filter(&[]), Err(None));
     }
 }

@@ -1,5 +1,6 @@
 //! The proxy that requests go through, if settings name one.
 
+use std::io;
 use std::time::Duration;
 
 use tokio::net::TcpStream;
@@ -8,14 +9,14 @@ use trawl_common::frontier::outcome::{Class, Failure};
 use trawl_common::settings;
 use url::Url;
 
-/// A proxy, and what it takes to tell whether it is there.
+/// A proxy, and what is needed to check whether it can be reached.
 #[derive(Clone, Debug)]
 pub(super) struct Proxy {
     /// Its address without a password.
     pub(super) shown: String,
     /// Its host, as a resolver knows it.
     pub(super) host: String,
-    /// Whether it is told names, and not the addresses that they have here.
+    /// Whether the proxy resolves host names itself. Otherwise it is sent addresses that were resolved here.
     pub(super) resolves_names: bool,
     port: u16,
     connect_timeout: Duration,
@@ -39,12 +40,17 @@ impl Proxy {
         })
     }
 
+    /// A connection to it.
+    pub(super) async fn connect(&self) -> io::Result<TcpStream> {
+        TcpStream::connect((&*self.host, self.port)).await
+    }
+
     /// Why a request got no answer: the proxy is away, or else what `failure` says.
     pub(super) async fn or_is_away(&self, failure: Failure) -> Failure {
         if !matches!(failure.class, Class::Connect | Class::Dns | Class::Timeout) {
             return failure;
         }
-        let why = match timeout(self.connect_timeout, TcpStream::connect((&*self.host, self.port))).await {
+        let why = match timeout(self.connect_timeout, self.connect()).await {
             Ok(Ok(_)) => return failure,
             Ok(Err(error)) => error.to_string(),
             Err(_) => format!("no connection within {:?} (`fetch.connect_timeout`)", self.connect_timeout),

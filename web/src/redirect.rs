@@ -14,9 +14,9 @@ pub const MAX_REDIRECTS: u8 = 10;
 /// Where an answer redirects to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redirect {
-    /// A URL that may be asked, as far as it shows without asking a resolver.
+    /// A URL that may be requested, as far as it shows without asking a resolver.
     pub target: CanonicalUrl,
-    /// Whether it is to be asked by GET, without the body that was sent.
+    /// Whether it is to be requested by GET, without the body that was sent.
     pub as_get: bool,
 }
 
@@ -26,7 +26,7 @@ impl From<CanonicalUrl> for Redirect {
     }
 }
 
-/// How far redirects have led from a URL: as much as a message carries along, so that whoever asks for the next URL after a
+/// How far redirects have led from a URL: as much as a message carries along, so that the worker that requests the next URL after a
 /// while goes on by the same rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trail {

@@ -17,42 +17,42 @@ use super::redirect::Trail;
 /// How many redirects are followed (RFC 9309 2.3.1.2).
 const REDIRECTS: u8 = 5;
 
-/// A robots.txt as an origin answered, and whether that says something for longer than a moment.
+/// An origin's answer to a request for its robots.txt, and how long it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Robots {
     /// What it answered.
     pub file: RobotsFile,
-    /// Whether the answer is good for a day, or is to be asked for again soon.
+    /// Whether the answer holds for a day, or has to be requested again soon.
     pub is_lasting: bool,
 }
 
-/// The way to an origin's robots.txt, as far as it is known: the URLs asked, and the turn with the host of the next. Whoever goes
-/// on from there asks for nothing twice.
+/// A fetch of an origin's robots.txt that can be continued: the URLs that redirects led to so far, and the place in the waitlist of
+/// the next one's host. Whoever continues it requests nothing twice.
 #[derive(Clone, Debug)]
 pub struct RobotsWay {
     trail: Trail,
-    turn: Option<InLine>,
+    waiting: Option<InLine>,
 }
 
 /// Why a robots.txt is not known yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoRobots {
-    /// It is not the turn of the next request before then.
+    /// The next request may not be sent before then.
     Later(UnixMs),
-    /// A person forbade to ask a host on the way.
+    /// A host on the way is blocked by an operator.
     Blocked,
-    /// This host wants to be left alone until then (429, 503).
+    /// This host asked for a back-off until then (429, 503).
     Refused(HostKey, Failure, UnixMs),
-    /// The proxy is away.
+    /// The proxy cannot be reached.
     NoProxy(Failure),
-    /// Whoever keeps the schedules failed for good.
+    /// The store of the schedules failed for good.
     Failed(Error),
 }
 
 impl RobotsWay {
-    /// The way to the robots.txt of `origin`, from its beginning.
+    /// A fetch of the robots.txt of `origin` that has not begun.
     pub fn to(origin: &Origin) -> Self {
-        Self { trail: Trail::new(origin.robots_txt(), REDIRECTS), turn: None }
+        Self { trail: Trail::new(origin.robots_txt(), REDIRECTS), waiting: None }
     }
 
     /// How much memory it takes, about.
@@ -62,8 +62,8 @@ impl RobotsWay {
 }
 
 impl Fetcher {
-    /// Asks for a robots.txt, each request of its host in that one's turn, as `politeness` says. Whatever an origin answers says
-    /// something of what may be asked for, unless it wants to be left alone.
+    /// Fetches a robots.txt; each request waits for a slot of its host, as `politeness` says. Any answer of the origin decides what may
+    /// be crawled, except one that asks for a back-off.
     pub async fn robots(
         &self,
         schedules: &HostSchedules,
@@ -74,11 +74,11 @@ impl Fetcher {
             let url = way.trail.last();
             let policy = politeness.host_policy(&url.host());
             let addresses = self.addresses(&url.host()).await;
-            let permit = match schedules.wait(&policy, &addresses, way.turn.take()).await {
+            let permit = match schedules.wait(&policy, &addresses, way.waiting.take()).await {
                 Ok(permit) => permit,
                 Err(NotNow::Blocked) => return Err(NoRobots::Blocked),
-                Err(NotNow::Later(until, turn)) => {
-                    way.turn = turn;
+                Err(NotNow::Later(until, waiting)) => {
+                    way.waiting = waiting;
                     return Err(NoRobots::Later(until));
                 }
                 Err(NotNow::Failed(error)) => return Err(NoRobots::Failed(error)),
@@ -102,7 +102,7 @@ impl Fetcher {
                         );
                     }
                 },
-                // What the pages meet as well, each with its own failure.
+                // Requests for pages fail in the same way, each on its own.
                 Err(failure) if matches!(failure.class, Class::Forbidden | Class::Redirect) => {
                     return Ok(none());
                 }
@@ -113,7 +113,7 @@ impl Fetcher {
     }
 }
 
-/// Whether the host goes on as if nothing were.
+/// Whether the answer shows a host that is well.
 fn is_welcome(answer: &Result<Hop, Failure>) -> bool {
     match answer {
         Ok(Hop::Redirect(_)) => true,
@@ -122,7 +122,7 @@ fn is_welcome(answer: &Result<Hop, Failure>) -> bool {
     }
 }
 
-/// The answer of a host that wants to be left alone, as a failure.
+/// The failure of an answer that asks for a back-off.
 fn refusal(answer: &Start) -> Option<Failure> {
     let failure = || {
         let failure = Failure::new(Class::Robots, format_args!("robots.txt: status {}", answer.status));
@@ -138,7 +138,7 @@ fn robots(Start { status, body, .. }: Start) -> Robots {
     }
 }
 
-/// As if there were none: redirects lead to no file.
+/// The same as a missing file: redirects led to none.
 fn none() -> Robots {
     passing(404, String::new())
 }

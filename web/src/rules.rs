@@ -25,7 +25,7 @@ pub enum NoPage {
     OutOfScope(CanonicalUrl),
 }
 
-/// The ban that an answer is by a spider's rules; what wants the host left alone anyway is none.
+/// The ban that an answer is by a spider's rules. An answer that asks for a back-off anyway is none.
 pub fn ban(bans: &Bans, answer: &Result<Answer, Failure>) -> Option<Failure> {
     match answer {
         Ok(Answer::Page(response)) => bans.by_page(response),
@@ -54,7 +54,7 @@ impl Trail {
 }
 
 impl Fetcher {
-    /// Asks for `url` and follows its redirects, all within `fetch.timeout`. Of what nobody reads, the body is empty.
+    /// Requests `url` and follows its redirects, all within `fetch.timeout`. The body of a content type that the spider does not read is empty.
     ///
     /// # Errors
     /// Why there is no page.

@@ -264,7 +264,7 @@ async fn a_redirect_without_a_target_is_a_status() {
 }
 
 #[tokio::test]
-async fn failures_to_connect_are_told_apart() {
+async fn each_failure_to_connect_has_its_own_class() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let closed = listener.local_addr().unwrap();
     drop(listener);

@@ -6,7 +6,7 @@ pub enum Unusable {
     /// The client refused them, as a user agent with a line break.
     #[error(transparent)]
     Client(#[from] reqwest::Error),
-    /// The system has nobody to trust over TLS.
+    /// The system has no root certificates for TLS.
     #[error("TLS: {0}")]
     Tls(#[from] rustls::Error),
     /// A header field of a spider that cannot be sent.

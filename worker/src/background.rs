@@ -18,6 +18,9 @@ const BEAT_EVERY: Duration = Duration::from_secs(5);
 
 const SUMMARY_EVERY: Duration = Duration::from_secs(60);
 
+/// How soon the program of a task that was cancelled is ended.
+const WATCH_EVERY: Duration = Duration::from_secs(2);
+
 /// How soon a change of a spider's file is seen, and that no URL has ended for a while.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
@@ -105,6 +108,15 @@ pub(crate) async fn reload_spiders(shared: Arc<Shared>) {
     }
 }
 
+/// Has programs end that do what is no longer this worker's, until the task is ended.
+pub(crate) async fn watch_programs(shared: Arc<Shared>) {
+    let mut ticks = every(WATCH_EVERY);
+    loop {
+        ticks.tick().await;
+        shared.watch.look(&*shared.frontier).await;
+    }
+}
+
 /// Says in the log what is waited for when no URL ends, once for each reason, until the task is ended. What a server keeps
 /// from working is said where it fails.
 pub(crate) async fn report_standstill(shared: Arc<Shared>) {
@@ -129,6 +141,7 @@ async fn beat(shared: &Shared, pages_per_second: f64) -> Result<BeatReply> {
         pages_per_second,
         latency: shared.latencies.take(),
         trouble: shared.waits(),
+        lacks: shared.standstill.lacks(),
     };
     shared.frontier.beat(&beat).await
 }

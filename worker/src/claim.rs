@@ -1,7 +1,7 @@
 //! From claimed URLs to jobs: each needs its spider, as its crawl needs it.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
+use std::collections::{HashSet, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use moka::sync::Cache;
 use tokio::sync::mpsc;
@@ -10,7 +10,7 @@ use trawl_common::frontier::Work;
 use trawl_common::frontier::ladder::until_another_worker;
 use trawl_common::frontier::message::{Malformed, Message};
 use trawl_common::frontier::outcome::{Outcome, Skip};
-use trawl_common::names::CrawlRef;
+use trawl_common::names::{CrawlRef, SpiderName};
 use trawl_common::ports::{Claimed, Requests, Terms};
 use trawl_common::spider::SpiderText;
 use trawl_common::text::printable;
@@ -84,9 +84,10 @@ impl Claims {
             return settled(message, Outcome::Skipped(Skip::Limit));
         }
         let now = UnixMs::now();
-        let Some(spider) = self.spiders.spider(&message.crawl, &crawl.terms, text) else {
+        let Some(spider) = self.spiders.spider(&message.crawl, &crawl.terms, text.as_ref()) else {
             // Another worker may have the file, or what it names.
-            self.shared.standstill.lacks_file(&message.crawl.spider);
+            let why = self.spiders.lack(&message.crawl, text.as_ref());
+            self.shared.standstill.leaves_to_others(&message.crawl.spider, &why);
             return settled(message, Outcome::Unready { until: now.plus(until_another_worker()) });
         };
         // Tasks are claimed by themselves.
@@ -107,10 +108,17 @@ impl CrawlSpiders {
         Self { shared, texts: Cache::new(CRAWLS), compared: Cache::new(CRAWLS) }
     }
 
-    /// A crawl's spider; `None` if it cannot be worked with here.
-    pub(crate) async fn of(&self, crawl: &CrawlRef, terms: &Terms) -> Option<Arc<Loaded>> {
+    /// The spider of a crawl's task; or why it cannot be worked with here. One without a file has no program, and is not loaded.
+    pub(crate) async fn of(&self, crawl: &CrawlRef, terms: &Terms) -> Result<Arc<Loaded>, String> {
         let text = self.text(crawl, terms).await;
-        self.spider(crawl, terms, text)
+        let is_known = text.is_some() || self.shared.spiders.is_for_strangers(&crawl.spider);
+        let spider = if is_known { self.spider(crawl, terms, text.as_ref()) } else { None };
+        spider.ok_or_else(|| self.lack(crawl, text.as_ref()))
+    }
+
+    /// Why a crawl's spider cannot be worked with here.
+    fn lack(&self, crawl: &CrawlRef, text: Option<&SpiderText>) -> String {
+        self.shared.spiders.wrong(&crawl.spider, text).unwrap_or_else(|| "its file is not there".to_owned())
     }
 
     /// What the file of a crawl's spider says in it, if the crawl brings that itself; asked once.
@@ -126,10 +134,10 @@ impl CrawlSpiders {
     }
 
     /// A crawl's spider: as the crawl itself brings it, or else as its file here says.
-    fn spider(&self, crawl: &CrawlRef, terms: &Terms, text: Option<SpiderText>) -> Option<Arc<Loaded>> {
+    fn spider(&self, crawl: &CrawlRef, terms: &Terms, text: Option<&SpiderText>) -> Option<Arc<Loaded>> {
         let spiders = &self.shared.spiders;
         match text {
-            Some(text) => spiders.of_text(&crawl.spider, &text),
+            Some(text) => spiders.of_text(&crawl.spider, text),
             None => spiders.get(&crawl.spider).filter(|spider| self.can_be_worked_with(crawl, terms, spider)),
         }
     }
@@ -154,23 +162,45 @@ impl CrawlSpiders {
     }
 }
 
-/// What other programs may ask for: pages of the spiders that are here.
-pub(crate) struct SpiderRequests(pub(crate) Arc<Spiders>);
+/// Of so many spiders whose files are not here strangers' tasks are taken in: anybody may think of more names.
+const ELSEWHERE: usize = 64;
+
+/// What other programs may ask for: pages of the spiders that are here, and tasks.
+pub(crate) struct SpiderRequests {
+    spiders: Arc<Spiders>,
+    /// The spiders of tasks whose files are not here: they may be on other workers.
+    elsewhere: Mutex<HashSet<SpiderName>>,
+}
+
+impl SpiderRequests {
+    pub(crate) fn new(spiders: Arc<Spiders>) -> Self {
+        Self { spiders, elsewhere: Mutex::default() }
+    }
+
+    /// Whether tasks of a spider that is not here are taken in, for other workers to do.
+    fn is_left_to_others(&self, name: &SpiderName) -> bool {
+        let mut elsewhere = self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner);
+        elsewhere.contains(name) || (elsewhere.len() < ELSEWHERE && elsewhere.insert(name.clone()))
+    }
+}
 
 impl Requests for SpiderRequests {
-    /// A request is for the page that its URL stands for, if its spider is here and takes URLs of that length; or for a task of a
-    /// spider that is here.
+    /// A request is for the page that its URL stands for, if its spider is here and takes URLs of that length; or for a task. A task
+    /// whose spider is not here waits for a worker that has it.
     fn check(&self, request: Message) -> Result<Message, Malformed> {
-        let Self(spiders) = self;
         let refused = |text: &str, reason| Err(Malformed { text: printable(text, MAX_URL_BYTES), reason });
         let name = &request.crawl.spider;
         // Asked first: what anybody may write a name of is not even looked for.
-        if !spiders.is_for_strangers(name) {
-            let reason = format!("there is no spider {name} here");
-            return refused(said_by(&request.work), reason);
-        }
-        let Some(spider) = spiders.get(name) else { return Ok(request) };
-        let Some(url) = request.work.page() else { return Ok(request) };
+        let is_here = self.spiders.is_for_strangers(name);
+        let url = match &request.work {
+            Work::Task(_) if is_here || self.is_left_to_others(name) => return Ok(request),
+            Work::Url(_) | Work::Request(_) if is_here => match request.work.page() {
+                Some(url) => url,
+                None => return Ok(request),
+            },
+            work => return refused(said_by(work), format!("there is no spider {name} here")),
+        };
+        let Some(spider) = self.spiders.get(name) else { return Ok(request) };
         let urls = &spider.spider.urls;
         let url = urls.canonical(url.clone());
         if !urls.takes(&url) {

@@ -17,6 +17,8 @@
 //! Beside them, `background` shows that the worker lives, and says what it waits for when no URL ends (`schedule::standstill`). An error of
 //! a port that no waiting mends stops all of it ([`Health::fatal`]), but for one of a sink, which stops its spider alone.
 //!
+//! What programs of spiders ask the web for goes through `proxy`. It and `trial` ask hosts by `polite`.
+//!
 //! `trial` fetches and reads one page for whoever tries a spider, in no crawl and by the same rules.
 
 mod background;
@@ -34,7 +36,8 @@ mod latencies;
 mod links;
 mod page_ends;
 mod parse;
-
+mod polite;
+mod proxy;
 mod schedule;
 mod settle;
 mod settlement;
@@ -56,11 +59,13 @@ use std::time::Duration;
 use claim::{Claims, CrawlSpiders, SpiderRequests};
 use fetch::dispatcher;
 use fetch::domains::{Domains, FETCH_THREADS};
-use handlers::Programs;
+use handlers::{Programs, Watch};
 use host_log::HostLog;
 use known_links::KnownLinks;
 use latencies::Latencies;
 use parse::Parser;
+use polite::Asker;
+pub use proxy::HandlerProxy;
 use schedule::robots_memory::RobotsMemory;
 use schedule::standstill::Standstill;
 use schedule::{Exits, Scheduler};
@@ -148,12 +153,31 @@ async fn run_with(
     let writing = AbortOnDropHandle::new(tokio::spawn(targets.run(written.clone())));
     health.log_to(log.clone());
     let sink_factory = Arc::clone(&ports.sink_factory);
-    let spiders = Arc::new(Spiders::new(&settings, folder, sink_factory, threads.clone(), log.clone())?);
+    let schedules = HostSchedules {
+        hosts: Arc::clone(&ports.hosts),
+        health: Arc::clone(&health),
+        in_flight: Arc::default(),
+        // As soon as a URL that its worker holds.
+        lapse: settings.recovery.patience / 4,
+        ceiling: Arc::new(Ceiling::of(settings.fetch.max_rate)),
+        addresses: Arc::new(AddressRate::new(settings.politeness.address_rate)),
+    };
+    let robots = Arc::<RobotsMemory>::default();
+    let asker = Asker {
+        settings: Arc::new(settings.clone()),
+        schedules: schedules.clone(),
+        robots: Arc::clone(&robots),
+    };
+    let proxy = HandlerProxy::of(asker);
+    let _proxy_ends = proxy.until_dropped();
+    let spiders =
+        Spiders::new(&settings, folder, sink_factory, threads.clone(), Arc::clone(&proxy), log.clone());
+    let spiders = Arc::new(spiders?);
     let Joined { frontier, maintenance } = ports.engine.join(Joining {
         worker: id.clone(),
         settings: settings.clone(),
         health: Arc::clone(&health),
-        requests: Arc::new(SpiderRequests(Arc::clone(&spiders))),
+        requests: Arc::new(SpiderRequests::new(Arc::clone(&spiders))),
         tasks: runner
             .as_ref()
             .map_or(0, |(_, places)| places.saturating_mul(TASKS_AHEAD).min(MAX_TASKS_AHEAD)),
@@ -163,16 +187,8 @@ async fn run_with(
         spiders,
         frontier,
         parser: Parser::start(settings.worker.page_memory.as_u64() / 2).map_err(RunError::Threads)?,
-        robots: RobotsMemory::default(),
-        schedules: HostSchedules {
-            hosts: Arc::clone(&ports.hosts),
-            health: Arc::clone(&health),
-            in_flight: Arc::default(),
-            // As soon as a URL that its worker holds.
-            lapse: settings.recovery.patience / 4,
-            ceiling: Arc::new(Ceiling::of(settings.fetch.max_rate)),
-            addresses: Arc::new(AddressRate::new(settings.politeness.address_rate)),
-        },
+        robots,
+        schedules,
         domains: Arc::new(Domains::new(&settings.worker)),
         threads,
         health,
@@ -183,6 +199,7 @@ async fn run_with(
         host_log: HostLog::new(log.clone()),
         standstill: Standstill::default(),
         known_links: KnownLinks::default(),
+        watch: Watch::default(),
         id,
         ports,
         settings,
@@ -196,6 +213,7 @@ async fn run_with(
     background.spawn(background::renew_places(Arc::clone(&shared)));
     background.spawn(background::reload_spiders(Arc::clone(&shared)));
     background.spawn(background::summaries(Arc::clone(&shared)));
+    background.spawn(background::watch_programs(Arc::clone(&shared)));
     background.spawn(background::report_standstill(Arc::clone(&shared)));
     let schedules = shared.schedules.clone();
     background.spawn(async move { match schedules.in_flight.freeing(&*schedules.hosts).await {} });
@@ -235,6 +253,7 @@ async fn run_with(
         () = too_late => Ok(()),
     };
     pipeline.shutdown().await;
+    proxy.end().await;
     // Whoever gives back what it has says with it that it ends.
     heartbeats.abort();
     give_back(&shared).await;
@@ -263,7 +282,7 @@ async fn tell_end(shared: &Shared, log: &LogWriter, ended: &Result<(), RunError>
         }
         Err(error) => log.entry(LogLevel::Fatal, format!("the worker has ended: {error}")),
     };
-    let _ = tokio::time::timeout(LAST_WORD, log.write_in_turn(entry)).await;
+    let _ = tokio::time::timeout(LAST_WORD, log.write_or_wait(entry)).await;
 }
 
 /// Waits for the end of every part. A panic of one is the worker's.

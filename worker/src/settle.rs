@@ -128,7 +128,7 @@ fn attempt(Handled { message, outcome, .. }: &Handled) -> Option<Attempt> {
 
 /// What an outcome means to the engine.
 fn ruling(shared: &Shared, handled: Handled) -> ports::Settlement {
-    let Handled { message, attempts, outcome, yielded, memory, took: _, slot: _ } = handled;
+    let Handled { message, attempts, outcome, yielded, memory, took: _, slot: _, retries: _ } = handled;
     let finish = |terminal| Finish::new(Claim::of(&message), terminal);
     let verdict = match outcome {
         Outcome::Done => {

@@ -30,6 +30,8 @@ pub(crate) struct Handled {
     /// The slot of a job that runs alone: free for the next one when this is settled, or has
     /// waited for its sinks for long.
     pub(crate) slot: Option<OwnedSemaphorePermit>,
+    /// How often what its program fails at is tried again; `None` for as often as the settings say.
+    pub(crate) retries: Option<u32>,
 }
 
 /// What a page yielded.
@@ -69,8 +71,9 @@ impl Settlement {
 
     /// Of a job whose page is to be remembered so.
     pub(crate) fn remembered(job: Job, outcome: Outcome, memory: Option<Memory>) -> Self {
-        let Job { message, attempts, .. } = job;
-        let mut settlement = Self::untouched(message, outcome);
+        let Job { message, attempts, spider, .. } = job;
+        let retries = spider.spider.handler.as_ref().and_then(|handler| handler.retries);
+        let mut settlement = Self::untouched(message, outcome).with_retries(retries);
         settlement.0.attempts = attempts;
         settlement.0.memory = memory;
         settlement
@@ -99,8 +102,14 @@ impl Settlement {
 
     /// Of a URL about which nothing is known but what is to become of it.
     pub(crate) fn untouched(message: Message, outcome: Outcome) -> Self {
-        let (yielded, memory, took, slot) = Default::default();
-        Self(Box::new(Handled { message, attempts: 0, outcome, yielded, memory, took, slot }))
+        let (yielded, memory, took, slot, retries) = Default::default();
+        Self(Box::new(Handled { message, attempts: 0, outcome, yielded, memory, took, slot, retries }))
+    }
+
+    /// The same, where what its program fails at is tried again so often.
+    pub(crate) fn with_retries(mut self, retries: Option<u32>) -> Self {
+        self.0.retries = retries;
+        self
     }
 
     /// Whether its host gave an answer, whatever that was.

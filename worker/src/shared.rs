@@ -11,6 +11,7 @@ use trawl_common::settings::Settings;
 use trawl_web::Threads;
 
 use crate::fetch::domains::Domains;
+use crate::handlers::Watch;
 use crate::host_log::HostLog;
 use crate::known_links::KnownLinks;
 use crate::latencies::Latencies;
@@ -30,7 +31,7 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) spiders: Arc<Spiders>,
     pub(crate) parser: Parser,
-    pub(crate) robots: RobotsMemory,
+    pub(crate) robots: Arc<RobotsMemory>,
     pub(crate) schedules: HostSchedules,
     pub(crate) domains: Arc<Domains>,
     /// Those on which is fetched what may keep them busy.
@@ -44,6 +45,8 @@ pub(crate) struct Shared {
     pub(crate) standstill: Standstill,
     pub(crate) known_links: KnownLinks,
     pub(crate) host_log: HostLog,
+    /// What programs are busy with.
+    pub(crate) watch: Watch,
 }
 
 impl Shared {

@@ -21,6 +21,7 @@ use trawl_web::{Fetcher, MemoryBudget, Threads};
 
 use crate::empty_fields::EmptyFields;
 use crate::handlers::Running;
+use crate::proxy::HandlerProxy;
 use crate::sink_backlog::SinkBacklog;
 
 /// A spider, ready to work.
@@ -127,6 +128,8 @@ pub(crate) struct Spiders {
     /// What the bodies of their pages may take together.
     memory: MemoryBudget,
     threads: Threads,
+    /// What their programs ask through.
+    proxy: Arc<HandlerProxy>,
     known: RwLock<HashMap<SpiderName, Known>>,
     /// Those of crawls that bring the text themselves.
     brought: Cache<(SpiderName, FileHash), Brought>,
@@ -147,6 +150,7 @@ impl Spiders {
         folder: Folder,
         sink_factory: Arc<dyn SinkFactory>,
         threads: Threads,
+        proxy: Arc<HandlerProxy>,
         log: LogWriter,
     ) -> Result<Self, Unready> {
         let spiders = Self {
@@ -155,6 +159,7 @@ impl Spiders {
             sink_factory,
             memory: MemoryBudget::new(settings.worker.page_memory.as_u64() / 2),
             threads,
+            proxy,
             known: RwLock::default(),
             brought: Cache::new(BROUGHT),
             missing: Mutex::default(),
@@ -191,6 +196,17 @@ impl Spiders {
         self.brought.get_with(key, || self.bring(name, text.clone(), None)).loaded.ok()
     }
 
+    /// Why the spider of this name cannot work here, by its file or as a crawl brings it; `None` if nothing is known to be wrong.
+    pub(crate) fn wrong(&self, name: &SpiderName, text: Option<&SpiderText>) -> Option<String> {
+        match text {
+            Some(text) => self.brought.get(&(name.clone(), text.hash()))?.loaded.err(),
+            None => {
+                let all = self.known.read().unwrap_or_else(PoisonError::into_inner);
+                all.get(name).filter(|known| known.loaded.is_none())?.wrong.clone()
+            }
+        }
+    }
+
     /// What is wrong with it is said, unless it was wrong `before` in the same way.
     fn bring(&self, name: &SpiderName, text: SpiderText, before: Option<&str>) -> Brought {
         let loaded = self.load_text(name, &text).map(Arc::new).map_err(|error| error.to_string());
@@ -215,7 +231,7 @@ impl Spiders {
     /// With the sinks that are open for this spider already, if these are the same.
     fn load_text(&self, name: &SpiderName, text: &SpiderText) -> Result<Loaded, Unready> {
         let mut loaded = self.ready(name, Some(text.as_str()))?;
-        self.check_program(&loaded.spider)?;
+        self.check_program(&loaded.spider, text)?;
         let others = self.all_brought().chain(self.of_file(name));
         let like = others
             .filter(|other| other.spider.name == *name)
@@ -225,14 +241,12 @@ impl Spiders {
     }
 
     /// Whether a spider that a crawl brings has the program that its file here says, or none: who starts crawls does not say what is
-    /// run.
-    fn check_program(&self, spider: &Spider) -> Result<(), Unready> {
+    /// run, only what the arguments of the spider are.
+    fn check_program(&self, spider: &Spider, brought: &SpiderText) -> Result<(), Unready> {
         if spider.handler.is_none() {
             return Ok(());
         }
-        let text = self.folder.text(&spider.name)?;
-        let own = self.folder.spider(&spider.name, text.as_deref(), &self.settings.items)?;
-        match own.handler == spider.handler {
+        match self.folder.handler(&spider.name, brought.as_str())? == spider.handler {
             true => Ok(()),
             false => Err(Unready::ForeignProgram(self.folder.file(&spider.name))),
         }
@@ -377,19 +391,21 @@ impl Spiders {
         let Ready { extractor, scope, bans } = Ready::of(&spider).map_err(mistaken)?;
         let fetch = spider.request.apply(&self.settings.fetch);
         let fetcher = Fetcher::of(&spider, &self.settings.fetch)?.within(self.memory.clone());
+        let apart = fetcher.on(&self.threads)?;
+        let proxy = self.proxy.access(&spider, &apart)?;
         Ok(Loaded {
             scope,
             bans,
             route: spider.routes(&self.settings.route),
             politeness: spider.politeness.apply(&self.settings.politeness),
             robots_name: fetch.robots_name().unwrap_or_default(),
-            apart: fetcher.on(&self.threads)?,
+            apart,
             fetcher,
             extractor: Arc::new(extractor),
             empty_fields: EmptyFields::of(&spider),
             sinks: Vec::new(),
             backlog: SinkBacklog::default(),
-            program: Running::of(&spider, self.folder.program_folder(name))?,
+            program: Running::of(&spider, self.folder.program_folder(name), proxy)?,
             spider,
         })
     }

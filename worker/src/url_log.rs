@@ -56,7 +56,7 @@ impl UrlLog {
             }
             Outcome::Skipped(skip) => info!(%url, why = skip.as_str(), ms, "skipped"),
             Outcome::Retry(failure, until) => {
-                let retry = self.retry(handled);
+                let retry = self.retry(handled, failure);
                 info!(%url, retry, why = %failure, ms, %until, "retrying");
             }
             Outcome::Failed(..)
@@ -70,14 +70,15 @@ impl UrlLog {
 
     fn retries(&self, handled: &Handled, failure: &Failure, until: UnixMs) {
         if self.log.is_on() {
-            let text = format!("retry {} at {until}: {}", self.retry(handled), failure.detail);
+            let text = format!("retry {} at {until}: {}", self.retry(handled, failure), failure.detail);
             self.write(LogLevel::Debug, &handled.message, Some(failure.class), text);
         }
     }
 
-    /// Which of its retries a URL comes to: `2/3`.
-    fn retry(&self, handled: &Handled) -> String {
-        format!("{}/{}", handled.attempts + 1, self.retries)
+    /// Which of its retries a URL comes to: `2/3`. What its program failed at may have a number of its own.
+    fn retry(&self, handled: &Handled, failure: &Failure) -> String {
+        let own = handled.retries.filter(|_| failure.class == Class::Handler);
+        format!("{}/{}", handled.attempts + 1, own.unwrap_or(self.retries))
     }
 
     /// A URL became a dead letter.
@@ -111,4 +112,40 @@ fn method(work: &Work) -> Option<&'static str> {
 
 fn milliseconds(took: Duration) -> u64 {
     u64::try_from(took.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use trawl_common::frontier::Task;
+    use trawl_common::frontier::lane::Lane;
+    use trawl_common::names::CrawlRef;
+    use trawl_common::task::NewTask;
+
+    use super::*;
+    use crate::settlement::Settlement;
+    use crate::tests::log::OwnLog;
+
+    #[tokio::test]
+    async fn a_retry_is_one_of_those_that_the_task_itself_may_have() {
+        let log = OwnLog::new();
+        let urls = UrlLog::new(&Settings::default(), log.writer.clone());
+        let crawl = CrawlRef::adhoc();
+        let task = Task::new(&crawl.spider, NewTask::of("do it".parse().unwrap()));
+        let message = Message::of(task.into(), crawl, Lane::Task);
+        for (class, retries) in [(Class::Handler, Some(7)), (Class::Handler, None), (Class::Timeout, Some(7))]
+        {
+            let outcome = Outcome::Retry(Failure::new(class, "no"), UnixMs(0));
+            let settlement = Settlement::untouched(message.clone(), outcome).with_retries(retries);
+            urls.settles(&settlement.into_handled());
+        }
+        let said: Vec<String> =
+            log.entries().await.into_iter().map(|entry| entry.message.as_str().to_owned()).collect();
+        let usual = Settings::default().retry.max;
+        let starts =
+            ["retry 1/7 at".to_owned(), format!("retry 1/{usual} at"), format!("retry 1/{usual} at")];
+        assert!(
+            said.len() == 3 && said.iter().zip(&starts).all(|(said, start)| said.starts_with(start)),
+            "{said:?}"
+        );
+    }
 }

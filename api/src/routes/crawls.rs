@@ -13,6 +13,7 @@ use trawl_common::jobs;
 use trawl_common::names::{CrawlId, SpiderName};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::access::Identity;
 use crate::cursor::{self, Limit};
 use crate::extract::{Params, Segment};
 use crate::known::Known;
@@ -111,6 +112,7 @@ impl TryFrom<String> for Wait {
 )]
 pub(crate) async fn get_crawl(
     State(api): State<Arc<Api>>,
+    identity: Identity,
     Segment(id): Segment<CrawlId>,
     Params(Waiting { wait }): Params<Waiting>,
 ) -> Result<Json<Crawl>, Problem> {
@@ -119,7 +121,7 @@ pub(crate) async fn get_crawl(
         && !known.is_over()
     {
         let until = Instant::now() + wait;
-        let mut watch = api.watchers.watch(&id)?;
+        let mut watch = api.watchers.watch(&identity, &id)?;
         while let Ok(Some(seen)) = timeout_at(until, watch.next()).await {
             known = seen?;
             if known.is_over() {

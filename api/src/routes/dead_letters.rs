@@ -1,10 +1,11 @@
 //! Dead letters: which there are, sent again, taken out for good.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
+use futures::{StreamExt, TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 use trawl_common::dead_letters::{self, Failed, Filter, Replay};
@@ -15,13 +16,19 @@ use trawl_common::names::{CrawlId, SpiderName};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::Api;
+use crate::access::Identity;
 use crate::cursor;
 use crate::extract::{Json, Params};
 use crate::problem::Problem;
 use crate::view::{DeadLetter, Reason};
 
+/// How long one count goes on, and how many it finds at most, where each has to be looked at.
+const COUNTING: Duration = Duration::from_secs(3);
+const COUNTED: usize = 10_000;
 /// How long one request goes on; then it says where the next one goes on.
 const LONGEST: Duration = Duration::from_secs(10);
+/// So many lists are counted at once.
+const AT_ONCE: usize = 16;
 
 /// Which dead letters.
 #[derive(Deserialize, IntoParams)]
@@ -121,10 +128,12 @@ pub(crate) struct Purged {
 )]
 pub(crate) async fn list_dead_letters(
     State(api): State<Arc<Api>>,
+    identity: Identity,
     Params(listing): Params<Listing>,
 ) -> Result<axum::Json<DeadLetters>, Problem> {
     let Listing { crawl, spider, url, reason, host, older_than, cursor } = listing;
     let filter = Filter { urls: url.clone().into_iter().collect(), reason, host, older_than };
+    let _place = api.searchers.wait(&identity, LONGEST).await?;
     let mut walk = Walk::new(&api, crawl, spider, filter, cursor).await?;
     let mut found = Vec::new();
     match url {
@@ -140,6 +149,38 @@ pub(crate) async fn list_dead_letters(
     }
     let dead_letters = found.into_iter().map(DeadLetter::from).collect();
     Ok(axum::Json(DeadLetters { dead_letters, next: walk.cursor() }))
+}
+
+/// How many dead letters there are
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Counted {
+    count: u64,
+    /// Whether there may be more than were counted: of those that fit a filter up to 10,000 are
+    more: bool,
+}
+
+/// How many dead letters there are, or fit
+#[utoipa::path(
+    get, path = "/api/v1/dead-letters/count", tag = "dead letters", security(("token" = [])),
+    params(Listing),
+    responses((status = 200, body = Counted), (status = 404, description = "There is no such crawl"))
+)]
+pub(crate) async fn count_dead_letters(
+    State(api): State<Arc<Api>>,
+    identity: Identity,
+    Params(listing): Params<Listing>,
+) -> Result<axum::Json<Counted>, Problem> {
+    let Listing { crawl, spider, url, reason, host, older_than, cursor } = listing;
+    let filter = Filter { urls: url.clone().into_iter().collect(), reason, host, older_than };
+    let _place = api.searchers.wait(&identity, LONGEST).await?;
+    let is_of_all = filter.is_empty() && cursor.is_none();
+    let mut walk = Walk::new(&api, crawl, spider, filter, cursor).await?;
+    let (count, more) = match url {
+        Some(url) => (walk.named(&url).await?.len() as u64, false),
+        None if is_of_all => (walk.count_all().await?, false),
+        None => walk.count().await?,
+    };
+    Ok(axum::Json(Counted { count, more }))
 }
 
 /// Sends URLs again, with no failure counted
@@ -265,6 +306,27 @@ impl<'a> Walk<'a> {
             self.crawls.pop();
         }
         Ok(Some((crawl, page.letters)))
+    }
+
+    /// How many there are in the lists of all crawls.
+    async fn count_all(&self) -> Result<u64, Problem> {
+        let control = &*self.api.backend.control;
+        let of_crawl = async |crawl: &CrawlStats| control.count_failed(&crawl.crawl_ref()).await;
+        let counted = stream::iter(&self.crawls).map(of_crawl).buffer_unordered(AT_ONCE);
+        Ok(counted.try_fold(0, async |sum, count| Ok(sum + count)).await?)
+    }
+
+    /// How many fit, and whether others may follow.
+    async fn count(&mut self) -> Result<(u64, bool), Problem> {
+        self.until = Instant::now() + COUNTING;
+        // One may come on two pages.
+        let mut found = HashSet::new();
+        while found.len() < COUNTED
+            && let Some((crawl, page)) = self.next().await?
+        {
+            found.extend(page.into_iter().map(|failed| (crawl.crawl.clone(), failed.url)));
+        }
+        Ok((found.len() as u64, !self.crawls.is_empty()))
     }
 
     /// All that the crawls' lists say of one text.

@@ -12,6 +12,7 @@ use trawl_common::names::CrawlId;
 use utoipa::ToSchema;
 
 use crate::Api;
+use crate::access::Identity;
 use crate::extract::Segment;
 use crate::problem::Problem;
 use crate::view::Crawl;
@@ -50,10 +51,11 @@ enum Name {
 )]
 pub(crate) async fn follow_crawl(
     State(api): State<Arc<Api>>,
+    identity: Identity,
     Segment(id): Segment<CrawlId>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
     api.known(&id).await?;
-    let watch = api.watchers.watch(&id)?;
+    let watch = api.watchers.watch(&identity, &id)?;
     Ok(Sse::new(unfold(Some(watch), next)).keep_alive(KeepAlive::default()))
 }
 

@@ -13,7 +13,6 @@ use bytes::Bytes;
 use futures::Stream;
 use futures::stream::try_unfold;
 use serde::Serialize;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout_at};
 use trawl_common::names::CrawlId;
 use trawl_common::ports::{ItemReader, ItemsFrom};
@@ -22,12 +21,12 @@ use trawl_common::time::UnixMs;
 use utoipa::ToSchema;
 
 use crate::Api;
+use crate::access::Identity;
 use crate::cursor::{self, Paging};
 use crate::extract::{Params, Segment};
+use crate::places::Place;
 use crate::problem::{Kind, Problem};
 
-/// How many may read items at once: each has a connection of its own to the broker.
-pub(crate) const READERS: usize = 8;
 /// How long one page is read for; then the next request goes on.
 const LONGEST: Duration = Duration::from_secs(10);
 /// A page with so many bytes of items is full.
@@ -65,13 +64,15 @@ pub(crate) async fn list_items(
     State(api): State<Arc<Api>>,
     Segment(id): Segment<CrawlId>,
     Params(Paging { limit, cursor }): Params<Paging>,
+    identity: Identity,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let place = cursor.as_deref().map(cursor::decode).transpose()?;
     // Before the items are read: all of a crawl that is over by now are there.
     let known = api.known(&id).await?;
     let begun = UnixMs(known.stats.started.0.saturating_sub(SLACK.as_millis() as u64));
-    let reading = Reading::of(&api, &id, place.map_or(ItemsFrom::Time(begun), ItemsFrom::Place)).await?;
+    let from = place.map_or(ItemsFrom::Time(begun), ItemsFrom::Place);
+    let reading = Reading::of(&api, &identity, &id, from).await?;
     if accepts(&headers, LINES) {
         let lines = Body::from_stream(lines(reading));
         return Ok(([(CONTENT_TYPE, HeaderValue::from_static(LINES))], lines).into_response());
@@ -84,19 +85,18 @@ pub(crate) async fn list_items(
 /// Somebody who reads items.
 struct Reading {
     items: Box<dyn ItemReader>,
-    _place: OwnedSemaphorePermit,
+    _place: Place,
 }
 
 impl Reading {
-    async fn of(api: &Api, crawl: &CrawlId, from: ItemsFrom) -> Result<Self, Problem> {
+    async fn of(api: &Api, identity: &Identity, crawl: &CrawlId, from: ItemsFrom) -> Result<Self, Problem> {
         let Some(items) = &api.backend.items else {
             let detail =
                 "the items of a state file are in the files that `--out` or `[[sinks]]` of its crawls named";
             return Err(Problem::new(Kind::NotKept, detail));
         };
-        let place = Arc::clone(&api.readers).try_acquire_owned().map_err(|_| {
-            Problem::new(Kind::Unavailable, format_args!("{READERS} callers read items already"))
-        })?;
+        // Each has a connection of its own to the broker.
+        let place = api.readers.take(identity)?;
         Ok(Self { items: items.read(crawl, from).await?, _place: place })
     }
 }

@@ -15,7 +15,6 @@ use bytes::Bytes;
 use futures::Stream;
 use futures::stream::{try_unfold, unfold};
 use serde::{Deserialize, Serialize};
-use tokio::sync::OwnedSemaphorePermit;
 use tracing::debug;
 use trawl_common::duration;
 use trawl_common::logs::{LogFilter, LogPage, newer, newest};
@@ -27,14 +26,16 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::items::{LINES, accepts};
 use crate::Api;
+use crate::access::Identity;
 use crate::cursor::{self, Limit};
 use crate::extract::Params;
-use crate::problem::{Kind, Problem};
+use crate::places::Place;
+use crate::problem::Problem;
 use crate::view::{LogEntry, LogLevel};
 
-/// How many may follow the log at once, or have all of it as lines.
-pub(crate) const FOLLOWERS: usize = 32;
-/// How often the log is looked at for each of them.
+/// How long somebody waits for the searches of others.
+const SEARCH: Duration = Duration::from_secs(10);
+/// How often the log is looked at for each of those who follow it.
 const LOOK: Duration = Duration::from_secs(1);
 /// The type of server-sent events.
 const EVENTS: &str = "text/event-stream";
@@ -129,17 +130,19 @@ impl Listing {
 pub(crate) async fn list_logs(
     State(api): State<Arc<Api>>,
     Params(listing): Params<Listing>,
+    identity: Identity,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let (filter, place, limit) = listing.read()?;
     if accepts(&headers, EVENTS) {
-        return follow(api, filter, &headers).await;
+        return follow(api, &identity, filter, &headers).await;
     }
     if accepts(&headers, LINES) {
-        let reading = Reading { _place: api.follower()?, api, filter, from: Some(place) };
+        let reading = Reading { _place: api.followers.take(&identity)?, api, filter, from: Some(place) };
         let lines = Body::from_stream(lines(reading));
         return Ok(([(CONTENT_TYPE, HeaderValue::from_static(LINES))], lines).into_response());
     }
+    let _place = api.searchers.wait(&identity, SEARCH).await?;
     let LogPage { lines, older, .. } = newest(&*api.backend.logs, &filter, place, limit).await?;
     let entries = lines.into_iter().map(|line| line.entry.into()).collect();
     let next = older.map(|LogPlace(first, second)| cursor::encode(&(first, second)));
@@ -147,23 +150,20 @@ pub(crate) async fn list_logs(
 }
 
 /// What is appended to the log, as it comes.
-async fn follow(api: Arc<Api>, filter: LogFilter, headers: &HeaderMap) -> Result<Response, Problem> {
+async fn follow(
+    api: Arc<Api>,
+    identity: &Identity,
+    filter: LogFilter,
+    headers: &HeaderMap,
+) -> Result<Response, Problem> {
+    let place = api.followers.take(identity)?;
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).and_then(|id| id.parse().ok());
     let after = match last {
         Some(place) => place,
         None => newest(&*api.backend.logs, &filter, LogPlace::END, 0).await?.end,
     };
-    let following = Following { _place: api.follower()?, api, filter, after, ready: Vec::new().into_iter() };
+    let following = Following { _place: place, api, filter, after, ready: Vec::new().into_iter() };
     Ok(Sse::new(unfold(following, next)).keep_alive(KeepAlive::default()).into_response())
-}
-
-impl Api {
-    /// A place among those who follow.
-    fn follower(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        Arc::clone(&self.followers).try_acquire_owned().map_err(|_| {
-            Problem::new(Kind::Unavailable, format_args!("{FOLLOWERS} callers follow the log already"))
-        })
-    }
 }
 
 /// Somebody who wants all entries that there are.
@@ -172,7 +172,7 @@ struct Reading {
     filter: LogFilter,
     /// Where to go on; `None` at the end.
     from: Option<LogPlace>,
-    _place: OwnedSemaphorePermit,
+    _place: Place,
 }
 
 /// Each entry as a line, the last first. Where reading breaks off, so does the answer.
@@ -198,7 +198,7 @@ struct Following {
     after: LogPlace,
     /// What was read and not sent yet.
     ready: std::vec::IntoIter<LogLine>,
-    _place: OwnedSemaphorePermit,
+    _place: Place,
 }
 
 /// The next entry, as soon as there is one; nothing when the API stops. A server that is away is waited for.

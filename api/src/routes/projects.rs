@@ -13,9 +13,10 @@ use trawl_common::time::UnixMs;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::Api;
+use crate::access::Identity;
 use crate::extract::{Params, Segment, body};
 use crate::problem::Problem;
-use crate::spiders::{Unfit, Unrunnable, files_of, on_a_thread_apart};
+use crate::spiders::{Unfit, Unrunnable, files_of};
 use crate::view::Time;
 
 /// The versions of a project, the latest last
@@ -90,6 +91,7 @@ pub(crate) struct Added {
 )]
 pub(crate) async fn add_version(
     State(api): State<Arc<Api>>,
+    identity: Identity,
     Segment(project): Segment<ProjectName>,
     Params(Naming { version, spider }): Params<Naming>,
     request: Request,
@@ -97,7 +99,7 @@ pub(crate) async fn add_version(
     let (upload, settings) = (body(request).await?, Arc::clone(&api.backend.settings));
     let file = spider.map(|spider| format!("{spider}.toml"));
     let read = move || files_of(file.as_deref(), &upload, &settings);
-    let files = on_a_thread_apart(read).await.map_err(|unfit| match unfit {
+    let files = api.examine(&identity, read).await?.map_err(|unfit| match unfit {
         Unfit::Nameless => {
             Problem::malformed("spider: say whose file it is; a tar of files NAME.toml needs no name")
         }

@@ -14,9 +14,9 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::schedules::Schedule;
 use crate::Api;
+use crate::access::Identity;
 use crate::extract::{self, Params, Segment};
 use crate::problem::Problem;
-use crate::spiders::on_a_thread_apart;
 
 /// Which spiders.
 #[derive(Deserialize, IntoParams)]
@@ -127,11 +127,12 @@ pub(crate) async fn get_spider(
 )]
 pub(crate) async fn get_spider_check(
     State(api): State<Arc<Api>>,
+    identity: Identity,
     Segment((project, spider)): Segment<(ProjectName, SpiderName)>,
     Params(OfVersion { version }): Params<OfVersion>,
 ) -> Result<Json<Checked>, Problem> {
     let (_, text) = api.spider_text(&project, version.as_ref(), &spider).await?;
-    Ok(Json(api.checked(Draft { text, spider, arguments: Arguments::default() }).await))
+    Ok(Json(api.checked(&identity, Draft { text, spider, arguments: Arguments::default() }).await?))
 }
 
 /// A spider to check
@@ -204,16 +205,18 @@ struct Argument {
 )]
 pub(crate) async fn check_spider(
     State(api): State<Arc<Api>>,
+    identity: Identity,
     extract::Json(draft): extract::Json<Draft>,
-) -> Json<Checked> {
-    Json(api.checked(draft).await)
+) -> Result<Json<Checked>, Problem> {
+    Ok(Json(api.checked(&identity, draft).await?))
 }
 
 impl Api {
-    async fn checked(&self, Draft { text, spider, arguments }: Draft) -> Checked {
+    async fn checked(&self, identity: &Identity, draft: Draft) -> Result<Checked, Problem> {
+        let Draft { text, spider, arguments } = draft;
         let settings = Arc::clone(&self.backend.settings);
         let examine = move || Checked::from(Examined::of(spider, &text, &arguments, &settings));
-        on_a_thread_apart(examine).await
+        self.examine(identity, examine).await
     }
 }
 

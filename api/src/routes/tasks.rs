@@ -1,25 +1,32 @@
 //! Tasks for the programs of spiders.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use trawl_common::frontier::Task;
+use tokio::time::Instant;
+use trawl_common::frontier::{Task, TaskKey};
 use trawl_common::names::{CrawlId, ProjectName, SpiderName};
 use trawl_common::ports::{NewUrl, Opening, Terms};
 use trawl_common::spider::SpiderText;
 use trawl_common::task::NewTask;
+use trawl_common::task::report::{ListPlace, TaskPlace, TaskReader, TaskReport};
 use trawl_common::task::submission::crawl_for;
 use trawl_common::time::UnixMs;
 use utoipa::{IntoParams, ToSchema};
 
 use super::urls::{LEASE, admit};
 use crate::Api;
-use crate::extract::Params;
+use crate::cursor;
+use crate::extract::{Params, Segment};
 use crate::new_tasks::NewTasks;
 use crate::problem::{Kind, Problem};
 use crate::spiders::spider_of;
+
+/// How long a listing looks for a task; then it says where the next one goes on.
+const LONGEST: Duration = Duration::from_secs(10);
 
 /// The keys of so many tasks are in an answer.
 const MOST_KEYS: usize = 1_000;
@@ -53,6 +60,158 @@ pub(crate) struct Submitted {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     keys: Option<Vec<String>>,
+}
+
+/// Which tasks
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Listing {
+    /// Only those of this crawl
+    #[param(value_type = Option<String>)]
+    crawl: Option<CrawlId>,
+    /// Only those of this spider
+    #[param(value_type = Option<String>)]
+    spider: Option<SpiderName>,
+    /// Only those that are there
+    #[param(value_type = Option<PlaceOfTask>, inline)]
+    place: Option<TaskPlace>,
+    /// Where to go on: `next` of the page before
+    cursor: Option<String>,
+}
+
+/// A page of tasks
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Tasks {
+    /// In no order. One may come on two pages
+    tasks: Vec<PendingTask>,
+    /// The cursor of the next page, which may be empty; absent on the last
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    next: Option<String>,
+}
+
+/// A task that is not done
+#[derive(Serialize, ToSchema)]
+pub(crate) struct PendingTask {
+    /// Its key
+    task: String,
+    crawl: String,
+    spider: String,
+    #[schema(value_type = PlaceOfTask)]
+    place: TaskPlace,
+    /// Since when it waits, or has failed; absent where that is not known
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    since: Option<String>,
+    /// Until when it is put aside
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    until: Option<String>,
+    /// The worker that has it
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    worker: Option<String>,
+    /// How often it has failed
+    attempts: u32,
+    /// Why it failed for good
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    error: Option<String>,
+    /// What it says; nothing if that is lost
+    recipe: Option<String>,
+}
+
+/// Where a task is that is not done
+#[derive(ToSchema)]
+#[schema(rename_all = "lowercase")]
+#[expect(dead_code, reason = "it describes `TaskPlace`")]
+pub(crate) enum PlaceOfTask {
+    Waiting,
+    Running,
+    Parked,
+    Failed,
+}
+
+impl From<TaskReport> for PendingTask {
+    fn from(report: TaskReport) -> Self {
+        let TaskReport { task, crawl, spider, place, since, until, worker, attempts, error, recipe, .. } =
+            report;
+        Self {
+            task,
+            crawl: crawl.to_string(),
+            spider: spider.to_string(),
+            place,
+            since,
+            until,
+            worker: worker.map(|worker| worker.to_string()),
+            attempts,
+            error,
+            recipe: recipe.map(|recipe| recipe.to_string()),
+        }
+    }
+}
+
+/// Where a listing goes on: the crawl by its start and its id, and the place in its list.
+type Onward = (u64, CrawlId, ListPlace);
+
+/// Tasks that are not done: those that wait, run or are put aside, and those that failed
+#[utoipa::path(
+    get, path = "/api/v1/tasks", tag = "tasks", security(("token" = [])), params(Listing),
+    responses((status = 200, body = Tasks), (status = 404, description = "There is no such crawl"))
+)]
+pub(crate) async fn list_tasks(
+    State(api): State<Arc<Api>>,
+    Params(Listing { crawl, spider, place, cursor }): Params<Listing>,
+) -> Result<Json<Tasks>, Problem> {
+    let from: Option<Onward> = cursor.as_deref().map(cursor::decode).transpose()?;
+    let mut crawls = match crawl {
+        Some(id) => vec![api.known(&id).await?.stats],
+        None => api.backend.stats.crawls().await?,
+    };
+    crawls.retain(|stats| spider.as_ref().is_none_or(|spider| *spider == stats.spider));
+    crawls.sort_by(|one, other| (one.started, &one.crawl).cmp(&(other.started, &other.crawl)));
+    let mut at = ListPlace::default();
+    if let Some((started, id, place)) = from {
+        crawls.retain(|stats| (stats.started.0, &stats.crawl) <= (started, &id));
+        at = crawls.last().filter(|next| next.crawl == id).map_or(at, |_| place);
+    }
+    let reader = TaskReader { stats: &*api.backend.stats, control: &*api.backend.control };
+    let until = Instant::now() + LONGEST;
+    let mut found = Vec::new();
+    while let Some(stats) = crawls.last() {
+        let (reports, next) = reader.page(&stats.crawl_ref(), at, place).await?;
+        found.extend(reports.into_iter().map(PendingTask::from));
+        at = next.unwrap_or_default();
+        if next.is_none() {
+            crawls.pop();
+        }
+        if !found.is_empty() || Instant::now() >= until {
+            break;
+        }
+    }
+    let next = crawls.last().map(|stats| cursor::encode(&(stats.started.0, stats.crawl.clone(), at)));
+    Ok(Json(Tasks { tasks: found, next }))
+}
+
+/// One task that is not done: of the newest crawl that knows it
+#[utoipa::path(
+    get, path = "/api/v1/tasks/{task}", tag = "tasks", security(("token" = [])),
+    params(("task" = String, Path, description = "Its key: `task:` and 32 hexadecimal digits")),
+    responses((status = 200, body = PendingTask), (status = 404, description = "It is neither pending nor failed in any crawl"))
+)]
+pub(crate) async fn get_task(
+    State(api): State<Arc<Api>>,
+    Segment(task): Segment<String>,
+) -> Result<Json<PendingTask>, Problem> {
+    let task: TaskKey = task.parse().map_err(|error| Problem::not_found(format!("{task}: {error}")))?;
+    let reader = TaskReader { stats: &*api.backend.stats, control: &*api.backend.control };
+    for stats in api.backend.stats.crawls().await? {
+        if let Some(report) = reader.one(&stats.crawl_ref(), &task).await? {
+            return Ok(Json(report.into()));
+        }
+    }
+    Err(Problem::not_found(format!("{task} is neither pending nor failed in any crawl")))
 }
 
 /// Submits tasks to a spider with a program. When this answers, none of them can be lost; if one of them is no task, none is taken. A call

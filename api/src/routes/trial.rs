@@ -17,6 +17,7 @@ use utoipa::ToSchema;
 use super::spiders::Mistake;
 use super::urls::parsed;
 use crate::Api;
+use crate::access::Identity;
 use crate::extract;
 use crate::problem::{Kind, Problem};
 use crate::spiders::{not_given, on_a_thread_apart};
@@ -123,13 +124,14 @@ struct TriedLink {
 )]
 pub(crate) async fn try_spider(
     State(api): State<Arc<Api>>,
+    identity: Identity,
     extract::Json(new): extract::Json<NewTrial>,
 ) -> Result<Json<Trial>, Problem> {
     let url = parsed("url", &new.url)?;
     let text = text(&api, &new).await?;
     let settings = Arc::clone(&api.backend.settings);
     let examine = move || Examined::for_trial(new.spider, &text, &new.arguments, &settings);
-    let Examined { reading, ready, robots, .. } = on_a_thread_apart(examine).await;
+    let Examined { reading, ready, robots, .. } = api.examine(&identity, examine).await?;
     let mut mistakes = reading.mistakes;
     mistakes.extend(not_given(&reading.arguments));
     mistakes.sort_by_key(|mistake| mistake.place);

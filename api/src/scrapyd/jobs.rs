@@ -175,7 +175,7 @@ impl Api {
 
     /// The jobs of a project, or of all, that are pending, as their turn comes.
     pub(super) async fn in_line(&self, project: &Option<ProjectName>) -> Result<Vec<Job>, Refusal> {
-        let mut line = self.backend.jobs.line(LISTED).await?;
+        let mut line = self.backend.jobs.queued(LISTED).await?;
         line.retain(|job| project.as_ref().is_none_or(|project| *project == job.new.project));
         Ok(line)
     }

@@ -13,6 +13,7 @@ use std::sync::{Arc, LazyLock};
 
 use axum::Router;
 use axum::http::StatusCode;
+use axum::http::header::RETRY_AFTER;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use serde::Serialize;
@@ -68,12 +69,14 @@ impl IntoResponse for Done {
 struct Refusal {
     status: StatusCode,
     message: String,
+    /// After how many seconds another try makes sense, if that is known.
+    retry_after: Option<u64>,
 }
 
 impl Refusal {
     /// The request is at fault.
     fn of(message: impl Display) -> Self {
-        Self { status: StatusCode::OK, message: message.to_string() }
+        Self { status: StatusCode::OK, message: message.to_string(), retry_after: None }
     }
 }
 
@@ -85,14 +88,16 @@ impl From<Error> for Refusal {
 
 impl From<Problem> for Refusal {
     fn from(problem: Problem) -> Self {
-        Self { status: problem.status(), message: problem.detail().to_owned() }
+        let retry_after = problem.seconds_to_wait();
+        Self { status: problem.status(), message: problem.detail().to_owned(), retry_after }
     }
 }
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let Self { status, message } = self;
-        (status, axum::Json(json!({ "node_name": &*NODE, "status": "error", "message": message })))
+        let Self { status, message, retry_after } = self;
+        let after = retry_after.map(|seconds| [(RETRY_AFTER, seconds.to_string())]);
+        (status, after, axum::Json(json!({ "node_name": &*NODE, "status": "error", "message": message })))
             .into_response()
     }
 }

@@ -11,15 +11,20 @@ use trawl_common::spider::Version;
 use super::form::Parameters;
 use super::{Answer, Done, Refusal};
 use crate::Api;
-use crate::spiders::{Unrunnable, files_of, on_a_thread_apart};
+use crate::access::Identity;
+use crate::spiders::{Unrunnable, files_of};
 
 /// `addversion.json`: the file `egg` is a spider file, or a tar of them.
-pub(super) async fn add_version(State(api): State<Arc<Api>>, mut sent: Parameters) -> Answer {
+pub(super) async fn add_version(
+    State(api): State<Arc<Api>>,
+    identity: Identity,
+    mut sent: Parameters,
+) -> Answer {
     let (project, version): (ProjectName, Version) = (sent.required("project")?, sent.required("version")?);
     let (name, bytes) = sent.file()?;
     let settings = Arc::clone(&api.backend.settings);
-    let files = on_a_thread_apart(move || files_of(name.as_deref(), &bytes, &settings));
-    let files = files.await.map_err(Refusal::of)?;
+    let read = move || files_of(name.as_deref(), &bytes, &settings);
+    let files = api.examine(&identity, read).await?.map_err(Refusal::of)?;
     api.backend.spider_store.add(&project, &version, &files).await?;
     Done::with(json!({ "project": project, "version": version, "spiders": files.iter().count() }))
 }

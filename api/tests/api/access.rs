@@ -66,3 +66,15 @@ async fn no_page_of_another_site_can_have_a_browser_ask() {
         assert_eq!(fixture.send(request).await.status, status, "{header}: {value}");
     }
 }
+
+#[tokio::test]
+async fn no_answer_is_kept_framed_or_taken_for_something_else() {
+    let fixture = Fixture::embedded().await;
+    for path in ["/", "/jobs", "/healthz", "/api/v1/crawls", "/api/v1/none", "/listprojects.json"] {
+        let response = fixture.operator(Method::GET, path).send().await.unwrap();
+        let header = |name: &str| response.headers()[name].to_str().unwrap().to_owned();
+        assert!(header("content-security-policy").contains("frame-ancestors 'none'"), "{path}");
+        assert_eq!(header("x-content-type-options"), "nosniff", "{path}");
+        assert_eq!(header("cache-control"), "no-store", "{path}");
+    }
+}

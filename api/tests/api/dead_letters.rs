@@ -25,6 +25,8 @@ async fn all(fixture: &Fixture, query: &str) -> Vec<String> {
         cursor = format!("&cursor={next}");
     }
     urls.sort();
+    let counted = fixture.get(&format!("/api/v1/dead-letters/count?{query}")).await.body;
+    assert_eq!(counted, json!({ "count": urls.len(), "more": false }), "{query}");
     urls
 }
 

@@ -356,9 +356,16 @@ impl Worker {
 
     /// Shows that it lives.
     pub(crate) async fn beat(&self) -> BeatReply {
-        let (worker, trouble) = (self.name.clone(), None);
-        let beat =
-            Heartbeat { worker, version: "0", in_flight: 0, pages_per_second: 0.0, latency: None, trouble };
+        let (worker, trouble, lacks) = (self.name.clone(), None, Default::default());
+        let beat = Heartbeat {
+            worker,
+            version: "0",
+            in_flight: 0,
+            pages_per_second: 0.0,
+            latency: None,
+            trouble,
+            lacks,
+        };
         self.frontier.beat(&beat).await.unwrap()
     }
 

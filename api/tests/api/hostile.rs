@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use reqwest::Method;
+use reqwest::{Method, Response};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::fixture::{Fixture, OPERATOR};
+use crate::fixture::{Fixture, OPERATOR, VIEWER};
 
 const REPLAY: &str = "/api/v1/dead-letters/replay";
 
@@ -105,6 +105,35 @@ async fn a_hundred_requests_that_never_arrive_whole_hold_up_nobody() {
         let mut stream = TcpStream::connect(fixture.address).await.unwrap();
         stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX: ").await.unwrap();
         idle.push(stream);
+    }
+    assert_eq!(fixture.get("/api/v1/crawls").await.status, 200);
+}
+
+/// Opens streams as whoever has this token until one is refused. Returns how many there are, the streams, and the refusal.
+async fn all_streams(fixture: &Fixture, path: &str, token: &str) -> (usize, Vec<Response>, Response) {
+    let mut open = Vec::new();
+    loop {
+        let request = fixture.request(Method::GET, path).bearer_auth(token);
+        let response = request.header("accept", "text/event-stream").send().await.unwrap();
+        if response.status() != 200 {
+            return (open.len(), open, response);
+        }
+        open.push(response);
+    }
+}
+
+#[tokio::test]
+async fn a_viewer_who_opens_streams_without_end_gets_a_share_and_an_operator_still_finds_places() {
+    let fixture = Fixture::embedded().await;
+    fixture.crawl("one", "a", 1).await;
+    for (path, share) in [("/api/v1/logs", 12), ("/api/v1/crawls/one/events", 96)] {
+        let (number, open, refused) = all_streams(&fixture, path, VIEWER).await;
+        assert_eq!((number, refused.status().as_u16()), (share, 429), "{path}");
+        assert_eq!(refused.headers()["retry-after"], "5");
+        assert!(refused.text().await.unwrap().contains("end one of them"));
+        let (number, ..) = all_streams(&fixture, path, OPERATOR).await;
+        assert!(number >= 8, "{path}: {number}");
+        drop(open);
     }
     assert_eq!(fixture.get("/api/v1/crawls").await.status, 200);
 }

@@ -24,6 +24,7 @@ promises! {
     tasks_need_a_spider_with_a_program_and_a_crawl_of_it_that_is_not_over
     the_keys_of_more_than_a_thousand_tasks_are_not_told
     who_may_only_look_submits_nothing
+    tasks_that_are_not_done_are_listed_with_where_they_are
 }
 
 const TASKS: &str = "/api/v1/tasks";
@@ -212,4 +213,32 @@ async fn who_may_only_look_submits_nothing(fixture: &Fixture) {
     let answer = api.send(request.header("content-type", "application/json").body("\"one\"")).await;
     assert_eq!(answer.status, 403);
     assert_eq!(api.get("/api/v1/crawls").await.body["crawls"], json!([]));
+}
+
+async fn tasks_that_are_not_done_are_listed_with_where_they_are(fixture: &Fixture) {
+    let (api, _folder) = with_spiders(fixture).await;
+    let tasks: Vec<String> = (0..700).map(|number| format!("recipe {number}")).collect();
+    let answer = submit_json(&api, "spider=payments&crawl=many", &json!(tasks)).await;
+    let key = answer.body["keys"][7].as_str().unwrap().to_owned();
+    let (mut found, mut cursor) = (std::collections::BTreeSet::new(), String::new());
+    loop {
+        let page = api.get(&format!("{TASKS}?crawl=many&place=waiting{cursor}")).await.body;
+        for task in page["tasks"].as_array().unwrap() {
+            assert_eq!((&task["place"], &task["attempts"]), (&"waiting".into(), &0.into()), "{task}");
+            found.insert(task["recipe"].as_str().unwrap().to_owned());
+        }
+        let Some(next) = page["next"].as_str() else { break };
+        cursor = format!("&cursor={next}");
+    }
+    assert_eq!(found, tasks.into_iter().collect());
+    let one = api.get(&format!("{TASKS}/{key}")).await;
+    assert_eq!(
+        (one.status, &one.body["recipe"], &one.body["crawl"]),
+        (200, &"recipe 7".into(), &"many".into())
+    );
+    for nothing in ["task:0123456789abcdef0123456789abcdef", "x"] {
+        assert_eq!(api.get(&format!("{TASKS}/{nothing}")).await.status, 404);
+    }
+    assert_eq!(api.get(&format!("{TASKS}?crawl=none")).await.status, 404);
+    assert_eq!(api.get(&format!("{TASKS}?place=nowhere")).await.status, 400);
 }

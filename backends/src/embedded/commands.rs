@@ -4,15 +4,18 @@ use rusqlite::Connection;
 use trawl_common::frontier::Key;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::outcome::{Class, Reason, Skip, Terminal};
+use trawl_common::frontier::{End, Key, TaskKey, UrlState};
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::NewUrl;
+use trawl_common::ports::{Claim, Finish, NewUrl};
 
 use super::address::Address;
-use super::ending::{end_if_complete, end_the_rest};
+use super::crawls::Crawls;
+use super::ending::{end, end_if_complete, end_the_rest};
 use super::error::Result;
 use super::records;
 use super::stats_delta::{self, StatsDeltas};
 use super::store::Memory;
+use super::transitions::find;
 use super::{crawls, failures, payloads};
 
 /// A crawl is held: its records are passed over until it goes on.
@@ -48,6 +51,37 @@ pub(super) fn cancel(db: &Connection, memory: &mut Memory, crawl: &CrawlRef) -> 
     memory.seen.forget(db, row.key)?;
     memory.leases.end(crawl);
     Ok(())
+}
+
+/// Tasks of a crawl end before their time. Returns how many had no end.
+pub(super) fn cancel_tasks(
+    db: &Connection,
+    memory: &mut Memory,
+    crawl: &CrawlRef,
+    keys: &[TaskKey],
+) -> Result<u64> {
+    let mut crawls = Crawls::default();
+    let (mut deltas, mut cancelled) = (StatsDeltas::default(), 0);
+    for key in keys {
+        let address = Address::new(crawl, key.as_str());
+        let Some(found) = find(db, memory, &mut crawls, &address)? else { return Ok(0) };
+        let (Some(id), UrlState::Pending(_)) = (found.id, found.url) else { continue };
+        let finish =
+            Finish::new(Claim { crawl: crawl.clone(), key: key.clone().into() }, Terminal::Cancelled);
+        let cancels = End::of(Terminal::Cancelled, None);
+        end(db, memory, (&address, &finish), cancels, (found.crawl.key, id))?;
+        deltas.ended(found.crawl.key, key.as_str(), cancels, 0);
+        cancelled += 1;
+    }
+    deltas.write(db)?;
+    if let Some(row) = crawls.find(db, crawl)? {
+        // Nothing comes late here, and a crawl of what others ask for never ends.
+        if crawl.is_adhoc() {
+            memory.seen.forget(db, row.key)?;
+        }
+        end_if_complete(db, memory, row.key)?;
+    }
+    Ok(cancelled)
 }
 
 /// URLs and tasks leave the list of `from` and become records of `into`, available at once. One that has a record again by

@@ -63,12 +63,27 @@ impl Control for EmbeddedControl {
         self.store.call(move |db, memory| commands::cancel(db, memory, &crawl)).await
     }
 
+    async fn cancel_tasks(&self, crawl: &CrawlRef, keys: &[TaskKey]) -> Result<u64> {
+        let (crawl, keys) = (crawl.clone(), keys.to_vec());
+        self.store.call(move |db, memory| commands::cancel_tasks(db, memory, &crawl, &keys)).await
+    }
+
     async fn failed(&self, crawl: &CrawlRef, cursor: u64) -> Result<FailedPage> {
         let crawl = crawl.clone();
         self.store
             .call(move |db, _| match crawls::find(db, &crawl)? {
                 Some(known) => failures::page(db, known.key, cursor),
                 None => Ok(FailedPage::default()),
+            })
+            .await
+    }
+
+    async fn count_failed(&self, crawl: &CrawlRef) -> Result<u64> {
+        let crawl = crawl.clone();
+        self.store
+            .call(move |db, _| match crawls::find(db, &crawl)? {
+                Some(known) => failures::count(db, known.key),
+                None => Ok(0),
             })
             .await
     }

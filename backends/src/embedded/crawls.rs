@@ -219,12 +219,12 @@ pub(super) fn uncount(db: &Connection, key: i64, terminal: Terminal) -> Result<(
     Ok(())
 }
 
-/// Finishes the crawl if it runs, discovery has ended and every URL has its terminal state. The crawl of
-/// hand-published URLs never ends. Returns whether it is finished by that.
+/// Finishes the crawl if it runs, discovery has ended and every URL has its terminal state. The crawls of what others ask for
+/// ([`CrawlRef::is_adhoc`]) never end. Returns whether it is finished by that.
 pub(super) fn finish_if_complete(db: &Connection, key: i64) -> Result<bool> {
     let mut finish = db.prepare_cached(
         "UPDATE crawls SET status = ?2, ended = ?3
-         WHERE key = ?1 AND status = ?4 AND discovered AND id <> ?5
+         WHERE key = ?1 AND status = ?4 AND discovered AND id <> ?5 AND id <> ?5 || '.' || spider
            AND admitted = done + failed + skipped + expired + cancelled",
     )?;
     let finished = finish.execute(params![

@@ -103,6 +103,12 @@ pub(super) fn page(db: &Connection, crawl: i64, cursor: u64) -> Result<FailedPag
     Ok(page)
 }
 
+/// How many entries there are, those included that are no URLs.
+pub(super) fn count(db: &Connection, crawl: i64) -> Result<u64> {
+    let mut count = db.prepare_cached("SELECT count(*) FROM failed WHERE crawl = ?1")?;
+    Ok(count.query_one(params![crawl], |row| row.get::<_, i64>(0))?.cast_unsigned())
+}
+
 fn letter<'a, 'stmt>(row: &'a Row<'stmt>) -> Fields<'a, 'stmt> {
     Fields::new(row, "dead letter", "url")
 }

@@ -95,7 +95,7 @@ impl Jobs for EmbeddedJobs {
         self.store.call(move |db, _| list(db, &filter, page)).await
     }
 
-    async fn line(&self, max: usize) -> ports::Result<Vec<Job>> {
+    async fn queued(&self, max: usize) -> ports::Result<Vec<Job>> {
         const LINE: &str = "WHERE status = 'pending' ORDER BY priority DESC, number";
         self.store.call(move |db, _| select(db, LINE, params![], max)).await
     }

@@ -70,6 +70,7 @@ mod spider_store;
 mod stats;
 mod stats_delta;
 mod store;
+mod tasks;
 mod transactional_map;
 mod transitions;
 

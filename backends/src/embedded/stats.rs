@@ -8,8 +8,8 @@ use trawl_common::frontier::crawl::{CrawlStats, HostStats};
 use trawl_common::frontier::{Key, UrlState};
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
 use trawl_common::ports::{
-    Backlog, BeatReply, Heartbeat, LaneState, Places, Result, Seen, SeenUrls, Stats, Terms, Vanished,
-    WorkerState,
+    Backlog, BeatReply, Heartbeat, LaneState, Places, Result, Seen, SeenUrls, Stats, TaskPage, Terms,
+    Vanished, WorkerState,
 };
 use trawl_common::spider::SpiderText;
 use trawl_common::time::UnixMs;
@@ -18,7 +18,7 @@ use trawl_common::web::url::CanonicalUrl;
 use super::address::Address;
 use super::crawl_stats::Clock;
 use super::store::Store;
-use super::{crawl_stats, crawls, forgetting, lanes, places, records};
+use super::{crawl_stats, crawls, forgetting, lanes, places, records, tasks};
 
 /// For so long a worker is taken to live after it has said so.
 const BEAT_TTL: Duration = Duration::from_secs(15);
@@ -41,6 +41,7 @@ impl LastBeat {
             pages_per_second: beat.pages_per_second,
             latency: beat.latency,
             health: beat.trouble.clone().unwrap_or_else(|| WorkerState::WELL.to_owned()),
+            lacks: beat.lacks.clone(),
         };
         *last = Some((state, Instant::now() + BEAT_TTL));
         if draining { BeatReply::Drain } else { BeatReply::GoOn }
@@ -126,6 +127,16 @@ impl Stats for EmbeddedStats {
                 let Some(known) = crawls::find(db, &address.crawl)? else { return Ok(UrlState::Unseen) };
                 let (seen, holdings) = (&mut memory.seen, &memory.holdings);
                 Ok(records::find(db, seen, holdings, &known, &address, UnixMs::now())?.1)
+            })
+            .await
+    }
+
+    async fn tasks(&self, crawl: &CrawlRef, cursor: u64) -> Result<TaskPage> {
+        let crawl = crawl.clone();
+        self.store
+            .call(move |db, memory| match crawls::find(db, &crawl)? {
+                Some(known) => tasks::page(db, &memory.holdings, known.key, cursor, UnixMs::now()),
+                None => Ok(TaskPage::default()),
             })
             .await
     }

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use lapin::BasicProperties;
 use lapin::types::FieldTable;
+use lapin::{BasicProperties, Connection};
+use tokio::sync::Mutex;
 use tracing::{debug, warn};
 use trawl_common::ports::Result;
 use trawl_common::settings;
@@ -26,6 +27,16 @@ pub struct ControlLog {
     seal: Seal,
     publisher: Publisher,
     topology: Topology,
+    /// Was open when the stream was complete. A broker that is emptied closes its connections: while this one is open, the
+    /// stream still has all of it.
+    witness: Mutex<Option<Connection>>,
+}
+
+/// A stream that may lack records.
+pub(crate) struct InDoubt {
+    /// What it has.
+    pub(crate) logged: Logged,
+    witness: Connection,
 }
 
 impl ControlLog {
@@ -35,16 +46,38 @@ impl ControlLog {
         let broker = Arc::new(Endpoint::new(broker)?);
         let topology = Topology::Stream(Stream::control(topology));
         let publisher = Publisher::new(Arc::clone(&broker), topology.clone());
-        Ok(Self { broker, seal, publisher, topology })
+        Ok(Self { broker, seal, publisher, topology, witness: Mutex::default() })
     }
 
     /// Adds a record; it is durable when this returns.
     pub(crate) async fn append(&self, record: &Record) -> Result<()> {
+        self.publisher.send([self.outgoing(record)]).await
+    }
+
+    /// What the stream has, if the broker may have been emptied since it was complete.
+    pub(crate) async fn in_doubt(&self) -> Result<Option<InDoubt>> {
+        if self.witness.lock().await.as_ref().is_some_and(|connection| connection.status().connected()) {
+            return Ok(None);
+        }
+        // First: a broker that is emptied from here on closes it.
+        let witness = self.broker.open("trawl control").await?;
+        Ok(Some(InDoubt { logged: self.read().await?, witness }))
+    }
+
+    /// Adds what the stream lacked. Then it is complete.
+    pub(crate) async fn complete(&self, InDoubt { witness, .. }: InDoubt, missing: &[Record]) -> Result<()> {
+        let outgoing: Vec<Outgoing> = missing.iter().map(|record| self.outgoing(record)).collect();
+        self.publisher.send(outgoing).await?;
+        *self.witness.lock().await = Some(witness);
+        Ok(())
+    }
+
+    fn outgoing(&self, record: &Record) -> Outgoing {
         // Names and numbers: they always serialise.
         let body = serde_json::to_vec(record).unwrap_or_default();
         let mut headers = FieldTable::default();
         self.seal.sign(Purpose::Control, &body, &mut headers);
-        let outgoing = Outgoing {
+        Outgoing {
             exchange: "",
             key: names::CONTROL.to_owned(),
             body,
@@ -53,8 +86,7 @@ impl ControlLog {
                 .with_content_type("application/json".into())
                 .with_headers(headers),
             mandatory: true,
-        };
-        self.publisher.send([outgoing]).await
+        }
     }
 
     /// Ends the time from which records count that nobody signed, if the fleet has a key.

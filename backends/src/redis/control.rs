@@ -121,6 +121,10 @@ impl Control for RedisRecords {
         Ok(())
     }
 
+    async fn cancel_tasks(&self, crawl: &CrawlRef, keys: &[TaskKey]) -> Result<u64> {
+        self.cancel_each(crawl, keys).await
+    }
+
     async fn failed(&self, crawl: &CrawlRef, cursor: u64) -> Result<FailedPage> {
         let mut scan = redis::cmd("HSCAN");
         scan.arg(CrawlKeys::new(crawl).failed).arg(cursor).arg("COUNT").arg(PAGE);
@@ -136,6 +140,15 @@ impl Control for RedisRecords {
             }
         }
         Ok(FailedPage { failed, next: (next > 0).then_some(next) })
+    }
+
+    async fn count_failed(&self, crawl: &CrawlRef) -> Result<u64> {
+        let of = CrawlKeys::new(crawl);
+        let mut count = 0;
+        for list in [of.failed, of.invalid] {
+            count += self.redis.query::<u64>(redis::cmd("HLEN").arg(list)).await?;
+        }
+        Ok(count)
     }
 
     async fn failure(&self, crawl: &CrawlRef, key: &Key) -> Result<Option<Note>> {

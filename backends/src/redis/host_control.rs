@@ -76,6 +76,14 @@ impl RedisHosts {
         self.block_and(key, Telling::Nobody).await
     }
 
+    /// The hosts that are blocked.
+    pub(super) async fn blocked_in_store(&self) -> Result<Vec<HostKey>> {
+        let mut call = redis::cmd("ZRANGE");
+        call.arg(keys::HOSTS).arg(FOR_EVER.0).arg("+inf").arg("BYSCORE");
+        let hosts: Vec<String> = self.redis.query(&call).await?;
+        Ok(hosts.iter().map(|host| HostKey::from_text(host)).collect())
+    }
+
     async fn block_and(&self, key: &HostKey, telling: Telling) -> Result<()> {
         let tells = u8::from(telling == Telling::All);
         self.redis.run::<u8>(self.scripts.block.key(keys::rate_limit(key)).arg(1).arg(tells)).await?;

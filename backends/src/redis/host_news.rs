@@ -62,7 +62,7 @@ impl RedisHosts {
             unlist.arg(host).arg(format!("{at:.0}"));
         }
         let () = self.redis.run(&unlist).await?;
-        let mut events = HostEvent::telling(noted.into_iter().flatten().collect());
+        let mut events = HostEvent::group(noted.into_iter().flatten().collect());
         events.truncate(EVENTS);
         Ok(events)
     }

@@ -197,7 +197,7 @@ impl Jobs for RedisJobs {
         Ok(found)
     }
 
-    async fn line(&self, max: usize) -> Result<Vec<Job>> {
+    async fn queued(&self, max: usize) -> Result<Vec<Job>> {
         if max == 0 {
             return Ok(Vec::new());
         }

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use tracing::info;
+use tracing::{debug, info};
 use trawl_common::events::CrawlEvent;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::line::Line;
@@ -67,9 +67,10 @@ impl RedisRecords {
     /// 1. Takes the lease of the one process that sweeps; without it there is no round.
     /// 2. Learns what was ordered from the log, in a store that is new or was emptied.
     /// 3. Sends a probe, if it is time.
-    /// 4. Has announced what happened to crawls and hosts.
-    /// 5. Ends what can end, and has that announced.
-    /// 6. Goes on with `round`, or begins one where the last has come to; forgets crawls that are long over.
+    /// 4. Writes into the log what it lacks, if RabbitMQ may have been emptied.
+    /// 5. Has announced what happened to crawls and hosts.
+    /// 6. Ends what can end, and has that announced.
+    /// 7. Goes on with `round`, or begins one where the last has come to; forgets crawls that are long over.
     pub(super) async fn look(
         &self,
         worker: &WorkerId,
@@ -85,6 +86,12 @@ impl RedisRecords {
         let now = self.now().await?;
         let watermarks = self.probe(&known, now, sweep).await?;
         let crawls = self.standings().await?;
+        let names: Vec<CrawlRef> = crawls.iter().map(|standing| standing.crawl.clone()).collect();
+        match self.complete_log(&names).await {
+            // The store's crawls need no RabbitMQ to end.
+            Err(error) if error.is_temporary() => debug!(%error, "the stream control is looked at later"),
+            completed => completed?,
+        }
         for standing in crawls.iter().filter(|one| !(one.is_over() && one.is_announced)) {
             let news = self.notice(&standing.crawl, now).await;
             sweep.news.extend(self.unless_foreign(&standing.crawl, news).await?.unwrap_or_default());

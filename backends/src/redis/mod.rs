@@ -46,6 +46,7 @@ mod seen;
 mod spider_store;
 mod stats;
 mod sweep;
+mod tasks;
 mod url_state;
 mod workers;
 

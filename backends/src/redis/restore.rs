@@ -95,6 +95,42 @@ impl RedisRecords {
         self.write(redis::cmd("HINCRBY").arg(keys::WATERMARKS).arg(LOG).arg(1)).await
     }
 
+    /// Writes into the log what it lacks of the store's crawls and blocked hosts: RabbitMQ may have been emptied. Where both
+    /// know something the log is left as it is.
+    pub(super) async fn complete_log(&self, crawls: &[CrawlRef]) -> Result<()> {
+        let Some(SecondHome { log, hosts, .. }) = &self.second_home else {
+            return Ok(());
+        };
+        let Some(in_doubt) = log.in_doubt().await? else {
+            return Ok(());
+        };
+        let logged = &in_doubt.logged;
+        let mut missing = Vec::new();
+        for crawl in crawls {
+            if !logged.crawls.contains_key(crawl) {
+                missing.extend(self.records_of(crawl).await?);
+            }
+        }
+        let blocked = hosts.blocked_in_store().await?;
+        let unknown = blocked.into_iter().filter(|host| !logged.blocked.contains(host));
+        missing.extend(unknown.map(|host| Record::Blocked { host: host.to_string() }));
+        if !missing.is_empty() {
+            info!(
+                records = missing.len(),
+                "rabbitmq had lost what was ordered of crawls and hosts: it is restored"
+            );
+        }
+        log.complete(in_doubt, &missing).await
+    }
+
+    /// What the log says of a crawl that is as this one. It says nothing of one that is always there and runs.
+    async fn records_of(&self, crawl: &CrawlRef) -> Result<Vec<Record>> {
+        let Some(stats) = self.read_stats(crawl).await? else { return Ok(Vec::new()) };
+        let opened = (!crawl.is_adhoc()).then_some(Record::opened(crawl, self.read_terms(crawl).await?));
+        let changed = (stats.status != CrawlState::Running).then(|| Record::status(crawl, stats.status));
+        Ok(opened.into_iter().chain(changed).collect())
+    }
+
     /// The log is read by one at a time.
     async fn turn(&self) -> Option<MutexGuard<'_, ()>> {
         match &self.second_home {

@@ -91,6 +91,8 @@ pub(super) struct Scripts {
     pub(super) replay: Script,
     pub(super) has_seen: Script,
     pub(super) url_state: Script,
+    pub(super) tasks: Script,
+    pub(super) cancel_tasks: Script,
     pub(super) forget: Script,
     pub(super) invalid: Script,
     pub(super) drain: Script,
@@ -141,6 +143,9 @@ impl Scripts {
             replay: seeing(TAKES_IN, include_str!("scripts/replay.lua")),
             has_seen: seeing(READS, include_str!("scripts/has_seen.lua")),
             url_state: seeing(READS, include_str!("scripts/url_state.lua")),
+            tasks: clock
+                .compose(READS, &[include_str!("scripts/record.lua"), include_str!("scripts/tasks.lua")]),
+            cancel_tasks: seeing(GOES_ON, include_str!("scripts/cancel_tasks.lua")),
             invalid: plain(include_str!("scripts/invalid.lua")),
             forget: seeing(GOES_ON, include_str!("scripts/forget.lua")),
             drain: plain(include_str!("scripts/drain.lua")),

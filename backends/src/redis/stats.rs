@@ -5,7 +5,7 @@ use trawl_common::frontier::crawl::{CrawlStats, HostStats};
 use trawl_common::frontier::{Key, UrlState};
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
 use trawl_common::ports::{
-    Backlog, LaneState, Places, Result, Seen, SeenUrls, Stats, Terms, Vanished, WorkerState,
+    Backlog, LaneState, Places, Result, Seen, SeenUrls, Stats, TaskPage, Terms, Vanished, WorkerState,
 };
 use trawl_common::spider::SpiderText;
 use trawl_common::web::url::CanonicalUrl;
@@ -62,6 +62,10 @@ impl Stats for RedisRecords {
 
     async fn url_state(&self, crawl: &CrawlRef, key: &Key) -> Result<UrlState> {
         self.read_url_state(crawl, key).await
+    }
+
+    async fn tasks(&self, crawl: &CrawlRef, cursor: u64) -> Result<TaskPage> {
+        self.list_tasks(crawl, cursor).await
     }
 
     async fn workers(&self) -> Result<Vec<WorkerState>> {

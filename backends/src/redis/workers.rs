@@ -32,6 +32,8 @@ impl RedisRecords {
             .arg(latency_text(beat.latency))
             .arg("health")
             .arg(beat.trouble.as_deref().unwrap_or(WorkerState::WELL))
+            .arg("lacks")
+            .arg(serde_json::to_string(&beat.lacks).unwrap_or_default())
             .arg("seen")
             .arg(now.to_string());
         let () = self.write(&says).await?;
@@ -107,6 +109,8 @@ impl RedisRecords {
                 pages_per_second: text("pages_per_second").parse().unwrap_or_default(),
                 latency: latency_of(text("latency_ms")),
                 health: text("health").to_owned(),
+                // What an older program does not say is nothing.
+                lacks: serde_json::from_str(text("lacks")).unwrap_or_default(),
             });
         }
         Ok(workers)

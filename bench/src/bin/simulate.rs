@@ -103,7 +103,7 @@ fn simulate(scenario: &Scenario, progress: &Progress) -> Report {
             ended += 1;
             if ended.is_multiple_of(50_000) {
                 let virtual_time = time(at as f64 / 1e6);
-                progress.say(format!(
+                progress.show(format!(
                     "{} workers: {} URLs in {virtual_time}",
                     scenario.workers,
                     count(ended)

@@ -9,24 +9,24 @@ pub(super) type Message = u32;
 
 /// A queue that workers take from, the one to empty first first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Line {
+pub(super) enum QueueName {
     /// What comes back from the ladder.
     Due,
     /// What was admitted.
     Bulk,
 }
 
-/// Queues that are first in, first out, and hand their messages to consumers in turn, to each up to its prefetch.
+/// First-in, first-out queues that deliver to their consumers in round robin, to each up to its prefetch.
 pub(super) struct Broker {
     prefetch: u16,
-    lines: [Queue; 2],
+    queues: [Queue; 2],
     /// What is parked, by rung, and until when.
     rungs: [VecDeque<(u64, Message)>; RUNGS.len()],
 }
 
 struct Queue {
     messages: VecDeque<Message>,
-    /// The workers that may get another message, in turn.
+    /// The workers that may get another message, in round robin.
     open: VecDeque<u32>,
     /// How many each has that it has not acknowledged.
     unacked: Vec<u16>,
@@ -40,17 +40,17 @@ impl Broker {
             open: (0..workers).collect(),
             unacked: vec![0; workers as usize],
         };
-        Self { prefetch, lines: [queue(), queue()], rungs: Default::default() }
+        Self { prefetch, queues: [queue(), queue()], rungs: Default::default() }
     }
 
     /// Puts a message into a queue.
-    pub(super) fn publish(&mut self, line: Line, message: Message) {
-        self.lines[line as usize].messages.push_back(message);
+    pub(super) fn publish(&mut self, queue: QueueName, message: Message) {
+        self.queues[queue as usize].messages.push_back(message);
     }
 
     /// The next delivery from a queue, if a worker may get one: to whom, and what.
-    pub(super) fn deliver(&mut self, line: Line) -> Option<(u32, Message)> {
-        let queue = &mut self.lines[line as usize];
+    pub(super) fn deliver(&mut self, queue: QueueName) -> Option<(u32, Message)> {
+        let queue = &mut self.queues[queue as usize];
         if queue.open.is_empty() {
             return None;
         }
@@ -65,8 +65,8 @@ impl Broker {
     }
 
     /// Takes note that a worker is done with a message.
-    pub(super) fn ack(&mut self, line: Line, worker: u32) {
-        let queue = &mut self.lines[line as usize];
+    pub(super) fn ack(&mut self, queue: QueueName, worker: u32) {
+        let queue = &mut self.queues[queue as usize];
         let unacked = &mut queue.unacked[worker as usize];
         if *unacked == self.prefetch {
             queue.open.push_back(worker);
@@ -86,7 +86,9 @@ impl Broker {
     pub(super) fn expire(&mut self, rung: usize, now: u64) -> (u64, Option<u64>) {
         let parked = &mut self.rungs[rung];
         let expired = parked.iter().take_while(|(expires, _)| *expires <= now).count();
-        self.lines[Line::Due as usize].messages.extend(parked.drain(..expired).map(|(_, message)| message));
+        self.queues[QueueName::Due as usize]
+            .messages
+            .extend(parked.drain(..expired).map(|(_, message)| message));
         (expired as u64, parked.front().map(|(expires, _)| *expires))
     }
 }

@@ -8,15 +8,15 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use trawl_common::frontier::ladder::{RUNGS, rung_for};
 use trawl_common::politeness::gcra::{Pace, Schedule, Slot, SlotRequest, Standing};
-use trawl_common::politeness::waiting::{in_line, is_near, not_before, room};
+use trawl_common::politeness::waiting::{in_line, is_near, max_waiting, not_before};
 use trawl_common::time::UnixMs;
 
-use super::broker::{Broker, Line, Message};
+use super::broker::{Broker, Message, QueueName};
 use super::report::{Report, Totals};
 use super::scenario::Scenario;
 use super::seen::Seen;
 use super::web;
-use super::worker::{Turn, Worker};
+use super::worker::{Decision, Worker};
 
 /// URLs that the producer admits at once.
 const BUNDLE: u64 = 500;
@@ -42,7 +42,7 @@ struct Url {
     number: u32,
     host: u32,
     admitted: u64,
-    line: Line,
+    queue: QueueName,
     until: Option<UnixMs>,
     slot: Option<UnixMs>,
     turn: Option<(UnixMs, u8)>,
@@ -60,26 +60,26 @@ struct Fleet<'a> {
     source: Vec<u32>,
     admitted: usize,
     schedules: Vec<Schedule>,
-    /// How many URLs of each host have not ended, and how many hosts have such.
+    /// How many URLs of each host have not ended, and how many hosts have such URLs.
     left: Vec<u32>,
     hosts_left: u64,
     /// So many hosts keep all fetch permits busy.
     hosts_needed: u64,
     urls: Vec<Url>,
-    /// Places in `urls` of those that have ended.
+    /// Indices in `urls` of those that have ended.
     free: Vec<Message>,
     broker: Broker,
     workers: Vec<Worker>,
     totals: Totals,
 }
 
-/// Runs a scenario to its end; `see` is told what happens.
+/// Runs a scenario to its end, and reports what happens to `see`.
 pub fn run(scenario: &Scenario, see: &mut dyn FnMut(Seen)) -> Report {
     let mut fleet = Fleet::new(scenario, see);
     fleet.schedule(0, Event::Read);
     while let Some(Reverse((at, event))) = fleet.events.pop() {
         fleet.now = at;
-        fleet.totals.turn(at);
+        fleet.totals.advance_to(at);
         fleet.happen(event);
     }
     fleet.totals.tail(0);
@@ -124,7 +124,7 @@ impl<'a> Fleet<'a> {
                     let pause = BUNDLE * 1_000_000 / u64::from(self.scenario.feed);
                     self.schedule(self.now + pause, Event::Read);
                 }
-                self.deliver(Line::Bulk);
+                self.deliver(QueueName::Bulk);
             }
             Event::Expires(rung) => {
                 let (moved, next) = self.broker.expire(rung, self.now);
@@ -133,10 +133,10 @@ impl<'a> Fleet<'a> {
                 if let Some(at) = next {
                     self.schedule(at, Event::Expires(rung));
                 }
-                self.deliver(Line::Due);
+                self.deliver(QueueName::Due);
             }
             Event::Handled(worker) => {
-                self.find_turns(worker);
+                self.decide_batch(worker);
                 self.hand_on(worker);
             }
             Event::Up(worker, message) => {
@@ -159,15 +159,15 @@ impl<'a> Fleet<'a> {
         self.events.push(Reverse((at, event)));
     }
 
-    /// Admits a bundle, as far as the backlog has room.
+    /// Admits a bundle, up to the limit of the backlog.
     fn admit(&mut self) {
-        let room = self.scenario.backlog.saturating_sub(self.totals.open).min(BUNDLE) as usize;
-        for _ in 0..room.min(self.source.len() - self.admitted) {
+        let allowance = self.scenario.backlog.saturating_sub(self.totals.open).min(BUNDLE) as usize;
+        for _ in 0..allowance.min(self.source.len() - self.admitted) {
             let url = Url {
                 number: self.admitted as u32,
                 host: self.source[self.admitted],
                 admitted: self.now,
-                line: Line::Bulk,
+                queue: QueueName::Bulk,
                 until: None,
                 slot: None,
                 turn: None,
@@ -185,24 +185,24 @@ impl<'a> Fleet<'a> {
                     (self.urls.len() - 1) as Message
                 }
             };
-            self.broker.publish(Line::Bulk, message);
+            self.broker.publish(QueueName::Bulk, message);
             self.totals.messages(1);
         }
     }
 
     /// Hands out what workers may get of a queue.
-    fn deliver(&mut self, line: Line) {
-        while let Some((worker, message)) = self.broker.deliver(line) {
+    fn deliver(&mut self, queue: QueueName) {
+        while let Some((worker, message)) = self.broker.deliver(queue) {
             self.totals.delivered += 1;
             self.totals.messages(1);
             let url = &mut self.urls[message as usize];
-            url.line = line;
-            self.workers[worker as usize].inbox[line as usize].push_back(message);
+            url.queue = queue;
+            self.workers[worker as usize].inbox[queue as usize].push_back(message);
             self.take(worker);
         }
     }
 
-    /// Has a scheduler go on with what there is permits for, if it is not busy.
+    /// Lets a scheduler that is not busy take what it has permits for.
     fn take(&mut self, worker: u32) {
         let taken = self.workers[worker as usize].take();
         if taken > 0 {
@@ -211,29 +211,29 @@ impl<'a> Fleet<'a> {
         }
     }
 
-    /// Asks for the turn of each of a batch.
-    fn find_turns(&mut self, worker: u32) {
+    /// Decides when each of a batch may be sent.
+    fn decide_batch(&mut self, worker: u32) {
         let batch = std::mem::take(&mut self.workers[worker as usize].batch);
         for &message in &batch {
-            let turn = self.turn(message);
-            self.workers[worker as usize].turns.push_back((message, turn));
+            let decision = self.decide(message);
+            self.workers[worker as usize].decided.push_back((message, decision));
         }
         let spent = &mut self.workers[worker as usize].batch;
         *spent = batch;
         spent.clear();
     }
 
-    fn turn(&mut self, message: Message) -> Turn {
+    fn decide(&mut self, message: Message) -> Decision {
         let url = self.urls[message as usize];
         let now = UnixMs(self.now / 1_000);
         let deadline = self.scenario.ttl.map(|ttl| UnixMs(url.admitted / 1_000).plus(ttl));
         if deadline.is_some_and(|deadline| deadline <= now) {
-            return Turn::Expired;
+            return Decision::Expired;
         }
         if let Some(until) = not_before(url.until, url.slot, url.turn, now) {
             return match url.slot {
-                Some(slot) => Turn::At { wait: micros(until.wait_from(now)), slot },
-                None => Turn::Later { until, turn: url.turn },
+                Some(slot) => Decision::At { wait: micros(until.wait_from(now)), slot },
+                None => Decision::Later { until, turn: url.turn },
             };
         }
         let request = SlotRequest {
@@ -242,7 +242,7 @@ impl<'a> Fleet<'a> {
             standing: Standing::of(url.turn.map(|(turn, _)| turn)),
             deadline,
             token: url.number.into(),
-            // As its worker keeps it for as long as it takes.
+            // Long enough: its worker extends it for as long as it takes.
             lapse: 2 * self.scenario.timeout,
         };
         let schedule = &mut self.schedules[url.host as usize];
@@ -251,27 +251,27 @@ impl<'a> Fleet<'a> {
         self.totals.asked += 1;
         self.totals.granted += u64::from(schedule.next != before);
         match slot {
-            Slot::Now => Turn::Now,
-            Slot::Reserved { wait, at } => Turn::At { wait: micros(wait), slot: at },
+            Slot::Now => Decision::Now,
+            Slot::Reserved { wait, at } => Decision::At { wait: micros(wait), slot: at },
             Slot::Later { wait, turn } => {
                 let (away, turn) = in_line(wait, turn, url.turn, self.chance.random());
-                Turn::Later { until: now.plus(away), turn: Some(turn) }
+                Decision::Later { until: now.plus(away), turn: Some(turn) }
             }
-            Slot::TooLate | Slot::Blocked => Turn::Expired,
+            Slot::TooLate | Slot::Blocked => Decision::Expired,
         }
     }
 
-    /// Sends each job on its way; then takes more.
+    /// Carries out the decisions; then takes more.
     fn hand_on(&mut self, worker: u32) {
-        while let Some((message, turn)) = self.workers[worker as usize].turns.pop_front() {
-            match turn {
-                Turn::Now => self.start(worker, message),
-                Turn::At { wait, slot } => {
+        while let Some((message, decision)) = self.workers[worker as usize].decided.pop_front() {
+            match decision {
+                Decision::Now => self.start(worker, message),
+                Decision::At { wait, slot } => {
                     let url = &mut self.urls[message as usize];
                     (url.slot, url.turn) = (Some(slot), None);
                     let memory = &mut self.workers[worker as usize];
-                    let has_room = memory.aside < room(self.scenario.prefetch);
-                    if is_near(Duration::from_micros(wait), has_room) {
+                    let is_below_max = memory.aside < max_waiting(self.scenario.prefetch);
+                    if is_near(Duration::from_micros(wait), is_below_max) {
                         memory.aside += 1;
                         // Timers are as fine as a millisecond.
                         self.schedule(self.now + wait.next_multiple_of(1_000), Event::Up(worker, message));
@@ -283,12 +283,12 @@ impl<'a> Fleet<'a> {
                         );
                     }
                 }
-                Turn::Later { until, turn } => {
+                Decision::Later { until, turn } => {
                     let url = &mut self.urls[message as usize];
                     (url.slot, url.turn) = (None, turn);
                     self.park(worker, message, until);
                 }
-                Turn::Expired => {
+                Decision::Expired => {
                     self.totals.expired(self.urls[message as usize].hops);
                     self.end(worker, message);
                 }
@@ -312,7 +312,7 @@ impl<'a> Fleet<'a> {
         let url = &mut self.urls[message as usize];
         url.until = Some(until);
         url.hops = url.hops.saturating_add(1);
-        let line = url.line;
+        let queue = url.queue;
         let wait = rung_for(until.wait_from(UnixMs(self.now / 1_000)));
         let rung = RUNGS.iter().position(|&rung| rung == wait).unwrap_or_default();
         if let Some(at) = self.broker.park(rung, message, self.now) {
@@ -320,12 +320,12 @@ impl<'a> Fleet<'a> {
         }
         self.totals.parked += 1;
         self.totals.messages(1);
-        self.ack(line, worker);
+        self.ack(queue, worker);
     }
 
     /// A URL has ended.
     fn end(&mut self, worker: u32, message: Message) {
-        let Url { number, host, admitted, line, hops, .. } = self.urls[message as usize];
+        let Url { number, host, admitted, queue, hops, .. } = self.urls[message as usize];
         (self.see)(Seen::Ended { url: number, admitted, at: self.now, hops });
         let left = &mut self.left[host as usize];
         *left -= 1;
@@ -334,12 +334,12 @@ impl<'a> Fleet<'a> {
             self.totals.tail(self.hosts_left);
         }
         self.free.push(message);
-        self.ack(line, worker);
+        self.ack(queue, worker);
     }
 
-    fn ack(&mut self, line: Line, worker: u32) {
-        self.broker.ack(line, worker);
-        self.deliver(line);
+    fn ack(&mut self, queue: QueueName, worker: u32) {
+        self.broker.ack(queue, worker);
+        self.deliver(queue);
     }
 }
 

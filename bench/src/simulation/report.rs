@@ -11,7 +11,7 @@ pub struct Report {
     pub scenario: Scenario,
     /// URLs that were fetched.
     pub done: u64,
-    /// URLs whose time was over before their turn.
+    /// URLs whose deadline passed before they were fetched.
     pub expired: u64,
     /// When half of all URLs had ended.
     pub half: f64,
@@ -130,8 +130,8 @@ impl Totals {
         }
     }
 
-    /// Turns the clock to `now`.
-    pub(super) fn turn(&mut self, now: u64) {
+    /// Advances the clock to `now`.
+    pub(super) fn advance_to(&mut self, now: u64) {
         let passed = (now - self.now) as f64;
         self.now = now;
         self.open_area += self.open as f64 * passed;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use trawl_common::time::UnixMs;
 
-use super::broker::{Line, Message};
+use super::broker::{Message, QueueName};
 
 /// Messages and jobs in one worker.
 pub(super) struct Worker {
@@ -16,22 +16,22 @@ pub(super) struct Worker {
     pub(super) up: VecDeque<Message>,
     /// What the scheduler is busy with.
     pub(super) batch: Vec<Message>,
-    /// What has become of that, as far as it is not handed on.
-    pub(super) turns: VecDeque<(Message, Turn)>,
+    /// The decisions on that batch that were not carried out yet.
+    pub(super) decided: VecDeque<(Message, Decision)>,
     /// Fetch permits that are free.
     pub(super) free: usize,
 }
 
-/// When a job's turn is.
+/// When a job may be sent.
 #[derive(Clone, Copy)]
-pub(super) enum Turn {
+pub(super) enum Decision {
     /// Now.
     Now,
-    /// At a reserved instant, so many microseconds from when that was said.
+    /// At a reserved instant, so many microseconds from the decision.
     At { wait: u64, slot: UnixMs },
     /// To be asked for again then.
     Later { until: UnixMs, turn: Option<(UnixMs, u8)> },
-    /// Never: its time is over.
+    /// Never: its deadline has passed.
     Expired,
 }
 
@@ -43,7 +43,7 @@ impl Worker {
             aside: 0,
             up: VecDeque::new(),
             batch: Vec::new(),
-            turns: VecDeque::new(),
+            decided: VecDeque::new(),
             free: concurrency,
         }
     }
@@ -52,7 +52,7 @@ impl Worker {
     /// permits are free. Returns how many it takes.
     pub(super) fn take(&mut self) -> usize {
         let most = self.free;
-        if !self.batch.is_empty() || !self.turns.is_empty() {
+        if !self.batch.is_empty() || !self.decided.is_empty() {
             return 0;
         }
         if !self.up.is_empty() {
@@ -60,8 +60,8 @@ impl Worker {
             self.aside -= count;
             self.batch.extend(self.up.drain(..count));
         } else {
-            for line in [Line::Due, Line::Bulk] {
-                let inbox = &mut self.inbox[line as usize];
+            for queue in [QueueName::Due, QueueName::Bulk] {
+                let inbox = &mut self.inbox[queue as usize];
                 let count = inbox.len().min(most - self.batch.len());
                 self.batch.extend(inbox.drain(..count));
             }

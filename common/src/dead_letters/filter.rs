@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use super::Failed;
-use crate::frontier::Key;
 use crate::frontier::outcome::Reason;
 use crate::time::UnixMs;
 
@@ -33,12 +32,5 @@ impl Filter {
             && self.reason.is_none_or(|reason| reason == cause.reason)
             && self.host.as_ref().is_none_or(|host| failed.host().eq_ignore_ascii_case(host))
             && self.older_than.is_none_or(|age| cause.failed_at.plus(age) <= now)
-    }
-}
-
-impl Failed {
-    /// Whether a person means this one by `text`.
-    pub fn is_named(&self, text: &str) -> bool {
-        text == self.url || text.parse::<Key>().is_ok_and(|key| key.as_str() == self.url)
     }
 }

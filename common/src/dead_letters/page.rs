@@ -1,37 +1,10 @@
 //! The dead letters of a crawl, a page at a time.
 
-use super::Filter;
+use super::{Failed, Filter};
 use crate::frontier::Key;
-use crate::frontier::dead_letter::Note;
-use crate::frontier::outcome::Reason;
 use crate::names::CrawlRef;
 use crate::ports::{Control, Result};
 use crate::time::UnixMs;
-
-/// A URL or a task that failed, of some crawl, or a text that is neither.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failed {
-    /// The crawl.
-    pub crawl: CrawlRef,
-    /// The URL, the task's key, or the text.
-    pub url: String,
-    /// Why it failed.
-    pub note: Note,
-}
-
-impl Failed {
-    /// What names it, unless it is neither, or came in a message that was none.
-    pub fn key(&self) -> Option<Key> {
-        let is_invalid = self.note.cause.reason == Reason::Invalid;
-        self.url.parse().ok().filter(|_| !is_invalid)
-    }
-
-    /// Its host; `-` if it is no URL.
-    pub fn host(&self) -> String {
-        let key = self.key();
-        key.as_ref().and_then(Key::url).map_or_else(|| "-".to_owned(), |url| url.host().to_string())
-    }
-}
 
 /// A page of dead letters, which may be empty although others follow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,7 +16,7 @@ pub struct Page {
 }
 
 /// The page of `crawl` at `cursor`, which is zero at first: of its URLs and tasks that failed, and with the last of these, the texts that
-/// are no URLs. A letter may come on two pages, and none is left out that was there all the time.
+/// are no URLs. A dead letter may come on two pages, and none is left out that was there all the time.
 pub async fn page(control: &dyn Control, crawl: &CrawlRef, cursor: u64, filter: &Filter) -> Result<Page> {
     let read = control.failed(crawl, cursor).await?;
     let mut entries: Vec<_> = read.failed.into_iter().map(|(key, note)| (key.to_string(), note)).collect();
@@ -69,9 +42,9 @@ pub async fn named(control: &dyn Control, crawl: &CrawlRef, text: &str) -> Resul
 }
 
 /// Takes dead letters of one crawl out of its list for good. Returns how many were in it.
-pub async fn purge(control: &dyn Control, crawl: &CrawlRef, letters: &[Failed]) -> Result<u64> {
-    let keys: Vec<Key> = letters.iter().filter_map(Failed::key).collect();
-    let invalid = letters.iter().filter(|failed| failed.key().is_none());
+pub async fn purge(control: &dyn Control, crawl: &CrawlRef, dead_letters: &[Failed]) -> Result<u64> {
+    let keys: Vec<Key> = dead_letters.iter().filter_map(Failed::key).collect();
+    let invalid = dead_letters.iter().filter(|failed| failed.key().is_none());
     let texts: Vec<String> = invalid.map(|failed| failed.url.clone()).collect();
     let mut purged = 0;
     if !keys.is_empty() {

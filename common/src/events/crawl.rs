@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 use crate::frontier::crawl::{CrawlState, CrawlStats};
 use crate::time::UnixMs;
 
-/// What can happen to a crawl that others are told of.
+/// What can happen to a crawl that subscribers are notified of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum EventKind {
@@ -30,14 +30,14 @@ impl EventKind {
     }
 }
 
-/// Something that happened to a crawl. Told again, it is the same event, with the same id.
+/// Something that happened to a crawl. A repeated event has the same id.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CrawlEvent {
     /// What.
     pub kind: EventKind,
     /// When.
     pub at: UnixMs,
-    /// The crawl's stats as the event is told.
+    /// The crawl's stats when the event was created.
     pub stats: CrawlStats,
 }
 
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_says_what_happened_when_and_to_which_crawl_with_its_stats() {
+    fn an_event_has_its_kind_time_crawl_and_stats() {
         let event = CrawlEvent::ended(stats(CrawlState::Finished)).unwrap();
         let body = serde_json::to_value(&event).unwrap();
         for (key, value) in [

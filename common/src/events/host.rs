@@ -12,15 +12,15 @@ use crate::web::url::Fingerprint;
 /// How many hosts one event names at most: some 25 KB of text.
 const MOST: usize = 100;
 
-/// What can happen to a host that others are told of.
+/// What can happen to a host that subscribers are notified of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::Display, strum::EnumString)]
 #[strum(serialize_all = "lowercase")]
 pub enum HostEventKind {
-    /// It wants to be left alone for long (429, 503, `Retry-After`), and did not want that before.
+    /// It asked for a long back-off (429, 503, `Retry-After`), and none was going on.
     Backoff,
-    /// A person forbade to ask it.
+    /// An operator blocked it.
     Blocked,
-    /// A person lifted that.
+    /// An operator lifted the block.
     Unblocked,
 }
 
@@ -35,11 +35,11 @@ pub struct HostNews {
     pub kind: HostEventKind,
     /// In which crawl it was asked, where that is known.
     pub crawl: Option<CrawlRef>,
-    /// What it answered, if it wants to be left alone.
+    /// What it answered, if it asked for a back-off.
     pub refusal: Option<Refusal>,
 }
 
-/// A host's wish to be left alone.
+/// A host's answer that asks for a back-off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Refusal {
     /// Until when.
@@ -60,8 +60,8 @@ pub struct HostEvent {
 }
 
 impl HostEvent {
-    /// As few events as say it all, the oldest first.
-    pub fn telling(mut news: Vec<HostNews>) -> Vec<Self> {
+    /// Groups news into as few events as possible, the oldest first.
+    pub fn group(mut news: Vec<HostNews>) -> Vec<Self> {
         news.sort_unstable();
         let mut groups: BTreeMap<_, Vec<HostNews>> = BTreeMap::new();
         for one in news {
@@ -80,7 +80,7 @@ impl HostEvent {
         events
     }
 
-    /// What it tells, of each host.
+    /// What happened to each host.
     pub fn news(&self) -> &[HostNews] {
         &self.news
     }
@@ -164,8 +164,8 @@ mod tests {
     }
 
     #[test]
-    fn an_event_says_which_hosts_want_to_be_left_alone_until_when_and_in_which_crawl() {
-        let events = HostEvent::telling(vec![news(1_700_000_000_000, "a.example", Some("c1"))]);
+    fn an_event_names_the_hosts_that_back_off_until_when_and_in_which_crawl() {
+        let events = HostEvent::group(vec![news(1_700_000_000_000, "a.example", Some("c1"))]);
         let body = serde_json::to_value(&events[0]).unwrap();
         for (key, value) in [
             ("type", json!("host.backoff")),
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn hosts_of_one_crawl_share_events_of_a_hundred_and_each_is_named_once() {
         let all = (0..250).map(|at| news(at, &format!("h{at}.example"), Some("c1")));
-        let events = HostEvent::telling(all.chain([news(7, "other.example", None)]).collect());
+        let events = HostEvent::group(all.chain([news(7, "other.example", None)]).collect());
         let mut sizes: Vec<usize> = events.iter().map(|event| event.news().len()).collect();
         sizes.sort_unstable();
         assert_eq!(sizes, [1, 50, 100, 100]);
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn events_that_name_other_hosts_are_others() {
-        let id = |news: Vec<HostNews>| HostEvent::telling(news).remove(0).id();
+        let id = |news: Vec<HostNews>| HostEvent::group(news).remove(0).id();
         let [first, second] = [news(1, "a.example", None), news(2, "b.example", None)];
         assert_eq!(id(vec![first.clone(), second.clone()]), id(vec![second.clone(), first.clone()]));
         assert_ne!(id(vec![first.clone(), second]), id(vec![first]));

@@ -10,7 +10,7 @@ pub use crawl::{CrawlEvent, EventKind};
 pub use host::{HostEvent, HostEventKind, HostNews, Refusal};
 pub use pattern::{NoPattern, Pattern};
 
-/// Something that others are told of. Told again, it is the same event, with the same id.
+/// Something that subscribers are notified of. A repeated event has the same id.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Event {

@@ -54,6 +54,7 @@ impl Facts<'_> {
         if self.stats.pending > 0 {
             all.extend(self.places.held.keys().filter_map(|holder| self.workers.loss(holder)));
             all.extend(shortened(self.hosts(), NAMED, "hosts are not asked now"));
+            all.extend(self.lack());
             all.extend(self.put_aside());
             all.extend(self.workers.troubles());
         }
@@ -63,7 +64,7 @@ impl Facts<'_> {
     fn status(&self) -> Option<String> {
         let CrawlStats { crawl, status, pending, discovered, .. } = self.stats;
         match (status, pending) {
-            (CrawlState::Pending, _) => Some("it waits for a worker to begin it in its turn".to_owned()),
+            (CrawlState::Pending, _) => Some("it waits in the queue of jobs until a worker begins it".to_owned()),
             (CrawlState::Paused, _) => Some(format!("it is paused: `trawl resume {crawl}`")),
             (CrawlState::Running, 0) if self.stats.crawl_ref().is_adhoc() => None,
             (CrawlState::Running, 0) if *discovered => Some(
@@ -76,7 +77,14 @@ impl Facts<'_> {
         }
     }
 
-    /// Those of its hosts that want to be left alone, or must not be asked.
+    /// That no worker has what its spider needs: a file, a program.
+    fn lack(&self) -> Option<String> {
+        let CrawlStats { pending, spider, .. } = self.stats;
+        let lack = self.workers.lack(spider)?;
+        Some(format!("{pending} wait{}: {lack}", if *pending == 1 { "s" } else { "" }))
+    }
+
+    /// Those of its hosts that are in a back-off or blocked.
     fn hosts(&self) -> Vec<String> {
         let waiting = self.hosts.iter().filter(|stats| stats.pending() > 0);
         host::not_asked(&self.states, waiting, self.politeness, self.now)
@@ -121,6 +129,7 @@ mod tests {
             pages_per_second: 0.0,
             latency: None,
             health: health.to_owned(),
+            lacks: Default::default(),
         }
     }
 
@@ -157,14 +166,14 @@ mod tests {
     }
 
     #[test]
-    fn of_a_crawl_that_goes_on_there_is_nothing_to_say() {
+    fn a_crawl_that_makes_progress_needs_no_explanation() {
         assert_eq!(words(&stats(7), |_| {}), Vec::<String>::new());
     }
 
     #[test]
     fn it_names_the_hosts_of_the_crawl_that_are_left_alone_and_until_when() {
         let until = NOW.plus(Duration::from_secs(60));
-        let said = words(&stats(3), |facts| {
+        let found = words(&stats(3), |facts| {
             facts.states = vec![
                 host("busy.example", until, None),
                 host("calm.example", NOW, None),
@@ -179,7 +188,7 @@ mod tests {
             facts.hosts = ["busy.example:8080", "calm.example", "forbidden.example"].map(of).to_vec();
         });
         assert_eq!(
-            said,
+            found,
             [
                 format!("busy.example answered 503 and is left alone until {until}"),
                 "forbidden.example is blocked: `trawl hosts unblock forbidden.example` lifts that".to_owned()
@@ -189,7 +198,7 @@ mod tests {
 
     #[test]
     fn of_many_hosts_it_names_a_few() {
-        let said = words(&stats(30), |facts| {
+        let found = words(&stats(30), |facts| {
             let until = NOW.plus(Duration::from_secs(60));
             facts.states =
                 (0..30).map(|number| host(&format!("h{number:02}.example"), until, None)).collect();
@@ -198,18 +207,18 @@ mod tests {
                 .map(|number| HostStats { host: format!("h{number:02}.example"), counts, bytes: 0 })
                 .collect();
         });
-        assert_eq!((said.len(), &*said[NAMED]), (NAMED + 1, "25 more hosts are not asked now"));
+        assert_eq!((found.len(), &*found[NAMED]), (NAMED + 1, "25 more hosts are not asked now"));
     }
 
     #[test]
-    fn it_says_that_no_worker_lives_and_that_one_vanished_with_urls_of_the_crawl() {
-        let said = words(&stats(2), |facts| {
+    fn it_is_explained_that_no_worker_runs_and_that_one_vanished_with_urls_of_the_crawl() {
+        let found = words(&stats(2), |facts| {
             let gone = Vanished { worker: "w2".parse().unwrap(), seen: NOW, in_flight: 2 };
             facts.workers = Workers { vanished: vec![gone], ..workers(Vec::new()) };
             facts.places.held = [("w2".parse().unwrap(), 2)].into();
         });
         assert_eq!(
-            said,
+            found,
             [
                 "no worker lives: start one with `worker`".to_owned(),
                 format!(
@@ -220,31 +229,44 @@ mod tests {
     }
 
     #[test]
-    fn it_says_until_when_all_urls_are_put_aside_and_what_workers_say() {
+    fn it_is_explained_until_when_all_urls_are_parked_and_what_workers_report() {
         let until = NOW.plus(Duration::from_secs(60));
-        let said = words(&stats(2), |facts| {
+        let found = words(&stats(2), |facts| {
             facts.places = Places { parked: 2, next: Some(until), is_all: true, ..Places::default() };
             facts.workers = workers(vec![worker("w1", "redis is full")]);
         });
         let put_aside = format!("all its URLs are put aside, the first until {until}");
-        assert_eq!(said, [put_aside, "w1: redis is full".to_owned()]);
+        assert_eq!(found, [put_aside, "w1: redis is full".to_owned()]);
     }
 
     #[test]
-    fn it_says_that_it_is_paused_waits_for_its_turn_or_is_still_fed() {
+    fn it_is_explained_what_no_worker_has_and_nothing_where_one_has_it() {
+        let why = "[handler] run: there is no program `python9` in PATH";
+        let lacks = || [("default".parse().unwrap(), why.to_owned())].into();
+        let explained = words(&stats(3), |facts| facts.workers.living[0].lacks = lacks());
+        assert_eq!(explained, [format!("3 wait: no worker can work for the spider default: {why}")]);
+        let explained = words(&stats(3), |facts| {
+            facts.workers.living[0].lacks = lacks();
+            facts.workers.living.push(worker("w2", WorkerState::WELL));
+        });
+        assert_eq!(explained, Vec::<String>::new());
+    }
+
+    #[test]
+    fn it_is_explained_that_it_is_paused_queued_or_still_fed() {
         let of = |status, discovered| {
             let stats = CrawlStats { status, discovered, ..stats(0) };
             words(&stats, |_| {}).remove(0)
         };
         assert_eq!(of(CrawlState::Paused, true), "it is paused: `trawl resume c1`");
-        assert!(of(CrawlState::Pending, false).contains("in its turn"));
+        assert!(of(CrawlState::Pending, false).contains("in the queue of jobs"));
         assert!(of(CrawlState::Running, false).contains("sources are still being read"));
         assert!(of(CrawlState::Running, true).contains("as soon as it is certain"));
     }
 
     #[test]
-    fn it_says_that_every_worker_is_about_to_end() {
-        let said = words(&stats(1), |facts| facts.workers.living[0].draining = true);
-        assert_eq!(said, ["every worker that lives was asked to end: start another with `worker`"]);
+    fn it_is_explained_that_every_worker_is_draining() {
+        let found = words(&stats(1), |facts| facts.workers.living[0].draining = true);
+        assert_eq!(found, ["every worker that lives was asked to end: start another with `worker`"]);
     }
 }

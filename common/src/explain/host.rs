@@ -9,7 +9,7 @@ use crate::time::UnixMs;
 use crate::web::host::HostKey;
 use crate::web::url::CanonicalUrl;
 
-/// Which of a crawl's hosts want to be left alone, or must not be asked. `states` has all hosts that are known.
+/// Which of a crawl's hosts are in a back-off or blocked. `states` has all known hosts.
 pub fn not_asked<'a>(
     states: &[HostState],
     hosts: impl Iterator<Item = &'a HostStats>,

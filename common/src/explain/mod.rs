@@ -7,9 +7,10 @@ mod host;
 mod url;
 mod url_words;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::names::WorkerId;
+use crate::names::{SpiderName, WorkerId};
 use crate::ports::{Control, HostControl, Pages, Result, Stats, Vanished, WorkerState};
 use crate::settings::Settings;
 use crate::time::UnixMs;
@@ -54,7 +55,7 @@ impl Workers {
         })
     }
 
-    /// Why nobody fetches, if nobody does.
+    /// Why no worker fetches, if none does.
     fn nobody(&self) -> Option<String> {
         match &self.living[..] {
             [] if self.is_fleet => Some("no worker lives: start one with `worker`".to_owned()),
@@ -64,6 +65,14 @@ impl Workers {
             }
             _ => None,
         }
+    }
+
+    /// That none of them can work for a spider, and why, if they say so.
+    fn lack(&self, spider: &SpiderName) -> Option<String> {
+        let mut working = self.living.iter().filter(|worker| !worker.draining);
+        let why = working.clone().find_map(|worker| worker.lacks.get(spider))?;
+        let is_everywhere = working.all(|worker| worker.lacks.contains_key(spider));
+        is_everywhere.then(|| format!("no worker can work for the spider {spider}: {why}"))
     }
 
     /// What is to be said of who holds URLs and lives no more.
@@ -83,10 +92,13 @@ impl Workers {
 }
 
 impl Explainer<'_> {
-    /// What is wrong with the workers as a whole: that none lives, and which have vanished.
+    /// What is wrong with the workers as a whole: that none lives, for which spiders none can work, and which have vanished.
     pub async fn workers(&self) -> Result<Vec<String>> {
         let workers = Workers::ask(self).await?;
-        Ok(workers.nobody().into_iter().chain(workers.vanished.iter().map(vanished)).collect())
+        let lacking = workers.living.iter().flat_map(|worker| worker.lacks.keys());
+        let lacking = lacking.collect::<BTreeSet<_>>().into_iter().filter_map(|spider| workers.lack(spider));
+        let vanished = workers.vanished.iter().map(vanished);
+        Ok(workers.nobody().into_iter().chain(lacking).chain(vanished).collect())
     }
 }
 

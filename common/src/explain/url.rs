@@ -74,7 +74,7 @@ pub struct OfSpider {
 pub enum RobotsVerdict {
     /// It may be fetched.
     Allowed,
-    /// It is skipped when its turn comes.
+    /// It is skipped when it is due.
     Forbidden,
     /// The file could not be read, which forbids everything for now.
     Unreadable,
@@ -102,8 +102,8 @@ impl Explainer<'_> {
         };
         for stats in &all {
             let known = self.in_crawl(key, stats, &asked).await?;
-            let says_more = known.dead_letter.is_some() || matches!(known.state, UrlState::Pending(_));
-            report.crawls.extend(says_more.then_some(known));
+            let has_details = known.dead_letter.is_some() || matches!(known.state, UrlState::Pending(_));
+            report.crawls.extend(has_details.then_some(known));
         }
         for spider in spiders {
             report.spiders.extend(self.of_spider(key, spider).await?);

@@ -44,7 +44,7 @@ impl Words<'_> {
                     "It has ended: this crawl or another one of the spider {} has fetched it, or left it out.",
                     self.crawl.spider
                 ),
-                "Next: nothing, unless a crawl is told to fetch pages again (`--recrawl`), or `trawl seen forget` makes it new."
+                "Next: nothing, unless a recrawl fetches it (`--recrawl`), or `trawl seen forget` makes it new."
                     .to_owned(),
             ],
         }
@@ -125,7 +125,7 @@ impl Words<'_> {
             }
             _ if nobody.is_some() => format!("nothing, for {}", nobody.unwrap_or_default()),
             _ if is_blocked || self.robots == RobotsVerdict::Forbidden => {
-                "it is skipped when its turn comes".to_owned()
+                "it is skipped when it is due".to_owned()
             }
             State::Parked { until, .. } if *until > self.now => {
                 let attempt = record.attempts + 1;
@@ -134,7 +134,7 @@ impl Words<'_> {
                     _ => format!("attempt {attempt} follows then"),
                 }
             }
-            _ => "a worker fetches it when its turn comes".to_owned(),
+            _ => "a worker fetches it when it is due".to_owned(),
         };
         format!("Next: {what}.")
     }
@@ -204,6 +204,7 @@ mod tests {
             pages_per_second: 0.0,
             latency: None,
             health: WorkerState::WELL.to_owned(),
+            lacks: Default::default(),
         };
         let vanished = vec![Vanished { worker: "w2".parse().unwrap(), seen: NOW, in_flight: 1 }];
         Workers { living: vec![living], vanished, is_fleet: true, lease: Duration::from_secs(15) }
@@ -240,18 +241,18 @@ mod tests {
     }
 
     #[test]
-    fn of_a_url_that_waits_it_says_where_since_when_and_that_its_turn_comes() {
+    fn a_waiting_url_is_explained_with_its_queue_and_since_when() {
         let queued = record(State::Queued { since: NOW }, 0);
         assert_eq!(
             words(&queued, |_| {}),
             format!(
-                "It waits in the lane `bulk` for a worker, since {NOW}.\nNext: a worker fetches it when its turn comes."
+                "It waits in the lane `bulk` for a worker, since {NOW}.\nNext: a worker fetches it when it is due."
             )
         );
     }
 
     #[test]
-    fn of_one_that_failed_it_says_until_when_it_waits_and_which_attempt_follows() {
+    fn a_failed_url_is_explained_with_the_time_and_number_of_its_next_attempt() {
         let until = NOW.plus(Duration::from_secs(60));
         let parked = record(State::Parked { until, unconfirmed: None }, 1);
         assert_eq!(
@@ -264,14 +265,14 @@ mod tests {
     }
 
     #[test]
-    fn of_one_whose_worker_vanished_it_says_who_takes_it_over() {
+    fn a_url_of_a_vanished_worker_is_explained_with_who_takes_it_over() {
         let held = record(State::Held { by: "w2".parse().unwrap(), since: NOW, has_started: true }, 0);
-        let said = words(&held, |_| {});
+        let text = words(&held, |_| {});
         assert!(
-            said.starts_with(&format!("The worker w2 fetches it, and confirmed that at {NOW}. But ")),
-            "{said}"
+            text.starts_with(&format!("The worker w2 fetches it, and confirmed that at {NOW}. But ")),
+            "{text}"
         );
-        assert!(said.contains("others take over what it held within 15s"), "{said}");
+        assert!(text.contains("others take over what it held within 15s"), "{text}");
     }
 
     #[test]
@@ -281,13 +282,13 @@ mod tests {
         assert!(paused.ends_with("Next: nothing before the crawl goes on: `trawl resume c1`."), "{paused}");
         let forbidden = words(&queued, |words| words.robots = RobotsVerdict::Forbidden);
         assert!(
-            forbidden.ends_with("robots.txt forbids it.\nNext: it is skipped when its turn comes."),
+            forbidden.ends_with("robots.txt forbids it.\nNext: it is skipped when it is due."),
             "{forbidden}"
         );
     }
 
     #[test]
-    fn of_a_dead_letter_it_says_why_and_what_sends_it_again() {
+    fn a_dead_letter_is_explained_with_its_reason_and_how_to_replay_it() {
         let cause = Cause {
             class: Some(Class::Http),
             status: Some(503),
@@ -295,14 +296,14 @@ mod tests {
             ..Cause::new(Reason::Retries, "the server\u{1b} answered 503", NOW)
         };
         let note = Note::of(cause);
-        let said = words_with(&UrlState::Ended, Some(&note), |_| {});
-        assert!(said.contains(&format!("since {NOW}: retries, http, HTTP 503.")), "{said}");
-        assert!(said.contains("tried 3 times; the last error: the server  answered 503"), "{said}");
-        assert!(said.contains("`trawl dlq replay`"), "{said}");
+        let text = words_with(&UrlState::Ended, Some(&note), |_| {});
+        assert!(text.contains(&format!("since {NOW}: retries, http, HTTP 503.")), "{text}");
+        assert!(text.contains("tried 3 times; the last error: the server  answered 503"), "{text}");
+        assert!(text.contains("`trawl dlq replay`"), "{text}");
     }
 
     #[test]
-    fn of_one_that_ended_or_was_never_seen_it_says_so() {
+    fn a_url_that_ended_or_was_never_seen_is_explained() {
         assert!(words(&UrlState::Ended, |_| {}).contains("has fetched it, or left it out"));
         assert!(words(&UrlState::Unseen, |_| {}).contains("The spider shop has not seen it"));
     }

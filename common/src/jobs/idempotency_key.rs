@@ -10,7 +10,7 @@ use crate::as_text::as_text;
 /// The longest key, in bytes.
 const MAX_BYTES: usize = 255;
 
-/// A text that whoever asks for a job chooses: who asks again with the same key is given the job that was made the first
+/// A text that the submitter of a job chooses. Submitting again with the same key returns the job that was made the first
 /// time. 1 to 255 visible ASCII characters, as in the header `Idempotency-Key` of HTTP APIs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]

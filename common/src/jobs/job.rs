@@ -1,34 +1,32 @@
-//! A job, and where it stands.
+//! A job, and its state.
 
-use serde::{Deserialize, Serialize};
-
-use super::{JobOutcome, NewJob, Problem, Turn};
+use super::{JobOutcome, JobStatus, NewJob, Problem, QueuePosition};
 use crate::frontier::crawl::{CrawlState, CrawlStats};
 use crate::names::WorkerId;
 use crate::time::UnixMs;
 
-/// A crawl that was asked for, as it stands.
+/// A submitted crawl, and its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// What was asked for.
+    /// What was submitted.
     pub new: NewJob,
-    /// How many jobs were asked for before it.
+    /// How many jobs were submitted before it.
     pub number: u64,
-    /// When it was asked for.
+    /// When it was submitted.
     pub asked: UnixMs,
-    /// Where it stands.
+    /// Its state.
     pub state: JobState,
 }
 
-/// Where a job stands.
+/// The state of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobState {
-    /// It waits in the line.
+    /// It waits in the queue.
     Pending {
-        /// Until when nobody takes it, for its spider was found busy.
+        /// Until when it is not taken, because its spider was busy.
         not_before: Option<UnixMs>,
     },
-    /// Somebody feeds it, under a lease.
+    /// A worker feeds it, under a lease.
     Feeding {
         /// Who, and since when.
         run: Run,
@@ -66,52 +64,22 @@ pub struct Ended {
     pub outcome: JobOutcome,
     /// When.
     pub at: UnixMs,
-    /// Its run; `None` if nobody had taken it.
+    /// Its run; `None` if it was never taken.
     pub run: Option<Run>,
 }
 
-/// Where a job stands, in a word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[derive(strum::IntoStaticStr, strum::Display, strum::EnumString, strum::VariantNames)]
-#[strum(serialize_all = "lowercase")]
-pub enum JobStatus {
-    /// It waits in the line.
-    Pending,
-    /// It is being fed, or its crawl runs.
-    Running,
-    /// Its crawl is finished.
-    Finished,
-    /// It could not be run.
-    Failed,
-    /// Somebody ended it before its time.
-    Cancelled,
-}
-
-impl JobStatus {
-    /// The word.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-
-    /// Whether nothing will happen to the job any more.
-    pub fn is_over(self) -> bool {
-        matches!(self, Self::Finished | Self::Failed | Self::Cancelled)
-    }
-}
-
 impl Job {
-    /// A job that was just asked for, after `number` others.
+    /// A job that was just submitted, after `number` others.
     pub fn asked_for(new: NewJob, number: u64, now: UnixMs) -> Self {
         Self { new, number, asked: now, state: JobState::Pending { not_before: None } }
     }
 
-    /// Its place in the line.
-    pub fn turn(&self) -> Turn {
-        Turn::new(self.new.priority, self.number)
+    /// Its position in the queue.
+    pub fn position(&self) -> QueuePosition {
+        QueuePosition::new(self.new.priority, self.number)
     }
 
-    /// Where it stands, in a word.
+    /// Its status.
     pub fn status(&self) -> JobStatus {
         match &self.state {
             JobState::Pending { .. } => JobStatus::Pending,
@@ -120,7 +88,7 @@ impl Job {
         }
     }
 
-    /// Who took it last, and when; `None` while it waits, and if nobody ever did.
+    /// Who took it last, and when; `None` while it waits, and if it was never taken.
     pub fn run(&self) -> Option<&Run> {
         match &self.state {
             JobState::Pending { .. } => None,

@@ -23,7 +23,7 @@ pub enum JobOutcome {
 }
 
 impl JobOutcome {
-    /// A failure that `text` tells.
+    /// A failure with this description.
     pub fn failed(text: impl fmt::Display) -> Self {
         Self::Failed(Problem::new(text))
     }

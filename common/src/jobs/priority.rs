@@ -1,4 +1,4 @@
-//! Whose turn it is.
+//! Priorities, and the order of the queue that they make.
 
 use std::cmp::{Ordering, Reverse};
 use std::fmt;
@@ -71,12 +71,12 @@ impl PartialOrd for Priority {
     }
 }
 
-/// A job's place in the line: the least comes first.
+/// A job's position in the queue: the least comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Turn(Reverse<Priority>, u64);
+pub struct QueuePosition(Reverse<Priority>, u64);
 
-impl Turn {
-    /// That of the job with this number in the order of asking.
+impl QueuePosition {
+    /// The position of the job that was submitted after `number` others.
     pub fn new(priority: Priority, number: u64) -> Self {
         Self(Reverse(priority), number)
     }
@@ -86,18 +86,31 @@ impl Turn {
 mod tests {
     use super::*;
 
-    fn turn(priority: f64, number: u64) -> Turn {
-        Turn::new(priority.try_into().unwrap(), number)
+    fn position(priority: f64, number: u64) -> QueuePosition {
+        QueuePosition::new(priority.try_into().unwrap(), number)
     }
 
     #[test]
     fn the_highest_priority_comes_first_and_among_equals_the_first_asked_for() {
-        let mut turns =
-            [turn(0.0, 1), turn(-1.5, 2), turn(10.0, 3), turn(-0.0, 4), turn(10.0, 5), turn(1e-300, 6)];
-        turns.sort();
+        let mut positions = [
+            position(0.0, 1),
+            position(-1.5, 2),
+            position(10.0, 3),
+            position(-0.0, 4),
+            position(10.0, 5),
+            position(1e-300, 6),
+        ];
+        positions.sort();
         assert_eq!(
-            turns,
-            [turn(10.0, 3), turn(10.0, 5), turn(1e-300, 6), turn(0.0, 1), turn(0.0, 4), turn(-1.5, 2)]
+            positions,
+            [
+                position(10.0, 3),
+                position(10.0, 5),
+                position(1e-300, 6),
+                position(0.0, 1),
+                position(0.0, 4),
+                position(-1.5, 2)
+            ]
         );
     }
 

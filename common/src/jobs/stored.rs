@@ -1,7 +1,8 @@
 //! Where a job stands, as both stores keep it: in columns of a table, or in fields of a hash.
 
-use super::job::{Ended, JobState, JobStatus, Run};
+use super::job::{Ended, JobState, Run};
 use super::outcome::{JobOutcome, Problem};
+use super::status::JobStatus;
 use crate::names::WorkerId;
 use crate::time::UnixMs;
 

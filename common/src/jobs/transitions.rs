@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
-use super::job::{Ended, Job, JobState, JobStatus, Run};
+use super::job::{Ended, Job, JobState, Run};
 use super::outcome::{JobOutcome, Problem};
+use super::status::JobStatus;
 use crate::names::WorkerId;
 use crate::time::UnixMs;
 
@@ -40,8 +41,8 @@ impl Job {
         is_ready
     }
 
-    /// **Lapse:** its feeder has not extended the lease in time. It is pending again, with its place in the line; one that is to be
-    /// cancelled waits for whoever ends it. Likewise, the time is over for which it was put back.
+    /// **Lapse:** its feeder has not extended the lease in time. It is pending again, with its position in the queue; one that is to be
+    /// cancelled waits to be ended. The time for which it was put back is over, too.
     pub fn lapse(&mut self, now: UnixMs) -> bool {
         let has_lapsed = match &self.state {
             JobState::Pending { not_before: Some(until) } | JobState::Feeding { until, .. } => *until <= now,
@@ -76,8 +77,8 @@ impl Job {
         }
     }
 
-    /// **Put back:** its feeder gives it up; it keeps its place in the line. Nobody takes it before `not_before`. One that is to be
-    /// cancelled waits for whoever ends it.
+    /// **Put back:** its feeder gives it up; it keeps its position in the queue. It is not taken before `not_before`. One that is to be
+    /// cancelled waits to be ended.
     pub fn put_back(&mut self, by: &WorkerId, not_before: Option<UnixMs>) -> bool {
         let is_held = matches!(&self.state, JobState::Feeding { run, .. } if run.runner == *by);
         if is_held {
@@ -104,7 +105,7 @@ impl Job {
         true
     }
 
-    /// **Cancel:** one that waits in the line is over at once. One that runs is marked: who feeds it, or else whoever looks for its
+    /// **Cancel:** one that waits in the queue is over at once. One that runs is marked: who feeds it, or else whoever looks for its
     /// end, cancels its crawl and ends it. Returns what it was.
     pub fn cancel(&mut self, now: UnixMs) -> JobStatus {
         let was = self.status();
@@ -212,7 +213,7 @@ mod tests {
                 }
                 prop_assert!(!before.status().is_over() || job == before, "what is over stays");
                 prop_assert!(!was_cancelled || !job.is_ready(), "what is cancelled is taken by nobody");
-                prop_assert_eq!(job.turn(), before.turn());
+                prop_assert_eq!(job.position(), before.position());
             }
         }
     }

@@ -20,7 +20,7 @@ pub enum LogLevel {
     Warn = 4,
     /// Something began or ended as it should.
     Info = 5,
-    /// A step, for whoever looks closely.
+    /// A step, for debugging.
     Debug = 6,
     /// Every step.
     Trace = 7,

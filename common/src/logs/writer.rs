@@ -56,7 +56,7 @@ struct Target {
     left_out: Arc<AtomicU64>,
     worker: WorkerId,
     /// When it was last said that it cannot be written.
-    said: Option<Instant>,
+    complained: Option<Instant>,
 }
 
 enum Place {
@@ -93,8 +93,8 @@ impl LogWriter {
         last.push(entry);
     }
 
-    /// The same for an entry that is worth a wait until there is a place for it: nobody works meanwhile.
-    pub async fn write_in_turn(&self, entry: LogEntry) {
+    /// Writes an entry, and waits for free space in the queue if need be: for the last entry of a process.
+    pub async fn write_or_wait(&self, entry: LogEntry) {
         for target in &*self.targets {
             // Closed only when the target is gone.
             let _ = target.sender.send(entry.clone()).await;
@@ -106,7 +106,7 @@ fn queue(place: Place, worker: &WorkerId) -> (Queue, Target) {
     let (sender, entries) = mpsc::channel(AHEAD);
     let left_out = Arc::<AtomicU64>::default();
     let queue = Queue { sender, left_out: Arc::clone(&left_out) };
-    (queue, Target { place, entries, left_out, worker: worker.clone(), said: None })
+    (queue, Target { place, entries, left_out, worker: worker.clone(), complained: None })
 }
 
 impl Queue {
@@ -178,7 +178,7 @@ impl Target {
                 Ok(Err(error)) => error,
                 Err(_) => Error::new(ErrorKind::Unavailable, format_args!("no answer within {LONGEST:?}")),
             };
-            self.say(&error);
+            self.complain(&error);
             let may_mend = error.is_temporary() && !stop.is_cancelled();
             if !may_mend || stop.run_until_cancelled(backoff.pause()).await.is_none() {
                 self.left_out.fetch_add(entries + left_out, Ordering::Relaxed);
@@ -188,9 +188,9 @@ impl Target {
         batch.clear();
     }
 
-    fn say(&mut self, error: &Error) {
-        if self.said.is_none_or(|said| said.elapsed() >= QUIET) {
-            self.said = Some(Instant::now());
+    fn complain(&mut self, error: &Error) {
+        if self.complained.is_none_or(|last| last.elapsed() >= QUIET) {
+            self.complained = Some(Instant::now());
             warn!(%error, "cannot write the fleet's log: entries may be left out of it");
         }
     }
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
     use crate::ports::{LogPart, LogPlace};
 
-    /// A log in memory, which answers as it is told to.
+    /// A log in memory with answers that the test sets.
     #[derive(Default)]
     struct Memory {
         written: Mutex<Vec<String>>,
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_was_said_before_the_end_is_written() {
+    async fn what_was_logged_before_the_end_is_written() {
         let fixture = Fixture::new(None);
         fixture.write(0..BATCH * 2 + 1);
         assert_eq!(fixture.stopped().await, numbers(0..BATCH * 2 + 1));
@@ -309,8 +309,8 @@ mod tests {
         *fixture.log.fails.lock().unwrap() = None;
         sleep(Duration::from_secs(60)).await;
         let mut written = fixture.stopped().await;
-        let told = written.iter().position(|text| text.ends_with("could not keep up: 5")).unwrap();
-        written.remove(told);
+        let index = written.iter().position(|text| text.ends_with("could not keep up: 5")).unwrap();
+        written.remove(index);
         assert_eq!(written, numbers(0..AHEAD + 1));
     }
 
@@ -337,10 +337,10 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_last_word_is_written_however_much_waits() {
+    async fn the_last_entry_is_written_however_many_wait() {
         let fixture = Fixture::new(None);
         fixture.write(0..AHEAD * 2);
-        fixture.writer.write_in_turn(fixture.writer.entry(LogLevel::Info, "ended")).await;
+        fixture.writer.write_or_wait(fixture.writer.entry(LogLevel::Info, "ended")).await;
         let written = fixture.stopped().await;
         assert!(written.contains(&"ended".to_owned()) && written.len() > AHEAD, "{}", written.len());
     }

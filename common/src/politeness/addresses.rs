@@ -1,4 +1,4 @@
-//! A rate for each address beside the one for each host: names cost nothing, and any number of them may lead to one server.
+//! A rate for each address, in addition to the one for each host: names cost nothing, and any number of them may lead to one server.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -12,13 +12,13 @@ use crate::politeness::rate::Rate;
 use crate::politeness::waiting::NEAR;
 use crate::web::host::{HostKey, network};
 
-/// One server may well be so many hosts. Asked at the usual rate, together they are asked as often as one address is.
+/// So many hosts may well be one server without being one site.
 const PLAUSIBLE: usize = 50;
 
-/// Hosts count that were asked in such a time, this or the last one.
+/// Hosts count that were asked in this period or in the one before.
 const PERIOD: Duration = Duration::from_secs(60);
 
-/// Which addresses many hosts share, as far as this process asks them, and how these are asked.
+/// Which addresses many hosts share, as far as this process has asked them, and at which rate to ask them.
 ///
 /// The schedule of such an address is kept with those of the hosts, for all workers together. A request waits for its host's
 /// slot first, and then for its address's.
@@ -31,7 +31,7 @@ pub struct AddressRate {
 #[derive(Debug)]
 struct Asked {
     addresses: HashMap<IpAddr, Address>,
-    /// When the addresses that nobody asks any more were last forgotten.
+    /// When addresses that were no longer asked were last forgotten.
     cleared: Instant,
 }
 
@@ -42,7 +42,7 @@ struct Address {
     hosts: [HashSet<HostKey>; 2],
     /// When this period began.
     since: Instant,
-    /// When the last of those comes back that found too many before them.
+    /// When the last request comes back that found too many before it.
     line: Instant,
 }
 

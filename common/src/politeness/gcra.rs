@@ -1,10 +1,17 @@
 //! The arithmetic that spaces requests to one host: the generic cell rate algorithm as a virtual schedule, with
-//! a limit of what is in flight, a back-off that the host asks for, and a line for those who come too early.
+//! a limit of requests in flight, back-offs that the host asks for, and a waitlist for requests whose slot is too far ahead to reserve.
 //!
 //! The Redis scripts over `host.lua` do the same, and a test makes the same calls to both and compares what they leave.
 
+mod backoff;
+mod slot;
+#[cfg(test)]
+mod tests;
+
 use std::time::Duration;
 
+pub use self::backoff::{Backoff, BackoffTerms, FORGIVEN_AFTER};
+pub use self::slot::{Slot, SlotRequest, Standing};
 use crate::time::UnixMs;
 
 /// How a host is to be asked.
@@ -28,8 +35,8 @@ impl Pace {
         if delay > self.interval { Self { interval: delay, burst: 1, ..self } } else { self }
     }
 
-    /// How long a slot is good after it was granted. Without a rate it is good for a while only, too: the host may have been
-    /// blocked, or have asked to be left alone.
+    /// How long a slot is good after it was granted. Without a rate that has a limit, too: the host may have been blocked meanwhile, or
+    /// have asked for a back-off.
     pub fn grace(self) -> Duration {
         if self.interval.is_zero() {
             return UNPACED_GRACE;
@@ -39,17 +46,17 @@ impl Pace {
     }
 }
 
-/// Slots further ahead than this are not reserved, so that a backlog that vanishes blocks nobody.
+/// Slots further ahead than this are not reserved, so that a backlog that is cancelled blocks nobody.
 pub const HORIZON: Duration = Duration::from_secs(30);
 
-/// Whoever waits in line comes back this long before its turn, so that the host never waits for it.
+/// A request in the waitlist comes back this long before its slot, so that the host never waits for it.
 pub const LEAD: Duration = Duration::from_secs(15);
 
-/// While those who wait in line come back as they should, slots are reserved at least this far ahead. A shorter
-/// reach says that the line is no more: its URLs were cancelled, or finished elsewhere.
+/// While requests of the waitlist come back as they should, slots are reserved at least this far ahead. If they are not, the waitlist
+/// is gone: its URLs were cancelled, or finished elsewhere.
 pub const REACH: Duration = Duration::from_millis(7_500);
 
-/// Timers are as fine as this: who comes so little before its slot is on time.
+/// The precision of timers: a request that comes so little before its slot is on time.
 pub const EARLY: Duration = Duration::from_millis(2);
 
 /// How soon to ask again, at the least, where as many requests are in flight as may be.
@@ -73,81 +80,14 @@ const GRACE: Duration = Duration::from_millis(15);
 /// Without a rate a slot is good for so long.
 const UNPACED_GRACE: Duration = Duration::from_secs(1);
 
-/// A host that stayed calm for so long after a back-off starts afresh; after a longer back-off, for as long as that.
-pub const FORGIVEN_AFTER: Duration = Duration::from_secs(300);
-
-/// A request for a slot of a host's schedule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SlotRequest {
-    /// How the host is to be asked.
-    pub pace: Pace,
-    /// The slot that was reserved for this URL earlier, if one was.
-    pub held: Option<UnixMs>,
-    /// What becomes of it when that is too far ahead to be reserved.
-    pub standing: Standing,
-    /// When it is no longer worth fetching.
-    pub deadline: Option<UnixMs>,
-    /// Names it among the requests in flight.
-    pub token: u64,
-    /// After this time it no longer counts as in flight, unless it is prolonged: its worker is gone.
-    pub lapse: Duration,
-}
-
-/// How a URL stands to the line of those whose slots are too far ahead to be reserved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// It joins the end of the line.
-    New,
-    /// It has joined, and this is its turn.
-    InLine(UnixMs),
-    /// It stays out of the line, and comes back when its slot may be reserved.
-    Aside,
-}
-
-impl Standing {
-    /// Of one that has this turn, or none yet.
-    pub fn of(turn: Option<UnixMs>) -> Self {
-        turn.map_or(Self::New, Self::InLine)
-    }
-
-    fn turn(self) -> Option<u64> {
-        if let Self::InLine(turn) = self { Some(from_ms(turn)) } else { None }
-    }
-}
-
-/// An answer to a request for a slot. Instants are on the clock of whoever keeps the schedule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Slot {
-    /// Ask the host now: the slot is used up by this answer, and the request is in flight until [`Schedule::leave`].
-    Now,
-    /// Reserved: come back with it after this wait, at this instant.
-    Reserved {
-        /// How long from now.
-        wait: Duration,
-        /// The instant itself, to carry along.
-        at: UnixMs,
-    },
-    /// Too far ahead to reserve: come back after this wait, or earlier to see whether the line is still there.
-    Later {
-        /// How long from now.
-        wait: Duration,
-        /// Its turn in the line, to carry along; of one that stays out of that, its slot as of now.
-        turn: UnixMs,
-    },
-    /// Its turn would come after its deadline. Nothing is reserved.
-    TooLate,
-    /// The host must not be asked at all.
-    Blocked,
-}
-
 /// One host's schedule, in microseconds so that fast rates do not round.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schedule {
     /// The theoretical arrival time of the next request, by the slots that were reserved.
     pub next: u64,
-    /// The earliest arrival time of the next request, by those that were let go, which may have come late to their slots.
+    /// The earliest arrival time of the next request, by those that were sent, which may have been late for their slots.
     pub taken: u64,
-    /// The end of the line of those who wait without a reservation.
+    /// The end of the waitlist of requests without a reservation.
     pub line: u64,
     /// How long a request took lately, from slot to answer; zero while nothing is known.
     pub latency: u64,
@@ -155,7 +95,7 @@ pub struct Schedule {
     pub in_flight: Vec<SentRequest>,
     /// The latest back-off.
     pub backoff: Backoff,
-    /// Whether a person forbade to ask this host.
+    /// Whether an operator blocked this host.
     pub is_blocked: bool,
     /// When it last changed.
     pub at: u64,
@@ -166,49 +106,17 @@ pub struct Schedule {
 pub struct SentRequest {
     /// Whose it is.
     pub token: u64,
-    /// When it was let go.
+    /// When it was sent.
     pub since: u64,
     /// When it no longer counts, ended or not.
     pub until: u64,
-}
-
-/// The back-off that a host asked for, in microseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Backoff {
-    /// When it was expressed.
-    pub since: u64,
-    /// When it ends; zero if the host never asked for it.
-    pub until: u64,
-    /// How many came in a row, with nothing else between them, without saying for how long.
-    pub strikes: u32,
-}
-
-/// For how long a host is left alone.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct BackoffTerms {
-    /// As it says, if it does.
-    pub asked: Option<Duration>,
-    /// If it does not: for so long the first time, and twice as long each time in a row,
-    pub base: Duration,
-    /// stretched by up to half, as this says, from 0 to 1.
-    pub jitter: f64,
-    /// No longer than this at a time, whatever it says.
-    pub most: Duration,
-}
-
-impl Backoff {
-    /// When it is forgotten: after as long a calm as it lasted, or [`FORGIVEN_AFTER`].
-    fn forgiven(&self) -> u64 {
-        self.until + (self.until - self.since).max(micros(FORGIVEN_AFTER))
-    }
 }
 
 impl Schedule {
     /// Reserves a slot at `now` for one URL, or uses the one that it holds.
     ///
     /// A held slot is honoured until half of the interval has passed ([`HONOURED`]), unless the host backed off from it;
-    /// after that it is void, and the URL asks like any other. Whoever is late holds up those after it, so that the host
-    /// is asked no faster for it.
+    /// after that it is void, and the URL asks like any other. A late request delays those after it, so that the host's rate is kept.
     pub fn reserve(&mut self, request: &SlotRequest, now: u64) -> Slot {
         self.go_back(now);
         self.in_flight.retain(|sent| sent.until > now && sent.token != request.token);
@@ -244,7 +152,7 @@ impl Schedule {
         answer
     }
 
-    /// Has the request `token` count as in flight for `lapse` from `now`.
+    /// Extends the request `token`: it counts as in flight for `lapse` from `now`.
     pub fn stay(&mut self, token: u64, lapse: Duration, now: u64) {
         self.go_back(now);
         for sent in self.in_flight.iter_mut().filter(|sent| sent.token == token) {
@@ -253,8 +161,7 @@ impl Schedule {
         }
     }
 
-    /// Notes that the request of `token` is over. If the host answered it, and did not want to be left alone, no more
-    /// refusals are in a row with those before.
+    /// Ends the request of `token`. If the host answered it without asking for a back-off, its series of refusals ends.
     pub fn leave(&mut self, token: u64, is_welcome: bool, now: u64) {
         self.go_back(now);
         if is_welcome && now >= self.backoff.until {
@@ -267,8 +174,7 @@ impl Schedule {
         }
     }
 
-    /// Notes that the host wants to be left alone. What it says while it is left alone already can only prolong that.
-    /// Returns when it may be asked again.
+    /// Starts a back-off that the host asked for. One that is going on can only be prolonged. Returns its end.
     pub fn push_back(&mut self, terms: &BackoffTerms, now: u64) -> u64 {
         self.go_back(now);
         let BackoffTerms { base, jitter, most, .. } = *terms;
@@ -291,7 +197,7 @@ impl Schedule {
         self.backoff.until
     }
 
-    /// Has nobody ask the host any more.
+    /// Blocks the host: it is not asked any more.
     pub fn block(&mut self, now: u64) {
         self.go_back(now);
         self.is_blocked = true;
@@ -309,7 +215,7 @@ impl Schedule {
         was
     }
 
-    /// Whether nothing of this schedule matters any more at `now`.
+    /// Whether this schedule makes no difference any more at `now`.
     pub fn is_past(&self, now: u64) -> bool {
         let forgiven = if self.backoff.until == 0 { 0 } else { self.backoff.forgiven() };
         !self.is_blocked
@@ -317,8 +223,8 @@ impl Schedule {
             && self.in_flight.iter().all(|sent| sent.until <= now)
     }
 
-    /// If `now` is earlier than the last change, the clock was set back, and every instant goes back with it: else the host
-    /// would wait for a time that has been.
+    /// If `now` is earlier than the last change, the clock was set back, and every instant is moved back with it. Otherwise the host
+    /// would not be asked until the old time.
     fn go_back(&mut self, now: u64) {
         let by = self.at.saturating_sub(now);
         if by > 0 {
@@ -340,7 +246,7 @@ impl Schedule {
         now.max(next).max(self.backoff.until)
     }
 
-    /// The first instant at which another request is not too early after those that were let go. Without a rate, any is.
+    /// The first instant at which another request is not too early after those that were sent. Without a rate, any is.
     fn earliest(&self, pace: Pace, interval: u64) -> u64 {
         let burst = step(interval) * u64::from(pace.burst.max(1) - 1);
         let quantum = if interval < micros(QUANTUM) { micros(QUANTUM) } else { 0 };
@@ -354,12 +260,12 @@ impl Schedule {
             && held <= now + 2 * micros(HORIZON)
     }
 
-    /// Lets a request go; where as many are in flight as may be, reserves a slot for when one of them should have ended.
+    /// Lets a request be sent. At the limit of requests in flight, reserves a slot for when one of them should have ended.
     fn enter(&mut self, request: &SlotRequest, now: u64) -> Slot {
         let concurrency = request.pace.concurrency as usize;
         if concurrency > 0 && self.in_flight.len() >= concurrency {
             let interval = self.interval(request.pace);
-            // Where nothing has ended for a while, as long may pass again: those who wait are not to look all the time.
+            // If none has ended for a while, it may take as long again. Requests that wait should not look all the time.
             let youngest = self.in_flight.iter().map(|sent| sent.since).max().unwrap_or(now);
             let wait = now.saturating_sub(youngest).max(micros(MIN_STEP));
             let slot = self.next.max(now + interval.max(wait)).min(now + micros(HORIZON));
@@ -379,7 +285,7 @@ impl Schedule {
         Slot::Now
     }
 
-    /// Stays in the line at its `turn`, or joins the end. A turn after the deadline is only believed of a line that was
+    /// Keeps the place at `turn` in the waitlist, or joins its end. A place after the deadline ends the URL only if the waitlist was
     /// still there when the URL came back.
     fn wait_in_line(
         &mut self,
@@ -400,14 +306,14 @@ impl Schedule {
         Slot::Later { wait, turn: UnixMs(turn / 1_000) }
     }
 
-    /// From one request to the next: as the pace says, and no less than keeps as many in flight as may be (Little's law).
+    /// The time from one request to the next: by the pace, and long enough for the limit in flight (Little's law).
     fn interval(&self, pace: Pace) -> u64 {
         let busy = if pace.concurrency > 0 { self.latency / u64::from(pace.concurrency) } else { 0 };
         micros(pace.interval).max(busy)
     }
 }
 
-/// From one request to the next while those who came late to their slots catch up.
+/// The least time from one request to the next while late ones catch up.
 fn step(interval: u64) -> u64 {
     interval - interval / TOLERANCE
 }
@@ -423,6 +329,3 @@ fn micros(duration: Duration) -> u64 {
 fn from_ms(instant: UnixMs) -> u64 {
     instant.0.saturating_mul(1_000)
 }
-
-#[cfg(test)]
-mod tests;

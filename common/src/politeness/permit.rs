@@ -42,13 +42,13 @@ impl HostPermit {
         &self.visit.key
     }
 
-    /// Whether its slot has passed unused: then the host is to be asked for another.
+    /// Whether its slot has passed unused: then it needs another one.
     pub(crate) fn is_void(&self) -> bool {
         Instant::now() > self.void_after
     }
 
-    /// The request is over. It no longer counts as under way if the host answered as it should. Of one that did not, the permit
-    /// comes back, and counts until everyone knows whether the host wants to be left alone.
+    /// Ends the request. If the host answered as it should, it no longer counts as in flight. Otherwise the permit is returned, and counts
+    /// until the fleet knows whether the host asked for a back-off.
     pub fn end(mut self, is_welcome: bool) -> Option<Self> {
         self.is_welcome = is_welcome;
         (!is_welcome).then_some(self)
@@ -61,7 +61,7 @@ impl Drop for HostPermit {
     }
 }
 
-/// The requests of a process under way, and those that are over and that whoever keeps the schedules still counts.
+/// The requests of a process in flight, and those that are over and still counted by the store of the schedules.
 #[derive(Debug, Default)]
 pub struct InFlight {
     lists: Mutex<Lists>,
@@ -72,7 +72,7 @@ pub struct InFlight {
 struct Lists {
     under_way: HashMap<u64, (InFlightRequest, Instant)>,
     over: Vec<Ended>,
-    /// The hosts that wanted to be left alone, and have not been seen to answer since.
+    /// The hosts that asked for a back-off, and have not answered since.
     refusing: HashSet<HostKey>,
 }
 
@@ -84,7 +84,7 @@ impl InFlight {
     fn leave(&self, visit: &InFlightRequest, is_counted: bool, is_welcome: bool) {
         let mut lists = self.lists();
         lists.under_way.remove(&visit.token);
-        // What is not counted has nothing to free, but a streak of refusals may be over.
+        // A request that is not counted frees nothing, but it may end a streak of refusals.
         let ends_streak = is_welcome && lists.refusing.remove(&visit.key);
         if is_counted || ends_streak {
             lists.over.push(Ended { visit: visit.clone(), is_welcome });
@@ -92,19 +92,19 @@ impl InFlight {
         }
     }
 
-    /// Notes that a host wants to be left alone.
+    /// Notes that a host asked for a back-off.
     pub fn refused(&self, key: &HostKey) {
         self.lists().refusing.insert(key.clone());
     }
 
-    /// What has been under way for at least `age`.
+    /// The requests in flight for at least `age`.
     pub fn older_than(&self, age: Duration) -> Vec<InFlightRequest> {
         let lists = self.lists();
         let old = lists.under_way.values().filter(|(_, since)| since.elapsed() >= age);
         old.map(|(visit, _)| visit.clone()).collect()
     }
 
-    /// Tells `hosts` of the requests that are over, many at a time, until the task is ended.
+    /// Reports to `hosts` the requests that are over, in batches, until the task is cancelled.
     pub async fn freeing(&self, hosts: &dyn Hosts) -> Infallible {
         loop {
             self.some_over.notified().await;

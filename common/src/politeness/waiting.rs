@@ -1,4 +1,4 @@
-//! Where a URL waits for its turn: in its worker while that is near, else on the queue's [ladder](crate::frontier::ladder).
+//! Where a URL waits for its slot: in the worker if the slot is near, otherwise on the queue's [ladder](crate::frontier::ladder).
 
 use std::time::Duration;
 
@@ -8,24 +8,24 @@ use crate::time::UnixMs;
 /// A slot nearer than this waits in the worker; a farther one goes back to the queue's ladder.
 pub const NEAR: Duration = Duration::from_secs(5);
 
-/// How soon a job comes back for which there was no room. The ladder is no finer.
+/// How soon a URL comes back when too many wait in the worker. It is the ladder's shortest rung.
 pub const SOON: Duration = Duration::from_secs(1);
 
-/// Whoever waits in line comes back to look after this time, then after twice that, and so on: the line may be no more.
+/// A URL in a host's waitlist comes back to look after this time, then after twice that, and so on: the waitlist may be gone.
 pub const FIRST_LOOK: Duration = Duration::from_secs(60);
 
-/// How many jobs may wait in a worker: half of what the broker sends ahead.
-pub fn room(prefetch: u16) -> usize {
+/// How many URLs may wait in a worker: half the prefetch.
+pub fn max_waiting(prefetch: u16) -> usize {
     usize::from(prefetch / 2).max(1)
 }
 
-/// Whether a job with a slot waits in the worker.
-pub fn is_near(wait: Duration, has_room: bool) -> bool {
-    wait <= NEAR && (has_room || wait < SOON)
+/// Whether a URL with a slot waits in the worker. `is_below_max` says whether fewer than [`max_waiting`] do.
+pub fn is_near(wait: Duration, is_below_max: bool) -> bool {
+    wait <= NEAR && (is_below_max || wait < SOON)
 }
 
-/// Until when a URL that has come back is put aside again, without a question. One in line always asks: a rung has brought it
-/// early, and its line may be shorter than it was, or no more.
+/// Until when a URL that has come back is parked again without asking its host. One in a waitlist always asks: a rung may have
+/// brought it early, and the waitlist may be shorter by now, or gone.
 pub fn not_before(
     until: Option<UnixMs>,
     slot: Option<UnixMs>,
@@ -33,14 +33,14 @@ pub fn not_before(
     now: UnixMs,
 ) -> Option<UnixMs> {
     let is_in_line = turn.is_some() && slot.is_none();
-    // No slot is reserved so far ahead: the clock was set back since.
+    // No slot is reserved so far ahead, so the clock was set back.
     let is_void = slot.is_some_and(|slot| slot > now.plus(2 * HORIZON));
     until.filter(|&until| until > now && !is_in_line && !is_void)
 }
 
-/// How long a URL stays away that is to come back for its `turn` in line after `wait`, or earlier to look whether the
-/// line is still there; `jitter` (0 to 1) stretches that by up to half. Returns also what it carries along: its turn,
-/// and how often it has come back for that, which was so `before`.
+/// How long a URL stays away whose `turn` in the waitlist comes after `wait`: until then, or less, to look whether the waitlist is still
+/// there. `jitter` (0 to 1) makes that up to half longer. Also returns what the URL carries along: its turn, and how often it has
+/// come back for it. `before` is what it carried so far.
 pub fn in_line(
     wait: Duration,
     turn: UnixMs,
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_url_in_line_comes_back_to_look_ever_less_often_until_its_turn_is_another() {
+    fn a_url_in_the_waitlist_looks_ever_less_often_until_its_place_changes() {
         let day = Duration::from_secs(86_400);
         let (first, carried) = in_line(day, UnixMs(7), None, 0.0);
         assert_eq!((first, carried), (FIRST_LOOK, (UnixMs(7), 1)));
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_in_line_asks_whenever_it_comes_back_and_any_other_when_it_was_told_to() {
+    fn a_url_in_the_waitlist_asks_whenever_it_comes_back_and_any_other_at_its_time() {
         let (now, then) = (UnixMs(7), UnixMs(9));
         let in_line = Some((UnixMs(50), 2));
         assert_eq!(not_before(Some(then), None, in_line, now), None);

@@ -21,9 +21,18 @@ pub trait Control: Send + Sync {
     /// that were cancelled. `Stale` if the crawl is finished.
     async fn cancel(&self, crawl: &CrawlRef) -> Result<()>;
 
+    /// Ends tasks of a crawl that have no final state, wherever they are, as cancelled; the crawl goes on. A worker that runs one ends its
+    /// program soon. The same recipe may be submitted again to a crawl of what others ask for, and to other crawls when this one is over.
+    /// Returns how many there were.
+    async fn cancel_tasks(&self, crawl: &CrawlRef, keys: &[TaskKey]) -> Result<u64>;
+
     /// A page of the URLs and tasks of a crawl that failed or expired, in no order. `cursor` is zero at first and then
     /// what the last page says; a URL may come twice, and none is left out that was there all the time.
     async fn failed(&self, crawl: &CrawlRef, cursor: u64) -> Result<FailedPage>;
+
+    /// How many are in the lists of a crawl: of URLs and tasks that failed or expired, and of what was no URL. It costs little, however
+    /// many there are.
+    async fn count_failed(&self, crawl: &CrawlRef) -> Result<u64>;
 
     /// Why one URL or task failed; `None` if it is not in the list.
     async fn failure(&self, crawl: &CrawlRef, key: &Key) -> Result<Option<Note>>;

@@ -1,4 +1,4 @@
-//! The one error of all ports: what kind it is decides what a caller does, and its text tells people the rest.
+//! The one error of all ports. Its kind decides what the caller does; its text is for people.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::text::{printable, with_causes};
 pub enum ErrorKind {
     /// The server is away, slow or restarting, or its disk is full: try again later.
     Unavailable,
-    /// The store has no room for more, and takes only what adds nothing to it: try again later, and go on with all else.
+    /// The store is full, and accepts only what adds nothing to it: try again later, and go on with all else.
     Full,
     /// Someone else holds the lease that this needs.
     Busy,
@@ -22,11 +22,11 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// What people can do about an error that a client library tells in its own words.
+    /// What people can do about an error of a client library.
     fn advice(self) -> &'static str {
         match self {
             Self::Unavailable => "is it running, and can it be reached from here?",
-            Self::Full => "make room there",
+            Self::Full => "free memory or disk space there",
             Self::Busy => "wait until the other is done",
             Self::Stale => "open the crawl again",
             Self::Refused => "see to the settings and permissions there",
@@ -62,8 +62,7 @@ impl Error {
         Self { kind, operation: None, context: printable(&context.to_string(), 2048) }
     }
 
-    /// An error of `kind` that a client library tells in its own words: `source`, with its causes. `whose` names the server or
-    /// the file.
+    /// An error of `kind` from a client library: `source`, with its causes. `whose` names the server or the file.
     pub fn caused_by(kind: ErrorKind, whose: impl fmt::Display, source: &dyn std::error::Error) -> Self {
         Self::new(kind, format_args!("{whose}: {}: {}", with_causes(source), kind.advice()))
     }
@@ -77,7 +76,7 @@ impl Error {
 
     /// That the store is full.
     pub fn full() -> Self {
-        let what = "the store is full (Redis: maxmemory): no URLs are taken in until there is room; what is there goes on";
+        let what = "the store is full (Redis: maxmemory): no new URLs are taken in until memory is free; those that are known go on";
         Self::new(ErrorKind::Full, what)
     }
 

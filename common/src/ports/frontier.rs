@@ -1,5 +1,7 @@
 //! What a worker asks of an engine: URLs to fetch, tasks to run, and a place for what became of them.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 
 use super::{Claim, Latency, NewUrl, Result, Terms};
@@ -175,6 +177,8 @@ pub struct Heartbeat {
     pub latency: Option<Latency>,
     /// What a server keeps it from doing, or what it waits for.
     pub trouble: Option<String>,
+    /// The spiders that it was lately asked to work for and cannot, and why.
+    pub lacks: BTreeMap<SpiderName, String>,
 }
 
 /// What people want of a worker that lives.

@@ -1,4 +1,4 @@
-//! Hosts: who may be asked when, and what their robots.txt says.
+//! Hosts: when each may be asked, and its robots.txt.
 
 use std::time::Duration;
 
@@ -13,36 +13,36 @@ use crate::time::UnixMs;
 use crate::web::host::HostKey;
 
 /// Keeps every host's schedule and robots.txt, for all workers together. The arithmetic is that of
-/// [`crate::politeness::gcra::Schedule`], on the clock of whoever keeps the schedules.
+/// [`crate::politeness::gcra::Schedule`], on the clock of the store.
 #[async_trait]
 pub trait Hosts: Send + Sync {
     /// Reserves, atomically and in order, the next slot of each host for one URL, or uses the one that it holds.
     async fn reserve(&self, asks: &[HostSlotRequest]) -> Result<Vec<Slot>>;
 
-    /// Has requests that take long count as in flight until `lapse` from now.
+    /// Extends requests that take long: they count as in flight until `lapse` from now.
     async fn stay(&self, visits: &[InFlightRequest], lapse: Duration) -> Result<()>;
 
-    /// Notes that requests are over: they no longer count as in flight.
+    /// Ends requests: they no longer count as in flight.
     async fn leave(&self, ended: &[Ended]) -> Result<()>;
 
-    /// Notes that a host wants to be left alone. Returns when it may be asked again, by this machine's clock.
+    /// Starts a back-off that a host asked for. Returns its end, by this machine's clock.
     async fn push_back(&self, key: &HostKey, refusal: &BackoffRequest) -> Result<UnixMs>;
 
-    /// What is known of the robots.txt of this name. Of those who ask when nothing is known, one is to fetch it ([`RobotsEntry::Yours`]).
-    /// If it dies, another one is to do so after `lease`.
+    /// What is known of the robots.txt of this name. If nothing is known, one caller gets [`RobotsEntry::Yours`] and has to fetch it; if that
+    /// one dies, another gets it after `lease`.
     async fn robots(&self, key: &RobotsKey, lease: Duration) -> Result<RobotsEntry>;
 
-    /// Keeps a robots.txt for `ttl`. What is kept is for whoever asks from now on. A store that is full gives it up.
+    /// Keeps a robots.txt for `ttl`. A store that is full gives it up.
     async fn keep_robots(&self, key: &RobotsKey, file: &RobotsFile, ttl: Duration) -> Result<()>;
 
-    /// Lets another fetch a robots.txt, for this one could not.
+    /// Lets another worker fetch a robots.txt that this one could not fetch.
     async fn give_up_robots(&self, key: &RobotsKey) -> Result<()>;
 }
 
 /// What people see of hosts, and can do to them.
 #[async_trait]
 pub trait HostControl: Send + Sync {
-    /// The hosts that were asked lately, that want to be left alone, or that are blocked, by name.
+    /// The hosts that were asked lately, that are in a back-off, or that are blocked, by name.
     async fn hosts(&self) -> Result<Vec<HostState>>;
 
     /// One host; `None` if nothing is known of it.
@@ -51,7 +51,7 @@ pub trait HostControl: Send + Sync {
     /// The robots.txt that is kept under this name, if one is.
     async fn known_robots(&self, key: &RobotsKey) -> Result<Option<RobotsFile>>;
 
-    /// Has nobody ask a host any more.
+    /// Blocks a host: it is not asked any more.
     async fn block(&self, key: &HostKey) -> Result<()>;
 
     /// Lifts a block and a back-off. Returns whether there was one.
@@ -63,7 +63,7 @@ pub trait HostControl: Send + Sync {
 pub struct HostSlotRequest {
     /// Whose schedule.
     pub key: HostKey,
-    /// What is asked of that.
+    /// The request.
     pub request: SlotRequest,
 }
 
@@ -72,7 +72,7 @@ pub struct HostSlotRequest {
 pub struct InFlightRequest {
     /// In whose schedule.
     pub key: HostKey,
-    /// Its name in that.
+    /// Its id there.
     pub token: u64,
 }
 
@@ -81,16 +81,16 @@ pub struct InFlightRequest {
 pub struct Ended {
     /// Which.
     pub visit: InFlightRequest,
-    /// Whether the host answered it, and did not want to be left alone: then a streak of refusals is over.
+    /// Whether the host answered it without asking for a back-off: that ends a streak of refusals.
     pub is_welcome: bool,
 }
 
-/// What a host answered that wants to be left alone.
+/// A host's answer that asks for a back-off.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BackoffRequest {
     /// The status of the answer.
     pub status: u16,
-    /// For how long; what it asked for is its `Retry-After` (RFC 9110 10.2.3).
+    /// For how long: by its `Retry-After` (RFC 9110 10.2.3), if it has one.
     pub terms: BackoffTerms,
     /// The crawl in which it was asked, where that is known.
     pub crawl: Option<CrawlRef>,
@@ -101,7 +101,7 @@ pub struct BackoffRequest {
 pub enum RobotsEntry {
     /// It was fetched.
     Known(RobotsFile),
-    /// Nothing, and nobody is fetching it: whoever gets this reply fetches it.
+    /// Nothing, and no one is fetching it: the caller has to.
     Yours,
     /// Another is fetching it.
     Awaited,
@@ -125,26 +125,26 @@ pub struct HostState {
     pub interval: Option<Duration>,
     /// The next free slot.
     pub next: UnixMs,
-    /// The turn of the last one in line; in the past if there is no line.
+    /// The end of its waitlist; in the past if there is none.
     pub line: UnixMs,
-    /// Requests under way, where their number is limited.
+    /// Requests in flight, where their number is limited.
     pub under_way: u64,
     /// How long a request took lately, where that is known.
     pub latency: Option<Duration>,
     /// The latest back-off, if it is not forgotten.
     pub backoff: Option<HostBackoff>,
-    /// Since when nobody may ask it.
+    /// Since when it is blocked.
     pub blocked: Option<UnixMs>,
 }
 
-/// Why and until when a host is left alone.
+/// A host's back-off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostBackoff {
-    /// When it asked for it.
+    /// When it began.
     pub since: UnixMs,
     /// When it may be asked again.
     pub until: UnixMs,
-    /// How many times in a row it did without saying for how long.
+    /// How many refusals without `Retry-After` came in a row.
     pub strikes: u32,
     /// The status that it answered.
     pub status: u16,

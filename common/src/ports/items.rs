@@ -22,7 +22,7 @@ pub trait Items: Send + Sync {
 pub enum ItemsFrom {
     /// With what was stored at this instant, or some time before.
     Time(UnixMs),
-    /// With a place that [`ItemReader::place`] told.
+    /// At a position from [`ItemReader::place`].
     Place(u64),
 }
 

@@ -1,4 +1,4 @@
-//! Jobs: who asks for crawls, and who runs them.
+//! The port for jobs: crawls are submitted here, and workers take them.
 
 use std::time::Duration;
 
@@ -8,18 +8,18 @@ use super::Result;
 use crate::jobs::{Hold, Job, JobOutcome, JobStatus, NewJob, Problem};
 use crate::names::{CrawlId, ProjectName, SpiderName, WorkerId};
 
-/// Keeps the crawls that were asked for, and hands each to one worker. What becomes of a job is as the functions of
-/// [`Job`] say, on the clock of whoever keeps the jobs. Every call is durable when it returns, and repeating it changes nothing more.
+/// Keeps the crawls that were submitted, and hands each to one worker. The functions of [`Job`] define its transitions; the clock is
+/// that of the store. Every call is durable when it returns, and idempotent.
 ///
 /// A spider feeds one job at a time, and runs as many as a setting allows.
 #[async_trait]
 pub trait Jobs: Send + Sync {
     /// Asks for a job, and wakes somebody for it. Who asks with a known id or idempotency key gets what is there.
     ///
-    /// Fails with `Refused` if it is not [sound](NewJob::check), with `Full` if the store has no room.
+    /// Fails with `Refused` if it is not [sound](NewJob::check), with `Full` if the store is full.
     async fn submit(&self, job: &NewJob) -> Result<Submitted>;
 
-    /// Takes the first job in the line whose spider is free, under a lease. No other runner gets it before the lease has lapsed.
+    /// Takes the first job in the queue whose spider is free, under a lease. No other runner gets it before the lease has lapsed.
     async fn take(&self, runner: &WorkerId, lease: Duration) -> Result<Option<Job>>;
 
     /// Extends the leases of jobs that `runner` feeds. Returns, in order, which are still its own.
@@ -29,7 +29,7 @@ pub trait Jobs: Send + Sync {
     /// crawl. [`Hold::Cancelled`]: its crawl is to be cancelled, and [`Jobs::end`] to be called.
     async fn fed(&self, runner: &WorkerId, job: &CrawlId, problem: Option<Problem>) -> Result<Hold>;
 
-    /// Gives a job back to its place in the line. Nobody takes it, or another of its spider, before `wait` is over.
+    /// Returns a job to its position in the queue. Nobody takes it, or another of its spider, before `wait` is over.
     async fn put_back(&self, runner: &WorkerId, job: &CrawlId, wait: Duration) -> Result<()>;
 
     /// Ends a job. One that has ended stays as it is.
@@ -49,8 +49,8 @@ pub trait Jobs: Send + Sync {
     /// Jobs of all kinds, the newest first.
     async fn list(&self, filter: &JobFilter, page: JobPage) -> Result<Vec<Job>>;
 
-    /// The first `max` jobs that wait in the line, in their order.
-    async fn line(&self, max: usize) -> Result<Vec<Job>>;
+    /// The first `max` jobs in the queue, in their order.
+    async fn queued(&self, max: usize) -> Result<Vec<Job>>;
 
     /// How many jobs there are of each status.
     async fn counts(&self) -> Result<JobCounts>;
@@ -58,8 +58,7 @@ pub trait Jobs: Send + Sync {
     /// Forgets the jobs that ended longest ago, but for the last `keep`, and all that ended within `age`. Returns how many.
     async fn forget(&self, keep: usize, age: Duration) -> Result<u64>;
 
-    /// Completes when there may be a job to take, sooner or later after that is so. Who waits looks every few seconds in any case: a
-    /// wake-up may be lost.
+    /// Completes when there may be a job to take. A wake-up may be lost, so callers also look every few seconds.
     async fn wake_up(&self);
 }
 
@@ -104,7 +103,7 @@ pub struct JobPage {
 /// How many jobs there are of each status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JobCounts {
-    /// They wait in the line.
+    /// They wait in the queue.
     pub pending: u64,
     /// They are being fed, or their crawls run.
     pub running: u64,

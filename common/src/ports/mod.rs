@@ -3,13 +3,13 @@
 //!
 //! | port | for |
 //! |---|---|
-//! | [`Engine`] | whoever joins as a worker, opens a crawl, or sends dead letters again |
+//! | [`Engine`] | joining as a worker, opening a crawl, replaying dead letters |
 //! | [`Frontier`] | a worker: claim, start, settle, release |
 //! | [`Session`] | the producer: admit |
 //! | [`Control`], [`HostControl`] | people's commands |
-//! | [`Jobs`] | who asks for crawls, and who runs them |
-//! | [`SpiderStore`] | who deploys spiders, and who runs jobs of them |
-//! | [`Schedules`] | who asks for crawls at their times |
+//! | [`Jobs`] | submitting crawls, and running them |
+//! | [`SpiderStore`] | deploying spiders, and reading them for jobs |
+//! | [`Schedules`] | submitting crawls at their times |
 //! | [`Stats`] | what people see |
 //! | [`Hosts`] | politeness: each host's schedule, its back-off, its robots.txt |
 //! | [`Cache`], [`Pages`], [`Sink`] | responses, what is remembered of pages, items |
@@ -58,7 +58,9 @@ pub use pages::{Pages, Walk};
 pub use schedules::{ScheduleState, Schedules};
 pub use sink::{Page, Sink, SinkFactory};
 pub use spider_store::{Deployed, MAX_VERSIONS, SpiderStore};
-pub use stats::{Backlog, Latency, Places, Seen, SeenUrls, Stats, Vanished, WorkerState};
+pub use stats::{
+    Backlog, Latency, PendingTask, Places, Seen, SeenUrls, Stats, TaskPage, Vanished, WorkerState,
+};
 pub use urls::{Claim, MAX_INVALID, NewUrl, Terms, fingerprint};
 
 /// One set of adapters: all that the programs' parts are given.

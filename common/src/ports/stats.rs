@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{LaneState, Result, Terms};
 use crate::frontier::crawl::{CrawlStats, HostStats};
-use crate::frontier::{Key, UrlState};
+use crate::frontier::{Key, State, TaskKey, UrlState};
 use crate::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
 use crate::spider::SpiderText;
 use crate::time::UnixMs;
@@ -36,6 +36,10 @@ pub trait Stats: Send + Sync {
 
     /// What a crawl knows of a URL or a task; of one that is not known, [`UrlState::Unseen`]. `Corrupt` if its record cannot be read.
     async fn url_state(&self, crawl: &CrawlRef, key: &Key) -> Result<UrlState>;
+
+    /// A part of the tasks of a crawl that have no final state, in no order. `cursor` is zero at first and then what the last part says;
+    /// a task may come twice, and none is left out that is there all the time. One whose record cannot be read is left out.
+    async fn tasks(&self, crawl: &CrawlRef, cursor: u64) -> Result<TaskPage>;
 
     /// The workers that live, as far as they have said so.
     async fn workers(&self) -> Result<Vec<WorkerState>>;
@@ -86,6 +90,8 @@ pub struct WorkerState {
     pub latency: Option<Latency>,
     /// `ok`, or what keeps it from working: a server, a sink, or what it waits for when no URL has ended for a while.
     pub health: String,
+    /// The spiders that it was lately asked to work for and cannot, and why.
+    pub lacks: BTreeMap<SpiderName, String>,
 }
 
 /// How long requests to hosts took, bodies included, in milliseconds.
@@ -131,6 +137,26 @@ pub struct Places {
     pub held: BTreeMap<WorkerId, u64>,
     /// Whether these are all.
     pub is_all: bool,
+}
+
+/// A part of the tasks of a crawl that have no final state.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TaskPage {
+    /// The tasks; a part may have none and not be the last.
+    pub tasks: Vec<PendingTask>,
+    /// Where to go on; `None` at the end.
+    pub next: Option<u64>,
+}
+
+/// A task that has no final state.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PendingTask {
+    /// Which.
+    pub key: TaskKey,
+    /// Where it is.
+    pub state: State,
+    /// How often it has failed.
+    pub attempts: u32,
 }
 
 /// How a spider stands to a URL.

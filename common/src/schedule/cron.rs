@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn what_is_no_expression_is_an_error_that_names_the_field() {
-        for (text, told) in [
+        for (text, expected) in [
             ("* * * *", "not 4"),
             ("@daily", "not 1"),
             ("0 * * * * *", "not 6"),
@@ -187,7 +187,7 @@ mod tests {
             ("0 0 31 4,6,9,11 *", "never comes"),
         ] {
             let error = text.parse::<Cron>().unwrap_err().to_string();
-            assert!(error.contains(told), "{text}: {error}");
+            assert!(error.contains(expected), "{text}: {error}");
         }
     }
 

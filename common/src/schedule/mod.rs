@@ -21,7 +21,7 @@ use crate::jobs::NewJob;
 use crate::names::{CrawlId, SpiderRef};
 use crate::time::UnixMs;
 
-/// An instant is missed when nobody has looked for so long after it.
+/// An instant is missed when no worker has looked for so long after it.
 const PUNCTUAL: Duration = Duration::from_secs(60);
 
 /// `[schedule]` of a spider.
@@ -55,11 +55,11 @@ pub enum Overlap {
     /// Nothing.
     #[default]
     Skip,
-    /// Its job waits in the line.
+    /// Its job waits in the queue.
     Queue,
 }
 
-/// What a schedule has for whoever looks.
+/// What a look at a schedule finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
     /// The crawl of this instant is to be asked for.
@@ -158,7 +158,7 @@ impl Schedule {
     }
 }
 
-/// The job of a spider for an instant of its schedule: the same, whoever asks for it.
+/// The job of a spider for an instant of its schedule: the same, whichever worker submits it.
 pub fn job(spider: &SpiderRef, instant: UnixMs) -> NewJob {
     let key = format!("schedule:{spider}:{instant}");
     let new = NewJob::of(CrawlId::of_schedule(spider, instant), spider.clone());

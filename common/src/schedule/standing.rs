@@ -20,7 +20,7 @@ pub struct Standing {
     pub schedule: Schedule,
     /// Whether people hold it.
     pub is_paused: bool,
-    /// The spider's last job, whoever asked for it, if it is among the newest.
+    /// The spider's last job, scheduled or not, if it is among the newest.
     pub last: Option<Job>,
 }
 

@@ -147,7 +147,7 @@ impl File {
         let schedule = match &text {
             Ok(text) => schedule_of(folder, name, text, settings),
             Err(error) => {
-                tell(name, error);
+                warn_of(name, error);
                 None
             }
         };
@@ -160,12 +160,12 @@ fn schedule_of(folder: &Folder, name: &SpiderName, text: &str, settings: &Settin
     match folder.spider(name, Some(text), &settings.items) {
         Ok(spider) => spider.schedule,
         Err(error) => {
-            tell(name, &error.to_string());
+            warn_of(name, &error.to_string());
             None
         }
     }
 }
 
-fn tell(spider: &SpiderName, error: &str) {
+fn warn_of(spider: &SpiderName, error: &str) {
     warn!(%spider, error, "a spider's file cannot be used: no crawl of it is scheduled");
 }

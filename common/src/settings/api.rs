@@ -38,7 +38,7 @@ impl Default for Api {
 }
 
 impl Api {
-    /// Whether a token does not tell who calls.
+    /// Whether two callers have the same token.
     pub(super) fn is_one_token_of_two(&self) -> bool {
         let mut known = HashSet::new();
         !self.viewers.values().chain(self.operators.values()).all(|token| known.insert(token.as_written()))

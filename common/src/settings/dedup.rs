@@ -9,7 +9,7 @@ pub enum Dedup {
     /// One set of URLs: some 120 bytes for each.
     #[default]
     Plain,
-    /// Sets of 64-bit integers, the starts of the URLs' fingerprints: some 10 bytes for each. Which URLs they are
-    /// cannot be told.
+    /// Sets of 64-bit integers, the starts of the URLs' fingerprints: some 10 bytes for each. The
+    /// URLs themselves cannot be listed.
     Packed,
 }

@@ -84,7 +84,7 @@ fn the_document_has_every_key_and_no_other() {
 }
 
 #[test]
-fn the_document_says_what_the_defaults_are() {
+fn the_document_has_the_defaults() {
     let (mut text, mut defaults) = (String::new(), BTreeMap::new());
     keys("", &serde_json::to_value(Settings::default()).unwrap(), &mut defaults);
     for (key, cell) in rows() {

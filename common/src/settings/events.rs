@@ -1,4 +1,4 @@
-//! `[events]`: when a crawl is worth telling of before it ends, and when a host's back-off is.
+//! `[events]`: when a running crawl causes an event before its end, and when a host's back-off does.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::duration::{self, minutes};
 use crate::frontier::crawl::Counts;
 
-/// Of fewer URLs no share says anything.
+/// With fewer URLs a share means nothing.
 const FEWEST: u64 = 20;
 
 /// `[events]`
@@ -19,7 +19,7 @@ pub struct Events {
     pub stalled_after: Duration,
     /// Of how many percent of its URLs that are done or failed more must have failed for a crawl to be failing.
     pub failing_above: u8,
-    /// How long a back-off others are told of; with `0s` of none.
+    /// From which length a back-off causes an event; with `0s` none does.
     #[serde(with = "duration")]
     pub backoff_from: Duration,
 }

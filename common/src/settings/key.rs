@@ -1,4 +1,4 @@
-//! The fleet's key, which shows nowhere.
+//! The fleet's key, which is never shown.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use super::masked::masked;
 /// Shorter ones could be guessed.
 const LEAST: usize = 32;
 
-/// What the processes of one fleet know and nobody else does: by it they tell each other's messages from a stranger's. Shown,
-/// logged and serialised as `***`.
+/// The secret shared by the processes of one fleet. They sign their messages with it, and so know a stranger's. Shown, logged and
+/// serialised as `***`.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct FleetKey(Arc<str>);
 
-/// What is no key.
+/// The error for a text that is no key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a key has at least {LEAST} characters: `openssl rand -hex 32` prints one")]
 pub struct NoKey;

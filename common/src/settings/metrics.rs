@@ -1,4 +1,4 @@
-//! `[metrics]`: where a process tells what it measures.
+//! `[metrics]`: where a process serves its metrics.
 
 use std::net::SocketAddr;
 

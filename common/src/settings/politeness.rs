@@ -36,11 +36,10 @@ pub struct Politeness {
     /// The longest delay between two requests that a robots.txt can ask for.
     #[serde(with = "duration")]
     pub max_crawl_delay: Duration,
-    /// How long a host is left alone that answers 429 or 503 and does not say for how long; it doubles each time in a
-    /// row, that is without any other answer between.
+    /// How long the back-off takes after a 429 or 503 without `Retry-After`. It doubles with each such answer in a row.
     #[serde(with = "duration")]
     pub backoff: Duration,
-    /// For how long a host is left alone at most, whatever it says; then it is asked once more.
+    /// The longest back-off, whatever the host asks for. Then it is asked once more.
     #[serde(with = "duration")]
     pub max_backoff: Duration,
     /// What shares one rate.
@@ -124,7 +123,8 @@ impl Politeness {
         }
         let url = if text.contains("://") { text.to_owned() } else { format!("http://{text}/") };
         match CanonicalUrl::parse(&url) {
-            Ok(url) => Ok(self.host_policy(&url.host()).key),
+            Ok(url) if url.host().can_exist() => Ok(self.host_policy(&url.host()).key),
+            Ok(_) => Err(NoHost(format!("{} is no host: write one as www.example.com", shown(text)))),
             Err(reason) => Err(NoHost(format!("{} is no host: {reason}", shown(text)))),
         }
     }
@@ -243,8 +243,13 @@ mod tests {
             assert_eq!(key(text), "example.com");
         }
         assert_eq!(key("@cdn"), "@cdn");
-        assert_eq!(key("[::1]"), "[::1]");
-        for wrong in ["no host", "@cnd", "", "@"] {
+        for same in ["[::1]", "10.1.2.3", "localhost", "a_b.example", "xn--bcher-kva.example"] {
+            assert_eq!(key(same), same);
+        }
+        let long = format!("{}.example", "a".repeat(64));
+        for wrong in
+            ["no host", "@cnd", "", "@", "*", "..", ".", "a..b", "-*-", "a,b", "*.example.com", "x'y", &long]
+        {
             assert!(politeness.host_key(wrong).is_err(), "{wrong}");
         }
     }

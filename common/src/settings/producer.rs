@@ -28,8 +28,8 @@ pub struct Producer {
     /// 503.
     #[serde(with = "duration")]
     pub timeout: Duration,
-    /// What a run does that finds a crawl of its spider running, and was not told which crawl it is for. By default one that
-    /// fetches pages again exits, and any other starts a crawl.
+    /// What a run without `--crawl` does when a crawl of its spider is running. By default a recrawl exits, and any other run starts a
+    /// crawl.
     pub if_running: Option<IfRunning>,
 }
 
@@ -59,7 +59,7 @@ impl IfRunning {
 impl FromStr for IfRunning {
     type Err = UnknownIfRunning;
     fn from_str(text: &str) -> Result<Self, UnknownIfRunning> {
-        Self::ALL.into_iter().find(|wish| wish.as_str() == text).ok_or(UnknownIfRunning)
+        Self::ALL.into_iter().find(|value| value.as_str() == text).ok_or(UnknownIfRunning)
     }
 }
 

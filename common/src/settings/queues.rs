@@ -100,7 +100,7 @@ pub struct LaneSettings {
 pub enum Acks {
     /// After the URL's terminal state is durable.
     Late,
-    /// When its fetch starts: faster, and a killed worker's URLs come back when nobody has kept them for a while.
+    /// When its fetch starts: faster, but a killed worker's URLs come back only when their leases have lapsed.
     Early,
     /// As it arrives, as with the broker's own automatic acknowledgement: what has no record yet is lost with its worker.
     None,

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_says_by_its_ending_what_it_asks_for() {
+    fn the_extension_of_a_path_decides_the_format() {
         let of = |path: &str| SinkSettings::of_path(path.into());
         let lines = |path: &str, compress| Lines { path: path.into(), rotate: None, compress, sync: false };
         for (path, compress) in [

@@ -4,7 +4,6 @@
 use std::path::Path;
 
 use super::given::Given;
-use super::load::nowhere;
 use super::{ServerUrl, Settings};
 use crate::small_file;
 use crate::spider::Mistake;
@@ -39,7 +38,7 @@ impl Variables {
         for (name, value) in env {
             match Variable::read(name, value, env) {
                 Some(Ok(variable)) => read.push(variable),
-                Some(Err(why)) => wrong.push(nowhere(format_args!("{name}: {why}"))),
+                Some(Err(why)) => wrong.push(Mistake::nowhere(format_args!("{name}: {why}"))),
                 None => {}
             }
         }
@@ -73,7 +72,9 @@ impl Variables {
             } else if let Some(Variable { name, value, .. }) = self.find(host) {
                 match setting.with_host(value) {
                     Some(moved) => *setting = moved,
-                    None => wrong.push(nowhere(format_args!("{name}: `{value}` is not a host name"))),
+                    None => {
+                        wrong.push(Mistake::nowhere(format_args!("{name}: `{value}` is not a host name")))
+                    }
                 }
                 set.push((key, name));
             }

@@ -1,4 +1,4 @@
-//! `[[webhooks]]`: who is told of events by HTTP.
+//! `[[webhooks]]`: URLs that events are posted to.
 
 use std::fmt;
 use std::sync::Arc;

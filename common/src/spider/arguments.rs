@@ -1,4 +1,4 @@
-//! What a spider's file leaves to whoever starts a crawl: values by name.
+//! Arguments of a spider: values by name, given when a crawl is started.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ pub struct Argument {
 pub struct Declaration {
     /// Where.
     pub place: Place,
-    /// Its value; `None` if whoever starts a crawl must give one.
+    /// Its value; `None` if it must be given when a crawl is started.
     pub value: Option<String>,
     /// What it is, for people.
     pub help: Option<String>,
@@ -157,6 +157,21 @@ impl Arguments {
             }
         }
         Ok(Self(arguments))
+    }
+
+    /// Those that declarations give a value.
+    pub fn of_declared(declared: &Declarations) -> Self {
+        let value = |(name, declaration): (&String, &Declaration)| {
+            Some((name.parse().ok()?, declaration.value.as_ref()?.parse().ok()?))
+        };
+        Self(declared.iter().filter_map(value).collect())
+    }
+
+    /// Those of them whose names are such.
+    #[must_use]
+    pub fn only(mut self, is_such: impl Fn(&str) -> bool) -> Self {
+        self.0.retain(|name, _| is_such(name.as_str()));
+        self
     }
 
     /// Whether there are none.

@@ -24,7 +24,7 @@ pub struct Ban {
 /// What follows from a ban.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Then {
-    /// The host is left alone for a while, as after a 429.
+    /// A back-off from the host, as after a 429.
     #[default]
     BackOff,
     /// The URL is tried again, as after an error.

@@ -1,4 +1,4 @@
-//! Where the files of spiders are, and reading them for work.
+//! Finds and reads the files of spiders.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -6,8 +6,8 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use super::arguments::Arguments;
-use super::file;
-use super::{FileHash, Mistake, Spider, SpiderOverrides};
+use super::file::{self, Reading};
+use super::{FileHash, Handler, Mistake, Spider, SpiderOverrides};
 use crate::names::{InvalidName, SpiderName};
 use crate::settings::{self, Settings, Urls};
 use crate::small_file;
@@ -18,7 +18,7 @@ const IN_OWN_FOLDER: &str = "spider.toml";
 /// The longest file that is read.
 const MAX_KILOBYTES: u16 = 256;
 
-/// Where spiders are found by their names, and what a command line says in place of their files.
+/// Where spiders are found by their names, and what the command line overrides in their files.
 #[derive(Clone, Debug)]
 pub struct Folder {
     path: PathBuf,
@@ -50,7 +50,7 @@ pub enum Unusable {
         error: InvalidName,
     },
     /// Something in it is wrong.
-    #[error("{}", Told(path, mistakes))]
+    #[error("{}", Listing(path, mistakes))]
     Mistaken {
         /// The file.
         path: PathBuf,
@@ -62,9 +62,9 @@ pub enum Unusable {
 }
 
 /// Mistakes on one line: `spiders/shop.toml:3:1: …; spiders/shop.toml:7:9: …`.
-struct Told<'a>(&'a Path, &'a [Mistake]);
+struct Listing<'a>(&'a Path, &'a [Mistake]);
 
-impl fmt::Display for Told<'_> {
+impl fmt::Display for Listing<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, mistake) in self.1.iter().enumerate() {
             let gap = if number == 0 { "" } else { "; " };
@@ -166,16 +166,50 @@ impl Folder {
         text: Option<&str>,
         items: &settings::Items,
     ) -> Result<Spider, Unusable> {
+        self.read(name, text, items, Reading::ready)
+    }
+
+    /// The same for whoever has workers do something for the spider: variables of the environment may be set there alone.
+    pub fn spider_elsewhere(
+        &self,
+        name: &SpiderName,
+        text: Option<&str>,
+        items: &settings::Items,
+    ) -> Result<Spider, Unusable> {
+        self.read(name, text, items, Reading::ready_elsewhere)
+    }
+
+    fn read(
+        &self,
+        name: &SpiderName,
+        text: Option<&str>,
+        items: &settings::Items,
+        ready: impl FnOnce(Reading) -> Result<Spider, Vec<Mistake>>,
+    ) -> Result<Spider, Unusable> {
         let usual = Spider { urls: self.urls.clone(), ..Spider::without_file(name.clone(), items) };
         let spider = match text {
             None => usual,
             Some(text) => {
-                let ready = file::read(usual, text, &environment).ready();
+                let ready = ready(file::read(usual, text, &environment));
                 let spider = ready.map_err(|mistakes| self.mistaken(name, text, mistakes))?;
                 Spider { file: Some(FileHash::of(text)), ..spider }
             }
         };
         Ok(self.overrides.apply(spider))
+    }
+
+    /// The program that the file of the spider `name` has here, where its arguments have the values that `brought` gives them, another
+    /// text of that spider. What else of it lacks a value is no matter.
+    pub fn handler(&self, name: &SpiderName, brought: &str) -> Result<Option<Handler>, Unusable> {
+        let Some(text) = self.text(name)? else { return Ok(None) };
+        let usual = || Spider::without_file(name.clone(), &settings::Items::default());
+        let mistaken = |mistakes| self.mistaken(name, &text, mistakes);
+        let declared = file::read(usual(), &text, &environment).arguments;
+        let values = file::read(usual(), brought, &environment).arguments;
+        let arguments = Arguments::of_declared(&values).only(|name| declared.contains_key(name));
+        let given = file::with_arguments(&text, &arguments).map_err(mistaken)?;
+        let reading = file::read(usual(), &given, &environment);
+        if reading.mistakes.is_empty() { Ok(reading.spider.handler) } else { Err(mistaken(reading.mistakes)) }
     }
 
     /// That the file of the spider `name` has mistakes.
@@ -226,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spider_is_found_by_its_name_or_where_a_person_says() {
+    fn a_spider_is_found_by_its_name_or_by_a_path() {
         let temporary = tempfile::tempdir().unwrap();
         let elsewhere = temporary.path().join("elsewhere.toml");
         fs::write(temporary.path().join("shop.toml"), "max_pages = 1").unwrap();
@@ -270,6 +304,42 @@ mod tests {
     }
 
     #[test]
+    fn a_program_is_known_though_an_argument_of_its_file_has_no_value_and_has_the_values_that_a_crawl_gives()
+    {
+        let temporary = tempfile::tempdir().unwrap();
+        let text = |arguments: &str| {
+            format!(
+                "[start]\nurls = ['{{arg.site}}/1']\n[handler]\nrun = ['run']\nsecret = {{ of = '{{arg.site}}' }}\n\
+                 [arguments]\n{arguments}\n"
+            )
+        };
+        fs::write(temporary.path().join("shop.toml"), text("site = { help = 'where' }")).unwrap();
+        let folder = folder(temporary.path());
+        let handler = |brought: &str| folder.handler(&"shop".parse().unwrap(), brought);
+        let secret = |brought: &str| handler(brought).unwrap().unwrap().secret.reveal().to_owned();
+        assert_eq!(secret(&text("site = 'http://a.example'")), r#"{"of":"http://a.example"}"#);
+        assert_eq!(handler("").unwrap().unwrap().run, ["run"]);
+        assert_eq!(handler("[arguments]\nother = 'x'").unwrap().unwrap().run, ["run"]);
+        assert_eq!(folder.handler(&"none".parse().unwrap(), "").unwrap(), None);
+        fs::write(temporary.path().join("shop.toml"), "[handler]\nrun = []").unwrap();
+        assert!(handler("").unwrap_err().to_string().contains("shop.toml:2:"));
+    }
+
+    #[test]
+    fn who_has_others_work_needs_none_of_their_variables_but_every_argument() {
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = folder(temporary.path());
+        let read = |text: &str| {
+            folder.spider_elsewhere(&"shop".parse().unwrap(), Some(text), &settings::Items::default())
+        };
+        let program = "[handler]\nrun = ['run']\nsecret = { key = { env = 'NOBODY_SETS_THIS' } }\n";
+        assert!(read(program).unwrap().handler.is_some());
+        let error = read(&format!("{program}[arguments]\nsite = {{}}\n[start]\nurls = ['{{arg.site}}']"));
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("has no default") && !error.contains("NOBODY"), "{error}");
+    }
+
+    #[test]
     fn what_cannot_be_a_spider_is_an_error_that_names_the_file() {
         let temporary = tempfile::tempdir().unwrap();
         let folder = folder(temporary.path());
@@ -292,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_command_line_says_wins_over_the_file() {
+    fn the_command_line_wins_over_the_file() {
         let temporary = tempfile::tempdir().unwrap();
         fs::write(temporary.path().join("slow.toml"), "[politeness]\nrate = '1/h'").unwrap();
         let overrides = SpiderOverrides {

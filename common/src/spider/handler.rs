@@ -26,6 +26,8 @@ pub struct Handler {
     pub retries: Option<u32>,
     /// A JSON object that it is given.
     pub secret: Secret,
+    /// How it is given the proxy of its worker.
+    pub proxy: ProxyUse,
 }
 
 /// How a program is spoken to.
@@ -37,6 +39,25 @@ pub enum Mode {
     Once,
     /// It lives, and is given tasks and pages line by line.
     Stream,
+}
+
+/// How a program is given the proxy of its worker, through which hosts are asked politely.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr, strum::Display)]
+#[strum(serialize_all = "lowercase")]
+pub enum ProxyUse {
+    /// By `TRAWL_PROXY`, which it may use.
+    #[default]
+    Offer,
+    /// Also by the variables that HTTP clients obey.
+    All,
+    /// Not at all.
+    None,
+}
+
+impl ProxyUse {
+    /// Every way, by its name.
+    pub const ALL: [(&'static str, Self); 3] =
+        [("offer", Self::Offer), ("all", Self::All), ("none", Self::None)];
 }
 
 impl Mode {
@@ -58,6 +79,7 @@ impl Handler {
             memory: ByteSize::gb(1),
             retries: None,
             secret: Secret::new("{}"),
+            proxy: ProxyUse::default(),
         }
     }
 

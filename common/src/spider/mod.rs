@@ -30,7 +30,7 @@ use std::num::NonZeroU64;
 pub use ban::{Ban, Bans, Then};
 pub use file_hash::{FileHash, InvalidFileHash};
 pub use follow::Follow;
-pub use handler::{Handler, Mode};
+pub use handler::{Handler, Mode, ProxyUse};
 pub use home::Home;
 pub use items::{Field, FieldSource, ItemRule, Kind, PageField, Required};
 pub use overrides::SpiderOverrides;
@@ -86,7 +86,7 @@ pub struct Spider {
     pub handler: Option<Handler>,
     /// Where items go, in place of what the settings say.
     pub sinks: Option<Vec<SinkSettings>>,
-    /// Who is told what happens to its crawls, beside those that the settings name.
+    /// Webhooks for events of its crawls, in addition to those of the settings.
     pub webhooks: Vec<Webhook>,
 }
 

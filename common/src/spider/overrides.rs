@@ -1,4 +1,4 @@
-//! What a command line says in place of a spider's file.
+//! What a command line overrides in a spider's file.
 
 use std::num::NonZeroU64;
 

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_crawl_has_said_of_a_page_it_says_again() {
+    fn a_crawl_repeats_the_same_change_of_a_page() {
         let start = UnixMs(10);
         for before in [Change::New, Change::Changed, Change::Unchanged] {
             let last = visited("a", before, 10);

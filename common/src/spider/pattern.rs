@@ -1,11 +1,81 @@
-//! Regular expressions of spiders: several as one, and what is wrong with one.
+//! Regular expressions of spiders: several as one, what is wrong with one, and how many a file may have.
 
-use regex::{RegexSet, RegexSetBuilder};
+use regex::{Regex, RegexSet, RegexSetBuilder};
+use regex_automata::nfa::thompson::{NFA, WhichCaptures};
 
 use super::place::{Mistake, Sited};
 
 /// The most memory that the compiled patterns of one list may take.
 const MAX: usize = 16 << 20;
+
+/// How many patterns a file may have.
+const PATTERNS: usize = 1_000;
+/// The memory that all patterns of a file may take, in bytes. `\d+` takes 2 KiB, `\w+` 18, and `\w{100}` 1,700.
+const BYTES: usize = 4 << 20;
+
+/// What is left for the patterns of a file. Its text may be a stranger's, and compiling patterns is what it could keep a core busy with.
+#[derive(Debug)]
+pub(super) struct Allowance {
+    patterns: usize,
+    bytes: usize,
+    /// Whether it was said that they are too many.
+    is_exceeded: bool,
+}
+
+/// Why a pattern is not taken.
+pub(super) enum Untaken {
+    /// It is wrong, or the first one too many.
+    Wrong(String),
+    /// It is another one too many.
+    TooMany,
+}
+
+impl Default for Allowance {
+    fn default() -> Self {
+        Self { patterns: PATTERNS, bytes: BYTES, is_exceeded: false }
+    }
+}
+
+impl Allowance {
+    /// How much memory those that were taken need.
+    pub(super) fn taken(&self) -> usize {
+        BYTES - self.bytes
+    }
+
+    /// Takes what this pattern needs.
+    pub(super) fn take(&mut self, pattern: &str) -> Result<(), Untaken> {
+        let Some(patterns) = self.patterns.checked_sub(1) else {
+            return Err(self.exceeded(format!("the patterns of a file are {PATTERNS} at most")));
+        };
+        self.patterns = patterns;
+        let config = NFA::config().which_captures(WhichCaptures::None).nfa_size_limit(Some(self.bytes));
+        match NFA::compiler().configure(config).build(pattern) {
+            Ok(compiled) => self.bytes = self.bytes.saturating_sub(compiled.memory_usage()),
+            Err(error) if error.size_limit().is_some() => {
+                self.bytes = 0;
+                let most = BYTES >> 20;
+                let what = format!(
+                    "with it, the patterns of the file take more than {most} MiB: repeat less in them, or write fewer"
+                );
+                return Err(self.exceeded(what));
+            }
+            // In the words of the crate that compiles it in the end.
+            Err(_) => {
+                let error = Regex::new(pattern).err();
+                let wrong = |error| format!("is not a regular expression: {}", reason(&error));
+                return error.map(wrong).map_or(Ok(()), |what| Err(Untaken::Wrong(what)));
+            }
+        }
+        Ok(())
+    }
+
+    fn exceeded(&mut self, what: String) -> Untaken {
+        match std::mem::replace(&mut self.is_exceeded, true) {
+            false => Untaken::Wrong(what),
+            true => Untaken::TooMany,
+        }
+    }
+}
 
 /// What is wrong, in one line: the error draws the expression with a caret, and its last line says why.
 pub fn reason(error: &regex::Error) -> String {
@@ -30,4 +100,48 @@ pub(super) fn all(key: &str, list: &[Sited<String>]) -> Result<RegexSet, Vec<Mis
         }
         mistakes
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many of these patterns are taken, and what is said of the others.
+    fn taken<'p>(patterns: impl IntoIterator<Item = &'p str>) -> (usize, Vec<String>) {
+        let mut allowance = Allowance::default();
+        let (mut taken, mut said) = (0, Vec::new());
+        for pattern in patterns {
+            match allowance.take(pattern) {
+                Ok(()) => taken += 1,
+                Err(Untaken::Wrong(what)) => said.push(what),
+                Err(Untaken::TooMany) => {}
+            }
+        }
+        (taken, said)
+    }
+
+    #[test]
+    fn a_file_may_have_a_thousand_patterns_as_people_write_them() {
+        let usual =
+            [r"/product/\d+", r"(?i)captcha|denied", r"^https?://(www\.)?example\.com/[^?#]*$", "[^/]+/p/"];
+        let (number, said) = taken(usual.into_iter().cycle().take(PATTERNS));
+        assert_eq!((number, said), (PATTERNS, Vec::new()));
+        let (number, said) = taken(["a"].into_iter().cycle().take(PATTERNS + 100));
+        assert_eq!((number, said), (PATTERNS, vec!["the patterns of a file are 1000 at most".to_owned()]));
+    }
+
+    #[test]
+    fn patterns_that_take_much_memory_are_refused_together_and_said_once() {
+        let (number, said) = taken([r"\w{100}"; 200]);
+        assert_eq!((number, said.len()), (2, 1));
+        assert!(said[0].contains("take more than 4 MiB"), "{said:?}");
+        let (number, said) = taken([r"((\w{50}){50}){50}", "("]);
+        assert_eq!((number, said.len()), (0, 2), "{said:?}");
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_said_in_a_line() {
+        let (number, said) = taken(["(", "a"]);
+        assert_eq!((number, said), (1, vec!["is not a regular expression: unclosed group".to_owned()]));
+    }
 }

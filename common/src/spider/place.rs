@@ -70,6 +70,11 @@ pub struct Mistake {
 }
 
 impl Mistake {
+    /// A mistake that is in no file.
+    pub fn nowhere(what: impl fmt::Display) -> Self {
+        Self { place: None, what: what.to_string() }
+    }
+
     /// A mistake in a value.
     pub fn at<T>(value: &Sited<T>, what: impl fmt::Display) -> Self {
         Self { place: value.place, what: what.to_string() }

@@ -9,7 +9,7 @@ use crate::settings::{Fetch, ServerUrl};
 pub struct Request {
     /// In place of `fetch.user_agent`.
     pub user_agent: Option<String>,
-    /// In place of `fetch.robots_name`, and of what the user agent tells.
+    /// Overrides `fetch.robots_name` and the product name in the user agent.
     pub robots_name: Option<RobotsName>,
     /// Header fields, in order; their values may be secrets.
     pub headers: Vec<(String, Secret)>,

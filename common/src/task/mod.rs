@@ -7,6 +7,7 @@ pub mod list;
 mod new_task;
 mod read;
 mod recipe;
+pub mod report;
 pub mod submission;
 mod unique;
 mod view;

@@ -1,4 +1,4 @@
-//! Telling HTML from everything else.
+//! Recognising HTML.
 
 /// What HTML begins with, after white space, by the MIME sniffing standard.
 const BEGINNINGS: &[&str] = &[

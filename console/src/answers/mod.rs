@@ -273,6 +273,14 @@ pub(crate) struct DeadLetter {
     pub(crate) referrer: Option<Text>,
 }
 
+/// How many dead letters fit.
+#[derive(Deserialize)]
+pub(crate) struct Counted {
+    pub(crate) count: u64,
+    /// Whether there may be more.
+    pub(crate) more: bool,
+}
+
 /// What was sent again.
 #[derive(Deserialize)]
 pub(crate) struct Replayed {

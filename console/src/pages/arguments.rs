@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::answers::Argument;
+use crate::shown::Text;
 
 /// What the name of an argument's field begins with.
 const PREFIX: &str = "arg.";
@@ -17,8 +18,8 @@ pub(crate) fn named(given: &Given) -> impl Iterator<Item = (&str, &str)> {
 }
 
 /// The value that one was given; nothing if none was.
-pub(crate) fn value<'a>(given: &'a Given, name: &str) -> &'a str {
-    given.get(&format!("{PREFIX}{name}")).map_or("", String::as_str)
+pub(crate) fn value(given: &Given, name: &str) -> Text {
+    given.get(&format!("{PREFIX}{name}")).map_or("", String::as_str).into()
 }
 
 impl Argument {

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use askama::Template;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use trawl_common::frontier::crawl::CrawlState;
 
 use super::Nothing;
 use crate::Console;
 use crate::answers::{Crawl, CrawlHost, CrawlHosts};
 use crate::ask::Call;
-use crate::form::Posted;
+use crate::form::{Posted, Segments};
 use crate::guard::Visitor;
 use crate::page::{Answer, Confirm, Here, Page, html, to};
 use crate::shown::counted;
@@ -29,7 +29,7 @@ struct CrawlPage {
 pub(crate) async fn show(
     State(console): State<Arc<Console>>,
     visitor: Visitor,
-    Path(id): Path<String>,
+    Segments(id): Segments<String>,
 ) -> Answer {
     let crawl: Crawl = console.ask(&visitor, Call::get(&["crawls", &id])).await?;
     let call = Call::get(&["crawls", &id, "hosts"]).with("limit", HOSTS);
@@ -42,7 +42,7 @@ pub(crate) async fn show(
 pub(crate) async fn pause(
     State(console): State<Arc<Console>>,
     visitor: Visitor,
-    Path(id): Path<String>,
+    Segments(id): Segments<String>,
     Posted(Nothing {}): Posted<Nothing>,
 ) -> Answer {
     change(&console, &visitor, &id, "pause").await
@@ -51,7 +51,7 @@ pub(crate) async fn pause(
 pub(crate) async fn resume(
     State(console): State<Arc<Console>>,
     visitor: Visitor,
-    Path(id): Path<String>,
+    Segments(id): Segments<String>,
     Posted(Nothing {}): Posted<Nothing>,
 ) -> Answer {
     change(&console, &visitor, &id, "resume").await
@@ -60,7 +60,7 @@ pub(crate) async fn resume(
 pub(crate) async fn cancel(
     State(console): State<Arc<Console>>,
     visitor: Visitor,
-    Path(id): Path<String>,
+    Segments(id): Segments<String>,
     Posted(Nothing {}): Posted<Nothing>,
 ) -> Answer {
     change(&console, &visitor, &id, "cancel").await
@@ -74,7 +74,7 @@ async fn change(console: &Console, visitor: &Visitor, id: &str, verb: &str) -> A
 pub(crate) async fn ask_to_cancel(
     State(console): State<Arc<Console>>,
     visitor: Visitor,
-    Path(id): Path<String>,
+    Segments(id): Segments<String>,
 ) -> Answer {
     let crawl: Crawl = console.ask(&visitor, Call::get(&["crawls", &id])).await?;
     let Crawl { crawl: id, spider, .. } = &crawl;

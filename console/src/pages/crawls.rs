@@ -15,6 +15,7 @@ use crate::ask::Call;
 use crate::form::{Asked, written};
 use crate::guard::Visitor;
 use crate::page::{Answer, Here, Page, html};
+use crate::shown::Text;
 
 /// How many are on one page.
 const LIMIT: &str = "50";
@@ -34,8 +35,8 @@ struct CrawlsPage {
     crawls: Vec<Crawl>,
     /// What can be chosen: a name, where it leads, and whether it is.
     choices: Vec<(&'static str, String, bool)>,
-    status: Option<String>,
-    spider: Option<String>,
+    status: Option<Text>,
+    spider: Option<Text>,
     is_filtered: bool,
     is_first: bool,
     /// Where the next page is.
@@ -63,8 +64,8 @@ pub(crate) async fn list(
         choices: names.map(choice).collect(),
         next: next.map(|next| path(status, spider, Some(&next))),
         is_filtered: status.is_some() || spider.is_some(),
-        status: status.map(str::to_owned),
-        spider: spider.map(str::to_owned),
+        status: status.map(Text::from),
+        spider: spider.map(Text::from),
         is_first,
         crawls,
     })

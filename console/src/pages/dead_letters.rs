@@ -1,18 +1,17 @@
 //! Dead letters: which there are, one of them, and sending them again or taking them out for good.
 
-use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use askama::Template;
 use axum::extract::State;
+use axum::http::StatusCode;
 use serde::Deserialize;
 use strum::VariantNames;
 use trawl_common::frontier::outcome::Reason;
 
 use super::selection::Selection;
 use crate::Console;
-use crate::answers::{DeadLetter, DeadLetters, Purged, Replayed};
+use crate::answers::{Counted, DeadLetter, DeadLetters, Purged, Replayed};
 use crate::ask::Call;
 use crate::failure::Failure;
 use crate::form::{Asked, Posted, written};
@@ -22,10 +21,6 @@ use crate::shown::{Number, counted};
 
 /// How many are on one page. The API's pages are as the store has them, and larger.
 const SHOWN: usize = 100;
-/// How long they are counted before a question.
-const COUNTING: Duration = Duration::from_secs(5);
-/// So many are counted at most.
-const MOST: usize = 100_000;
 
 /// What a page or a form says.
 #[derive(Deserialize)]
@@ -129,10 +124,9 @@ pub(crate) async fn show(
 ) -> Answer {
     let selection = said.selection();
     let DeadLetters { dead_letters, .. } = console.ask(&visitor, selection.call()).await?;
-    let letter = dead_letters.into_iter().next().ok_or_else(|| Failure {
-        status: 404,
-        title: "There is no such dead letter".to_owned(),
-        detail: "it was sent again, or purged".into(),
+    let letter = dead_letters.into_iter().next().ok_or_else(|| {
+        let title = "There is no such dead letter";
+        Failure::new(StatusCode::NOT_FOUND, title, "it was sent again, or purged")
     })?;
     let page = Page::new("A dead letter", Here::DeadLetters, &visitor);
     html(&DeadLetterPage { page, selection: letter.selection(), letter })
@@ -193,25 +187,14 @@ async fn count(
     console: &Console,
     visitor: &Visitor,
     selection: &Selection,
-) -> Result<(usize, String), Failure> {
-    let until = Instant::now() + COUNTING;
-    // One may come on two pages.
-    let (mut found, mut cursor) = (HashSet::new(), None);
-    let has_more = loop {
-        let call = selection.call().with_any("cursor", cursor.as_deref());
-        let DeadLetters { dead_letters, next } = console.ask(visitor, call).await?;
-        found.extend(dead_letters.into_iter().map(|letter| (letter.crawl, letter.url.to_string())));
-        match next {
-            None => break false,
-            Some(_) if found.len() >= MOST || Instant::now() > until => break true,
-            next => cursor = next,
-        }
-    };
-    let counted = counted(found.len() as u64, "dead letter", "dead letters");
-    match (found.len(), has_more) {
+) -> Result<(u64, String), Failure> {
+    let call = selection.call_for(&["dead-letters", "count"]);
+    let Counted { count, more } = console.ask(visitor, call).await?;
+    let counted = counted(count, "dead letter", "dead letters");
+    match (count, more) {
         (0, false) => Err(Failure::malformed(format!("there is no dead letter of {}", selection.words()))),
-        (number, true) => Ok((number, format!("more than {counted}"))),
-        (number, false) => Ok((number, counted)),
+        (count, true) => Ok((count, format!("more than {counted}"))),
+        (count, false) => Ok((count, counted)),
     }
 }
 

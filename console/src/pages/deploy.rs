@@ -7,13 +7,14 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
+use super::spider::About;
 use crate::Console;
 use crate::answers::{Added, Checked, SpiderText, Versions};
 use crate::ask::Call;
 use crate::failure::Failure;
-use crate::form::{Asked, Uploaded, text, written};
+use crate::form::{Asked, Uploaded, written};
 use crate::guard::Visitor;
 use crate::page::{Answer, Here, Page, html, to};
 
@@ -21,7 +22,7 @@ use crate::page::{Answer, Here, Page, html, to};
 const PROJECT: &str = "default";
 
 /// What is in the form.
-#[derive(Default, Deserialize)]
+#[derive(Default)]
 pub(crate) struct Draft {
     project: Option<String>,
     version: Option<String>,
@@ -58,9 +59,10 @@ impl Draft {
 pub(crate) async fn ask(
     State(console): State<Arc<Console>>,
     visitor: Visitor,
-    Asked(mut draft): Asked<Draft>,
+    Asked(About { spider, project }): Asked<About>,
 ) -> Answer {
-    if let (Some(spider), None) = (written(&draft.spider), &draft.text) {
+    let mut draft = Draft { spider, project, ..Draft::default() };
+    if let Some(spider) = written(&draft.spider) {
         let call = Call::get(&["projects", draft.project(), "spiders", spider]);
         let SpiderText { text, .. } = console.ask(&visitor, call).await?;
         draft.text = Some(text);
@@ -127,7 +129,7 @@ impl DeployPage {
         let Some(spider) = written(&draft.spider) else {
             return Err(Failure::malformed("spider: say what it is called"));
         };
-        let text = text(&draft.text);
+        let text = draft.text.as_deref().unwrap_or_default();
         let call = Call::post(&["spiders", "check"]).body(&NewSpider { spider, text });
         let checked: Checked = console.ask(visitor, call).await?;
         let file = checked.mistakes.is_empty().then(|| Bytes::from(text.to_owned()));

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use askama::Template;
-use axum::extract::{Path, State};
+use axum::extract::State;
 
 use crate::Console;
 use crate::answers::Items;
 use crate::ask::Call;
+use crate::form::Segments;
 use crate::guard::Visitor;
 use crate::page::{Answer, Here, Page, html};
 use crate::shown::{Text, json};
@@ -28,7 +29,7 @@ struct ItemsPage {
 pub(crate) async fn list(
     State(console): State<Arc<Console>>,
     visitor: Visitor,
-    Path(crawl): Path<String>,
+    Segments(crawl): Segments<String>,
 ) -> Answer {
     let call = Call::get(&["crawls", &crawl, "items"]).with("limit", LIMIT);
     let Items { items, next } = console.ask(&visitor, call).await?;

@@ -100,6 +100,11 @@ impl Listing {
         self.fields().into_iter().find(|(field, _)| *field == name).map_or("", |(_, value)| value)
     }
 
+    /// The same as its input shows it.
+    fn shown(&self, name: &str) -> Text {
+        self.field(name).into()
+    }
+
     fn is_empty(&self) -> bool {
         self.fields().is_empty()
     }

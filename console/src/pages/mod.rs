@@ -23,45 +23,63 @@ mod workers;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::http::StatusCode;
+use axum::middleware::from_fn;
 use axum::routing::{get, post};
 use serde::Deserialize;
 
-use crate::{Console, form};
+use crate::failure::Failure;
+use crate::{Console, form, guard};
 
 /// A form that says nothing but that it was sent.
 #[derive(Deserialize)]
 struct Nothing {}
 
 pub(crate) fn routes() -> Router<Arc<Console>> {
+    let all = looking().merge(changing().route_layer(from_fn(guard::operators)));
+    all.method_not_allowed_fallback(no_such_method).layer(form::limit())
+}
+
+async fn no_such_method() -> Failure {
+    let detail = "this address is not asked in that way: begin with the overview";
+    Failure::new(StatusCode::METHOD_NOT_ALLOWED, "This cannot be understood", detail)
+}
+
+/// What whoever has logged in may see.
+fn looking() -> Router<Arc<Console>> {
     Router::new()
         .route("/", get(overview::show))
         .route("/crawls", get(crawls::list))
-        .route("/crawls/new", get(new_crawl::ask).post(new_crawl::start))
         .route("/crawls/{id}", get(crawl::show))
-        .route("/crawls/{id}/pause", post(crawl::pause))
-        .route("/crawls/{id}/resume", post(crawl::resume))
-        .route("/crawls/{id}/cancel", get(crawl::ask_to_cancel).post(crawl::cancel))
         .route("/crawls/{id}/items", get(items::list))
         .route("/crawls/{id}/url", get(url::show))
         .route("/jobs", get(jobs::list))
         .route("/spiders", get(spiders::list))
-        .route("/spiders/deploy", get(deploy::ask).post(deploy::deploy))
         .route("/spiders/{project}/{spider}", get(spider::show))
-        .route("/spiders/{project}/{spider}/try", post(spider::attempt))
         .route("/projects/{project}", get(project::show))
-        .route("/projects/{project}/remove", get(project::ask_to_remove).post(project::remove))
         .route("/schedules", get(schedules::list))
-        .route("/schedules/{project}/{spider}/run", post(schedules::run))
-        .route("/schedules/{project}/{spider}/pause", post(schedules::pause))
-        .route("/schedules/{project}/{spider}/resume", post(schedules::resume))
         .route("/logs", get(logs::list))
         .route("/dead-letters", get(dead_letters::list))
         .route("/dead-letters/one", get(dead_letters::show))
+        .route("/hosts", get(hosts::list))
+        .route("/workers", get(workers::list))
+}
+
+/// What changes something, and the forms and questions before it.
+fn changing() -> Router<Arc<Console>> {
+    Router::new()
+        .route("/crawls/new", get(new_crawl::ask).post(new_crawl::start))
+        .route("/crawls/{id}/pause", post(crawl::pause))
+        .route("/crawls/{id}/resume", post(crawl::resume))
+        .route("/crawls/{id}/cancel", get(crawl::ask_to_cancel).post(crawl::cancel))
+        .route("/spiders/deploy", get(deploy::ask).post(deploy::deploy))
+        .route("/spiders/{project}/{spider}/try", post(spider::attempt))
+        .route("/projects/{project}/remove", get(project::ask_to_remove).post(project::remove))
+        .route("/schedules/{project}/{spider}/run", post(schedules::run))
+        .route("/schedules/{project}/{spider}/pause", post(schedules::pause))
+        .route("/schedules/{project}/{spider}/resume", post(schedules::resume))
         .route("/dead-letters/replay", get(dead_letters::ask_to_replay).post(dead_letters::replay))
         .route("/dead-letters/purge", get(dead_letters::ask_to_purge).post(dead_letters::purge))
-        .route("/hosts", get(hosts::list))
         .route("/hosts/block", get(hosts::ask_to_block).post(hosts::block))
         .route("/hosts/unblock", post(hosts::unblock))
-        .route("/workers", get(workers::list))
-        .layer(form::limit())
 }

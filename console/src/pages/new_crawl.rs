@@ -9,6 +9,7 @@ use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
 
 use super::arguments::{self, Given};
+use super::spider::About;
 use crate::Console;
 use crate::answers::{Argument, Checked, Crawl, Spiders};
 use crate::ask::Call;
@@ -137,8 +138,9 @@ fn number<T: std::str::FromStr>(name: &str, field: &Option<String>) -> Result<Op
 pub(crate) async fn ask(
     State(console): State<Arc<Console>>,
     visitor: Visitor,
-    Asked(draft): Asked<Draft>,
+    Asked(About { spider, project }): Asked<About>,
 ) -> Answer {
+    let draft = Draft { spider, project, ..Draft::default() };
     show(&console, &visitor, draft, None).await
 }
 

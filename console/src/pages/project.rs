@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use askama::Template;
-use axum::extract::{Path, State};
+use axum::extract::State;
+use axum::http::StatusCode;
 use serde::Deserialize;
 use url::form_urlencoded;
 
 use crate::Console;
 use crate::answers::{Removed, Version, Versions};
 use crate::ask::Call;
-use crate::form::{Asked, Posted, written};
+use crate::failure::Failure;
+use crate::form::{Asked, Posted, Segments, written};
 use crate::guard::Visitor;
 use crate::page::{Answer, Confirm, Here, Page, html, to};
 use crate::shown::counted;
@@ -49,7 +51,7 @@ impl Version {
 pub(crate) async fn show(
     State(console): State<Arc<Console>>,
     visitor: Visitor,
-    Path(project): Path<String>,
+    Segments(project): Segments<String>,
 ) -> Answer {
     let Versions { mut versions } =
         console.ask(&visitor, Call::get(&["projects", &project, "versions"])).await?;
@@ -64,11 +66,16 @@ pub(crate) async fn show(
 pub(crate) async fn ask_to_remove(
     State(console): State<Arc<Console>>,
     visitor: Visitor,
-    Path(project): Path<String>,
+    Segments(project): Segments<String>,
     Asked(Named { version }): Asked<Named>,
 ) -> Answer {
     let Versions { versions } = console.ask(&visitor, Call::get(&["projects", &project, "versions"])).await?;
+    let is_there = |name: &str| versions.iter().any(|known| known.version == name);
     let (question, note) = match written(&version) {
+        Some(version) if !is_there(version) => {
+            let detail = format!("project {project} has no version {version}: it was removed, or never was");
+            return Err(Failure::new(StatusCode::NOT_FOUND, "There is no such version", detail));
+        }
         Some(version) if versions.last().is_some_and(|latest| latest.version == version) => {
             let next = match versions.iter().rev().nth(1) {
                 Some(before) => format!("The latest is version {} then.", before.version),
@@ -101,7 +108,7 @@ pub(crate) async fn ask_to_remove(
 pub(crate) async fn remove(
     State(console): State<Arc<Console>>,
     visitor: Visitor,
-    Path(project): Path<String>,
+    Segments(project): Segments<String>,
     Posted(Named { version }): Posted<Named>,
 ) -> Answer {
     let call = match written(&version) {

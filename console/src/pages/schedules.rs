@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use askama::Template;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use serde::Deserialize;
 use url::form_urlencoded;
 
@@ -11,7 +11,7 @@ use super::Nothing;
 use crate::Console;
 use crate::answers::{Crawl, Scheduled, Schedules};
 use crate::ask::Call;
-use crate::form::{Asked, Posted};
+use crate::form::{Asked, Posted, Segments};
 use crate::guard::Visitor;
 use crate::page::{Answer, Here, Page, html, to};
 
@@ -58,7 +58,7 @@ pub(crate) async fn list(
 pub(crate) async fn run(
     State(console): State<Arc<Console>>,
     visitor: Visitor,
-    Path((project, spider)): Path<(String, String)>,
+    Segments((project, spider)): Segments<(String, String)>,
     Posted(Nothing {}): Posted<Nothing>,
 ) -> Answer {
     let call = Call::post(&["schedules", &project, &spider, "run"]);
@@ -69,7 +69,7 @@ pub(crate) async fn run(
 pub(crate) async fn pause(
     State(console): State<Arc<Console>>,
     visitor: Visitor,
-    Path(name): Path<(String, String)>,
+    Segments(name): Segments<(String, String)>,
     Posted(Nothing {}): Posted<Nothing>,
 ) -> Answer {
     change(&console, &visitor, &name, "pause").await
@@ -78,7 +78,7 @@ pub(crate) async fn pause(
 pub(crate) async fn resume(
     State(console): State<Arc<Console>>,
     visitor: Visitor,
-    Path(name): Path<(String, String)>,
+    Segments(name): Segments<(String, String)>,
     Posted(Nothing {}): Posted<Nothing>,
 ) -> Answer {
     change(&console, &visitor, &name, "resume").await

@@ -5,6 +5,7 @@ use url::form_urlencoded;
 
 use crate::ask::Call;
 use crate::form::written;
+use crate::shown::Text;
 
 /// A filter. What is empty leaves all in.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -54,6 +55,11 @@ impl Selection {
         self.fields().into_iter().find(|(field, _)| *field == name).map_or("", |(_, value)| value)
     }
 
+    /// The same as its input shows it.
+    pub(crate) fn shown(&self, name: &str) -> Text {
+        self.field(name).into()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.fields().is_empty()
     }
@@ -75,7 +81,12 @@ impl Selection {
 
     /// The call that lists what is meant.
     pub(crate) fn call(&self) -> Call {
-        let call = Call::get(&["dead-letters"]);
+        self.call_for(&["dead-letters"])
+    }
+
+    /// The call that looks at what is meant in another way.
+    pub(crate) fn call_for(&self, segments: &[&str]) -> Call {
+        let call = Call::get(segments);
         self.fields().into_iter().fold(call, |call, (name, value)| call.with(name, value))
     }
 

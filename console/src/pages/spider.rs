@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use askama::Template;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
 use url::form_urlencoded;
@@ -15,15 +15,22 @@ use crate::Console;
 use crate::answers::{Checked, Spider, SpiderText, Trial};
 use crate::ask::Call;
 use crate::failure::Failure;
-use crate::form::{Asked, Posted, written};
+use crate::form::{Asked, Posted, Segments, written};
 use crate::guard::Visitor;
 use crate::page::{Answer, Here, Page, html};
-use crate::shown::counted;
+use crate::shown::{Text, counted};
 
 /// Which version.
 #[derive(Deserialize)]
 pub(crate) struct OfVersion {
     version: Option<String>,
+}
+
+/// The spider that a form is to be about. An address fills in no more of it: it may be that of a link on a page of others.
+#[derive(Deserialize)]
+pub(crate) struct About {
+    pub(crate) spider: Option<String>,
+    pub(crate) project: Option<String>,
 }
 
 /// A page to try it on.
@@ -50,6 +57,12 @@ struct SpiderPage {
     trial: Option<Trial>,
     /// Why it was not tried.
     wrong: Option<String>,
+}
+
+impl Draft {
+    fn shown_url(&self) -> Text {
+        self.url.as_str().into()
+    }
 }
 
 impl Spider {
@@ -89,7 +102,7 @@ impl SpiderPage {
 pub(crate) async fn show(
     State(console): State<Arc<Console>>,
     visitor: Visitor,
-    Path(name): Path<(String, String)>,
+    Segments(name): Segments<(String, String)>,
     Asked(OfVersion { version }): Asked<OfVersion>,
 ) -> Answer {
     let draft = Draft { version, ..Draft::default() };
@@ -109,7 +122,7 @@ struct NewTrial<'a> {
 pub(crate) async fn attempt(
     State(console): State<Arc<Console>>,
     visitor: Visitor,
-    Path(name): Path<(String, String)>,
+    Segments(name): Segments<(String, String)>,
     Posted(draft): Posted<Draft>,
 ) -> Answer {
     let new = NewTrial {

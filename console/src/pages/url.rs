@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use askama::Template;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use serde::Deserialize;
 
 use crate::Console;
 use crate::answers::Url;
 use crate::ask::Call;
-use crate::form::{Asked, written};
+use crate::form::{Asked, Segments, written};
 use crate::guard::Visitor;
 use crate::page::{Answer, Here, Page, html};
 use crate::shown::Text;
@@ -31,7 +31,7 @@ struct UrlPage {
 pub(crate) async fn show(
     State(console): State<Arc<Console>>,
     visitor: Visitor,
-    Path(crawl): Path<String>,
+    Segments(crawl): Segments<String>,
     Asked(Wanted { url }): Asked<Wanted>,
 ) -> Answer {
     let found = match written(&url) {

@@ -7,7 +7,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use reqwest::Method;
 use reqwest::header::SET_COOKIE;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use trawl_common::settings::{self, SecretHash};
 
@@ -162,6 +162,65 @@ async fn a_secret_that_the_settings_have_by_its_hash_alone_logs_in_and_guessing_
     assert_eq!(console.nobody().send(bearer).await.status, 200, "programs go on");
 }
 
+/// The statuses of what is answered to these bytes on one connection, and the text.
+async fn raw(console: &Fixture, bytes: &str) -> (Vec<String>, String) {
+    let mut stream = TcpStream::connect(console.address).await.unwrap();
+    // A connection that was answered and closed takes no more.
+    let _ = stream.write_all(bytes.as_bytes()).await;
+    let mut answer = Vec::new();
+    let _ = tokio::time::timeout(Duration::from_secs(5), stream.read_to_end(&mut answer)).await.unwrap();
+    let text = String::from_utf8_lossy(&answer).into_owned();
+    let statuses = text.split("HTTP/1.1 ").skip(1).map(|answer| answer[..3].to_owned()).collect();
+    (statuses, text)
+}
+
+#[tokio::test]
+async fn a_request_that_could_be_read_in_two_ways_brings_no_second_one_along() {
+    let console = Fixture::embedded().await;
+    let second = "0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    for length in [
+        "Content-Length: 5\r\nTransfer-Encoding: chunked",
+        "Transfer-Encoding: xchunked",
+        "Transfer-Encoding : chunked",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity",
+        "Content-Length: 5\r\nContent-Length: 4",
+        "Content-Length: +5",
+    ] {
+        let head = "POST /log-in HTTP/1.1\r\nHost: localhost";
+        let (statuses, text) = raw(&console, &format!("{head}\r\n{length}\r\n\r\n{second}")).await;
+        assert!(statuses.len() <= 1 && !statuses.contains(&"200".to_owned()), "{length}: {text}");
+    }
+    let upgrade =
+        "Connection: Upgrade, HTTP2-Settings, close\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__";
+    let (statuses, text) =
+        raw(&console, &format!("GET /log-in HTTP/1.1\r\nHost: localhost\r\n{upgrade}\r\n\r\n")).await;
+    assert_eq!(statuses, ["200"], "HTTP/1.1 it stays: {text}");
+    let (statuses, _) = raw(&console, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
+    assert!(statuses.iter().all(|status| status.starts_with('4')), "{statuses:?}");
+}
+
+#[tokio::test]
+async fn no_header_and_no_parameter_makes_another_request_of_one() {
+    let console = Fixture::open().await;
+    let id = "20260101-120000-a1b2c3";
+    let crawl = console.crawl(id, 1).await;
+    let pause = format!("/crawls/{id}/pause?_method=POST");
+    for name in ["x-http-method-override", "x-http-method", "x-method-override"] {
+        let request = console.request(Method::GET, &pause).header(name, "POST");
+        assert_eq!(console.nobody().send(request).await.status, 405, "{name}");
+    }
+    for method in [Method::TRACE, Method::OPTIONS, Method::PUT, Method::PATCH] {
+        let request = console.request(method.clone(), &format!("/crawls/{id}")).header("x-secret", "echoed");
+        let shown = console.nobody().send(request).await;
+        assert!(shown.status == 405 && !shown.has("echoed"), "{method}: {}", shown.text);
+    }
+    let (statuses, _) =
+        raw(&console, "CONNECT localhost:22 HTTP/1.1\r\nHost: localhost:22\r\nConnection: close\r\n\r\n")
+            .await;
+    assert!(statuses.iter().all(|status| status.starts_with('4')), "{statuses:?}");
+    assert_eq!(console.pending(&crawl).await, 1);
+}
+
 #[tokio::test]
 async fn requests_that_never_arrive_whole_hold_up_nobody() {
     let console = Fixture::open().await;
@@ -183,16 +242,16 @@ async fn watching_without_end_has_a_bound_and_pages_are_answered_beside_it() {
     console.crawl(id, 1).await;
     let mut watching = Vec::new();
     let mut refused = 0;
-    for _ in 0..300 {
+    for _ in 0..200 {
         let mut stream = TcpStream::connect(console.address).await.unwrap();
         let head = format!("GET /api/v1/crawls/{id}/events HTTP/1.1\r\nHost: localhost\r\n\r\n");
         stream.write_all(head.as_bytes()).await.unwrap();
         let mut status = [0; 12];
-        tokio::io::AsyncReadExt::read_exact(&mut stream, &mut status).await.unwrap();
-        refused += usize::from(&status[9..] == b"503");
+        stream.read_exact(&mut status).await.unwrap();
+        refused += usize::from(&status[9..] == b"429");
         watching.push(stream);
     }
-    assert_eq!(refused, 300 - 256);
+    assert_eq!(refused, 200 - 128, "half of the places are for others");
     assert_eq!(console.nobody().get("/crawls").await.status, 200);
 }
 
@@ -204,9 +263,21 @@ async fn no_page_shows_letters_of_an_address_that_turn_the_direction_or_are_unse
     let question = nobody.get(&format!("/hosts/block?host={sent}")).await;
     assert!(question.has("<h1>Block a b c?</h1>"), "{}", question.text);
     let crawl = "/crawls/20260101-120000-a1b2c3/url";
-    for path in
-        ["/dead-letters/purge?url", "/dead-letters/purge?host", "/hosts?host", &format!("{crawl}?url")]
-    {
+    let others = ["crawl", "spider", "host", "reason", "url", "older_than"];
+    let of_letters = others.map(|field| format!("/dead-letters?{field}"));
+    let of_logs = ["crawl", "spider", "host", "level", "task"].map(|field| format!("/logs?{field}"));
+    let more = [
+        "/dead-letters/purge?url",
+        "/dead-letters/purge?host",
+        "/hosts?host",
+        "/crawls?spider",
+        "/crawls?status",
+        "/crawls/new?spider",
+        "/crawls/new?project",
+        "/spiders/deploy?project",
+        &format!("{crawl}?url"),
+    ];
+    for path in of_letters.iter().chain(&of_logs).map(String::as_str).chain(more) {
         let shown = nobody.get(&format!("{path}={sent}")).await;
         assert!(!shown.text.contains(['\u{202e}', '\u{200b}']), "{path}: {}", shown.text);
     }

@@ -19,8 +19,13 @@ async fn a_host_is_blocked_after_a_question_and_unblocked() {
 #[tokio::test]
 async fn what_is_no_host_is_said_to_be_none() {
     let console = Fixture::open().await;
-    let shown = console.nobody().submit("/hosts/block?host=a+b", "/hosts/block", &[]).await;
-    assert_eq!(shown.status, 404, "{}", shown.text);
+    for nonsense in ["a+b", "*", "..", "*.example.com", "%3Cb%3E"] {
+        let ask = format!("/hosts/block?host={nonsense}");
+        let shown = console.nobody().submit(&ask, "/hosts/block", &[]).await;
+        assert_eq!(shown.status, 404, "{nonsense}: {}", shown.text);
+        assert!(shown.has("is no host"), "{nonsense}: {}", shown.text);
+    }
+    assert!(console.backend.hosts.hosts().await.unwrap().is_empty());
 }
 
 #[tokio::test]

@@ -66,6 +66,8 @@ async fn a_wrong_token_is_refused_and_guessing_is_slow() {
     }
     let shown = console.nobody().post_unproved("/log-in", &[("token", OPERATOR)]).await;
     assert_eq!(shown.status, 429, "nor is a right one taken meanwhile");
+    let after: u64 = shown.headers["retry-after"].to_str().unwrap().parse().unwrap();
+    assert!((1..=60).contains(&after), "{after}");
 }
 
 #[tokio::test]
@@ -128,10 +130,43 @@ async fn a_viewer_is_shown_no_button_and_changes_nothing() {
     let viewer = console.log_in(VIEWER).await;
     let shown = viewer.get(&format!("/crawls/{ID}")).await;
     assert!(shown.has(ID) && !shown.has("Cancel…") && !shown.has(">Pause"), "{}", shown.text);
-    let shown = viewer.submit(&format!("/crawls/{ID}/cancel"), &format!("/crawls/{ID}/cancel"), &[]).await;
+    let shown = viewer.post_unproved(&format!("/crawls/{ID}/cancel"), &[]).await;
     assert_eq!(shown.status, 403);
-    assert!(shown.has("may only look"), "{}", shown.text);
     assert_eq!(console.pending(&crawl).await, 1);
+}
+
+#[tokio::test]
+async fn a_viewer_who_asks_for_a_form_is_told_what_role_it_takes_and_no_link_leads_there() {
+    let console = Fixture::embedded().await;
+    console.crawl(ID, 1).await;
+    let viewer = console.log_in(VIEWER).await;
+    let cancel = format!("/crawls/{ID}/cancel");
+    let forms = [
+        "/crawls/new",
+        "/spiders/deploy",
+        "/hosts/block?host=a.example",
+        "/projects/shop/remove",
+        "/dead-letters/replay",
+        "/dead-letters/purge",
+        &cancel,
+    ];
+    for path in forms {
+        let shown = viewer.get(path).await;
+        assert_eq!(shown.status, 403, "{path}: {}", shown.text);
+        assert!(shown.has("takes an operator") && shown.has("api.operators"), "{path}: {}", shown.text);
+        assert!(!shown.has("<form class=\"panel") && !shown.has("name=\"csrf\""), "{path}: {}", shown.text);
+    }
+    let crawl = format!("/crawls/{ID}");
+    let pages =
+        ["/", "/crawls", &crawl, "/jobs", "/spiders", "/schedules", "/dead-letters", "/hosts", "/workers"];
+    for path in pages {
+        let shown = viewer.get(path).await;
+        assert_eq!(shown.status, 200, "{path}");
+        for form in forms {
+            let form = form.split('?').next().unwrap();
+            assert!(!shown.has(&format!("\"{form}")), "{path} leads to {form}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -93,6 +93,10 @@ async fn what_cannot_be_shown_is_said_on_a_page() {
         ("/dead-letters/one?url=x", 404),
         ("/dead-letters/purge", 400),
         ("/crawls/", 404),
+        ("/crawls/%ff", 404),
+        ("/crawls/%ff/items", 404),
+        ("/spiders/%ff/%00", 404),
+        ("/projects/none/remove?version=r1", 404),
     ] {
         let shown = console.nobody().get(path).await;
         assert_eq!(shown.status, status, "{path}: {}", shown.text);
@@ -100,6 +104,7 @@ async fn what_cannot_be_shown_is_said_on_a_page() {
     }
     let shown = console.nobody().send(console.request(Method::DELETE, "/crawls")).await;
     assert_eq!(shown.status, 405);
+    assert!(shown.has("<h1>"), "{}", shown.text);
 }
 
 #[tokio::test]

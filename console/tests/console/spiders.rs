@@ -153,12 +153,44 @@ async fn a_viewer_reads_a_spider_and_what_is_wrong_in_it_and_deploys_nothing() {
         "{}",
         shown.text
     );
-    assert_eq!(deploy(&viewer, "r2", TEXT).await.status, 403);
-    let remove = "/projects/shop/remove";
-    assert_eq!(viewer.submit(remove, remove, &[]).await.status, 403);
+    let fields = [("project", "shop"), ("version", "r2"), ("spider", "books"), ("text", TEXT)];
+    assert_eq!(viewer.upload_unproved(DEPLOY, &fields, None).await.status, 403);
+    assert_eq!(viewer.post_unproved("/projects/shop/remove", &[]).await.status, 403);
     let csrf = viewer.get("/crawls").await;
     assert!(!csrf.has("/spiders/deploy"));
     assert!(!viewer.get("/spiders").await.has(DEPLOY));
+}
+
+#[tokio::test]
+async fn a_version_is_taken_away_after_a_question_that_says_what_remains() {
+    let console = Fixture::open().await;
+    let person = console.nobody();
+    deploy(&person, "r1", TEXT).await;
+    deploy(&person, "r2", TEXT).await;
+    let remove = "/projects/shop/remove";
+    for (version, says) in [("r1", "It is not the latest."), ("r2", "The latest is version r1 then.")] {
+        let shown = person.get(&format!("{remove}?version={version}")).await;
+        assert!(shown.has(&format!("<h1>Remove version {version} of project shop?</h1>")), "{}", shown.text);
+        assert!(shown.has(says), "{}", shown.text);
+    }
+    assert!(person.get(remove).await.has("It has 2 versions."));
+    let shown = person.get(&format!("{remove}?version=r3")).await;
+    assert_eq!(shown.status, 404, "{}", shown.text);
+    assert!(shown.has("no version r3"), "{}", shown.text);
+    let shown = person.submit(&format!("{remove}?version=r2"), remove, &[]).await;
+    assert_eq!(shown.location(), "/projects/shop", "what is left is shown");
+    let shown = person.submit(&format!("{remove}?version=r1"), remove, &[]).await;
+    assert_eq!(shown.location(), "/spiders", "nothing is left");
+}
+
+#[tokio::test]
+async fn an_address_fills_in_no_more_of_a_form_than_which_spider_it_is_about() {
+    let console = Fixture::open().await;
+    let sent = "text=evil&urls=http%3A%2F%2Fevil.example%2F&arguments=a%3Devil&arg.a=evil&version=evil&priority=evil";
+    for path in ["/crawls/new", DEPLOY] {
+        let shown = console.nobody().get(&format!("{path}?project=shop&{sent}")).await;
+        assert!(shown.has("value=\"shop\"") && !shown.has("evil"), "{path}: {}", shown.text);
+    }
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! JSON-LD: what pages tell search engines in scripts.
+//! JSON-LD: structured data for search engines in `<script>` elements.
 
 use serde_json::Value;
 

@@ -46,7 +46,7 @@ pub(crate) struct Metas {
     pub(crate) language: Option<String>,
     /// The `Refresh`.
     pub(crate) refresh: Option<String>,
-    /// What robots are told.
+    /// The content of `<meta name="robots">`.
     pub(crate) robots: Vec<String>,
     /// The content of each one that is asked for, and which of them it is.
     pub(crate) named: Vec<(usize, String)>,
@@ -243,14 +243,14 @@ fn keep(field: &mut Option<String>, value: Option<String>) {
 
 /// Whether a `rel` says that the link is not to be followed.
 pub(crate) fn is_nofollow(rel: &str) -> bool {
-    says(rel, "nofollow")
+    has_token(rel, "nofollow")
 }
 
 fn has_rel(element: &Element<'_, '_>, token: &str) -> bool {
-    attribute(element, "rel").is_some_and(|rel| says(&rel, token))
+    attribute(element, "rel").is_some_and(|rel| has_token(&rel, token))
 }
 
-fn says(rel: &str, token: &str) -> bool {
+fn has_token(rel: &str, token: &str) -> bool {
     rel.split_ascii_whitespace().any(|other| other.eq_ignore_ascii_case(token))
 }
 

@@ -44,7 +44,7 @@ pub(crate) fn build(html: &str, given_up: &AtomicBool) -> Result<Html, Failure> 
     let tokenizer = Tokenizer::new(Guard::new(), TokenizerOpts::default());
     let input = BufferQueue::default();
     let mut start = 0;
-    // Where a tag may have begun of which the tokenizer has told nothing yet, and what it has so far.
+    // Where a tag may have begun that the tokenizer has not emitted yet, and its text so far.
     let mut begun = 0;
     let mut unfinished = UnfinishedTag::default();
     while start < html.len() {

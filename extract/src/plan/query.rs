@@ -42,7 +42,7 @@ impl Query {
 
     /// What is taken of them.
     pub(crate) fn raws<'a>(&'a self, scope: ElementRef<'a>) -> impl Iterator<Item = Found<'a>> + 'a {
-        // The last element of which all texts were taken: those in it have had their turn.
+        // The last element whose texts were all taken, those of its descendants included.
         let covered = Cell::new(None);
         self.elements(scope).flat_map(move |element| {
             let mut raws: Vec<Found<'a>> = Vec::new();

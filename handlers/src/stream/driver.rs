@@ -97,8 +97,9 @@ impl Driver {
     async fn live(&mut self, mut session: Session) {
         let broken = session.run(&mut self.requests).await;
         let (end, unfinished, has_answered) = session.end(&broken).await;
-        self.deaths = if has_answered { 0 } else { self.deaths + 1 };
-        if !matches!(broken, Broken::NoMoreRequests) {
+        let is_at_fault = !matches!(broken, Broken::NoMoreRequests | Broken::Unwanted);
+        self.deaths = if has_answered || !is_at_fault { 0 } else { self.deaths + 1 };
+        if is_at_fault {
             let (spider, how) = (&self.program.spider, end.how());
             let stderr = printable(&String::from_utf8_lossy(&end.stderr), 1024);
             warn!(%spider, how, why = broken.what(), stderr, "the spider's program ended, and is started again");
@@ -117,7 +118,10 @@ impl Driver {
                 Broken::Answer(culprit, what) if *culprit == id => {
                     asked.ends(Ended::failed(what, end, parts.into_logs()));
                 }
-                Broken::Overdue(..) | Broken::Answer(..) => self.requests.again.push_back(asked),
+                // Which is wanted by nobody is left out when it comes to it.
+                Broken::Overdue(..) | Broken::Answer(..) | Broken::Unwanted => {
+                    self.requests.again.push_back(asked);
+                }
                 Broken::Said(_) | Broken::Died if !is_alone => self.requests.suspects.push_back(asked),
                 Broken::Said(what) => asked.ends(Ended::failed(what, end, parts.into_logs())),
                 Broken::Died | Broken::NoMoreRequests => {

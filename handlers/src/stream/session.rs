@@ -1,6 +1,6 @@
 //! One process of a program, from its start to its end.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use data_encoding::BASE64;
 use serde_json::Value;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{debug, info};
 use trawl_common::handler::Part;
 use trawl_common::handler::stream::{Body, MAX_INLINE_BYTES, PROTOCOL, PageView, Parts, Request, Start};
@@ -24,11 +24,20 @@ use crate::supervised::{End, LAST_WORDS, Supervised};
 /// A program that has closed its standard output, or its input, may take so long to end by itself.
 const OWN_END: Duration = Duration::from_secs(1);
 
+/// How often it is looked whether anybody still wants what is in flight.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// For so long what nobody wants any more may keep others waiting.
+const UNWANTED: Duration = Duration::from_secs(5);
+
 /// A process, and what it is doing.
 pub(super) struct Session {
     running: Supervised,
     pipes: Pipes,
-    in_flight: HashMap<u64, InFlight>,
+    /// In the order in which it was given.
+    in_flight: BTreeMap<u64, InFlight>,
+    /// Since when the first of that is the first: a program that does one thing after the other could not take it before.
+    first_since: Instant,
     /// Whether what is in flight is to be alone.
     is_alone: bool,
     concurrency: usize,
@@ -40,7 +49,6 @@ pub(super) struct Session {
 struct InFlight {
     asked: Asked,
     parts: Parts,
-    deadline: Instant,
     /// A file that it was given.
     file: Option<PathBuf>,
 }
@@ -62,6 +70,8 @@ pub(super) enum Broken {
     Said(String),
     /// It has ended, or closed its output.
     Died,
+    /// Nobody waits any more for anything that it does.
+    Unwanted,
     /// There is nothing more to do.
     NoMoreRequests,
 }
@@ -72,6 +82,7 @@ impl Broken {
             Self::Overdue(..) => "it took too long",
             Self::Answer(_, what) | Self::Said(what) => what,
             Self::Died => "it ended by itself",
+            Self::Unwanted => "nobody wants what it does any more",
             Self::NoMoreRequests => "there is nothing more to do",
         }
     }
@@ -80,17 +91,18 @@ impl Broken {
 impl Session {
     /// Starts a process, and says to it what it is for.
     pub(super) async fn start(program: &Program, concurrency: usize) -> io::Result<Self> {
-        let (running, stdin, stdout) = Supervised::start(program, &[], &[])?;
+        let (running, stdin, stdout) = Supervised::start(program, None, &[], &[])?;
         let pipes = Pipes::new(stdin, stdout);
         let secret: Value = serde_json::from_str(program.handler.secret.reveal()).unwrap_or_default();
         let (project, spider) = (&program.project, &program.spider);
         let start = Start { protocol: PROTOCOL, project, spider, concurrency, secret: &secret };
         pipes.say(Request::Start(start).to_line());
-        let (in_flight, limit) = (HashMap::new(), program.handler.timeout);
+        let (in_flight, limit) = (BTreeMap::new(), program.handler.timeout);
         Ok(Self {
             running,
             pipes,
             in_flight,
+            first_since: Instant::now(),
             is_alone: false,
             concurrency,
             limit,
@@ -110,7 +122,7 @@ impl Session {
                 true => self.in_flight.is_empty(),
                 false => self.in_flight.len() < self.concurrency,
             };
-            let (overdue, deadline) = self.first_deadline();
+            let (first, deadline) = (self.first(), self.first_since + self.limit);
             tokio::select! {
                 biased;
                 said = self.pipes.next() => {
@@ -120,8 +132,13 @@ impl Session {
                     }
                 }
                 () = self.running.gone() => return self.last_words().await,
-                () = sleep_until(deadline), if overdue.is_some() => {
-                    return Broken::Overdue(overdue.unwrap_or_default(), self.limit);
+                () = sleep_until(deadline), if first.is_some() => {
+                    return Broken::Overdue(first.unwrap_or_default(), self.limit);
+                }
+                () = sleep(LOOK), if first.is_some() => {
+                    if self.is_unwanted() {
+                        return Broken::Unwanted;
+                    }
                 }
                 next = requests.next(), if is_open && has_place => match next {
                     Some((asked, is_alone)) => self.ask(asked, is_alone).await,
@@ -141,10 +158,16 @@ impl Session {
         Broken::Died
     }
 
-    /// The request that has to be answered first, and when.
-    fn first_deadline(&self) -> (Option<u64>, Instant) {
-        let first = self.in_flight.iter().min_by_key(|(_, in_flight)| in_flight.deadline);
-        first.map_or((None, Instant::now()), |(id, in_flight)| (Some(*id), in_flight.deadline))
+    /// Whether it does what nobody waits for any more, and nothing else; or has for long kept others waiting with that.
+    fn is_unwanted(&self) -> bool {
+        let mut all = self.in_flight.values().map(|in_flight| in_flight.asked.is_awaited());
+        let is_first_wanted = all.next().unwrap_or(true);
+        !is_first_wanted && (!all.any(|is_wanted| is_wanted) || self.first_since.elapsed() >= UNWANTED)
+    }
+
+    /// The request that was given before all others which are in flight.
+    fn first(&self) -> Option<u64> {
+        self.in_flight.keys().next().copied()
     }
 
     async fn ask(&mut self, asked: Asked, is_alone: bool) {
@@ -165,9 +188,10 @@ impl Session {
         };
         self.next_id += 1;
         self.is_alone = is_alone;
-        let in_flight =
-            InFlight { asked, parts: Parts::default(), deadline: Instant::now() + self.limit, file };
-        self.in_flight.insert(id, in_flight);
+        if self.in_flight.is_empty() {
+            self.first_since = Instant::now();
+        }
+        self.in_flight.insert(id, InFlight { asked, parts: Parts::default(), file });
         self.pipes.say(line);
     }
 
@@ -192,6 +216,7 @@ impl Session {
             Said::Wrong(what) => return Err(Broken::Said(what)),
         };
         let Some(id) = part.id else { return self.take_log(part) };
+        let was_first = self.first() == Some(id);
         let Some(mut in_flight) = self.in_flight.remove(&id) else {
             let what = format!("answered a request with the id {id}, which it was not given");
             return if id < self.next_id && id > 0 { Ok(()) } else { Err(Broken::Said(what)) };
@@ -200,6 +225,9 @@ impl Session {
             Ok(None) => drop(self.in_flight.insert(id, in_flight)),
             Ok(Some(answer)) => {
                 self.has_answered = true;
+                if was_first {
+                    self.first_since = Instant::now();
+                }
                 self.is_alone = false;
                 let InFlight { asked, file, .. } = in_flight;
                 asked.ends(Ended::Answered(answer));
@@ -242,11 +270,10 @@ impl Session {
             Some(end) => end,
             None => running.stop().await,
         };
-        let mut unfinished: Vec<_> = in_flight
+        let unfinished: Vec<_> = in_flight
             .into_iter()
             .map(|(id, InFlight { asked, parts, .. })| Unfinished { id, asked, parts })
             .collect();
-        unfinished.sort_by_key(|unfinished| unfinished.id);
         (end, unfinished, has_answered)
     }
 }

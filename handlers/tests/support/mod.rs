@@ -18,6 +18,7 @@ pub(crate) fn program(folder: &Path, mode: Mode, run: &[&str]) -> Program {
         handler: Handler { timeout: Duration::from_secs(30), ..Handler::new(run, mode) },
         folder: folder.to_owned(),
         supervisor: Supervisor::at(env!("CARGO_BIN_EXE_trawl-handler-exec")),
+        proxy: None,
     }
 }
 

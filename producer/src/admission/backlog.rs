@@ -1,5 +1,5 @@
-//! The bound on what waits to be fetched: nothing is admitted while a spider has too many URLs without a final state, or their records take too
-//! many bytes.
+//! The limit of the backlog: nothing is admitted while a spider has too many URLs without a final state, or while their records
+//! take too many bytes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,13 +13,13 @@ use trawl_common::settings::Producer;
 
 use crate::report::Progress;
 
-/// After how many URLs the stats are looked at again, although there was room for more.
+/// After how many URLs the stats are read again, even if the limit was far away.
 const LOOK_AFTER: u64 = 5_000;
 
-/// How often they are looked at while the run waits.
+/// How often they are read while the run waits.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// Lets URLs pass while there is room for them. Those that pass at once may be one bundle too many, never more.
+/// Lets URLs pass while the backlog is below its limit, which it may exceed by one bundle at most.
 pub(crate) struct Backlog {
     stats: Arc<dyn Stats>,
     health: Arc<Health>,
@@ -27,8 +27,8 @@ pub(crate) struct Backlog {
     /// The spider's crawls that were not over when the run began. No other can begin while it holds the lease.
     crawls: Vec<CrawlRef>,
     max: Waiting,
-    /// URLs that may pass before the stats are looked at.
-    room: u64,
+    /// URLs that may pass before the stats are read again.
+    allowance: u64,
     on_their_way: Arc<AtomicU64>,
 }
 
@@ -48,7 +48,7 @@ impl Backlog {
             crawls.push(crawl.clone());
         }
         let max = Waiting { urls: settings.max_backlog.get(), bytes: settings.max_backlog_bytes.as_u64() };
-        Ok(Self { stats, health, progress, crawls, max, room: 0, on_their_way: Arc::default() })
+        Ok(Self { stats, health, progress, crawls, max, allowance: 0, on_their_way: Arc::default() })
     }
 
     /// How many URLs have passed and are not in the stats yet: to be lowered when they are.
@@ -56,27 +56,27 @@ impl Backlog {
         Arc::clone(&self.on_their_way)
     }
 
-    /// Lets so many URLs pass, as soon as there is room.
+    /// Waits until the backlog is below its limit, then lets so many URLs pass.
     pub(crate) async fn pass(&mut self, urls: u64) -> Result<()> {
-        if self.room == 0 {
-            self.await_room().await?;
+        if self.allowance == 0 {
+            self.await_allowance().await?;
         }
-        self.room = self.room.saturating_sub(urls);
+        self.allowance = self.allowance.saturating_sub(urls);
         self.on_their_way.fetch_add(urls, Ordering::Relaxed);
         Ok(())
     }
 
-    async fn await_room(&mut self) -> Result<()> {
+    async fn await_allowance(&mut self) -> Result<()> {
         let max = self.max;
         let mut looks = 0_u64;
         loop {
             let Waiting { urls, bytes } = self.waiting().await?;
             if urls < max.urls && bytes < max.bytes {
                 if looks > 1 {
-                    info!(urls, bytes, "going on: there is room in the backlog");
+                    info!(urls, bytes, "going on: the backlog is below its limit");
                 }
                 self.progress.waits_for_backlog(None);
-                self.room = (max.urls - urls).min(LOOK_AFTER);
+                self.allowance = (max.urls - urls).min(LOOK_AFTER);
                 return Ok(());
             }
             looks += 1;

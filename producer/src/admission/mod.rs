@@ -25,7 +25,7 @@ use crate::report::Progress;
 /// Bundles on their way at once: while one is confirmed the next is admitted.
 const AT_ONCE: usize = 4;
 
-/// Admits every bundle that comes, as there is room in the backlog, until the sender is gone or `stop` is cancelled.
+/// Admits every bundle that comes, when the backlog allows it, until the sender is gone or `stop` is cancelled.
 pub(crate) async fn run(
     ports: &Ports,
     health: &Health,

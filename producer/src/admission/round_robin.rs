@@ -1,4 +1,4 @@
-//! From parts of sources to bundles for the admission, in which hosts take turns: workers that take messages in this order
+//! From parts of sources to bundles for the admission, with hosts in round robin: workers that take messages in this order
 //! ask many hosts at once, and none so much that the others wait for it.
 
 use std::collections::{HashMap, VecDeque};
@@ -51,7 +51,7 @@ pub(crate) async fn run(
 #[derive(Default)]
 struct RoundRobin {
     hosts: HashMap<Arc<str>, VecDeque<Finding>>,
-    turns: VecDeque<Arc<str>>,
+    next_hosts: VecDeque<Arc<str>>,
     count: usize,
     /// How many findings they count for.
     weight: usize,
@@ -71,18 +71,18 @@ impl RoundRobin {
                 continue;
             }
             let host = Arc::from(host);
-            self.turns.push_back(Arc::clone(&host));
+            self.next_hosts.push_back(Arc::clone(&host));
             self.hosts.insert(host, VecDeque::from([finding]));
         }
     }
 
-    /// Up to `most` findings, of each host one in turn.
+    /// Up to `most` findings: one of each host, then another of each.
     fn take(&mut self, most: usize) -> Vec<Finding> {
         let mut taken = Vec::with_capacity(most.min(self.count));
         let mut taken_weight = 0;
         while taken.len() < most
             && taken_weight < BUNDLE
-            && let Some(host) = self.turns.pop_front()
+            && let Some(host) = self.next_hosts.pop_front()
         {
             let queue = self.hosts.get_mut(&host);
             let is_left = queue.is_some_and(|queue| {
@@ -92,7 +92,7 @@ impl RoundRobin {
                 !queue.is_empty()
             });
             if is_left {
-                self.turns.push_back(host);
+                self.next_hosts.push_back(host);
             } else {
                 self.hosts.remove(&host);
             }
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_take_turns_and_each_keeps_its_order() {
+    fn hosts_alternate_and_each_keeps_its_order() {
         let mut mix = RoundRobin::default();
         mix.add(pages(&["http://a.example/1", "http://a.example/2", "http://a.example/3"]));
         mix.add(pages(&["http://b.example/1", "http://b.example/2", "http://c.example/1"]));

@@ -33,13 +33,13 @@ impl<R: Read> Utf8Reader<R> {
         let (encoding, mark) = encoding_of(source.peek());
         source.skip(mark);
         let decoder = encoding.new_decoder_without_bom_handling();
-        let room =
+        let capacity =
             decoder.max_utf8_buffer_length(CHUNK_BYTES).expect("a chunk is far below the address space");
         Self {
             source,
             decoder,
             raw: vec![0; CHUNK_BYTES].into(),
-            text: vec![0; room].into(),
+            text: vec![0; capacity].into(),
             start: 0,
             end: 0,
             bytes_read: 0,

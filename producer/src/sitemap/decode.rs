@@ -40,6 +40,31 @@ impl<R: Read> Read for Inflated<R> {
     }
 }
 
+/// A source without compression whose beginning is known.
+pub struct Plain<R>(Head<Inflated<R>>);
+
+impl<R: Read> Plain<R> {
+    /// At most `max_bytes` of `source`, without its gzip compression, if it has one.
+    ///
+    /// # Errors
+    /// It was compressed twice.
+    pub fn of(source: R, max_bytes: u64) -> Result<Self, Fault> {
+        inflate(source, max_bytes).map(Self)
+    }
+
+    /// The first byte that is neither blank nor a byte order mark; `None` if the first kilobyte has none.
+    pub fn first(&self) -> Option<u8> {
+        let head = self.0.peek();
+        head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start().first().copied()
+    }
+}
+
+impl<R: Read> Read for Plain<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        self.0.read(out)
+    }
+}
+
 fn gzip_fault(error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => Fault::GzipEndsEarly.into(),
@@ -82,8 +107,8 @@ impl<R: Read> Head<R> {
         let (mut ahead, mut failure) = (Vec::with_capacity(len), None);
         let mut part = [0; HEAD_BYTES];
         while ahead.len() < len && !has_a_line(&ahead) {
-            let room = part.len().min(len - ahead.len());
-            match rest.read(&mut part[..room]) {
+            let space = part.len().min(len - ahead.len());
+            match rest.read(&mut part[..space]) {
                 Ok(0) => break,
                 Ok(read) => ahead.extend_from_slice(&part[..read]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

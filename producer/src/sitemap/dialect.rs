@@ -1,4 +1,4 @@
-//! The kinds of XML that list pages, told apart by their root elements.
+//! The kinds of XML that list pages. The root element decides which one a document is.
 
 use super::found::Format;
 

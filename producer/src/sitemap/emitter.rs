@@ -1,4 +1,4 @@
-//! From what is found to whoever reads a source.
+//! Passes what is found to the reader of a source.
 
 use std::ops::ControlFlow;
 

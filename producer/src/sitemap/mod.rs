@@ -25,6 +25,7 @@ use std::io::{BufRead, Read};
 use std::ops::ControlFlow;
 
 use self::charset::Utf8Reader;
+pub use self::decode::Plain;
 use self::emitter::Emitter;
 pub use self::entry::{Broken, Changefreq, Entry, Flaw};
 pub use self::error::{Fault, SitemapError};

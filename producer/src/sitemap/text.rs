@@ -43,6 +43,9 @@ fn emit_lines(
     emitter: &mut Emitter<'_>,
 ) -> Result<ControlFlow<()>, Fault> {
     for line in text.split('\r').map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        if emitter.summary.format.is_none() && line.starts_with(['{', '[', '"']) {
+            return Err(Fault::Json);
+        }
         let format = *emitter.summary.format.get_or_insert_with(|| format_of(line));
         if let Some(found) = found_in(line, format, content)
             && emitter.emit(found)?.is_break()
@@ -103,6 +106,15 @@ mod tests {
         let source = b"# by hand\r\n\r\nhttp://a.example/1#part\r\n  http://a.example/2\t\nnot a url\rfour:4";
         assert_eq!(locs(source), ["http://a.example/1#part", "http://a.example/2", "not a url", "four:4"]);
         assert_eq!(outcome(source).unwrap().1.format, Some(Format::List));
+    }
+
+    #[test]
+    fn json_is_no_list_of_pages_and_says_what_it_may_be() {
+        for source in ["\"a task\"\n", "\n {\"recipe\": 1}", "[1]"] {
+            let error = outcome(source.as_bytes()).unwrap_err().to_string();
+            assert!(error.contains("[handler]"), "{error}");
+        }
+        assert_eq!(locs(b"http://a.example/1\n[2]"), ["http://a.example/1", "[2]"]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ const MAX_MARKUP_BYTES: usize = 1 << 20;
 
 /// A source of XML in tokens of limited length: the parser below holds a whole token in memory.
 ///
-/// A text that is longer than `max_text` is cut to one byte more, which tells it from one that fits.
+/// A text that is longer than `max_text` is cut to `max_text` + 1 bytes, so that the reader can see that it was too long.
 /// Markup cannot be cut, so that a longer one is an error.
 pub(super) struct Tokens<R> {
     source: R,

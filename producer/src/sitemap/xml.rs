@@ -37,7 +37,7 @@ pub(super) fn read(source: impl BufRead, emitter: &mut Emitter<'_>) -> Result<()
     if read.is_err()
         && let Some(found) = walker.draft.and_then(Draft::located)
     {
-        // The fault stands, whether or not there is room for one more.
+        // The fault counts even if the list of faults is full.
         let _ = emitter.emit(found);
     }
     read

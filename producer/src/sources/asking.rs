@@ -1,4 +1,4 @@
-//! Asking for sources: each request in the turn of its host, by the schedules that pages are asked by.
+//! Requests for sources. Each waits for a slot of its host, in the same schedules as requests for pages.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -21,20 +21,20 @@ use crate::report::Progress;
 use crate::sources::download::{self, Parts, TimeLeft};
 use crate::sources::read_error::ReadError;
 
-/// So many sources are read side by side: one whose server is slow holds up no other.
+/// How many sources are read at once, so that a slow server holds up no other.
 pub(crate) const READERS: usize = 8;
 
-/// So long a source keeps its place among the requests under way to its host. What is not at its end by then may wait for the
-/// backlog, and that waits for pages of this very host.
-pub(crate) const PLACE_KEPT_FOR: Duration = Duration::from_secs(5);
+/// How long a source counts as a request in flight to its host. A longer read may be waiting for the backlog, and the backlog may
+/// be waiting for pages of this very host.
+pub(crate) const COUNTS_AS_IN_FLIGHT_FOR: Duration = Duration::from_secs(5);
 
-/// What it takes to ask for sources.
+/// Opens sources over HTTP.
 pub(crate) struct Asking {
     fetcher: Arc<Fetcher>,
     schedules: HostSchedules,
     politeness: Politeness,
     progress: Arc<Progress>,
-    /// How long the servers of one source may take, and for how long in all it is waited for those that want to be left alone.
+    /// How long the servers of one source may take. The back-offs that they ask for may add up to as much again.
     limit: Duration,
     readers: Arc<Semaphore>,
 }
@@ -50,7 +50,7 @@ impl Asking {
         Self { fetcher, schedules, politeness, progress, limit, readers: Arc::new(Semaphore::new(READERS)) }
     }
 
-    /// Leave to read one source, given back when dropped.
+    /// A permit to read one source, returned when dropped.
     pub(crate) async fn reader(&self) -> OwnedSemaphorePermit {
         let Ok(reader) = Arc::clone(&self.readers).acquire_owned().await else {
             unreachable!("the semaphore is never closed")
@@ -58,8 +58,8 @@ impl Asking {
         reader
     }
 
-    /// Asks for `url` and follows its redirects, each request in its host's turn. A host that wants to be left alone is asked
-    /// again after that. Returns the answer without its body, and the body; reading that fails once the servers have taken
+    /// Asks for `url` and follows its redirects; each request waits for a slot of its host. A host that asks for a back-off is asked
+    /// again after it. Returns the answer without its body, and the body; reading that fails once the servers have taken
     /// `producer.timeout`, or once the receiver of `wanted` is gone.
     pub(crate) async fn open<T: Send + 'static>(
         &self,
@@ -72,7 +72,7 @@ impl Asking {
         loop {
             let host = trail.last().host();
             let policy = self.politeness.host_policy(&host);
-            let (reader, permit) = self.turn(&policy, &self.fetcher.addresses(&host).await).await?;
+            let (reader, permit) = self.permits(&policy, &self.fetcher.addresses(&host).await).await?;
             match time_left.wait(self.fetcher.open(trail.last())).await {
                 Ok(Opened::Redirect(target)) => {
                     permit.end(true);
@@ -98,10 +98,11 @@ impl Asking {
         }
     }
 
-    /// Waits for a turn, and for leave to read what comes. Whoever has to wait for its host lets another read meanwhile.
+    /// Waits for a permit of the host and one to read the answer. While it waits for the host, another source may be read.
     ///
-    /// It stays out of the line, which is as long as the crawl: else what the first sitemap lists would all come before the second.
-    async fn turn(
+    /// It stays off the host's waitlist, which is as long as the crawl: otherwise all pages of the first sitemap would be fetched
+    /// before the second sitemap.
+    async fn permits(
         &self,
         policy: &HostPolicy,
         addresses: &[IpAddr],
@@ -125,12 +126,12 @@ impl Asking {
     }
 }
 
-/// `body`, whose reader and place are free when it ends, the place after [`PLACE_KEPT_FOR`] at the latest.
+/// `body`, which holds both permits until it ends; that of the host for [`COUNTS_AS_IN_FLIGHT_FOR`] at most.
 fn holding(body: Parts, reader: impl Send + 'static, permit: HostPermit) -> Parts {
     let (open, ended) = oneshot::channel::<()>();
     tokio::spawn(async move {
-        // Either way nobody answers: the sender is dropped with the body.
-        let _ = timeout(PLACE_KEPT_FOR, ended).await;
+        // The sender never sends; it is dropped with the body.
+        let _ = timeout(COUNTS_AS_IN_FLIGHT_FOR, ended).await;
         permit.end(true);
     });
     let parts = stream::unfold((body, reader, open), |(mut body, reader, open)| async {
@@ -147,7 +148,7 @@ mod tests {
 
     use super::*;
 
-    /// The requests under way, one, and a body without end that holds it.
+    /// The table of requests in flight with one entry, and an endless body that holds it.
     fn held() -> (Arc<InFlight>, Parts) {
         let in_flight = Arc::<InFlight>::default();
         let pace = Pace { concurrency: 1, ..Pace::UNLIMITED };
@@ -162,16 +163,16 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_that_waits_for_its_reader_holds_a_place_for_a_while_only() {
+    async fn a_body_that_waits_for_its_reader_counts_as_in_flight_for_a_while_only() {
         let (in_flight, _body) = held();
-        sleep(PLACE_KEPT_FOR / 2).await;
+        sleep(COUNTS_AS_IN_FLIGHT_FOR / 2).await;
         assert_eq!(taken(&in_flight), 1);
-        sleep(PLACE_KEPT_FOR).await;
+        sleep(COUNTS_AS_IN_FLIGHT_FOR).await;
         assert_eq!(taken(&in_flight), 0);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_that_is_over_holds_no_place() {
+    async fn a_body_that_is_over_no_longer_counts_as_in_flight() {
         let (in_flight, body) = held();
         drop(body);
         sleep(Duration::from_millis(1)).await;

@@ -26,7 +26,7 @@ use crate::sources::start::Start;
 /// Lines that a report has of each kind: an index can name a hundred thousand sitemaps that cannot be read.
 const MAX_LINES: usize = 1_000;
 
-/// So many sources are in hand. Most of them wait for their hosts, and each of those asks for its turn again and again.
+/// How many sources are in progress at once. Most of them wait for their hosts, and each asks again and again for a slot.
 const IN_HAND: usize = 64;
 
 /// Reads sources, and after each one the sitemaps that it names.

@@ -22,7 +22,7 @@ use trawl_web::{Fetcher, RobotsWay};
 
 use crate::sitemap::{self, Fault, Format, Found, Limits};
 
-/// How much of a source is looked at to tell what it is.
+/// How many bytes of a source are examined to find out what it is.
 pub(crate) const START: usize = 4096;
 
 /// How often to look whether another has fetched a robots.txt.
@@ -59,7 +59,7 @@ impl PageSources {
     /// but what may be a page is asked for only as its site's robots.txt lets it. If that forbids it, or cannot be read, the
     /// source is taken for a page: it is then for the worker to try again, and to say what became of it.
     ///
-    /// A robots.txt that nobody knows yet is fetched for all.
+    /// A robots.txt that is not known yet is fetched for the whole fleet.
     pub(crate) async fn may_read(&self, url: &CanonicalUrl) -> bool {
         if !self.politeness.host_policy(&url.host()).robots || is_named_like_a_list(url) {
             return true;

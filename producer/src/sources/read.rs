@@ -19,7 +19,7 @@ use trawl_common::web::url::{CanonicalUrl, MAX_URL_BYTES};
 
 use crate::finding::{Candidate, Finding};
 use crate::report::Progress;
-use crate::sitemap::{self, Entry, Found, Limits, Summary};
+use crate::sitemap::{self, Entry, Found, Limits, Plain, Summary};
 use crate::sources::asking::Asking;
 use crate::sources::download::{self, Parts};
 use crate::sources::page::{self, PageSources};
@@ -38,7 +38,7 @@ pub(crate) const MAX_INVALID: u64 = 10_000;
 
 /// What a source yielded.
 pub(crate) struct Yield {
-    /// The further sitemaps that it names, as far as there is room for them.
+    /// The further sitemaps that it names, up to the limit.
     pub(crate) sitemaps: Vec<String>,
     /// How many more it names.
     pub(crate) left_out: u64,
@@ -75,7 +75,7 @@ pub(crate) async fn read(
     findings: &mpsc::Sender<Vec<Finding>>,
 ) -> Yield {
     let part = if *source == Source::Stdin { 1 } else { PART };
-    let mut reading = Reading::new(sorter.clone(), findings.clone(), part);
+    let reading = Reading::new(sorter.clone(), findings.clone(), part);
     let settings = &sorter.settings.producer;
     let _leave = match source {
         Source::Stdin | Source::File(_) => Some(asking.reader().await),
@@ -100,15 +100,13 @@ pub(crate) async fn read(
         Ok(reader) => reader,
         Err(error) => return reading.end(Err(error)),
     };
-    if sorter.takes_tasks(source) {
-        let parsing = tokio::task::spawn_blocking(move || reading.tasks(reader));
-        return until_closed(parsing, source, findings).await;
-    }
     let max_bytes = settings.max_bytes.as_u64();
     let limits = Limits { max_bytes, max_entries: settings.max_urls, ..Limits::default() };
-    let parsing = tokio::task::spawn_blocking(move || {
-        let read = sitemap::read(reader, &limits, &mut |found| reading.take(found));
-        reading.end(read.map_err(ReadError::Content))
+    let may_be_tasks = sorter.spider.handler.is_some();
+    let is_named_so = source.is_named_like_tasks();
+    let parsing = tokio::task::spawn_blocking(move || match may_be_tasks {
+        true => reading.either(reader, &limits, is_named_so),
+        false => reading.list(reader, &limits),
     });
     until_closed(parsing, source, findings).await
 }
@@ -187,8 +185,30 @@ impl Reading {
         }
     }
 
+    /// Reads what a spider with a program may be given: a list of tasks, by how it begins or is named, or one of pages.
+    fn either(self, reader: Box<dyn Read + Send>, limits: &Limits, is_named_so: bool) -> Yield {
+        // However many tasks there are, each is bounded.
+        let max_bytes = if is_named_so { u64::MAX } else { limits.max_bytes };
+        let plain = match Plain::of(reader, max_bytes) {
+            Ok(plain) => plain,
+            Err(fault) => return self.end(Err(ReadError::Read(fault.into()))),
+        };
+        match plain.first() {
+            Some(b'{' | b'"') => self.tasks(plain),
+            Some(b'<' | b'[') => self.list(plain, limits),
+            _ if is_named_so => self.tasks(plain),
+            _ => self.list(plain, limits),
+        }
+    }
+
+    /// Reads a list of pages, or of further lists, to its end.
+    fn list(mut self, reader: impl Read, limits: &Limits) -> Yield {
+        let read = sitemap::read(reader, limits, &mut |found| self.take(found));
+        self.end(read.map_err(ReadError::Content))
+    }
+
     /// Reads a list of tasks to its end.
-    fn tasks(mut self, reader: Box<dyn Read + Send>) -> Yield {
+    fn tasks(mut self, reader: impl Read) -> Yield {
         let spider = self.sorter.spider.name.clone();
         let read = task_list::read(reader, &spider, |line| match line {
             Line::Task(task) => {
@@ -234,7 +254,7 @@ impl Reading {
         if is_full { self.flush() } else { ControlFlow::Continue(()) }
     }
 
-    /// Hands on what was found. Nobody takes it any more when the run is being stopped.
+    /// Passes on what was found. Breaks once the run is being stopped.
     fn flush(&mut self) -> ControlFlow<()> {
         self.bytes = 0;
         let full = std::mem::replace(&mut self.part, Vec::with_capacity(self.full));
@@ -256,11 +276,6 @@ impl Sorter {
     pub(crate) fn new(settings: Arc<Settings>, spider: Arc<Spider>, progress: Arc<Progress>) -> Self {
         let rules = spider.routes(&settings.route).into();
         Self { settings, spider, rules, progress }
-    }
-
-    /// Whether the lines of `source` are tasks.
-    fn takes_tasks(&self, source: &Source) -> bool {
-        self.spider.handler.is_some() && source.is_named_like_tasks()
     }
 
     fn sort(&self, entry: &Entry) -> Option<Finding> {

@@ -26,7 +26,7 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Takes one sitemap of this name, if there is room.
+    /// Takes one sitemap of this name, if the budget allows it.
     pub(crate) fn take(&mut self, name: &str) -> bool {
         if self.sitemaps == 0 || self.bytes < name.len() {
             return false;
@@ -37,7 +37,7 @@ impl Budget {
     }
 }
 
-/// The sources that a person named, each with the sitemaps that it led to. They take turns, so that an index of very
+/// The sources that a person named, each with the sitemaps that it led to. They are read in round robin, so that an index of very
 /// many sitemaps holds up no other; of what one of them led to, one is read at a time.
 pub(crate) struct SitemapQueue {
     roots: VecDeque<Root>,
@@ -81,12 +81,12 @@ impl SitemapQueue {
         if self.known.contains(&sitemap) {
             return true;
         }
-        let has_room = queued.root.budget.take(&sitemap.to_string());
-        if has_room {
+        let is_within = queued.root.budget.take(&sitemap.to_string());
+        if is_within {
             queued.root.waiting.push_back((sitemap.clone(), queued.depth + 1));
             self.known.insert(sitemap);
         }
-        has_room
+        is_within
     }
 
     /// Takes back what has been read: what it led to may be read now.
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn named_sources_take_turns() {
+    fn named_sources_are_read_in_round_robin() {
         let mut queue = SitemapQueue::new(vec![web("many"), web("few")]);
         read(&mut queue, &["many/0", "many/1", "many/2"].map(web));
         read(&mut queue, &[web("few/0")]);

@@ -43,14 +43,15 @@ impl FromStr for Source {
 }
 
 impl Source {
-    /// Whether it is a list of tasks, by its name: a spider with a program reads its lines as tasks.
+    /// Whether it is a list of tasks by its name: JSON Lines, which may be compressed.
     pub(crate) fn is_named_like_tasks(&self) -> bool {
-        let path = match self {
-            Self::Web(url) => return url.to_url().path().ends_with(".jsonl"),
-            Self::File(path) => path,
+        let name = match self {
+            Self::Web(url) => url.to_url().path().to_owned(),
+            Self::File(path) => path.to_string_lossy().into_owned(),
             Self::Stdin => return false,
         };
-        path.extension().is_some_and(|extension| extension == "jsonl")
+        let name = name.strip_suffix(".gz").unwrap_or(&name);
+        [".jsonl", ".ndjson"].into_iter().any(|ending| name.ends_with(ending))
     }
 }
 
@@ -78,9 +79,13 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_tasks_is_told_by_its_name() {
+    fn a_list_of_tasks_is_recognised_by_its_name() {
         let is_one = |text: &str| text.parse::<Source>().unwrap().is_named_like_tasks();
-        assert!(is_one("a/tasks.jsonl") && is_one("https://a.example/tasks.jsonl?day=1"));
+        for name in
+            ["a/tasks.jsonl", "tasks.ndjson", "t.jsonl.gz", "t.ndjson.gz", "https://a.example/t.jsonl?a=1"]
+        {
+            assert!(is_one(name), "{name}");
+        }
         assert!(!is_one("-") && !is_one("sitemap.xml") && !is_one("https://a.example/?tasks.jsonl"));
     }
 }

@@ -84,15 +84,16 @@ impl Attack {
     }
 
     /// Whether these lines say what is wrong, and with what.
-    fn is_told_by(&self, lines: &[String]) -> bool {
+    fn is_described_by(&self, lines: &[String]) -> bool {
         let is_clear = |line: &String| {
             let names_it =
                 line.starts_with("http://") && line.len() < 3_000 && !line.contains(char::is_control);
             names_it && self.problems.iter().any(|words| line.contains(words))
         };
-        let all_said = self.problems.iter().all(|words| lines.iter().any(|line| line.contains(words)));
+        let all_are_reported =
+            self.problems.iter().all(|words| lines.iter().any(|line| line.contains(words)));
         let clear = lines.iter().filter(|line| is_clear(line) || line.ends_with(" more sources")).count();
-        all_said && (lines.len(), clear) == (self.lines, self.lines)
+        all_are_reported && (lines.len(), clear) == (self.lines, self.lines)
     }
 }
 
@@ -156,10 +157,10 @@ async fn try_all(settings: Settings, attacks: Vec<Attack>) {
         let got = read_beside_an_honest_source(settings.clone(), &server).await;
         assert!(start.elapsed() < MOST_TIME, "{name}: took {:?}", start.elapsed());
         assert!(server.asked() <= attack.asked, "{name}: asked {} times", server.asked());
-        let said = &got.report.problems;
-        if (got.urls, got.invalid) != (attack.urls, attack.invalid) || !attack.is_told_by(said) {
-            let said = &said[..said.len().min(5)];
-            wrong += &format!("{name}: {} URLs, {} invalid, {said:#?}\n", got.urls, got.invalid);
+        let problems = &got.report.problems;
+        if (got.urls, got.invalid) != (attack.urls, attack.invalid) || !attack.is_described_by(problems) {
+            let problems = &problems[..problems.len().min(5)];
+            wrong += &format!("{name}: {} URLs, {} invalid, {problems:#?}\n", got.urls, got.invalid);
         }
     }
     assert!(wrong.is_empty(), "{wrong}");

@@ -1,4 +1,4 @@
-"""A web application that has sites crawled, and is told when a crawl is over, however many pages there turned out to be.
+"""A web application that has sites crawled, and learns when a crawl is over, however many pages there turned out to be.
 
 `POST /crawls` with a URL as its body starts a crawl; `GET /crawls/<id>` says whether it is over.
 """
@@ -27,7 +27,7 @@ class Application(BaseHTTPRequestHandler):
             event = trawl.event(body, self.headers, os.environ["TRAWL_WEBHOOK_SECRET"])
         except trawl.Forged as error:
             return self.answer(403, {"error": str(error)})
-        ended[event["crawl"]] = event["done"]  # told twice, it is the same
+        ended[event["crawl"]] = event["done"]  # a repeated event changes nothing
         self.answer(200, {})
 
     def answer(self, status, body):

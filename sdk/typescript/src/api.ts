@@ -207,6 +207,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/dead-letters/count": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How many dead letters there are, or fit */
+        get: operations["count_dead_letters"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/dead-letters/purge": {
         parameters: {
             query?: never;
@@ -582,13 +599,31 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /** Tasks that are not done: those that wait, run or are put aside, and those that failed */
+        get: operations["list_tasks"];
         put?: never;
         /**
          * Submits tasks to a spider with a program. When this answers, none of them can be lost; if one of them is no task, none is taken. A call
          *     that may have been answered is safely made again if it names the crawl
          */
         post: operations["submit_tasks"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tasks/{task}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One task that is not done: of the newest crawl that knows it */
+        get: operations["get_task"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -730,6 +765,13 @@ export interface components {
             spider: string;
             /** @description The environment variables that are not set here, and the arguments without a value */
             unset: components["schemas"]["Mistake"][];
+        };
+        /** @description How many dead letters there are */
+        Counted: {
+            /** Format: int64 */
+            count: number;
+            /** @description Whether there may be more than were counted: of those that fit a filter up to 10,000 are */
+            more: boolean;
         };
         /** @description How many URLs ended how */
         Counters: {
@@ -1161,6 +1203,29 @@ export interface components {
             /** @description When it was fetched last, or its server said that it had not changed */
             fetched_at: components["schemas"]["Time"];
         };
+        /** @description A task that is not done */
+        PendingTask: {
+            /**
+             * Format: int32
+             * @description How often it has failed
+             */
+            attempts: number;
+            crawl: string;
+            /** @description Why it failed for good */
+            error?: string;
+            place: components["schemas"]["PlaceOfTask"];
+            /** @description What it says; nothing if that is lost */
+            recipe?: string | null;
+            /** @description Since when it waits, or has failed; absent where that is not known */
+            since?: string;
+            spider: string;
+            /** @description Its key */
+            task: string;
+            /** @description Until when it is put aside */
+            until?: string;
+            /** @description The worker that has it */
+            worker?: string;
+        };
         /** @description A URL without a final state */
         PendingUrl: components["schemas"]["Place"] & {
             /**
@@ -1186,6 +1251,11 @@ export interface components {
             started: boolean;
             worker: string;
         };
+        /**
+         * @description Where a task is that is not done
+         * @enum {string}
+         */
+        PlaceOfTask: "waiting" | "running" | "parked" | "failed";
         /** @description A problem as it is sent. */
         Problem: {
             /** @description What is wrong in this case, and what to do */
@@ -1355,6 +1425,13 @@ export interface components {
             spider?: string;
             /** @description A spider takes in one task with it; the recipe without it */
             unique?: string;
+        };
+        /** @description A page of tasks */
+        Tasks: {
+            /** @description The cursor of the next page, which may be empty; absent on the last */
+            next?: string;
+            /** @description In no order. One may come on two pages */
+            tasks: components["schemas"]["PendingTask"][];
         };
         /**
          * Format: date-time
@@ -2880,6 +2957,130 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["DeadLetters"];
+                };
+            };
+            /** @description A parameter or the body is not as this document says */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No token, or one that nobody has */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such crawl */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Without tokens: the request is not for localhost */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller asks too often */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is stored cannot be understood */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A server behind the API refuses */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A server behind the API is away or full: try again later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It took too long */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    count_dead_letters: {
+        parameters: {
+            query?: {
+                /** @description Only those of this crawl */
+                crawl?: string;
+                /** @description Only those of this spider */
+                spider?: string;
+                /** @description Only this URL, or this text that is none */
+                url?: string;
+                /** @description Only those that failed for this reason */
+                reason?: "retries" | "final" | "poison" | "expired" | "invalid" | "corrupt" | "blocked";
+                /** @description Only those of this host */
+                host?: string;
+                /** @description Only those that failed longer ago: `30m`, `2h`, `1d` */
+                older_than?: string;
+                /** @description Where to go on: `next` of the page before */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Counted"];
                 };
             };
             /** @description A parameter or the body is not as this document says */
@@ -5568,6 +5769,124 @@ export interface operations {
             };
         };
     };
+    list_tasks: {
+        parameters: {
+            query?: {
+                /** @description Only those of this crawl */
+                crawl?: string;
+                /** @description Only those of this spider */
+                spider?: string;
+                /** @description Only those that are there */
+                place?: "waiting" | "running" | "parked" | "failed";
+                /** @description Where to go on: `next` of the page before */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Tasks"];
+                };
+            };
+            /** @description A parameter or the body is not as this document says */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No token, or one that nobody has */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such crawl */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Without tokens: the request is not for localhost */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller asks too often */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is stored cannot be understood */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A server behind the API refuses */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A server behind the API is away or full: try again later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It took too long */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     submit_tasks: {
         parameters: {
             query?: {
@@ -5661,6 +5980,118 @@ export interface operations {
             };
             /** @description The body is not said to be JSON */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Without tokens: the request is not for localhost */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller asks too often */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is stored cannot be understood */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A server behind the API refuses */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A server behind the API is away or full: try again later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It took too long */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_task: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its key: `task:` and 32 hexadecimal digits */
+                task: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PendingTask"];
+                };
+            };
+            /** @description A parameter or the body is not as this document says */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No token, or one that nobody has */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It is neither pending nor failed in any crawl */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

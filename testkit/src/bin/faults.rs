@@ -28,7 +28,7 @@ struct Args {
     /// Another build of it: in the place of each worker and producer, the two alternate
     #[arg(long, value_name = "FILE")]
     old: Option<PathBuf>,
-    /// What is crawled; without it scenarios take turns, seed by seed
+    /// What is crawled; without it the scenarios follow each other, seed by seed
     #[arg(long, value_name = "NAME", value_parser = named::<Scenario>)]
     scenario: Option<Scenario>,
     /// Pages of the sites

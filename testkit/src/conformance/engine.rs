@@ -28,8 +28,8 @@ pub struct Engine {
 pub(super) const LIMIT: Duration = Duration::from_secs(10);
 /// How long to look for what must not come.
 pub(super) const GLANCE: Duration = Duration::from_millis(300);
-/// How long a turn of the housekeeping listens.
-const TURN: Duration = Duration::from_millis(50);
+/// How long one round of the housekeeping waits for messages.
+const ROUND: Duration = Duration::from_millis(50);
 /// What clocks and timers may be off.
 pub(super) const SLACK: Duration = Duration::from_millis(50);
 
@@ -78,7 +78,7 @@ pub(super) fn read(batch: Vec<Delivery>) -> Received {
     batch.into_iter().map(read).collect()
 }
 
-/// A turn of a fleet's housekeeping: sweeps once, sends what was lost again, lets probes go round, and returns
+/// One round of a fleet's housekeeping: sweeps once, sends what was lost again, lets probes go round, and returns
 /// the messages that arrived meanwhile.
 pub(super) async fn tend(
     engine: &Engine,
@@ -102,7 +102,7 @@ pub(super) async fn tend(
     for crawl in &swept.awaiting {
         frontier.await_parked(crawl, queue.longest_parked().await?).await?;
     }
-    let batch = timeout(TURN, consumer.next(10)).await.unwrap_or(Ok(Vec::new()))?;
+    let batch = timeout(ROUND, consumer.next(10)).await.unwrap_or(Ok(Vec::new()))?;
     let (probes, messages): (Vec<_>, Vec<_>) =
         batch.into_iter().partition(|delivery| matches!(delivery.content, Content::Probe(_)));
     for Delivery { content, receipt } in probes {
@@ -114,7 +114,7 @@ pub(super) async fn tend(
     Ok(read(messages))
 }
 
-/// Turn after turn, until page `number` arrives and its claim gets `expected`; what else arrives is acked.
+/// Repeats rounds of housekeeping until page `number` arrives and its claim gets `expected`; what else arrives is acked.
 pub(super) async fn tend_until_claimed(
     engine: &Engine,
     fixture: &Fixture<'_>,

@@ -40,8 +40,8 @@ macro_rules! queue_conformance {
             a_message_that_is_parked_late_comes_no_sooner
             a_wake_is_never_later_than_asked
             a_dead_letter_of_any_shape_is_taken
-            a_task_arrives_with_all_that_it_says_also_from_the_ladder
-            a_request_arrives_with_all_that_it_says_also_from_the_ladder
+            a_task_arrives_with_everything_it_was_submitted_with_also_from_the_ladder
+            a_request_arrives_with_everything_it_was_submitted_with_also_from_the_ladder
             tasks_wait_for_who_takes_them
         }
     };
@@ -216,12 +216,12 @@ pub async fn a_parked_message_comes_back_in_time_with_all_that_it_carries(engine
     let received = collect(&mut *consumer, 1).await?;
     let (message, receipt) = received[0].clone();
     fixture.claim(&fixture.worker, 0).await?;
-    let turn = UnixMs::now().plus(Duration::from_millis(1_200));
-    let wake = engine.queue.wake(turn);
+    let slot = UnixMs::now().plus(Duration::from_millis(1_200));
+    let wake = engine.queue.wake(slot);
     let hop = Some(Hop { url: fixture.url(1), count: 2, as_get: false });
-    let (until, turn_of) = (Some(turn), Some((turn, 2)));
+    let (until, in_waitlist) = (Some(slot), Some((slot, 2)));
     let message =
-        Message { until, wake: Some(wake.at), slot: until, turn: turn_of, hop, refusals: 3, ..message };
+        Message { until, wake: Some(wake.at), slot: until, turn: in_waitlist, hop, refusals: 3, ..message };
     assert!(fixture.park(&fixture.worker, 0, wake.at, false).await?);
     engine.queue.park(&[Parked { message: message.clone(), wake }]).await?;
     engine.frontier.confirm(&fixture.crawl, &[message.key()]).await?;
@@ -241,10 +241,10 @@ pub async fn a_message_that_is_parked_late_comes_no_sooner(engine: &Engine) -> R
     let mut consumer = engine.queue.consume(10, 10).await?;
     let (message, receipt) = collect(&mut *consumer, 1).await?[0].clone();
     fixture.claim(&fixture.worker, 0).await?;
-    let turn = UnixMs::now().plus(RUNGS[1] + SLACK);
-    let wake = engine.queue.wake(turn);
+    let slot = UnixMs::now().plus(RUNGS[1] + SLACK);
+    let wake = engine.queue.wake(slot);
     assert!(fixture.park(&fixture.worker, 0, wake.at, false).await?);
-    while turn.wait_from(UnixMs::now()) > RUNGS[1] - 10 * SLACK {
+    while slot.wait_from(UnixMs::now()) > RUNGS[1] - 10 * SLACK {
         sleep(Duration::from_millis(1)).await;
     }
     engine.queue.park(&[Parked { message: message.clone(), wake }]).await?;
@@ -290,7 +290,9 @@ pub async fn a_dead_letter_of_any_shape_is_taken(engine: &Engine) -> Result<()> 
 }
 
 /// A megabyte, or what looks like a URL.
-pub async fn a_task_arrives_with_all_that_it_says_also_from_the_ladder(engine: &Engine) -> Result<()> {
+pub async fn a_task_arrives_with_everything_it_was_submitted_with_also_from_the_ladder(
+    engine: &Engine,
+) -> Result<()> {
     let (fixture, lease) = engine.begin(0).await?;
     let long = "\u{e4}".repeat(MAX_RECIPE_BYTES / 2);
     let line =
@@ -301,7 +303,9 @@ pub async fn a_task_arrives_with_all_that_it_says_also_from_the_ladder(engine: &
 }
 
 /// Nearly a megabyte.
-pub async fn a_request_arrives_with_all_that_it_says_also_from_the_ladder(engine: &Engine) -> Result<()> {
+pub async fn a_request_arrives_with_everything_it_was_submitted_with_also_from_the_ladder(
+    engine: &Engine,
+) -> Result<()> {
     let (fixture, lease) = engine.begin(0).await?;
     let long = "\u{e4}\u{1}".repeat(120_000);
     let requests = [fixture.new_request(&long), NewUrl { lane: Lane::Priority, ..fixture.new_request("x") }];

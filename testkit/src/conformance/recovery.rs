@@ -54,7 +54,7 @@ pub async fn a_message_is_kept_while_its_crawl_is_paused(engine: &Engine) -> Res
     Ok(())
 }
 
-/// One step, after the rest that the one before asked for. Returns the event of this kind that it tells of the crawl.
+/// One sweep, after the pause that the one before asked for. Returns the event of this kind that it reports of the crawl.
 async fn reported(
     engine: &Engine,
     fixture: &Fixture<'_>,
@@ -65,22 +65,22 @@ async fn reported(
     Ok(swept.news.into_iter().find(|event| event.stats.crawl == fixture.crawl.id && is_it(event.kind)))
 }
 
-/// Whoever is to announce it may die first.
-async fn is_told_until_announced(
+/// The process that is to announce it may die first.
+async fn is_reported_until_announced(
     engine: &Engine,
     fixture: &Fixture<'_>,
     is_it: fn(EventKind) -> bool,
 ) -> Result<()> {
-    let mut told = Vec::new();
+    let mut reports = Vec::new();
     for times in 1..=2 {
         eventually(LIMIT, async || {
-            told.extend(reported(engine, fixture, is_it).await?);
-            Ok(told.len() == times)
+            reports.extend(reported(engine, fixture, is_it).await?);
+            Ok(reports.len() == times)
         })
         .await?;
     }
-    assert_eq!(told[0].id(), told[1].id(), "it is one event");
-    engine.frontier.announced(&told[0]).await?;
+    assert_eq!(reports[0].id(), reports[1].id(), "it is one event");
+    engine.frontier.announced(&reports[0]).await?;
     for _ in 0..10 {
         assert_eq!(reported(engine, fixture, is_it).await?, None, "it has been announced");
     }
@@ -91,7 +91,7 @@ async fn is_told_until_announced(
 pub async fn the_start_of_a_crawl_is_reported_until_it_is_announced(engine: &Engine) -> Result<()> {
     let fixture = Fixture::new(&engine.frontier);
     engine.frontier.open(&fixture.crawl, Terms::default(), "producer", LONG).await?;
-    is_told_until_announced(engine, &fixture, |kind| kind == EventKind::Started).await
+    is_reported_until_announced(engine, &fixture, |kind| kind == EventKind::Started).await
 }
 
 /// And not before it has ended.
@@ -102,14 +102,14 @@ pub async fn the_end_of_a_crawl_is_reported_until_it_is_announced(engine: &Engin
         assert_eq!(reported(engine, &fixture, EventKind::is_end).await?, None, "one URL is left");
     }
     fixture.finish(0, Terminal::Done).await?;
-    is_told_until_announced(engine, &fixture, EventKind::is_end).await
+    is_reported_until_announced(engine, &fixture, EventKind::is_end).await
 }
 
 /// It is an end.
 pub async fn the_end_of_a_cancelled_crawl_is_reported_too(engine: &Engine) -> Result<()> {
     let (fixture, _lease) = engine.begin(2).await?;
     engine.control.cancel(&fixture.crawl).await?;
-    is_told_until_announced(engine, &fixture, EventKind::is_end).await
+    is_reported_until_announced(engine, &fixture, EventKind::is_end).await
 }
 
 /// Nobody goes on with it; what was admitted ends as ever.

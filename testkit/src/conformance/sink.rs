@@ -25,7 +25,7 @@ pub trait Shelf: Send + Sync {
     /// What lies there, in the order in which it was put.
     async fn items(&self) -> Vec<Item>;
 
-    /// What a value becomes on its way there and back: itself, unless the format cannot tell some values apart.
+    /// The value that is read back after a value was stored: the same, unless the format represents some values alike.
     fn read_back(&self, value: Value) -> Value {
         value
     }

@@ -136,7 +136,7 @@ async fn comes_back_to_a_store_that_forgot(
     comes_again(engine, fixture, &mut *consumer, sent).await
 }
 
-/// The store knows how it is asked for.
+/// The store knows how it is requested.
 pub async fn a_request_that_the_queue_lost_comes_again_with_its_body(engine: &Engine) -> Result<()> {
     let (fixture, lease) = engine.begin(0).await?;
     let sent = engine.send(&fixture, &lease, &[fixture.new_request("lost")]).await?;
@@ -153,7 +153,7 @@ pub async fn a_request_that_the_store_forgot_comes_back_with_its_message(engine:
     comes_back_to_a_store_that_forgot(engine, &fixture, &sent).await
 }
 
-/// Turn after turn, until the task or the request arrives with all that it says, and can be claimed.
+/// Repeats rounds of housekeeping until the task or the request arrives complete and can be claimed.
 async fn comes_again(
     engine: &Engine,
     fixture: &Fixture<'_>,

@@ -22,8 +22,8 @@ use super::private::{LOOK, output};
 use super::stored::files;
 use super::web::Web;
 
-/// Where such a crawl's site is. The site of the crawl that is judged holds its pages back, and all places for slow pages of its domain
-/// may be taken by them for as long as that.
+/// Where such a crawl's site is. The site of the crawl under test holds its pages back, and these may take all permits for slow pages of its
+/// domain for as long as that.
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 /// Pages of such a crawl.
 const PAGES: usize = 20;

@@ -1,4 +1,4 @@
-//! A RabbitMQ that loses things when it is told to.
+//! A RabbitMQ that loses data on command.
 
 use std::fs;
 use std::io;

@@ -1,4 +1,4 @@
-//! Reads what the fleet tells the world: dead letters, and the end of a crawl.
+//! Reads what the fleet publishes: dead letters, and the event of a crawl's end.
 
 use std::collections::BTreeSet;
 use std::io;

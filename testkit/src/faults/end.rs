@@ -22,13 +22,13 @@ pub struct End {
 impl End {
     /// Waits with `trawl wait`, again and again: it fails when Redis does.
     pub fn watch(crawl: &'static str, programs: Programs, timeline: Timeline, start: Instant) -> Self {
-        let (tell, seen) = watch::channel(None);
+        let (sender, seen) = watch::channel(None);
         let waiting = tokio::spawn(async move {
             while !is_over(crawl, &programs).await {
                 sleep(AGAIN).await;
             }
             timeline.note(format!("the crawl {crawl} has ended"));
-            tell.send_replace(Some(start.elapsed()));
+            sender.send_replace(Some(start.elapsed()));
         });
         Self { seen, waiting }
     }

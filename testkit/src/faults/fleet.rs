@@ -34,7 +34,7 @@ pub struct Programs {
     pub env: Vec<(String, String)>,
     /// The clock of the first worker's machine, if it is to be set.
     pub clock: Option<Clock>,
-    /// Another build of `trawl`: in each place the two alternate, so that each restart is an upgrade or a roll back.
+    /// Another build of `trawl`: in each index the two alternate, so that each restart is an upgrade or a roll back.
     pub old: Option<PathBuf>,
     /// What the first worker's environment has besides.
     pub first: Vec<(String, String)>,
@@ -56,20 +56,20 @@ impl Programs {
         serde_json::from_slice(&status.stdout).ok()
     }
 
-    /// The build that runs in this place, after so many others in it.
-    fn alternate(&self, place: usize, earlier: usize) -> Self {
-        let old = self.old.clone().filter(|_| (place + earlier) % 2 == 1);
+    /// The build that runs in this index, after so many others in it.
+    fn alternate(&self, index: usize, earlier: usize) -> Self {
+        let old = self.old.clone().filter(|_| (index + earlier) % 2 == 1);
         Self { trawl: old.unwrap_or_else(|| self.trawl.clone()), ..self.clone() }
     }
 
-    /// The worker of this place, after so many others in it.
-    fn worker(&self, place: usize, earlier: usize) -> Command {
-        let mut command = self.alternate(place, earlier).command(["worker"]);
+    /// The worker of this index, after so many others in it.
+    fn worker(&self, index: usize, earlier: usize) -> Command {
+        let mut command = self.alternate(index, earlier).command(["worker"]);
         command.env("TRAWL__FETCH__TIMEOUT", format!("{}s", TIMEOUT.as_secs()));
-        if place == 0 {
+        if index == 0 {
             command.envs(self.first.iter().map(|(name, value)| (name, value)));
         }
-        if let Some(clock) = self.clock.as_ref().filter(|_| place == 0) {
+        if let Some(clock) = self.clock.as_ref().filter(|_| index == 0) {
             command.envs(clock.env());
         }
         command
@@ -101,11 +101,11 @@ impl Running {
     }
 }
 
-/// Who runs in each place.
+/// Who runs in each index.
 #[derive(Default)]
-struct Places(Mutex<Vec<Option<Running>>>);
+struct Processes(Mutex<Vec<Option<Running>>>);
 
-impl Places {
+impl Processes {
     fn lock(&self) -> MutexGuard<'_, Vec<Option<Running>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -115,8 +115,8 @@ impl Places {
 pub struct Fleet {
     programs: Programs,
     timeline: Timeline,
-    workers: Arc<Places>,
-    producers: Arc<Places>,
+    workers: Arc<Processes>,
+    producers: Arc<Processes>,
     /// Whether a run of the producer is wanted, for each crawl.
     producing: Vec<watch::Sender<bool>>,
     tasks: JoinSet<()>,
@@ -139,9 +139,9 @@ impl Fleet {
         };
         let numbers = Arc::new(AtomicUsize::new(1));
         *fleet.workers.lock() = vec![None; workers];
-        for place in 0..workers {
-            let seat = fleet.seat(&fleet.workers, place);
-            fleet.tasks.spawn(work(seat, Arc::clone(&numbers)));
+        for index in 0..workers {
+            let supervisor = fleet.supervisor(&fleet.workers, index);
+            fleet.tasks.spawn(work(supervisor, Arc::clone(&numbers)));
         }
         Ok(fleet)
     }
@@ -154,15 +154,15 @@ impl Fleet {
     /// Runs a producer again and again until a run has read all, and whenever one is asked for after that.
     pub fn produce(&mut self, words: Vec<String>) {
         let producing = watch::Sender::new(true);
-        let seat = self.seat(&self.producers, self.producing.len());
+        let supervisor = self.supervisor(&self.producers, self.producing.len());
         self.producers.lock().push(None);
         self.producing.push(producing.clone());
-        self.tasks.spawn(produce(seat, words, producing));
+        self.tasks.spawn(produce(supervisor, words, producing));
     }
 
-    fn seat(&self, places: &Arc<Places>, place: usize) -> Seat {
+    fn supervisor(&self, processes: &Arc<Processes>, index: usize) -> Supervisor {
         let (programs, timeline) = (self.programs.clone(), self.timeline.clone());
-        Seat { programs, timeline, places: Arc::clone(places), place }
+        Supervisor { programs, timeline, processes: Arc::clone(processes), index }
     }
 
     /// Every worker that runs.
@@ -203,54 +203,54 @@ impl Fleet {
     }
 }
 
-/// A place in which one process runs after the other.
-struct Seat {
+/// Runs one process after the other.
+struct Supervisor {
     programs: Programs,
     timeline: Timeline,
-    places: Arc<Places>,
-    place: usize,
+    processes: Arc<Processes>,
+    index: usize,
 }
 
-impl Seat {
+impl Supervisor {
     /// Runs a command to its end, and shows that it runs.
     async fn keep(&self, command: Command, name: &str, number: usize) -> String {
         let mut child = match self.programs.spawn(command, name) {
             Ok(child) => child,
             Err(error) => return format!("not started: {error}"),
         };
-        self.places.lock()[self.place] = child.id().map(|process| Running { process, number });
+        self.processes.lock()[self.index] = child.id().map(|process| Running { process, number });
         let ended = child.wait().await;
-        self.places.lock()[self.place] = None;
+        self.processes.lock()[self.index] = None;
         ended.map_or_else(|error| error.to_string(), |status| status.to_string())
     }
 }
 
 /// Runs workers, each under a number of its own.
-async fn work(seat: Seat, numbers: Arc<AtomicUsize>) {
+async fn work(supervisor: Supervisor, numbers: Arc<AtomicUsize>) {
     for earlier in 0.. {
         let number = numbers.fetch_add(1, Ordering::Relaxed);
         let name = format!("worker-{number}");
-        let mut command = seat.programs.worker(seat.place, earlier);
+        let mut command = supervisor.programs.worker(supervisor.index, earlier);
         command.env("TRAWL__FETCH__USER_AGENT", &name);
-        let ended = seat.keep(command, &name, number).await;
-        seat.timeline.note(format!("{name} ended: {ended}"));
+        let ended = supervisor.keep(command, &name, number).await;
+        supervisor.timeline.note(format!("{name} ended: {ended}"));
         sleep(RESTART).await;
     }
 }
 
 /// Runs producers for as long as one is wanted.
-async fn produce(seat: Seat, words: Vec<String>, producing: watch::Sender<bool>) {
+async fn produce(supervisor: Supervisor, words: Vec<String>, producing: watch::Sender<bool>) {
     let mut wanted = producing.subscribe();
     let mut before = String::new();
     for number in 1.. {
         let _ = wanted.wait_for(|wanted| *wanted).await;
-        let programs = seat.programs.alternate(seat.place, number - 1);
+        let programs = supervisor.programs.alternate(supervisor.index, number - 1);
         let command = programs.command(words.iter().map(String::as_str));
-        let name = format!("producer-{}", seat.place + 1);
-        let ended = seat.keep(command, &name, number).await;
+        let name = format!("producer-{}", supervisor.index + 1);
+        let ended = supervisor.keep(command, &name, number).await;
         // While another's lease lasts, many runs end alike.
         if ended != before {
-            seat.timeline.note(format!("{name}, run {number}, ended: {ended}"));
+            supervisor.timeline.note(format!("{name}, run {number}, ended: {ended}"));
         }
         if ended == "exit status: 0" {
             producing.send_replace(false);

@@ -113,7 +113,7 @@ impl Injector {
     /// Carries out one fault.
     ///
     /// # Errors
-    /// When a server does not come back, or cannot be told what to do.
+    /// When a server does not come back, or does not accept a command.
     pub async fn inject(&mut self, step: &Step, fleet: &Fleet, timeline: &Timeline) -> io::Result<Injected> {
         let from = self.start.elapsed();
         let victim = match step.kind.subject() {

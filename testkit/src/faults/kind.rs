@@ -191,7 +191,7 @@ impl Kind {
     }
 
     /// Whether this fault may come before the fleet has mended what `earlier` did to it. Both servers may not lose
-    /// data at once; and what Redis forgets must not be lost with a worker that had it in hand, but where the ledger is told.
+    /// data at once; and what Redis forgets must not be in flight in a worker that is lost too, unless the ledger knows it.
     pub fn may_follow(self, earlier: Self) -> bool {
         let both_lose = self.loses_data() && earlier.loses_data();
         let worker_and_memory =

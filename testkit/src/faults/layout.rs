@@ -47,7 +47,7 @@ impl Layout {
 
     /// A site of several levels behind page 0. Many pages are linked from several others, and link back; some never
     /// answer. Of the redirects each third leads to a page that is linked too, to one that is not, and to one
-    /// by way of another redirect. A level has about `level` pages: of so many more than it has asked for a crawl is told.
+    /// by way of another redirect. A level has about `level` pages: when a crawl has asked for some, it has links to about so many more.
     pub fn linked(pages: usize, seed: u64, level: usize) -> Self {
         let mut chance = StdRng::seed_from_u64(seed);
         let redirects = pages / REDIRECTS;

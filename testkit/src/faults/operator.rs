@@ -56,7 +56,7 @@ impl Operator {
         order(programs, &["hosts", "unblock", HOST]).await?;
         let skipped = ["--crawl", CRAWL, "--reason", "blocked"];
         loop {
-            // What was told of the block just before it was lifted is skipped a moment after.
+            // A worker that learnt of the block just before it was lifted skips its URL a moment later.
             sleep(SETTLING).await;
             order(programs, &[&["dlq", "replay"], &skipped[..]].concat()).await?;
             if order(programs, &[&["dlq", "list", "--json"], &skipped[..]].concat()).await?.is_empty() {

@@ -122,7 +122,7 @@ mod tests {
 
     use super::*;
 
-    /// A proxy before a server that repeats what it hears.
+    /// A proxy before a server that echoes what it receives.
     async fn echo() -> Proxy {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();

@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn replies_are_told_apart() {
+    fn the_end_of_each_reply_is_found() {
         let all: [&[u8]; 6] = [
             b"+OK\r\n",
             b":12\r\n",

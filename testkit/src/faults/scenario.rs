@@ -8,7 +8,7 @@ use super::layout::Layout;
 /// The id of the crawl, or of the first of several.
 pub const CRAWL: &str = "faults";
 
-/// What is crawled. The order is that in which seeds take turns.
+/// What is crawled. Consecutive seeds use the scenarios in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::Display, strum::VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Scenario {
@@ -25,7 +25,7 @@ pub enum Scenario {
 }
 
 impl Scenario {
-    /// The one whose turn it is with this seed.
+    /// The scenario of this seed.
     pub fn of_seed(seed: u64) -> Self {
         Self::VARIANTS[(seed.wrapping_sub(1) % Self::VARIANTS.len() as u64) as usize]
     }
@@ -193,7 +193,7 @@ impl Crawl {
         Some((spider, text))
     }
 
-    /// What the producer is told: the source, unless the spider knows it.
+    /// The producer's arguments: the source, unless it stands in the spider's file.
     pub fn words(&self, source: &str) -> Vec<String> {
         self.words_for(self.id, source)
     }

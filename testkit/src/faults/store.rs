@@ -1,4 +1,4 @@
-//! A Redis that loses things when it is told to.
+//! A Redis that loses data on command.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -45,7 +45,7 @@ impl Store {
         command.args(["--auto-aof-rewrite-percentage", "0"]);
         self.server.start(command, &self.servers.path("redis"))?;
         let address = self.servers.store;
-        until_ok(|| async move { say(address, "PING").await }).await.map(drop)
+        until_ok(|| async move { send(address, "PING").await }).await.map(drop)
     }
 
     /// `kill -9`; a restart with all that it had written.
@@ -73,13 +73,13 @@ impl Store {
 
     /// `FLUSHALL`.
     pub async fn flush(&self) -> io::Result<()> {
-        say(self.servers.store, "FLUSHALL").await.map(drop)
+        send(self.servers.store, "FLUSHALL").await.map(drop)
     }
 
     /// Refuses every write, or takes them again.
     pub async fn full(&self, full: bool) -> io::Result<()> {
         let most = if full { 1 } else { 0 };
-        say(self.servers.store, &format!("CONFIG SET maxmemory {most}")).await.map(drop)
+        send(self.servers.store, &format!("CONFIG SET maxmemory {most}")).await.map(drop)
     }
 
     /// Stops it, or lets it run on.
@@ -89,7 +89,7 @@ impl Store {
 }
 
 /// One inline command and the first line of its answer.
-async fn say(address: SocketAddr, command: &str) -> io::Result<String> {
+async fn send(address: SocketAddr, command: &str) -> io::Result<String> {
     let asked = async {
         let mut stream = BufReader::new(TcpStream::connect(address).await?);
         stream.write_all(format!("{command}\r\n").as_bytes()).await?;

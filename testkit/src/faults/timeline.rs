@@ -1,10 +1,10 @@
-//! What happened when: told while it happens, and again when a check fails.
+//! What happened when: printed while it happens, and again when a check fails.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::time::Instant;
 
-/// The timeline of a run. Clones tell the same one.
+/// The timeline of a run. Clones share it.
 #[derive(Clone)]
 pub struct Timeline {
     start: Instant,

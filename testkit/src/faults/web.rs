@@ -90,7 +90,7 @@ impl Web {
     }
 
     /// The same at another address of this machine: trawl takes all sites at one address for one domain, whose slow pages share
-    /// their places.
+    /// their permits.
     ///
     /// # Errors
     /// When no port is free.

@@ -63,7 +63,7 @@ impl Filter {
     }
 
     /// What a dead letter must fit beside its crawl.
-    fn letters(&self) -> dead_letters::Filter {
+    fn dead_letters(&self) -> dead_letters::Filter {
         dead_letters::Filter {
             urls: self.urls.clone(),
             reason: self.reason,
@@ -87,7 +87,7 @@ pub(crate) struct Walk<'a> {
 impl<'a> Walk<'a> {
     pub(crate) async fn new(backend: &'a Backend, filter: &Filter) -> Result<Self, Fail> {
         let crawls = filter.crawls(backend).await?;
-        let (filter, left) = (filter.letters(), filter.limit.unwrap_or(u64::MAX));
+        let (filter, left) = (filter.dead_letters(), filter.limit.unwrap_or(u64::MAX));
         Ok(Self { backend, filter, crawls, cursor: 0, left, known: HashSet::new() })
     }
 

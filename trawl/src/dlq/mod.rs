@@ -8,19 +8,13 @@ mod show;
 use clap::Subcommand;
 use trawl_cli::{Global, Outcome, count};
 
-use crate::backend::{Backend, Where};
+use crate::backend::{Backend, Subcommands};
+
+pub(crate) type Args = Subcommands<Command>;
 
 /// What to do with dead letters.
-#[derive(clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Command,
-    #[command(flatten)]
-    place: Where,
-}
-
 #[derive(Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// List URLs and tasks that failed, or count them by reason and host
     List(list::Args),
     /// Show all that is known of the failure of one URL or task, with its recipe

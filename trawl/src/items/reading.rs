@@ -92,7 +92,7 @@ impl<'a> Reading<'a> {
                     self.keep_place().await?;
                     break;
                 }
-                // Whoever read the lines wants no more.
+                // The reader of the pipe is gone, which is no failure.
                 Stop::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(Exit::Ok),
                 Stop::Output(error) => return Err(Fail::run(format!("cannot write: {error}"))),
                 Stop::Lost(error) if error.is_temporary() => {
@@ -102,11 +102,11 @@ impl<'a> Reading<'a> {
                 Stop::Lost(error) => return Err(error.into()),
             }
         }
-        self.tell();
+        self.warn_of_losses();
         self.rows.unknown().map_or(Ok(Exit::Ok), |message| Err(Fail::usage(message)))
     }
 
-    /// Tries until the stream can be read.
+    /// Retries until the stream can be read.
     async fn reopen(&mut self) -> Result<StreamReader, ports::Error> {
         let mut backoff = Backoff::default();
         loop {
@@ -204,7 +204,7 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    fn tell(&self) {
+    fn warn_of_losses(&self) {
         if self.strange > 0 {
             anstream::eprintln!("warning: {} messages in the stream are no items", count(self.strange));
         }

@@ -10,22 +10,16 @@ use trawl_common::jobs::{Job, JobStatus};
 use trawl_common::names::{CrawlId, SpiderName};
 use trawl_common::ports::{JobFilter, JobPage};
 
-use crate::backend::{Backend, Where};
+use crate::backend::{Backend, Subcommands};
+
+pub(crate) type Args = Subcommands<Command>;
 
 /// What to do with jobs.
-#[derive(clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Command,
-    #[command(flatten)]
-    place: Where,
-}
-
 #[derive(Subcommand)]
-enum Command {
-    /// Ask for a crawl, which a worker with room begins; print its id
+pub(crate) enum Command {
+    /// Submit a crawl, which the next free worker begins; print its id
     Submit(submit::Args),
-    /// List jobs, the newest first; those that wait in the line as their turn comes
+    /// List jobs: first those in the queue, in their order, then the others, the newest first
     List {
         /// Only those that stand so: pending, running, finished, failed, cancelled
         #[arg(long, value_name = "STATUS")]
@@ -48,7 +42,7 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Cancel a job: out of the line, or with its crawl
+    /// Cancel a job that waits in the queue, or one that runs together with its crawl
     Cancel {
         /// Its id
         job: CrawlId,
@@ -90,13 +84,13 @@ impl Args {
     }
 }
 
-/// Those that wait in the line come first, in their turn.
+/// The jobs in the queue come first, in their order.
 async fn list(backend: &Backend, filter: &JobFilter, limit: usize) -> Result<Vec<Job>, Fail> {
-    let in_line = match filter.status {
-        None | Some(JobStatus::Pending) => backend.jobs.line(limit).await?,
+    let queued = match filter.status {
+        None | Some(JobStatus::Pending) => backend.jobs.queued(limit).await?,
         Some(_) => Vec::new(),
     };
-    let mut jobs: Vec<Job> = in_line.into_iter().filter(|job| filter.admits(job)).collect();
+    let mut jobs: Vec<Job> = queued.into_iter().filter(|job| filter.admits(job)).collect();
     if filter.status != Some(JobStatus::Pending) {
         let others = backend.jobs.list(filter, JobPage { before: None, max: limit }).await?;
         jobs.extend(others.into_iter().filter(|job| job.status() != JobStatus::Pending));
@@ -113,7 +107,7 @@ async fn find(backend: &Backend, id: &CrawlId) -> Result<Job, Fail> {
 fn show_all(jobs: &[Job], backend: &Backend, json: bool) {
     match json {
         true => jobs.iter().for_each(print_json),
-        false if jobs.is_empty() => backend.say("no such job: ask for one with `trawl jobs submit SPIDER`"),
+        false if jobs.is_empty() => backend.say("no such job: `trawl jobs submit SPIDER` submits one"),
         false => table::print(jobs),
     }
 }

@@ -7,34 +7,29 @@ use of_host::of_host;
 use serde_json::json;
 use trawl_cli::{Fail, Global, Outcome, count, print_json};
 use trawl_common::exit::Exit;
+use trawl_common::frontier::TaskKey;
 use trawl_common::names::SpiderName;
 use trawl_common::ports::Seen;
 use trawl_common::web::url::{CanonicalUrl, Host};
 
-use crate::backend::{Backend, Where};
+use crate::backend::{Backend, Subcommands};
 use crate::confirm::confirm;
 
 /// So many URLs are forgotten at a time.
 const BATCH: usize = 500;
 
-/// What to do with what was seen.
-#[derive(clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Command,
-    #[command(flatten)]
-    place: Where,
-}
+pub(crate) type Args = Subcommands<Command>;
 
+/// What to do with what was seen.
 #[derive(Subcommand)]
-enum Command {
+pub(crate) enum Command {
     /// Forget URLs, with what is remembered of their pages. What a crawl has without a final state is not forgotten
     Forget(Forget),
 }
 
 /// Which URLs, and whether to ask.
 #[derive(clap::Args)]
-struct Forget {
+pub(crate) struct Forget {
     /// The URLs, in any form that stands for the same page
     #[arg(required_unless_present_any = ["all", "host"], conflicts_with_all = ["all", "host"])]
     url: Vec<String>,
@@ -92,6 +87,12 @@ impl Forget {
 
     fn urls(&self, backend: &Backend) -> Result<Vec<CanonicalUrl>, Fail> {
         let url = |text: &String| {
+            if let Ok(task) = text.parse::<TaskKey>() {
+                return Err(Fail::usage(format!(
+                    "{task} is a task, and none is forgotten: `trawl task retry {task}` does one again that failed, and another \
+                     `unique` makes a new one of the same recipe"
+                )));
+            }
             let url = CanonicalUrl::parse(text).map_err(|reason| Fail::usage(format!("{text}: {reason}")))?;
             Ok(backend.settings.urls.canonical(url))
         };

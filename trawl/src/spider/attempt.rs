@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Instant;
 
+use trawl_backends::embedded::Embedded;
 use trawl_cli::{ArgumentFlags, Fail, Outcome, SpiderArg};
 use trawl_common::exit::Exit;
 use trawl_common::ports::Response;
@@ -15,7 +16,7 @@ use trawl_common::time::UnixMs;
 use trawl_common::web::url::{CanonicalUrl, InvalidUrl};
 use trawl_extract::Ready;
 use trawl_web::Fetcher;
-use trawl_worker::PageReader;
+use trawl_worker::{HandlerProxy, PageReader};
 
 use super::examine::load;
 use super::{attempt_task, show};
@@ -69,8 +70,12 @@ impl Args {
         settings.fetch.allow_private |= self.allow_private;
         let folder = self.spider.folder(&settings, self.arguments.arguments()?)?;
         let (spider, Ready { extractor, scope, bans }) = load(&self.spider, &folder, &settings, false)?;
+        let settings = Arc::new(settings);
+        // Hosts are asked as a crawl by itself would ask them.
+        let alone = Embedded::in_memory().map_err(Fail::run)?;
+        let proxy = HandlerProxy::alone(Arc::clone(&settings), alone.hosts());
         if let Some(recipe) = self.task {
-            return attempt_task::run(&spider, &folder, recipe, self.json, &settings).await;
+            return attempt_task::run(&spider, &folder, recipe, self.json, &proxy, &settings).await;
         }
         let begun = Instant::now();
         let (url, response) = self.response(&spider, &scope, &bans, &settings).await?;
@@ -81,9 +86,8 @@ impl Args {
         let landed = response.redirected_to.clone().unwrap_or_else(|| url.clone());
         let reader = PageReader::start(&settings).map_err(Fail::run)?;
         let folder = folder.program_folder(&spider.name);
-        let reader = reader
-            .with_program(&spider, folder)
-            .map_err(|error| Fail::usage(format!("[handler]: {error}")))?;
+        let reader =
+            reader.with_program(&spider, folder, &proxy).map_err(|error| Fail::usage(error.to_string()))?;
         let tried = reader.read(&spider, &scope, &Arc::new(extractor), &landed, response).await;
         let tried = tried.map_err(|untried| Fail::run(format!("{url}: {untried}")))?;
         if self.json {

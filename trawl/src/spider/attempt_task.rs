@@ -1,5 +1,7 @@
 //! `trawl spider try --task`: one task, as a worker would give it to the spider's program.
 
+use std::sync::Arc;
+
 use anstream::println;
 use anstyle::Style;
 use serde_json::{Value, json};
@@ -15,7 +17,7 @@ use trawl_common::spider::folder::Folder;
 use trawl_common::task::{NewTask, Recipe, TaskView};
 use trawl_common::text::printable;
 use trawl_handlers::Ended;
-use trawl_worker::TaskTrial;
+use trawl_worker::{HandlerProxy, TaskTrial};
 
 /// How much is shown of a value.
 const SHOWN: usize = 400;
@@ -26,13 +28,14 @@ pub(super) async fn run(
     folder: &Folder,
     recipe: Recipe,
     as_json: bool,
+    proxy: &Arc<HandlerProxy>,
     settings: &Settings,
 ) -> Outcome {
     let Some(handler) = &spider.handler else {
         return Err(Fail::usage(format!("the spider {} has no [handler] that could do a task", spider.name)));
     };
-    let trial = TaskTrial::of(spider, folder.program_folder(&spider.name));
-    let trial = trial.map_err(|error| Fail::usage(format!("[handler] run: {error}")))?;
+    let trial = TaskTrial::of(spider, folder.program_folder(&spider.name), proxy);
+    let trial = trial.map_err(|error| Fail::usage(error.to_string()))?;
     let task = TaskView {
         id: TaskKey::of(&spider.name, &NewTask::of(recipe.clone())).id(),
         project: ProjectName::default(),

@@ -23,7 +23,7 @@ pub(super) fn run(spiders: &[SpiderArg], arguments: &Arguments, json: bool, sett
         let examined = examine(file, arguments, settings);
         match &examined {
             examined if json => print_json(&as_json(file, examined.as_ref())),
-            Ok(examined) => tell(file, examined),
+            Ok(examined) => print_report(file, examined),
             Err(error) => anstream::eprintln!("{error}"),
         }
         if !examined
@@ -52,9 +52,9 @@ fn program_warning(file: &Path, examined: &Examined) -> Option<String> {
     is_missing.then(|| format!("handler.run: there is no {}", folder.join(script).display()))
 }
 
-fn tell(path: &Path, examined: &Examined) {
+fn print_report(path: &Path, examined: &Examined) {
     let Examined { text, reading, ready, robots } = examined;
-    mistakes::tell(path, text, &reading.mistakes);
+    mistakes::print(path, text, &reading.mistakes);
     let yellow = AnsiColor::Yellow.on_default().bold();
     for unset in &reading.unset {
         let warning = Mistake { what: format!("warning: {}", unset.what), ..unset.clone() };
@@ -70,13 +70,13 @@ fn tell(path: &Path, examined: &Examined) {
         anstream::eprintln!("{}: {yellow}warning:{yellow:#} {warning}", path.display());
     }
     if let Some(mistake) = program_mistake(path, examined) {
-        mistakes::tell(path, text, &[mistake]);
+        mistakes::print(path, text, &[mistake]);
     } else if ready.is_some() {
         summarise(path, examined);
     }
 }
 
-/// Says what a spider without mistakes does.
+/// Prints what a spider without mistakes does.
 fn summarise(path: &Path, examined: &Examined) {
     let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
     anstream::println!("{bold}{}{bold:#}: no mistakes", path.display());
@@ -106,8 +106,14 @@ pub(super) fn as_json(file: &Path, examined: Result<&Examined, &Unusable>) -> Va
 }
 
 fn handler_as_json(handler: &Handler) -> Value {
-    let Handler { run, mode, timeout, memory, .. } = handler;
-    json!({ "run": run, "mode": mode.to_string(), "timeout": timeout.as_secs_f64(), "memory": memory.as_u64() })
+    let Handler { run, mode, timeout, memory, proxy, .. } = handler;
+    json!({
+        "run": run,
+        "mode": mode.to_string(),
+        "timeout": timeout.as_secs_f64(),
+        "memory": memory.as_u64(),
+        "proxy": proxy.to_string(),
+    })
 }
 
 fn argument_as_json((name, Declaration { value, help, .. }): (&String, &Declaration)) -> Value {

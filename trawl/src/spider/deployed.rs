@@ -71,7 +71,7 @@ impl Push {
         for spider in &self.spiders {
             let file = spider.file(&backend.settings)?;
             let examined = examine(&file, &Arguments::default(), &backend.settings).map_err(Fail::usage)?;
-            mistakes::tell(&file, &examined.text, &examined.reading.mistakes);
+            mistakes::print(&file, &examined.text, &examined.reading.mistakes);
             wrong += examined.reading.mistakes.len();
             if files.insert(spider.name()?, examined.text).is_some() {
                 return Err(Fail::usage(format!("there are two files of spider {}", spider.name()?)));

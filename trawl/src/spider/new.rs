@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn the_example_has_no_mistakes_and_says_more_than_it_must() {
+    fn the_example_has_no_mistakes_and_shows_more_than_the_minimum() {
         let reading = reading(EXAMPLE, &|_| None);
         assert_eq!((reading.mistakes, reading.unset), (vec![], vec![]));
         assert!(reading.spider.follow.is_some() && Extractor::new(&reading.spider).is_ok());

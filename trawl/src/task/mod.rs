@@ -1,6 +1,8 @@
 //! `trawl task`: tasks for the programs of spiders.
 
-mod failed;
+mod cancel;
+mod list;
+mod retry;
 mod show;
 mod submit;
 
@@ -22,12 +24,14 @@ pub(crate) struct Args {
 enum Command {
     /// Submit tasks, in a crawl that ends when all of them have; print its id
     Submit(submit::Args),
-    /// List tasks that failed
-    List(failed::List),
+    /// List tasks that wait, run, are put aside or failed
+    List(list::Args),
     /// Show where a task is, why it failed, and its recipe
     Show(show::Args),
     /// Have tasks that failed run again, with no failure counted
-    Retry(failed::Retry),
+    Retry(retry::Args),
+    /// End tasks that wait or run: their programs are ended, and their crawls go on
+    Cancel(cancel::Args),
 }
 
 impl Args {
@@ -37,6 +41,7 @@ impl Args {
             Command::List(args) => args.run(&Backend::look(&global, &self.place).await?).await,
             Command::Show(args) => args.run(&Backend::look(&global, &self.place).await?).await,
             Command::Retry(args) => args.run(&Backend::open(&global, &self.place).await?).await,
+            Command::Cancel(args) => args.run(&Backend::open(&global, &self.place).await?).await,
         }
     }
 }

@@ -3,25 +3,26 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anstream::println;
 use serde::Serialize;
 use tokio::sync::mpsc;
-use trawl_cli::{CrawlArg, Fail, Outcome, SpiderArg, count, print_json};
+use trawl_cli::{ArgumentFlags, CrawlArg, Fail, Outcome, SpiderArg, count, counted, print_json};
 use trawl_common::exit::Exit;
 use trawl_common::frontier::Task;
 use trawl_common::health::Health;
 use trawl_common::jobs::Priority;
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
 use trawl_common::ports::{NewUrl, Opening, Session, Terms};
-use trawl_common::spider::arguments::Arguments;
+use trawl_common::spider::SpiderText;
 use trawl_common::task::list::{self, Line};
 use trawl_common::task::submission::crawl_for;
 use trawl_common::task::{NewTask, Recipe, Unique};
 use trawl_common::time::UnixMs;
+use trawl_producer::sitemap::Plain;
 
 use crate::backend::Backend;
 
@@ -39,7 +40,10 @@ pub(crate) struct Args {
     /// The spider whose program does the tasks: its name, or its file
     #[arg(long, value_name = "NAME|FILE")]
     spider: SpiderArg,
-    /// A file with a task a line, as JSON: a string, which is the recipe, or an object; - for standard input
+    #[command(flatten)]
+    arguments: ArgumentFlags,
+    /// A file with a task a line, as JSON: a string, which is the recipe, or an object; compressed by gzip or not; - for standard
+    /// input
     #[arg(value_name = "FILE", required_unless_present = "recipe")]
     file: Option<PathBuf>,
     /// Submit one task that says this
@@ -76,12 +80,15 @@ struct Answer {
 impl Args {
     pub(super) async fn run(self, backend: &Backend) -> Outcome {
         let settings = &backend.settings;
-        let folder = self.spider.folder(settings, Arguments::default())?;
-        let spider = self.spider.load(&folder, settings, false)?;
+        let arguments = self.arguments.arguments()?;
+        let folder = self.spider.folder(settings, arguments.clone())?;
+        let spider = self.spider.load_for_workers(&folder, settings)?;
+        // The files of workers know nothing of the arguments.
+        let text = if arguments.is_empty() { None } else { self.spider.text(&folder)? };
         let named = self.named_crawl(backend).await?;
         let (crawl, is_new) = crawl_for(&spider, named, UnixMs::now()).map_err(Fail::usage)?;
-        let opening =
-            Opening { crawl: crawl.clone(), terms: Terms::of(&spider), text: None, is_new, lease: LEASE };
+        let (terms, text) = (Terms::of(&spider), text.map(SpiderText::from));
+        let opening = Opening { crawl: crawl.clone(), terms, text, is_new, lease: LEASE };
         let lines = self.lines(&spider.name)?;
         let engine = backend.engine().await?;
         let session = engine.open(opening, Arc::new(Health::impatient())).await?;
@@ -95,8 +102,8 @@ impl Args {
             }
         };
         session.close().await?;
-        let (new, known, invalid) = (count(answer.new), count(answer.known), answer.invalid);
-        backend.say(format!("{new} tasks new in crawl {}, {known} known", crawl.id));
+        let (new, known, invalid) = (counted(answer.new, "new task"), count(answer.known), answer.invalid);
+        backend.say(format!("{new} in crawl {}, {known} known", crawl.id));
         match self.json {
             true => print_json(&answer),
             false => println!("{}", crawl.id),
@@ -128,6 +135,7 @@ impl Args {
                 File::open(&path).map_err(|error| Fail::usage(format!("{}: {error}", path.display())))?,
             ),
         };
+        let reader = tasks_of(reader, &path)?;
         let spider = spider.clone();
         std::thread::spawn(move || {
             let take = |line| match send.blocking_send(Ok(line)) {
@@ -182,6 +190,23 @@ impl Args {
             retries: task.retries.or(self.retries),
             ..task
         }
+    }
+}
+
+/// A list of tasks without compression; what is something else is a mistake.
+fn tasks_of(reader: Box<dyn Read + Send>, path: &Path) -> Result<Box<dyn Read + Send>, Fail> {
+    let unreadable = |error| Fail::usage(format!("{}: {error}", path.display()));
+    let plain = Plain::of(reader, u64::MAX).map_err(unreadable)?;
+    match plain.first() {
+        Some(b'<') => Err(Fail::usage(format!(
+            "{} is XML, and no list of tasks: `producer --spider NAME` reads sitemaps and feeds",
+            path.display()
+        ))),
+        Some(b'[') => Err(Fail::usage(format!(
+            "{} is a JSON array: write a task a line (`jq -c '.[]'` makes lines of it)",
+            path.display()
+        ))),
+        _ => Ok(Box::new(plain)),
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) fn fitted(view: Option<&View>, trouble: Option<&str>, width: usize, h
     all.iter().map(|row| row.cut(width).to_string()).collect()
 }
 
-/// Each part gets what it needs, as long as there is room; then each a third.
+/// Each part gets the rows that it needs, if they fit; otherwise each gets an equal share of those that are left.
 fn rows(view: &View, width: usize, height: usize) -> Vec<Row> {
     let mut all = vec![head(view)];
     all.extend(view.notes.iter().map(|note| Row::default().with(coloured(AnsiColor::Yellow), note)));
@@ -44,13 +44,13 @@ fn rows(view: &View, width: usize, height: usize) -> Vec<Row> {
         table(workers_head(name), view.workers.iter().map(|worker| worker_row(worker, name)).collect()),
         table(hosts_head(name), view.hosts.iter().map(|host| host_row(host, name, view.at)).collect()),
     ];
-    let mut room = height.saturating_sub(all.len());
+    let mut rows_left = height.saturating_sub(all.len());
     for (at, part) in parts.iter().enumerate() {
         // Those that come later take what they need, but no more than an equal share.
-        let share = room / (parts.len() - at);
+        let share = rows_left / (parts.len() - at);
         let later: usize = parts[at + 1..].iter().map(|part| part.len().min(share)).sum();
-        let part = shortened(part, room.saturating_sub(later));
-        room = room.saturating_sub(part.len());
+        let part = shortened(part, rows_left.saturating_sub(later));
+        rows_left = rows_left.saturating_sub(part.len());
         all.extend(part);
     }
     all
@@ -236,6 +236,7 @@ mod tests {
             pages_per_second: 10.0,
             latency: Some(Latency { p50_ms: 120, p95_ms: 480 }),
             health: WorkerState::WELL.to_owned(),
+            lacks: Default::default(),
         };
         let host = |number| HostView {
             host: format!("h{number}.example"),

@@ -61,7 +61,7 @@ impl Args {
         }
     }
 
-    /// Draws until a person ends it. A server that is away keeps nobody from seeing what was seen last.
+    /// Draws until it is quit. While a server is away, the last state stays on the screen.
     async fn draw(&self, global: &Global, backend: &Backend, screen: &mut Screen) -> Result<(), Fail> {
         let (mut shown, mut keys) = (Shown::default(), Screen::keys());
         let mut next = tokio::time::Instant::now();

@@ -45,7 +45,7 @@ pub(super) struct CrawlView {
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct HostView {
     pub(super) host: String,
-    /// Until when it is left alone; nothing while it is blocked.
+    /// The end of its back-off; nothing while it is blocked.
     pub(super) until: Option<UnixMs>,
     /// What it answered.
     pub(super) status: Option<u16>,
@@ -83,7 +83,7 @@ impl View {
         })
     }
 
-    /// Tells each pace by what was done since `before`, which is so long ago.
+    /// Computes each rate from what was done since `before`, which is so long ago.
     pub(super) fn pace_since(&mut self, before: &Self, ago: Duration) {
         let seconds = ago.as_secs_f64().max(0.001);
         let done: BTreeMap<&CrawlId, &CrawlView> =

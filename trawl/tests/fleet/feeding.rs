@@ -11,7 +11,7 @@ use crate::support::{Fleet, LIMIT, ends_well};
 use crate::write_spider;
 
 #[tokio::test]
-async fn a_run_that_meets_another_which_reads_sources_says_so_and_ends_in_order() {
+async fn a_run_that_meets_another_reading_sources_reports_it_and_exits_with_success() {
     let fleet = Fleet::new().await;
     // Standard input stays open: the first is still reading when the second starts.
     let spider = format!("--spider={}", fleet.name);

@@ -1,4 +1,4 @@
-//! A Redis without room: what is there goes on, what is new waits, and nothing is lost.
+//! A Redis that is full: known URLs go on, new ones wait, and nothing is lost.
 
 use std::fs;
 
@@ -57,7 +57,7 @@ async fn a_worker_that_starts_on_a_full_redis_brings_to_its_end_what_is_there() 
 }
 
 #[tokio::test]
-async fn pages_whose_links_have_no_room_wait_keep_no_other_waiting_and_go_on_when_there_is_room() {
+async fn pages_whose_links_do_not_fit_wait_without_blocking_others_and_go_on_when_memory_is_free() {
     let redis = OwnRedis::start().await;
     let (fleet, site) = (fleet_on(&redis).await, Site::serve(30).await);
     write_spider(&fleet, "[follow]\n");
@@ -74,14 +74,14 @@ async fn pages_whose_links_have_no_room_wait_keep_no_other_waiting_and_go_on_whe
     .await;
     let held = crawl_stats(&fleet, &fleet.name).await;
     assert_eq!((&held["admitted"], &held["done"]), (&3.into(), &0.into()), "{held}");
-    redis.make_room().await;
+    redis.free_memory().await;
     until("the links are followed", async || crawl_stats(&fleet, &fleet.name).await["done"] == 2).await;
     assert_eq!(site.log()["/page/5"], 1, "what was held back was not fetched again");
     ends_well(worker).await;
 }
 
 #[tokio::test]
-async fn a_worker_that_is_stopped_gives_back_what_has_no_room() {
+async fn a_worker_that_is_stopped_releases_pages_whose_links_do_not_fit() {
     let redis = OwnRedis::start().await;
     let (fleet, site) = (fleet_on(&redis).await, Site::serve(30).await);
     write_spider(&fleet, "[follow]\n");
@@ -90,7 +90,7 @@ async fn a_worker_that_is_stopped_gives_back_what_has_no_room() {
     let worker = fleet.worker(&[("TRAWL__WORKER__SHUTDOWN_TIMEOUT", "1s")]);
     timeout(LIMIT, site.asked_for(1)).await.unwrap();
     ends_well(worker).await;
-    redis.make_room().await;
+    redis.free_memory().await;
     let worker = fleet.worker(&[]);
     until("all is fetched", async || crawl_stats(&fleet, &fleet.name).await["done"] == 2).await;
     ends_well(worker).await;
@@ -106,14 +106,15 @@ async fn a_producer_on_a_full_redis_waits_stops_at_once_when_it_is_asked_to_and_
         let mut command = producer(&fleet, (0..20).map(|number| site.page(number)), crawl);
         // Longer than the test waits: it must not be what ends the run.
         let stuck = command.env("TRAWL__WORKER__SHUTDOWN_TIMEOUT", "600s").env("TRAWL__LOG__LEVEL", "warn");
-        let said = fleet.folder.path().join(format!("{crawl}.log"));
-        let mut stuck = stuck.stderr(fs::File::create(&said).unwrap()).spawn().unwrap();
-        until("it says so", async || fs::read_to_string(&said).unwrap().contains("the store is full")).await;
+        let log = fleet.folder.path().join(format!("{crawl}.log"));
+        let mut stuck = stuck.stderr(fs::File::create(&log).unwrap()).spawn().unwrap();
+        until("it reports that", async || fs::read_to_string(&log).unwrap().contains("the store is full"))
+            .await;
         terminate(&stuck).await;
         assert_eq!(timeout(LIMIT, stuck.wait()).await.unwrap().unwrap().code(), Some(143));
     }
     assert_eq!(crawl_stats(&fleet, &fleet.name).await["admitted"], 5);
-    redis.make_room().await;
+    redis.free_memory().await;
     feed(&fleet, (0..20).map(|number| site.page(number)), "third").await;
     let worker = fleet.worker(&[]);
     until("all is fetched", async || crawl_stats(&fleet, "third").await["done"] == 15).await;

@@ -30,7 +30,7 @@ async fn lines(fleet: &Fleet, words: &[&str]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_reader_goes_on_from_where_it_was_and_others_have_their_own_places() {
+async fn each_reader_goes_on_from_its_own_position() {
     let fleet = Fleet::new().await;
     let site = Site::serve(50).await;
     assert_eq!(lines(&fleet, &["--reader", "late", "--from", "next"]).await, [""; 0]);
@@ -65,7 +65,7 @@ async fn items_are_csv_with_a_line_of_headings() {
 }
 
 #[tokio::test]
-async fn who_follows_is_told_of_what_comes_and_ends_quietly_when_nobody_reads() {
+async fn a_follower_prints_new_items_and_ends_quietly_when_its_pipe_is_closed() {
     let fleet = Fleet::new().await;
     let site = Site::serve(40).await;
     let mut following = fleet.command(&["items", "--follow", "-q"]);

@@ -211,12 +211,12 @@ async fn a_worker_logs_each_url_on_demand() {
     ends_well(worker).await;
     let mut log = String::new();
     tokio::io::AsyncReadExt::read_to_string(&mut stderr, &mut log).await.unwrap();
-    let tells = |parts: &[&str]| log.lines().any(|line| parts.iter().all(|part| line.contains(part)));
-    assert!(tells(&["waiting for messages"]), "{log}");
-    assert!(tells(&["fetching", &site.page(0)]), "{log}");
-    assert!(tells(&["finished", &site.page(0), "status=200", "bytes=", "items=1", "ms="]), "{log}");
-    assert!(tells(&["retrying", "/broken", "3/3", "500"]), "{log}");
-    assert!(tells(&["dead letter", "/broken", "attempts=4"]), "{log}");
+    let logged = |parts: &[&str]| log.lines().any(|line| parts.iter().all(|part| line.contains(part)));
+    assert!(logged(&["waiting for messages"]), "{log}");
+    assert!(logged(&["fetching", &site.page(0)]), "{log}");
+    assert!(logged(&["finished", &site.page(0), "status=200", "bytes=", "items=1", "ms="]), "{log}");
+    assert!(logged(&["retrying", "/broken", "3/3", "500"]), "{log}");
+    assert!(logged(&["dead letter", "/broken", "attempts=4"]), "{log}");
 }
 
 /// Waits until a worker takes from the lanes: a queue that was just declared may still lose what is published without a

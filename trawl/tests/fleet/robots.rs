@@ -52,7 +52,7 @@ async fn large_robots_files_of_one_host_with_many_ports_keep_to_their_budget() {
 }
 
 #[tokio::test]
-async fn one_robots_file_speaks_for_all_ports_of_a_host_where_a_spider_says_so() {
+async fn one_robots_txt_holds_for_all_ports_of_a_host_if_the_spider_asks_for_it() {
     let (fleet, host) = (Fleet::new().await, Ports::serve(PORTS, 0).await);
     write_spider(&fleet, "[follow]\n[politeness]\nrobots_for = \"host\"\n");
     let worker = fleet.worker(&[]);

@@ -60,7 +60,7 @@ async fn a_spider_whose_sink_takes_nothing_holds_up_no_other_and_loses_nothing()
     timeout(LIMIT, site.asked_for(1)).await.unwrap();
     feed(&fleet, &free).await;
     assert_eq!(crawled(&fleet, &free).await["done"], PAGES);
-    let said = async {
+    let reported = async {
         loop {
             let status = fleet.command(&["status"]).output().await.unwrap();
             let status = String::from_utf8_lossy(&status.stdout).into_owned();
@@ -69,7 +69,7 @@ async fn a_spider_whose_sink_takes_nothing_holds_up_no_other_and_loses_nothing()
             }
         }
     };
-    timeout(LIMIT, said).await.unwrap();
+    timeout(LIMIT, reported).await.unwrap();
     ends_well(worker).await;
 
     write(&fleet, &stuck, &site, &paths(0), &items);

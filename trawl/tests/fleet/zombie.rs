@@ -27,7 +27,7 @@ async fn a_worker_that_wakes_does_not_decide_about_what_another_has_taken_over()
     let worker = fleet.worker(&[]);
     timeout(LIMIT, site.asked_for(2)).await.unwrap();
 
-    // The first is told that there is no such page, and says what it makes of that before the other has its answer.
+    // The first gets a 404, and settles it before the other has its answer.
     site.hold_after(1);
     signal(&zombie, "-CONT").await;
     ends_well(zombie).await;
@@ -35,12 +35,12 @@ async fn a_worker_that_wakes_does_not_decide_about_what_another_has_taken_over()
 
     assert_eq!(timeout(LIMIT, producer.wait()).await.unwrap().unwrap().code(), Some(0));
     let listed = fleet.command(&["dlq", "list"]).output().await.unwrap();
-    let said = String::from_utf8_lossy(&listed.stderr).into_owned();
-    assert!(said.contains("0 dead letters"), "{said}");
+    let printed = String::from_utf8_lossy(&listed.stderr).into_owned();
+    assert!(printed.contains("0 dead letters"), "{printed}");
     let channel = crate::channel_of(&fleet).await;
     let dead_letter =
         channel.basic_get("failed_urls".into(), lapin::options::BasicGetOptions::default()).await.unwrap();
-    assert!(dead_letter.is_none(), "no program was told of a failure");
+    assert!(dead_letter.is_none(), "no other program sees a failure");
     assert_eq!(fleet.items().await.len(), 1);
     ends_well(worker).await;
 }

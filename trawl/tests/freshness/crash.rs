@@ -272,7 +272,7 @@ impl Case {
 }
 
 #[tokio::test]
-async fn whoever_died_between_two_steps_has_hidden_nothing_and_says_the_same_again() {
+async fn a_worker_that_dies_between_two_steps_hides_no_change_and_repeats_the_same_items() {
     for (death, stored) in
         [(Death::BeforeTheSink, 0), (Death::BeforeTheMemory, 1), (Death::AfterTheMemory, 1)]
     {

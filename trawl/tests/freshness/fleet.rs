@@ -59,7 +59,7 @@ async fn two_workers_ask_once_for_each_page_and_mark_what_has_changed() {
 }
 
 #[tokio::test]
-async fn a_response_is_kept_as_long_as_its_origin_says_and_hides_no_change() {
+async fn a_response_is_cached_as_long_as_its_origin_allows_and_hides_no_change() {
     let (fleet, site) = (Fleet::new().await, ChangingSite::serve().await);
     let lasting =
         |title| ChangingPage { cache_control: Some("max-age=600".into()), ..ChangingPage::titled(title) };

@@ -1,4 +1,4 @@
-//! Crawls that fetch pages again: what is asked, what is told, and what a crash may not hide.
+//! Crawls that fetch pages again: which requests are sent, which items are stored, and that a crash hides no change.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -162,7 +162,7 @@ async fn what_was_fetched_lately_is_not_asked_for() {
 }
 
 #[tokio::test]
-async fn what_a_sitemap_says_is_old_is_not_asked_for() {
+async fn a_page_that_its_sitemap_dates_as_old_is_not_requested() {
     let workspace = Workspace::new().await;
     let dated = |date: &str| ChangingPage { lastmod: Some(date.into()), ..ChangingPage::tagged(date) };
     workspace.site.put("/p/old", dated("2020-01-02"));

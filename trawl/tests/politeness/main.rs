@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod programs;
 mod sources;
 #[path = "../support/mod.rs"]
 mod support;
@@ -371,7 +372,7 @@ async fn a_blocked_host_is_not_asked_for_the_robots_txt_of_another() {
 }
 
 #[tokio::test]
-async fn what_cannot_have_its_turn_in_time_expires_at_once() {
+async fn a_url_without_a_slot_before_its_deadline_expires_at_once() {
     let fleet = Fleet::new().await;
     let world = ManyHosts::serve(&[Plan { pages: 4, ..Plan::default() }]).await.unwrap();
     let rule = "[[route]]\nlane = \"bulk\"\nttl = \"30m\"\n";

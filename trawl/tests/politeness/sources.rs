@@ -16,7 +16,7 @@ on_both_engines! {
     a_host_that_refuses_its_sitemap_is_left_alone_and_asked_again
 }
 
-/// Crawls what these sources list; returns the stats and what was said.
+/// Crawls what these sources list; returns the stats and what was printed.
 async fn crawl(engine: Engine, sources: &[String], settings: &[(&str, &str)]) -> (Value, String) {
     let fleet = Fleet::new().await;
     match engine {
@@ -26,7 +26,7 @@ async fn crawl(engine: Engine, sources: &[String], settings: &[(&str, &str)]) ->
             command.envs(settings.iter().copied());
             let output = timeout(LIMIT, command.output()).await.unwrap().unwrap();
             let stats = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
-            (stats, said(&output))
+            (stats, stderr_of(&output))
         }
         Engine::Fleet => {
             let worker = fleet.worker(settings);
@@ -34,7 +34,7 @@ async fn crawl(engine: Engine, sources: &[String], settings: &[(&str, &str)]) ->
             let printed = fleet.command(&["status", &fleet.name, "--json"]).output().await.unwrap();
             let stats = serde_json::from_slice(&printed.stdout).unwrap_or_else(|_| panic!("{produced:?}"));
             ends_well(worker).await;
-            (stats, said(&produced))
+            (stats, stderr_of(&produced))
         }
     }
 }
@@ -46,15 +46,15 @@ async fn produce(fleet: &Fleet, sources: &[String], settings: &[(&str, &str)]) -
     timeout(LIMIT, producer.output()).await.unwrap().unwrap()
 }
 
-fn said(output: &Output) -> String {
+fn stderr_of(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 async fn sitemaps_and_pages_of_a_host_share_its_rate(engine: Engine) {
     let world = ManyHosts::serve(&[Plan { pages: 10, ..Plan::default() }]).await.unwrap();
     let rate = [("TRAWL__POLITENESS__RATE", "5/s")];
-    let (stats, said) = crawl(engine, &[world.url(0, "/index/10.xml")], &rate).await;
-    assert_eq!(&stats["done"], 10, "{stats} {said}");
+    let (stats, printed) = crawl(engine, &[world.url(0, "/index/10.xml")], &rate).await;
+    assert_eq!(&stats["done"], 10, "{stats} {printed}");
     // The index, its parts, robots.txt and the pages.
     let times = times(&world.log());
     assert_eq!(times.len(), 1 + 10 + 1 + 10);
@@ -64,8 +64,8 @@ async fn sitemaps_and_pages_of_a_host_share_its_rate(engine: Engine) {
 async fn a_host_that_many_sitemaps_redirect_to_is_asked_at_its_rate(engine: Engine) {
     let world = ManyHosts::serve(&vec![Plan { pages: 1, ..Plan::default() }; 21]).await.unwrap();
     let sources: Vec<String> = (1..=20).map(|host| world.url(host, "/away/0/0.xml")).collect();
-    let (stats, said) = crawl(engine, &sources, &[("TRAWL__POLITENESS__RATE", "5/s")]).await;
-    assert_eq!(&stats["done"], 1, "{stats} {said}");
+    let (stats, printed) = crawl(engine, &sources, &[("TRAWL__POLITENESS__RATE", "5/s")]).await;
+    assert_eq!(&stats["done"], 1, "{stats} {printed}");
     let victims: Vec<Arrival> = world.log().into_iter().filter(|arrival| arrival.host == 0).collect();
     assert_eq!(victims.iter().filter(|arrival| arrival.path == "/part/0.xml").count(), 20);
     assert_paced(&times(&victims), Duration::from_millis(200));
@@ -74,8 +74,8 @@ async fn a_host_that_many_sitemaps_redirect_to_is_asked_at_its_rate(engine: Engi
 async fn a_host_that_refuses_its_sitemap_is_left_alone_and_asked_again(engine: Engine) {
     let world =
         ManyHosts::serve(&[Plan { pages: 3, refuses: Some((1, 2)), ..Plan::default() }]).await.unwrap();
-    let (stats, said) = crawl(engine, &[world.url(0, "/index/3.xml")], &[]).await;
-    assert_eq!((&stats["done"], said.contains("problem")), (&3.into(), false), "{stats} {said}");
+    let (stats, printed) = crawl(engine, &[world.url(0, "/index/3.xml")], &[]).await;
+    assert_eq!((&stats["done"], printed.contains("problem")), (&3.into(), false), "{stats} {printed}");
     let log = world.log();
     assert_eq!(paths(&log, 0)[..3], ["/index/3.xml", "/part/0.xml", "/part/0.xml"]);
     let left_alone = log[2].at - log[1].at;
@@ -83,7 +83,7 @@ async fn a_host_that_refuses_its_sitemap_is_left_alone_and_asked_again(engine: E
 }
 
 #[tokio::test]
-async fn a_sitemap_of_a_blocked_host_is_not_asked_for_and_the_producer_says_so() {
+async fn a_sitemap_of_a_blocked_host_is_not_requested_and_the_producer_reports_it() {
     let fleet = Fleet::new().await;
     let world = ManyHosts::serve(&vec![Plan { pages: 2, ..Plan::default() }; 3]).await.unwrap();
     let blocked = world.host(0);
@@ -91,7 +91,7 @@ async fn a_sitemap_of_a_blocked_host_is_not_asked_for_and_the_producer_says_so()
     let sources = [world.url(0, "/part/0.xml"), world.url(1, "/away/0/1.xml"), world.url(2, "/part/0.xml")];
     let worker = fleet.worker(&[]);
     let produced = produce(&fleet, &sources, &[]).await;
-    let printed = said(&produced);
+    let printed = stderr_of(&produced);
     let problem = format!("not asked for: {blocked} is blocked, until `trawl hosts unblock {blocked}`");
     assert_eq!(printed.matches(&problem).count(), 2, "{printed}");
     let log = world.log();

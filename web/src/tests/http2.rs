@@ -14,7 +14,7 @@ use self::server::{Identity, Script, Server};
 use super::*;
 use crate::client::IDLE_TIME;
 
-/// What a server can have sent before it notices that nobody reads: mostly the kernel's buffers. What only the clock
+/// What a server can have sent before it notices that its client does not read: mostly the kernel's buffers. What only the clock
 /// ends has no such bound.
 const MOST_SENT: u64 = 16 << 20;
 

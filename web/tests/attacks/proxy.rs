@@ -70,7 +70,9 @@ async fn serve(connection: TcpStream, log: &Mutex<Vec<String>>) -> std::io::Resu
     }
     let asked = format!("{} {credentials}", request.trim());
     log.lock().unwrap().push(asked.trim().to_owned());
-    let answer = if request.starts_with("CONNECT") {
+    let answer = if request.starts_with("CONNECT 8.8.4.4:") {
+        "HTTP/1.1 200 OK\r\n\r\n".to_owned()
+    } else if request.starts_with("CONNECT") {
         server::head(403, "")
     } else if request.contains("/redirect") {
         server::head(302, "location: http://10.0.0.1/")
@@ -146,6 +148,38 @@ async fn a_proxy_is_asked_for_what_may_be_asked_and_nothing_else() {
         section.tried(attack, gets, &shown(got));
     }
     section.check();
+}
+
+/// As the connections are of which a worker's own proxy makes tunnels.
+#[tokio::test]
+async fn a_connection_for_others_goes_through_the_proxy_to_where_it_may_go() {
+    let proxy = Proxy::start().await;
+    let login = "HTTP/1.1 Basic dHJhd2w6czNjcmV0";
+    let (connected, refused) =
+        (format!("CONNECT 8.8.4.4:443 {login}"), format!("CONNECT 8.8.8.8:8443 {login}"));
+    for (scheme, url, asks, gets) in [
+        ("http", "https://8.8.4.4/", &[&*connected][..], None),
+        ("http", "https://8.8.8.8:8443/", &[&refused], Some(Class::Connect)),
+        ("http", "https://10.0.0.1/", &[], Some(Class::Forbidden)),
+        ("http", "https://localhost/", &[], Some(Class::Forbidden)),
+        ("socks5", "https://8.8.8.8/", &["8.8.8.8:443", "GET / HTTP/1.1"], None),
+        ("socks5", "https://localhost/", &[], Some(Class::Forbidden)),
+    ] {
+        let passage = proxy.fetcher(scheme, "localhost").passage().unwrap();
+        let got = match passage.connect(&url.parse().unwrap()).await {
+            Ok(mut stream) if scheme == "socks5" => {
+                stream.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+                stream.read_to_end(&mut Vec::new()).await.unwrap();
+                None
+            }
+            got => got.err().map(|failure| failure.class),
+        };
+        assert_eq!((proxy.asked(), got), (asks.iter().map(ToString::to_string).collect(), gets), "{url}");
+    }
+    let request = hyper::Request::get("http://8.8.8.8/").body(String::new()).unwrap();
+    let passed = proxy.fetcher("http", "localhost").passage().unwrap().send(request).await.unwrap();
+    assert_eq!(passed.response.status(), 200);
+    assert_eq!(proxy.asked(), ["GET http://8.8.8.8/ HTTP/1.1 Basic dHJhd2w6czNjcmV0"]);
 }
 
 #[tokio::test]

@@ -358,7 +358,13 @@ async fn read_by(
     let referrer = referrer.as_ref().map(ToString::to_string);
     let (urls, log) = (&spider.spider.urls, &shared.log);
     let about = PageAbout { url, work, crawl, depth: *depth, referrer, urls, log };
-    read_page(program, &about, response).await.map_err(|unread| match unread {
+    let watched = shared.watch.over(&job.message);
+    let read = tokio::select! {
+        biased;
+        read = read_page(program, &about, response) => read,
+        () = watched.lost() => return Err(Outcome::SentAgain),
+    };
+    read.map_err(|unread| match unread {
         Unread::Failed(failure) => {
             debug!(%url, error = failure.detail, "the program failed");
             job.failed_for_now(&spider.retry(&shared.settings.retry), failure)

@@ -3,6 +3,7 @@
 mod logs;
 mod page;
 mod task;
+mod watch;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,10 +17,11 @@ use trawl_common::ports::{Error, ErrorKind};
 use trawl_common::spider::{Mode, Spider};
 use trawl_common::task::TaskView;
 use trawl_common::time::UnixMs;
-use trawl_handlers::{CannotRun, Ended, Program, Stream, Supervisor, Work, once};
+use trawl_handlers::{CannotRun, Ended, Program, ProxyAccess, Stream, Supervisor, Work, once};
 
 pub(crate) use self::page::{PageAbout, Reading, Unread, read_page};
 pub(crate) use self::task::Programs;
+pub(crate) use self::watch::Watch;
 use crate::shared::Shared;
 use crate::spiders::Loaded;
 
@@ -28,6 +30,7 @@ const TROUBLE: Duration = Duration::from_secs(60);
 
 /// What becomes of what a program cannot be run for: another worker may be able to.
 pub(crate) fn not_run(shared: &Shared, spider: &Loaded, why: String) -> Outcome {
+    shared.standstill.leaves_to_others(&spider.spider.name, &why);
     let what = format!("spider {}: running its program", spider.spider.name);
     shared.health.fails_lately(&what, &Error::new(ErrorKind::Unavailable, why), TROUBLE);
     Outcome::Unready { until: UnixMs::now().plus(until_another_worker()) }
@@ -42,13 +45,17 @@ pub(crate) enum Running {
 }
 
 impl Running {
-    /// The program that a spider has, if it has one: it runs in `folder`.
-    pub(crate) fn of(spider: &Spider, folder: PathBuf) -> Result<Option<Self>, CannotRun> {
+    /// The program that a spider has, if it has one: it runs in `folder`, and asks the web through a proxy if `proxy` lets it.
+    pub(crate) fn of(
+        spider: &Spider,
+        folder: PathBuf,
+        proxy: Option<Arc<dyn ProxyAccess>>,
+    ) -> Result<Option<Self>, CannotRun> {
         let Some(handler) = spider.handler.clone() else { return Ok(None) };
         let (mode, project) = (handler.mode, ProjectName::default());
         let folder = std::path::absolute(&folder).unwrap_or(folder);
         let supervisor = Supervisor::default();
-        let program = Program { project, spider: spider.name.clone(), handler, folder, supervisor };
+        let program = Program { project, spider: spider.name.clone(), handler, folder, supervisor, proxy };
         program.file()?;
         Ok(Some(match mode {
             Mode::Once => {

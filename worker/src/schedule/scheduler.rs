@@ -14,7 +14,7 @@ use trawl_common::frontier::outcome::{Class, Failure, Outcome, Skip};
 use trawl_common::politeness::ceiling::Ceiling;
 use trawl_common::politeness::permit::HostPermit;
 use trawl_common::politeness::schedules::{Decision, HostRequest};
-use trawl_common::politeness::waiting::{NEAR, SOON, is_near, room};
+use trawl_common::politeness::waiting::{NEAR, SOON, is_near, max_waiting};
 use trawl_common::ports::Result;
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
@@ -289,7 +289,7 @@ impl Scheduler {
     fn has_room(&self) -> bool {
         let waiting = self.reserved.len() + self.unknown_robots.jobs() + self.at_addresses.len();
         let due = self.due.jobs.len() + self.suspects.jobs.len();
-        waiting + due + self.shared.domains.slow() < room(self.shared.settings.worker.prefetch)
+        waiting + due + self.shared.domains.slow() < max_waiting(self.shared.settings.worker.prefetch)
     }
 
     /// Until when no more is claimed, because it would have no room to wait in for a robots.txt that may come at once.

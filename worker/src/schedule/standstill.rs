@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use trawl_common::frontier::outcome::Class;
 use trawl_common::names::SpiderName;
+use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 use trawl_common::web::url::Origin;
@@ -15,11 +16,17 @@ use trawl_common::web::url::Origin;
 /// After so long without the end of a URL the log says what is waited for.
 pub(crate) const STILL: Duration = Duration::from_secs(10);
 
-/// For so long after a URL was left to others it is said that its spider's file is not here: it comes again sooner.
+/// For so long after something was left to others it is said what its spider lacks here: it comes again sooner.
 const LACKING: Duration = Duration::from_secs(30);
 
 /// Of so many hosts it is known, at most.
 const MOST: usize = 1_000;
+
+/// What a spider lacks is said in so many bytes,
+const WHY: usize = 300;
+
+/// and of so many spiders.
+const SAID: usize = 100;
 
 /// So many of them are named.
 const NAMED: usize = 3;
@@ -45,8 +52,8 @@ pub(crate) struct Standstill(Mutex<Waits>);
 struct Waits {
     hosts: BTreeMap<HostKey, (UnixMs, Why)>,
     robots: BTreeMap<Origin, Instant>,
-    /// The spiders whose files are not here, and when a URL of each was left to others last.
-    fileless: BTreeMap<SpiderName, Instant>,
+    /// The spiders that cannot be worked for here, when something of each was left to others last, and why.
+    lacking: BTreeMap<SpiderName, (Instant, String)>,
     /// How many URLs had ended, and when the last of them did.
     ended: Option<(u64, Instant)>,
 }
@@ -71,13 +78,20 @@ impl Standstill {
         }
     }
 
-    /// A URL of this spider was left to other workers, as the spider's file is not here.
-    pub(crate) fn lacks_file(&self, spider: &SpiderName) {
+    /// A URL or a task of this spider was left to other workers, for this reason.
+    pub(crate) fn leaves_to_others(&self, spider: &SpiderName, why: &str) {
         let mut waits = self.lock();
-        waits.fileless.retain(|_, last| last.elapsed() < LACKING);
-        if waits.fileless.len() < MOST {
-            waits.fileless.insert(spider.clone(), Instant::now());
+        waits.lacking.retain(|_, (last, _)| last.elapsed() < LACKING);
+        if waits.lacking.len() < MOST {
+            waits.lacking.insert(spider.clone(), (Instant::now(), printable(why, WHY)));
         }
+    }
+
+    /// The spiders of which something was left to others lately, and why; some of them, if there are many.
+    pub(crate) fn lacks(&self) -> BTreeMap<SpiderName, String> {
+        let waits = self.lock();
+        let lacking = waits.lacking.iter().filter(|(_, (last, _))| last.elapsed() < LACKING);
+        lacking.take(SAID).map(|(spider, (_, why))| (spider.clone(), why.clone())).collect()
     }
 
     /// The robots.txt of this origin is being found out about, until what this returns is dropped.
@@ -115,10 +129,9 @@ impl Waits {
         let mut hosts: Vec<_> = self.hosts.iter().filter(|(_, (until, _))| *until > now).collect();
         hosts.sort_by_key(|(_, (until, _))| *until);
         let hosts = hosts.into_iter().map(|(host, (until, why))| format!("{host} {why} until {until}"));
-        let lacking = self.fileless.iter().filter(|(_, last)| last.elapsed() < LACKING);
-        let lacking = lacking.map(|(spider, _)| {
-            format!("the file of the spider {spider} is not here, so its URLs are left to other workers")
-        });
+        let lacking = self.lacking.iter().filter(|(_, (last, _))| last.elapsed() < LACKING);
+        let lacking =
+            lacking.map(|(spider, (_, why))| format!("spider {spider}: {why}: it is left to other workers"));
         let mut all: Vec<String> = lacking.chain(robots).chain(hosts).collect();
         let more = all.len().saturating_sub(NAMED);
         all.truncate(NAMED);
@@ -211,13 +224,15 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn it_says_whose_file_is_not_here_as_long_as_its_urls_come() {
         let standstill = Standstill::default();
-        standstill.lacks_file(&"shop".parse().unwrap());
+        let shop: SpiderName = "shop".parse().unwrap();
+        standstill.leaves_to_others(&shop, "its file is not there");
+        assert_eq!(standstill.lacks(), [(shop, "its file is not there".to_owned())].into());
         standstill.reason(0);
         tokio::time::advance(STILL).await;
-        let expected = "the file of the spider shop is not here, so its URLs are left to other workers";
+        let expected = "spider shop: its file is not there: it is left to other workers";
         assert_eq!(standstill.reason(0).as_deref(), Some(expected));
         tokio::time::advance(LACKING).await;
-        assert_eq!(standstill.reason(0), None);
+        assert_eq!((standstill.reason(0), standstill.lacks().len()), (None, 0));
     }
 
     #[tokio::test(start_paused = true)]

@@ -2,9 +2,18 @@ use std::fs;
 
 use async_trait::async_trait;
 use tempfile::TempDir;
-use trawl_common::ports::Page;
+use trawl_backends::embedded::Embedded;
+use trawl_common::frontier::lane::Lane;
+use trawl_common::frontier::message::Message;
+use trawl_common::frontier::{Task, Work};
+use trawl_common::names::CrawlRef;
+use trawl_common::ports::{Page, Requests};
+use trawl_common::task::NewTask;
+use trawl_common::web::url::CanonicalUrl;
 
 use super::*;
+use crate::claim::SpiderRequests;
+use crate::polite::Asker;
 use crate::tests::log::OwnLog;
 
 /// Sinks that keep nothing.
@@ -41,8 +50,11 @@ impl Fixture {
         let settings = Settings { spiders_dir: folder.path().to_owned(), ..Settings::default() };
         let threads = Threads::start(1).unwrap();
         let log = OwnLog::new();
+        let folder_of = Folder::of(&settings);
+        let hosts = Embedded::in_memory().unwrap().hosts();
+        let proxy = HandlerProxy::of(Asker::alone(Arc::new(settings.clone()), hosts));
         let spiders =
-            Spiders::new(&settings, Folder::of(&settings), Arc::new(Nowhere), threads, log.writer.clone())
+            Spiders::new(&settings, folder_of, Arc::new(Nowhere), threads, proxy, log.writer.clone())
                 .unwrap();
         Self { folder, spiders, name: "shop".parse().unwrap(), log }
     }
@@ -245,6 +257,42 @@ fn a_crawl_brings_no_program_that_the_files_of_this_machine_do_not_have() {
     assert!(fixture.spiders.of_text(&fixture.name, &brought("'sh', '-c', 'evil'")).is_none());
     let loaded = fixture.spiders.of_text(&fixture.name, &brought("'sh', 'run.sh'")).unwrap();
     assert!(loaded.program.is_some() && loaded.spider.max_pages.is_some());
+}
+
+#[test]
+fn a_program_works_in_a_crawl_that_gives_the_arguments_which_its_file_lacks() {
+    let fixture = Fixture::new();
+    let text = |arguments: &str| {
+        format!(
+            "[start]\nurls = ['{{arg.site}}/1']\n[handler]\nrun = ['sh']\nsecret = {{ of = '{{arg.site}}' }}\n\
+             [arguments]\nsite = {arguments}\n"
+        )
+    };
+    fixture.write(&text("{ help = 'where' }"));
+    let brought = |text: String| fixture.spiders.of_text(&fixture.name, &text.into());
+    assert!(brought(text("'http://a.example'")).unwrap().program.is_some());
+    let other = text("'http://a.example'").replace("of =", "for =");
+    assert!(brought(other).is_none(), "the file here gives its program no such secret");
+}
+
+#[test]
+fn a_task_of_a_spider_that_is_elsewhere_is_left_to_others_and_a_page_of_it_refused() {
+    let fixture = Fixture::new();
+    let requests = SpiderRequests::new(Arc::new(fixture.spiders));
+    let of = |work: Work, spider: &str| {
+        let crawl = CrawlRef::adhoc_of(spider.parse().unwrap());
+        requests.check(Message { is_ours: false, ..Message::of(work, crawl, Lane::Task) })
+    };
+    let task = |spider: &str| {
+        let new = NewTask::of("do it".parse().unwrap());
+        of(Task::new(&spider.parse().unwrap(), new).into(), spider)
+    };
+    assert!(task("elsewhere").is_ok());
+    let url = CanonicalUrl::parse("http://a.example/").unwrap();
+    assert_eq!(of(Work::Url(url), "elsewhere").unwrap_err().reason, "there is no spider elsewhere here");
+    let taken = (0..1_000).filter(|number| task(&format!("none-{number}")).is_ok()).count();
+    assert!(taken < 100, "{taken} names that anybody may think of");
+    assert!(task("elsewhere").is_ok());
 }
 
 #[test]

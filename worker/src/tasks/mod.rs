@@ -3,7 +3,8 @@
 //! 1. Takes a place, then claims a task: what this worker cannot run yet, another may.
 //! 2. Finds its spider, as its crawl needs it. A task whose spider is not here is left to others.
 //! 3. Counts the start. A task that was started three times and never ended kills its workers: it becomes a dead letter.
-//! 4. Has the [`TaskRunner`] run it. Its lease is extended meanwhile, as that of all that the worker holds.
+//! 4. Has the [`TaskRunner`] run it. Its lease is extended meanwhile, as that of all that the worker holds. A task that is not the worker's
+//!    any more, as when its crawl was cancelled, is broken off.
 //! 5. Makes of what it gave what the sinks and the frontier take (`outcome`), and hands that on to be stored and settled.
 
 mod outcome;
@@ -18,6 +19,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tracing::info;
 use trawl_common::frontier::ladder::until_another_worker;
 use trawl_common::frontier::outcome::{Class, Failure, Outcome, Reason, Skip};
 use trawl_common::frontier::{Start, Task};
@@ -86,9 +88,13 @@ impl Tasks {
         if *is_beyond_limit {
             return Err(Outcome::Skipped(Skip::Limit));
         }
-        let spider = self.spiders.of(&message.crawl, &crawl.terms).await;
-        let Some(spider) = spider.filter(|spider| self.runner.runs(spider)) else {
-            return Err(unready());
+        let spider = match self.spiders.of(&message.crawl, &crawl.terms).await {
+            Ok(spider) if self.runner.runs(&spider) => spider,
+            other => {
+                let why = other.err().unwrap_or_else(|| "it has no [handler]".to_owned());
+                self.shared.standstill.leaves_to_others(&message.crawl.spider, &why);
+                return Err(unready());
+            }
         };
         if message.is_expired(UnixMs::now()) {
             return Err(Outcome::Expired);
@@ -115,11 +121,21 @@ impl Tasks {
         }
     }
 
-    /// Runs a task. What makes the worker panic is not tried again: it would do that to others.
+    /// Runs a task, as long as it is this worker's. What makes the worker panic is not tried again: it would do that to others.
     async fn work(&self, claimed: &Claimed, spider: Arc<Loaded>, task: &Task) -> Settlement {
         let view = outcome::view(claimed, &spider, task, &self.shared.settings);
         let running = AssertUnwindSafe(self.runner.run(&spider, view, &self.shared.log)).catch_unwind();
-        match running.await {
+        let watched = self.shared.watch.over(&claimed.message);
+        let ran = tokio::select! {
+            biased;
+            ran = running => ran,
+            () = watched.lost() => {
+                let (task, crawl) = (&task.key, &claimed.message.crawl.id);
+                info!(%task, %crawl, "its program is ended: the task was cancelled, or another worker has it");
+                return Settlement::of_task(claimed.clone(), Outcome::SentAgain, None);
+            }
+        };
+        match ran {
             Ok(ran) => outcome::settlement(&self.shared, claimed, spider, task, ran),
             Err(_) => {
                 let failure = Failure::new(Class::Handler, "handling it made the worker panic");

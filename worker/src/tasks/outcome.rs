@@ -63,7 +63,7 @@ pub(super) fn settlement(
         Ran::Failed(failure) => {
             let max = max_retries(&spider, task, &shared.settings);
             let outcome = failed(max, &shared.settings.retry, claimed.attempts + 1, failure);
-            Settlement::of_task(claimed.clone(), outcome, None)
+            Settlement::of_task(claimed.clone(), outcome, None).with_retries(Some(max))
         }
         Ran::Skipped => Settlement::of_task(claimed.clone(), Outcome::Skipped(Skip::Handler), None),
         Ran::NotRun(why) => Settlement::of_task(claimed.clone(), not_run(shared, &spider, why), None),

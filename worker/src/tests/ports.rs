@@ -21,7 +21,7 @@ use trawl_common::ports::{
     Activity, Backlog, BackoffRequest, BeatReply, Cache, Claim, Claimed, Ended, Engine, Error, ErrorKind,
     Frontier, Heartbeat, HostSlotRequest, Hosts, InFlightRequest, Joined, Joining, LaneState, NewUrl,
     OpenCrawl, Opening, Page, Places, Ports, Response, Result, RobotsEntry, RobotsFile, Seen, SeenUrls,
-    Session, Settled, Settlement, Sink, SinkFactory, Stats, Terms, Vanished, Verdict, WorkerState,
+    Session, Settled, Settlement, Sink, SinkFactory, Stats, TaskPage, Terms, Vanished, Verdict, WorkerState,
 };
 use trawl_common::spider::{Spider, SpiderText};
 use trawl_common::task::NewTask;
@@ -60,6 +60,8 @@ struct State {
     /// What pages and tasks led to.
     links: Vec<NewUrl>,
     held: BTreeSet<Key>,
+    /// What is no longer the worker's.
+    lost: BTreeSet<Key>,
     /// How often a fetch of a URL has begun that never ended.
     begun_before: HashMap<String, u32>,
     starts: HashMap<String, Start>,
@@ -82,6 +84,7 @@ impl Default for State {
             tasks: VecDeque::new(),
             links: Vec::new(),
             held: BTreeSet::new(),
+            lost: BTreeSet::new(),
             begun_before: HashMap::new(),
             starts: HashMap::new(),
             pages: HashMap::new(),
@@ -165,6 +168,11 @@ impl Memory {
 
     pub(super) fn schedules(&self, schedules: Schedules) {
         self.state().schedules = schedules;
+    }
+
+    /// A URL or a task is no longer the worker's.
+    pub(super) fn loses(&self, key: &Key) {
+        self.state().lost.insert(key.clone());
     }
 
     /// No settlement can be written from now on.
@@ -254,7 +262,8 @@ impl Frontier for Memory {
     }
 
     async fn extend(&self, urls: &[&Message]) -> Vec<bool> {
-        vec![true; urls.len()]
+        let state = self.state();
+        urls.iter().map(|url| !state.lost.contains(&url.key())).collect()
     }
 
     async fn settle(&self, batch: Vec<Settlement>) -> Settled {
@@ -289,7 +298,10 @@ impl Frontier for Memory {
                         memory.queue(Message { until: None, ..message });
                     });
                 }
-                Verdict::GoesRound => self.queue(message),
+                Verdict::GoesRound => {
+                    self.called("goes round", url);
+                    self.queue(message);
+                }
                 Verdict::Released => self.called("release", url),
             }
         }
@@ -341,6 +353,10 @@ impl Stats for Memory {
     }
 
     async fn url_state(&self, _: &CrawlRef, _: &Key) -> Result<UrlState> {
+        unreachable!("a worker has no stats to see")
+    }
+
+    async fn tasks(&self, _: &CrawlRef, _: u64) -> Result<TaskPage> {
         unreachable!("a worker has no stats to see")
     }
 

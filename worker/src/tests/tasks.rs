@@ -27,6 +27,10 @@ impl TaskRunner for ByWord {
             Some("fail") => Ran::Failed(Failure::new(Class::Handler, "no")),
             Some("skip") => Ran::Skipped,
             Some("panic") => panic!("the runner's fault"),
+            Some("endless") => {
+                let _ended = Ended(&self.0);
+                std::future::pending().await
+            }
             Some("slow") => {
                 sleep(Duration::from_secs(5)).await;
                 Ran::Done(Gave::default())
@@ -41,6 +45,15 @@ impl TaskRunner for ByWord {
                 })
             }
         }
+    }
+}
+
+/// Says when what runs a task is ended.
+struct Ended<'a>(&'a Memory);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.0.called("ended", "endless");
     }
 }
 
@@ -123,4 +136,17 @@ async fn as_many_tasks_run_at_once_as_there_are_places_and_those_that_run_end_af
     assert_eq!(count(&memory.calls(), "run"), 2);
     let calls = worker.stop().await.unwrap();
     assert_eq!((count(&calls, "run"), count(&calls, "settle")), (2, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_runs_a_task_is_ended_soon_after_the_task_was_cancelled() {
+    let memory = Memory::default();
+    let task = memory.task(r#""endless""#);
+    let worker = start(&memory);
+    timeout(LIMIT, memory.until("run", 1)).await.unwrap();
+    memory.loses(&task);
+    timeout(Duration::from_secs(5), memory.until("goes round", 1)).await.unwrap();
+    let calls = worker.stop().await.unwrap();
+    assert!(at(&calls, "ended endless") < at(&calls, &format!("goes round {task}")), "{calls:?}");
+    assert_eq!(count(&calls, "settle"), 0);
 }

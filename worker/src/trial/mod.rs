@@ -18,9 +18,12 @@ use trawl_common::task::TaskView;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::{Extraction, Extractor, Link, Tried, Untried};
 use trawl_handlers::{CannotRun, Ended, Stream};
+use trawl_web::Fetcher;
 
 use crate::handlers::{PageAbout, Reading, Running, Unread, read_page};
 use crate::parse::Parser;
+use crate::proxy::HandlerProxy;
+use crate::spiders::Unready;
 
 /// Reads pages as a worker does.
 pub struct PageReader {
@@ -39,12 +42,18 @@ impl PageReader {
         Ok(Self { parser, program: None })
     }
 
-    /// The same, where the program of `spider` reads its pages, if it has one that does; it runs in `folder`.
+    /// The same, where the program of `spider` reads its pages, if it has one that does; it runs in `folder`, and asks the web
+    /// through `proxy`.
     ///
     /// # Errors
     /// The program cannot be run.
-    pub fn with_program(self, spider: &Spider, folder: PathBuf) -> Result<Self, CannotRun> {
-        Ok(Self { program: Running::of(spider, folder)?, ..self })
+    pub fn with_program(
+        self,
+        spider: &Spider,
+        folder: PathBuf,
+        proxy: &Arc<HandlerProxy>,
+    ) -> Result<Self, Unready> {
+        Ok(Self { program: running(spider, folder, proxy)?, ..self })
     }
 
     /// What `spider` makes of `response`, with which the page at `landed` answered.
@@ -101,18 +110,28 @@ async fn read_by(
 pub struct TaskTrial(Running);
 
 impl TaskTrial {
-    /// The program of `spider`, which runs in `folder`.
+    /// The program of `spider`, which runs in `folder` and asks the web through `proxy`.
     ///
     /// # Errors
     /// It cannot be run, or there is none.
-    pub fn of(spider: &Spider, folder: PathBuf) -> Result<Self, CannotRun> {
-        Running::of(spider, folder)?.map(Self).ok_or(CannotRun::None)
+    pub fn of(spider: &Spider, folder: PathBuf, proxy: &Arc<HandlerProxy>) -> Result<Self, Unready> {
+        Ok(running(spider, folder, proxy)?.map(Self).ok_or(CannotRun::None)?)
     }
 
     /// What it says to a task.
     pub async fn task(&self, task: TaskView) -> Ended {
         self.0.task(task).await
     }
+}
+
+/// The program of a spider that is tried, if it has one.
+fn running(spider: &Spider, folder: PathBuf, proxy: &Arc<HandlerProxy>) -> Result<Option<Running>, Unready> {
+    if spider.handler.is_none() {
+        return Ok(None);
+    }
+    let fetcher = Fetcher::of(spider, &proxy.settings().fetch)?;
+    let access = proxy.access(spider, &fetcher)?;
+    Ok(Running::of(spider, folder, access)?)
 }
 
 fn not_read(content_type: &str) -> Untried {

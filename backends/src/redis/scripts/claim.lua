@@ -30,6 +30,13 @@ local function record_of(url, text, at)
   if text then
     return read(KEYS[6], url, text), false
   end
+  if requests and is_task(url) and redis.call('SISMEMBER', gone_of(KEYS[6]), url) == 1 then
+    -- It was cancelled, and this is its message. Who only extends it has that still to come.
+    if not extends then
+      redis.call('SREM', gone_of(KEYS[6]), url)
+    end
+    return nil, false
+  end
   seen = seen or seen_of(KEYS[1], 2)
   local entries = {{url = url, short = ARGV[at + 1]}}
   if requests and ARGV[at + 6] ~= '1' then

@@ -193,10 +193,21 @@ local function has_payload(url)
   return is_task(url) or is_request(url)
 end
 
--- The hash of what the tasks and the requests of a crawl say, by any other key of the crawl.
-local function recipes_of(key)
+-- A key of a crawl, by any other of its keys.
+local function key_beside(key, name)
   local tag, id = string.match(key, '^({.-}):%a+:(.*)$')
-  return tag .. ':recipes:' .. id
+  return tag .. ':' .. name .. ':' .. id
+end
+
+-- The hash of what the tasks and the requests of a crawl say.
+local function recipes_of(key)
+  return key_beside(key, 'recipes')
+end
+
+-- The set of what later crawls may find again; in a crawl of requests, which never ends, the tasks that were cancelled and whose
+-- messages are still to come.
+local function gone_of(key)
+  return key_beside(key, 'gone')
 end
 
 -- What changes in a hash of counters, added up and written at once.

@@ -34,7 +34,7 @@ fn ms(instant: u64) -> UnixMs {
     UnixMs(instant.div_ceil(1_000))
 }
 
-/// A turn in line so many seconds after `now`.
+/// A place in the waitlist whose slot is so many seconds after `now`.
 fn in_line(now: u64, after: u64) -> Slot {
     Slot::Later { wait: Duration::from_secs(after) - LEAD, turn: ms(now + after * SECOND) }
 }
@@ -72,7 +72,7 @@ fn a_delay_only_slows() {
 }
 
 #[test]
-fn those_beyond_the_horizon_line_up_and_come_back_a_little_before_their_turn() {
+fn requests_beyond_the_horizon_join_the_waitlist_and_come_back_a_little_before_their_slot() {
     let mut schedule = Schedule::default();
     waits(&mut schedule, per_second(1), 31);
     let before = schedule.next;
@@ -83,7 +83,7 @@ fn those_beyond_the_horizon_line_up_and_come_back_a_little_before_their_turn() {
 }
 
 #[test]
-fn a_line_whose_urls_stay_away_is_forgotten() {
+fn a_waitlist_whose_urls_stay_away_is_forgotten() {
     let mut schedule = Schedule::default();
     for _ in 0..10_000 {
         schedule.reserve(&request(per_second(1)), START);
@@ -97,7 +97,7 @@ fn a_line_whose_urls_stay_away_is_forgotten() {
 }
 
 #[test]
-fn whoever_comes_back_early_keeps_its_turn_in_a_line_that_is_still_there() {
+fn a_request_that_comes_back_early_keeps_its_place_in_a_waitlist_that_is_still_there() {
     let mut schedule = Schedule::default();
     let later: Vec<Slot> = (0..200).map(|_| schedule.reserve(&request(per_second(1)), START)).collect();
     let Slot::Later { turn, .. } = later[150] else { panic!("{:?}", later[150]) };
@@ -112,7 +112,7 @@ fn whoever_comes_back_early_keeps_its_turn_in_a_line_that_is_still_there() {
 }
 
 #[test]
-fn who_stays_out_of_the_line_is_told_when_its_slot_may_be_reserved() {
+fn a_request_off_the_waitlist_learns_when_its_slot_may_be_reserved() {
     let mut schedule = Schedule::default();
     for _ in 0..200 {
         schedule.reserve(&request(per_second(1)), START);
@@ -167,7 +167,7 @@ fn a_held_slot_is_honoured_in_time_and_void_after() {
 }
 
 #[test]
-fn whoever_is_late_holds_up_those_after_it_until_they_have_caught_up() {
+fn a_late_request_delays_those_after_it_until_they_have_caught_up() {
     let pace = per_second(1);
     let mut schedule = Schedule::default();
     let slots: Vec<u64> =
@@ -197,7 +197,7 @@ fn whoever_is_late_holds_up_those_after_it_until_they_have_caught_up() {
 }
 
 #[test]
-fn a_rate_that_no_timer_is_fine_enough_for_is_reached_and_kept_over_a_quantum() {
+fn a_rate_finer_than_any_timer_is_reached_and_kept_over_a_quantum() {
     for rate in [100, 300, 500, 1_000, 5_000] {
         let pace = per_second(rate);
         let mut schedule = Schedule::default();
@@ -236,7 +236,7 @@ fn slots_of_the_past_do_not_burst() {
 }
 
 #[test]
-fn what_cannot_have_its_turn_in_time_reserves_nothing() {
+fn a_request_that_would_be_sent_after_its_deadline_reserves_nothing() {
     let mut schedule = Schedule::default();
     let until = |deadline| SlotRequest { deadline: Some(ms(deadline)), ..request(per_second(1)) };
     waits(&mut schedule, per_second(1), 10);
@@ -248,12 +248,12 @@ fn what_cannot_have_its_turn_in_time_reserves_nothing() {
     schedule.reserve(&request(per_second(1)), START);
     let before = schedule.clone();
     let later = schedule.reserve(&until(seconds(31)), START);
-    assert_eq!(later, in_line(START, 32), "the line may be no more");
+    assert_eq!(later, in_line(START, 32), "the waitlist may be gone");
     assert_eq!(schedule, before);
 }
 
 #[test]
-fn no_more_are_under_way_at_once_than_the_pace_allows() {
+fn no_more_requests_are_in_flight_than_the_pace_allows() {
     let mut schedule = Schedule::default();
     let token = |token| SlotRequest { token, ..request(at_once(2)) };
     assert_eq!(schedule.reserve(&token(1), START), Slot::Now);
@@ -268,7 +268,7 @@ fn no_more_are_under_way_at_once_than_the_pace_allows() {
 }
 
 #[test]
-fn who_waits_for_a_place_of_a_host_that_answers_nothing_looks_ever_less_often() {
+fn a_request_at_the_limit_of_a_silent_host_looks_ever_less_often() {
     let mut schedule = Schedule::default();
     let token = |token| SlotRequest { token, ..request(at_once(2)) };
     for number in 0..2 {
@@ -285,14 +285,14 @@ fn who_waits_for_a_place_of_a_host_that_answers_nothing_looks_ever_less_often() 
 }
 
 #[test]
-fn a_slow_host_is_asked_as_often_as_its_places_allow() {
+fn a_slow_host_is_asked_as_often_as_its_limit_in_flight_allows() {
     let pace = Pace { concurrency: 4, ..per_second(1) };
     let mut schedule = Schedule { latency: 40 * SECOND, ..Schedule::default() };
     assert_eq!(waits(&mut schedule, pace, 3), [0, 10_000, 20_000]);
 }
 
 #[test]
-fn a_host_that_asks_for_it_is_left_alone_by_all() {
+fn a_back_off_holds_for_every_request() {
     let mut schedule = Schedule::default();
     waits(&mut schedule, per_second(1), 1);
     let Slot::Reserved { at, .. } = schedule.reserve(&request(per_second(1)), START) else { panic!() };
@@ -353,7 +353,7 @@ fn an_answer_ends_a_streak_of_refusals() {
 }
 
 #[test]
-fn a_time_that_the_host_names_is_kept_and_doubles_nothing() {
+fn a_retry_after_is_kept_and_doubles_nothing() {
     let mut schedule = Schedule::default();
     let mut now = START;
     for _ in 0..20 {
@@ -366,7 +366,7 @@ fn a_time_that_the_host_names_is_kept_and_doubles_nothing() {
 }
 
 #[test]
-fn what_was_under_way_together_counts_as_one_refusal() {
+fn requests_in_flight_together_count_as_one_refusal() {
     let mut schedule = Schedule::default();
     let mut push = |asked: Option<u64>, now| schedule.push_back(&terms(asked), now);
     assert_eq!(push(None, START), seconds(30));
@@ -386,7 +386,7 @@ fn a_blocked_host_is_not_asked_at_all() {
 }
 
 #[test]
-fn a_schedule_is_past_when_it_says_what_a_new_one_says() {
+fn a_schedule_is_past_when_it_answers_as_a_new_one_does() {
     let mut schedule = Schedule::default();
     assert!(schedule.is_past(START));
     waits(&mut schedule, per_second(1), 2);
@@ -422,7 +422,7 @@ proptest! {
     }
 
     #[test]
-    fn nobody_is_asked_during_a_back_off_and_places_are_never_overrun(
+    fn no_request_is_sent_during_a_back_off_and_the_limit_in_flight_is_never_exceeded(
         steps in prop::collection::vec((0u64..2_000_000, 0u8..4, 0u64..6), 1..300)
     ) {
         let pace = Pace { concurrency: 3, ..per_second(4) };
@@ -447,7 +447,7 @@ proptest! {
 }
 
 #[test]
-fn a_slot_is_good_for_a_sixteenth_of_the_interval_but_no_shorter_than_timers_can_tell() {
+fn a_slot_is_good_for_a_sixteenth_of_the_interval_but_no_shorter_than_the_precision_of_timers() {
     assert_eq!(per_second(1).grace(), Duration::from_micros(62_500));
     assert_eq!(per_second(10).grace(), Duration::from_millis(15));
     assert_eq!(per_second(500).grace(), QUANTUM);

@@ -53,8 +53,8 @@ const BROWSERS: &[&str] = &[
 ];
 
 impl RobotsName {
-    /// The name that a `User-Agent` tells. `shopbot/1.0` and `Mozilla/5.0 (compatible; shopbot/1.0)` tell `shopbot`; that
-    /// of a browser tells none.
+    /// The product name in a `User-Agent`: `shopbot` in `shopbot/1.0` and in `Mozilla/5.0 (compatible; shopbot/1.0)`. That of a browser
+    /// has none.
     pub fn of_user_agent(user_agent: &str) -> Option<Self> {
         let compatible = user_agent.split_once("compatible;").map(|(_, rest)| rest.trim_start());
         let products = user_agent

@@ -26,11 +26,11 @@ use crate::web::host::HostKey;
 pub struct HostSchedules {
     /// Who keeps them.
     pub hosts: Arc<dyn Hosts>,
-    /// What becomes known of servers that fail.
+    /// Where outages are reported.
     pub health: Arc<Health>,
-    /// The requests of this process under way.
+    /// The requests of this process in flight.
     pub in_flight: Arc<InFlight>,
-    /// After how long a request no longer counts as under way that nobody ends or prolongs.
+    /// After how long a request that nobody ends or extends no longer counts as in flight.
     pub lapse: Duration,
     /// The rate of all requests of this process together.
     pub ceiling: Arc<Ceiling>,
@@ -38,7 +38,7 @@ pub struct HostSchedules {
     pub addresses: Arc<AddressRate>,
 }
 
-/// A request that waits for leave to be sent.
+/// A request that waits for its permit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostRequest {
     /// Whose schedule it is in.
@@ -47,7 +47,7 @@ pub struct HostRequest {
     pub pace: Pace,
     /// The slot that an earlier [`Decision::At`] reserved.
     pub slot: Option<UnixMs>,
-    /// Whether it waits in line where its slot is too far ahead to be reserved.
+    /// Whether it joins the host's waitlist if its slot is too far ahead to be reserved.
     pub standing: Standing,
     /// When it is no longer worth sending.
     pub deadline: Option<UnixMs>,
@@ -56,7 +56,7 @@ pub struct HostRequest {
 }
 
 impl HostRequest {
-    /// A request to a host that is asked in this manner. It joins the end of the line where it has to.
+    /// A request under this policy. It joins the end of the waitlist if it has to.
     pub fn new(policy: &HostPolicy) -> Self {
         let HostPolicy { key, pace, .. } = policy;
         Self {
@@ -70,7 +70,7 @@ impl HostRequest {
     }
 }
 
-/// What becomes of a [`HostRequest`].
+/// The answer to a [`HostRequest`].
 #[derive(Debug)]
 pub enum Decision {
     /// It may be sent now.
@@ -86,31 +86,31 @@ pub enum Decision {
     Later {
         /// How long to wait before it asks again.
         wait: Duration,
-        /// Its turn in the host's line.
+        /// Its place in the host's waitlist.
         turn: UnixMs,
     },
-    /// Its host lets it go, but too many requests wait at the host's address.
+    /// Its host allows it, but too many requests wait for the host's address.
     Crowded {
         /// How long to wait before it asks again.
         wait: Duration,
     },
     /// Its slot would come after its deadline.
     TooLate,
-    /// A person forbade to ask the host.
+    /// An operator blocked the host.
     Blocked,
 }
 
-/// A turn in the line of a host, and how often whoever has it came back for it.
+/// A place in a host's waitlist, and how often the URL came back for it.
 pub type InLine = (UnixMs, u8);
 
 /// Why a request cannot be sent soon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotNow {
-    /// Its slot is too far ahead: to be asked for again then, with this turn if it waits in line.
+    /// Its slot is too far ahead: to be asked for again then, with this place in the waitlist if it has one.
     Later(UnixMs, Option<InLine>),
-    /// A person forbade to ask the host.
+    /// An operator blocked the host.
     Blocked,
-    /// Whoever keeps the schedules failed for good.
+    /// The store of the schedules failed for good.
     Failed(Error),
 }
 
@@ -128,8 +128,8 @@ impl HostSchedules {
         Ok(asks.into_iter().zip(slots).map(|(ask, slot)| self.decide(ask, slot)).collect())
     }
 
-    /// Asks for one request: its host, then the host's `addresses`, waiting there for `most` at each, then the ceiling of this
-    /// process. What is reserved for it is noted in `request`, which is to be asked with again.
+    /// Asks for one request: first its host, then the host's `addresses`, waiting for at most `most` at each, then the rate limit of
+    /// this process. A reserved slot is stored in `request`, with which to ask again.
     ///
     /// # Errors
     /// As [`HostSchedules::ask_hosts`].
@@ -152,8 +152,8 @@ impl HostSchedules {
         self.wait_elsewhere(request, permit, elsewhere).await
     }
 
-    /// Has a request that its host lets go wait for something else: `elsewhere` says `None` when that is over, or after how long
-    /// to come back. If the slot has passed by then, the host is asked for another, and then for nothing else.
+    /// Lets a request that its host allows wait for something else. `elsewhere` returns `None` when that wait is over, or how long to
+    /// stay away. If the slot has passed by then, the host is asked for another one, and nothing else is waited for.
     ///
     /// # Errors
     /// As [`HostSchedules::ask_hosts`], and those of `elsewhere`.
@@ -207,8 +207,8 @@ impl HostSchedules {
         }
     }
 
-    /// Waits until a host may be asked at those of its `addresses` that many hosts share, for `most` at each. If that is not
-    /// enough, says after how long to come back.
+    /// Waits until a request may be sent to those of the host's `addresses` that many hosts share, for at most `most` each. If that is
+    /// not long enough, returns after how long to come back.
     ///
     /// # Errors
     /// As [`HostSchedules::ask_hosts`].
@@ -278,7 +278,7 @@ impl HostSchedules {
         }
     }
 
-    /// Does `work`, and meanwhile tells of the requests that are over.
+    /// Runs `work`, and meanwhile reports the requests that are over.
     pub async fn freeing<T>(&self, work: impl Future<Output = T>) -> T {
         let done = tokio::select! {
             done = work => done,
@@ -288,8 +288,8 @@ impl HostSchedules {
         done
     }
 
-    /// Has everyone leave a host alone that answered with `failure`, for as long as it says, or else as `politeness` does.
-    /// Returns until when. It was asked in `crawl`, where that is known.
+    /// Makes the whole fleet back off from a host that answered with `failure`, for as long as the host asks for, or else by `politeness`.
+    /// Returns when the back-off ends. `crawl` is the crawl that asked, if known.
     ///
     /// # Errors
     /// As [`HostSchedules::ask_hosts`].

@@ -1,4 +1,4 @@
-//! `[arguments]`: what whoever starts a crawl may say, each with a default or not.
+//! `[arguments]`: values that may be given when a crawl is started, each with a default or without.
 
 use toml::de::{DeTable, DeValue};
 
@@ -86,7 +86,7 @@ fn value(given: &Given<'_>) -> Option<String> {
 }
 
 /// What a spider's file says where its arguments have these values: the same text, in which they are the defaults. Its lines are
-/// those of `text`. What is wrong in `text` itself is left to whoever reads it.
+/// those of `text`. Mistakes in `text` itself are found when it is read.
 ///
 /// # Errors
 /// When `text` declares no such argument.
@@ -192,13 +192,13 @@ mod tests {
     }
 
     #[test]
-    fn an_argument_without_a_value_is_said_at_its_declaration_and_what_names_it_is_left_out() {
+    fn an_argument_without_a_value_is_reported_at_its_declaration_and_what_names_it_is_left_out() {
         let reading = reading(SHOP);
         assert_eq!((reading.mistakes.len(), reading.spider.start.urls.len()), (0, 0));
         let unready = reading.ready().unwrap_err();
         assert_eq!(unready.len(), 1);
-        let told = "arguments.category: has no default and is not given: -a category=VALUE";
-        assert_eq!((unready[0].to_string().as_str(), unready[0].place.unwrap().line), (told, 4));
+        let expected = "arguments.category: has no default and is not given: -a category=VALUE";
+        assert_eq!((unready[0].to_string().as_str(), unready[0].place.unwrap().line), (expected, 4));
     }
 
     #[test]

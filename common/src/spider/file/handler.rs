@@ -12,7 +12,7 @@ use super::secret::secret;
 use super::section::Section;
 use crate::duration;
 use crate::handler::once::MAX_ARGUMENT_BYTES;
-use crate::spider::{Handler, Mode, Secret};
+use crate::spider::{Handler, Mode, ProxyUse, Secret};
 
 /// The least memory: less than that no interpreter starts in.
 const LEAST_MEMORY: ByteSize = ByteSize::mb(16);
@@ -28,6 +28,7 @@ pub(super) fn handler(mut section: Section<'_>) -> Option<Handler> {
         memory: section.read("memory", memory).unwrap_or(usual.memory),
         retries: section.read("retries", |given| given.whole(0)),
         secret: section.read("secret", object).unwrap_or(usual.secret),
+        proxy: section.read("proxy", |given| given.one_of(&ProxyUse::ALL)).unwrap_or_default(),
         mode,
         run: Vec::new(),
     };
@@ -132,7 +133,7 @@ mod tests {
     #[test]
     fn a_program_is_read_with_its_limits_and_its_secret() {
         let text = "[handler]\nrun = ['python3', 'run.py']\nmode = 'stream'\ntimeout = '1h'\nconcurrency = 4\n\
-            memory = '512 MB'\nretries = 5\nsecret = { DB = { env = 'TOKEN' }, pages = 3, hosts = ['a'] }\n";
+            memory = '512 MB'\nretries = 5\nproxy = 'all'\nsecret = { DB = { env = 'TOKEN' }, pages = 3, hosts = ['a'] }\n";
         let spider = reading(text).ready().unwrap();
         let handler = spider.page_handler().unwrap();
         assert_eq!(
@@ -141,6 +142,7 @@ mod tests {
         );
         assert_eq!((handler.timeout.as_secs(), handler.memory), (3600, ByteSize::mb(512)));
         assert_eq!((handler.concurrency.unwrap().get(), handler.retries), (4, Some(5)));
+        assert_eq!(handler.proxy, ProxyUse::All);
         let secret: Value = serde_json::from_str(handler.secret.reveal()).unwrap();
         assert_eq!(secret, serde_json::json!({ "DB": "s3cret", "pages": 3, "hosts": ["a"] }));
         assert!(!format!("{spider:?}").contains("s3cret"));
@@ -149,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_program_is_said() {
+    fn mistakes_in_a_program_are_reported() {
         for (text, expected) in [
             ("[handler]", "handler: `run` is missing"),
             ("[handler]\nrun = []", "handler.run: must not be empty"),
@@ -163,6 +165,7 @@ mod tests {
             ("[handler]\nrun = ['x']\nmemory = 'much'", "write a size, as `512 MB`"),
             ("[handler]\nrun = ['x']\nsecret = { a = { env = 'NONE' } }", "NONE"),
             ("[handler]\nrun = ['x']\nsecret = { a = { env = 'NONE', b = 1 } }", "there is no key"),
+            ("[handler]\nrun = ['x']\nproxy = 'offers'", "did you mean `offer`?"),
             ("[handler]\nrun = ['x']\nargs = []", "there is no key `handler.args`"),
             (
                 "[handler]\nrun = ['x']\nmode = 'stream'\n[fields]\na = 'title'",

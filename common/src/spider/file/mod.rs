@@ -31,7 +31,7 @@ use self::given::Given;
 use self::notes::Notes;
 use self::section::Section;
 use super::arguments::Declarations;
-use super::{ItemRule, Mistake, Spider};
+use super::{ItemRule, Mistake, Place, Spider};
 
 /// What a file says.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,6 +44,8 @@ pub struct Reading {
     pub unset: Vec<Mistake>,
     /// The arguments that it declares.
     pub arguments: Declarations,
+    /// How much memory its patterns take, in bytes.
+    pub patterns: usize,
 }
 
 impl Reading {
@@ -53,6 +55,14 @@ impl Reading {
         mistakes.extend(unset);
         mistakes.sort_by_key(|mistake| mistake.place);
         if mistakes.is_empty() { Ok(spider) } else { Err(mistakes) }
+    }
+
+    /// The same for whoever has others work as the file says: which environment variables are set is theirs to know.
+    pub fn ready_elsewhere(mut self) -> Result<Spider, Vec<Mistake>> {
+        let lacking = self.arguments.values().filter(|declared| declared.value.is_none());
+        let lacking: Vec<Place> = lacking.map(|declared| declared.place).collect();
+        self.unset.retain(|mistake| mistake.place.is_some_and(|place| lacking.contains(&place)));
+        self.ready()
     }
 }
 
@@ -77,8 +87,9 @@ fn read_with(usual: Spider, notes: Notes<'_>) -> Reading {
         }
         Err(error) => notes.wrong(notes.place(&error.span().unwrap_or(0..0)), error.message()),
     }
+    let patterns = notes.patterns();
     let (mistakes, unset, arguments) = notes.into_lists();
-    Reading { spider, mistakes, unset, arguments }
+    Reading { spider, mistakes, unset, arguments, patterns }
 }
 
 fn file(spider: &mut Spider, notes: &Notes<'_>, mut file: Section<'_>) {

@@ -6,12 +6,13 @@ use std::ops::Range;
 
 use super::placeholders::{self, Unfilled};
 use crate::spider::arguments::{Declaration, Declarations};
+use crate::spider::pattern::{Allowance, Untaken};
 use crate::spider::{Mistake, Place, Places};
 
 /// The environment, by the names of its variables.
 pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// How many mistakes are noted: nobody reads more, and each takes a look at its line.
+/// How many mistakes are noted: no one reads more, and each costs a look at its line.
 const MAX_MISTAKES: usize = 1000;
 
 /// The text that is read, and what is wrong in it so far.
@@ -22,15 +23,17 @@ pub(super) struct Notes<'a> {
     mistakes: RefCell<Vec<Mistake>>,
     unset: RefCell<Vec<Mistake>>,
     arguments: RefCell<Declarations>,
-    /// Whether whoever sent the text is to have nothing of this machine.
+    patterns: RefCell<Allowance>,
+    /// Whether the text was sent over HTTP, and must learn nothing of this machine.
     is_for_trial: bool,
 }
 
 impl<'a> Notes<'a> {
     pub(super) fn new(text: &'a str, environment: Environment<'a>) -> Self {
-        let (mistakes, unset, arguments) = Default::default();
+        let (mistakes, unset, arguments, patterns) = Default::default();
         let is_for_trial = false;
-        Self { text, places: Places::of(text), environment, mistakes, unset, arguments, is_for_trial }
+        let places = Places::of(text);
+        Self { text, places, environment, mistakes, unset, arguments, patterns, is_for_trial }
     }
 
     /// Those of a text that is to have nothing of this machine.
@@ -68,6 +71,11 @@ impl<'a> Notes<'a> {
             self.unset.borrow_mut().push(Mistake { place: Some(place), what });
         }
         value
+    }
+
+    /// Counts another pattern of the file.
+    pub(super) fn take_pattern(&self, pattern: &str) -> Result<(), Untaken> {
+        self.patterns.borrow_mut().take(pattern)
     }
 
     /// From here on texts may name these arguments.
@@ -108,6 +116,11 @@ impl<'a> Notes<'a> {
                 None
             }
         }
+    }
+
+    /// How much memory the file's patterns take, in bytes.
+    pub(super) fn patterns(&self) -> usize {
+        self.patterns.borrow().taken()
     }
 
     /// The mistakes, and the variables and arguments that are not set, each in the order of their places; and the arguments.

@@ -1,16 +1,16 @@
 //! Regular expressions, and paths into JSON.
 
-use regex::Regex;
-
 use super::given::Given;
-use crate::spider::{Sited, pattern};
+use crate::spider::Sited;
+use crate::spider::pattern::Untaken;
 
 /// A regular expression.
 pub(super) fn regex(given: &Given<'_>) -> Option<Sited<String>> {
     let text = given.words()?;
-    match Regex::new(&text.value) {
-        Ok(_) => Some(text),
-        Err(error) => given.wrong(format_args!("is not a regular expression: {}", pattern::reason(&error))),
+    match given.notes.take_pattern(&text.value) {
+        Ok(()) => Some(text),
+        Err(Untaken::Wrong(what)) => given.wrong(what),
+        Err(Untaken::TooMany) => None,
     }
 }
 

@@ -14,7 +14,7 @@ const SHOWN: usize = 70;
 
 /// Why a text cannot be filled.
 pub(super) enum Unfilled {
-    /// It names an argument that has no value; the mistake is told at its declaration.
+    /// It names an argument that has no value; the mistake is reported at its declaration.
     Missing,
     /// It is wrong.
     Wrong(String),

@@ -31,7 +31,7 @@ pub(super) fn schedule(given: &Given<'_>) -> Option<Schedule> {
     })
 }
 
-/// Notes what a spider lacks whose crawls nobody begins by hand.
+/// Notes what a spider with a schedule lacks to start by itself.
 pub(super) fn note_lacking(given: &Given<'_>, notes: &Notes<'_>, start: &Start) {
     if notes.lacks_arguments() {
         notes.each_argument(|name, declared| {
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_a_schedule_by_utc_and_a_table_says_more() {
+    fn a_text_is_a_schedule_in_utc_and_a_table_has_more_options() {
         let cron = || Schedule::from("*/15 * * * *".parse::<Cron>().unwrap());
         let plain = reading(&format!("schedule = '*/15 * * * *'\n{START}")).ready().unwrap();
         assert_eq!(plain.schedule, Some(cron()));
@@ -78,8 +78,8 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_said_with_their_places() {
-        for (text, told) in [
+    fn mistakes_are_reported_with_their_places() {
+        for (text, expected) in [
             ("schedule = '60 * * * *'", "1:12 schedule: minute: `60` is no number from 0 to 59"),
             ("schedule = 5", "1:12 schedule: a text in quotes is wanted"),
             ("schedule = { timezone = 'UTC' }", "1:12 schedule: `cron` is missing"),
@@ -100,21 +100,21 @@ mod tests {
             let Reading { mistakes, .. } = reading(&format!("{text}\n{START}"));
             let found: Vec<String> =
                 mistakes.iter().map(|mistake| format!("{} {mistake}", mistake.place.unwrap())).collect();
-            assert!(found.len() == 1 && found[0].starts_with(told), "{text}: {found:#?}");
+            assert!(found.len() == 1 && found[0].starts_with(expected), "{text}: {found:#?}");
         }
     }
 
     #[test]
-    fn a_spider_with_a_schedule_says_itself_where_it_starts_and_what_its_arguments_are() {
+    fn a_spider_with_a_schedule_has_its_start_and_all_arguments_in_its_file() {
         let mistakes = |text: &str| {
             let found = reading(text).mistakes;
             found.iter().map(|mistake| format!("{} {mistake}", mistake.place.unwrap())).collect::<Vec<_>>()
         };
-        let told = "1:12 schedule: there is nothing to start from: name it in [start]";
-        assert_eq!(mistakes("schedule = '* * * * *'"), [told]);
+        let expected = "1:12 schedule: there is nothing to start from: name it in [start]";
+        assert_eq!(mistakes("schedule = '* * * * *'"), [expected]);
         let start = "[start]\nurls = ['https://a.example/{arg.page}']\n[arguments]\n";
-        let told = "1:12 schedule: nobody gives the argument `page`: declare it with a default";
-        assert_eq!(mistakes(&format!("schedule = '* * * * *'\n{start}page = {{}}")), [told]);
+        let expected = "1:12 schedule: nobody gives the argument `page`: declare it with a default";
+        assert_eq!(mistakes(&format!("schedule = '* * * * *'\n{start}page = {{}}")), [expected]);
         assert_eq!(mistakes(&format!("schedule = '* * * * *'\n{start}page = '1'")), [""; 0]);
     }
 }

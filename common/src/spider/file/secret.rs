@@ -17,7 +17,7 @@ pub(super) fn secret(given: &Given<'_>) -> Option<Secret> {
     given.notes.variable(place, name).map(Secret::new)
 }
 
-/// The name of an environment variable. Whoever starts a crawl may not choose it.
+/// The name of an environment variable. No argument may choose it.
 pub(super) fn variable<'a>(given: &Given<'a>) -> Option<(Place, &'a str)> {
     let name = given.verbatim()?;
     if placeholders::is_in(name) {

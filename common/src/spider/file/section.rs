@@ -106,7 +106,7 @@ impl<'a> Section<'a> {
         })
     }
 
-    /// Notes the keys that nobody asked for.
+    /// Notes unknown keys: those that were not asked for.
     pub(super) fn end(self) {
         for (key, _) in self.table.iter().filter(|(key, _)| !self.known.contains(&key.get_ref().as_ref())) {
             let shown = printable(&self.path(key.get_ref()), 120);

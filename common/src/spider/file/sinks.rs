@@ -84,7 +84,7 @@ fn path(given: &Given<'_>) -> Option<PathBuf> {
     }
 }
 
-/// Whoever starts a crawl may not choose the folder.
+/// No argument may choose the folder.
 fn within_a_folder(value: &str) -> Result<(), &'static str> {
     match value.contains(['/', '\\']) || value.starts_with('.') {
         true => Err("leads out of its folder: in a path it may have no slash, and no dot at its beginning"),

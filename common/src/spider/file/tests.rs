@@ -43,7 +43,7 @@ fn field<'a>(spider: &'a Spider, name: &str) -> &'a Field {
 }
 
 #[test]
-fn all_that_a_file_can_say_is_read() {
+fn every_key_of_a_file_is_read() {
     assert_eq!(mistakes(WHOLE), [""; 0]);
     let spider = reading(WHOLE).ready().unwrap();
     assert_eq!(spider.allowed_domains, ["shop.example", "xn--bcher-kva.example"]);
@@ -79,8 +79,8 @@ fn what_is_tried_over_http_has_no_variable_and_no_proxy_of_this_machine() {
                 [[sinks]]\nkind = 'postgres'\nurl = { env = 'TOKEN' }\n";
     let usual = Spider::without_file("shop".parse().unwrap(), &Items::default());
     let Reading { spider, mistakes, unset, .. } = read_for_trial(usual, text);
-    let told: Vec<_> = mistakes.iter().map(|mistake| mistake.what.split(": ").next().unwrap()).collect();
-    assert_eq!(told, ["request.proxy", "request.headers.X-Key", "request.cookies.id"], "{mistakes:?}");
+    let found: Vec<_> = mistakes.iter().map(|mistake| mistake.what.split(": ").next().unwrap()).collect();
+    assert_eq!(found, ["request.proxy", "request.headers.X-Key", "request.cookies.id"], "{mistakes:?}");
     assert_eq!(unset.len(), 1, "that of the sink, which is not opened: {unset:?}");
     assert_eq!(
         (spider.request.headers.len(), spider.request.proxy, spider.request.cookies.len()),
@@ -89,7 +89,7 @@ fn what_is_tried_over_http_has_no_variable_and_no_proxy_of_this_machine() {
 }
 
 #[test]
-fn fields_are_read_with_all_that_is_said_of_them_and_in_order() {
+fn fields_are_read_in_order_with_all_their_options() {
     let spider = reading(WHOLE).spider;
     let names: Vec<_> = spider.items[0].fields.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["title", "price", "images", "when", "offers", "brand", "server"]);
@@ -288,7 +288,7 @@ fn bans_are_checked() {
 }
 
 #[test]
-fn kinds_of_items_are_told_apart_by_their_names() {
+fn each_kind_of_item_has_a_name() {
     one("[[items]]\nname = 'a'", "1:1 items: `fields` is missing");
     one("[fields]\na = 'b'\n[[items]]\nfields = { a = 'b' }", "3:1 items: give either [fields]");
     let two =
@@ -334,7 +334,7 @@ fn a_secret_shows_in_no_mistake_and_no_debug_output() {
 }
 
 #[test]
-fn a_sink_is_told_what_it_lacks() {
+fn a_sink_that_lacks_a_setting_is_a_mistake() {
     one("[[sinks]]\npath = 'x'", "1:1 sinks: `kind` is missing");
     one("[[sinks]]\nkind = 'json'\npath = 'x'", "2:8 sinks.kind: there is no `json`: did you mean `jsonl`?");
     one("[[sinks]]\nkind = 'jsonl'", "1:1 sinks: `path` is missing");

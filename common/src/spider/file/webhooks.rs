@@ -12,7 +12,7 @@ use crate::settings::{ServerUrl, Webhook, WebhookSecret};
 /// How many a file may have: each event of a crawl is posted to all of them.
 const MOST: usize = 8;
 
-/// Who is told what happens to the spider's crawls.
+/// Webhooks for events of the spider's crawls.
 pub(super) fn webhooks(given: &Given<'_>) -> Vec<Webhook> {
     let all = given.all(|given| Section::of(given).and_then(webhook)).unwrap_or_default();
     let is_twice = |(at, webhook): (usize, &Webhook)| all[..at].iter().any(|other| other.url == webhook.url);
@@ -34,7 +34,7 @@ fn webhook(mut section: Section<'_>) -> Option<Webhook> {
     Some(Webhook { url: url?, secret: secret?, events, spiders: Vec::new() })
 }
 
-/// Whoever starts a crawl may not choose it, and whoever may read the file is to learn no password from it.
+/// No argument may choose it, and readers of the file must not learn a password from it.
 fn address(given: &Given<'_>) -> Option<ServerUrl> {
     let text = given.verbatim()?;
     if placeholders::is_in(text) {
@@ -50,7 +50,7 @@ fn address(given: &Given<'_>) -> Option<ServerUrl> {
     }
 }
 
-/// By name alone. It is read where deliveries are made, so nobody else needs it.
+/// By name alone. It is read where deliveries are made, so other programs do not need it.
 fn secret(given: &Given<'_>) -> Option<WebhookSecret> {
     if !given.is_table() {
         return given.wrong("write { env = \"NAME\" }: the file is read by others");
@@ -104,8 +104,8 @@ mod tests {
                 "is no name of events",
             ),
         ] {
-            let said = one(wrong).unwrap_err();
-            assert!(said.contains(why) && !said.contains("0123"), "{wrong}: {said}");
+            let error = one(wrong).unwrap_err();
+            assert!(error.contains(why) && !error.contains("0123"), "{wrong}: {error}");
         }
     }
 

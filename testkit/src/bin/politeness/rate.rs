@@ -75,8 +75,8 @@ async fn embedded(trawl: &Path, world: &ManyHosts, rate: Rate) -> io::Result<()>
     command.args(["crawl", "list.txt", "--allow-private", "-q", "--rate", &rate.to_string()]);
     command.current_dir(folder.path()).stdin(Stdio::null()).kill_on_drop(true);
     let output = timeout(LIMIT, command.output()).await.map_err(|_| too_long())??;
-    let said = || io::Error::other(format!("trawl crawl: {}", String::from_utf8_lossy(&output.stderr)));
-    output.status.success().then_some(()).ok_or_else(said)
+    let failed = || io::Error::other(format!("trawl crawl: {}", String::from_utf8_lossy(&output.stderr)));
+    output.status.success().then_some(()).ok_or_else(failed)
 }
 
 async fn by_fleet(trawl: &Path, world: &ManyHosts, rate: Rate, workers: usize) -> io::Result<()> {

@@ -44,7 +44,7 @@ pub async fn what_one_spider_has_seen_is_new_to_another(carrier: &Carrier) -> Re
 }
 
 /// Long URLs take more than short ones.
-pub async fn a_backlog_is_told_in_urls_and_in_bytes(carrier: &Carrier) -> Result<()> {
+pub async fn a_backlog_is_measured_in_urls_and_in_bytes(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     assert_eq!(carrier.stats.backlog(&case.crawl).await?.urls, 0);
     let session = carrier.open(&case, Terms::default()).await?;
@@ -93,7 +93,7 @@ pub async fn a_batch_of_any_size_is_answered_in_order(carrier: &Carrier) -> Resu
 }
 
 /// Its lane, its deadline, its depth, and the page that linked to it.
-pub async fn a_url_is_claimed_with_all_that_was_said_of_it(carrier: &Carrier) -> Result<()> {
+pub async fn a_url_is_claimed_with_everything_it_was_admitted_with(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let worker = carrier.join(&case);
     let session = carrier.open(&case, Terms::default()).await?;

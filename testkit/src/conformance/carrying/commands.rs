@@ -35,7 +35,7 @@ pub async fn a_cancelled_crawl_has_no_url_left_and_nothing_revives_it(carrier: &
     let session = carrier.open(&case, Terms::default()).await?;
     session.admit(&(0..1200).map(|number| case.new_url(number)).collect::<Vec<_>>()).await?;
     let claimed = worker.claim(5).await;
-    worker.put_aside(&claimed[0], much_later(), true).await;
+    worker.park(&claimed[0], much_later(), true).await;
     assert!(worker.end(&case, &claimed[1], Terminal::Done).await);
     assert!(worker.end(&case, &claimed[2], Terminal::Failed).await);
     assert_eq!(worker.start(&claimed[3]).await, Start::Go);
@@ -50,7 +50,7 @@ pub async fn a_cancelled_crawl_has_no_url_left_and_nothing_revives_it(carrier: &
         "the list stays"
     );
     assert_eq!(worker.start(&claimed[4]).await, Start::Lost);
-    worker.put_aside(&claimed[4], UnixMs::now(), true).await;
+    worker.park(&claimed[4], UnixMs::now(), true).await;
     assert!(worker.end(&case, &claimed[3], Terminal::Done).await, "it has ended, as cancelled");
     assert!(!worker.extends(&claimed[4]).await);
     let urls: Vec<NewUrl> = (0..3).map(|number| case.new_url(number)).collect();
@@ -62,15 +62,22 @@ pub async fn a_cancelled_crawl_has_no_url_left_and_nothing_revives_it(carrier: &
 }
 
 /// One that has not said that it lives is not asked.
-pub async fn a_worker_that_is_to_end_learns_it_with_each_sign_of_life_and_no_other_does(
+pub async fn a_draining_worker_learns_it_with_each_heartbeat_and_no_other_does(
     carrier: &Carrier,
 ) -> Result<()> {
     let (one, other) = (Case::new(), Case::new());
     let workers = [carrier.join(&one), carrier.join(&other)];
     let beat = async |number: usize, case: &Case| {
-        let (worker, trouble) = (case.worker.clone(), None);
-        let beat =
-            Heartbeat { worker, version: "0", in_flight: 0, pages_per_second: 0.0, latency: None, trouble };
+        let (worker, trouble, lacks) = (case.worker.clone(), None, Default::default());
+        let beat = Heartbeat {
+            worker,
+            version: "0",
+            in_flight: 0,
+            pages_per_second: 0.0,
+            latency: None,
+            trouble,
+            lacks,
+        };
         workers[number].frontier.beat(&beat).await
     };
     assert!(!carrier.control.drain(&one.worker).await?);
@@ -131,9 +138,9 @@ pub async fn a_pause_changes_nothing_else_about_a_url(carrier: &Carrier) -> Resu
     let worker = carrier.join(&case);
     carrier.begin(&case, 3, Terms::default()).await?;
     let claimed = worker.claim_pages(3).await;
-    worker.put_aside(&claimed[&0], UnixMs::now(), true).await;
-    worker.put_aside(&claimed[&1], much_later(), true).await;
-    worker.give_back(&claimed[&2]).await;
+    worker.park(&claimed[&0], UnixMs::now(), true).await;
+    worker.park(&claimed[&1], much_later(), true).await;
+    worker.release(&claimed[&2]).await;
     for _ in 0..=MAX_STARTS {
         let claimed = worker.claim_pages(2).await;
         assert_eq!((claimed[&0].attempts, claimed[&2].attempts), (1, 0));
@@ -190,7 +197,7 @@ pub async fn a_deadline_that_is_set_after_a_pause_stays_as_it_is(carrier: &Carri
     let url = |number| NewUrl { deadline, ..case.new_url(number) };
     let page = worker.claim_one().await;
     session.admit(&[url(1)]).await?;
-    assert!(worker.tell(&page, done(&page.message, vec![url(2)])).await);
+    assert!(worker.settle_unstarted(&page, done(&page.message, vec![url(2)])).await);
     for claimed in worker.claim(2).await {
         assert_eq!(claimed.message.deadline, deadline);
     }
@@ -208,8 +215,8 @@ pub async fn what_is_in_hand_may_end_in_a_pause(carrier: &Carrier) -> Result<()>
     }
     carrier.control.pause(&case.crawl).await?;
     assert!(worker.end(&case, &claimed[&0], Terminal::Done).await);
-    worker.put_aside(&claimed[&1], UnixMs::now(), true).await;
-    worker.give_back(&claimed[&2]).await;
+    worker.park(&claimed[&1], UnixMs::now(), true).await;
+    worker.release(&claimed[&2]).await;
     let stats = carrier.stats(&case).await?;
     assert_eq!((stats.status, stats.counts.done, stats.pending), (CrawlState::Paused, 1, 2));
     carrier.control.resume(&case.crawl).await?;

@@ -150,7 +150,7 @@ pub async fn crawls_are_listed_the_newest_first(carrier: &Carrier) -> Result<()>
 }
 
 /// Exact, as the counters are, and whatever number of fields a page lacks.
-pub async fn the_stats_tell_why_where_and_how_much(carrier: &Carrier) -> Result<()> {
+pub async fn the_stats_count_by_reason_host_and_amount(carrier: &Carrier) -> Result<()> {
     const FIELDS: usize = 5000;
     let case = Case::new();
     let worker = carrier.join(&case);
@@ -167,7 +167,7 @@ pub async fn the_stats_tell_why_where_and_how_much(carrier: &Carrier) -> Result<
     for (number, finish) in
         [(0, done(0)), (1, done(1)), (1, done(1)), (2, skipped), (3, case.ending(3, Terminal::Failed))]
     {
-        worker.tell(&claimed[&number], ends(finish)).await;
+        worker.settle_unstarted(&claimed[&number], ends(finish)).await;
     }
     let stats = carrier.stats(&case).await?;
     let reason = |name: &str| stats.reasons.get(name).copied();
@@ -186,7 +186,7 @@ pub async fn the_stats_tell_why_where_and_how_much(carrier: &Carrier) -> Result<
 }
 
 /// Each limit by its name, and once, however often the end of a page is repeated.
-pub async fn the_stats_tell_what_limits_left_out(carrier: &Carrier) -> Result<()> {
+pub async fn the_stats_count_what_limits_left_out(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let worker = carrier.join(&case);
     carrier.begin(&case, 3, Terms::default()).await?;
@@ -198,7 +198,7 @@ pub async fn the_stats_tell_what_limits_left_out(carrier: &Carrier) -> Result<()
         Finish { left_out, ..Finish::new(case.claim_on(number), Terminal::Done) }
     };
     for (number, depth) in [(0, 12), (1, 30), (1, 30)] {
-        worker.tell(&claimed[&number], ends(done(number, depth))).await;
+        worker.settle_unstarted(&claimed[&number], ends(done(number, depth))).await;
     }
     let stats = carrier.stats(&case).await?;
     let by = |limit: Limit| stats.reasons.get(&format!("left_out:{}", limit.as_str())).copied();

@@ -32,7 +32,7 @@ fn links(case: &Case, numbers: &[usize]) -> Vec<NewUrl> {
 impl Worker {
     /// Has a page end that links to others. Returns whether it has.
     async fn follow(&self, case: &Case, claimed: &Claimed, to: &[usize]) -> bool {
-        self.tell(claimed, done(&claimed.message, links(case, to))).await
+        self.settle_unstarted(claimed, done(&claimed.message, links(case, to))).await
     }
 }
 
@@ -113,9 +113,9 @@ pub async fn no_more_pages_begin_than_the_crawl_may_do(carrier: &Carrier) -> Res
     assert_eq!(worker.start(&claimed[&2]).await, Start::Awaited);
     assert!(worker.end(&case, &claimed[&0], Terminal::Failed).await);
     assert_eq!(worker.start(&claimed[&2]).await, Start::Go, "one failed, so there is room");
-    worker.put_aside(&claimed[&1], UnixMs::now().plus(LONG), true).await;
+    worker.park(&claimed[&1], UnixMs::now().plus(LONG), true).await;
     assert_eq!(worker.start(&claimed[&3]).await, Start::Go, "one is put aside, so there is room");
-    worker.put_aside(&claimed[&3], UnixMs::now().plus(LONG), false).await;
+    worker.park(&claimed[&3], UnixMs::now().plus(LONG), false).await;
     assert_eq!(worker.start(&claimed[&4]).await, Start::Go, "as before");
     assert_eq!(worker.start(&claimed[&5]).await, Start::Awaited);
     assert!(worker.end(&case, &claimed[&2], Terminal::Done).await);
@@ -138,7 +138,7 @@ pub async fn a_recrawl_takes_each_url_once_though_all_were_seen(carrier: &Carrie
     let claimed = worker.claim_pages(2).await;
     assert!(worker.follow(&again, &claimed[&0], &[0, 1, 2, 3]).await);
     let landed = Finish { landed: Some(again.url(9)), ..again.ending(1, Terminal::Done) };
-    assert!(worker.tell(&claimed[&1], ends(landed)).await);
+    assert!(worker.settle_unstarted(&claimed[&1], ends(landed)).await);
     assert_eq!(session.admit(&[again.new_url(9)]).await?, [false], "where redirects led counts as seen");
     worker.work_off(2).await;
     session.close().await?;
@@ -212,7 +212,7 @@ pub async fn only_the_holder_of_a_page_admits_its_links(carrier: &Carrier) -> Re
     carrier.begin_with(&case, 2, Terms::default()).await?;
     let claimed = worker.claim_pages(2).await;
     assert!(!other.follow(&case, &claimed[&0], &[7]).await);
-    worker.give_back(&claimed[&1]).await;
+    worker.release(&claimed[&1]).await;
     assert!(!worker.follow(&case, &claimed[&1], &[7]).await, "nobody holds it");
     assert!(worker.end(&case, &claimed[&0], Terminal::Done).await);
     worker.follow(&case, &claimed[&0], &[7]).await;
@@ -285,13 +285,13 @@ pub async fn at_the_limit_a_suspect_is_no_poison(carrier: &Carrier) -> Result<()
 }
 
 /// Nor does it wait for one: it takes none.
-pub async fn poison_is_told_although_no_place_is_free(carrier: &Carrier) -> Result<()> {
+pub async fn poison_is_recognised_even_at_the_limit_of_pages(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     with_a_suspect(carrier, &case).await?;
     let worker = carrier.join(&case);
     let claimed = worker.claim_pages(2).await;
     // Given back before it starts again, it leaves its place to the other.
-    worker.give_back(&claimed[&0]).await;
+    worker.release(&claimed[&0]).await;
     assert_eq!(worker.start(&claimed[&1]).await, Start::Go);
     let suspect = worker.claim_one().await;
     assert_eq!(worker.start(&suspect).await, Start::Poison);

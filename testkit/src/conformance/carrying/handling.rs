@@ -38,7 +38,7 @@ pub async fn where_redirects_led_counts_as_seen(carrier: &Carrier) -> Result<()>
     let claimed = worker.claim_one().await;
     let verdict = || ends(Finish { landed: Some(case.url(7)), ..case.ending(0, Terminal::Done) });
     for _ in 0..2 {
-        worker.tell(&claimed, verdict()).await;
+        worker.settle_unstarted(&claimed, verdict()).await;
     }
     assert!(worker.frontier.has_seen(&case.crawl, &case.url(7)).await);
     assert_eq!(session.admit(&[case.new_url(7), case.new_url(8)]).await?, [false, true]);
@@ -69,7 +69,7 @@ pub async fn a_retry_is_an_end_and_no_step_towards_poison(carrier: &Carrier) -> 
         let claimed = worker.claim_one().await;
         assert_eq!((claimed.attempts, claimed.starts), (attempts, 0));
         assert_eq!(worker.start(&claimed).await, Start::Go);
-        worker.put_aside(&claimed, UnixMs::now(), true).await;
+        worker.park(&claimed, UnixMs::now(), true).await;
     }
     Ok(())
 }
@@ -82,10 +82,10 @@ pub async fn only_a_failure_counts_as_an_attempt(carrier: &Carrier) -> Result<()
     for (failed, attempts) in [(false, 0), (true, 0), (false, 1), (true, 1)] {
         let claimed = worker.claim_one().await;
         assert_eq!(claimed.attempts, attempts);
-        worker.put_aside(&claimed, UnixMs::now(), failed).await;
+        worker.park(&claimed, UnixMs::now(), failed).await;
     }
     let claimed = worker.claim_one().await;
-    worker.give_back(&claimed).await;
+    worker.release(&claimed).await;
     assert_eq!(worker.claim_one().await.attempts, 2);
     Ok(())
 }
@@ -96,7 +96,7 @@ pub async fn what_is_not_in_hand_is_neither_started_nor_extended(carrier: &Carri
     let worker = carrier.join(&case);
     carrier.begin(&case, 2, Terms::default()).await?;
     let claimed = worker.claim_pages(2).await;
-    worker.put_aside(&claimed[&0], much_later(), false).await;
+    worker.park(&claimed[&0], much_later(), false).await;
     assert!(worker.end(&case, &claimed[&1], Terminal::Done).await);
     for claimed in claimed.values() {
         assert_eq!(worker.start(claimed).await, Start::Lost);
@@ -104,8 +104,8 @@ pub async fn what_is_not_in_hand_is_neither_started_nor_extended(carrier: &Carri
     }
     assert_eq!(worker.frontier.start(&[case.claim_on(9)]).await?, [Start::Lost], "never admitted");
     // What is put aside already is not put aside anew, nor does it end.
-    worker.put_aside(&claimed[&0], UnixMs::now(), true).await;
-    worker.give_back(&claimed[&0]).await;
+    worker.park(&claimed[&0], UnixMs::now(), true).await;
+    worker.release(&claimed[&0]).await;
     assert!(!worker.end(&case, &claimed[&0], Terminal::Failed).await);
     worker.claims_nothing().await;
     let stats = carrier.stats(&case).await?;
@@ -114,7 +114,9 @@ pub async fn what_is_not_in_hand_is_neither_started_nor_extended(carrier: &Carri
 }
 
 /// Which starts afresh.
-pub async fn what_is_put_aside_keeps_its_slot_and_its_turn_unless_it_failed(carrier: &Carrier) -> Result<()> {
+pub async fn what_is_parked_keeps_its_slot_and_its_place_in_the_waitlist_unless_it_failed(
+    carrier: &Carrier,
+) -> Result<()> {
     let case = Case::new();
     let worker = carrier.join(&case);
     carrier.begin(&case, 2, Terms::default()).await?;
@@ -170,15 +172,15 @@ pub async fn the_fourth_start_without_an_end_is_poison(carrier: &Carrier) -> Res
 }
 
 /// A page that has killed workers may wait for its host, or be given back, before it starts again: that is no end.
-pub async fn what_is_put_aside_before_it_starts_stays_a_suspect(carrier: &Carrier) -> Result<()> {
+pub async fn what_is_parked_before_it_starts_stays_a_suspect(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     carrier.begin(&case, 1, Terms::default()).await?;
     for starts in 0..=MAX_STARTS {
         let worker = carrier.join(&case);
         let claimed = worker.claim_one().await;
-        worker.put_aside(&claimed, UnixMs::now(), false).await;
+        worker.park(&claimed, UnixMs::now(), false).await;
         let claimed = worker.claim_one().await;
-        worker.give_back(&claimed).await;
+        worker.release(&claimed).await;
         let claimed = worker.claim_one().await;
         assert_eq!(claimed.starts, starts);
         let expected = if starts < MAX_STARTS { Start::Go } else { Start::Poison };
@@ -195,8 +197,8 @@ pub async fn what_another_holds_is_neither_started_nor_extended_nor_settled(carr
     let claimed = worker.claim_one().await;
     assert_eq!(other.start(&claimed).await, Start::Lost);
     assert!(!other.extends(&claimed).await);
-    other.put_aside(&claimed, UnixMs::now(), true).await;
-    other.give_back(&claimed).await;
+    other.park(&claimed, UnixMs::now(), true).await;
+    other.release(&claimed).await;
     assert!(!other.end(&case, &claimed, Terminal::Failed).await);
     other.claims_nothing().await;
     assert!(worker.extends(&claimed).await);
@@ -209,7 +211,7 @@ pub async fn what_another_holds_is_neither_started_nor_extended_nor_settled(carr
 }
 
 /// To whoever looks, and looking changes nothing.
-pub async fn the_state_of_a_url_is_told(carrier: &Carrier) -> Result<()> {
+pub async fn the_state_of_a_url_is_known(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     assert_eq!(state(carrier, &case, 0).await?, UrlState::Unseen, "there is no such crawl");
     carrier.begin(&case, 2, Terms::default()).await?;
@@ -221,14 +223,14 @@ pub async fn the_state_of_a_url_is_told(carrier: &Carrier) -> Result<()> {
     let mut claimed = worker.claim_pages(2).await;
     for has_started in [false, true] {
         match pending(state(carrier, &case, 0).await?).state {
-            State::Held { by, has_started: told, .. } => {
-                assert_eq!((by, told), (case.worker.clone(), has_started))
+            State::Held { by, has_started: found, .. } => {
+                assert_eq!((by, found), (case.worker.clone(), has_started))
             }
             other => panic!("{other:?}"),
         }
         assert_eq!(worker.start(&claimed[&0]).await, Start::Go);
     }
-    worker.put_aside(&claimed[&0], UnixMs::now().plus(LONG), true).await;
+    worker.park(&claimed[&0], UnixMs::now().plus(LONG), true).await;
     let parked = pending(state(carrier, &case, 0).await?);
     assert!(matches!(parked.state, State::Parked { until, .. } if until > UnixMs::now()), "{parked:?}");
     assert_eq!((parked.attempts, parked.starts), (1, 0));

@@ -27,7 +27,7 @@ async fn wait(carrier: &Carrier, expected: &[(LaneName, u64)]) -> Result<()> {
 }
 
 /// What workers hold is in none. Every lane is listed, in one order.
-pub async fn the_lanes_tell_how_much_waits_where(carrier: &Carrier) -> Result<()> {
+pub async fn the_lanes_show_how_much_waits_where(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let session = carrier.open(&case, Terms::default()).await?;
     let urgent = NewUrl::seed(case.url(2), Lane::Priority);
@@ -49,7 +49,7 @@ pub async fn the_lanes_tell_how_much_waits_where(carrier: &Carrier) -> Result<()
 }
 
 /// Those of each worker by its name, and until when the first comes back that is put aside.
-pub async fn where_the_urls_of_a_crawl_are_is_told(carrier: &Carrier) -> Result<()> {
+pub async fn it_is_known_where_the_urls_of_a_crawl_are(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     carrier.begin(&case, 4, Terms::default()).await?;
     let places = carrier.stats.places(&case.crawl).await?;
@@ -67,7 +67,7 @@ pub async fn where_the_urls_of_a_crawl_are_is_told(carrier: &Carrier) -> Result<
 }
 
 /// Of whoever has said nothing yet nothing is known. Who ends has not vanished.
-pub async fn what_a_worker_says_of_itself_is_shown(carrier: &Carrier) -> Result<()> {
+pub async fn the_heartbeat_of_a_worker_is_shown(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let worker = carrier.join(&case);
     let beat = |latency, trouble: Option<&str>| Heartbeat {
@@ -77,6 +77,10 @@ pub async fn what_a_worker_says_of_itself_is_shown(carrier: &Carrier) -> Result<
         pages_per_second: 2.5,
         latency,
         trouble: trouble.map(str::to_owned),
+        lacks: trouble
+            .map(|_| (case.crawl.spider.clone(), "its file is not there".to_owned()))
+            .into_iter()
+            .collect(),
     };
     let shown = async || {
         let all = carrier.stats.workers().await?;
@@ -87,10 +91,11 @@ pub async fn what_a_worker_says_of_itself_is_shown(carrier: &Carrier) -> Result<
     worker.frontier.beat(&beat(latency, None)).await?;
     let state = shown().await?.expect("it lives");
     assert_eq!((state.in_flight, state.pages_per_second, state.latency), (7, 2.5, latency));
-    assert!(state.is_well());
+    assert!(state.is_well() && state.lacks.is_empty());
     worker.frontier.beat(&beat(None, Some("redis is away"))).await?;
     let state = shown().await?.expect("it lives");
     assert_eq!((state.latency, state.health.as_str()), (None, "redis is away"));
+    assert_eq!(state.lacks, [(case.crawl.spider.clone(), "its file is not there".to_owned())].into());
     worker.frontier.release().await;
     assert_eq!(shown().await?, None);
     assert_eq!(carrier.stats.vanished().await?, []);

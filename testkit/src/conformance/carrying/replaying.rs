@@ -206,7 +206,7 @@ pub async fn a_replayed_url_begins_anew_in_its_crawl(carrier: &Carrier) -> Resul
     session.admit(&[case.new_url(0)]).await?;
     let worker = carrier.join(&case);
     let claimed = worker.claim_one().await;
-    worker.put_aside(&claimed, UnixMs::now(), true).await;
+    worker.park(&claimed, UnixMs::now(), true).await;
     drop(worker);
     for _ in 0..2 {
         // It ends without a word.
@@ -249,13 +249,13 @@ pub async fn a_url_as_an_older_version_wrote_it_is_handled_listed_and_replayed_a
     };
     let claimed = worker.claim_one().await;
     assert_eq!(claimed.message.work, old);
-    assert!(worker.tell(&claimed, ends(ending(Terminal::Failed))).await);
+    assert!(worker.settle_unstarted(&claimed, ends(ending(Terminal::Failed))).await);
     assert_eq!(list(carrier, &case).await?.0.into_keys().collect::<Vec<_>>(), std::slice::from_ref(&old));
     let keys = [old.clone().into()];
     assert_eq!(carrier.engine.replay(&case.crawl, &case.crawl, &keys).await?, 1);
     let claimed = worker.claim_one().await;
     assert_eq!(claimed.message.work, old);
-    assert!(worker.tell(&claimed, ends(ending(Terminal::Done))).await);
+    assert!(worker.settle_unstarted(&claimed, ends(ending(Terminal::Done))).await);
     assert_eq!(carrier.stats(&case).await?.counts, Counts { admitted: 1, done: 1, ..Counts::default() });
     session.close().await
 }
@@ -290,7 +290,7 @@ pub async fn what_a_block_skipped_is_listed_replayed_and_found_by_a_later_crawl(
         Finish { why: Some(Skip::Blocked.as_str()), note: Some(Note { cause, ..note }), ..finish }
     };
     for number in 0..2 {
-        assert!(worker.tell(&claimed[&number], ends(blocked(number))).await);
+        assert!(worker.settle_unstarted(&claimed[&number], ends(blocked(number))).await);
     }
     let stats = carrier.stats(&case).await?;
     assert_eq!((stats.counts.skipped, stats.reasons["skipped:blocked"]), (2, 2));

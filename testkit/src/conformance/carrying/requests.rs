@@ -36,7 +36,7 @@ impl Worker {
     async fn give_up(&self, case: &Case, claimed: &Claimed) {
         let note = Some(case.note(1, Terminal::Failed));
         let finish = Finish { note, ..Finish::new(Claim::of(&claimed.message), Terminal::Failed) };
-        assert!(self.tell(claimed, Verdict::Ends(Box::new(Ending::of(finish)))).await);
+        assert!(self.settle_unstarted(claimed, Verdict::Ends(Box::new(Ending::of(finish)))).await);
     }
 }
 

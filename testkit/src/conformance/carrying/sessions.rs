@@ -16,7 +16,7 @@ use crate::conformance::fixture::{Case, LONG};
 const BRIEF: Duration = Duration::from_millis(100);
 
 /// `Busy` names the crawl, for the person who waits.
-pub async fn who_opens_another_crawl_is_told_which_one_is_read(carrier: &Carrier) -> Result<()> {
+pub async fn opening_a_second_crawl_fails_and_names_the_one_being_read(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let _session = carrier.open(&case, Terms::default()).await?;
     let next = case.next_crawl();
@@ -128,9 +128,7 @@ pub async fn a_session_that_was_dropped_may_be_followed_by_another(carrier: &Car
 }
 
 /// Whatever is said when it is opened again, and no other crawl of the spider does.
-pub async fn a_crawl_brings_what_its_spiders_file_said_when_it_was_opened_first(
-    carrier: &Carrier,
-) -> Result<()> {
+pub async fn a_crawl_keeps_the_spiders_file_that_it_was_first_opened_with(carrier: &Carrier) -> Result<()> {
     let (case, plain) = (Case::new(), Case::new());
     let text = |text: &str| Some(SpiderText::from(text.to_owned()));
     let open = async |text: Option<SpiderText>, is_new| {

@@ -1,14 +1,16 @@
 //! Tasks: they are admitted, handed out, settled and replayed as URLs are, each with all that it says.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use tokio::time::timeout;
 use trawl_common::frontier::crawl::{Counts, CrawlState};
 use trawl_common::frontier::outcome::Terminal;
-use trawl_common::frontier::{Key, Task, UrlState, Work};
+use trawl_common::frontier::{Key, Start, State, Task, UrlState, Work};
 use trawl_common::names::{CrawlRef, SpiderName};
-use trawl_common::ports::{Claim, Claimed, Ending, Finish, NewUrl, Result, Settlement, Terms, Verdict};
+use trawl_common::ports::{
+    Claim, Claimed, Ending, Finish, NewUrl, PendingTask, Result, Settlement, TaskPage, Terms, Verdict,
+};
 use trawl_common::task::{MAX_RECIPE_BYTES, NewTask};
 use trawl_common::time::UnixMs;
 
@@ -29,13 +31,13 @@ fn key(case: &Case, recipe: &str) -> Key {
     task(&case.crawl.spider, recipe).key.into()
 }
 
-/// What a task says that was claimed.
-fn said(claimed: &Claimed) -> &NewTask {
+/// The task that was claimed.
+fn new_task(claimed: &Claimed) -> &NewTask {
     &claimed.message.work.task().expect("it is a task").new
 }
 
 fn recipes(claimed: &[Claimed]) -> Vec<&str> {
-    claimed.iter().map(|claimed| said(claimed).recipe.as_str()).collect()
+    claimed.iter().map(|claimed| new_task(claimed).recipe.as_str()).collect()
 }
 
 impl Worker {
@@ -61,11 +63,17 @@ impl Worker {
         }
     }
 
+    /// Says that a task is done which is no longer the worker's.
+    async fn finish_lost(&self, claimed: Claimed) {
+        let verdict = done(&claimed.message, Vec::new());
+        self.frontier.settle(vec![Settlement { message: claimed.message, verdict }]).await;
+    }
+
     /// Has a task end so, and be listed if that is a failure.
     async fn end_task(&self, case: &Case, claimed: &Claimed, terminal: Terminal) {
         let note = (terminal == Terminal::Failed).then(|| case.note(1, terminal));
         let finish = Finish { note, ..Finish::new(Claim::of(&claimed.message), terminal) };
-        assert!(self.tell(claimed, Verdict::Ends(Box::new(Ending::of(finish)))).await);
+        assert!(self.settle_unstarted(claimed, Verdict::Ends(Box::new(Ending::of(finish)))).await);
     }
 }
 
@@ -80,7 +88,9 @@ impl Carrier {
 }
 
 /// However often it is submitted, by its recipe or by what makes it one with others; and its crawl ends with it.
-pub async fn a_task_is_admitted_once_and_claimed_with_all_that_it_says(carrier: &Carrier) -> Result<()> {
+pub async fn a_task_is_admitted_once_and_claimed_with_everything_it_was_submitted_with(
+    carrier: &Carrier,
+) -> Result<()> {
     let case = Case::new();
     let worker = carrier.join(&case);
     let session = carrier.open(&case, Terms::default()).await?;
@@ -99,10 +109,10 @@ pub async fn a_task_is_admitted_once_and_claimed_with_all_that_it_says(carrier: 
     assert_eq!(session.admit(&all).await?, [false; 5]);
     session.close().await?;
     let claimed = worker.claim_tasks(3).await;
-    let found: BTreeSet<String> = claimed.iter().map(|claimed| format!("{:?}", said(claimed))).collect();
+    let found: BTreeSet<String> = claimed.iter().map(|claimed| format!("{:?}", new_task(claimed))).collect();
     let expected = [&all[0], &all[1], &all[2]].map(|new| new.work.task().expect("a task").new.clone());
     assert_eq!(found, expected.iter().map(|new| format!("{new:?}")).collect());
-    assert!(claimed.iter().any(|claimed| said(claimed).recipe.as_str() == long));
+    assert!(claimed.iter().any(|claimed| new_task(claimed).recipe.as_str() == long));
     for claimed in claimed {
         worker.finish(claimed).await;
     }
@@ -153,7 +163,7 @@ pub async fn the_task_with_the_highest_priority_is_claimed_first(carrier: &Carri
     let mut order = Vec::new();
     for _ in 0..4 {
         let claimed = worker.claim_task().await;
-        order.push(said(&claimed).recipe.to_string());
+        order.push(new_task(&claimed).recipe.to_string());
         worker.finish(claimed).await;
     }
     assert_eq!(order, ["b", "d", "a", "c"]);
@@ -325,6 +335,111 @@ pub async fn a_cancelled_crawl_leaves_no_task(carrier: &Carrier) -> Result<()> {
     let claimed = worker.claim_task().await;
     assert_eq!(claimed.message.crawl, next.crawl);
     worker.finish(claimed).await;
+    Ok(())
+}
+
+/// Of a crawl that is over, or is not known, there are none.
+pub async fn tasks_without_an_end_are_listed_with_where_they_are(carrier: &Carrier) -> Result<()> {
+    let case = Case::new();
+    assert_eq!(carrier.stats.tasks(&case.crawl, 0).await?, TaskPage::default());
+    let worker = carrier.join(&case);
+    let session = carrier.open(&case, Terms::default()).await?;
+    session.admit(&[case.new_url(0), new(&case, "runs"), new(&case, "waits"), new(&case, "held")]).await?;
+    session.close().await?;
+    let claimed = worker.claim_tasks(3).await;
+    let of = |recipe: &str| claimed.iter().find(|claimed| new_task(claimed).recipe.as_str() == recipe);
+    let [runs, waits, held] =
+        ["runs", "waits", "held"].map(|recipe| of(recipe).expect("it is there").clone());
+    worker.frontier.start(&[Claim::of(&runs.message)]).await?;
+    let until = UnixMs::now().plus(Duration::from_secs(60));
+    worker.settle(waits, Verdict::PutAside { until, failed: true }).await;
+    let mut places = BTreeMap::new();
+    let mut cursor = Some(0);
+    while let Some(at) = cursor {
+        let page = carrier.stats.tasks(&case.crawl, at).await?;
+        for PendingTask { key, state, attempts } in page.tasks {
+            let place = match state {
+                State::Held { by, has_started, .. } if by == case.worker => {
+                    format!("held {has_started} {attempts}")
+                }
+                State::Parked { until: parked, .. } => {
+                    format!("parked {} {attempts}", parked > UnixMs::now())
+                }
+                other => format!("{other:?}"),
+            };
+            places.insert(key, place);
+        }
+        cursor = page.next;
+    }
+    let expected = [("runs", "held true 0"), ("waits", "parked true 1"), ("held", "held false 0")];
+    let expected = expected.map(|(recipe, place)| (task(&case.crawl.spider, recipe).key, place.to_owned()));
+    assert_eq!(places, expected.into());
+    carrier.control.cancel(&case.crawl).await?;
+    worker.finish_lost(runs).await;
+    worker.finish_lost(held).await;
+    assert_eq!(carrier.stats.tasks(&case.crawl, 0).await?, TaskPage::default());
+    Ok(())
+}
+
+/// Whether it waits, is put aside or is in hand.
+pub async fn a_task_that_is_cancelled_ends_wherever_it_is_and_its_crawl_goes_on(
+    carrier: &Carrier,
+) -> Result<()> {
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    carrier.begin_tasks(&case, &["in hand", "put aside", "goes on"]).await?;
+    let claimed = worker.claim_tasks(3).await;
+    let of = |recipe: &str| claimed.iter().find(|claimed| new_task(claimed).recipe.as_str() == recipe);
+    let [held, waits, goes_on] =
+        ["in hand", "put aside", "goes on"].map(|recipe| of(recipe).expect("it is there").clone());
+    let until = UnixMs::now().plus(Duration::from_millis(50));
+    worker.settle(waits, Verdict::PutAside { until, failed: true }).await;
+    let [first, second, other] =
+        ["in hand", "put aside", "never there"].map(|recipe| task(&case.crawl.spider, recipe).key);
+    assert_eq!(carrier.control.cancel_tasks(&case.crawl, &[first.clone(), second, other]).await?, 2);
+    assert_eq!(carrier.control.cancel_tasks(&case.crawl, std::slice::from_ref(&first)).await?, 0);
+    assert_eq!(carrier.control.task(&case.crawl, &first).await?, None, "what it says is not needed");
+    assert_eq!(worker.frontier.start(&[Claim::of(&held.message)]).await?, [Start::Lost]);
+    worker.finish_lost(held).await;
+    assert_eq!(carrier.stats(&case).await?.status, CrawlState::Running);
+    worker.finish(goes_on).await;
+    let stats = carrier.stats(&case).await?;
+    let expected = Counts { admitted: 3, done: 1, cancelled: 2, ..Counts::default() };
+    assert_eq!((stats.status, stats.counts), (CrawlState::Finished, expected));
+    worker.claims_no_task().await;
+    Ok(())
+}
+
+/// Its crawl never ends, so its message may come at any time: it brings nothing back.
+pub async fn a_task_that_others_asked_for_is_cancelled_and_may_be_asked_for_again(
+    carrier: &Carrier,
+) -> Result<()> {
+    let case = Case::new();
+    let worker = carrier.join(&case);
+    carrier.begin_tasks(&case, &["asks", "asks again"]).await?;
+    let other: SpiderName = case.other_spider().crawl.spider;
+    let (crawl, child) = (CrawlRef::adhoc_of(other.clone()), task(&other, "child"));
+    let mut parents = worker.claim_tasks(2).await;
+    let asks = async |parent: Claimed| {
+        let new = NewUrl { depth: 1, ..NewUrl::task(child.clone()) };
+        let finish = Finish::new(Claim::of(&parent.message), Terminal::Done);
+        let ending = Ending { elsewhere: vec![(other.clone(), new)], ..Ending::of(finish) };
+        worker.settle(parent, Verdict::Ends(Box::new(ending))).await;
+    };
+    asks(parents.remove(0)).await;
+    let claimed = worker.claim_task().await;
+    assert_eq!(carrier.control.cancel_tasks(&crawl, std::slice::from_ref(&child.key)).await?, 1);
+    assert_eq!(worker.frontier.start(&[Claim::of(&claimed.message)]).await?, [Start::Lost]);
+    let goes_round = Settlement { message: claimed.message, verdict: Verdict::GoesRound };
+    worker.frontier.settle(vec![goes_round]).await;
+    worker.claims_no_task().await;
+    asks(parents.remove(0)).await;
+    let again = worker.claim_task().await;
+    assert_eq!(again.message.crawl, crawl);
+    worker.finish(again).await;
+    let stats = carrier.stats.crawl_stats(&crawl.id).await?.expect("it is known");
+    let expected = Counts { admitted: 2, done: 1, cancelled: 1, ..Counts::default() };
+    assert_eq!((stats.status, stats.counts), (CrawlState::Running, expected));
     Ok(())
 }
 

@@ -20,6 +20,7 @@ async fn list(ports: &ControlPorts, fixture: &Fixture<'_>) -> Result<(BTreeMap<K
         (pages, cursor) = (pages + 1, page.next);
         assert!(pages <= 10_000, "a list has an end");
     }
+    assert_eq!(ports.control.count_failed(&fixture.crawl).await?, all.len() as u64);
     Ok((all, pages))
 }
 

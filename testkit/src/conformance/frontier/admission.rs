@@ -177,7 +177,7 @@ pub async fn a_message_of_an_unknown_crawl_begins_its_stats(frontier: &Arc<dyn R
     let stats = fixture.crawl_stats().await?;
     assert_eq!((stats.counts.admitted, stats.pending, stats.status), (1, 1, CrawlState::Running));
     assert!(fixture.end(&fixture.worker, 0, Terminal::Done).await?);
-    assert_eq!(fixture.status().await?, CrawlState::Running, "nobody has said that this was all");
+    assert_eq!(fixture.status().await?, CrawlState::Running, "discovery has not ended");
     Ok(())
 }
 

@@ -300,7 +300,7 @@ pub async fn the_terms_of_a_crawl_are_known(frontier: &Arc<dyn Records>) -> Resu
 }
 
 /// Exact, as the counters are.
-pub async fn the_stats_say_why_where_and_how_much(frontier: &Arc<dyn Records>) -> Result<()> {
+pub async fn the_stats_count_by_reason_host_and_amount(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     let lease = fixture.begin(6).await?;
     let done = |number| Finish {
@@ -330,7 +330,7 @@ pub async fn the_stats_say_why_where_and_how_much(frontier: &Arc<dyn Records>) -
 }
 
 /// Each limit by its name, and once, however often the end of a page is repeated.
-pub async fn the_stats_say_what_limits_left_out(frontier: &Arc<dyn Records>) -> Result<()> {
+pub async fn the_stats_count_what_limits_left_out(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     let lease = fixture.begin(3).await?;
     let done = |number, depth| {

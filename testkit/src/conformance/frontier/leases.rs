@@ -39,7 +39,7 @@ async fn take_lapsed(fixture: &Fixture<'_>) -> Result<Lease> {
 }
 
 /// `Busy` names the holder and the crawl, for the person who waits.
-pub async fn who_opens_another_crawl_is_told_who_reads_the_sources(
+pub async fn opening_a_second_crawl_fails_and_names_who_reads_the_sources(
     frontier: &Arc<dyn Records>,
 ) -> Result<()> {
     let fixture = Fixture::new(frontier);
@@ -125,7 +125,7 @@ pub async fn a_lapsed_lease_is_for_the_next_and_stale_for_the_last(
     Ok(())
 }
 
-/// Told by another lease of the same term, taken later: when that one has lapsed, this one has not.
+/// Measured by another lease of the same term, taken later: when that one has lapsed, this one has not.
 pub async fn a_renewed_lease_outlives_its_first_term(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     let hourglass = fixture.other_spider();

@@ -40,7 +40,7 @@ macro_rules! frontier_conformance {
             a_strangers_message_of_an_unknown_crawl_is_refused
             a_message_for_a_crawl_that_is_over_is_dropped
             a_message_of_another_crawl_of_the_spider_is_dropped
-            who_opens_another_crawl_is_told_who_reads_the_sources
+            opening_a_second_crawl_fails_and_names_who_reads_the_sources
             several_producers_feed_one_crawl_and_discovery_ends_with_the_last
             a_producer_that_died_does_not_hold_up_the_others
             the_holder_of_a_lease_may_open_again
@@ -96,9 +96,9 @@ macro_rules! frontier_conformance {
             a_recrawl_takes_each_url_once_though_all_were_seen
             what_a_recrawl_did_not_fetch_stays_as_it_was
             the_terms_of_a_crawl_are_known
-            the_stats_say_why_where_and_how_much
+            the_stats_count_by_reason_host_and_amount
             the_stats_count_any_number_of_missing_fields
-            the_stats_say_what_limits_left_out
+            the_stats_count_what_limits_left_out
             an_unknown_crawl_has_no_stats
             crawls_are_listed_the_newest_first
         }

@@ -1,4 +1,4 @@
-//! What jobs promise: each is taken by one runner, in its turn, and none is lost.
+//! What jobs promise: each is taken by one runner, in the order of the queue, and none is lost.
 
 mod random;
 
@@ -35,7 +35,7 @@ macro_rules! jobs_conformance {
             a_job_that_is_put_back_waits_and_its_spider_with_it
             a_pending_job_is_cancelled_at_once_and_one_that_runs_is_marked
             a_cancelled_job_whose_feeder_is_gone_waits_for_whoever_ends_it
-            what_is_fed_is_looked_after_in_turn
+            fed_jobs_are_checked_in_round_robin
             an_end_is_for_good
             a_list_is_read_page_by_page_the_newest_first
             what_ended_longest_ago_is_forgotten_with_its_key
@@ -90,11 +90,11 @@ pub async fn the_highest_priority_is_taken_first_and_among_equals_the_first_aske
         ("h", -0.0),
     ];
     submit(jobs, priorities.map(|(name, priority)| job(name, name, priority))).await?;
-    let turns = ["g", "c", "f", "e", "a", "d", "h", "b"];
-    assert_eq!(ids(&jobs.line(100).await?), turns);
-    assert_eq!(ids(&jobs.line(2).await?), turns[..2]);
-    for turn in turns {
-        assert_eq!(take(jobs, "one").await?.as_deref(), Some(turn));
+    let order = ["g", "c", "f", "e", "a", "d", "h", "b"];
+    assert_eq!(ids(&jobs.queued(100).await?), order);
+    assert_eq!(ids(&jobs.queued(2).await?), order[..2]);
+    for next in order {
+        assert_eq!(take(jobs, "one").await?.as_deref(), Some(next));
     }
     assert_eq!(take(jobs, "one").await?, None);
     Ok(())
@@ -237,7 +237,7 @@ pub async fn a_cancelled_job_whose_feeder_is_gone_waits_for_whoever_ends_it(
 }
 
 /// Those that nobody has looked at come first, and none twice within the pause.
-pub async fn what_is_fed_is_looked_after_in_turn(jobs: &Arc<dyn Jobs>) -> Result<()> {
+pub async fn fed_jobs_are_checked_in_round_robin(jobs: &Arc<dyn Jobs>) -> Result<()> {
     for name in ["a", "b", "c"] {
         submit(jobs, [job(name, name, 0.0)]).await?;
         take(jobs, "one").await?;

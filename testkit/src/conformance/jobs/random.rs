@@ -121,11 +121,11 @@ async fn agree(jobs: &Arc<dyn Jobs>, model: &Model) -> Result<()> {
     let all = jobs.list(&JobFilter::default(), JobPage { before: None, max: 100 }).await?;
     let expected: Vec<View> = model.jobs.iter().rev().map(view).collect();
     assert_eq!(all.iter().map(view).collect::<Vec<_>>(), expected);
-    let mut line: Vec<&Job> =
+    let mut queue: Vec<&Job> =
         model.jobs.iter().filter(|job| matches!(job.state, JobState::Pending { .. })).collect();
-    line.sort_by_key(|job| job.turn());
-    let stored = jobs.line(100).await?;
-    assert_eq!(stored.iter().map(view).collect::<Vec<_>>(), line.into_iter().map(view).collect::<Vec<_>>());
+    queue.sort_by_key(|job| job.position());
+    let stored = jobs.queued(100).await?;
+    assert_eq!(stored.iter().map(view).collect::<Vec<_>>(), queue.into_iter().map(view).collect::<Vec<_>>());
     let count = |is: fn(&Job) -> bool| model.jobs.iter().filter(|job| is(job)).count() as u64;
     let counts = JobCounts {
         pending: count(|job| matches!(job.state, JobState::Pending { .. })),
@@ -179,7 +179,7 @@ impl Model {
         };
         let ready =
             self.jobs.iter().enumerate().filter(|(_, job)| job.is_ready() && is_free(&job.new.spider));
-        let (first, _) = ready.min_by_key(|(_, job)| job.turn())?;
+        let (first, _) = ready.min_by_key(|(_, job)| job.position())?;
         let job = &mut self.jobs[first];
         job.take(runner, lease, NOW);
         Some(job)

@@ -34,7 +34,7 @@ impl Due {
 }
 
 impl Facts {
-    /// The counters agree with themselves, with what was told of the end, and with the fate of every page. They are exact
+    /// The counters agree with themselves, with the event of the end, and with the fate of every page. They are exact
     /// but for what Redis was made to forget: that may count, or not.
     pub(super) fn judge_stats(&self, accounts: &[Account], verdict: &mut Judgement) {
         let Some(stats) = &self.stats else {
@@ -69,7 +69,7 @@ impl Facts {
     pub(super) fn judge_announcement(&self, verdict: &mut Judgement) {
         let Some(ends) = &self.ends else { return };
         let problem = match ends.as_slice() {
-            [] => "no event told that the crawl had finished".to_owned(),
+            [] => "no event announced that the crawl had finished".to_owned(),
             [end] => match &self.stats {
                 Some(stats) if !end.stats.agree(stats) => {
                     format!("the event of the end says {:?}, the counters {stats:?}", end.stats)
@@ -89,8 +89,14 @@ impl Facts {
             Some(Limit::PerHost(most)) => ("admitted", stats.counts.admitted, most),
         };
         let most = most as u64;
+        let forgotten = self.faults.iter().filter(|fault| fault.kind.forgets()).count() as u64;
         // What Redis forgot does not count any more.
-        let least = if self.faults.iter().any(|fault| fault.kind.forgets()) { 0 } else { most };
+        let least = if forgotten > 0 { 0 } else { most };
+        let most = match self.limit {
+            // What messages bring back is not refused, however many links were taken meanwhile.
+            Some(Limit::PerHost(_)) => most * (1 + forgotten),
+            _ => most,
+        };
         verdict.problems.extend(Due { least, most }.complaint(&format!("{name}, which is limited,"), count));
         let left_out: u64 =
             ["skipped:limit", "left_out:max_per_host"].iter().filter_map(|why| stats.reasons.get(*why)).sum();

@@ -124,7 +124,7 @@ pub struct Facts {
     pub archived: Vec<String>,
     /// What came out of `failed_urls`; `None` for an engine that keeps dead letters where only it can read them.
     pub dead_letters: Option<Vec<DeadLetter>>,
-    /// What told of the crawl's end, without the copies of each; `None` for an engine that tells nobody.
+    /// The events of the crawl's end, without copies; `None` for an engine that publishes none.
     pub ends: Option<Vec<End>>,
     /// What the crawl says of itself at its end.
     pub stats: Option<ReportedStats>,

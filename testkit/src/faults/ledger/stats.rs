@@ -69,10 +69,10 @@ impl ReportedStats {
         ended.map(|(reason, count)| (reason.as_str(), *count)).chain([("done", self.counts.done)]).collect()
     }
 
-    /// Whether other counters, which may tell less, say the same.
+    /// Whether these counters equal others, apart from those by host, which others may lack.
     pub(super) fn agree(&self, other: &Self) -> bool {
-        let said = |stats: &Self| Self { hosts: Vec::new(), ..stats.clone() };
-        said(self) == said(other)
+        let without_hosts = |stats: &Self| Self { hosts: Vec::new(), ..stats.clone() };
+        without_hosts(self) == without_hosts(other)
     }
 
     /// What in these counters cannot be, whatever was crawled.

@@ -18,7 +18,7 @@ pub(super) fn of(pages: u64) -> ReportedStats {
 }
 
 /// Has status and event say so.
-pub(super) fn say(facts: &mut Facts, stats: ReportedStats) {
+pub(super) fn set_stats(facts: &mut Facts, stats: ReportedStats) {
     facts.ends = Some(vec![End { id: "end".to_owned(), crawl: "crawl".to_owned(), stats: stats.clone() }]);
     facts.stats = Some(stats);
 }
@@ -30,7 +30,7 @@ fn wrong(change: impl Fn(&mut ReportedCounts), reasons: &[(&str, u64)]) -> Strin
     change(&mut stats.counts);
     stats.hosts[0].counts = stats.counts;
     stats.reasons = reasons.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
-    say(&mut facts, stats);
+    set_stats(&mut facts, stats);
     problems(&facts).join("\n")
 }
 
@@ -58,12 +58,12 @@ fn stats_that_contradict_themselves_are_a_problem() {
     let found = wrong(|counts| counts.expired = 1, FAILED);
     assert_eq!(found.lines().count(), 1, "more have ended than were taken in: {found}");
     assert!(wrong(|_| {}, &[("failed:http", 3)]).contains("2 Failed, with 3 reasons"));
-    assert!(problem(|facts| say(facts, ReportedStats { pending: 1, ..of(4) })).contains("1 pending"));
+    assert!(problem(|facts| set_stats(facts, ReportedStats { pending: 1, ..of(4) })).contains("1 pending"));
     assert!(
-        problem(|facts| say(facts, ReportedStats { status: "running".to_owned(), ..of(4) }))
+        problem(|facts| set_stats(facts, ReportedStats { status: "running".to_owned(), ..of(4) }))
             .contains("running")
     );
-    let found = problem(|facts| say(facts, ReportedStats { hosts: of(2).hosts, ..of(4) }));
+    let found = problem(|facts| set_stats(facts, ReportedStats { hosts: of(2).hosts, ..of(4) }));
     assert!(found.contains("all hosts together"), "{found}");
 }
 
@@ -98,7 +98,7 @@ fn may_lack_the_first(kind: Kind, from: u64, to: u64) -> bool {
     let mut stats = of(4);
     (stats.counts.admitted, stats.counts.done) = (3, 1);
     stats.hosts[0].counts = stats.counts;
-    say(&mut facts, stats);
+    set_stats(&mut facts, stats);
     problems(&facts).is_empty()
 }
 
@@ -117,9 +117,9 @@ fn only_what_redis_was_made_to_forget_may_be_missing_from_the_stats() {
 fn what_redis_forgot_counts_at_most_once() {
     let mut facts = fair();
     facts.faults.push(fault(Kind::StoreFlushed, None, 150, 150));
-    say(&mut facts, of(2));
+    set_stats(&mut facts, of(2));
     assert_eq!(problems(&facts), [""; 0]);
-    say(&mut facts, of(6));
+    set_stats(&mut facts, of(6));
     assert!(problems(&facts).concat().contains("admitted is 6 and not 0 to 4"));
 }
 
@@ -135,6 +135,6 @@ fn a_page_that_was_put_down_as_poison_may_count_as_that() {
     (stats.counts.done, stats.counts.failed) = (1, 3);
     stats.hosts[0].counts = stats.counts;
     stats.reasons.insert("failed:parse".to_owned(), 1);
-    say(&mut facts, stats);
+    set_stats(&mut facts, stats);
     assert_eq!(problems(&facts), [""; 0]);
 }

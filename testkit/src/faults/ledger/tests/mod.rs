@@ -89,7 +89,7 @@ fn an_item_that_is_missing_is_a_lost_url_of_the_fault_that_hit_its_fetch() {
 fn a_url_that_was_never_asked_for_is_lost() {
     let found = problem(|facts| {
         facts.pages.push(Page { url: url(4), fate: Fate::Good });
-        counts::say(facts, counts::of(5));
+        counts::set_stats(facts, counts::of(5));
     });
     assert!(found.contains("http://site/4") && found.contains("asked for 0 times"), "{found}");
 }
@@ -212,7 +212,7 @@ fn no_page_is_asked_for_while_a_crawl_is_held() {
     assert!(found.contains("1 pages were asked for while paused from 98.0 s"), "{found}");
     let mut facts = fair();
     facts.quiet.extend([quiet(90, 100), quiet(107, 120)]);
-    assert_eq!(problems(&facts), [""; 0], "until it goes on, and what had begun when it was told");
+    assert_eq!(problems(&facts), [""; 0], "until it goes on, and except for what had begun by then");
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn linked() -> Facts {
     };
     let reasons = [("failed:timeout".to_owned(), 1), ("skipped:duplicate".to_owned(), 1)].into();
     let hosts = vec![ReportedHost { host: "site".to_owned(), counts }];
-    counts::say(
+    counts::set_stats(
         &mut facts,
         ReportedStats { status: "finished".to_owned(), counts, pending: 0, reasons, hosts },
     );
@@ -150,7 +150,7 @@ fn limited(
     }
     let hosts = vec![ReportedHost { host: "site".to_owned(), counts }];
     let reasons = [(why.to_owned(), left_out)].into_iter().filter(|(_, count)| *count > 0).collect();
-    counts::say(
+    counts::set_stats(
         &mut facts,
         ReportedStats { status: "finished".to_owned(), counts, pending: 0, reasons, hosts },
     );
@@ -180,10 +180,13 @@ fn a_limit_is_reached_and_never_passed_and_what_it_leaves_out_is_counted() {
     );
     let found = limited(Limit::Pages(4), 5, pages(3, 1), "skipped:limit", 1, true);
     assert_eq!(found, "", "what Redis forgot counts no more");
+    let brought_back = |count| limited(Limit::PerHost(2), 6, pages(count, 0), why, 1, true);
+    assert_eq!(brought_back(4), "", "messages bring back what Redis forgot");
+    assert!(brought_back(5).contains("admitted, which is limited, is 5 and not 0 to 4"));
 }
 
 #[test]
-fn what_was_crawled_before_and_is_as_it_was_says_so_unless_redis_forgot() {
+fn an_unchanged_page_of_a_recrawl_is_marked_as_such_unless_redis_forgot() {
     let facts = |kind, is_again, change: Option<&str>| {
         let fault = Injected { kind, victim: None, from: seconds(1), to: seconds(2) };
         let items = vec![ItemLine { change: change.map(str::to_owned), ..item(0) }];

@@ -1,4 +1,4 @@
-//! What a fleet of real processes tells of its crawls: to those who wait, to those who read events, and by webhook.
+//! How a fleet of real processes announces what happens to its crawls and hosts: `trawl wait`, `trawl events` and webhooks.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -53,7 +53,7 @@ async fn feed_as(fleet: &Fleet, spider: &str, crawl: &str, pages: &[String]) {
     run(fleet.command(&["producer", list.to_str().unwrap(), &spider, &crawl, "-q"]), 0).await;
 }
 
-/// The events that a subscriber is told, as they come.
+/// The events that a subscriber receives, as they come.
 struct Following {
     _command: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -74,7 +74,7 @@ impl Following {
 }
 
 #[tokio::test]
-async fn who_comes_later_reads_each_event_once_and_forgets_what_is_wanted_no_more() {
+async fn a_subscriber_reads_each_event_once_and_can_remove_its_subscription() {
     let (fleet, site) = (Fleet::new().await, Site::serve(3).await);
     let events = |words: &[&str]| {
         let mut all = vec!["events", "--name", "later"];
@@ -91,7 +91,7 @@ async fn who_comes_later_reads_each_event_once_and_forgets_what_is_wanted_no_mor
     assert_eq!((&finished["type"], &finished["done"]), (&"crawl.finished".into(), &2.into()));
     ends_well(worker).await;
 
-    // A line that cannot be written tells nobody.
+    // An event whose line cannot be written was not read.
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
     let status = timeout(LIMIT, events(&[]).stdout(full).stderr(Stdio::null()).status()).await.unwrap();
     assert_eq!(status.unwrap().code(), Some(1));
@@ -126,7 +126,7 @@ async fn refusing() -> String {
 }
 
 #[tokio::test]
-async fn those_who_read_events_of_hosts_are_told_who_wants_to_be_left_alone_and_who_is_blocked() {
+async fn a_subscriber_learns_which_hosts_back_off_and_which_are_blocked() {
     let (fleet, origin) = (Fleet::new().await, refusing().await);
     run(fleet.command(&["events", "--name", "hosts", "--type", "host.*"]), 0).await;
     let worker = fleet.worker(&[]);
@@ -251,13 +251,13 @@ fn webhooks(fleet: &Fleet, sections: &[String]) {
 const HOOK: (&str, &str) = ("HOOK", SECRET);
 
 #[tokio::test]
-async fn a_webhook_is_posted_again_until_it_is_taken_signed_and_by_the_same_id() {
+async fn a_webhook_is_posted_again_with_the_same_id_and_signed_until_it_is_accepted() {
     let (fleet, site) = (Fleet::new().await, Site::serve(1).await);
     let mut receiver = Receiver::serve().await;
     webhooks(&fleet, &[receiver.section("crawl.finished")]);
     let worker = fleet.worker(&[HOOK]);
     feed(&fleet, "c1", &[site.page(0)]).await;
-    // A redirect is followed by nobody.
+    // Redirects are not followed.
     for status in [StatusCode::SERVICE_UNAVAILABLE, StatusCode::FOUND, StatusCode::NO_CONTENT] {
         let posted = receiver.next().await;
         assert_eq!((posted.method.as_str(), posted.path.as_str()), ("POST", "/hook"), "before {status}");
@@ -267,7 +267,7 @@ async fn a_webhook_is_posted_again_until_it_is_taken_signed_and_by_the_same_id()
         assert_eq!((&event["type"], &event["done"]), (&"crawl.finished".into(), &1.into()));
         posted.answer.send(status).unwrap();
     }
-    // What is taken does not come again: the next is of another crawl.
+    // An accepted event does not come again: the next one is of another crawl.
     feed(&fleet, "c2", &[site.page(0)]).await;
     let posted = receiver.next().await;
     assert_eq!(posted.header("x-trawl-delivery"), "c2.finished");
@@ -276,7 +276,7 @@ async fn a_webhook_is_posted_again_until_it_is_taken_signed_and_by_the_same_id()
 }
 
 #[tokio::test]
-async fn an_event_is_posted_again_when_its_worker_dies_before_that_is_settled() {
+async fn an_event_is_posted_again_when_its_worker_dies_before_it_was_accepted() {
     let (fleet, site) = (Fleet::new().await, Site::serve(1).await);
     let mut receiver = Receiver::serve().await;
     webhooks(&fleet, &[receiver.section("crawl.finished")]);
@@ -293,7 +293,7 @@ async fn an_event_is_posted_again_when_its_worker_dies_before_that_is_settled() 
 }
 
 #[tokio::test]
-async fn an_address_that_answers_nothing_holds_up_no_other() {
+async fn a_receiver_that_never_answers_delays_no_other() {
     const CRAWLS: usize = 3;
     let (fleet, site) = (Fleet::new().await, Site::serve(CRAWLS).await);
     let (mut silent, mut receiver) = (Receiver::serve().await, Receiver::serve().await);
@@ -303,16 +303,16 @@ async fn an_address_that_answers_nothing_holds_up_no_other() {
     for number in 0..CRAWLS {
         feed(&fleet, &format!("c{number}"), &[site.page(number)]).await;
     }
-    let mut told = Vec::new();
+    let mut delivered = Vec::new();
     for _ in 0..2 * CRAWLS {
         let posted = receiver.next().await;
-        told.push(posted.header("x-trawl-delivery").to_owned());
+        delivered.push(posted.header("x-trawl-delivery").to_owned());
         posted.answer.send(StatusCode::OK).unwrap();
         held.extend(silent.posted.try_recv());
     }
-    told.sort_unstable();
+    delivered.sort_unstable();
     let all = (0..CRAWLS).flat_map(|number| ["finished", "started"].map(|what| format!("c{number}.{what}")));
-    assert_eq!(told, all.collect::<Vec<_>>());
+    assert_eq!(delivered, all.collect::<Vec<_>>());
     held.push(silent.next().await);
     drop(held);
     ends_well(worker).await;
@@ -324,7 +324,7 @@ fn spider_with(receiver: &Receiver, start: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_webhook_of_a_spiders_file_is_told_of_that_spiders_crawls() {
+async fn a_webhook_in_a_spiders_file_receives_the_crawls_of_that_spider_only() {
     let (fleet, site) = (Fleet::new().await, Site::serve(1).await);
     let (mut own, mut all) = (Receiver::serve().await, Receiver::serve().await);
     webhooks(&fleet, &[all.section("crawl.finished")]);
@@ -342,7 +342,7 @@ async fn a_webhook_of_a_spiders_file_is_told_of_that_spiders_crawls() {
         assert_eq!(
             posted.header("x-trawl-delivery"),
             "c1.finished",
-            "the other spider's crawl is none of its own"
+            "the crawl of the other spider is not posted here"
         );
         posted.answer.send(StatusCode::OK).unwrap();
     }
@@ -350,7 +350,7 @@ async fn a_webhook_of_a_spiders_file_is_told_of_that_spiders_crawls() {
 }
 
 #[tokio::test]
-async fn a_webhook_of_a_deployed_spider_is_told_by_a_worker_without_the_file() {
+async fn the_webhook_of_a_deployed_spider_is_posted_by_a_worker_without_its_file() {
     let (fleet, site) = (Fleet::new().await, Site::serve(1).await);
     let mut receiver = Receiver::serve().await;
     let elsewhere = fleet.folder.path().join("elsewhere");
@@ -368,11 +368,11 @@ async fn a_webhook_of_a_deployed_spider_is_told_by_a_worker_without_the_file() {
 }
 
 #[tokio::test]
-async fn a_worker_without_the_secret_of_a_webhook_does_not_start_and_says_which_is_missing() {
+async fn a_worker_without_the_secret_of_a_webhook_does_not_start_and_names_the_secret() {
     let (fleet, receiver) = (Fleet::new().await, Receiver::serve().await);
     webhooks(&fleet, &[receiver.section("#")]);
     let started = output(fleet.command(&["worker", "-q"])).await;
-    let said = String::from_utf8(started.stderr).unwrap();
-    assert_eq!(started.status.code(), Some(2), "{said}");
-    assert!(said.contains(&receiver.url) && said.contains("HOOK"), "{said}");
+    let error = String::from_utf8(started.stderr).unwrap();
+    assert_eq!(started.status.code(), Some(2), "{error}");
+    assert!(error.contains(&receiver.url) && error.contains("HOOK"), "{error}");
 }

@@ -1,0 +1,41 @@
+//! The tasks of a crawl that have no final state, as people list them.
+
+use rusqlite::{Connection, params};
+use trawl_common::frontier::{State, TaskKey};
+use trawl_common::ports::{PendingTask, TaskPage};
+use trawl_common::time::UnixMs;
+
+use super::error::Result;
+use super::holdings::Holdings;
+
+/// So many tasks make a part.
+const PART: usize = 500;
+
+/// A part of the tasks of a crawl that have no final state: those in the rows after `cursor`.
+pub(super) fn page(
+    db: &Connection,
+    holdings: &Holdings,
+    crawl: i64,
+    cursor: u64,
+    now: UnixMs,
+) -> Result<TaskPage> {
+    let mut select = db.prepare_cached(
+        "SELECT id, url, due, attempts FROM records WHERE crawl = ?1 AND lane = 'task' AND id > ?2 ORDER BY id LIMIT ?3",
+    )?;
+    let mut rows = select.query(params![crawl, cursor.cast_signed(), PART as i64])?;
+    let (mut page, mut last, mut looked) = (TaskPage::default(), 0, 0);
+    while let Some(row) = rows.next()? {
+        looked += 1;
+        last = row.get::<_, i64>(0)?;
+        // What is no task is a record that cannot be read.
+        let Ok(key) = row.get_ref(1)?.as_str().unwrap_or_default().parse::<TaskKey>() else { continue };
+        let due: Option<i64> = row.get(2)?;
+        let due = due.map(|due| UnixMs(due.max(0).cast_unsigned())).filter(|due| *due > now);
+        let waits = due
+            .map_or(State::Queued { since: UnixMs(0) }, |until| State::Parked { until, unconfirmed: None });
+        let state = holdings.state(last, now).unwrap_or(waits);
+        page.tasks.push(PendingTask { key, state, attempts: row.get(3)? });
+    }
+    page.next = (looked == PART).then_some(last.cast_unsigned());
+    Ok(page)
+}

@@ -1,0 +1,33 @@
+//! The status of a job, in a word.
+
+use serde::{Deserialize, Serialize};
+
+/// The status of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[derive(strum::IntoStaticStr, strum::Display, strum::EnumString, strum::VariantNames)]
+#[strum(serialize_all = "lowercase")]
+pub enum JobStatus {
+    /// It waits in the queue.
+    Pending,
+    /// It is being fed, or its crawl runs.
+    Running,
+    /// Its crawl is finished.
+    Finished,
+    /// It could not be run.
+    Failed,
+    /// It was cancelled.
+    Cancelled,
+}
+
+impl JobStatus {
+    /// The word.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+
+    /// Whether the job is over.
+    pub fn is_over(self) -> bool {
+        matches!(self, Self::Finished | Self::Failed | Self::Cancelled)
+    }
+}

@@ -1,0 +1,42 @@
+//! `[retry]`: what is tried again.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::duration;
+use crate::frontier::outcome::Class;
+
+/// `[retry]`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Retry {
+    /// How often a URL is tried again after its first failure.
+    pub max: u32,
+    /// The HTTP statuses that are worth another try; all others but successes are final.
+    pub statuses: Vec<u16>,
+    /// The kinds of error that are, too; the others are final.
+    pub errors: Vec<Class>,
+    /// The longest wait before the first retry; it doubles with each. A `Retry-After` is waited for, up to 24 h.
+    #[serde(with = "duration")]
+    pub backoff: Duration,
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        Self {
+            max: 3,
+            statuses: vec![408, 425, 429, 500, 502, 503, 504],
+            errors: vec![Class::Timeout, Class::Dns, Class::Connect, Class::Tls, Class::Body, Class::Robots],
+            backoff: Duration::from_secs(10),
+        }
+    }
+}
+
+impl Retry {
+    /// How long the failure to read a robots.txt is cached, by the fleet and then once more in a worker's memory: together less than a URL
+    /// waits for its next attempt, so that each attempt gets a new answer.
+    pub fn robots_again(&self) -> Duration {
+        (self.backoff / 5).max(Duration::from_millis(50))
+    }
+}

@@ -1,0 +1,175 @@
+//! Where tasks are, for people: one place for what commands and the HTTP API list.
+
+use serde::{Deserialize, Serialize};
+
+use super::{NewTask, Recipe};
+use crate::frontier::dead_letter::Note;
+use crate::frontier::{Key, State, TaskKey, UrlState};
+use crate::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
+use crate::ports::{Control, ErrorKind, Result, Stats};
+use crate::time::UnixMs;
+
+/// Where a task is that is not done.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    strum::Display,
+    strum::EnumString,
+    strum::VariantNames,
+)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum TaskPlace {
+    /// It waits for a worker, or for its turn in one.
+    Waiting,
+    /// Its program runs.
+    Running,
+    /// It is put aside until an instant.
+    Parked,
+    /// It is a dead letter.
+    Failed,
+}
+
+impl TaskPlace {
+    /// Every place, by its name.
+    pub const NAMES: &[&str] = <Self as strum::VariantNames>::VARIANTS;
+}
+
+/// A task that is not done.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TaskReport {
+    /// Its key.
+    pub task: String,
+    /// Its crawl.
+    pub crawl: CrawlId,
+    /// Its spider.
+    pub spider: SpiderName,
+    /// Where it is.
+    pub place: TaskPlace,
+    /// Since when it waits, or has failed, as far as that is known, RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// Until when it is put aside.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
+    /// The worker that has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worker: Option<WorkerId>,
+    /// How often it has failed.
+    pub attempts: u32,
+    /// Why it failed for good.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// What it says.
+    pub recipe: Option<Recipe>,
+    /// What else it says.
+    #[serde(skip)]
+    pub says: Option<NewTask>,
+}
+
+/// A place in the list of a crawl's tasks: whether it is among those that failed, and where there. Those without an end come first.
+pub type ListPlace = (bool, u64);
+
+/// Reads the tasks of crawls.
+#[derive(Clone, Copy)]
+pub struct TaskReader<'a> {
+    /// Where those without an end are.
+    pub stats: &'a dyn Stats,
+    /// Where those that failed are, and what all of them say.
+    pub control: &'a dyn Control,
+}
+
+impl TaskReader<'_> {
+    /// A part of a crawl's tasks that are not done, only those at `only` if that is given, from a place on (`(false, 0)` at first); and
+    /// where to go on. A part may have none and not be the last; a task may come twice.
+    pub async fn page(
+        &self,
+        crawl: &CrawlRef,
+        (is_failed, cursor): ListPlace,
+        only: Option<TaskPlace>,
+    ) -> Result<(Vec<TaskReport>, Option<ListPlace>)> {
+        let mut reports = Vec::new();
+        if !is_failed && only != Some(TaskPlace::Failed) {
+            let page = self.stats.tasks(crawl, cursor).await?;
+            for pending in page.tasks {
+                let report = report(crawl, &pending.key, &pending.state, pending.attempts);
+                if only.is_none_or(|only| only == report.place) {
+                    reports.push(self.with_recipe(crawl, &pending.key, report).await?);
+                }
+            }
+            let failed = only.is_none().then_some((true, 0));
+            return Ok((reports, page.next.map(|next| (false, next)).or(failed)));
+        }
+        let page = self.control.failed(crawl, if is_failed { cursor } else { 0 }).await?;
+        for (key, note) in page.failed {
+            if let Key::Task(key) = key {
+                reports.push(self.with_recipe(crawl, &key, failed(crawl, &key, &note)).await?);
+            }
+        }
+        Ok((reports, page.next.map(|next| (true, next))))
+    }
+
+    /// A task of a crawl, if it is not done there.
+    pub async fn one(&self, crawl: &CrawlRef, key: &TaskKey) -> Result<Option<TaskReport>> {
+        let of = Key::from(key.clone());
+        let report = match self.stats.url_state(crawl, &of).await? {
+            UrlState::Pending(record) => report(crawl, key, &record.state, record.attempts),
+            UrlState::Unseen | UrlState::Ended => match self.control.failure(crawl, &of).await? {
+                Some(note) => failed(crawl, key, &note),
+                None => return Ok(None),
+            },
+        };
+        self.with_recipe(crawl, key, report).await.map(Some)
+    }
+
+    /// What a task says may be gone with it meanwhile. If it cannot be read, the task is listed without it: others follow.
+    async fn with_recipe(&self, crawl: &CrawlRef, key: &TaskKey, report: TaskReport) -> Result<TaskReport> {
+        let task = match self.control.task(crawl, key).await {
+            Err(error) if error.kind == ErrorKind::Corrupt => None,
+            task => task?,
+        };
+        let recipe = task.as_ref().map(|task| task.new.recipe.clone());
+        Ok(TaskReport { recipe, says: task.map(|task| task.new), ..report })
+    }
+}
+
+fn report(crawl: &CrawlRef, key: &TaskKey, state: &State, attempts: u32) -> TaskReport {
+    let (place, since, until, worker) = match state {
+        State::New { since } | State::Queued { since } => (TaskPlace::Waiting, Some(*since), None, None),
+        State::Parked { until, .. } => (TaskPlace::Parked, None, Some(*until), None),
+        // The record says when its lease was last extended, not when it began.
+        State::Held { by, has_started, .. } => {
+            let place = if *has_started { TaskPlace::Running } else { TaskPlace::Waiting };
+            (place, None, None, Some(by.clone()))
+        }
+    };
+    // Zero where that is not known.
+    let text = |instant: Option<UnixMs>| instant.filter(|at| at.0 > 0).map(|at| at.to_string());
+    TaskReport {
+        task: key.to_string(),
+        crawl: crawl.id.clone(),
+        spider: crawl.spider.clone(),
+        place,
+        since: text(since),
+        until: text(until),
+        worker,
+        attempts,
+        error: None,
+        recipe: None,
+        says: None,
+    }
+}
+
+fn failed(crawl: &CrawlRef, key: &TaskKey, note: &Note) -> TaskReport {
+    let nowhere = State::Queued { since: note.cause.failed_at };
+    TaskReport {
+        place: TaskPlace::Failed,
+        error: Some(note.cause.error.clone()),
+        ..report(crawl, key, &nowhere, note.cause.attempts)
+    }
+}

@@ -1,0 +1,123 @@
+//! What a failing server does to a worker.
+
+use std::time::Duration;
+
+use tokio::time::{sleep, timeout};
+use trawl_common::frontier::Start;
+use trawl_common::frontier::lane::Lane;
+use trawl_common::frontier::outcome::Terminal;
+use trawl_common::ports::{Claim, Ending, ErrorKind, NewUrl, Settlement, Verdict};
+
+use super::servers::{Fault, Servers};
+use super::{A, B, LIMIT, Member, VerdictOf, ends, fails, links, waits};
+
+#[tokio::test(start_paused = true)]
+async fn a_missing_answer_ends_the_worker_and_its_urls_are_released() {
+    let servers = Servers::default();
+    servers.fault(Fault::ShortAnswer);
+    servers.deliver(A);
+    servers.deliver(B);
+    let member = Member::join(&servers, |_| {});
+    let error = member.fatal().await;
+    assert_eq!(error.to_string(), "claiming URLs: 1 answers for 2 messages");
+    assert_eq!((error.kind, member.frontier.activity().in_flight), (ErrorKind::Corrupt, 2));
+    servers.fault(Fault::None);
+    timeout(LIMIT, member.frontier.release()).await.unwrap();
+    let calls = servers.calls();
+    assert_eq!(calls.iter().filter(|call| call.starts_with("release record of")).count(), 2, "{calls:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_step_of_settlement_ends_the_worker_and_an_outage_is_waited_for() {
+    let finishes: VerdictOf = |message| Verdict::Ends(Box::new(ends(message, Terminal::Done)));
+    let steps: [(&str, &str, VerdictOf); 10] = [
+        ("claim", "claiming URLs", finishes),
+        ("extend", "extending leases", fails),
+        ("dead letter", "storing dead letters", fails),
+        ("admit links of", "admitting links", links),
+        ("publish", "publishing", links),
+        ("confirm", "confirming", links),
+        ("park record of", "putting aside", waits),
+        ("park message of", "parking", waits),
+        ("finish", "finishing", finishes),
+        ("release record of", "giving back", |_| Verdict::Released),
+    ];
+    for (call, named, verdict) in steps {
+        for fault in [Fault::Refused(call), Fault::Away(call)] {
+            let servers = Servers::default();
+            servers.fault(fault);
+            servers.deliver(A);
+            let member = Member::join(&servers, |_| {});
+            let settled = async {
+                let message = member.claim().await.message;
+                let verdict = verdict(&message);
+                member.settle(message, verdict).await
+            };
+            if fault == Fault::Refused(call) {
+                let error = tokio::select! {
+                    settled = settled => panic!("{call}: {settled:?}"),
+                    error = member.fatal() => error,
+                };
+                assert_eq!(error.to_string(), format!("{named}: no permission"));
+            } else {
+                let back = async {
+                    sleep(Duration::from_secs(30)).await;
+                    servers.fault(Fault::None);
+                };
+                let (_, ()) = tokio::join!(settled, back);
+                assert!(servers.calls().iter().any(|made| made.starts_with(call)), "{call}");
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crawl_that_cannot_be_read_stands_still_and_the_worker_goes_on() {
+    let servers = Servers::default();
+    servers.fault(Fault::UnreadableCrawls);
+    servers.deliver(A);
+    let member = Member::join(&servers, |_| {});
+    timeout(LIMIT, servers.until("park message of", 1)).await.unwrap();
+    let trouble = member.health.trouble().unwrap();
+    assert_eq!(trouble, "looking up a crawl: max_pages is no number");
+    servers.fault(Fault::None);
+    servers.deliver(B);
+    assert_eq!(member.claim().await.message.work.as_str(), B);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_start_is_an_error_and_an_outage_is_waited_for() {
+    let servers = Servers::default();
+    servers.deliver(A);
+    let member = Member::join(&servers, |_| {});
+    let claimed = member.claim().await;
+    let claims = [Claim::of(&claimed.message)];
+    servers.fault(Fault::Refused("start"));
+    assert!(member.frontier.start(&claims).await.is_err());
+    servers.fault(Fault::Away("start"));
+    let back = async {
+        sleep(Duration::from_secs(30)).await;
+        servers.fault(Fault::None);
+    };
+    let (started, ()) = tokio::join!(member.frontier.start(&claims), back);
+    assert_eq!(started.unwrap(), [Start::Go]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_does_not_fit_a_full_store_is_returned_and_delays_no_other() {
+    let servers = Servers::default();
+    servers.deliver(A);
+    servers.deliver(B);
+    let member = Member::join(&servers, |_| {});
+    let (a, b) = (member.claim().await.message, member.claim().await.message);
+    servers.fault(Fault::NoRoomForLinks);
+    let links = vec![NewUrl::seed("http://site.example/c".parse().unwrap(), Lane::Bulk)];
+    let linking = Ending { links, ..ends(&a, Terminal::Done) };
+    let held_back = Settlement { message: a, verdict: Verdict::Ends(Box::new(linking)) };
+    let plain = Verdict::Ends(Box::new(ends(&b, Terminal::Done)));
+    let settled =
+        member.frontier.settle(vec![held_back.clone(), Settlement { message: b, verdict: plain }]).await;
+    assert_eq!((settled.ended.len(), settled.no_room), (1, vec![held_back.clone()]));
+    servers.fault(Fault::None);
+    assert_eq!(member.frontier.settle(vec![held_back]).await.ended.len(), 1);
+}

@@ -1,0 +1,156 @@
+//! The records.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::time::sleep;
+use trawl_common::events::{CrawlEvent, HostEvent};
+use trawl_common::frontier::dead_letter::DeadLetter;
+use trawl_common::frontier::message::Message;
+use trawl_common::frontier::{ClaimReply, Key, Start, Taken};
+use trawl_common::names::{CrawlRef, WorkerId};
+use trawl_common::ports::{BeatReply, Claim, Finish, Heartbeat, NewUrl, Result, Terms};
+use trawl_common::spider::SpiderText;
+use trawl_common::web::url::CanonicalUrl;
+
+use super::{Fault, Servers};
+use crate::records::{Lease, Linked, Linking, Parking, Probe, ProbeTimes, Records, Sweep};
+
+#[async_trait]
+impl Records for Servers {
+    async fn begin(&self, _: &CrawlRef, _: Terms, _: &str, _: Duration) -> Result<Lease> {
+        unreachable!("a worker opens no crawl")
+    }
+
+    async fn open(&self, _: &CrawlRef, _: Terms, _: &str, _: Duration) -> Result<Lease> {
+        unreachable!("a worker opens no crawl")
+    }
+
+    async fn reopen(&self, _: &Lease, _: &str, _: Duration) -> Result<Lease> {
+        unreachable!("a worker opens no crawl")
+    }
+
+    async fn renew(&self, _: &Lease, _: Duration) -> Result<()> {
+        unreachable!("a worker has no lease of a crawl")
+    }
+
+    async fn admit(&self, _: &Lease, _: &[NewUrl]) -> Result<Vec<bool>> {
+        unreachable!("a worker admits links")
+    }
+
+    async fn admit_links(&self, _: &WorkerId, pages: &[Linking]) -> Result<Vec<Linked>> {
+        self.check("admit links of")?;
+        pages.iter().for_each(|linking| self.called("admit links of", &linking.page.key));
+        let is_full = self.state().fault == Fault::NoRoomForLinks;
+        let taken = |linking: &Linking| match is_full {
+            false => Linked::Taken(vec![Taken::New; linking.links.len()]),
+            true => Linked::NoRoom,
+        };
+        Ok(pages.iter().map(taken).collect())
+    }
+
+    async fn take_in(&self, crawl: &CrawlRef, urls: &[NewUrl]) -> Result<Vec<bool>> {
+        self.check("take in for")?;
+        self.called("take in for", &crawl.id);
+        Ok(vec![true; urls.len()])
+    }
+
+    async fn confirm(&self, _: &CrawlRef, keys: &[Key]) -> Result<()> {
+        self.check("confirm")?;
+        keys.iter().for_each(|key| self.called("confirm", key));
+        Ok(())
+    }
+
+    async fn close(&self, _: Lease) -> Result<()> {
+        unreachable!("a worker has no lease of a crawl")
+    }
+
+    async fn claim(&self, _: &WorkerId, messages: &[Message]) -> Result<Vec<ClaimReply>> {
+        let take = ClaimReply::Take { attempts: 0, starts: 0, deadline: None };
+        let urls: Vec<_> = messages.iter().map(Message::key).collect();
+        self.answers("claim", &urls, |state, url| state.replies.get(url).copied().unwrap_or(take))
+    }
+
+    async fn extend(&self, _: &WorkerId, messages: &[Message]) -> Result<Vec<bool>> {
+        let fault = self.state().fault;
+        if fault == Fault::SlowLeases {
+            sleep(Duration::from_secs(1)).await;
+        }
+        let urls: Vec<_> = messages.iter().map(Message::key).collect();
+        self.answers("extend", &urls, |state, _| state.fault != Fault::NotHeld)
+    }
+
+    async fn start(&self, _: &WorkerId, claims: &[Claim]) -> Result<Vec<Start>> {
+        let urls: Vec<_> = claims.iter().map(|claim| claim.key.clone()).collect();
+        self.answers("start", &urls, |_, _| Start::Go)
+    }
+
+    async fn park(&self, _: &WorkerId, parkings: &[Parking]) -> Result<Vec<bool>> {
+        let urls: Vec<_> = parkings.iter().map(|parking| parking.claim.key.clone()).collect();
+        self.answers("park record of", &urls, |state, _| state.fault != Fault::NotHeld)
+    }
+
+    async fn release(&self, _: &WorkerId, claims: &[Claim]) -> Result<()> {
+        self.check("release record of")?;
+        claims.iter().for_each(|claim| self.called("release record of", &claim.key));
+        Ok(())
+    }
+
+    async fn finish(&self, _: &WorkerId, finishes: &[Finish]) -> Result<Vec<bool>> {
+        let urls: Vec<_> = finishes.iter().map(|finish| finish.claim.key.clone()).collect();
+        self.answers("finish", &urls, |state, _| state.fault != Fault::NotHeld)
+    }
+
+    async fn note_invalid(&self, _: &[DeadLetter]) -> Result<()> {
+        unreachable!("all is a URL")
+    }
+
+    async fn keep_spider_text(&self, _: &CrawlRef, _: &SpiderText) -> Result<()> {
+        unreachable!("no crawl is opened with one")
+    }
+
+    async fn has_seen(&self, _: &CrawlRef, _: &CanonicalUrl) -> Result<bool> {
+        Ok(false)
+    }
+
+    async fn sweep(&self, _: &WorkerId) -> Result<Sweep> {
+        let lost = std::mem::take(&mut self.state().lost);
+        Ok(Sweep { lost, rest: Duration::from_secs(3_600), ..Sweep::default() })
+    }
+
+    async fn probe_sent(&self, _: ProbeTimes) -> Result<()> {
+        unreachable!("no sweep asks for a probe")
+    }
+
+    async fn probes_returned(&self, _: &[Probe]) -> Result<()> {
+        unreachable!("no probe is sent")
+    }
+
+    async fn await_parked(&self, _: &CrawlRef, _: Duration) -> Result<()> {
+        unreachable!("no crawl waits for what is parked")
+    }
+
+    async fn dead_letters_published(&self, _: &[DeadLetter]) -> Result<()> {
+        unreachable!("all can be read")
+    }
+
+    async fn announced(&self, _: &CrawlEvent) -> Result<()> {
+        unreachable!("no crawl ends")
+    }
+
+    async fn hosts_announced(&self, _: &HostEvent) -> Result<()> {
+        unreachable!("no host refuses")
+    }
+
+    async fn beat(&self, _: &Heartbeat, _: Duration) -> Result<BeatReply> {
+        Ok(BeatReply::GoOn)
+    }
+
+    async fn leave(&self, _: &WorkerId) -> Result<()> {
+        Ok(())
+    }
+
+    async fn replay(&self, _: &CrawlRef, _: &CrawlRef, _: &[Key]) -> Result<Vec<Message>> {
+        unreachable!("nothing has failed")
+    }
+}

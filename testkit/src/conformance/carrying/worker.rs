@@ -1,0 +1,123 @@
+//! A worker that has joined, as the tests use it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use trawl_common::frontier::Start;
+use trawl_common::frontier::message::Message;
+use trawl_common::frontier::outcome::Terminal;
+use trawl_common::ports::{
+    Claim, Claimed, Ending, ErrorKind, Finish, Frontier, NewUrl, Result, Settled, Settlement, Verdict,
+};
+use trawl_common::time::UnixMs;
+
+use crate::conformance::engine::{GLANCE, LIMIT};
+use crate::conformance::fixture::Case;
+
+/// A worker that has joined.
+pub(super) struct Worker {
+    pub(super) frontier: Arc<dyn Frontier>,
+    pub(super) stop: CancellationToken,
+    pub(super) maintenance: JoinSet<()>,
+}
+
+impl Worker {
+    /// Claims until it has so many.
+    pub(super) async fn claim(&self, count: usize) -> Vec<Claimed> {
+        let claiming = async {
+            let mut all = Vec::new();
+            while all.len() < count {
+                all.extend(self.frontier.claim(count - all.len()).await);
+            }
+            all
+        };
+        timeout(LIMIT, claiming).await.unwrap_or_else(|_| panic!("no {count} URLs within {LIMIT:?}"))
+    }
+
+    pub(super) async fn claim_one(&self) -> Claimed {
+        self.claim(1).await.remove(0)
+    }
+
+    pub(super) async fn claims_nothing(&self) {
+        if let Ok(claimed) = timeout(GLANCE, self.frontier.claim(9)).await {
+            panic!("{claimed:?}");
+        }
+    }
+
+    /// Starts what it claimed, and settles it so.
+    pub(super) async fn settle(&self, claimed: Claimed, verdict: Verdict) -> Settled {
+        let claim = Claim::of(&claimed.message);
+        assert_eq!(self.frontier.start(&[claim]).await.expect("it starts"), [Start::Go]);
+        self.frontier.settle(vec![Settlement { message: claimed.message, verdict }]).await
+    }
+
+    pub(super) async fn finish(&self, claimed: Claimed) -> Settled {
+        let verdict = done(&claimed.message, Vec::new());
+        self.settle(claimed, verdict).await
+    }
+
+    /// The same with so many pages, by their numbers.
+    pub(super) async fn claim_pages(&self, count: usize) -> BTreeMap<usize, Claimed> {
+        let pages = self.claim(count).await.into_iter().map(|claimed| (number(&claimed), claimed));
+        let pages: BTreeMap<_, _> = pages.collect();
+        assert_eq!(pages.len(), count, "each is claimed once");
+        pages
+    }
+
+    pub(super) async fn start(&self, claimed: &Claimed) -> Start {
+        self.frontier.start(&[Claim::of(&claimed.message)]).await.expect("it can be asked")[0]
+    }
+
+    pub(super) async fn extends(&self, claimed: &Claimed) -> bool {
+        self.frontier.extend(&[&claimed.message]).await[0]
+    }
+
+    /// Settles a URL without starting it. Returns whether it has ended.
+    pub(super) async fn settle_unstarted(&self, claimed: &Claimed, verdict: Verdict) -> bool {
+        let message = claimed.message.clone();
+        !self.frontier.settle(vec![Settlement { message, verdict }]).await.ended.is_empty()
+    }
+
+    pub(super) async fn park(&self, claimed: &Claimed, until: UnixMs, failed: bool) {
+        assert!(!self.settle_unstarted(claimed, Verdict::PutAside { until, failed }).await);
+    }
+
+    pub(super) async fn release(&self, claimed: &Claimed) {
+        assert!(!self.settle_unstarted(claimed, Verdict::Released).await);
+    }
+
+    /// Has a URL end so. Returns whether it has.
+    pub(super) async fn end(&self, case: &Case, claimed: &Claimed, terminal: Terminal) -> bool {
+        self.settle_unstarted(claimed, ends(case.ending(number(claimed), terminal))).await
+    }
+
+    /// Claims so many pages, and has them end as done.
+    pub(super) async fn work_off(&self, count: usize) {
+        for claimed in self.claim(count).await {
+            self.finish(claimed).await;
+        }
+    }
+}
+
+/// The number of a page.
+pub(super) fn number(claimed: &Claimed) -> usize {
+    let path = claimed.message.work.as_str().rsplit('/').next();
+    path.and_then(|path| path.parse().ok()).expect("it is a page of the site")
+}
+
+/// An end without links.
+pub(super) fn ends(finish: Finish) -> Verdict {
+    Verdict::Ends(Box::new(Ending::of(finish)))
+}
+
+pub(super) fn kind<T>(result: Result<T>) -> Option<ErrorKind> {
+    result.err().map(|error| error.kind)
+}
+
+pub(super) fn done(message: &Message, links: Vec<NewUrl>) -> Verdict {
+    let finish = Finish::new(Claim::of(message), Terminal::Done);
+    Verdict::Ends(Box::new(Ending { links, ..Ending::of(finish) }))
+}

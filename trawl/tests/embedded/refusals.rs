@@ -1,0 +1,63 @@
+//! What ends a command with an error, and with which exit code.
+
+use std::fs;
+
+use trawl_testkit::site::Site;
+
+use super::{crawl, crawl_stats, stderr, stdout_of, trawl};
+
+#[tokio::test]
+async fn a_page_that_is_missing_is_exit_code_3() {
+    let site = Site::serve(1).await;
+    let folder = tempfile::tempdir().unwrap();
+    let output = crawl(folder.path(), &site.page(99)).output().await.unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    let listed = stdout_of(folder.path(), &["dlq", "list", "--state", "crawl.db"]).await;
+    assert!(listed.contains(&site.page(99)), "{listed}");
+    fs::write(folder.path().join("list.txt"), format!("{}\n{}\n", site.page(0), site.page(98))).unwrap();
+    let output = crawl(folder.path(), "list.txt").output().await.unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert_eq!(crawl_stats(&output)["failed"], 1);
+}
+
+#[tokio::test]
+async fn a_private_address_is_refused_unless_allowed() {
+    let site = Site::serve(1).await;
+    let folder = tempfile::tempdir().unwrap();
+    let output = trawl(folder.path()).args(["crawl", &site.page(0)]).output().await.unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("fetch.allow_private"), "{}", stderr(&output));
+    assert!(site.log().is_empty());
+}
+
+#[tokio::test]
+async fn a_wrong_setting_is_one_line_and_exit_code_2() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, value, expected) in [
+        ("TRAWL__FETCH__TIMOUT", "5s", "timout"),
+        ("TRAWL__QUEUES__BULK__TTL", "soon", "1h 30m"),
+        ("TRAWL__ITEMS__FIELDS__X", "p[", "items.fields"),
+        ("REDIS_URL", "http://user:s3cret@h", "redis.url"),
+    ] {
+        let output = crawl(folder.path(), "list.txt").env(name, value).output().await.unwrap();
+        let printed = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{name}: {printed}");
+        assert!(
+            printed.contains(expected) && printed.lines().count() == 1 && !printed.contains("s3cret"),
+            "{name}: {printed}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_away_is_one_line_without_its_password() {
+    let folder = tempfile::tempdir().unwrap();
+    let away = "redis://:s3cret@127.0.0.1:1/0";
+    let output = trawl(folder.path()).arg("status").env("REDIS_URL", away).output().await.unwrap();
+    let printed = stderr(&output);
+    assert_eq!(output.status.code(), Some(5), "{printed}");
+    assert!(
+        printed.contains("127.0.0.1:1") && !printed.contains("s3cret") && printed.lines().count() == 1,
+        "{printed}"
+    );
+}

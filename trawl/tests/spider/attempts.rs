@@ -1,0 +1,65 @@
+//! `trawl spider try`.
+
+use serde_json::Value;
+use trawl_testkit::many_hosts::{ManyHosts, Plan};
+use trawl_testkit::site::Site;
+
+use super::{Workspace, printed, shown};
+
+#[tokio::test]
+async fn try_shows_what_one_page_gives() {
+    let site = Site::serve(3).await;
+    let workspace = Workspace::new();
+    workspace.write("shop.toml", "[fields]\nheading = 'title::text'\nnothing = 'h6::text'\n");
+    let page = site.page(1);
+    let output = workspace.run(&["spider", "try", "--allow-private", "shop.toml", &page]).await;
+    assert_eq!(output.status.code(), Some(0), "{}", printed(&output));
+    let text = shown(&output);
+    assert!(text.starts_with(&format!("200 {page}\n")), "{text}");
+    assert!(text.contains("heading        Page 1\n") && text.contains("nothing        -\n"), "{text}");
+    let output = workspace.run(&["spider", "try", "--json", "--allow-private", "shop.toml", &page]).await;
+    let json: Value = serde_json::from_str(&shown(&output)).unwrap();
+    assert_eq!((&json["status"], &json["items"][0]["fields"]["heading"]), (&200.into(), &"Page 1".into()));
+    let refused = workspace.run(&["spider", "try", "shop.toml", &page]).await;
+    assert!(refused.status.code() == Some(1) && printed(&refused).contains("is not a public address"));
+}
+
+#[tokio::test]
+async fn try_follows_a_redirect_where_a_worker_does_and_nowhere_else() {
+    let world = ManyHosts::serve(&[Plan::default(), Plan { pages: 1, ..Plan::default() }]).await.unwrap();
+    let workspace = Workspace::new();
+    let (from, to) = (world.url(0, "/to/0"), world.url(1, "/page/0"));
+    let mut ended = Vec::new();
+    let rules = ["", "allowed_domains = ['127.0.0.0']", "[ban]\nredirect = ['/page/']"];
+    for rules in rules {
+        workspace.write("mine.toml", &format!("{rules}\n[fields]\nheading = 'title::text'\n"));
+        let output = workspace.run(&["spider", "try", "--allow-private", "mine.toml", &from]).await;
+        ended.push((output.status.code(), printed(&output)));
+    }
+    assert_eq!(ended[0].0, Some(0), "{}", ended[0].1);
+    let elsewhere = format!("redirected to {to}, which is not within the spider's domains");
+    assert!(ended[1].0 == Some(1) && ended[1].1.contains(&elsewhere), "{}", ended[1].1);
+    assert!(ended[2].0 == Some(1) && ended[2].1.contains("banned"), "{}", ended[2].1);
+    assert_eq!(world.log().iter().filter(|arrival| arrival.host == 1).count(), 1);
+}
+
+#[tokio::test]
+async fn try_reads_a_page_that_was_saved_as_if_it_came_from_its_url() {
+    let workspace = Workspace::new();
+    workspace
+        .write("spiders/shop.toml", "[follow]\n[fields]\nlink = { css = 'a::attr(href)', type = 'url' }\n");
+    workspace.write("page.html", "<meta charset=utf-8><a href=x>\u{e4}</a>");
+    let words = ["spider", "try", "shop", "page.html", "--url", "https://a.example/dir/", "--json"];
+    let output = workspace.run(&words).await;
+    assert_eq!(output.status.code(), Some(0), "{}", printed(&output));
+    let json: Value = serde_json::from_str(&shown(&output)).unwrap();
+    assert_eq!(json["items"][0]["fields"]["link"], "https://a.example/dir/x");
+    assert_eq!(json["links"][0]["url"], "https://a.example/dir/x");
+    workspace.write("api.toml", "[fields]\nname = { json = '/name' }\n");
+    workspace.write("page.json", "{\"name\": \"x\"}");
+    let output = workspace.run(&["spider", "try", "api.toml", "page.json", "--json"]).await;
+    let json: Value = serde_json::from_str(&shown(&output)).unwrap();
+    assert_eq!(json["items"][0]["fields"]["name"], "x", "{}", printed(&output));
+    let none = workspace.run(&["spider", "try", "shop", "none.html"]).await;
+    assert!(none.status.code() == Some(2) && printed(&none).contains("none.html: "), "{}", printed(&none));
+}

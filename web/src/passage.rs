@@ -1,0 +1,158 @@
+//! The requests of others, sent on as they are: those of programs that use a proxy.
+
+use std::fmt::Display;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hyper::body::Body;
+use hyper::header::{
+    CONNECTION, EXPECT, HOST, HeaderMap, HeaderName, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
+    TRANSFER_ENCODING, UPGRADE,
+};
+use hyper::{Request, Response, Version};
+use trawl_common::frontier::outcome::{Class, Failure, is_refusal};
+use trawl_common::settings;
+use trawl_common::web::url::CanonicalUrl;
+use url::Url;
+
+use super::failure;
+use super::guard::Guard;
+use super::proxy::Proxy;
+use super::threads::Threads;
+use super::time_limit::within;
+
+/// The fields that are about one connection (RFC 9110 7.6.1). `Expect` is among them: the proxy has said by itself that it wants the
+/// body. So is `Host`, which is made anew from the URL (RFC 9112 3.2.2).
+const OF_ONE_HOP: [HeaderName; 11] = [
+    CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+    EXPECT,
+    HOST,
+];
+
+/// The body of an answer, as it comes.
+pub type PassedBody = reqwest::Body;
+
+/// Sends on what others ask for. It adds nothing to what they say but what the connection needs, and answers with what came back:
+/// redirects, any status, the body in the coding that it came in.
+#[derive(Clone, Debug)]
+pub struct Passage {
+    pub(super) client: reqwest::Client,
+    pub(super) threads: Option<Threads>,
+    pub(super) guard: Guard,
+    pub(super) proxy: Option<Proxy>,
+    pub(super) settings: Arc<settings::Fetch>,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub struct Passed {
+    /// The answer, of which the body is still to come.
+    pub response: Response<PassedBody>,
+    /// The same as a failure, if the host wants to be left alone.
+    pub refusal: Option<Failure>,
+}
+
+impl Passage {
+    /// Whether settings allow to ask the host and port of `url`, so that no host is waited for in vain. [`Passage::send`] and
+    /// [`Passage::connect`] look once more.
+    ///
+    /// # Errors
+    /// Says what is not allowed.
+    pub async fn may_ask(&self, url: &CanonicalUrl) -> Result<(), Failure> {
+        let url = url.to_url();
+        self.guard.check_behind(self.proxy.as_ref(), &url).await?;
+        match self.proxy {
+            Some(_) => Ok(()),
+            None => self.guard.allowed(&url).await.map(drop),
+        }
+    }
+
+    /// Sends a request, whose URL is whole, to where it may go. The head of the answer comes within `fetch.timeout`.
+    ///
+    /// # Errors
+    /// There is no answer.
+    pub async fn send<B>(&self, request: Request<B>) -> Result<Passed, Failure>
+    where
+        B: Body<Data = Bytes> + Send + Sync + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        within(self.settings.timeout, async {
+            let (parts, body) = request.into_parts();
+            let url = Url::parse(&parts.uri.to_string()).map_err(no_url)?;
+            let proxy = self.proxy.as_ref();
+            self.guard.check_behind(proxy, &url).await?;
+            let mut fields = parts.headers;
+            remove_hop_by_hop(&mut fields);
+            let asking = self.client.request(parts.method, url).headers(fields);
+            let asking = asking.body(reqwest::Body::wrap(body)).send();
+            let answer = match &self.threads {
+                Some(threads) => threads.run(asking).await,
+                None => asking.await,
+            };
+            match (answer.map_err(|error| failure::no_answer(&error)), proxy) {
+                (Ok(answer), _) => Ok(passed(answer)),
+                (Err(failure), Some(proxy)) => Err(proxy.or_is_away(failure).await),
+                (Err(failure), None) => Err(failure),
+            }
+        })
+        .await
+    }
+}
+
+fn passed(answer: reqwest::Response) -> Passed {
+    let refusal = is_refusal(answer.status().as_u16()).then(|| failure::status(&answer));
+    let mut response = Response::from(answer);
+    *response.version_mut() = Version::HTTP_11;
+    remove_hop_by_hop(response.headers_mut());
+    Passed { response, refusal }
+}
+
+/// Removes what is about the connection that a message came by, also what it says itself to be so.
+fn remove_hop_by_hop(fields: &mut HeaderMap) {
+    let named = fields.get_all(CONNECTION).iter().filter_map(|value| value.to_str().ok());
+    let named: Vec<HeaderName> =
+        named.flat_map(|names| names.split(',')).filter_map(|name| name.trim().parse().ok()).collect();
+    for name in OF_ONE_HOP.iter().chain(&named) {
+        fields.remove(name);
+    }
+}
+
+pub(super) fn no_url(error: impl Display) -> Failure {
+    Failure::new(Class::Forbidden, format_args!("not a URL that can be asked: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::header::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn what_is_about_one_connection_goes_no_further() {
+        let fields = [
+            ("accept", "a"),
+            ("connection", "close, X-Mine"),
+            ("x-mine", "b"),
+            ("proxy-authorization", "Basic c"),
+            ("transfer-encoding", "chunked"),
+            ("x-other", "d"),
+            ("host", "e"),
+        ];
+        let pair = |(name, value): (&'static str, &'static str)| {
+            (HeaderName::from_static(name), HeaderValue::from_static(value))
+        };
+        let mut fields: HeaderMap = fields.into_iter().map(pair).collect();
+        remove_hop_by_hop(&mut fields);
+        let mut left: Vec<&str> = fields.keys().map(HeaderName::as_str).collect();
+        left.sort_unstable();
+        assert_eq!(left, ["accept", "x-other"]);
+    }
+}

@@ -1,0 +1,173 @@
+//! Asking hosts outside the crawl's own way, for a page that is tried and for programs: as robots.txt allows, each request in a
+//! slot of its host.
+
+use std::sync::Arc;
+
+use tokio::time::{Instant, sleep};
+use trawl_common::frontier::outcome::Failure;
+use trawl_common::health::Health;
+use trawl_common::politeness::addresses::AddressRate;
+use trawl_common::politeness::ceiling::Ceiling;
+use trawl_common::politeness::gcra::Standing;
+use trawl_common::politeness::permit::HostPermit;
+use trawl_common::politeness::robots::RobotsName;
+use trawl_common::politeness::schedules::{Decision, HostRequest, HostSchedules};
+use trawl_common::politeness::waiting::{NEAR, SOON};
+use trawl_common::ports::{Error, Hosts};
+use trawl_common::settings::{HostPolicy, Politeness, Settings};
+use trawl_common::spider::Spider;
+use trawl_common::time::UnixMs;
+use trawl_common::web::host::HostKey;
+use trawl_common::web::url::{CanonicalUrl, Host, Origin};
+use trawl_web::{Fetcher, NoRobots};
+
+use crate::schedule::robots::{known_or_fetched, time_to_live};
+use crate::schedule::robots_memory::{RobotsMemory, RobotsVerdict};
+
+/// Asks hosts by the schedules of all.
+#[derive(Clone)]
+pub(crate) struct Asker {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) schedules: HostSchedules,
+    pub(crate) robots: Arc<RobotsMemory>,
+}
+
+/// In whose name hosts are asked.
+pub(crate) struct AsSpider {
+    pub(crate) fetcher: Fetcher,
+    pub(crate) politeness: Politeness,
+    pub(crate) robots_name: RobotsName,
+}
+
+impl AsSpider {
+    /// In that of `spider`, whose requests `fetcher` makes.
+    pub(crate) fn of(spider: &Spider, settings: &Settings, fetcher: Fetcher) -> Self {
+        Self {
+            fetcher,
+            politeness: spider.politeness.apply(&settings.politeness),
+            robots_name: spider.request.apply(&settings.fetch).robots_name().unwrap_or_default(),
+        }
+    }
+}
+
+/// Why a host is not asked.
+pub(crate) enum NotAsked {
+    /// A person forbade it.
+    Blocked(HostKey),
+    /// Its robots.txt forbids it: in words.
+    Forbidden(String),
+    /// Its robots.txt cannot be read, so nothing may be asked for.
+    Unreadable(Failure),
+    /// Finding out about its robots.txt failed so.
+    Failed(Failure),
+    /// It is not to be asked before.
+    Later(HostKey, UnixMs),
+    /// Whoever keeps the schedules failed.
+    Port(Error),
+}
+
+impl Asker {
+    /// For a process that crawls nothing, by the schedules that `hosts` keeps.
+    pub(crate) fn alone(settings: Arc<Settings>, hosts: Arc<dyn Hosts>) -> Self {
+        let schedules = HostSchedules {
+            hosts,
+            health: Arc::new(Health::impatient()),
+            in_flight: Arc::default(),
+            // No request takes longer.
+            lapse: settings.fetch.timeout + NEAR,
+            ceiling: Arc::new(Ceiling::of(settings.fetch.max_rate)),
+            addresses: Arc::new(AddressRate::new(settings.politeness.address_rate)),
+        };
+        Self { settings, schedules, robots: Arc::default() }
+    }
+
+    /// How the host of `url` is to be asked, if its robots.txt allows that. `None` if that is to be found out first, by
+    /// [`Asker::learn`].
+    pub(crate) fn policy(
+        &self,
+        spider: &AsSpider,
+        url: &CanonicalUrl,
+    ) -> Option<Result<HostPolicy, NotAsked>> {
+        let policy = spider.politeness.host_policy(&url.host());
+        if !policy.robots {
+            return Some(Ok(policy));
+        }
+        match self.robots.verdict(url, &spider.politeness, &spider.robots_name) {
+            RobotsVerdict::Unknown => None,
+            RobotsVerdict::Allowed(delay) => {
+                let most = self.settings.politeness.max_crawl_delay;
+                let pace = policy.pace.slowed(delay.unwrap_or_default().min(most));
+                Some(Ok(HostPolicy { pace, ..policy }))
+            }
+            RobotsVerdict::Forbidden => {
+                let why = format!("{url}: robots.txt forbids it to {}", spider.robots_name);
+                Some(Err(NotAsked::Forbidden(why)))
+            }
+            RobotsVerdict::Unreadable(failure) => Some(Err(NotAsked::Unreadable(failure))),
+        }
+    }
+
+    /// Finds out what an origin's robots.txt says, from the fleet or from the origin. It is to run to its end: others may wait for the
+    /// file.
+    pub(crate) async fn learn(&self, spider: &AsSpider, origin: &Origin) -> Result<(), NotAsked> {
+        let Self { settings, schedules, robots, .. } = self;
+        let HostSchedules { hosts, health, .. } = schedules;
+        let key = spider.politeness.robots_key(origin);
+        let fetching = async || {
+            let mut way = robots.way(origin);
+            let answer = spider.fetcher.robots(schedules, &spider.politeness, &mut way).await;
+            if answer.is_err() {
+                robots.keep_way(origin.clone(), way);
+            }
+            answer.map(|robots| {
+                let ttl = time_to_live(&robots, &settings.retry);
+                (robots.file, ttl)
+            })
+        };
+        let host = || spider.politeness.host_policy(&origin.robots_txt().host()).key;
+        match known_or_fetched(&**hosts, health, settings, &key, fetching).await.map_err(NotAsked::Port)? {
+            Ok(file) => {
+                robots.remember(&settings.retry, key, &spider.robots_name, &file);
+                Ok(())
+            }
+            Err(NoRobots::Later(until)) => Err(NotAsked::Later(host(), until)),
+            Err(NoRobots::Blocked) => Err(NotAsked::Blocked(host())),
+            Err(NoRobots::Refused(_, failure, _) | NoRobots::NoProxy(failure)) => {
+                Err(NotAsked::Failed(failure))
+            }
+            Err(NoRobots::Failed(error)) => Err(NotAsked::Port(error)),
+        }
+    }
+
+    /// Leave to send one request to `host`, which is waited for until `deadline`. It does not queue behind all that a
+    /// crawl has for that host.
+    pub(crate) async fn permit(
+        &self,
+        spider: &AsSpider,
+        policy: &HostPolicy,
+        host: &Host,
+        deadline: Instant,
+    ) -> Result<HostPermit, NotAsked> {
+        let addresses = spider.fetcher.addresses(host).await;
+        let mut request = HostRequest { standing: Standing::Aside, ..HostRequest::new(policy) };
+        loop {
+            let decision = self.schedules.ask(&mut request, &addresses, NEAR).await;
+            let wait = match decision.map_err(NotAsked::Port)? {
+                Decision::Go(permit) => return Ok(permit),
+                Decision::At { wait, .. } => wait,
+                Decision::Later { wait, .. } | Decision::Crowded { wait } => wait.max(SOON),
+                Decision::Blocked => return Err(NotAsked::Blocked(policy.key.clone())),
+                Decision::TooLate => unreachable!("it has no deadline"),
+            };
+            if Instant::now() + wait > deadline {
+                return Err(NotAsked::Later(policy.key.clone(), UnixMs::now().plus(wait)));
+            }
+            sleep(wait).await;
+        }
+    }
+}
+
+/// What to say of a host that a person blocked.
+pub(crate) fn blocked(key: &HostKey) -> String {
+    format!("{key} is blocked: `trawl hosts unblock {key}` lifts that")
+}

@@ -1,0 +1,97 @@
+//! Who may use the proxy: the runs of programs, each by a name and a secret of its own, as long as it lasts. Other users of the machine
+//! may reach the port, and know neither.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use data_encoding::BASE64;
+use hyper::HeaderMap;
+use hyper::header::PROXY_AUTHORIZATION;
+use subtle::ConstantTimeEq;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use trawl_common::names::CrawlRef;
+
+use super::User;
+
+/// Connections that one run may have at once.
+pub(super) const CONNECTIONS: usize = 128;
+
+/// One run of a program.
+pub(super) struct Run {
+    name: String,
+    secret: String,
+    /// In whose name it asks.
+    pub(super) user: Arc<User>,
+    /// The crawl that it works for, if it does a task.
+    pub(super) crawl: Option<CrawlRef>,
+    /// That task.
+    pub(super) task: Option<String>,
+    /// Cancelled when it has ended.
+    pub(super) ended: CancellationToken,
+    /// A permit for each connection that it may have.
+    pub(super) places: Arc<Semaphore>,
+}
+
+impl Run {
+    pub(super) fn new(
+        user: Arc<User>,
+        crawl: Option<CrawlRef>,
+        task: Option<String>,
+        ended: CancellationToken,
+    ) -> Self {
+        let name = format!("run-{:016x}", rand::random::<u64>());
+        let secret = format!("{:032x}", rand::random::<u128>());
+        Self { name, secret, user, crawl, task, ended, places: Arc::new(Semaphore::new(CONNECTIONS)) }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn secret(&self) -> &str {
+        &self.secret
+    }
+}
+
+/// The runs that may use the proxy.
+#[derive(Default)]
+pub(super) struct Credentials(RwLock<HashMap<String, Arc<Run>>>);
+
+/// Those of one run, void when this is dropped.
+pub(super) struct Issued {
+    all: Arc<Credentials>,
+    run: Arc<Run>,
+}
+
+impl Credentials {
+    pub(super) fn issue(self: &Arc<Self>, run: Run) -> Issued {
+        let run = Arc::new(run);
+        let mut runs = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        runs.insert(run.name.clone(), Arc::clone(&run));
+        Issued { all: Arc::clone(self), run }
+    }
+
+    /// The run that a request with these header fields is of (RFC 7617).
+    pub(super) fn run(&self, fields: &HeaderMap) -> Option<Arc<Run>> {
+        let value = fields.get(PROXY_AUTHORIZATION)?.to_str().ok()?;
+        let (scheme, encoded) = value.split_once(' ')?;
+        if !scheme.eq_ignore_ascii_case("basic") {
+            return None;
+        }
+        let decoded = String::from_utf8(BASE64.decode(encoded.trim().as_bytes()).ok()?).ok()?;
+        let (name, secret) = decoded.split_once(':')?;
+        let runs = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let run = runs.get(name).map(Arc::clone);
+        run.filter(|run| bool::from(run.secret.as_bytes().ct_eq(secret.as_bytes())))
+    }
+}
+
+impl Drop for Issued {
+    fn drop(&mut self) {
+        let mut runs = self.all.0.write().unwrap_or_else(PoisonError::into_inner);
+        runs.remove(&self.run.name);
+        drop(runs);
+        self.run.ended.cancel();
+    }
+}

@@ -1,0 +1,117 @@
+//! A request that is sent on, and its answer.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use hyper::body::{Frame, Incoming, SizeHint};
+use hyper::{Request, Response};
+use tokio::time::{Instant, Sleep, sleep};
+use trawl_common::metrics;
+use trawl_common::politeness::permit::HostPermit;
+use trawl_common::web::url::CanonicalUrl;
+use trawl_web::{Passed, PassedBody};
+
+use super::credentials::Run;
+use super::refusal::{Body, BoxError, Refusal};
+use super::{HandlerProxy, polite};
+
+/// Sends a request on when its host may be asked, and its answer back. What the host answers counts for its back-off; the program gets
+/// it as it came.
+pub(super) async fn forward(
+    proxy: &Arc<HandlerProxy>,
+    run: &Run,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, Refusal> {
+    let url = target(&request)?;
+    let (policy, permit) = polite::request(proxy, &run.user, &url).await?;
+    let begun = Instant::now();
+    let answer = run.user.passage.send(request).await;
+    let Passed { response, refusal } = match answer {
+        Ok(passed) => passed,
+        Err(failure) => {
+            metrics::fetched(None, begun.elapsed());
+            return Err(failure.into());
+        }
+    };
+    let status = response.status().as_u16();
+    let is_welcome = status < 500 && refusal.is_none();
+    let under_way = UnderWay { permit: Some(permit), is_welcome, status, begun };
+    if let Some(refusal) = refusal {
+        let (schedules, politeness) = (&proxy.asker.schedules, &run.user.own.politeness);
+        let pushed = schedules.push_back(&policy.key, politeness, &refusal, run.crawl.as_ref()).await;
+        if let Err(error) = pushed {
+            schedules.health.ends_by(error);
+        }
+    }
+    let longest = proxy.asker.settings.fetch.timeout;
+    Ok(response.map(|body| AnswerBody { body, longest, pause: None, _under_way: under_way }.boxed_unsync()))
+}
+
+/// What is asked for: its URL is whole (RFC 9112 3.2.2).
+fn target(request: &Request<Incoming>) -> Result<CanonicalUrl, Refusal> {
+    let uri = request.uri();
+    if uri.scheme().is_none() {
+        return Err(Refusal::nonsense(format!("this is a proxy: ask it for whole URLs, not for {uri}")));
+    }
+    CanonicalUrl::parse(&uri.to_string()).map_err(|error| Refusal::nonsense(format!("{uri}: {error}")))
+}
+
+/// A request that counts as under way until this is dropped.
+struct UnderWay {
+    permit: Option<HostPermit>,
+    is_welcome: bool,
+    status: u16,
+    begun: Instant,
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        metrics::fetched(Some(self.status), self.begun.elapsed());
+        if let Some(permit) = self.permit.take() {
+            drop(permit.end(self.is_welcome));
+        }
+    }
+}
+
+/// The body of an answer. It ends where a host pauses for too long.
+struct AnswerBody {
+    body: PassedBody,
+    longest: Duration,
+    /// Since it is waited for more.
+    pause: Option<Pin<Box<Sleep>>>,
+    _under_way: UnderWay,
+}
+
+impl hyper::body::Body for AnswerBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let this = &mut *self;
+        if let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(cx) {
+            this.pause = None;
+            return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
+        }
+        let longest = this.longest;
+        let pause = this.pause.get_or_insert_with(|| Box::pin(sleep(longest)));
+        pause
+            .as_mut()
+            .poll(cx)
+            .map(|()| Some(Err(format!("no more of the answer within {longest:?} (`fetch.timeout`)").into())))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

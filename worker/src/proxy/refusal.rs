@@ -1,0 +1,144 @@
+//! What a program gets in place of an answer, and how it can tell.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Empty, Full};
+use hyper::ext::ReasonPhrase;
+use hyper::header::{CONTENT_TYPE, HeaderValue, PROXY_AUTHENTICATE, RETRY_AFTER};
+use hyper::{Response, StatusCode};
+use trawl_common::frontier::outcome::{Class, Failure};
+use trawl_common::time::UnixMs;
+
+use super::credentials::CONNECTIONS;
+use crate::polite::{NotAsked, blocked};
+
+/// The body of an answer.
+pub(super) type Body = http_body_util::combinators::UnsyncBoxBody<Bytes, BoxError>;
+pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// The field by which an answer of the proxy's own is known (RFC 9209).
+const PROXY_STATUS: &str = "proxy-status";
+
+/// Why a request is not sent on, or got no answer.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    status: StatusCode,
+    /// The kind of error, in the words of RFC 9209 2.3.
+    kind: &'static str,
+    why: String,
+    retry_after: Option<Duration>,
+}
+
+impl Refusal {
+    fn new(status: StatusCode, kind: &'static str, why: impl Into<String>) -> Self {
+        Self { status, kind, why: why.into(), retry_after: None }
+    }
+
+    /// A request without the credentials of a run.
+    pub(super) fn unknown() -> Self {
+        let why =
+            "use the name and the secret in TRAWL_PROXY, which are good as long as the program's run lasts";
+        Self::new(StatusCode::PROXY_AUTHENTICATION_REQUIRED, "http_request_denied", why)
+    }
+
+    /// A request that cannot be read.
+    pub(super) fn nonsense(why: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "http_request_error", why)
+    }
+
+    /// A target that no setting allows.
+    pub(super) fn forbidden(why: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "http_request_denied", why)
+    }
+
+    /// A run with too many connections.
+    pub(super) fn crowded() -> Self {
+        let why = format!("the program has {CONNECTIONS} connections to the proxy: close some");
+        let refusal = Self::new(StatusCode::SERVICE_UNAVAILABLE, "connection_limit_reached", why);
+        Self { retry_after: Some(Duration::from_secs(1)), ..refusal }
+    }
+
+    /// A request whose host was not to be asked after so long.
+    pub(super) fn overdue(waited: Duration) -> Self {
+        let why = format!("the host was not to be asked within {waited:?}: try again later");
+        let refusal = Self::new(StatusCode::SERVICE_UNAVAILABLE, "connection_limit_reached", why);
+        Self { retry_after: Some(waited), ..refusal }
+    }
+
+    /// What the proxy cannot do, through no fault of the program's.
+    pub(super) fn internal(why: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "proxy_internal_error", why)
+    }
+
+    /// In words.
+    pub(super) fn why(&self) -> &str {
+        &self.why
+    }
+
+    pub(super) fn into_response(self) -> Response<Body> {
+        let text = Full::new(Bytes::from(format!("trawl: {}\n", self.why)));
+        let mut response = Response::new(text.map_err(|never| match never {}).boxed_unsync());
+        *response.status_mut() = self.status;
+        let fields = response.headers_mut();
+        fields.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+        if let Ok(status) = HeaderValue::try_from(format!("trawl; error={}", self.kind)) {
+            fields.insert(PROXY_STATUS, status);
+        }
+        if self.status == StatusCode::PROXY_AUTHENTICATION_REQUIRED {
+            fields.insert(PROXY_AUTHENTICATE, HeaderValue::from_static("Basic realm=\"trawl\""));
+        }
+        if let Some(wait) = self.retry_after {
+            fields.insert(RETRY_AFTER, HeaderValue::from(wait.as_secs_f64().ceil() as u64));
+        }
+        // Of an answer to CONNECT, most clients show nothing else.
+        if let Ok(phrase) = ReasonPhrase::try_from(self.phrase().into_bytes()) {
+            response.extensions_mut().insert(phrase);
+        }
+        response
+    }
+
+    /// The reason, as far as it fits into a status line.
+    fn phrase(&self) -> String {
+        let plain = self.why.chars().map(|c| if c.is_ascii_graphic() { c } else { ' ' });
+        format!("trawl: {}", plain.take(200).collect::<String>())
+    }
+}
+
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Self {
+        let (status, kind) = match failure.class {
+            Class::Forbidden => (StatusCode::FORBIDDEN, "destination_ip_prohibited"),
+            Class::Dns => (StatusCode::BAD_GATEWAY, "dns_error"),
+            Class::Tls => (StatusCode::BAD_GATEWAY, "tls_protocol_error"),
+            Class::Timeout => (StatusCode::GATEWAY_TIMEOUT, "http_response_timeout"),
+            _ => (StatusCode::BAD_GATEWAY, "destination_unavailable"),
+        };
+        Self::new(status, kind, failure.to_string())
+    }
+}
+
+impl From<NotAsked> for Refusal {
+    fn from(not_asked: NotAsked) -> Self {
+        match not_asked {
+            NotAsked::Blocked(key) => Self::forbidden(blocked(&key)),
+            NotAsked::Forbidden(why) => Self::forbidden(format!(
+                "{why}; where you may ask nevertheless, set `robots = false` in [politeness] of the spider's file"
+            )),
+            NotAsked::Unreadable(failure) | NotAsked::Failed(failure) => failure.into(),
+            NotAsked::Later(key, until) => {
+                let why = format!("{key} is not to be asked before {until}");
+                let refusal = Self::new(StatusCode::SERVICE_UNAVAILABLE, "connection_limit_reached", why);
+                Self { retry_after: Some(until.wait_from(UnixMs::now())), ..refusal }
+            }
+            NotAsked::Port(error) => {
+                Self::internal(format!("the schedules of hosts cannot be asked: {error}"))
+            }
+        }
+    }
+}
+
+/// A body without anything in it.
+pub(super) fn empty() -> Body {
+    Empty::new().map_err(|never| match never {}).boxed_unsync()
+}

@@ -1,0 +1,104 @@
+//! What a program may take, and what remains for the others.
+
+use super::super::credentials::CONNECTIONS;
+use super::*;
+
+fn slow() -> Plan {
+    Plan { latency: Duration::from_secs(600), ..pages() }
+}
+
+/// Waits until so many requests are under way at the only host.
+async fn until_under_way(fixture: &Fixture, site: &ManyHosts, count: u64) {
+    let waiting = async {
+        while fixture.requests_under_way(&site.host(0)).await != count {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(LIMIT, waiting).await.unwrap();
+}
+
+fn ten_a_second(settings: &mut Settings) {
+    settings.politeness.rate = "10/s".parse().unwrap();
+}
+
+#[tokio::test]
+async fn who_goes_away_leaves_nothing_in_flight() {
+    let (site, fixture) = (site(slow()).await, Fixture::new(ten_a_second));
+    let run = fixture.run();
+    let mut stream = run.connect().await;
+    let request = run.head(&format!("GET {}", site.url(0, "/page/1")));
+    stream.write_all(request.as_bytes()).await.unwrap();
+    timeout(LIMIT, site.asked_for(1)).await.unwrap();
+    assert_eq!(fixture.requests_under_way(&site.host(0)).await, 1);
+    drop(stream);
+    until_under_way(&fixture, &site, 0).await;
+}
+
+#[tokio::test]
+async fn a_run_that_ends_leaves_nothing_in_flight() {
+    let (site, fixture) = (site(slow()).await, Fixture::new(ten_a_second));
+    let run = fixture.run();
+    let (mut asks, mut tunnels) = (run.connect().await, BufReader::new(run.connect().await));
+    let request = run.head(&format!("GET {}", site.url(0, "/page/1")));
+    asks.write_all(request.as_bytes()).await.unwrap();
+    let host = site.url(0, "").trim_start_matches("http://").to_owned();
+    tunnels.write_all(run.head(&format!("CONNECT {host}")).as_bytes()).await.unwrap();
+    assert_eq!(read(&mut tunnels).await.status, 200);
+    timeout(LIMIT, site.asked_for(1)).await.unwrap();
+    assert_eq!(fixture.requests_under_way(&site.host(0)).await, 2);
+    // What it started may still hold the connections.
+    drop(run);
+    until_under_way(&fixture, &site, 0).await;
+    assert_eq!(timeout(LIMIT, tunnels.read(&mut [0])).await.unwrap().unwrap(), 0);
+}
+
+#[tokio::test]
+async fn a_run_has_so_many_connections_and_others_have_theirs() {
+    let (site, fixture) = (site(pages()).await, Fixture::new(|_| {}));
+    let (greedy, other) = (fixture.run(), fixture.run());
+    let host = site.url(0, "").trim_start_matches("http://").to_owned();
+    let mut tunnels = Vec::new();
+    for _ in 0..CONNECTIONS {
+        let mut tunnel = BufReader::new(greedy.connect().await);
+        tunnel.write_all(greedy.head(&format!("CONNECT {host}")).as_bytes()).await.unwrap();
+        assert_eq!(read(&mut tunnel).await.status, 200);
+        tunnels.push(tunnel);
+    }
+    let got = greedy.get(&site.url(0, "/page/1")).await;
+    assert_eq!((got.status, got.head.contains("connection_limit_reached")), (503, true), "{got:?}");
+    assert_eq!(other.get(&site.url(0, "/page/1")).await.status, 200);
+    drop(tunnels);
+    let again = async { while greedy.get(&site.url(0, "/page/1")).await.status == 503 {} };
+    timeout(LIMIT, again).await.unwrap();
+}
+
+#[tokio::test]
+async fn who_says_nothing_reads_nothing_or_floods_keeps_nobody_waiting() {
+    let (site, fixture) = (site(pages()).await, Fixture::new(|_| {}));
+    let (hostile, other) = (fixture.run(), fixture.run());
+    let mut held = Vec::new();
+    for _ in 0..60 {
+        // Slow: half a head.
+        let mut stream = hostile.connect().await;
+        stream.write_all(b"GET http://x/ HTTP/1.1\r\nA: ").await.unwrap();
+        held.push(stream);
+        // Never reads what it asks for.
+        let mut stream = hostile.connect().await;
+        let request = hostile.head(&format!("GET {}", site.url(0, "/page/1")));
+        for _ in 0..20 {
+            stream.write_all(request.as_bytes()).await.unwrap();
+        }
+        held.push(stream);
+    }
+    // A head without end.
+    let mut flood = BufReader::new(hostile.connect().await);
+    flood.write_all(b"GET http://x/ HTTP/1.1\r\n").await.unwrap();
+    let line = format!("{}: {}\r\n", "a".repeat(100), "b".repeat(8_000));
+    while flood.write_all(line.as_bytes()).await.is_ok() {
+        let refused = timeout(Duration::from_millis(20), flood.fill_buf()).await;
+        if refused.is_ok() {
+            break;
+        }
+    }
+    assert_eq!(other.get(&site.url(0, "/page/2")).await.status, 200);
+}

@@ -1,0 +1,194 @@
+//! A connection on which a program and a host say what they like (`CONNECT`, RFC 9110 9.3.6). What it is cannot be seen, as it is TLS.
+//! So the connection waits for a slot, and each further exchange on it for another one.
+
+use std::future::pending;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use hyper::upgrade::Upgraded;
+use hyper::{Request, Response, Uri};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, interval};
+use tracing::debug;
+use trawl_common::politeness::permit::HostPermit;
+use trawl_common::web::url::CanonicalUrl;
+
+use super::credentials::Run;
+use super::flights::Flights;
+use super::listen::Connection;
+use super::refusal::{Body, Refusal, empty};
+use super::{HandlerProxy, polite};
+
+/// A tunnel may be idle for so long.
+const IDLE: Duration = Duration::from_secs(300);
+/// And last so long in all.
+const LONGEST: Duration = Duration::from_secs(3_600);
+/// An exchange is over when the host has said something, and then nothing for so long. What it had in flight at the host is free then.
+const QUIET: Duration = Duration::from_millis(250);
+/// How often to look for all that.
+const LOOK: Duration = Duration::from_millis(100);
+/// What is read at once.
+const BUFFER: usize = 16 * 1024;
+
+/// Connects a program to a host, when that may be asked.
+pub(super) async fn open(
+    proxy: &Arc<HandlerProxy>,
+    run: &Arc<Run>,
+    connection: &Arc<Connection>,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, Refusal> {
+    let url = destination(request.uri())?;
+    let permit = polite::exchange(proxy, &run.user, &url).await?;
+    let server = run.user.passage.connect(&url).await?;
+    let _ = server.set_nodelay(true);
+    let (proxy_of, run, connection) = (Arc::clone(proxy), Arc::clone(run), Arc::clone(connection));
+    let tunnel = Tunnel { proxy: proxy_of, url, state: Mutex::new(State::new(permit)), run };
+    proxy.tasks.spawn(async move {
+        let ended = tunnel.run.ended.clone();
+        let carrying = async {
+            // There is none if the program has gone meanwhile.
+            if let Ok(client) = hyper::upgrade::on(request).await {
+                tunnel.carry(TokioIo::new(client), server).await;
+            }
+        };
+        ended.run_until_cancelled(carrying).await;
+        // It has its place until now.
+        drop(connection);
+    });
+    Ok(Response::new(empty()))
+}
+
+/// The host and port that a tunnel is to lead to, as a URL.
+fn destination(uri: &Uri) -> Result<CanonicalUrl, Refusal> {
+    let nonsense = |why: &str| Refusal::nonsense(format!("CONNECT {uri}: {why}"));
+    let authority = uri.authority().filter(|authority| !authority.as_str().contains('@'));
+    let authority = authority.ok_or_else(|| nonsense("write HOST:PORT"))?;
+    authority.port_u16().ok_or_else(|| nonsense("write HOST:PORT"))?;
+    CanonicalUrl::parse(&format!("https://{authority}/")).map_err(|error| nonsense(&error.to_string()))
+}
+
+/// A tunnel of a run.
+struct Tunnel {
+    proxy: Arc<HandlerProxy>,
+    run: Arc<Run>,
+    url: CanonicalUrl,
+    state: Mutex<State>,
+}
+
+/// What has become of it so far.
+struct State {
+    flights: Flights,
+    /// For the exchange that is under way.
+    permit: Option<HostPermit>,
+    /// Whether the host has said something in it.
+    is_answered: bool,
+    /// When something was said last.
+    last: Instant,
+}
+
+impl State {
+    fn new(permit: HostPermit) -> Self {
+        Self { flights: Flights::default(), permit: Some(permit), is_answered: false, last: Instant::now() }
+    }
+
+    /// Whether a further exchange begins.
+    fn client_sent(&mut self, bytes: &[u8]) -> bool {
+        self.last = Instant::now();
+        self.flights.client_sent(bytes)
+    }
+
+    fn server_sent(&mut self) {
+        self.last = Instant::now();
+        self.is_answered = true;
+        self.flights.server_sent();
+    }
+
+    fn begins(&mut self, permit: HostPermit) {
+        (self.permit, self.is_answered, self.last) = (Some(permit), false, Instant::now());
+    }
+}
+
+impl Tunnel {
+    /// Carries what both say, until either closes the connection, or it has lasted too long.
+    async fn carry(&self, client: TokioIo<Upgraded>, mut server: TcpStream) {
+        let (from_client, mut to_client) = split(client);
+        let (from_server, to_server) = server.split();
+        let up = async {
+            match self.upwards(from_client, to_server).await {
+                // The program says no more, and may still be answered.
+                Ok(()) => pending().await,
+                Err(error) => debug!(url = %self.url, %error, "a tunnel of a program ends"),
+            }
+        };
+        tokio::select! {
+            () = up => {}
+            _ = self.downwards(from_server, &mut to_client) => {}
+            () = self.lasts() => {}
+        }
+        let _ = to_client.shutdown().await;
+    }
+
+    async fn upwards(
+        &self,
+        mut client: impl AsyncRead + Unpin,
+        mut server: impl AsyncWrite + Unpin,
+    ) -> io::Result<()> {
+        let mut buffer = vec![0; BUFFER];
+        loop {
+            let read = client.read(&mut buffer).await?;
+            if read == 0 {
+                return server.shutdown().await;
+            }
+            let is_further = self.state().client_sent(&buffer[..read]);
+            if is_further {
+                // The one before is over.
+                self.state().permit = None;
+                let permit = polite::exchange(&self.proxy, &self.run.user, &self.url).await;
+                let permit = permit.map_err(|refusal| io::Error::other(refusal.why().to_owned()))?;
+                self.state().begins(permit);
+            }
+            server.write_all(&buffer[..read]).await?;
+        }
+    }
+
+    async fn downwards(
+        &self,
+        mut server: impl AsyncRead + Unpin,
+        mut client: impl AsyncWrite + Unpin,
+    ) -> io::Result<()> {
+        let mut buffer = vec![0; BUFFER];
+        loop {
+            let read = server.read(&mut buffer).await?;
+            if read == 0 {
+                return Ok(());
+            }
+            self.state().server_sent();
+            client.write_all(&buffer[..read]).await?;
+        }
+    }
+
+    /// Ends when the tunnel has lasted, or was idle, for too long. Meanwhile gives up what exchanges that are over have in flight.
+    async fn lasts(&self) {
+        let begun = Instant::now();
+        let mut looks = interval(LOOK);
+        loop {
+            looks.tick().await;
+            let mut state = self.state();
+            let quiet = state.last.elapsed();
+            if quiet >= IDLE || begun.elapsed() >= LONGEST {
+                return;
+            }
+            if state.is_answered && quiet >= QUIET {
+                state.permit = None;
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
