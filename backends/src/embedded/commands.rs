@@ -1,7 +1,6 @@
 //! What people do to crawls and to the URLs that failed in them, as it runs inside the store.
 
 use rusqlite::Connection;
-use trawl_common::frontier::Key;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::outcome::{Class, Reason, Skip, Terminal};
 use trawl_common::frontier::{End, Key, TaskKey, UrlState};
