@@ -65,7 +65,7 @@ async fn a_request_is_sent_with_all_that_it_says_and_its_data_reaches_who_reads_
         r#"
 @handler
 def parse(page):
-    sent = page.json()
+    sent = {"method": page.method, "body": page.text} if page.method == "HEAD" else page.json()
     if page.data is None:
         yield {"n": 0, "method": page.method, "sent": sent}
         search = dict(form={"q": "a b"}, headers={"X-Key": "k"}, cookies={"id": "7"})
@@ -74,28 +74,30 @@ def parse(page):
         yield page.follow("/search", method="PUT", json={"q": ["ä"]}, data={"n": 2})
         yield page.follow("/search", data={"n": 3})
         yield page.follow("/search", method="DELETE", data={"n": 4})
+        yield page.follow("/search", method="HEAD", data={"n": 5})
     else:
         yield {"n": page.data["n"], "method": page.method, "sent": sent}
 "#,
     );
     let (code, stats, stderr) = crawl(folder.path(), start(folder.path(), &site)).await;
-    assert_eq!((code, &stats["done"]), (Some(0), &json!(5)), "{stats} {stderr}");
+    assert_eq!((code, &stats["done"]), (Some(0), &json!(6)), "{stats} {stderr}");
     let items = items(folder.path());
     let of = |n: u64, what: &str| items[&n]["fields"]["sent"][what].clone();
     let methods: Vec<Value> = items.values().map(|item| item["fields"]["method"].clone()).collect();
-    assert_eq!(methods, ["GET", "POST", "PUT", "GET", "DELETE"], "of two with one body one is taken");
-    assert_eq!(methods, (0..5).map(|n| of(n, "method")).collect::<Vec<_>>());
+    assert_eq!(methods, ["GET", "POST", "PUT", "GET", "DELETE", "HEAD"], "of two with one body one is taken");
+    assert_eq!(methods, (0..6).map(|n| of(n, "method")).collect::<Vec<_>>());
     let header = |n: u64, name: &str| of(n, "headers")[name].clone();
+    assert_eq!(of(5, "body"), "", "what is asked by HEAD has no body");
     assert_eq!((of(1, "body"), of(2, "body")), ("q=a+b".into(), r#"{"q": ["ä"]}"#.into()));
     assert_eq!(header(1, "content-type"), "application/x-www-form-urlencoded");
     assert_eq!(header(2, "content-type"), "application/json");
     assert_eq!((header(1, "x-key"), header(1, "cookie")), ("k".into(), "id=7".into()));
     assert_eq!((header(3, "x-key"), header(3, "cookie")), (Value::Null, Value::Null));
     let urls: Vec<&Value> = items.values().skip(1).map(|item| &item["url"]).collect();
-    assert_eq!(urls, [&json!(format!("{}/search", site.origin)); 4]);
+    assert_eq!(urls, [&json!(format!("{}/search", site.origin)); 5]);
     let mut ids: Vec<&Value> = items.values().map(|item| &item["id"]).collect();
     ids.dedup();
-    assert_eq!(ids.len(), 5, "each is an item of its own");
+    assert_eq!(ids.len(), 6, "each is an item of its own");
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ use trawl_common::frontier::Request;
 use trawl_common::frontier::message::Hop;
 use trawl_common::frontier::outcome::Failure;
 use trawl_common::ports::Response;
+use trawl_common::request::Method;
 use trawl_common::settings;
 use trawl_common::spider::Spider;
 use trawl_common::spider::page_history::Validators;
@@ -176,6 +177,10 @@ impl Fetcher {
                     let was_get = hop.is_some_and(|hop| hop.as_get);
                     let as_get = !was_get && method.becomes_get(response.status().as_u16());
                     Ok(Answer::Redirect(Redirect { target, as_get }))
+                }
+                // Whatever its header fields say of a body, there is none (RFC 9110 9.3.2).
+                None if method == Method::Head && response.status().is_success() => {
+                    Ok(Answer::Page(self.head(&response)))
                 }
                 None => self.answer(response).await,
             }

@@ -67,6 +67,12 @@ impl Pairs {
         self.0.iter().map(|(name, _)| name.as_str())
     }
 
+    /// The same with their names in lower case.
+    pub(super) fn in_lower_case(mut self) -> Self {
+        self.0.iter_mut().for_each(|(name, _)| name.make_ascii_lowercase());
+        self
+    }
+
     /// How many bytes they have.
     pub(crate) fn bytes(&self) -> usize {
         self.0.iter().map(|(name, value)| name.len() + value.len()).sum()

@@ -105,7 +105,7 @@ fn of_object(mut object: Map<String, Value>) -> Result<NewRequest, InvalidReques
     let request = NewRequest {
         url: text(&mut object, "url")?.ok_or(InvalidRequest::NoUrl)?,
         method: text(&mut object, "method")?.map_or(Ok(Method::default()), |method| method.parse())?,
-        headers: pairs(&mut object, "headers", header)?,
+        headers: pairs(&mut object, "headers", header)?.in_lower_case(),
         cookies: pairs(&mut object, "cookies", cookie)?,
         body: body(&mut object)?,
         data: object.remove("data"),
@@ -157,11 +157,11 @@ fn body(object: &mut Map<String, Value>) -> Result<Body, InvalidRequest> {
     }
 }
 
-/// An object of texts, or a list of pairs of them, each of which `check` lets pass.
+/// An object of texts, or a list of pairs of them. `check` says of a name and its value why they cannot be sent, if they cannot.
 fn pairs(
     object: &mut Map<String, Value>,
     key: &'static str,
-    check: fn(String, String) -> Result<(String, String), (String, String)>,
+    check: fn(&str, &str) -> Result<(), String>,
 ) -> Result<Pairs, InvalidRequest> {
     let expected = "an object of texts, or a list of pairs";
     let wrong = |found: &Value| InvalidRequest::Kind { key, expected, found: kind(found) };
@@ -176,8 +176,10 @@ fn pairs(
         Some(other) => return Err(wrong(&other)),
     };
     let pair = |(name, value)| match (name, value) {
-        (Value::String(name), Value::String(value)) => check(name, value)
-            .map_err(|(name, why)| InvalidRequest::Field { key, name: printable(&name, 64), why }),
+        (Value::String(name), Value::String(value)) => match check(&name, &value) {
+            Ok(()) => Ok((name, value)),
+            Err(why) => Err(InvalidRequest::Field { key, name: printable(&name, 64), why }),
+        },
         (Value::String(_), other) | (other, _) => Err(wrong(&other)),
     };
     listed.into_iter().map(pair).collect::<Result<_, _>>().map(Pairs)
@@ -193,28 +195,27 @@ fn two(pair: Value) -> Result<(Value, Value), Value> {
     }
 }
 
-fn header(name: String, value: String) -> Result<(String, String), (String, String)> {
-    if !field::is_token(&name) {
-        return Err((name, "it cannot be the name of a header field".to_owned()));
+fn header(name: &str, value: &str) -> Result<(), String> {
+    if !field::is_token(name) {
+        return Err("it cannot be the name of a header field".to_owned());
     }
-    if let Some(why) = field::reserved(&name) {
-        return Err((name, format!("it may not be set: {why}")));
+    if let Some(why) = field::reserved(name) {
+        return Err(format!("it may not be set: {why}"));
     }
-    match field::is_value(&value) {
-        true => Ok((name.to_ascii_lowercase(), value)),
-        false => Err((name, "its value cannot be sent in a header".to_owned())),
+    match field::is_value(value) {
+        true => Ok(()),
+        false => Err("its value cannot be sent in a header".to_owned()),
     }
 }
 
-fn cookie(name: String, value: String) -> Result<(String, String), (String, String)> {
-    if !field::is_token(&name) {
-        return Err((name, "it cannot be the name of a cookie".to_owned()));
+fn cookie(name: &str, value: &str) -> Result<(), String> {
+    if !field::is_token(name) {
+        return Err("it cannot be the name of a cookie".to_owned());
     }
-    match field::is_cookie_value(&value) {
-        true => Ok((name, value)),
+    match field::is_cookie_value(value) {
+        true => Ok(()),
         false => {
-            let why = "its value cannot be sent in a cookie: it may have no white space, `,` or `;`";
-            Err((name, why.to_owned()))
+            Err("its value cannot be sent in a cookie: it may have no white space, `,` or `;`".to_owned())
         }
     }
 }
