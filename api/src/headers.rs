@@ -1,4 +1,4 @@
-//! What browsers are told to do with an answer, whoever has them ask for it.
+//! What browsers may do with an answer, whoever made them ask for it.
 
 use axum::http::HeaderValue;
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, X_CONTENT_TYPE_OPTIONS};

@@ -1,4 +1,4 @@
-//! What goes wrong, as callers are told it: `application/problem+json` (RFC 9457).
+//! Errors, as callers get them: `application/problem+json` (RFC 9457).
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};

@@ -1,6 +1,6 @@
 //! What was ordered of crawls and hosts, kept apart from the store that carries it out.
 //!
-//! Redis is where a crawl's state is read and changed. What can't be told from the messages that wait in the queues is written
+//! Redis is where a crawl's state is read and changed. What can't be known from the messages that wait in the queues is written
 //! to a stream of RabbitMQ as well: the terms that a crawl was opened with, pauses, ends, blocked hosts. A store that has
 //! lost its data learns them from there, so that a limit holds and what was cancelled stays so.
 

@@ -245,7 +245,7 @@ struct Refusal {
 
 impl Refusal {
     /// Refuses `changes`, such as `INSERT ON records`. What the transaction did before is then undone, by SQLite at once or by
-    /// whoever is told.
+    /// whoever asks.
     fn of(changes: &[&str], undoes_at_once: bool, path: &Path) -> Self {
         let file = rusqlite::Connection::open(path).unwrap();
         let how = if undoes_at_once { "ROLLBACK" } else { "ABORT" };
@@ -353,8 +353,8 @@ async fn a_record_that_cannot_be_read_is_a_dead_letter_that_names_its_field_and_
         let [(url, note)] = &listed[..] else { panic!("{field}: {listed:?}") };
         assert_eq!((url, note.cause.reason), (&page(1).work.key(), Reason::Corrupt));
         let held = held.trim_matches('\'');
-        let told = format!("the field {field} of record http://site.example/1 holds `{held}`");
-        assert!(note.cause.error.contains(&told), "{}", note.cause.error);
+        let message = format!("the field {field} of record http://site.example/1 holds `{held}`");
+        assert!(note.cause.error.contains(&message), "{}", note.cause.error);
         let stats = async || engine.stats().crawl_stats(&crawl().id).await.unwrap().unwrap();
         assert_eq!(stats().await.reasons, [("failed:corrupt".to_owned(), 1)].into());
 
@@ -395,9 +395,9 @@ async fn a_crawl_that_cannot_be_read_stands_still_alone_until_it_is_set_right() 
         of_other.admit(&[page(7)]).await.unwrap();
         change(&directory, &format!("UPDATE crawls SET {field} = {held} WHERE id = 'c1'"));
         let refused = session.admit(&[page(2)]).await.unwrap_err();
-        let told = format!("the field {field} of crawl c1 holds `{}`", held.trim_matches('\''));
+        let message = format!("the field {field} of crawl c1 holds `{}`", held.trim_matches('\''));
         assert_eq!(refused.kind, ErrorKind::Corrupt);
-        assert!(refused.to_string().contains(&told), "{refused}");
+        assert!(refused.to_string().contains(&message), "{refused}");
         assert_eq!(available(&engine).await, [7], "{field}");
         drop((session, of_other, engine));
         change(&directory, &format!("UPDATE crawls SET {field} = {right} WHERE id = 'c1'"));

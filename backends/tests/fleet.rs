@@ -167,7 +167,7 @@ async fn robots_files_that_lapse_soon_make_room_for_those_that_are_kept_for_long
     assert_eq!(kept, [0, 1, 2, 3, 4, 26, 27, 28, 29]);
 }
 
-/// Some are told of one by one and some together: what one task tells the broker of must not be told again by another.
+/// Some are acknowledged one by one and some together: what one task has acknowledged another must not acknowledge again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_tasks_may_acknowledge_at_once() {
     const MESSAGES: usize = 3_000;

@@ -1,4 +1,4 @@
-//! What goes wrong, as people are told it.
+//! Errors, as people see them.
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};

@@ -1,4 +1,4 @@
-//! What browsers are told to do with a page, and what not.
+//! What browsers may do with a page, and what not.
 
 use axum::http::HeaderValue;
 use axum::http::header::{
@@ -13,7 +13,7 @@ const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; i
 const HEADERS: [(HeaderName, &str); 5] = [
     (CONTENT_SECURITY_POLICY, POLICY),
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    // Other sites are told nothing. Not `no-referrer`: browsers would say of a form that its origin is `null`, as if it were of another site.
+    // Other sites learn nothing. Not `no-referrer`: browsers would say of a form that its origin is `null`, as if it were of another site.
     (REFERRER_POLICY, "same-origin"),
     (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),

@@ -74,14 +74,14 @@ impl Args {
         let jobs = trawl_jobs::run(ports.clone(), jobs_settings, jobs_folder, id.clone(), stop.clone());
         let jobs = AbortOnDropHandle::new(tokio::spawn(jobs));
         let of_spiders = SpiderWebhooks::new(&settings, ports.stats.clone(), folder.clone())?;
-        let told = stop.clone();
+        let stopping = stop.clone();
         let webhooks = async move {
             let of_settings = async {
                 if let Some(webhooks) = webhooks {
-                    webhooks.run(told.clone()).await;
+                    webhooks.run(stopping.clone()).await;
                 }
             };
-            tokio::join!(of_settings, of_spiders.run(told.clone()))
+            tokio::join!(of_settings, of_spiders.run(stopping.clone()))
         };
         let webhooks = AbortOnDropHandle::new(tokio::spawn(webhooks));
         let ended = run(ports, settings, folder, id, health, stop.clone()).await;

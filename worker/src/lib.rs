@@ -121,7 +121,7 @@ const MAX_TASKS_AHEAD: u16 = 64;
 const LAST_WORD: Duration = Duration::from_secs(5);
 
 /// Works until `stop`, by what the files of spiders in `folder` say; then finishes what has begun within
-/// `worker.shutdown_timeout` and gives the rest back. What keeps it from that is told to `health`. Cancels `stop` itself when people
+/// `worker.shutdown_timeout` and gives the rest back. What keeps it from that is reported to `health`. Cancels `stop` itself when people
 /// want this worker to end.
 pub async fn run(
     ports: Ports,

@@ -20,7 +20,7 @@ use crate::watch::Watch;
 
 /// An event of the stream
 #[derive(ToSchema)]
-pub(crate) struct Told {
+pub(crate) struct CrawlUpdate {
     event: Name,
     /// The crawl as JSON, or the problem
     data: String,
@@ -45,7 +45,7 @@ enum Name {
     get, path = "/api/v1/crawls/{id}/events", tag = "crawls", security(("token" = [])),
     params(("id" = String, Path, description = "The crawl's id")),
     responses(
-        (status = 200, body = Told, content_type = "text/event-stream"),
+        (status = 200, body = CrawlUpdate, content_type = "text/event-stream"),
         (status = 404, description = "There is no such crawl")
     )
 )]
@@ -63,22 +63,22 @@ pub(crate) async fn follow_crawl(
 async fn next(watch: Option<Watch>) -> Option<(Result<Event, Infallible>, Option<Watch>)> {
     let mut watch = watch?;
     let (event, is_last) = match watch.next().await? {
-        Ok(known) if known.is_over() => (Told::of(Name::End, &Crawl::from(known)), true),
-        Ok(known) => (Told::of(Name::Progress, &Crawl::from(known)), false),
-        Err(problem) => (Told::of(Name::Problem, &problem.body()), true),
+        Ok(known) if known.is_over() => (CrawlUpdate::of(Name::End, &Crawl::from(known)), true),
+        Ok(known) => (CrawlUpdate::of(Name::Progress, &Crawl::from(known)), false),
+        Err(problem) => (CrawlUpdate::of(Name::Problem, &problem.body()), true),
     };
     Some((Ok(event.into()), (!is_last).then_some(watch)))
 }
 
-impl Told {
+impl CrawlUpdate {
     fn of(event: Name, data: &impl Serialize) -> Self {
         // Names and numbers: they always serialise, and JSON has no line feed.
         Self { event, data: serde_json::to_string(data).unwrap_or_default() }
     }
 }
 
-impl From<Told> for Event {
-    fn from(Told { event, data }: Told) -> Self {
+impl From<CrawlUpdate> for Event {
+    fn from(CrawlUpdate { event, data }: CrawlUpdate) -> Self {
         Self::default().event(<&str>::from(event)).data(data)
     }
 }

@@ -54,7 +54,7 @@ pub(crate) async fn show_metrics(State(api): State<Arc<Api>>) -> Result<impl Int
     Ok(([(header::CONTENT_TYPE, TEXT)], text))
 }
 
-/// What is told.
+/// What is measured.
 struct Numbers {
     /// By status.
     crawls: BTreeMap<&'static str, u64>,

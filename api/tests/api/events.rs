@@ -12,7 +12,7 @@ promises! {
     followers_are_let_go_when_the_api_stops
 }
 
-/// What is told of a crawl.
+/// The updates of a crawl.
 pub(crate) struct Events {
     response: Response,
     text: String,

@@ -304,16 +304,16 @@ async fn a_crawl_whose_job_is_failing_is_not_over_before_that_says_why(fixture: 
     take(fixture).await;
     fixture.crawl(crawl.id.as_str(), "a", 0).await;
     let mut events = Events::of_path(fixture, &path).await;
-    let (name, told) = events.next().await.unwrap();
+    let (name, update) = events.next().await.unwrap();
     assert_eq!(
-        (name.as_str(), &told["status"], &told["job"]["status"]),
+        (name.as_str(), &update["status"], &update["job"]["status"]),
         ("progress", &"finished".into(), &"running".into())
     );
-    assert_eq!(told["over"], false);
+    assert_eq!(update["over"], false);
     fixture.backend.jobs.end(&crawl.id, &JobOutcome::failed("nothing could be read")).await.unwrap();
-    let (name, told) = events.next().await.unwrap();
-    assert_eq!((name.as_str(), &told["job"]["problem"]), ("end", &"nothing could be read".into()));
-    assert_eq!((&told["status"], &told["over"]), (&"cancelled".into(), &true.into()));
+    let (name, update) = events.next().await.unwrap();
+    assert_eq!((name.as_str(), &update["job"]["problem"]), ("end", &"nothing could be read".into()));
+    assert_eq!((&update["status"], &update["over"]), (&"cancelled".into(), &true.into()));
     assert_eq!(ids(&fixture.get(&format!("{CRAWLS}?status=finished")).await.body), [""; 0]);
 }
 

@@ -86,7 +86,7 @@ async fn a_tar_of_files_is_a_version_of_all_of_them(fixture: &Fixture) {
 }
 
 async fn what_is_no_version_is_refused_and_nothing_is_deployed(fixture: &Fixture) {
-    for (query, body, told) in [
+    for (query, body, expected) in [
         ("", TEXT.as_bytes().to_vec(), "spider: say"),
         ("spider=NO", TEXT.as_bytes().to_vec(), "NO"),
         ("spider=books&version=a%20b", TEXT.as_bytes().to_vec(), "a b"),
@@ -99,7 +99,7 @@ async fn what_is_no_version_is_refused_and_nothing_is_deployed(fixture: &Fixture
     ] {
         let answer = upload(fixture, query, body).await;
         let detail = answer.body["detail"].as_str().unwrap();
-        assert_eq!((answer.status, detail.contains(told)), (400, true), "{told}: {detail}");
+        assert_eq!((answer.status, detail.contains(expected)), (400, true), "{expected}: {detail}");
     }
     let answer = upload(fixture, "spider=books", "#".repeat(1024 * 1024 + 1)).await;
     assert_eq!(answer.status, 413);

@@ -125,21 +125,25 @@ async fn a_page_is_tried_and_what_the_spider_makes_of_it_is_told(fixture: &Fixtu
 async fn what_robots_txt_forbids_and_what_is_blocked_is_not_asked_for(fixture: &Fixture) {
     let (fixture, site) = (fixture.also_with(settings()).await, Site::serve().await);
     for path in ["/secret", "/to-secret"] {
-        let told = attempt(&fixture, json!({ "url": site.url(path), "text": TEXT })).await.body;
-        let reason = &told["no_page"]["reason"];
-        assert_eq!((&told["robots"], reason), (&"forbidden".into(), &"robots".into()), "{told}");
+        let attempted = attempt(&fixture, json!({ "url": site.url(path), "text": TEXT })).await.body;
+        let reason = &attempted["no_page"]["reason"];
+        assert_eq!((&attempted["robots"], reason), (&"forbidden".into(), &"robots".into()), "{attempted}");
     }
     assert_eq!(site.asked(), ["/robots.txt", "/to-secret"]);
     assert_eq!(fixture.post("/api/v1/hosts/127.0.0.1/block").await.status, 200);
-    let told = attempt(&fixture, json!({ "url": site.url("/page"), "text": TEXT })).await.body;
-    assert_eq!(told["no_page"]["reason"], "blocked", "{told}");
+    let attempted = attempt(&fixture, json!({ "url": site.url("/page"), "text": TEXT })).await.body;
+    assert_eq!(attempted["no_page"]["reason"], "blocked", "{attempted}");
     assert_eq!(site.asked().len(), 2);
 }
 
 async fn a_host_that_wants_to_be_left_alone_is_left_alone_by_all(fixture: &Fixture) {
     let (fixture, site) = (fixture.also_with(settings()).await, Site::serve().await);
-    let told = attempt(&fixture, json!({ "url": site.url("/busy"), "text": TEXT })).await.body;
-    assert_eq!((&told["status"], &told["no_page"]["reason"]), (&429.into(), &"http".into()), "{told}");
+    let attempted = attempt(&fixture, json!({ "url": site.url("/busy"), "text": TEXT })).await.body;
+    assert_eq!(
+        (&attempted["status"], &attempted["no_page"]["reason"]),
+        (&429.into(), &"http".into()),
+        "{attempted}"
+    );
     let host = fixture.get("/api/v1/hosts/127.0.0.1").await.body;
     assert_eq!(host["backoff"]["status"], 429, "{host}");
     let again = attempt(&fixture, json!({ "url": site.url("/page"), "text": TEXT })).await;
@@ -160,8 +164,8 @@ async fn a_deployed_spider_is_tried_by_its_name(fixture: &Fixture) {
         new
     };
     for more in [json!({ "project": "shop" }), json!({ "project": "shop", "version": "r1" })] {
-        let told = attempt(&fixture, new(more)).await.body;
-        assert_eq!(told["items"][0]["fields"]["name"], "Hat", "{told}");
+        let attempted = attempt(&fixture, new(more)).await.body;
+        assert_eq!(attempted["items"][0]["fields"]["name"], "Hat", "{attempted}");
     }
     let with_sink = attempt(&fixture, new(json!({ "text": format!("{TEXT}{sink}") }))).await.body;
     assert_eq!(with_sink["items"][0]["fields"]["name"], "Hat", "a sink is not opened: {with_sink}");
@@ -204,8 +208,12 @@ async fn a_private_address_is_not_asked_unless_the_settings_allow_it(fixture: &F
     let site = Site::serve().await;
     let fetch = Fetch { allow_private: false, ..settings().fetch };
     let fixture = fixture.also_with(Settings { fetch, ..settings() }).await;
-    let told = attempt(&fixture, json!({ "url": site.url("/page"), "text": TEXT })).await.body;
-    assert_eq!((&told["status"], &told["no_page"]["reason"]), (&Value::Null, &"forbidden".into()), "{told}");
+    let attempted = attempt(&fixture, json!({ "url": site.url("/page"), "text": TEXT })).await.body;
+    assert_eq!(
+        (&attempted["status"], &attempted["no_page"]["reason"]),
+        (&Value::Null, &"forbidden".into()),
+        "{attempted}"
+    );
     assert_eq!(site.asked(), [""; 0]);
 }
 

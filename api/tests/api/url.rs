@@ -16,35 +16,35 @@ promises! {
     a_text_that_is_no_url_is_named
 }
 
-async fn told(fixture: &Fixture, id: &str, number: usize) -> Value {
+async fn report(fixture: &Fixture, id: &str, number: usize) -> Value {
     let answer = fixture.get(&format!("/api/v1/crawls/{id}/url?url={}", page(id, number))).await;
     assert_eq!(answer.status, 200, "{}", answer.body);
     answer.body
 }
 
 /// What is said of a URL.
-fn says(told: &Value) -> String {
-    let words = told["words"].as_array().unwrap();
+fn words_of(report: &Value) -> String {
+    let words = report["words"].as_array().unwrap();
     words.iter().map(|words| words.as_str().unwrap()).collect::<Vec<_>>().join("\n")
 }
 
 async fn a_url_tells_where_it_is_from_its_lane_to_its_end(fixture: &Fixture) {
     fixture.crawl("one", "a", 1).await;
-    let queued = told(fixture, "one", 0).await;
+    let queued = report(fixture, "one", 0).await;
     assert_eq!((&queued["state"], &queued["place"]), (&"pending".into(), &"queued".into()), "{queued}");
     assert_eq!((&queued["attempts"], &queued["lane"]), (&0.into(), &"bulk".into()));
     assert_eq!((&queued["url"], &queued["page"]), (&page("one", 0).as_str().into(), &Value::Null));
     assert_eq!((&queued["robots"], &queued["host"]), (&"unknown".into(), &Value::Null));
-    assert!(says(&queued).contains("It waits in the lane `bulk` for a worker"), "{queued}");
+    assert!(words_of(&queued).contains("It waits in the lane `bulk` for a worker"), "{queued}");
     let worker = fixture.worker();
     let claimed = worker.claim(1).await;
-    let held = told(fixture, "one", 0).await;
+    let held = report(fixture, "one", 0).await;
     assert_eq!((&held["place"], &held["started"]), (&"held".into(), &false.into()), "{held}");
     assert_eq!(held["worker"], worker.name.as_str());
-    assert!(says(&held).contains(&format!("The worker {} holds it", worker.name)), "{held}");
+    assert!(words_of(&held).contains(&format!("The worker {} holds it", worker.name)), "{held}");
     worker.end(claimed, Terminal::Done).await;
-    assert_eq!(told(fixture, "one", 0).await["state"], "ended");
-    assert_eq!(told(fixture, "one", 1).await["state"], "unseen");
+    assert_eq!(report(fixture, "one", 0).await["state"], "ended");
+    assert_eq!(report(fixture, "one", 1).await["state"], "unseen");
     fixture.crawl("two", "b", 0).await;
     let elsewhere = fixture.get(&format!("/api/v1/crawls/two/url?url={}", page("one", 0))).await.body;
     assert_eq!(elsewhere["state"], "unseen", "spiders do not mix");
@@ -52,7 +52,7 @@ async fn a_url_tells_where_it_is_from_its_lane_to_its_end(fixture: &Fixture) {
 
 async fn a_url_that_failed_is_told_with_its_dead_letter(fixture: &Fixture) {
     fixture.failed("one", "a", 1).await;
-    let failed = told(fixture, "one", 0).await;
+    let failed = report(fixture, "one", 0).await;
     assert_eq!(
         (&failed["state"], &failed["dead_letter"]["status"]),
         (&"failed".into(), &404.into()),
@@ -73,7 +73,7 @@ async fn what_is_remembered_of_a_page_is_told(fixture: &Fixture) {
         items: None,
     };
     fixture.backend.pages.note(&crawl.spider, &[(page("one", 0), visited)]).await.unwrap();
-    let history = &told(fixture, "one", 0).await["page"];
+    let history = &report(fixture, "one", 0).await["page"];
     assert_eq!(*history, json!({"fetched_at": "2023-11-14T22:13:20.123Z", "change": "changed", "depth": 2}));
 }
 

@@ -93,7 +93,7 @@ pub(super) fn page(db: &Connection, crawl: i64, cursor: u64) -> Result<FailedPag
     let (mut count, mut last) = (0, 0);
     while let Some(row) = rows.next()? {
         (count, last) = (count + 1, row.get::<_, i64>("entry")?);
-        let fields = letter(row);
+        let fields = fields_of(row);
         match Key::recorded(&fields.text::<String>("url")?) {
             Ok(key) => page.failed.push((key, note(row, 2)?)),
             Err(_) => page.failed.extend(unless_corrupt(Err(fields.unreadable("url")))?),
@@ -109,7 +109,7 @@ pub(super) fn count(db: &Connection, crawl: i64) -> Result<u64> {
     Ok(count.query_one(params![crawl], |row| row.get::<_, i64>(0))?.cast_unsigned())
 }
 
-fn letter<'a, 'stmt>(row: &'a Row<'stmt>) -> Fields<'a, 'stmt> {
+fn fields_of<'a, 'stmt>(row: &'a Row<'stmt>) -> Fields<'a, 'stmt> {
     Fields::new(row, "dead letter", "url")
 }
 
@@ -120,5 +120,5 @@ fn note(row: &Row<'_>, column: usize) -> rusqlite::Result<Note> {
 fn terminal(row: &Row<'_>) -> Result<Terminal> {
     let name: String = row.get("terminal")?;
     let known = Terminal::ALL.into_iter().find(|terminal| terminal.as_str() == name);
-    known.ok_or_else(|| letter(row).unreadable("terminal"))
+    known.ok_or_else(|| fields_of(row).unreadable("terminal"))
 }

@@ -100,9 +100,9 @@ impl<'a, 'stmt> Fields<'a, 'stmt> {
 
 /// The error of a field of `of`, whose name is `name`, which holds what cannot be read.
 pub(super) fn unreadable(of: &str, name: &str, field: &str, held: &str) -> Fault {
-    let told = format!("the field {field} of {of} {name} holds `{held}`");
+    let message = format!("the field {field} of {of} {name} holds `{held}`");
     Fault::corrupt(format_args!(
-        "{told}: trawl writes nothing of that kind: has another program written there?"
+        "{message}: trawl writes nothing of that kind: has another program written there?"
     ))
 }
 

@@ -51,7 +51,7 @@ impl FileLock {
 }
 
 impl Drop for FileLock {
-    /// Whoever waits for the lock of a file that is gone finds that out, and is told that it is taken.
+    /// Whoever waits for the lock of a file that is gone finds that out, and gets the error that it is taken.
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
     }

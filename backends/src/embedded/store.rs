@@ -219,8 +219,9 @@ fn commit(
         // SQLite ends the transaction by itself where it cannot undo one statement alone, as when the disk is full. What came
         // next would be in no transaction.
         if tx.is_autocommit() {
-            let told = "the state file: a change beside this one could not be written, and all were undone";
-            return Err(Error::new(ErrorKind::Unavailable, told).into());
+            let message =
+                "the state file: a change beside this one could not be written, and all were undone";
+            return Err(Error::new(ErrorKind::Unavailable, message).into());
         }
     }
     Ok(tx.commit()?)

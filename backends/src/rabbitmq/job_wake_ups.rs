@@ -64,7 +64,7 @@ impl JobWakeUps {
             if taking.is_none() {
                 match self.take().await {
                     Ok(open) => *taking = Some(open),
-                    // Jobs are found without wake-ups too, so nobody need be told.
+                    // Jobs are found without wake-ups too, so nobody has to be woken.
                     Err(error) => {
                         debug!(%error, "no wake-ups for jobs just now");
                         sleep(AGAIN).await;

@@ -1,4 +1,4 @@
-//! The queues of webhooks: each holds what one address is still to be told.
+//! The queues of webhooks: each holds the events that one address is still to receive.
 //!
 //! A delivery that fails waits in a second queue for its time, and comes back from there. So nothing waits for an address but what
 //! is for it.
@@ -43,7 +43,7 @@ impl WebhookQueue {
         Ok(Self { publisher: Publisher::new(Arc::clone(&broker), topology.clone()), broker, topology, seal })
     }
 
-    /// Takes what the webhook `id` is to be told, so many at a time. What is not [done](Delivery::done) when this is dropped comes again.
+    /// Takes the events for the webhook `id`, so many at a time. What is not [done](Delivery::done) when this is dropped comes again.
     pub(crate) async fn take(&self, id: &str, at_once: u16) -> Result<Deliveries> {
         let connection = self.broker.open("trawl webhook").await?;
         self.topology.declare(&connection).await?;
@@ -87,7 +87,7 @@ fn properties(headers: FieldTable) -> BasicProperties {
         .with_headers(headers)
 }
 
-/// What one webhook is to be told.
+/// The events for one webhook.
 pub(crate) struct Deliveries {
     coming: lapin::Consumer,
     seal: Seal,

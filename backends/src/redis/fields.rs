@@ -40,8 +40,8 @@ impl Fields {
 
     /// That the fields together say what trawl does not write.
     pub(super) fn nonsense(&self, what: &dyn fmt::Display) -> Error {
-        let told = format!("redis: {} holds {what}, which trawl does not write: set it right", self.key);
-        Error::new(ErrorKind::Corrupt, told)
+        let message = format!("redis: {} holds {what}, which trawl does not write: set it right", self.key);
+        Error::new(ErrorKind::Corrupt, message)
     }
 
     /// A counter: zero if there is none, or if a server that lost its last second counted it down below that.

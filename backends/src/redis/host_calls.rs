@@ -15,7 +15,7 @@ use super::{Link, keys};
 pub(super) struct Part<'a>(pub(super) Vec<(&'a HostKey, Vec<usize>)>);
 
 impl<'a> Part<'a> {
-    /// All places, in the order in which the script is told of them.
+    /// All places, in the order in which the script gets them.
     pub(super) fn places(&self) -> impl Iterator<Item = usize> {
         self.0.iter().flat_map(|(_, places)| places.iter().copied())
     }

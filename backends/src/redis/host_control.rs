@@ -31,7 +31,7 @@ impl HostControl for RedisHosts {
     async fn host(&self, key: &HostKey) -> Result<Option<HostState>> {
         let mut fields: HashMap<String, String> =
             self.redis.query(redis::cmd("HGETALL").arg(keys::rate_limit(key))).await?;
-        // What is still to be told of a host is no schedule.
+        // Events of a host that are still to be announced are no schedule.
         fields.retain(|name, _| !host_news::is_news(name));
         Ok((!fields.is_empty()).then(|| state(key, &fields)))
     }
@@ -46,7 +46,7 @@ impl HostControl for RedisHosts {
 
     async fn block(&self, key: &HostKey) -> Result<()> {
         self.list_for_news(key).await?;
-        self.block_and(key, Telling::All).await?;
+        self.block_and(key, Announcing::All).await?;
         self.write_down(Record::Blocked { host: key.to_string() }).await
     }
 
@@ -62,9 +62,9 @@ impl HostControl for RedisHosts {
     }
 }
 
-/// Who is told of a block.
+/// Whether a block is announced.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Telling {
+enum Announcing {
     All,
     /// They know of it.
     Nobody,
@@ -73,7 +73,7 @@ enum Telling {
 impl RedisHosts {
     /// Blocks a host again, in a store that has forgotten that it was.
     pub(super) async fn block_in_store(&self, key: &HostKey) -> Result<()> {
-        self.block_and(key, Telling::Nobody).await
+        self.block_and(key, Announcing::Nobody).await
     }
 
     /// The hosts that are blocked.
@@ -84,9 +84,9 @@ impl RedisHosts {
         Ok(hosts.iter().map(|host| HostKey::from_text(host)).collect())
     }
 
-    async fn block_and(&self, key: &HostKey, telling: Telling) -> Result<()> {
-        let tells = u8::from(telling == Telling::All);
-        self.redis.run::<u8>(self.scripts.block.key(keys::rate_limit(key)).arg(1).arg(tells)).await?;
+    async fn block_and(&self, key: &HostKey, announcing: Announcing) -> Result<()> {
+        let announces = u8::from(announcing == Announcing::All);
+        self.redis.run::<u8>(self.scripts.block.key(keys::rate_limit(key)).arg(1).arg(announces)).await?;
         self.list_until(key, FOR_EVER).await
     }
 

@@ -1,4 +1,4 @@
-//! What happened to hosts that others are to be told of.
+//! Events of hosts that are to be announced.
 //!
 //! A script notes it in the host's own schedule, together with what it changes, as a field `news:<kind>:<when>`. The key `hosts:news` lists
 //! hosts that may have such fields; on a cluster it lives elsewhere, so a host is listed before its script runs. The sweeper reads
@@ -28,7 +28,7 @@ const LISTED_FOR: Duration = Duration::from_secs(60);
 /// So many hosts are looked at in one turn, those first that were listed first.
 const HOSTS: isize = 1_000;
 
-/// So many events are told of in one turn, whatever happens to however many hosts. The rest waits for the next one.
+/// So many events are announced at once, however many hosts they are of. The rest waits for the next time.
 const EVENTS: usize = 20;
 
 /// What was noted of a host, and where.
@@ -90,7 +90,7 @@ impl RedisHosts {
             match read {
                 Some(read) => news.push(read),
                 None => {
-                    error!(key, field, "what happened to a host cannot be read: nobody is told");
+                    error!(key, field, "what happened to a host cannot be read: it is not announced");
                     let () = self.redis.query(redis::cmd("HDEL").arg(&key).arg(field)).await?;
                 }
             }

@@ -46,7 +46,7 @@ pub struct RedisHosts {
     robots: Budget,
     /// Where blocks are written down as well.
     pub(super) log: Option<Arc<ControlLog>>,
-    /// How long a back-off others are told of; zero for none.
+    /// Back-offs as long as this are announced; zero for none.
     told_from: Duration,
 }
 
@@ -77,7 +77,7 @@ impl RedisHosts {
         Self { log: Some(log), ..self }
     }
 
-    /// The same, where others are told of a back-off that is as long as `from`; of none, if that is zero.
+    /// The same, where back-offs as long as `from` are announced; none, if that is zero.
     #[must_use]
     pub fn telling_from(self, from: Duration) -> Self {
         Self { told_from: from, ..self }

@@ -16,7 +16,7 @@ pub(super) const WORKERS: &str = "workers";
 pub(super) const BEATS: &str = "beats";
 /// Sorted set: host -> until when it is worth listing, in ms.
 pub(super) const HOSTS: &str = "hosts";
-/// Sorted set: host to which something may have happened that nobody was told -> when it was listed, in ms.
+/// Sorted set: host that may have events which are not announced yet -> when it was listed, in ms.
 pub(super) const HOST_NEWS: &str = "hosts:news";
 /// The lease of the one process that sweeps.
 pub(super) const SWEEPER: &str = "sweeper";

@@ -128,7 +128,7 @@ fn place((id, _): &Stored) -> Result<LogPlace> {
 fn entry((id, fields): &Stored) -> Result<LogEntry> {
     let entry = fields.get(b"entry".as_slice()).and_then(|text| serde_json::from_slice(text).ok());
     entry.ok_or_else(|| {
-        let told = format!("redis: {id} in {} is not what trawl writes: remove it (XDEL)", keys::LOGS);
-        Error::new(ErrorKind::Corrupt, told)
+        let message = format!("redis: {id} in {} is not what trawl writes: remove it (XDEL)", keys::LOGS);
+        Error::new(ErrorKind::Corrupt, message)
     })
 }

@@ -1,4 +1,4 @@
-//! What happened to a crawl that others are to be told of: the sweeper notices it, and notices it again until it was announced.
+//! Events of a crawl that are to be announced: the sweeper notices it, and notices it again until it was announced.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -44,19 +44,19 @@ impl RedisRecords {
         let Some(stats) = self.read_stats(crawl).await? else { return Ok(Vec::new()) };
         let key = CrawlKeys::new(crawl).told;
         let stored: HashMap<String, String> = self.redis.query(redis::cmd("HGETALL").arg(&key)).await?;
-        let told = Fields::new(key, stored);
+        let noted = Fields::new(key, stored);
         let mut news = Vec::new();
-        if told.count(&EventKind::Started.to_string())? == 0 {
+        if noted.count(&EventKind::Started.to_string())? == 0 {
             news.push(CrawlEvent::started(stats.clone()));
         }
         let is_running = stats.status == CrawlState::Running;
-        let was_failing = told.count(&EventKind::Failing.to_string())? > 0;
+        let was_failing = noted.count(&EventKind::Failing.to_string())? > 0;
         if is_running && !was_failing && self.events.is_failing(&stats.counts) {
             news.push(CrawlEvent { kind: EventKind::Failing, at: now, stats: stats.clone() });
         }
-        let progress = told.read(PROGRESS)?;
+        let progress = noted.read(PROGRESS)?;
         match is_running && stats.pending > 0 {
-            true => news.extend(self.notice_stall(crawl, &told, progress, stats, now).await?),
+            true => news.extend(self.notice_stall(crawl, &noted, progress, stats, now).await?),
             // It has nothing to do, or must not: the time counts anew when that is over.
             false if progress.is_some() => self.forget_progress(crawl).await?,
             false => {}
@@ -67,7 +67,7 @@ impl RedisRecords {
     async fn notice_stall(
         &self,
         crawl: &CrawlRef,
-        told: &Fields,
+        noted: &Fields,
         progress: Option<Progress>,
         stats: CrawlStats,
         now: UnixMs,
@@ -76,11 +76,11 @@ impl RedisRecords {
         // What lies ahead is from before the clock was set back.
         let Some(Progress { since, .. }) = progress.filter(|last| last.ended == ended && last.since <= now)
         else {
-            self.keep_told(crawl, PROGRESS, &Progress { ended, since: now }).await?;
+            self.keep_noted(crawl, PROGRESS, &Progress { ended, since: now }).await?;
             return Ok(None);
         };
-        let was_told = told.read(&EventKind::Stalled.to_string())? == Some(ended);
-        let has_stalled = self.events.has_stalled(now.since(since)) && !was_told;
+        let was_noted = noted.read(&EventKind::Stalled.to_string())? == Some(ended);
+        let has_stalled = self.events.has_stalled(now.since(since)) && !was_noted;
         let at = since.plus(self.events.stalled_after);
         Ok(has_stalled.then_some(CrawlEvent { kind: EventKind::Stalled, at, stats }))
     }
@@ -92,11 +92,11 @@ impl RedisRecords {
             EventKind::Stalled => event.stats.counts.ended(),
             _ => 1,
         };
-        self.keep_told(&event.stats.crawl_ref(), &event.kind.to_string(), &value).await
+        self.keep_noted(&event.stats.crawl_ref(), &event.kind.to_string(), &value).await
     }
 
     /// Apart from the crawl's own hash: one that Redis has just forgotten must not seem to be there.
-    async fn keep_told(&self, crawl: &CrawlRef, field: &str, value: &impl fmt::Display) -> Result<()> {
+    async fn keep_noted(&self, crawl: &CrawlRef, field: &str, value: &impl fmt::Display) -> Result<()> {
         let key = CrawlKeys::new(crawl).told;
         self.write(redis::cmd("HSET").arg(key).arg(field).arg(value.to_string())).await
     }

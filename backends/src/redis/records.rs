@@ -27,7 +27,7 @@ pub struct RedisRecords {
     /// After how long a URL that others publish may be asked for again.
     pub(super) again: Duration,
     pub(super) keep: Keep,
-    /// When crawls are told of that have not ended.
+    /// When events of crawls that have not ended are announced.
     pub(super) events: Events,
     pub(super) round: Mutex<Option<Round>>,
     /// Where this store learns what it has forgotten.

@@ -59,10 +59,10 @@ impl Schedules for RedisSchedules {
 fn read(spider: &[u8], state: &[u8]) -> Result<(SpiderRef, ScheduleState)> {
     let unreadable = || {
         let (key, spider, state) = (keys::SCHEDULES, shown(spider), shown(state));
-        let told = format!(
+        let message = format!(
             "redis: the field {spider} of {key} holds `{state}`, which trawl does not write: set it right"
         );
-        Error::new(ErrorKind::Corrupt, told)
+        Error::new(ErrorKind::Corrupt, message)
     };
     let name = str::from_utf8(spider).ok().and_then(|text| text.parse().ok()).ok_or_else(unreadable)?;
     if state == PAUSED {

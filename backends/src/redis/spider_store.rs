@@ -141,6 +141,6 @@ impl SpiderStore for RedisSpiderStore {
 }
 
 fn unreadable(key: &str, field: &str) -> Error {
-    let told = format!("redis: {field} of {key} is not what trawl writes: set it right, or remove it");
-    Error::new(ErrorKind::Corrupt, told)
+    let message = format!("redis: {field} of {key} is not what trawl writes: set it right, or remove it");
+    Error::new(ErrorKind::Corrupt, message)
 }

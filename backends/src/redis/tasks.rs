@@ -49,8 +49,8 @@ fn page(reply: &[String]) -> Option<TaskPage> {
     Some(TaskPage { tasks: tasks.into_iter().flatten().collect(), next: (next > 0).then_some(next) })
 }
 
-fn task(told: &[String]) -> Option<Option<PendingTask>> {
-    let [key, state, since, holder, attempts] = told else { return None };
+fn task(fields: &[String]) -> Option<Option<PendingTask>> {
+    let [key, state, since, holder, attempts] = fields else { return None };
     let Ok(key) = key.parse::<TaskKey>() else { return Some(None) };
     let since = UnixMs(since.parse().ok()?);
     let state = match state.as_str() {

@@ -21,41 +21,41 @@ impl RedisRecords {
         seen_keys(&mut call, &keys);
         call.arg(crawl.id.as_str());
         entry(&mut call, key.as_str());
-        let told: HashMap<String, String> = self.redis.run(&call).await?;
-        state_of(&Fields::new(keys.pending, told))
+        let fields: HashMap<String, String> = self.redis.run(&call).await?;
+        state_of(&Fields::new(keys.pending, fields))
     }
 }
 
-fn state_of(told: &Fields) -> Result<UrlState> {
-    match told.read::<u8>("seen")? {
+fn state_of(fields: &Fields) -> Result<UrlState> {
+    match fields.read::<u8>("seen")? {
         Some(0) => Ok(UrlState::Unseen),
         Some(_) => Ok(UrlState::Ended),
-        None => record_of(told).map(UrlState::Pending),
+        None => record_of(fields).map(UrlState::Pending),
     }
 }
 
-fn record_of(told: &Fields) -> Result<Record> {
-    if told.read::<String>("newer")?.is_some() {
+fn record_of(fields: &Fields) -> Result<Record> {
+    if fields.read::<String>("newer")?.is_some() {
         let text = "the URL's record is of a newer trawl: update trawl on this machine to see it";
         return Err(Error::new(ErrorKind::Refused, text));
     }
-    if let Some(text) = told.read::<String>("record")? {
-        return Err(told.nonsense(&format_args!("a record `{}`", shown(text.as_bytes()))));
+    if let Some(text) = fields.read::<String>("record")? {
+        return Err(fields.nonsense(&format_args!("a record `{}`", shown(text.as_bytes()))));
     }
-    let instant = |name| -> Result<Option<UnixMs>> { Ok(told.read(name)?.map(UnixMs)) };
-    let since = UnixMs(told.required("since")?);
-    let state = match told.required("state")? {
+    let instant = |name| -> Result<Option<UnixMs>> { Ok(fields.read(name)?.map(UnixMs)) };
+    let since = UnixMs(fields.required("since")?);
+    let state = match fields.required("state")? {
         'n' => State::New { since },
         'q' => State::Queued { since },
         'p' => State::Parked { until: since, unconfirmed: instant("unconfirmed")? },
-        started => State::Held { by: told.required("holder")?, since, has_started: started == 'f' },
+        started => State::Held { by: fields.required("holder")?, since, has_started: started == 'f' },
     };
     Ok(Record {
         state,
-        lane: told.required("lane")?,
+        lane: fields.required("lane")?,
         deadline: instant("deadline")?,
-        attempts: told.required("attempts")?,
-        starts: told.required("starts")?,
-        has_begun: told.required::<u8>("begun")? == 1,
+        attempts: fields.required("attempts")?,
+        starts: fields.required("starts")?,
+        has_begun: fields.required::<u8>("begun")? == 1,
     })
 }

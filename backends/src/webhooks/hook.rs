@@ -1,4 +1,4 @@
-//! One webhook: who is told what.
+//! One webhook: which events go where.
 
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};

@@ -56,14 +56,14 @@ pub struct SpiderWebhooks {
     items: settings::Items,
     queue: WebhookQueue,
     client: Client,
-    known: Cache<CrawlRef, Arc<Told>>,
+    known: Cache<CrawlRef, Arc<Subscribers>>,
     /// The addresses that failed lately.
     failing: Cache<String, ()>,
     health: Health,
 }
 
-/// Who is told of a crawl.
-enum Told {
+/// The webhooks of a crawl.
+enum Subscribers {
     /// These.
     These(Vec<Webhook>),
     /// Others know: the spider's file is not here.
@@ -101,8 +101,8 @@ impl SpiderWebhooks {
             return delivery.done().await;
         };
         let Some(crawl) = event.crawl() else { return delivery.done().await };
-        let told = self.told(&crawl).await?;
-        let Told::These(webhooks) = &*told else {
+        let subscribers = self.subscribers(&crawl).await?;
+        let Subscribers::These(webhooks) = &*subscribers else {
             return self.put_off(delivery, &event, "the file of its spider is not here").await;
         };
         match &delivery.webhook {
@@ -148,12 +148,12 @@ impl SpiderWebhooks {
         let (event, spider) = (&event.id, &event.spider);
         match delivery.tries.saturating_add(1) {
             TRIES.. => {
-                warn!(spider, event, why, "a webhook of a spider could not be told {TRIES} times; given up")
+                warn!(spider, event, why, "a webhook of a spider failed {TRIES} times; given up")
             }
             tries => {
                 match tries {
-                    1 => info!(spider, event, why, "a webhook of a spider could not be told; trying again"),
-                    tries => debug!(spider, event, why, tries, "not told again"),
+                    1 => info!(spider, event, why, "a webhook of a spider failed; trying again"),
+                    tries => debug!(spider, event, why, tries, "a webhook of a spider failed again"),
                 }
                 self.queue.put_off(ID, &delivery, WAIT).await?;
             }
@@ -161,8 +161,8 @@ impl SpiderWebhooks {
         delivery.done().await
     }
 
-    /// Who is told of a crawl, by its own text of the spider's file, or else by the file here.
-    async fn told(&self, crawl: &CrawlRef) -> Result<Arc<Told>> {
+    /// The webhooks of a crawl, by its own text of the spider's file, or else by the file here.
+    async fn subscribers(&self, crawl: &CrawlRef) -> Result<Arc<Subscribers>> {
         if let Some(known) = self.known.get(crawl) {
             return Ok(known);
         }
@@ -171,13 +171,13 @@ impl SpiderWebhooks {
             // What cannot be read is not there.
             None => self.folder.text(&crawl.spider).ok().flatten(),
         };
-        let told = Arc::new(match text {
-            Some(text) => Told::These(self.webhooks(crawl, &text)),
-            None if self.stats.terms(crawl).await?.file.is_some() => Told::KnownElsewhere,
-            None => Told::These(Vec::new()),
+        let subscribers = Arc::new(match text {
+            Some(text) => Subscribers::These(self.webhooks(crawl, &text)),
+            None if self.stats.terms(crawl).await?.file.is_some() => Subscribers::KnownElsewhere,
+            None => Subscribers::These(Vec::new()),
         });
-        self.known.insert(crawl.clone(), Arc::clone(&told));
-        Ok(told)
+        self.known.insert(crawl.clone(), Arc::clone(&subscribers));
+        Ok(subscribers)
     }
 
     /// Those that can be read. Whoever fetches pages says what is wrong with the rest of the file.

@@ -1,4 +1,4 @@
-//! Which dead letters are meant: what a filter's form says, and what the API is told.
+//! Which dead letters are meant: what a filter's form says, and what the API is asked for.
 
 use serde::{Deserialize, Serialize};
 use url::form_urlencoded;

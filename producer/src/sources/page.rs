@@ -1,4 +1,4 @@
-//! Sources that are pages themselves: whether they may be asked for, how they are told from lists, and how they are kept so
+//! Sources that are pages themselves: whether they may be asked for, how they are distinguished from lists, and how they are kept so
 //! that the worker need not ask again.
 
 use std::ops::ControlFlow;

@@ -1440,7 +1440,7 @@ export interface components {
          */
         Time: string;
         /** @description An event of the stream */
-        Told: {
+        CrawlUpdate: {
             /** @description The crawl as JSON, or the problem */
             data: string;
             event: components["schemas"]["Name"];
@@ -2060,7 +2060,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/event-stream": components["schemas"]["Told"];
+                    "text/event-stream": components["schemas"]["CrawlUpdate"];
                 };
             };
             /** @description A parameter or the body is not as this document says */

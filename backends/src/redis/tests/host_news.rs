@@ -1,4 +1,4 @@
-//! What happens to hosts is told once, and until somebody has announced it.
+//! An event of a host is announced once, and offered until somebody has announced it.
 
 use trawl_common::events::{HostEvent, HostEventKind};
 use trawl_common::politeness::gcra::BackoffTerms;
@@ -9,7 +9,7 @@ use super::*;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Host schedules on a database of their own, whose back-offs are told of from a minute on.
+/// Host schedules on a database of their own, whose back-offs are announced from a minute on.
 struct Telling {
     fixture: Fixture,
     hosts: RedisHosts,
@@ -30,13 +30,13 @@ impl Telling {
         self.hosts.push_back(&HostKey::from_text(host), &refusal).await.unwrap();
     }
 
-    /// What is told, and announced.
+    /// The events that are offered; announces them.
     async fn tell(&self) -> Vec<HostEvent> {
-        let told = self.hosts.news().await.unwrap();
-        for event in &told {
+        let events = self.hosts.news().await.unwrap();
+        for event in &events {
             self.hosts.news_announced(event).await.unwrap();
         }
-        told
+        events
     }
 }
 
@@ -51,12 +51,12 @@ fn named(events: &[HostEvent]) -> Vec<(HostEventKind, Vec<&str>)> {
 async fn a_host_that_wants_to_be_left_alone_is_told_of_until_that_is_announced() {
     let telling = Telling::new().await;
     telling.refuses("a.example", 2 * MINUTE).await;
-    let told = telling.hosts.news().await.unwrap();
-    assert_eq!(named(&told), [(HostEventKind::Backoff, vec!["a.example"])]);
-    assert_eq!(told[0].crawl, Some(telling.fixture.crawl.clone()));
-    let refusal = told[0].news()[0].refusal.unwrap();
-    assert_eq!((refusal.until.since(told[0].at()), refusal.status), (2 * MINUTE, 429));
-    assert_eq!(telling.tell().await, told, "nobody has announced it");
+    let events = telling.hosts.news().await.unwrap();
+    assert_eq!(named(&events), [(HostEventKind::Backoff, vec!["a.example"])]);
+    assert_eq!(events[0].crawl, Some(telling.fixture.crawl.clone()));
+    let refusal = events[0].news()[0].refusal.unwrap();
+    assert_eq!((refusal.until.since(events[0].at()), refusal.status), (2 * MINUTE, 429));
+    assert_eq!(telling.tell().await, events, "nobody has announced it");
     assert_eq!(telling.tell().await, []);
 }
 
@@ -83,12 +83,12 @@ async fn a_block_and_its_end_are_told_of_once_each_and_not_when_they_change_noth
     telling.hosts.block(&host).await.unwrap();
     telling.hosts.unblock(&host).await.unwrap();
     telling.hosts.unblock(&host).await.unwrap();
-    let told = telling.tell().await;
+    let events = telling.tell().await;
     let both = [HostEventKind::Blocked, HostEventKind::Unblocked].map(|kind| (kind, vec!["a.example"]));
-    let mut sorted = named(&told);
+    let mut sorted = named(&events);
     sorted.sort_unstable();
     assert_eq!(sorted, both);
-    assert_eq!(told[0].crawl, None, "a person has ordered it");
+    assert_eq!(events[0].crawl, None, "a person has ordered it");
     telling.hosts.block_in_store(&host).await.unwrap();
     assert_eq!(telling.tell().await, [], "a block that a store learns again is none that is new");
 }
@@ -100,17 +100,17 @@ async fn many_hosts_that_refuse_at_once_share_a_few_events_and_each_is_named_onc
     for number in 0..HOSTS {
         telling.refuses(&format!("h{number}.example"), 2 * MINUTE).await;
     }
-    let mut told = Vec::new();
-    // The hosts that were told of make room for others when they were listed for a while.
-    while told.len() < HOSTS {
+    let mut hosts = Vec::new();
+    // The hosts that were announced make room for others when they were listed for a while.
+    while hosts.len() < HOSTS {
         let events = telling.tell().await;
         assert!(events.len() <= 10, "{}", events.len());
-        told.extend(events.iter().flat_map(HostEvent::news).map(|news| news.host.clone()));
+        hosts.extend(events.iter().flat_map(HostEvent::news).map(|news| news.host.clone()));
         telling.grow_old().await;
     }
-    told.sort_unstable();
-    told.dedup();
-    assert_eq!(told.len(), HOSTS);
+    hosts.sort_unstable();
+    hosts.dedup();
+    assert_eq!(hosts.len(), HOSTS);
     telling.tell().await;
     let left: u64 = telling.fixture.ask(redis::cmd("ZCARD").arg("hosts:news")).await;
     assert_eq!(left, 0);
@@ -135,8 +135,8 @@ async fn what_was_written_over_is_named_and_keeps_no_other_host_from_being_told_
     let mut strange = redis::cmd("HSET");
     strange.arg("ratelimit:b.example").arg("news:nonsense:1").arg("x y z");
     let () = telling.fixture.ask(&strange).await;
-    let told = telling.tell().await;
-    assert_eq!(named(&told), [(HostEventKind::Backoff, vec!["b.example", "c.example"])]);
+    let events = telling.tell().await;
+    assert_eq!(named(&events), [(HostEventKind::Backoff, vec!["b.example", "c.example"])]);
     assert_eq!(telling.tell().await, []);
 }
 
@@ -149,5 +149,5 @@ async fn a_host_of_which_only_news_is_kept_is_not_known() {
     telling.hosts.unblock(&host).await.unwrap();
     assert_eq!(telling.hosts.host(&host).await.unwrap(), None);
     assert_eq!(telling.hosts.hosts().await.unwrap(), []);
-    assert_eq!(telling.tell().await.len(), 2, "and that it was blocked and unblocked is told");
+    assert_eq!(telling.tell().await.len(), 2, "and that it was blocked and unblocked is announced");
 }

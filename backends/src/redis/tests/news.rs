@@ -1,4 +1,4 @@
-//! What happens to crawls is told, and told again until somebody has announced it.
+//! An event of a crawl is offered, and offered again until somebody has announced it.
 
 use trawl_common::events::EventKind;
 use trawl_common::frontier::dead_letter::{Cause, Note};
@@ -11,7 +11,7 @@ use super::*;
 
 impl Fixture {
     /// What one look of a sweeper finds that takes a crawl for stalled after an hour.
-    async fn told(&self) -> Vec<EventKind> {
+    async fn news(&self) -> Vec<EventKind> {
         self.look().await.news.iter().map(|event| event.kind).collect()
     }
 
@@ -44,12 +44,12 @@ async fn the_start_of_a_crawl_is_told_until_it_is_announced_and_before_its_end()
     let fixture = Fixture::new().await;
     let lease = fixture.open().await;
     fixture.send(&lease, 0..1).await;
-    assert_eq!(fixture.told().await, [EventKind::Started]);
+    assert_eq!(fixture.news().await, [EventKind::Started]);
     fixture.end(0, Terminal::Done).await;
     fixture.frontier.close(lease).await.unwrap();
-    assert_eq!(fixture.told().await, [EventKind::Started, EventKind::Finished], "nobody has announced it");
+    assert_eq!(fixture.news().await, [EventKind::Started, EventKind::Finished], "nobody has announced it");
     assert_eq!(fixture.tell().await, [EventKind::Started, EventKind::Finished]);
-    assert_eq!(fixture.told().await, []);
+    assert_eq!(fixture.news().await, []);
 }
 
 #[tokio::test]
@@ -59,9 +59,9 @@ async fn a_crawl_has_stalled_when_no_url_ends_for_a_while_once_each_time() {
     fixture.send(&lease, 0..3).await;
     fixture.tell().await;
     fixture.set_clock(25 * HOUR).await;
-    assert_eq!(fixture.told().await, [EventKind::Stalled]);
+    assert_eq!(fixture.news().await, [EventKind::Stalled]);
     assert_eq!(fixture.tell().await, [EventKind::Stalled], "nobody has announced it");
-    assert_eq!(fixture.told().await, []);
+    assert_eq!(fixture.news().await, []);
     fixture.end(0, Terminal::Done).await;
     assert_eq!(fixture.tell().await, [], "it goes on");
     fixture.set_clock(26 * HOUR + PATIENCE).await;
@@ -95,12 +95,12 @@ async fn a_crawl_whose_urls_fail_is_told_of_once() {
     for number in 0..19 {
         fixture.end(number, Terminal::Failed).await;
     }
-    assert_eq!(fixture.told().await, [], "too few to say");
+    assert_eq!(fixture.news().await, [], "too few to say");
     fixture.end(19, Terminal::Failed).await;
-    assert_eq!(fixture.told().await, [EventKind::Failing]);
+    assert_eq!(fixture.news().await, [EventKind::Failing]);
     assert_eq!(fixture.tell().await, [EventKind::Failing], "nobody has announced it");
     fixture.end(20, Terminal::Failed).await;
-    assert_eq!(fixture.told().await, []);
+    assert_eq!(fixture.news().await, []);
 }
 
 #[tokio::test]
@@ -111,5 +111,5 @@ async fn what_was_told_of_a_crawl_holds_up_nothing_when_somebody_has_written_ove
     fixture.send(&lease, 0..1).await;
     fixture.end(0, Terminal::Done).await;
     fixture.frontier.close(lease).await.unwrap();
-    assert_eq!(fixture.told().await, [EventKind::Finished]);
+    assert_eq!(fixture.news().await, [EventKind::Finished]);
 }
