@@ -863,6 +863,12 @@ export interface components {
         CrawlHosts: {
             hosts: components["schemas"]["CrawlHost"][];
         };
+        /** @description An event of the stream */
+        CrawlUpdate: {
+            /** @description The crawl as JSON, or the problem */
+            data: string;
+            event: components["schemas"]["Name"];
+        };
         /** @description A page of crawls, those first that were asked for last */
         Crawls: {
             /** @description May be empty although others follow */
@@ -1439,12 +1445,6 @@ export interface components {
          * @example 2026-01-31T12:00:00.000Z
          */
         Time: string;
-        /** @description An event of the stream */
-        CrawlUpdate: {
-            /** @description The crawl as JSON, or the problem */
-            data: string;
-            event: components["schemas"]["Name"];
-        };
         /** @description What came of trying a spider on a page */
         Trial: {
             /** @description How large the page is, in bytes */

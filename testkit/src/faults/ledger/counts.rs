@@ -125,11 +125,15 @@ impl Facts {
 
     /// Whether Redis was made to forget all that it knew of a page, and that was not asked for again.
     fn is_forgettable(&self, account: &Account) -> bool {
-        let (Some(first), Some(last)) = (account.asks.first(), account.asks.last()) else { return false };
+        let Some(last) = account.asks.last() else { return false };
         self.faults.iter().filter(|fault| fault.kind.forgets()).any(|fault| {
-            // What was taken in before the last second comes back as unfinished.
+            // What was taken in before the last second comes back as unfinished. A store that was emptied before took it in anew.
             let from = fault.from.saturating_sub(fault.kind.reaches_back());
-            last.asked <= fault.to && (fault.kind.empties_store() || first.asked >= from)
+            let emptied = self.faults.iter().filter(|other| other.kind.empties_store() && other.from < from);
+            let since = emptied.map(|other| other.from).max().unwrap_or_default();
+            let first = account.asks.iter().find(|ask| ask.asked >= since);
+            last.asked <= fault.to
+                && (fault.kind.empties_store() || first.is_some_and(|first| first.asked >= from))
         })
     }
 }

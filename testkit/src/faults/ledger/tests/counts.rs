@@ -124,6 +124,21 @@ fn what_redis_forgot_counts_at_most_once() {
 }
 
 #[test]
+fn what_redis_took_in_anew_and_then_lost_with_its_last_second_counts_at_most_once() {
+    let mut facts = fair();
+    // All is asked for before Redis is emptied, and the first page once more just before it is truncated.
+    facts.asks.push(ask(0, 1, 190));
+    facts.faults.push(fault(Kind::StoreFlushed, None, 150, 150));
+    let truncated =
+        Injected { from: seconds(190), to: seconds(191), kind: Kind::StoreTruncated, victim: None };
+    facts.faults.push(truncated);
+    set_stats(&mut facts, of(0));
+    assert_eq!(problems(&facts), [""; 0]);
+    facts.faults.remove(0);
+    assert!(problems(&facts).concat().contains("admitted is 0 and not 4"), "it was not emptied");
+}
+
+#[test]
 fn a_page_that_was_put_down_as_poison_may_count_as_that() {
     let mut facts = fair();
     dead_letters(&mut facts).push(dead_letter(0, "poison"));
