@@ -54,7 +54,7 @@ async fn a_crawl_and_a_dead_letter_lead_to_their_log() {
     let person = console.nobody();
     assert!(person.get(&format!("/crawls/{ID}")).await.has(&format!("href=\"/logs?crawl={ID}\"")));
     let dead_letter =
-        person.get(&format!("/dead-dead_letters/one?crawl={ID}&url=http%3A%2F%2F{ID}.example%2F0")).await;
+        person.get(&format!("/dead-letters/one?crawl={ID}&url=http%3A%2F%2F{ID}.example%2F0")).await;
     assert!(
         dead_letter.has(&format!("/logs?crawl={ID}&amp;task=http%3A//{ID}.example/0")),
         "{}",
