@@ -21,6 +21,7 @@ pub mod handler;
 pub mod health;
 pub mod history;
 pub mod jobs;
+pub mod json_object;
 pub mod logs;
 pub mod metrics;
 pub mod names;

@@ -4,10 +4,10 @@ use serde_json::{Map, Value};
 
 use super::answer::Verdict;
 use super::log::LogLine;
+use crate::json_object::{self, UnknownKey, WrongValue, kind};
 use crate::logs::LogLevel;
-use crate::nearest::nearest;
 use crate::request::{InvalidRequest, NewRequest};
-use crate::task::{InvalidTask, NewTask, kind};
+use crate::task::{InvalidTask, NewTask};
 use crate::text::printable;
 
 /// How many bytes the fields of an item may have as JSON: with all else an item stays below 8 MB.
@@ -59,23 +59,11 @@ pub enum InvalidPart {
     #[error("an answer is a JSON object, not {0}")]
     NotAnObject(&'static str),
     /// An answer has no such key.
-    #[error("an answer has no `{key}`{hint}")]
-    UnknownKey {
-        /// The key.
-        key: String,
-        /// The key that may have been meant.
-        hint: String,
-    },
+    #[error("an answer {0}")]
+    UnknownKey(#[from] UnknownKey),
     /// A value is of another kind than its key's.
-    #[error("`{key}` is {expected}, not {found}")]
-    Kind {
-        /// The key.
-        key: &'static str,
-        /// What its value is.
-        expected: &'static str,
-        /// What stands there.
-        found: String,
-    },
+    #[error(transparent)]
+    Value(#[from] WrongValue),
     /// One of its items is too long.
     #[error("an item has {0} bytes of JSON: it may have {MAX_ITEM_BYTES}")]
     ItemTooLong(usize),
@@ -114,12 +102,8 @@ impl Part {
     }
 
     /// What an object says that was read from so many bytes of JSON.
-    pub(super) fn of(mut object: Map<String, Value>, json: usize) -> Result<Self, InvalidPart> {
-        object.retain(|_, value| !value.is_null());
-        if let Some(key) = object.keys().find(|key| !KEYS.contains(&key.as_str())) {
-            let hint = nearest(key, KEYS.into_iter());
-            return Err(InvalidPart::UnknownKey { key: printable(key, 64), hint });
-        }
+    pub(super) fn of(object: Map<String, Value>, json: usize) -> Result<Self, InvalidPart> {
+        let mut object = json_object::known(object, KEYS)?;
         let items = each(&mut object, "items", item)?;
         check_length(json, &items)?;
         Ok(Self {
@@ -134,11 +118,7 @@ impl Part {
 }
 
 fn wrong<T>(key: &'static str, expected: &'static str, found: &Value) -> Result<T, InvalidPart> {
-    let found = match found {
-        Value::Number(number) => printable(&number.to_string(), 40),
-        other => kind(other).to_owned(),
-    };
-    Err(InvalidPart::Kind { key, expected, found })
+    Err(WrongValue::number(key, expected, found).into())
 }
 
 fn number<T>(

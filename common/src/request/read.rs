@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 use super::body::Body;
 use super::method::{Method, UnknownMethod};
 use super::new_request::{MAX_DATA_BYTES, MAX_FIELDS_BYTES, MAX_REQUEST_BYTES, NewRequest, Pairs};
-use crate::nearest::nearest;
-use crate::task::{InvalidUnique, kind};
+use crate::json_object::{self, UnknownKey, WrongValue, kind, quoted, text};
+use crate::task::InvalidUnique;
 use crate::text::printable;
 use crate::web::field;
 
@@ -29,23 +29,11 @@ pub enum InvalidRequest {
     #[error("`url` is missing")]
     NoUrl,
     /// A request has no such key.
-    #[error("a request has no `{key}`{hint}")]
-    UnknownKey {
-        /// The key.
-        key: String,
-        /// The key that may have been meant.
-        hint: String,
-    },
+    #[error("a request {0}")]
+    UnknownKey(#[from] UnknownKey),
     /// A value is of another kind than its key's.
-    #[error("`{key}` is {expected}, not {found}")]
-    Kind {
-        /// The key.
-        key: &'static str,
-        /// What its value is.
-        expected: &'static str,
-        /// What stands there.
-        found: &'static str,
-    },
+    #[error(transparent)]
+    Value(#[from] WrongValue),
     /// It names no method.
     #[error("`method`: {0}")]
     Method(#[from] UnknownMethod),
@@ -96,12 +84,8 @@ impl TryFrom<Value> for NewRequest {
     }
 }
 
-fn of_object(mut object: Map<String, Value>) -> Result<NewRequest, InvalidRequest> {
-    object.retain(|_, value| !value.is_null());
-    if let Some(key) = object.keys().find(|key| !KEYS.contains(&key.as_str())) {
-        let hint = nearest(key, KEYS.into_iter());
-        return Err(InvalidRequest::UnknownKey { key: printable(key, 64), hint });
-    }
+fn of_object(object: Map<String, Value>) -> Result<NewRequest, InvalidRequest> {
+    let mut object = json_object::known(object, KEYS)?;
     let request = NewRequest {
         url: text(&mut object, "url")?.ok_or(InvalidRequest::NoUrl)?,
         method: text(&mut object, "method")?.map_or(Ok(Method::default()), |method| method.parse())?,
@@ -130,23 +114,8 @@ fn check_lengths(request: &NewRequest) -> Result<(), InvalidRequest> {
     }
 }
 
-fn text(object: &mut Map<String, Value>, key: &'static str) -> Result<Option<String>, InvalidRequest> {
-    match object.remove(key) {
-        None => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text)),
-        Some(other) => {
-            let expected = match (key, &other) {
-                // What people write first.
-                ("body", Value::Array(_) | Value::Object(_)) => "text: write the JSON as a string",
-                _ => "text",
-            };
-            Err(InvalidRequest::Kind { key, expected, found: kind(&other) })
-        }
-    }
-}
-
 fn body(object: &mut Map<String, Value>) -> Result<Body, InvalidRequest> {
-    match (text(object, "body")?, text(object, "base64")?) {
+    match (quoted(object, "body")?, text(object, "base64")?) {
         (None, None) => Ok(Body::default()),
         (Some(text), None) => Ok(text.into()),
         (None, Some(base64)) => match BASE64.decode(base64.as_bytes()) {
@@ -164,7 +133,7 @@ fn pairs(
     check: fn(&str, &str) -> Result<(), String>,
 ) -> Result<Pairs, InvalidRequest> {
     let expected = "an object of texts, or a list of pairs";
-    let wrong = |found: &Value| InvalidRequest::Kind { key, expected, found: kind(found) };
+    let wrong = |found: &Value| InvalidRequest::from(WrongValue::kind(key, expected, found));
     let listed: Vec<(Value, Value)> = match object.remove(key) {
         None => return Ok(Pairs::default()),
         Some(Value::Object(object)) => {

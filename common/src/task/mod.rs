@@ -13,7 +13,6 @@ mod unique;
 mod view;
 
 pub use new_task::NewTask;
-pub(crate) use read::kind;
 pub use read::{InvalidTask, MAX_LINE_BYTES};
 pub use recipe::{InvalidRecipe, MAX_RECIPE_BYTES, Recipe};
 pub use unique::{InvalidUnique, Unique};

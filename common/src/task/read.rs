@@ -8,8 +8,8 @@ use super::new_task::NewTask;
 use super::recipe::{InvalidRecipe, MAX_RECIPE_BYTES};
 use super::unique::InvalidUnique;
 use crate::jobs::Priority;
+use crate::json_object::{self, UnknownKey, WrongValue, kind, quoted, text};
 use crate::names::{InvalidName, SpiderName};
-use crate::nearest::nearest;
 use crate::text::printable;
 
 /// The longest line that can be a task, in bytes: the longest recipe with every character escaped, and all else.
@@ -34,23 +34,11 @@ pub enum InvalidTask {
     #[error("`recipe` is missing")]
     NoRecipe,
     /// A task has no such key.
-    #[error("a task has no `{key}`{hint}")]
-    UnknownKey {
-        /// The key.
-        key: String,
-        /// The key that may have been meant.
-        hint: String,
-    },
+    #[error("a task {0}")]
+    UnknownKey(#[from] UnknownKey),
     /// A value is of another kind than its key's.
-    #[error("`{key}` is {expected}, not {found}")]
-    Kind {
-        /// The key.
-        key: &'static str,
-        /// What its value is.
-        expected: &'static str,
-        /// What stands there.
-        found: String,
-    },
+    #[error(transparent)]
+    Value(#[from] WrongValue),
     /// The recipe is no recipe.
     #[error(transparent)]
     Recipe(#[from] InvalidRecipe),
@@ -93,13 +81,9 @@ impl TryFrom<Value> for NewTask {
     }
 }
 
-fn of_object(mut object: Map<String, Value>) -> Result<NewTask, InvalidTask> {
-    object.retain(|_, value| !value.is_null());
-    if let Some(key) = object.keys().find(|key| !KEYS.contains(&key.as_str())) {
-        let hint = nearest(key, KEYS.into_iter());
-        return Err(InvalidTask::UnknownKey { key: printable(key, 64), hint });
-    }
-    let recipe = text(&mut object, "recipe")?.ok_or(InvalidTask::NoRecipe)?;
+fn of_object(object: Map<String, Value>) -> Result<NewTask, InvalidTask> {
+    let mut object = json_object::known(object, KEYS)?;
+    let recipe = quoted(&mut object, "recipe")?.ok_or(InvalidTask::NoRecipe)?;
     let named = |key| move |error| InvalidTask::Name { key, error };
     Ok(NewTask {
         recipe: recipe.parse()?,
@@ -113,25 +97,10 @@ fn of_object(mut object: Map<String, Value>) -> Result<NewTask, InvalidTask> {
     })
 }
 
-fn text(object: &mut Map<String, Value>, key: &'static str) -> Result<Option<String>, InvalidTask> {
-    match object.remove(key) {
-        None => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text)),
-        Some(other) => {
-            let expected = match (key, &other) {
-                // What people write first, for a recipe is mostly JSON itself.
-                ("recipe", Value::Array(_) | Value::Object(_)) => "text: write the JSON as a string",
-                _ => "text",
-            };
-            Err(InvalidTask::Kind { key, expected, found: kind(&other).to_owned() })
-        }
-    }
-}
-
 fn priority(object: &Map<String, Value>) -> Result<Priority, InvalidTask> {
     let Some(value) = object.get("priority") else { return Ok(Priority::default()) };
     let number = value.as_f64().and_then(|number| number.try_into().ok());
-    number.ok_or_else(|| wrong_number("priority", "a number", value))
+    number.ok_or_else(|| WrongValue::number("priority", "a number", value).into())
 }
 
 fn retries(object: &Map<String, Value>) -> Result<Option<u32>, InvalidTask> {
@@ -139,27 +108,7 @@ fn retries(object: &Map<String, Value>) -> Result<Option<u32>, InvalidTask> {
     let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
     match number.filter(|number| *number <= MAX_RETRIES) {
         Some(number) => Ok(Some(number)),
-        None => Err(wrong_number("retries", "a whole number from 0 to 1000000", value)),
-    }
-}
-
-fn wrong_number(key: &'static str, expected: &'static str, value: &Value) -> InvalidTask {
-    let found = match value {
-        Value::Number(number) => printable(&number.to_string(), 40),
-        other => kind(other).to_owned(),
-    };
-    InvalidTask::Kind { key, expected, found }
-}
-
-/// What a JSON value is, in words.
-pub(crate) fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "true or false",
-        Value::Number(_) => "a number",
-        Value::String(_) => "text",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
+        None => Err(WrongValue::number("retries", "a whole number from 0 to 1000000", value).into()),
     }
 }
 

@@ -1,0 +1,85 @@
+//! Reading JSON objects that people and programs write, with errors that name the key.
+
+use serde_json::{Map, Value};
+
+use crate::nearest::nearest;
+use crate::text::printable;
+
+/// A key that nothing here has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("has no `{key}`{hint}")]
+pub struct UnknownKey {
+    key: String,
+    /// The key that may have been meant.
+    hint: String,
+}
+
+/// A value of another kind than its key's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{key}` is {expected}, not {found}")]
+pub struct WrongValue {
+    key: &'static str,
+    expected: &'static str,
+    found: String,
+}
+
+impl WrongValue {
+    /// That `found`, by its kind, is not what is expected under `key`.
+    pub(crate) fn kind(key: &'static str, expected: &'static str, found: &Value) -> Self {
+        Self { key, expected, found: kind(found).to_owned() }
+    }
+
+    /// The same, with the number where it is one: its kind may be right, and its size is not.
+    pub(crate) fn number(key: &'static str, expected: &'static str, found: &Value) -> Self {
+        match found {
+            Value::Number(number) => Self { key, expected, found: printable(&number.to_string(), 40) },
+            other => Self::kind(key, expected, other),
+        }
+    }
+}
+
+/// What an object has that may have these keys: what is `null` counts as left out.
+pub(crate) fn known<const N: usize>(
+    mut object: Map<String, Value>,
+    keys: [&str; N],
+) -> Result<Map<String, Value>, UnknownKey> {
+    object.retain(|_, value| !value.is_null());
+    match object.keys().find(|key| !keys.contains(&key.as_str())) {
+        Some(key) => Err(UnknownKey { key: printable(key, 64), hint: nearest(key, keys.into_iter()) }),
+        None => Ok(object),
+    }
+}
+
+/// Takes the text under `key`.
+pub(crate) fn text(object: &mut Map<String, Value>, key: &'static str) -> Result<Option<String>, WrongValue> {
+    match object.remove(key) {
+        None => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(other) => Err(WrongValue::kind(key, "text", &other)),
+    }
+}
+
+/// The same of a text that is often JSON itself: people write that as it is first.
+pub(crate) fn quoted(
+    object: &mut Map<String, Value>,
+    key: &'static str,
+) -> Result<Option<String>, WrongValue> {
+    match object.get(key) {
+        Some(value @ (Value::Array(_) | Value::Object(_))) => {
+            Err(WrongValue::kind(key, "text: write the JSON as a string", value))
+        }
+        _ => text(object, key),
+    }
+}
+
+/// What a JSON value is, in words.
+pub(crate) fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
