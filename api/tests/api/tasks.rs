@@ -78,8 +78,8 @@ async fn tasks_are_taken_once_and_their_crawl_ends_with_them(fixture: &Fixture) 
     );
     let id = answer.body["crawl"].as_str().unwrap();
     let crawl = CrawlRef { id: id.parse().unwrap(), spider: "payments".parse().unwrap() };
-    let kept = api.backend.control.task(&crawl, &two).await.unwrap();
-    assert_eq!(kept, Some(Task::new(&crawl.spider, expected)));
+    let kept = api.backend.control.work(&crawl, &two.into()).await.unwrap();
+    assert_eq!(kept, Some(Task::new(&crawl.spider, expected).into()));
     assert_eq!(stats(&api, id).await["pending"], 2);
     api.worker().end_tasks(2, Terminal::Done).await;
     let over = stats(&api, id).await;

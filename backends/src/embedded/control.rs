@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use trawl_common::frontier::dead_letter::Note;
-use trawl_common::frontier::{Key, Request, RequestKey, Task, TaskKey, Work};
+use trawl_common::frontier::{Key, TaskKey, Work};
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
 use trawl_common::ports::{Control, FailedPage, Result, Seen};
 use trawl_common::web::url::CanonicalUrl;
@@ -98,27 +98,11 @@ impl Control for EmbeddedControl {
             .await
     }
 
-    async fn task(&self, crawl: &CrawlRef, key: &TaskKey) -> Result<Option<Task>> {
-        let (crawl, key) = (crawl.clone(), Key::from(key.clone()));
+    async fn work(&self, crawl: &CrawlRef, key: &Key) -> Result<Option<Work>> {
+        let (crawl, key) = (crawl.clone(), key.clone());
         self.store
             .call(move |db, _| match crawls::find(db, &crawl)? {
-                Some(known) => {
-                    let work = payloads::find(db, known.key, &key)?;
-                    Ok(work.as_ref().and_then(Work::task).map(|task| Task::clone(task)))
-                }
-                None => Ok(None),
-            })
-            .await
-    }
-
-    async fn request(&self, crawl: &CrawlRef, key: &RequestKey) -> Result<Option<Request>> {
-        let (crawl, key) = (crawl.clone(), Key::from(key.clone()));
-        self.store
-            .call(move |db, _| match crawls::find(db, &crawl)? {
-                Some(known) => {
-                    let work = payloads::find(db, known.key, &key)?;
-                    Ok(work.as_ref().and_then(Work::request).map(|request| Request::clone(request)))
-                }
+                Some(known) => payloads::find(db, known.key, &key),
                 None => Ok(None),
             })
             .await

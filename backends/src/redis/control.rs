@@ -7,7 +7,7 @@ use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::dead_letter::Note;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
-use trawl_common::frontier::{Key, Request, RequestKey, Task, TaskKey, Work};
+use trawl_common::frontier::{Key, TaskKey, Work};
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
 use trawl_common::ports::{Control, Error, ErrorKind, FailedPage, Result, Seen};
 use trawl_common::web::url::CanonicalUrl;
@@ -158,18 +158,17 @@ impl Control for RedisRecords {
         Ok(stored.as_deref().map(notes::stored))
     }
 
-    async fn task(&self, crawl: &CrawlRef, key: &TaskKey) -> Result<Option<Task>> {
-        let Some(payload) = self.payload(crawl, key.as_str()).await? else { return Ok(None) };
+    async fn work(&self, crawl: &CrawlRef, key: &Key) -> Result<Option<Work>> {
+        let payload = match key {
+            Key::Url(_) => String::new(),
+            Key::Request(_) | Key::Task(_) => match self.payload(crawl, key.as_str()).await? {
+                Some(payload) => payload,
+                None => return Ok(None),
+            },
+        };
         let unreadable =
-            || Error::new(ErrorKind::Corrupt, format!("redis: what is kept of {key} is no task"));
-        Task::stored(key.clone(), &payload).map(Some).ok_or_else(unreadable)
-    }
-
-    async fn request(&self, crawl: &CrawlRef, key: &RequestKey) -> Result<Option<Request>> {
-        let Some(payload) = self.payload(crawl, key.as_str()).await? else { return Ok(None) };
-        let unreadable =
-            || Error::new(ErrorKind::Corrupt, format!("redis: what is kept of {key} is no request"));
-        Request::stored(key.clone(), &payload).map(Some).ok_or_else(unreadable)
+            || Error::new(ErrorKind::Corrupt, format!("redis: what is kept of {key} cannot be read"));
+        Work::stored(key.clone(), &payload).map(Some).ok_or_else(unreadable)
     }
 
     async fn invalid(&self, crawl: &CrawlRef) -> Result<Vec<(String, Note)>> {

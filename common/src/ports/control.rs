@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use super::{Result, Seen};
 use crate::frontier::dead_letter::Note;
-use crate::frontier::{Key, Request, RequestKey, Task, TaskKey};
+use crate::frontier::{Key, TaskKey, Work};
 use crate::names::{CrawlRef, SpiderName, WorkerId};
 use crate::web::url::CanonicalUrl;
 
@@ -37,11 +37,9 @@ pub trait Control: Send + Sync {
     /// Why one URL or task failed; `None` if it is not in the list.
     async fn failure(&self, crawl: &CrawlRef, key: &Key) -> Result<Option<Note>>;
 
-    /// A task of a crawl that has not ended, or is in the list; `None` if it is neither.
-    async fn task(&self, crawl: &CrawlRef, key: &TaskKey) -> Result<Option<Task>>;
-
-    /// The same of a request.
-    async fn request(&self, crawl: &CrawlRef, key: &RequestKey) -> Result<Option<Request>>;
+    /// A task or a request of a crawl, with all that it says, which has not ended or is in the list; `None` if it is neither. The key of a
+    /// URL says all by itself.
+    async fn work(&self, crawl: &CrawlRef, key: &Key) -> Result<Option<Work>>;
 
     /// What was no URL, or no message: the text and why, of each crawl up to [`super::MAX_INVALID`]. There is nothing to replay.
     async fn invalid(&self, crawl: &CrawlRef) -> Result<Vec<(String, Note)>>;

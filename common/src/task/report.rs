@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{NewTask, Recipe};
 use crate::frontier::dead_letter::Note;
-use crate::frontier::{Key, State, TaskKey, UrlState};
+use crate::frontier::{Key, State, TaskKey, UrlState, Work};
 use crate::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
 use crate::ports::{Control, ErrorKind, Result, Stats};
 use crate::time::UnixMs;
@@ -129,12 +129,12 @@ impl TaskReader<'_> {
 
     /// What a task says may be gone with it meanwhile. If it cannot be read, the task is listed without it: others follow.
     async fn with_recipe(&self, crawl: &CrawlRef, key: &TaskKey, report: TaskReport) -> Result<TaskReport> {
-        let task = match self.control.task(crawl, key).await {
+        let work = match self.control.work(crawl, &key.clone().into()).await {
             Err(error) if error.kind == ErrorKind::Corrupt => None,
-            task => task?,
+            work => work?,
         };
-        let recipe = task.as_ref().map(|task| task.new.recipe.clone());
-        Ok(TaskReport { recipe, says: task.map(|task| task.new), ..report })
+        let says = work.as_ref().and_then(Work::task).map(|task| task.new.clone());
+        Ok(TaskReport { recipe: says.as_ref().map(|new| new.recipe.clone()), says, ..report })
     }
 }
 

@@ -4,7 +4,7 @@ use anstream::println;
 use trawl_cli::{Fail, Outcome};
 use trawl_common::dead_letters::{self, Failed};
 use trawl_common::exit::Exit;
-use trawl_common::frontier::{Key, Request};
+use trawl_common::frontier::{Key, Request, Work};
 use trawl_common::names::CrawlRef;
 use trawl_common::ports;
 use trawl_common::request::{MAX_DATA_BYTES, MAX_REQUEST_BYTES, NewRequest};
@@ -53,15 +53,13 @@ impl Args {
 
 /// What a task or a request says, if it is one.
 async fn said(backend: &Backend, crawl: &CrawlRef, key: Option<Key>) -> ports::Result<Option<String>> {
-    let said = match key {
-        Some(Key::Task(key)) => {
-            let task = backend.control.task(crawl, &key).await?;
-            task.map(|task| printable(task.new.recipe.as_str(), MAX_RECIPE_BYTES))
-        }
-        Some(Key::Request(key)) => backend.control.request(crawl, &key).await?.map(|request| asks(&request)),
-        Some(Key::Url(_)) | None => return Ok(None),
-    };
-    Ok(Some(said.unwrap_or_else(|| "what it says is lost".to_owned())))
+    let Some(key) = key else { return Ok(None) };
+    Ok(match backend.control.work(crawl, &key).await? {
+        Some(Work::Url(_)) => None,
+        Some(Work::Request(request)) => Some(asks(&request)),
+        Some(Work::Task(task)) => Some(printable(task.new.recipe.as_str(), MAX_RECIPE_BYTES)),
+        None => Some("what it says is lost".to_owned()),
+    })
 }
 
 /// How a request asks: of header fields and cookies the names, for their values may be secrets.

@@ -19,6 +19,7 @@ use crate::stand_ins::AllRequests;
 
 mod admitting;
 mod commands;
+mod dead_work;
 mod ending;
 mod following;
 mod forgetting;

@@ -7,13 +7,12 @@ use std::time::Duration;
 use trawl_common::frontier::crawl::{Counts, CrawlState};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Hop;
-use trawl_common::frontier::outcome::Terminal;
 use trawl_common::frontier::{Key, Request, State, UrlState, Work};
-use trawl_common::ports::{Claim, Claimed, Ending, Finish, NewWork, Result, Terms, Verdict};
+use trawl_common::ports::{NewWork, Result, Terms, Verdict};
 use trawl_common::request::NewRequest;
 use trawl_common::time::UnixMs;
 
-use super::{Carrier, Worker, done};
+use super::{Carrier, dead_work, done};
 use crate::conformance::fixture::Case;
 
 /// A POST of page `number` with this body.
@@ -29,15 +28,6 @@ fn new(case: &Case, number: usize, body: &str) -> NewWork {
 
 fn key(case: &Case, number: usize, body: &str) -> Key {
     post(case, number, body).key.into()
-}
-
-impl Worker {
-    /// Has a request fail for good, and be listed.
-    async fn give_up(&self, case: &Case, claimed: &Claimed) {
-        let note = Some(case.note(1, Terminal::Failed));
-        let finish = Finish { note, ..Finish::new(Claim::of(&claimed.message), Terminal::Failed) };
-        assert!(self.settle_unstarted(claimed, Verdict::Ends(Box::new(Ending::of(finish)))).await);
-    }
 }
 
 impl Carrier {
@@ -80,8 +70,8 @@ pub async fn a_request_is_admitted_once_and_claimed_with_all_that_it_says(carrie
     assert_eq!((stats.status, stats.counts), (CrawlState::Finished, expected));
     let hosts = carrier.stats.hosts(&case.crawl, 10).await?;
     assert_eq!(hosts.iter().map(|host| host.counts.done).sum::<u64>(), 4, "each has a host");
-    let ended = post(&case, 0, "a");
-    assert_eq!(carrier.control.request(&case.crawl, &ended.key).await?, None, "what has ended needs no body");
+    let ended = key(&case, 0, "a");
+    assert_eq!(carrier.control.work(&case.crawl, &ended).await?, None, "what has ended needs no body");
     Ok(())
 }
 
@@ -109,56 +99,14 @@ pub async fn a_request_that_is_put_aside_comes_back_with_all_that_it_says(carrie
 /// And sent again as often as it fails, until it is purged.
 pub async fn a_request_that_is_a_dead_letter_keeps_its_body_and_is_replayed(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
-    let worker = carrier.join(&case);
-    let session = carrier.open(&case, Terms::default()).await?;
-    session.admit(&[new(&case, 0, "dead"), new(&case, 0, "deader")]).await?;
-    for claimed in worker.claim(2).await {
-        worker.give_up(&case, &claimed).await;
-    }
-    let (dead, deader) = (key(&case, 0, "dead"), key(&case, 0, "deader"));
-    let kept = async |body: &str| {
-        let request = post(&case, 0, body);
-        let found = carrier.control.request(&case.crawl, &request.key).await?;
-        Ok::<_, trawl_common::ports::Error>(found == Some(request))
-    };
-    let listed: BTreeSet<Key> =
-        carrier.control.failed(&case.crawl, 0).await?.failed.into_iter().map(|(key, _)| key).collect();
-    assert_eq!(listed, [dead.clone(), deader.clone()].into());
-    assert!(kept("dead").await? && kept("deader").await?);
-    assert_eq!(carrier.engine.replay(&case.crawl, &case.crawl, std::slice::from_ref(&dead)).await?, 1);
-    let again = worker.claim_one().await;
-    assert_eq!((again.attempts, &again.message.work), (0, &new(&case, 0, "dead").work));
-    worker.finish(again).await;
-    assert!(!kept("dead").await? && kept("deader").await?);
-    assert_eq!(carrier.control.purge(&case.crawl, &[dead, deader.clone()]).await?, 1);
-    assert!(!kept("deader").await?, "what is purged needs no body");
-    assert_eq!(carrier.engine.replay(&case.crawl, &case.crawl, &[deader]).await?, 0);
-    session.close().await?;
-    let stats = carrier.stats(&case).await?;
-    let expected = Counts { admitted: 2, done: 1, failed: 1, ..Counts::default() };
-    assert_eq!((stats.status, stats.counts), (CrawlState::Finished, expected));
-    Ok(())
+    let both = [new(&case, 0, "dead"), new(&case, 0, "deader")];
+    dead_work::is_kept_replayed_and_purged(carrier, &case, both).await
 }
 
 /// A successor takes it in with what it says; the finished crawl stays as it is.
 pub async fn a_dead_request_of_a_finished_crawl_is_replayed_into_another(carrier: &Carrier) -> Result<()> {
-    let first = Case::new();
-    let worker = carrier.join(&first);
-    carrier.begin_requests(&first, &["late"]).await?;
-    let claimed = worker.claim_one().await;
-    worker.give_up(&first, &claimed).await;
-    assert_eq!(carrier.stats(&first).await?.status, CrawlState::Finished);
-    let second = first.next_crawl();
-    let session = carrier.open(&second, Terms::default()).await?;
-    assert_eq!(carrier.engine.replay(&first.crawl, &second.crawl, &[key(&first, 0, "late")]).await?, 1);
-    session.close().await?;
-    let again = worker.claim_one().await;
-    let expected = new(&first, 0, "late").work;
-    assert_eq!((&again.message.crawl, &again.message.work), (&second.crawl, &expected));
-    worker.finish(again).await;
-    let counts = carrier.stats(&second).await?.counts;
-    assert_eq!(counts, Counts { admitted: 1, done: 1, ..Counts::default() });
-    Ok(())
+    let case = Case::new();
+    dead_work::is_replayed_into_a_successor(carrier, &case, new(&case, 0, "late")).await
 }
 
 /// Their crawl does not end in between, and they count to what it takes of their host.
@@ -194,7 +142,7 @@ pub async fn a_cancelled_crawl_leaves_no_request(carrier: &Carrier) -> Result<()
     let stats = carrier.stats(&case).await?;
     let expected = Counts { admitted: 2, cancelled: 2, ..Counts::default() };
     assert_eq!((stats.status, stats.counts), (CrawlState::Cancelled, expected));
-    assert_eq!(carrier.control.request(&case.crawl, &post(&case, 0, "one").key).await?, None);
+    assert_eq!(carrier.control.work(&case.crawl, &key(&case, 0, "one")).await?, None);
     // A later crawl finds again what was not done.
     let next = case.next_crawl();
     carrier.begin_requests(&next, &["one"]).await?;

@@ -14,7 +14,7 @@ use trawl_common::ports::{
 use trawl_common::task::{MAX_RECIPE_BYTES, NewTask};
 use trawl_common::time::UnixMs;
 
-use super::{Carrier, Worker, done};
+use super::{Carrier, Worker, dead_work, done};
 use crate::conformance::engine::{GLANCE, LIMIT};
 use crate::conformance::fixture::Case;
 
@@ -42,7 +42,7 @@ fn recipes(claimed: &[Claimed]) -> Vec<&str> {
 
 impl Worker {
     /// Claims tasks until it has so many.
-    async fn claim_tasks(&self, count: usize) -> Vec<Claimed> {
+    pub(super) async fn claim_tasks(&self, count: usize) -> Vec<Claimed> {
         let claiming = async {
             let mut all = Vec::new();
             while all.len() < count {
@@ -67,13 +67,6 @@ impl Worker {
     async fn finish_lost(&self, claimed: Claimed) {
         let verdict = done(&claimed.message, Vec::new());
         self.frontier.settle(vec![Settlement { message: claimed.message, verdict }]).await;
-    }
-
-    /// Has a task end so, and be listed if that is a failure.
-    async fn end_task(&self, case: &Case, claimed: &Claimed, terminal: Terminal) {
-        let note = (terminal == Terminal::Failed).then(|| case.note(1, terminal));
-        let finish = Finish { note, ..Finish::new(Claim::of(&claimed.message), terminal) };
-        assert!(self.settle_unstarted(claimed, Verdict::Ends(Box::new(Ending::of(finish)))).await);
     }
 }
 
@@ -120,7 +113,11 @@ pub async fn a_task_is_admitted_once_and_claimed_with_everything_it_was_submitte
     let expected = Counts { admitted: 3, done: 3, ..Counts::default() };
     assert_eq!((stats.status, stats.counts), (CrawlState::Finished, expected));
     assert_eq!(carrier.stats.hosts(&case.crawl, 10).await?, [], "tasks have no host");
-    assert_eq!(carrier.control.task(&case.crawl, &full.key).await?, None, "what has ended needs no recipe");
+    assert_eq!(
+        carrier.control.work(&case.crawl, &full.key.into()).await?,
+        None,
+        "what has ended needs no recipe"
+    );
     Ok(())
 }
 
@@ -232,55 +229,14 @@ pub async fn a_task_that_is_released_is_claimed_by_another(carrier: &Carrier) ->
 /// And sent again as often as it fails, until it is purged.
 pub async fn a_task_that_is_a_dead_letter_keeps_its_recipe_and_is_replayed(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
-    let worker = carrier.join(&case);
-    let session = carrier.open(&case, Terms::default()).await?;
-    session.admit(&[new(&case, "dead"), new(&case, "deader")]).await?;
-    for claimed in worker.claim_tasks(2).await {
-        worker.end_task(&case, &claimed, Terminal::Failed).await;
-    }
-    let (dead, deader) = (key(&case, "dead"), key(&case, "deader"));
-    let kept = async |recipe: &str| {
-        let task = task(&case.crawl.spider, recipe);
-        Ok::<_, trawl_common::ports::Error>(carrier.control.task(&case.crawl, &task.key).await? == Some(task))
-    };
-    let listed: BTreeSet<Key> =
-        carrier.control.failed(&case.crawl, 0).await?.failed.into_iter().map(|(key, _)| key).collect();
-    assert_eq!(listed, [dead.clone(), deader.clone()].into());
-    assert!(kept("dead").await? && kept("deader").await?);
-    assert_eq!(carrier.engine.replay(&case.crawl, &case.crawl, std::slice::from_ref(&dead)).await?, 1);
-    let again = worker.claim_task().await;
-    assert_eq!((again.attempts, recipes(std::slice::from_ref(&again))), (0, vec!["dead"]));
-    worker.finish(again).await;
-    assert!(!kept("dead").await? && kept("deader").await?);
-    assert_eq!(carrier.control.purge(&case.crawl, &[dead, deader.clone()]).await?, 1);
-    assert!(!kept("deader").await?, "what is purged needs no recipe");
-    assert_eq!(carrier.engine.replay(&case.crawl, &case.crawl, &[deader]).await?, 0);
-    session.close().await?;
-    let stats = carrier.stats(&case).await?;
-    let expected = Counts { admitted: 2, done: 1, failed: 1, ..Counts::default() };
-    assert_eq!((stats.status, stats.counts), (CrawlState::Finished, expected));
-    Ok(())
+    let both = [new(&case, "dead"), new(&case, "deader")];
+    dead_work::is_kept_replayed_and_purged(carrier, &case, both).await
 }
 
 /// A successor takes it in with what it says; the finished crawl stays as it is.
 pub async fn a_dead_task_of_a_finished_crawl_is_replayed_into_another(carrier: &Carrier) -> Result<()> {
-    let first = Case::new();
-    let worker = carrier.join(&first);
-    carrier.begin_tasks(&first, &["late"]).await?;
-    let claimed = worker.claim_task().await;
-    worker.end_task(&first, &claimed, Terminal::Failed).await;
-    assert_eq!(carrier.stats(&first).await?.status, CrawlState::Finished);
-    let second = first.next_crawl();
-    let session = carrier.open(&second, Terms::default()).await?;
-    assert_eq!(carrier.engine.replay(&first.crawl, &second.crawl, &[key(&first, "late")]).await?, 1);
-    session.close().await?;
-    let again = worker.claim_task().await;
-    assert_eq!((&again.message.crawl, recipes(std::slice::from_ref(&again))), (&second.crawl, vec!["late"]));
-    worker.finish(again).await;
-    let counts = carrier.stats(&second).await?.counts;
-    assert_eq!(counts, Counts { admitted: 1, done: 1, ..Counts::default() });
-    assert_eq!(carrier.stats(&first).await?.counts.failed, 1);
-    Ok(())
+    let case = Case::new();
+    dead_work::is_replayed_into_a_successor(carrier, &case, new(&case, "late")).await
 }
 
 /// From a page or from another task: its crawl does not end in between.
@@ -325,8 +281,7 @@ pub async fn a_cancelled_crawl_leaves_no_task(carrier: &Carrier) -> Result<()> {
     let stats = carrier.stats(&case).await?;
     let expected = Counts { admitted: 2, cancelled: 2, ..Counts::default() };
     assert_eq!((stats.status, stats.counts), (CrawlState::Cancelled, expected));
-    let one = task(&case.crawl.spider, "one");
-    assert_eq!(carrier.control.task(&case.crawl, &one.key).await?, None);
+    assert_eq!(carrier.control.work(&case.crawl, &key(&case, "one")).await?, None);
     let worker = carrier.join(&case);
     worker.claims_no_task().await;
     // A later crawl finds again what was not done.
@@ -398,7 +353,7 @@ pub async fn a_task_that_is_cancelled_ends_wherever_it_is_and_its_crawl_goes_on(
         ["in hand", "put aside", "never there"].map(|recipe| task(&case.crawl.spider, recipe).key);
     assert_eq!(carrier.control.cancel_tasks(&case.crawl, &[first.clone(), second, other]).await?, 2);
     assert_eq!(carrier.control.cancel_tasks(&case.crawl, std::slice::from_ref(&first)).await?, 0);
-    assert_eq!(carrier.control.task(&case.crawl, &first).await?, None, "what it says is not needed");
+    assert_eq!(carrier.control.work(&case.crawl, &first.into()).await?, None, "what it says is not needed");
     assert_eq!(worker.frontier.start(&[Claim::of(&held.message)]).await?, [Start::Lost]);
     worker.finish_lost(held).await;
     assert_eq!(carrier.stats(&case).await?.status, CrawlState::Running);

@@ -81,6 +81,13 @@ impl Worker {
         !self.frontier.settle(vec![Settlement { message, verdict }]).await.ended.is_empty()
     }
 
+    /// Has what was not started end so, and be listed if that is a failure.
+    pub(super) async fn end_unstarted(&self, case: &Case, claimed: &Claimed, terminal: Terminal) {
+        let note = (terminal == Terminal::Failed).then(|| case.note(1, terminal));
+        let finish = Finish { note, ..Finish::new(Claim::of(&claimed.message), terminal) };
+        assert!(self.settle_unstarted(claimed, Verdict::Ends(Box::new(Ending::of(finish)))).await);
+    }
+
     pub(super) async fn park(&self, claimed: &Claimed, until: UnixMs, failed: bool) {
         assert!(!self.settle_unstarted(claimed, Verdict::PutAside { until, failed }).await);
     }
