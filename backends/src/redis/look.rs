@@ -37,8 +37,8 @@ const PLACE: &str = "place";
 const STANDING: [&str; 6] = ["status", "announced", "cleared", "done", "max_pages", "ended"];
 
 /// How a crawl stands.
-struct Standing {
-    crawl: CrawlRef,
+pub(super) struct Standing {
+    pub(super) crawl: CrawlRef,
     status: Option<CrawlState>,
     is_announced: bool,
     is_cleared: bool,
@@ -86,8 +86,7 @@ impl RedisRecords {
         let now = self.now().await?;
         let watermarks = self.probe(&known, now, sweep).await?;
         let crawls = self.standings().await?;
-        let names: Vec<CrawlRef> = crawls.iter().map(|standing| standing.crawl.clone()).collect();
-        match self.complete_log(&names).await {
+        match self.complete_log(&crawls).await {
             // The store's crawls need no RabbitMQ to end.
             Err(error) if error.is_temporary() => debug!(%error, "the stream control is looked at later"),
             completed => completed?,

@@ -10,6 +10,7 @@ use trawl_common::ports::{Error, ErrorKind, Result, Terms};
 
 use super::RedisRecords;
 use super::keys::{self, CrawlKeys};
+use super::look::Standing;
 use super::script_calls::limits;
 use super::second_home::{Past, SecondHome};
 use crate::control_log::{Logged, LoggedCrawl, Record};
@@ -97,7 +98,7 @@ impl RedisRecords {
 
     /// Writes into the log what it lacks of the store's crawls and blocked hosts: RabbitMQ may have been emptied. Where both
     /// know something the log is left as it is.
-    pub(super) async fn complete_log(&self, crawls: &[CrawlRef]) -> Result<()> {
+    pub(super) async fn complete_log(&self, crawls: &[Standing]) -> Result<()> {
         let Some(SecondHome { log, hosts, .. }) = &self.second_home else {
             return Ok(());
         };
@@ -106,7 +107,7 @@ impl RedisRecords {
         };
         let logged = &in_doubt.logged;
         let mut missing = Vec::new();
-        for crawl in crawls {
+        for Standing { crawl, .. } in crawls {
             if !logged.crawls.contains_key(crawl) {
                 missing.extend(self.records_of(crawl).await?);
             }
