@@ -13,13 +13,7 @@ def main():
     with stage(options, options.pages) as (folder, servers, site):
         everyone = contestants(options)
         chosen = [one for one in everyone if not options.only or any(word in one.name for word in options.only)]
-        costs = {one.name: [] for one in chosen}
-        for turn in range(options.rounds):
-            for one in chosen:
-                warm(options.programs, site)
-                costs[one.name].append(run(one, site, servers, folder / f"{turn}-{one.name}"))
-                told = costs[one.name][-1]
-                print(f"round {turn + 1}: {one.name}: {len(site.urls) / told.seconds:,.0f} pages/s", flush=True)
+        costs = rounds(options, chosen, servers, site, folder)
         print()
         print(f"{len(site.urls):,} pages of {site.bytes / len(site.urls) / 1000:.1f} KB on average, "
               f"{len(site.hosts)} hosts, {options.rounds} rounds, medians")
@@ -48,6 +42,18 @@ def contestants(options):
         Peer("Scrapy + scrapy-redis", "scrapy_redis", options.peers, "URLs not yet taken (Redis), items"),
         Peer("Crawlee, Cheerio", "crawlee", options.peers, "every URL's state (files), items"),
     ]
+
+
+def rounds(options, contestants, servers, site, folder):
+    """What each of them cost in each round, by its name."""
+    costs = {one.name: [] for one in contestants}
+    for number in range(options.rounds):
+        for one in contestants:
+            warm(options.programs, site)
+            cost = run(one, site, servers, folder / f"{number}-{one.name.replace('/', '-')}")
+            costs[one.name].append(cost)
+            print(f"round {number + 1}: {one.name}: {len(site.urls) / cost.seconds:,.0f} pages/s", flush=True)
+    return costs
 
 
 def warm(programs, site):

@@ -5,7 +5,7 @@ import pathlib
 import shutil
 import sys
 
-from compare import run, table, warm
+from compare import rounds, table
 from contestants import POLITENESS_OFF, TIMEOUT, Peer, count_items
 from stage import add_port, parser, path, stage, write_costs
 
@@ -63,13 +63,7 @@ def main():
     if options.peers:
         everyone.append(Peer("Scrapy + scrapy-redis", "scrapy_redis", options.peers, "URLs not yet taken (Redis), items"))
     with stage(options, options.pages) as (folder, servers, site):
-        costs = {one.name: [] for one in everyone}
-        for turn in range(options.rounds):
-            for one in everyone:
-                warm(programs, site)
-                costs[one.name].append(run(one, site, servers, folder / f"{turn}-{one.name.replace('/', '-')}"))
-                seconds = costs[one.name][-1].seconds
-                print(f"round {turn + 1}: {one.name}: {len(site.urls) / seconds:,.0f} pages/s", flush=True)
+        costs = rounds(options, everyone, servers, site, folder)
         print()
         table(everyone, costs, len(site.urls))
         write_costs(options, costs)
