@@ -1,11 +1,10 @@
-"""Handlers at work on a fleet whose workers are killed: a script that calls an API, documents that refer to each other, a slow processor
+"""Handlers at work on a fleet whose workers are killed: a script that calls an API and writes into PostgreSQL, documents that refer to each other, a slow processor
 of pages, two Scrapy projects. `scenes.py [--short] [SCENE...]`; run by scripts/handlers."""
 
 import json
 import os
 import random
 import signal
-import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -15,11 +14,14 @@ from pathlib import Path
 
 from fleet import HERE, Fleet, timed
 from small_sites import Artists, Documents, Tree
+from table import Table
 from tutorial_sites import Books, Quotes
 
 WORKERS = 3
 # Tasks that one worker may have begun.
 MOST_IN_HAND = 64
+# The pace is judged over so many seconds. Requests that were sent in time may arrive together on a machine that is busy: so many more are allowed.
+WINDOW, AT_ONCE = 10, 20
 # By their names in spiders/: their folders, and their spiders.
 PROJECTS = {"quotes": ("quotesbot", ["quotes", "members", "scroll"]), "books": ("bookshop", ["categories", "catalogue"])}
 
@@ -29,9 +31,13 @@ class Scale:
 
     def __init__(self, short):
         self.pairs, self.batch = (800, 20) if short else (350_000, 100)
+        # How often the fleet may ask the API, a second.
+        self.rate = 80 if short else 180
         # Of so many requests the API answers one with 429.
         self.busy = 151 if short else 1_501
-        self.pages, self.chains, self.quotes, self.books = (31, 25, 30, 30) if short else (255, 500, 1_000, 1_000)
+        self.pages, self.chains, self.quotes, self.books = (31, 25, 30, 30) if short else (63, 500, 1_000, 1_000)
+        # In seconds, for which a program works on a page.
+        self.work = 0.4 if short else 60
         self.spiders = 1 if short else 3
         # In seconds, between two kills.
         self.kills = (2, 5) if short else (10, 30)
@@ -45,30 +51,30 @@ def check(holds, what):
 
 def the_script_has_one_row_for_each_pair(scale, run):
     """The script inserts a row when the API has answered. A batch that is done again, after an answer 429 or a kill, is inserted again: the
-    table's key has one row of it, and the API's log says how often it was done."""
+    table keeps one row of it, and the API's log says how often it was done, and how fast."""
     api = Artists(flaky=scale.busy, busy=429)
     pairs = [{"name": f"Artist {number}", "mbid": f"{number:032x}"} for number in range(scale.pairs)]
     batches = [json.dumps(pairs[at : at + scale.batch]) for at in range(0, len(pairs), scale.batch)]
-    with tempfile.TemporaryDirectory() as folder:
-        database = f"{folder}/artists.db"
-        with sqlite3.connect(database) as connection:
-            connection.execute("PRAGMA journal_mode = wal")
-            connection.execute("CREATE TABLE artist (mbid TEXT PRIMARY KEY ON CONFLICT REPLACE, query TEXT, data TEXT)")
-        with Fleet(WORKERS, scale.patience, ARTISTS_SECRET=api.origin, ARTISTS_DB=database) as fleet:
+    with Table(f"artists_{run}") as table:
+        environment = {"ARTISTS_SECRET": api.origin, "ARTISTS_DB": table.connection, "TRAWL__POLITENESS__RATE": f"{scale.rate}/s"}
+        with Fleet(WORKERS, scale.patience, **environment) as fleet:
             fleet.submit("artists", [{"recipe": batch, "unique": f"{run} {at}"} for at, batch in enumerate(batches)], f"artists-{run}")
             fleet.kill_now_and_then(*scale.kills, seed=1)
             ended, seconds = timed(fleet.wait, f"artists-{run}")
             kills = fleet.spare()
-        with sqlite3.connect(database) as connection:
-            rows = Counter(mbid for (mbid,) in connection.execute("SELECT mbid FROM artist"))
-            wrong = [data for (data,) in connection.execute("SELECT data FROM artist") if "artists" not in json.loads(data)]
+        found = table.rows()
+    rows = Counter(mbid for mbid, _ in found)
+    wrong = [data for _, data in found if "artists" not in json.loads(data)]
     check(rows == Counter(pair["mbid"] for pair in pairs), f"{len(rows)} rows for {len(pairs)} pairs")
     check(not wrong, f"{len(wrong)} rows say nothing")
     done = sum(stats["done"] for stats in ended)
     check(done == len(batches), f"{done} tasks are done of {len(batches)}")
+    most = api.most_within(WINDOW)
+    check(most <= WINDOW * scale.rate + AT_ONCE, f"{most} requests within {WINDOW} s, at a rate of {scale.rate}/s")
     print(
         f"  {len(pairs)} pairs in {len(batches)} tasks, {seconds:.0f} s, {kills} kills: {len(rows)} rows; "
-        f"asked {api.requests} times, of which {api.requests // api.flaky} were answered 429"
+        f"asked {api.requests} times, of which {api.requests // api.flaky} were answered 429; "
+        f"at a rate of {scale.rate}/s the most within {WINDOW} s were {most}"
     )
 
 
@@ -94,10 +100,11 @@ def each_document_is_downloaded_once(scale, run):
 
 def the_crawl_ends_when_the_last_page_is_processed(scale, run):
     """Each page takes its time, and all workers find pages meanwhile."""
-    site, crawl = Tree(scale.pages), f"processor-{run}"
+    site, crawl = Tree(scale.pages, scale.work), f"processor-{run}"
     with Fleet(WORKERS, scale.patience) as fleet:
         fleet.trawl("producer", "--spider", "processor", "--crawl", crawl, "-a", f"site={site.origin}")
-        fleet.kill_now_and_then(*scale.kills, seed=3)
+        # A page that takes a minute is never done where something is killed more often.
+        fleet.kill_now_and_then(*(scale.work + bound for bound in scale.kills), seed=3)
         ended, seconds = timed(fleet.wait, crawl)
         over = time.time()
         kills = fleet.spare()

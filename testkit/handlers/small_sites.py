@@ -53,17 +53,17 @@ class Documents(Site):
 
 
 class Tree(Site):
-    """Page n links to pages 2n and 2n + 1, and back to the first."""
+    """Page n links to pages 2n and 2n + 1, and back to the first. Each says for how many seconds to work on it."""
 
-    def __init__(self, pages=31, **kwargs):
-        self.pages = pages
+    def __init__(self, pages=31, seconds=0.4, **kwargs):
+        self.pages, self.seconds = pages, seconds
         super().__init__(**kwargs)
 
     def find(self, path, query, form, cookie):
         match path.strip("/").split("/"):
             case ["page", number] if number.isdigit() and 1 <= int(number) <= self.pages:
                 links = [1, *(child for child in (2 * int(number), 2 * int(number) + 1) if child <= self.pages)]
-                return "".join(f'<a href="/page/{link}">{link}</a>' for link in links)
+                return f'<body data-seconds="{self.seconds}">' + "".join(f'<a href="/page/{link}">{link}</a>' for link in links)
         return None
 
 

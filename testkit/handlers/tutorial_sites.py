@@ -10,6 +10,7 @@ import random
 import secrets
 import sys
 import threading
+import time
 import urllib.parse
 from collections import Counter
 
@@ -63,7 +64,9 @@ class Site:
     """A site on the loopback. It counts what it was asked for; every `flaky`th request it answers with the status `busy`."""
 
     def __init__(self, port=0, flaky=0, busy=503):
-        self.asked, self.flaky, self.busy, self.requests, self.lock = Counter(), flaky, busy, 0, threading.Lock()
+        self.asked, self.flaky, self.busy, self.lock = Counter(), flaky, busy, threading.Lock()
+        # When each request came, in seconds.
+        self.times = []
         site = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -95,9 +98,22 @@ class Site:
         self.origin = f"http://127.0.0.1:{self.server.server_port}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
+    @property
+    def requests(self):
+        return len(self.times)
+
+    def most_within(self, seconds):
+        """The most requests that came within so many seconds."""
+        times, first, most = sorted(self.times), 0, 0
+        for last, came in enumerate(times):
+            while came - times[first] >= seconds:
+                first += 1
+            most = max(most, last - first + 1)
+        return most
+
     def respond(self, target, form, cookie):
         with self.lock:
-            self.requests += 1
+            self.times.append(time.monotonic())
             self.asked[target] += 1
             if self.flaky and self.requests % self.flaky == 0:
                 return self.busy, {"content-type": "text/plain"}, b"busy"

@@ -2,10 +2,10 @@
 
 import json
 import os
-import sqlite3
 import sys
 import traceback
 
+import psycopg2
 import spotipy
 from spotipy.oauth2 import SpotifyClientCredentials
 
@@ -20,8 +20,8 @@ def search_artist(name, mbid):
         res = spotify.search(name, type="artist", limit=20)
     sys.stdout = sys.__stdout__
 
-    with sqlite3.connect(DB) as conn:
-        conn.execute("INSERT INTO artist (mbid, query, data) VALUES (?,?,?)", (mbid, name, json.dumps(res)))
+    with psycopg2.connect(DB) as conn:
+        conn.cursor().execute("INSERT INTO artist (mbid, query, data) VALUES (%s,%s,%s)", (mbid, name, json.dumps(res)))
         conn.commit()
 
 

@@ -1,4 +1,4 @@
-"""Reads a page, which takes a while, and follows its links. Notes when it began and when it was ready."""
+"""Follows the links of a page and works on it for as long as it says. Notes when it began and when it was ready."""
 
 import re
 import time
@@ -11,7 +11,7 @@ def parse(page):
     began = time.time()
     for link in re.findall('href="([^"]+)"', page.text):
         yield page.follow(link)
-    time.sleep(0.4)
+    time.sleep(float(re.search('data-seconds="(.+?)"', page.text)[1]))
     yield {"page": page.url, "began": began, "ready": time.time()}
 
 
