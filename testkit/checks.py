@@ -66,7 +66,7 @@ class Fleet:
         self.environment = inherited | {
             "TRAWL__FETCH__ALLOW_PRIVATE": "true",
             "TRAWL__POLITENESS__RATE": "unlimited",
-            "TRAWL__RECOVERY__PATIENCE": "4s",
+            "TRAWL__RECOVERY__LOST_AFTER": "4s",
             "TRAWL__API__OPERATORS__ANNA": TOKEN,
             **settings,
         }

@@ -27,7 +27,7 @@ const MAX_UNPACKED: u64 = 16 * 1024 * 1024;
 /// How much memory the patterns of all files of a version may take, in bytes.
 const MAX_PATTERNS: usize = 32 << 20;
 /// How long somebody waits for others' texts to be examined, or for another one of their own.
-const PATIENCE: Duration = Duration::from_secs(10);
+const WAIT: Duration = Duration::from_secs(10);
 
 /// Why an upload is no version.
 #[derive(Debug, thiserror::Error)]
@@ -148,7 +148,7 @@ impl Api {
         identity: &Identity,
         examine: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Problem> {
-        let place = self.examiners.wait(identity, PATIENCE).await?;
+        let place = self.examiners.wait(identity, WAIT).await?;
         let examine = move || {
             // Held to the end, also of one whose caller has gone.
             let _place = place;

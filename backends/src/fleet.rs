@@ -26,7 +26,7 @@ const STARTUP: Duration = Duration::from_secs(90);
 pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
     let broker = settings
         .rabbitmq
-        .noticing(settings.recovery.patience)
+        .noticing(settings.recovery.lost_after)
         .map_err(|unnoticed| Error::new(ErrorKind::Refused, unnoticed))?;
     let store = patiently("redis", || redis::connect(&settings.redis)).await?;
     let cache = match settings.cache_server() {
@@ -108,7 +108,7 @@ pub fn records_of(settings: &Settings, store: Link) -> Result<(Arc<RedisRecords>
         .with_log(Arc::clone(&log))
         .telling_from(settings.events.backoff_from);
     let hosts = Arc::new(hosts);
-    let records = RedisRecords::new(store, settings.recovery.patience, dedup)
+    let records = RedisRecords::new(store, settings.recovery.lost_after, dedup)
         .again_after(settings.adhoc.again)
         .keeping(settings.keep.clone())
         .telling(settings.events.clone())

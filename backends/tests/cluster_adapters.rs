@@ -31,9 +31,9 @@ async fn link() -> Link {
     redis::connect(&cluster::redis()).await.unwrap()
 }
 
-async fn control_ports_on(redis: &Redis, patience: Duration) -> ControlPorts {
+async fn control_ports_on(redis: &Redis, lost_after: Duration) -> ControlPorts {
     let link = redis::connect(redis).await.unwrap();
-    let redis = Arc::new(RedisRecords::new(link, patience, redis.dedup));
+    let redis = Arc::new(RedisRecords::new(link, lost_after, redis.dedup));
     ControlPorts { frontier: redis.clone(), control: redis }
 }
 
@@ -127,11 +127,11 @@ mod rabbitmq {
     }
 
     /// The frontier is in a database of its own, which only a Redis in no cluster has.
-    async fn engine(patience: Duration) -> (VirtualHost, Engine) {
+    async fn engine(lost_after: Duration) -> (VirtualHost, Engine) {
         let vhost = VirtualHost::new().await;
         let queue = queue(&vhost).await;
         let redis = Redis { url: servers::own_database().await, ..Redis::default() };
-        let ControlPorts { frontier, control } = control_ports_on(&redis, patience).await;
+        let ControlPorts { frontier, control } = control_ports_on(&redis, lost_after).await;
         (vhost, Engine { queue, frontier, control })
     }
 

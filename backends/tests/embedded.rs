@@ -120,10 +120,10 @@ fn join(engine: &Embedded) -> Arc<dyn Frontier> {
     join_with(engine, Arc::default(), LONG).frontier
 }
 
-fn join_with(engine: &Embedded, health: Arc<Health>, patience: Duration) -> Joined {
+fn join_with(engine: &Embedded, health: Arc<Health>, lost_after: Duration) -> Joined {
     let mut settings = Settings::default();
     settings.worker.prefetch = 1000;
-    settings.recovery.patience = patience;
+    settings.recovery.lost_after = lost_after;
     let (requests, stop) = (Arc::new(AllRequests), CancellationToken::new());
     engine.engine().join(Joining { worker: worker(), settings, health, requests, tasks: 1000, stop })
 }

@@ -57,13 +57,13 @@ async fn pages() -> ((), Arc<dyn Pages>) {
     ((), Arc::new(RedisPages::new(link(servers::redis()).await)))
 }
 
-async fn engine(kind: QueueType, patience: Duration) -> (VirtualHost, Engine) {
+async fn engine(kind: QueueType, lost_after: Duration) -> (VirtualHost, Engine) {
     let vhost = VirtualHost::new().await;
     let broker = settings::RabbitMq { url: vhost.url.clone(), ..settings::RabbitMq::default() };
     let queues = Queues { kind, ..Queues::default() };
     let queue = Arc::new(RabbitMq::connect(&broker, &queues, &Items::default()).await.unwrap());
     let ControlPorts { frontier, control } =
-        control_ports_on(servers::own_database().await, Dedup::Plain, patience).await;
+        control_ports_on(servers::own_database().await, Dedup::Plain, lost_after).await;
     (vhost, Engine { queue, frontier, control })
 }
 

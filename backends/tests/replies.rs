@@ -29,7 +29,7 @@ use trawl_testkit::servers;
 
 const LONG: Duration = Duration::from_secs(600);
 /// A lease lasts for a quarter of it: longer than it takes to connect anew.
-const PATIENCE: Duration = Duration::from_secs(12);
+const LOST_AFTER: Duration = Duration::from_secs(12);
 
 /// What becomes of the pages of this crawl.
 const SEEDS: std::ops::Range<usize> = 0..6;
@@ -273,7 +273,7 @@ async fn behind_a_proxy() -> (ReplyLoser, Link) {
 /// the sweep sent on their way.
 async fn without_answer(number: u64) -> (u64, usize) {
     let (proxy, link) = behind_a_proxy().await;
-    let redis = RedisRecords::new(link, PATIENCE, Redis::default().dedup);
+    let redis = RedisRecords::new(link, LOST_AFTER, Redis::default().dedup);
     proxy.lose(number);
     eprintln!("answer {number} is lost");
     let swept = is_exact(redis).await;
@@ -311,7 +311,7 @@ async fn each_is_run_once(jobs: RedisJobs) {
         again(|| jobs.submit(job)).await;
     }
     // A job whose answer is lost when it is taken is free when its lease has lapsed.
-    let (runner, lease): (WorkerId, _) = ("w".parse().unwrap(), PATIENCE / 4);
+    let (runner, lease): (WorkerId, _) = ("w".parse().unwrap(), LOST_AFTER / 4);
     let mut fed = Vec::new();
     while again(|| jobs.counts()).await.ended < asked.len() as u64 {
         while let Some(job) = again(|| jobs.take(&runner, lease)).await {

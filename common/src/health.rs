@@ -69,7 +69,7 @@ impl Health {
     }
 
     /// Of a call whose caller gets the error at once.
-    pub fn impatient() -> Self {
+    pub fn fail_fast() -> Self {
         let stop = CancellationToken::new();
         stop.cancel();
         Self::until(stop)

@@ -91,7 +91,7 @@ impl Member {
 
     /// What has been held for longer is kept by saying so; most pages are settled before.
     pub(crate) fn lease_period(&self) -> Duration {
-        self.settings.recovery.patience / 12
+        self.settings.recovery.lost_after / 12
     }
 
     /// Goes on holding these; returns, in order, which are still this worker's.

@@ -62,7 +62,7 @@ pub trait Records: Stats {
     async fn close(&self, lease: Lease) -> Result<()>;
 
     /// Claims the URLs of messages that this worker has received. It holds those that are its to handle until it has neither
-    /// extended nor settled them for a quarter of the patience that the records were made with.
+    /// extended nor settled them for a quarter of the `lost_after` that the records were made with.
     ///
     /// A URL that was never seen is admitted on the spot: a person or another program published it, or the store has
     /// forgotten it. A message that names a crawl which the store does not know begins that crawl anew, if a program of
@@ -103,7 +103,7 @@ pub trait Records: Stats {
     async fn has_seen(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> Result<bool>;
 
     /// One step of a round through all records, in search of those that were lost from sight: unconfirmed for
-    /// longer than the frontier's patience, held by a worker that no longer extends its lease, or not arrived although
+    /// longer than the frontier's `lost_after`, held by a worker that no longer extends its lease, or not arrived although
     /// a probe that was sent later has. They become new. Ends what can end. One process at a time does it; in
     /// any other a step finds nothing.
     async fn sweep(&self, worker: &WorkerId) -> Result<Sweep>;

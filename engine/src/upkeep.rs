@@ -48,7 +48,7 @@ pub(crate) async fn sweeps(member: &Member) {
             Err(error) => {
                 member.health.fails("sweeping", &error);
                 // After an outage, others extend their leases first.
-                sleep(member.settings.recovery.patience / 4).await;
+                sleep(member.settings.recovery.lost_after / 4).await;
             }
         }
     }

@@ -101,6 +101,6 @@ impl Runner {
 
     /// The lease of a job, which is extended while the job is fed.
     fn lease(&self) -> Duration {
-        self.settings.recovery.patience
+        self.settings.recovery.lost_after
     }
 }

@@ -111,7 +111,7 @@ async fn read_all(
     progress: Arc<Progress>,
     stop: &CancellationToken,
 ) -> Result<Report, RunError> {
-    let (lease, terms) = (settings.recovery.patience, Terms::of(&job.spider));
+    let (lease, terms) = (settings.recovery.lost_after, Terms::of(&job.spider));
     let politeness = job.spider.politeness.apply(&settings.politeness);
     let health = Arc::new(Health::until(stop.clone()));
     let (text, is_new) = (job.text.clone(), job.is_new);

@@ -62,7 +62,7 @@ impl Case {
         let crawl = CrawlRef { id: CrawlId::generate(UnixMs::now()), spider: SpiderName::default() };
         let mut settings = Settings::default();
         limit(&mut settings.producer);
-        settings.recovery.patience = LEASE;
+        settings.recovery.lost_after = LEASE;
         let (progress, stop) = (Arc::new(Progress::default()), CancellationToken::new());
         let job = Job {
             spider: Arc::new(Spider::without_file(SpiderName::default(), &settings.items)),

@@ -6,7 +6,7 @@
     for item in client.start("shop", args={"category": "books"}).wait().items():
         print(item["url"], item["fields"])
 
-A call that may safely be made twice is made again after a broken connection and after 429 or 503, for `patience` seconds. Whatever else
+A call that may safely be made twice is made again after a broken connection and after 429 or 503, for `retry_for` seconds. Whatever else
 goes wrong is a `TrawlError`: an `ApiError` with the members of the API's problem (RFC 9457), `Unreachable` if no answer came, `JobFailed`
 for a crawl that could not begin, `Forged` for a webhook that trawl has not sent. A wait that takes too long is a `TimeoutError`.
 
@@ -266,15 +266,15 @@ class Client:
     """The API at `url`.
 
     `token` is sent with each call; without it, that of the environment variable `TRAWL_TOKEN`, if there is one. A call that may be made
-    again is, for `patience` seconds.
+    again is, for `retry_for` seconds.
     """
 
-    def __init__(self, url: str = "http://127.0.0.1:8080", *, token: Optional[str] = None, patience: float = 30.0) -> None:
+    def __init__(self, url: str = "http://127.0.0.1:8080", *, token: Optional[str] = None, retry_for: float = 30.0) -> None:
         if not url.startswith(("http://", "https://")):
             raise ValueError(f"not the URL of an API: {url!r}")
         self._base = url.rstrip("/")
         self._token = token if token is not None else os.environ.get("TRAWL_TOKEN")
-        self._patience = patience
+        self._retry_for = retry_for
         self._opener = urllib.request.build_opener(_NoRedirects())
 
     def start(
@@ -477,7 +477,7 @@ class Client:
         again: bool = True,
         wait: float = 0.0,
     ) -> Any:
-        """What a call answers. It is made again, if it may be, until `patience` is over."""
+        """What a call answers. It is made again, if it may be, for at most `retry_for`."""
         request = self._request(method, path, query or {}, body, headers or {})
 
         def once() -> Any:
@@ -487,7 +487,7 @@ class Client:
         return self._tried(once) if again else _told(once)
 
     def _tried(self, call: Callable[[], T]) -> T:
-        until = time.monotonic() + self._patience
+        until = time.monotonic() + self._retry_for
         pause = _FIRST_PAUSE
         while True:
             try:

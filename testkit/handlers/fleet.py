@@ -20,8 +20,8 @@ TRAWL = os.environ.get("TRAWL", str(ROOT / "target/debug/trawl"))
 class Fleet:
     """Workers in a folder of their own, which has the spiders and projects of this one."""
 
-    def __init__(self, workers, patience, **environment):
-        self.patience = patience
+    def __init__(self, workers, timeout, **environment):
+        self.timeout = timeout
         self.temporary = tempfile.TemporaryDirectory()
         self.folder = Path(self.temporary.name)
         for name in ("spiders", "projects"):
@@ -35,7 +35,7 @@ class Fleet:
             "PATH": path,
             "TRAWL__FETCH__ALLOW_PRIVATE": "true",
             "TRAWL__POLITENESS__RATE": "unlimited",
-            "TRAWL__RECOVERY__PATIENCE": "4s",
+            "TRAWL__RECOVERY__LOST_AFTER": "4s",
             "TRAWL__RETRY__BACKOFF": "200ms",
             # What programs ask goes through the worker's proxy: a host that answers 429 is left alone.
             "TRAWL__POLITENESS__BACKOFF": "200ms",
@@ -80,7 +80,7 @@ class Fleet:
     def trawl(self, *words, codes=(0,), stdin=None):
         """What a command prints."""
         done = subprocess.run(
-            [TRAWL, *words], env=self.environment, cwd=self.folder, input=stdin, capture_output=True, text=True, timeout=self.patience
+            [TRAWL, *words], env=self.environment, cwd=self.folder, input=stdin, capture_output=True, text=True, timeout=self.timeout
         )
         if done.returncode not in codes:
             raise AssertionError(f"trawl {' '.join(words)}: exit {done.returncode}\n{done.stdout}{done.stderr}")
@@ -123,7 +123,7 @@ class Fleet:
         for worker in self.workers:
             worker.terminate()
         for worker in self.workers:
-            worker.wait(self.patience)
+            worker.wait(self.timeout)
         self.log.close()
         if kind is AssertionError:
             print((self.folder / "workers.log").read_text()[-4000:])

@@ -41,7 +41,7 @@ class Scale:
         self.spiders = 1 if short else 3
         # In seconds, between two kills.
         self.kills = (2, 5) if short else (10, 30)
-        self.patience = 300 if short else 7_200
+        self.timeout = 300 if short else 7_200
 
 
 def check(holds, what):
@@ -57,7 +57,7 @@ def the_script_has_one_row_for_each_pair(scale, run):
     batches = [json.dumps(pairs[at : at + scale.batch]) for at in range(0, len(pairs), scale.batch)]
     with Table(f"artists_{run}") as table:
         environment = {"ARTISTS_SECRET": api.origin, "ARTISTS_DB": table.connection, "TRAWL__POLITENESS__RATE": f"{scale.rate}/s"}
-        with Fleet(WORKERS, scale.patience, **environment) as fleet:
+        with Fleet(WORKERS, scale.timeout, **environment) as fleet:
             fleet.submit("artists", [{"recipe": batch, "unique": f"{run} {at}"} for at, batch in enumerate(batches)], f"artists-{run}")
             fleet.kill_now_and_then(*scale.kills, seed=1)
             ended, seconds = timed(fleet.wait, f"artists-{run}")
@@ -82,7 +82,7 @@ def each_document_is_downloaded_once(scale, run):
     """From payments to contracts to tenders to their corrections, which lead back to payments."""
     site, crawl = Documents(run, scale.chains), f"documents-{run}"
     first = [f"payment-{run}-{number}" for number in range(0, scale.chains, 5)]
-    with Fleet(WORKERS, scale.patience, DOCUMENTS_SITE=site.origin) as fleet:
+    with Fleet(WORKERS, scale.timeout, DOCUMENTS_SITE=site.origin) as fleet:
         # As the handler does: the id is all there is, and what makes it one.
         fleet.submit("documents", [{"recipe": id, "unique": id} for id in first], crawl)
         fleet.kill_now_and_then(*scale.kills, seed=2)
@@ -101,7 +101,7 @@ def each_document_is_downloaded_once(scale, run):
 def the_crawl_ends_when_the_last_page_is_processed(scale, run):
     """Each page takes its time, and all workers find pages meanwhile."""
     site, crawl = Tree(scale.pages, scale.work), f"processor-{run}"
-    with Fleet(WORKERS, scale.patience) as fleet:
+    with Fleet(WORKERS, scale.timeout) as fleet:
         fleet.trawl("producer", "--spider", "processor", "--crawl", crawl, "-a", f"site={site.origin}")
         # A page that takes a minute is never done where something is killed more often.
         fleet.kill_now_and_then(*(scale.work + bound for bound in scale.kills), seed=3)
@@ -127,7 +127,7 @@ def items_equal_those_of_scrapy_itself(scale, run):
         spiders = spiders[: scale.spiders]
         own = {spider: scrapy(HERE / "projects" / folder, spider, site) for spider in spiders}
         for way in ("run", "serve"):
-            with Fleet(WORKERS, scale.patience) as fleet:
+            with Fleet(WORKERS, scale.timeout) as fleet:
                 fleet.kill_now_and_then(*scale.kills, seed=4)
                 for spider in spiders:
                     equals(fleet, f"{project}-{way}", spider, site, f"{spider}-{way}-{run}", own[spider])

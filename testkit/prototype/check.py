@@ -62,7 +62,7 @@ class Stage:
 
     def environment(self, **more):
         own = {"RABBITMQ_URL": self.broker.url, "REDIS_URL": self.redis_url, "TRAWL__FETCH__ALLOW_PRIVATE": "true"}
-        own |= {"TRAWL__POLITENESS__RATE": "unlimited", "TRAWL__RECOVERY__PATIENCE": "4s", "TRAWL__RETRY__BACKOFF": "100ms"}
+        own |= {"TRAWL__POLITENESS__RATE": "unlimited", "TRAWL__RECOVERY__LOST_AFTER": "4s", "TRAWL__RETRY__BACKOFF": "100ms"}
         inherited = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
         return inherited | own | more
 

@@ -155,7 +155,7 @@ def what_goes_wrong_is_raised_as_the_problem_that_it_is(client, site, fleet):
     unused = socket.create_server(("127.0.0.1", 0))
     port = unused.getsockname()[1]
     unused.close()
-    raised(trawl.Unreachable, lambda: trawl.Client(f"http://127.0.0.1:{port}", patience=0.5).workers(), "refused")
+    raised(trawl.Unreachable, lambda: trawl.Client(f"http://127.0.0.1:{port}", retry_for=0.5).workers(), "refused")
 
 
 def a_start_whose_answer_is_lost_is_one_crawl(client, site, fleet):

@@ -175,7 +175,7 @@ impl Crawl {
 /// Recovers within seconds.
 fn hurried(command: &mut Command) -> &mut Command {
     command
-        .env("TRAWL__RECOVERY__PATIENCE", "4s")
+        .env("TRAWL__RECOVERY__LOST_AFTER", "4s")
         .env("TRAWL__RETRY__MAX", "1")
         .env("TRAWL__RETRY__BACKOFF", "1s")
 }

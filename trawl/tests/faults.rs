@@ -94,7 +94,7 @@ fn options(folder: &TempDir, kinds: Vec<Kind>, seed: u64) -> Options {
         faults: kinds.len(),
         seed,
         workers: 2,
-        patience: Duration::from_secs(3),
+        lost_after: Duration::from_secs(3),
         kinds,
         aloud: false,
     }

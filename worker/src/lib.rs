@@ -158,7 +158,7 @@ async fn run_with(
         health: Arc::clone(&health),
         in_flight: Arc::default(),
         // As soon as a URL that its worker holds.
-        lapse: settings.recovery.patience / 4,
+        lapse: settings.recovery.lost_after / 4,
         ceiling: Arc::new(Ceiling::of(settings.fetch.max_rate)),
         addresses: Arc::new(AddressRate::new(settings.politeness.address_rate)),
     };

@@ -71,7 +71,7 @@ impl Asker {
     pub(crate) fn alone(settings: Arc<Settings>, hosts: Arc<dyn Hosts>) -> Self {
         let schedules = HostSchedules {
             hosts,
-            health: Arc::new(Health::impatient()),
+            health: Arc::new(Health::fail_fast()),
             in_flight: Arc::default(),
             // No request takes longer.
             lapse: settings.fetch.timeout + NEAR,

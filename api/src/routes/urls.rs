@@ -84,7 +84,7 @@ pub(super) async fn admit(
     stats: Option<&CrawlStats>,
     urls: &[NewWork],
 ) -> Result<Added, Problem> {
-    let session = api.backend.engine.open(opening, Arc::new(Health::impatient())).await?;
+    let session = api.backend.engine.open(opening, Arc::new(Health::fail_fast())).await?;
     let new = session.admit(urls).await?.into_iter().filter(|is_new| *is_new).count();
     if stats.is_none_or(|stats| stats.discovered) {
         session.close().await?;

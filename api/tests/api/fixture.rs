@@ -299,7 +299,7 @@ impl Fixture {
     /// Lets a worker join.
     pub(crate) fn worker(&self) -> Worker {
         let mut settings = Settings::default();
-        settings.recovery.patience = Duration::from_secs(600);
+        settings.recovery.lost_after = Duration::from_secs(600);
         let name = WorkerId::of_this_machine();
         let Joined { frontier, maintenance } = self.backend.engine.join(Joining {
             worker: name.clone(),

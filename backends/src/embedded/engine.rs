@@ -35,7 +35,7 @@ impl EmbeddedEngine {
 impl Engine for EmbeddedEngine {
     /// No other program can ask for anything here.
     fn join(&self, joining: Joining) -> Joined {
-        let (health, pause) = (Arc::clone(&joining.health), joining.settings.recovery.patience / 12);
+        let (health, pause) = (Arc::clone(&joining.health), joining.settings.recovery.lost_after / 12);
         let maintenance = Box::pin(maintain(Arc::clone(&self.store), health, pause));
         let frontier = EmbeddedFrontier::new(Arc::clone(&self.store), Arc::clone(&self.last_beat), joining);
         Joined { frontier: Arc::new(frontier), maintenance }

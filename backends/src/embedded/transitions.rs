@@ -26,7 +26,7 @@ pub(super) fn context(memory: &Memory, crawl: &Crawl) -> Context {
     Context {
         now: UnixMs::now(),
         // Nothing is lost from sight, no message waits beside its record, and a file forgets nothing.
-        patience: Duration::ZERO,
+        lost_after: Duration::ZERO,
         pause_wait: Duration::ZERO,
         is_recovering: false,
         status: crawl.status,

@@ -340,7 +340,7 @@ impl Records for RedisRecords {
     async fn await_parked(&self, crawl: &CrawlRef, longest: Duration) -> Result<()> {
         let mut call = self.scripts.wait.key(CrawlKeys::new(crawl).crawl);
         // What has left a rung and is not yet in `due_queue` is in neither.
-        call.arg((longest + self.patience).as_millis() as u64);
+        call.arg((longest + self.lost_after).as_millis() as u64);
         self.redis.run(&call).await
     }
 

@@ -16,7 +16,7 @@ impl RedisRecords {
         let depths = queues.read().await?;
         let known: HashMap<String, String> =
             self.redis.query(redis::cmd("HGETALL").arg(keys::WATERMARKS)).await?;
-        let probes = Probes { known: &known, now: self.now().await?, patience: self.patience };
+        let probes = Probes { known: &known, now: self.now().await?, lost_after: self.lost_after };
         Ok(depths.into_iter().map(|(lane, depth)| probes.lane(lane, depth)).collect())
     }
 }
@@ -24,11 +24,11 @@ impl RedisRecords {
 /// What the probes of the sweep have shown.
 ///
 /// A queue is first in, first out. What waits in it was sent after the last probe that came back through it, or else it would have
-/// been delivered as well. Probes leave twice in a patience: so exact is the age, and it costs no look at any message.
+/// been delivered as well. A probe leaves every half `recovery.lost_after`: so exact is the age, and it costs no look at any message.
 struct Probes<'a> {
     known: &'a HashMap<String, String>,
     now: UnixMs,
-    patience: Duration,
+    lost_after: Duration,
 }
 
 impl Probes<'_> {
@@ -43,7 +43,7 @@ impl Probes<'_> {
     fn age(&self, lane: LaneName) -> Option<Duration> {
         let instant = |field: &str| Some(UnixMs(self.known.get(field)?.parse().ok()?));
         let delivered = instant(lane.line()?.as_str())?;
-        let is_looked_after = instant("sent")?.plus(2 * self.patience) > self.now;
+        let is_looked_after = instant("sent")?.plus(2 * self.lost_after) > self.now;
         is_looked_after.then(|| self.now.since(delivered))
     }
 }
@@ -57,7 +57,7 @@ mod tests {
     fn lane(lane: LaneName, messages: u64, known: &[(&str, u64)]) -> LaneState {
         let known =
             known.iter().map(|(field, ago)| ((*field).to_owned(), (NOW.0 - ago).to_string())).collect();
-        let probes = Probes { known: &known, now: NOW, patience: Duration::from_secs(60) };
+        let probes = Probes { known: &known, now: NOW, lost_after: Duration::from_secs(60) };
         probes.lane(lane, Depth { messages, consumers: 3 })
     }
 

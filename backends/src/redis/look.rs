@@ -61,7 +61,7 @@ impl Standing {
 impl RedisRecords {
     /// How often the sweeper looks.
     pub(super) fn look_every(&self) -> Duration {
-        self.patience / 12
+        self.lost_after / 12
     }
 
     /// 1. Takes the lease of the one process that sweeps; without it there is no round.
@@ -118,11 +118,11 @@ impl RedisRecords {
 
     async fn is_sweeper(&self, worker: &WorkerId) -> Result<bool> {
         let mut call = self.scripts.hold.key(keys::SWEEPER);
-        call.arg(worker.as_str()).arg((self.patience / 2).as_millis() as u64);
+        call.arg(worker.as_str()).arg((self.lost_after / 2).as_millis() as u64);
         self.redis.run(&call).await
     }
 
-    /// The watermarks that probes have reached, and a further probe if the last was sent half a patience ago. A probe that could not
+    /// The watermarks that probes have reached, and a further probe if the last was sent half of `lost_after` ago. A probe that could not
     /// be sent must not count as sent: the queue would seem to have lost all that it holds. What lies ahead of `now` is from
     /// before the clock was set back.
     async fn probe(
@@ -136,7 +136,7 @@ impl RedisRecords {
             at.filter(|&at| at <= now.0).unwrap_or_default()
         };
         let previous = UnixMs(of("sent"));
-        if previous.plus(self.patience / 2) <= now {
+        if previous.plus(self.lost_after / 2) <= now {
             sweep.probe = Some(ProbeTimes { sent: now, previous });
         }
         Ok(Watermarks {
@@ -197,7 +197,7 @@ impl RedisRecords {
             let keys = CrawlKeys::new(crawl);
             let mut call = self.scripts.tend.prepare_invoke();
             call.key(&keys.crawl).key(&keys.pending).key(&keys.leases);
-            call.arg(crawl.id.as_str()).arg(watermarks.lowest()).arg(self.patience.as_millis() as u64);
+            call.arg(crawl.id.as_str()).arg(watermarks.lowest()).arg(self.lost_after.as_millis() as u64);
             if self.redis.run::<String>(&call).await? == "await" {
                 sweep.awaiting.push(crawl.clone());
             }

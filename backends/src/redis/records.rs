@@ -23,7 +23,7 @@ const INDEXED: u64 = 10_000;
 pub struct RedisRecords {
     pub(super) redis: Link,
     pub(super) scripts: Scripts,
-    pub(super) patience: Duration,
+    pub(super) lost_after: Duration,
     /// After how long a URL that others publish may be asked for again.
     pub(super) again: Duration,
     pub(super) keep: Keep,
@@ -40,26 +40,26 @@ pub struct RedisRecords {
 }
 
 impl RedisRecords {
-    /// On this connection. After `patience` without a sign something counts as lost.
+    /// On this connection. After `lost_after` without a sign something counts as lost.
     ///
     /// Whether what a spider has seen is a set of URLs or packed is read from Redis; for a spider that has seen nothing yet it is
     /// what `dedup` says.
-    pub fn new(redis: Link, patience: Duration, dedup: Dedup) -> Self {
-        Self::with_clock(redis, Clock::SERVER, patience, dedup)
+    pub fn new(redis: Link, lost_after: Duration, dedup: Dedup) -> Self {
+        Self::with_clock(redis, Clock::SERVER, lost_after, dedup)
     }
 
-    pub(super) fn with_clock(redis: Link, clock: Clock, patience: Duration, dedup: Dedup) -> Self {
+    pub(super) fn with_clock(redis: Link, clock: Clock, lost_after: Duration, dedup: Dedup) -> Self {
         Self {
             redis,
             scripts: Scripts::new(clock, dedup),
-            patience,
+            lost_after,
             again: Adhoc::default().again,
             keep: Keep::default(),
             events: Events::default(),
             round: Mutex::default(),
             second_home: None,
             queues: None,
-            indexed: Memory::builder().max_capacity(INDEXED).time_to_live(patience / 4).build(),
+            indexed: Memory::builder().max_capacity(INDEXED).time_to_live(lost_after / 4).build(),
             named: none_named(),
         }
     }
@@ -97,7 +97,7 @@ impl RedisRecords {
 
     /// How long a worker may hold a record without keeping it.
     pub(super) fn possession(&self) -> Duration {
-        self.patience / 4
+        self.lost_after / 4
     }
 
     /// Writes what is small and stays so, even to a server that is full.

@@ -33,11 +33,11 @@ const BREATH: Duration = Duration::from_millis(40);
 const SHARE: u32 = 2;
 
 impl Round {
-    /// How long to leave Redis alone after a step that took so long: as long as lets a round be over within the patience, if Redis
+    /// How long to leave Redis alone after a step that took so long: as long as lets a round be over within `lost_after`, if Redis
     /// can afford that.
-    fn rest(&self, took: Duration, patience: Duration) -> Duration {
+    fn rest(&self, took: Duration, lost_after: Duration) -> Duration {
         let steps = u32::try_from(self.records.div_ceil(STEP)).unwrap_or(u32::MAX);
-        (patience / steps.max(1)).saturating_sub(took).min(BREATH).max(took * SHARE)
+        (lost_after / steps.max(1)).saturating_sub(took).min(BREATH).max(took * SHARE)
     }
 }
 
@@ -54,7 +54,7 @@ impl RedisRecords {
         while !(round.clearing.is_empty() && round.left.is_empty()) {
             let began = Instant::now();
             if self.step(&mut round, &mut sweep).await? {
-                let rest = round.rest(began.elapsed(), self.patience);
+                let rest = round.rest(began.elapsed(), self.lost_after);
                 // What is sent again takes its time by itself.
                 sweep.rest = if sweep.lost.is_empty() { rest } else { Duration::ZERO };
                 *turn = Some(round);
@@ -93,7 +93,7 @@ impl RedisRecords {
         let keys = CrawlKeys::new(crawl);
         let mut call = self.scripts.sweep.prepare_invoke();
         call.key(&keys.pending).key(&keys.outbox).arg(crawl.id.as_str()).arg(&round.cursor).arg(STEP);
-        call.arg(self.patience.as_millis() as u64).arg(self.possession().as_millis() as u64);
+        call.arg(self.lost_after.as_millis() as u64).arg(self.possession().as_millis() as u64);
         for known in [round.watermarks.delivered, round.watermarks.lost_before] {
             for line in [SourceQueue::Due, SourceQueue::Priority, SourceQueue::Bulk, SourceQueue::Task] {
                 call.arg(known[line as usize]);

@@ -14,8 +14,8 @@ pub(crate) async fn link(url: ServerUrl) -> Link {
     redis::connect(&Redis { url, ..Redis::default() }).await.unwrap()
 }
 
-pub(crate) async fn control_ports_on(redis: ServerUrl, dedup: Dedup, patience: Duration) -> ControlPorts {
-    let redis = Arc::new(RedisRecords::new(link(redis).await, patience, dedup));
+pub(crate) async fn control_ports_on(redis: ServerUrl, dedup: Dedup, lost_after: Duration) -> ControlPorts {
+    let redis = Arc::new(RedisRecords::new(link(redis).await, lost_after, dedup));
     ControlPorts { frontier: redis.clone(), control: redis }
 }
 

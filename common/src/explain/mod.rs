@@ -51,7 +51,7 @@ impl Workers {
             living: explainer.stats.workers().await?,
             vanished: explainer.stats.vanished().await?,
             is_fleet: explainer.is_fleet,
-            lease: explainer.settings.recovery.patience / 4,
+            lease: explainer.settings.recovery.lost_after / 4,
         })
     }
 

@@ -13,7 +13,7 @@ pub struct Context {
     /// What time it is.
     pub now: UnixMs,
     /// After how long without a sign something counts as lost.
-    pub patience: Duration,
+    pub lost_after: Duration,
     /// Where the crawl stands.
     pub status: CrawlState,
     /// What `max_pages` leaves; `None` if any number of pages may be done.
@@ -45,7 +45,7 @@ pub struct Watermark {
 impl Context {
     /// How long a worker may hold a record without extending its lease.
     pub fn possession(&self) -> Duration {
-        self.patience / 4
+        self.lost_after / 4
     }
 
     /// Whether the crawl has done as many pages as it may.

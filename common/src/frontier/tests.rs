@@ -13,7 +13,7 @@ use crate::frontier::source_queue::SourceQueue;
 use crate::names::{CrawlRef, WorkerId};
 use crate::time::UnixMs;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const LOST_AFTER: Duration = Duration::from_secs(60);
 const POSSESSION: Duration = Duration::from_secs(15);
 const MAX_PAGES: u64 = 2;
 const URLS: usize = 4;
@@ -21,11 +21,11 @@ const URLS: usize = 4;
 fn context(now: UnixMs) -> Context {
     Context {
         now,
-        patience: PATIENCE,
+        lost_after: LOST_AFTER,
         status: CrawlState::Running,
         pages_left: None,
         is_recovering: false,
-        pause_wait: PATIENCE,
+        pause_wait: LOST_AFTER,
     }
 }
 

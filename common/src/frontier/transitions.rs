@@ -243,11 +243,11 @@ impl Record {
     }
 
     fn is_lost(&self, watermark: impl Fn(SourceQueue) -> Watermark, context: &Context) -> bool {
-        let is_stale = |since: UnixMs| since.plus(context.patience) <= context.now;
+        let is_stale = |since: UnixMs| since.plus(context.lost_after) <= context.now;
         let is_missing = |since: UnixMs, line| {
             let Watermark { delivered, lost_before } = watermark(line);
             // A queue that lost nothing may have delivered the message a moment ago: a worker may be about to claim it.
-            since.plus(context.patience) < delivered || since < lost_before
+            since.plus(context.lost_after) < delivered || since < lost_before
         };
         match &self.state {
             State::New { since } => is_stale(*since),

@@ -104,8 +104,8 @@ fn limits(settings: &Settings, refuse: &mut impl FnMut(bool, &'static str, &str)
     refuse(worker.prefetch == 0, "worker.prefetch", "must be at least 1");
     let is_nothing = worker.page_memory.as_u64() == 0;
     refuse(is_nothing, "worker.page_memory", "must be more than nothing");
-    let impatient = settings.recovery.patience < second;
-    refuse(impatient, "recovery.patience", "must be at least 1s: less would take what is slow for lost");
+    let too_short = settings.recovery.lost_after < second;
+    refuse(too_short, "recovery.lost_after", "must be at least 1s: less would take what is slow for lost");
     refuse(queues.bulk.ttl.is_zero(), "queues.bulk.ttl", "must be more than nothing");
     refuse(queues.priority.ttl.is_zero(), "queues.priority.ttl", "must be more than nothing");
     refuse(queues.failed.ttl.is_zero(), "queues.failed.ttl", "must be more than nothing");

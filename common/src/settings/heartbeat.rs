@@ -1,7 +1,7 @@
 //! How soon RabbitMQ notices that a program has stopped.
 //!
 //! What was delivered to a worker that stopped comes to another once the broker has closed its connection. Recovery takes it
-//! that this has happened within `recovery.patience`: a crawl would else end before its last URLs.
+//! that this has happened within `recovery.lost_after`: a crawl would else end before its last URLs.
 
 use std::time::Duration;
 
@@ -20,15 +20,15 @@ const NOTICED_AFTER: u32 = 3;
 pub enum Unnoticed {
     /// The broker notices too late.
     #[error(
-        "recovery.patience is {}, and rabbitmq notices a stopped worker only after {} (three heartbeats of {heartbeat} s): \
+        "recovery.lost_after is {}, and rabbitmq notices a stopped worker only after {} (three heartbeats of {heartbeat} s): \
          make it at least that{}",
-        humantime::format_duration(*.patience),
+        humantime::format_duration(*.lost_after),
         humantime::format_duration(NOTICED_AFTER * Duration::from_secs(*.heartbeat)),
         if *.heartbeat > 1 { ", or the heartbeat in rabbitmq.url shorter (`?heartbeat=1`)" } else { "" }
     )]
     TooLate {
         /// What the settings say.
-        patience: Duration,
+        lost_after: Duration,
         /// In seconds.
         heartbeat: u64,
     },
@@ -38,24 +38,24 @@ pub enum Unnoticed {
 }
 
 impl RabbitMq {
-    /// The same, where the broker notices within `patience` that a program has stopped: the URL names a heartbeat.
+    /// The same, where the broker notices within `lost_after` that a program has stopped: the URL names a heartbeat.
     ///
     /// # Errors
     /// When it names one that is too long for that, or none is short enough.
-    pub fn noticing(&self, patience: Duration) -> Result<Self, Unnoticed> {
+    pub fn noticing(&self, lost_after: Duration) -> Result<Self, Unnoticed> {
         let Ok(mut url) = Url::parse(self.url.reveal()) else { return Ok(self.clone()) };
         let named = url.query_pairs().find(|(name, _)| name == "heartbeat");
         let heartbeat = match named.and_then(|(_, seconds)| seconds.parse().ok()) {
             Some(0) => return Err(Unnoticed::Never),
             Some(named) => named,
             None => {
-                let fitting = (patience.as_secs() / u64::from(2 * NOTICED_AFTER)).clamp(1, LONGEST);
+                let fitting = (lost_after.as_secs() / u64::from(2 * NOTICED_AFTER)).clamp(1, LONGEST);
                 url.query_pairs_mut().append_pair("heartbeat", &fitting.to_string());
                 fitting
             }
         };
-        if NOTICED_AFTER * Duration::from_secs(heartbeat) > patience {
-            return Err(Unnoticed::TooLate { patience, heartbeat });
+        if NOTICED_AFTER * Duration::from_secs(heartbeat) > lost_after {
+            return Err(Unnoticed::TooLate { lost_after, heartbeat });
         }
         Ok(Self { url: ServerUrl::new(url), ..self.clone() })
     }
@@ -65,14 +65,14 @@ impl RabbitMq {
 mod tests {
     use super::*;
 
-    fn heartbeat(url: &str, patience: u64) -> Result<String, Unnoticed> {
+    fn heartbeat(url: &str, lost_after: u64) -> Result<String, Unnoticed> {
         let broker = RabbitMq { url: ServerUrl::new(url), ..RabbitMq::default() };
-        Ok(broker.noticing(Duration::from_secs(patience))?.url.reveal().to_owned())
+        Ok(broker.noticing(Duration::from_secs(lost_after))?.url.reveal().to_owned())
     }
 
     #[test]
     fn a_connection_has_a_heartbeat_that_fits_the_patience() {
-        let named = |patience| heartbeat("amqp://a:b@mq:5672/%2f", patience).unwrap();
+        let named = |lost_after| heartbeat("amqp://a:b@mq:5672/%2f", lost_after).unwrap();
         assert_eq!(named(60), "amqp://a:b@mq:5672/%2f?heartbeat=10");
         assert_eq!(named(600), "amqp://a:b@mq:5672/%2f?heartbeat=10");
         assert_eq!(named(3), "amqp://a:b@mq:5672/%2f?heartbeat=1");
@@ -82,9 +82,9 @@ mod tests {
 
     #[test]
     fn a_patience_that_ends_before_the_broker_notices_is_refused() {
-        let error = |url, patience| heartbeat(url, patience).unwrap_err().to_string();
+        let error = |url, lost_after| heartbeat(url, lost_after).unwrap_err().to_string();
         let message = error("amqp://mq", 2);
-        assert!(message.contains("recovery.patience is 2s") && message.contains("after 3s"), "{message}");
+        assert!(message.contains("recovery.lost_after is 2s") && message.contains("after 3s"), "{message}");
         let message = error("amqp://mq?heartbeat=30", 60);
         assert!(message.contains("after 1m 30s") && message.contains("heartbeat=1"), "{message}");
         assert!(error("amqp://mq?heartbeat=0", 60).contains("never"));

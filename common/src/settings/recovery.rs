@@ -11,13 +11,13 @@ use crate::duration::{self, minutes};
 #[serde(deny_unknown_fields)]
 pub struct Recovery {
     /// After how long without a sign something counts as lost: a message, or a producer that reads sources. For a worker that holds a URL it
-    /// is a quarter of that. All programs of a fleet need the same value.
-    #[serde(with = "duration")]
-    pub patience: Duration,
+    /// is a quarter of that. All programs of a fleet need the same value. It used to be called `patience`, which still works.
+    #[serde(with = "duration", alias = "patience")]
+    pub lost_after: Duration,
 }
 
 impl Default for Recovery {
     fn default() -> Self {
-        Self { patience: minutes(1) }
+        Self { lost_after: minutes(1) }
     }
 }

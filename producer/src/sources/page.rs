@@ -72,7 +72,7 @@ impl PageSources {
     /// The robots.txt of an origin, as it is known or as the origin answers now.
     async fn robots(&self, origin: &Origin) -> Option<RobotsFile> {
         let hosts = &self.ports.hosts;
-        let lease = self.settings.fetch.timeout + self.settings.recovery.patience;
+        let lease = self.settings.fetch.timeout + self.settings.recovery.lost_after;
         let key = self.politeness.robots_key(origin);
         loop {
             match hosts.robots(&key, lease).await {

@@ -87,18 +87,18 @@ export interface Options {
   /** Sent with each call. */
   token?: string;
   /** For how many seconds a call that may safely be made twice is tried again; 30 by default. */
-  patience?: number;
+  retryFor?: number;
 }
 
 export class Trawl {
   /** Every call of the API. What goes wrong is thrown, so `error` of an answer is always undefined. */
   readonly api: Client<paths>;
 
-  constructor(baseUrl = "http://127.0.0.1:8080", { token, patience = 30 }: Options = {}) {
+  constructor(baseUrl = "http://127.0.0.1:8080", { token, retryFor = 30 }: Options = {}) {
     this.api = createClient<paths>({
       baseUrl,
       headers: token === undefined ? {} : { Authorization: `Bearer ${token}` },
-      fetch: (request) => fetchAgain(request, patience * 1000),
+      fetch: (request) => fetchAgain(request, retryFor * 1000),
       redirect: "error",
     });
     this.api.use({ onResponse: ({ response }) => thrown(response) });
@@ -187,10 +187,10 @@ function mayBeRepeated(request: Request): boolean {
   );
 }
 
-/** Fetches. What may be repeated is, after a broken connection and after 429 or 503, as long as the patience lasts. */
-async function fetchAgain(request: Request, patience: number): Promise<Response> {
+/** Fetches. What may be repeated is, after a broken connection and after 429 or 503, for as long as it may. */
+async function fetchAgain(request: Request, duration: number): Promise<Response> {
   if (!mayBeRepeated(request)) return fetchOnce(request);
-  const until = Date.now() + patience;
+  const until = Date.now() + duration;
   for (let pause = FIRST_PAUSE; ; pause = Math.min(2 * pause, LONGEST_PAUSE)) {
     const spread = pause * (0.5 + Math.random() / 2);
     const answer = await fetchOnce(request.clone()).catch((error: unknown) => {

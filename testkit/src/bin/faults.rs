@@ -46,9 +46,9 @@ struct Args {
     /// Workers
     #[arg(long, value_name = "N", default_value_t = 4)]
     workers: usize,
-    /// The fleet's recovery.patience
+    /// The fleet's recovery.lost_after
     #[arg(long, value_name = "TIME", default_value = "4s", value_parser = duration::parse)]
-    patience: Duration,
+    lost_after: Duration,
     /// Only these kinds of fault, separated by commas
     #[arg(long, value_name = "KIND", value_parser = named::<Kind>, value_delimiter = ',')]
     only: Vec<Kind>,
@@ -102,7 +102,7 @@ impl Args {
             faults: self.faults,
             seed,
             workers: self.workers,
-            patience: self.patience,
+            lost_after: self.lost_after,
             kinds: if self.only.is_empty() { Kind::VARIANTS.to_vec() } else { self.only.clone() },
             aloud: !self.quiet,
         };

@@ -12,7 +12,7 @@ use super::engine::{Engine, LIMIT, collect, tend, tend_until_claimed};
 use super::eventually;
 use super::fixture::{Fixture, TAKE, started, took};
 
-/// Makes a test of each promise; the fixture returns a guard and an [`Engine`] of little patience, some 200 ms,
+/// Makes a test of each promise; the fixture returns a guard and an [`Engine`] of a short `lost_after`, some 200 ms,
 /// whose queues no other test uses and whose store no other test sweeps.
 #[macro_export]
 macro_rules! sweep_conformance {

@@ -73,7 +73,7 @@ impl Environment {
         let servers = Arc::new(PrivateServers::prepare(&folder.join("servers")).await?);
         let crawls = scenario.crawls(*pages, *seed);
         let has_database = crawls.iter().any(|crawl| crawl.sinks.contains(&Sink::Table));
-        let injector = Injector::set_up(&servers, options.patience, start, has_database).await?;
+        let injector = Injector::set_up(&servers, options.lost_after, start, has_database).await?;
         std::fs::write(folder.join("trawl.toml"), sections(&[Sink::Files]))?;
         let needs_clock = options.kinds.contains(&Kind::WorkerClock);
         let lacks_file = crawls.iter().any(|crawl| crawl.spider == Some(RARE));
@@ -322,11 +322,11 @@ impl Environment {
 
     /// Without progress for so long, a crawl will not go on.
     fn stalled(&self) -> Duration {
-        self.options.patience * 10 + Duration::from_secs(60)
+        self.options.lost_after * 10 + Duration::from_secs(60)
     }
 
     /// After a server lost data, the fleet has this long to mend it.
     fn grace(&self) -> Duration {
-        self.options.patience * 2 + Duration::from_secs(1)
+        self.options.lost_after * 2 + Duration::from_secs(1)
     }
 }

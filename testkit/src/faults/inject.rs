@@ -53,19 +53,19 @@ pub struct Injector {
     pub database: Option<Database>,
     /// Who orders what becomes of crawls.
     pub operator: Operator,
-    patience: Duration,
+    lost_after: Duration,
     start: Instant,
 }
 
 impl Injector {
-    /// Starts the servers, PostgreSQL only where it is stored in. Times are since `start`; `patience` is the fleet's
-    /// `recovery.patience`.
+    /// Starts the servers, PostgreSQL only where it is stored in. Times are since `start`; `lost_after` is the fleet's
+    /// `recovery.lost_after`.
     ///
     /// # Errors
     /// When one does not start.
     pub async fn set_up(
         servers: &Arc<PrivateServers>,
-        patience: Duration,
+        lost_after: Duration,
         start: Instant,
         has_database: bool,
     ) -> io::Result<Self> {
@@ -84,7 +84,7 @@ impl Injector {
         let store_proxy = Proxy::start(replies.address).await?;
         let broker_proxy = Proxy::start(servers.broker).await?;
         let operator = Operator::new(start);
-        Ok(Self { store, store_proxy, replies, broker, broker_proxy, database, operator, patience, start })
+        Ok(Self { store, store_proxy, replies, broker, broker_proxy, database, operator, lost_after, start })
     }
 
     /// The settings of every program of the fleet.
@@ -95,7 +95,8 @@ impl Injector {
         let settings = [
             own("RABBITMQ_URL", format!("amqp://guest:guest@{}/%2f", self.broker_proxy.address)),
             own("REDIS_URL", format!("redis://{}/0", self.store_proxy.address)),
-            own("TRAWL__RECOVERY__PATIENCE", format!("{}ms", self.patience.as_millis())),
+            // By its earlier name, which a worker of an earlier release knows as well.
+            own("TRAWL__RECOVERY__PATIENCE", format!("{}ms", self.lost_after.as_millis())),
             own("TRAWL__FETCH__ALLOW_PRIVATE", "true".to_owned()),
             // The site holds sitemaps back until the crawl has caught up.
             own("TRAWL__FETCH__TIMEOUT", "1h".to_owned()),
@@ -140,7 +141,7 @@ impl Injector {
 
     /// Long enough that heartbeats and leases lapse.
     fn long(&self) -> Duration {
-        self.patience.mul_f64(0.75)
+        self.lost_after.mul_f64(0.75)
     }
 
     /// Somewhere between short and long.

@@ -34,7 +34,7 @@
 //!
 //! Either server may lose everything, not both at once. Redis may while a worker dies, but then what that was fetching for
 //! the early lane may be lost with it: one kind does this, and the ledger lets it pass. So before a fault that must
-//! not meet an earlier one the plan gives the fleet twice its `recovery.patience` to mend that; and where the other
+//! not meet an earlier one the plan gives the fleet twice its `recovery.lost_after` to mend that; and where the other
 //! server is to lose data, what was on its way at the first loss must have arrived.
 //!
 //! The embedded engine has its own short course in [`embedded`]: kills, judged by the same ledger. More of what

@@ -25,8 +25,8 @@ pub struct Options {
     pub seed: u64,
     /// How many workers.
     pub workers: usize,
-    /// `recovery.patience` of the fleet.
-    pub patience: Duration,
+    /// `recovery.lost_after` of the fleet.
+    pub lost_after: Duration,
     /// The kinds of fault to draw from.
     pub kinds: Vec<Kind>,
     /// Whether what happens is printed at once.

@@ -91,7 +91,7 @@ impl Args {
         let opening = Opening { crawl: crawl.clone(), terms, text, is_new, lease: LEASE };
         let lines = self.lines(&spider.name)?;
         let engine = backend.engine().await?;
-        let session = engine.open(opening, Arc::new(Health::impatient())).await?;
+        let session = engine.open(opening, Arc::new(Health::fail_fast())).await?;
         let answer = self.admit(&*session, lines, &crawl).await;
         // What was admitted is not lost; the rest can be submitted again.
         let answer = match answer {

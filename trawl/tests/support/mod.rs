@@ -46,7 +46,7 @@ impl Fleet {
             .env("REDIS_URL", self.redis.reveal())
             .env("TRAWL__FETCH__ALLOW_PRIVATE", "true")
             .env("TRAWL__POLITENESS__RATE", "unlimited")
-            .env("TRAWL__RECOVERY__PATIENCE", "4s")
+            .env("TRAWL__RECOVERY__LOST_AFTER", "4s")
             .stdin(Stdio::null())
             .kill_on_drop(true);
         command

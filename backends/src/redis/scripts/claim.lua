@@ -75,7 +75,7 @@ local function hold(record, state)
 end
 
 -- Until when a message waits in a pause. It is a copy, for a server that forgets its record, and then the end of the crawl
--- waits for it: eight patiences, and longer where more than a thousand would come back each second.
+-- waits for it: eight times `recovery.lost_after`, and longer where more than a thousand would come back each second.
 local function after_a_while()
   return int(now + math.min(math.max(32 * possession, redis.call('HLEN', KEYS[6])), 3600000))
 end

@@ -1,9 +1,9 @@
--- KEYS: pending, outbox. ARGV: crawl id, cursor, how many records to look at, patience and possession in ms, for due, priority, bulk and task:
+-- KEYS: pending, outbox. ARGV: crawl id, cursor, how many records to look at, lost_after and possession in ms, for due, priority, bulk and task:
 -- their watermarks, then the instants before which each lost what it held.
 -- One step of a scan for records that were lost from sight; they become new again.
 -- Returns the next cursor, then url, lane, depth, deadline, referrer, until, payload (empty: it has none) of each.
 local now = now_ms()
-local patience, possession = tonumber(ARGV[4]), tonumber(ARGV[5])
+local lost_after, possession = tonumber(ARGV[4]), tonumber(ARGV[5])
 
 -- What lies ahead is from before the clock was set back, and says nothing.
 local function past(stamp)
@@ -18,13 +18,13 @@ local room = 16 * 1024 * 1024
 
 local function is_lost(state, since, lane)
   if state == 'n' then
-    return since + patience < now
+    return since + lost_after < now
   elseif state == 'h' or state == 'f' then
     return since + possession < now
   end
   local line = state == 'p' and 'due' or lane
   -- A queue that lost nothing may have delivered the message a moment ago: a worker may be about to claim it.
-  return since + patience < watermark[line] or since < lost_before[line]
+  return since + lost_after < watermark[line] or since < lost_before[line]
 end
 
 -- Whether a record is worth reading: of millions most are as they should be, and their first letters tell.
@@ -53,7 +53,7 @@ end
 if ARGV[2] == '0' then
   -- What nobody confirmed, without a search: the outbox is in order of time.
   local prefix = ARGV[1] .. ' '
-  for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', int(now - patience), 'LIMIT', 0, 500)) do
+  for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', int(now - lost_after), 'LIMIT', 0, 500)) do
     if string.sub(member, 1, #prefix) == prefix then
       local url = string.sub(member, #prefix + 1)
       local text = redis.call('HGET', KEYS[1], url)

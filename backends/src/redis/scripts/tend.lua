@@ -1,7 +1,7 @@
--- KEYS: crawl, pending, leases. ARGV: crawl id, the lowest watermark of all lines, patience in ms.
+-- KEYS: crawl, pending, leases. ARGV: crawl id, the lowest watermark of all lines, lost_after in ms.
 -- Ends what can end in a running crawl. Returns "await" if it waits for what is parked.
 local now = now_ms()
-local watermark, patience = tonumber(ARGV[2]), tonumber(ARGV[3])
+local watermark, lost_after = tonumber(ARGV[2]), tonumber(ARGV[3])
 local reader = living_leases(KEYS[3], now)[1]
 local is_fed = reader and reader.crawl == ARGV[1]
 local state = redis.call('HMGET', KEYS[1], 'discovery', 'barrier', 'pass')
@@ -9,7 +9,7 @@ local barrier, pass = tonumber(state[2]), state[3]
 local reply = ''
 -- The first pass begins now; the second, when what is parked has come back. What lies further ahead is from before the
 -- clock was set back.
-if state[2] and not (barrier and barrier <= now + (pass == '2' and LONGEST_PARKED + patience or 0)) then
+if state[2] and not (barrier and barrier <= now + (pass == '2' and LONGEST_PARKED + lost_after or 0)) then
   barrier = now
   redis.call('HSET', KEYS[1], 'barrier', int(barrier))
 end
@@ -19,13 +19,13 @@ if state[1] == 'open' and not is_fed then
   local unfed = tonumber(redis.call('HGET', KEYS[1], 'unfed'))
   if not unfed or unfed > now then
     redis.call('HSET', KEYS[1], 'unfed', int(now))
-  elseif unfed + patience < now then
+  elseif unfed + lost_after < now then
     redis.call('HSET', KEYS[1], 'discovery', 'ended', 'incomplete', 1)
   end
 end
 if barrier and pass == '1' then
   -- Long enough for the broker to take back what a stopped worker has not claimed yet.
-  reply = watermark >= barrier + patience and 'await' or ''
+  reply = watermark >= barrier + lost_after and 'await' or ''
 elseif barrier and watermark >= barrier then
   redis.call('HDEL', KEYS[1], 'barrier', 'pass')
   if state[1] == 'unknown' and not is_fed then

@@ -27,7 +27,7 @@ impl Fixture {
 fn one(deadline: Option<UnixMs>) -> HostSlotRequest {
     let pace = Pace { interval: Duration::from_secs(10), ..Pace::UNLIMITED };
     let request =
-        SlotRequest { pace, held: None, standing: Standing::New, deadline, token: 0, lapse: PATIENCE };
+        SlotRequest { pace, held: None, standing: Standing::New, deadline, token: 0, lapse: LOST_AFTER };
     HostSlotRequest { key: HostKey::from_text("site.example"), request }
 }
 
@@ -56,7 +56,7 @@ async fn what_is_queued_is_not_lost_because_probes_came_back_in_a_future_that_is
     fixture.probe().await;
     fixture.set_clock(DAY - HOUR).await;
     fixture.send(&lease, 0..5).await;
-    fixture.set_clock(DAY - HOUR + 3 * PATIENCE).await;
+    fixture.set_clock(DAY - HOUR + 3 * LOST_AFTER).await;
     assert_eq!(fixture.round().await.lost, []);
     fixture.probe().await;
     assert_eq!(fixture.round().await.lost.len(), 5);
@@ -69,7 +69,7 @@ async fn what_was_queued_in_the_future_is_found_when_it_is_lost() {
     fixture.send(&lease, 0..5).await;
     fixture.set_clock(DAY - HOUR).await;
     assert_eq!(fixture.round().await.lost, []);
-    fixture.set_clock(DAY - HOUR + 3 * PATIENCE).await;
+    fixture.set_clock(DAY - HOUR + 3 * LOST_AFTER).await;
     fixture.probe().await;
     assert_eq!(fixture.round().await.lost.len(), 5);
 }
@@ -81,7 +81,7 @@ async fn what_was_never_confirmed_in_the_future_is_sent_again() {
     fixture.frontier.admit(&lease, &[NewWork::seed(Fixture::url(0), Lane::Bulk)]).await.unwrap();
     fixture.set_clock(DAY - HOUR).await;
     assert_eq!(fixture.round().await.lost, []);
-    fixture.set_clock(DAY - HOUR + 2 * PATIENCE).await;
+    fixture.set_clock(DAY - HOUR + 2 * LOST_AFTER).await;
     assert_eq!(fixture.round().await.lost.len(), 1);
 }
 
@@ -102,7 +102,7 @@ async fn a_barrier_is_not_lifted_by_probes_of_the_future() {
     // Known from its message alone: the crawl was forgotten.
     fixture.claim(&fixture.worker, 0).await;
     assert_eq!(fixture.round().await.awaiting, []);
-    fixture.set_clock(DAY - HOUR + 2 * PATIENCE).await;
+    fixture.set_clock(DAY - HOUR + 2 * LOST_AFTER).await;
     assert_eq!(fixture.round().await.awaiting, []);
     fixture.probe().await;
     assert_eq!(fixture.round().await.awaiting, std::slice::from_ref(&fixture.crawl));
@@ -118,11 +118,11 @@ async fn a_barrier_of_the_future_is_lifted_as_if_it_were_set_now() {
     assert_eq!(fixture.frontier.finish(&fixture.worker, &[finish]).await.unwrap(), [true]);
     fixture.set_clock(HOUR).await;
     assert_eq!(fixture.round().await.awaiting, []);
-    fixture.set_clock(HOUR + 2 * PATIENCE).await;
+    fixture.set_clock(HOUR + 2 * LOST_AFTER).await;
     fixture.probe().await;
     assert_eq!(fixture.round().await.awaiting, std::slice::from_ref(&fixture.crawl));
     fixture.frontier.await_parked(&fixture.crawl, Duration::ZERO).await.unwrap();
-    fixture.set_clock(HOUR + 5 * PATIENCE).await;
+    fixture.set_clock(HOUR + 5 * LOST_AFTER).await;
     fixture.probe().await;
     fixture.round().await;
     let stats = fixture.frontier.crawl_stats(&fixture.crawl.id).await.unwrap().unwrap();
@@ -137,7 +137,7 @@ async fn what_a_worker_took_in_the_future_and_forgot_is_free_again_in_time() {
     assert_eq!(fixture.claim(&fixture.worker, 0).await, TAKE);
     fixture.set_clock(DAY - HOUR).await;
     assert_eq!(fixture.round().await.lost, []);
-    fixture.set_clock(DAY - HOUR + PATIENCE / 2).await;
+    fixture.set_clock(DAY - HOUR + LOST_AFTER / 2).await;
     assert_eq!(fixture.claim(&fixture.other, 0).await, TAKE);
 }
 
@@ -185,7 +185,7 @@ async fn a_back_off_goes_back_with_the_clock() {
     let fixture = Fixture::new().await;
     let key = HostKey::from_text("site.example");
     let asked = Some(Duration::from_secs(20));
-    let terms = BackoffTerms { asked, base: PATIENCE, jitter: 0.0, most: HOUR };
+    let terms = BackoffTerms { asked, base: LOST_AFTER, jitter: 0.0, most: HOUR };
     let refusal = BackoffRequest { status: 503, terms, crawl: None };
     fixture.hosts.push_back(&key, &refusal).await.unwrap();
     fixture.set_clock(DAY - HOUR).await;

@@ -138,7 +138,7 @@ async fn a_page_that_cannot_be_read_admits_no_links() {
 #[tokio::test]
 async fn a_sweep_finds_what_is_lost_beside_what_cannot_be_read() {
     let (fixture, _lease) = spoiled().await;
-    fixture.set_clock(24 * HOUR + PATIENCE).await;
+    fixture.set_clock(24 * HOUR + LOST_AFTER).await;
     assert_eq!(fixture.round().await.lost.len(), 2);
     fixture.quarantined(1).await;
 }

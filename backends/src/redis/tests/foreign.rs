@@ -57,7 +57,7 @@ async fn a_key_that_somebody_has_written_over_stops_its_crawl_and_no_other() {
         let invalid =
             |crawl: &CrawlRef| DeadLetter::invalid("x".into(), crawl.clone(), "no URL".into(), None);
         fixture.frontier.note_invalid(&[invalid(&fixture.crawl), invalid(&other)]).await.unwrap();
-        fixture.set_clock(24 * HOUR + PATIENCE).await;
+        fixture.set_clock(24 * HOUR + LOST_AFTER).await;
         fixture
             .ask::<()>(
                 redis::cmd("HSET").arg("tides").arg("gap:bulk").arg(fixture.frontier.now().await.unwrap().0),
@@ -149,7 +149,7 @@ async fn a_host_whose_schedule_cannot_be_read_is_not_asked_at_once() {
         standing: Standing::New,
         deadline: None,
         token: 0,
-        lapse: PATIENCE,
+        lapse: LOST_AFTER,
     };
     for (field, value) in [("until", "later"), ("next", "x"), ("p:1", "1 y")] {
         let ask = HostSlotRequest { key: HostKey::from_text(&format!("{}.example", &field[..1])), request };
@@ -177,8 +177,14 @@ async fn the_messages_of_a_crawl_that_somebody_has_written_over_wait() {
 async fn a_host_whose_key_somebody_has_written_over_is_left_alone_and_others_are_asked() {
     let fixture = Fixture::new().await;
     let pace = Pace { interval: Duration::from_secs(1), burst: 1, concurrency: 0 };
-    let request =
-        SlotRequest { pace, held: None, standing: Standing::New, deadline: None, token: 0, lapse: PATIENCE };
+    let request = SlotRequest {
+        pace,
+        held: None,
+        standing: Standing::New,
+        deadline: None,
+        token: 0,
+        lapse: LOST_AFTER,
+    };
     let ask = |host| HostSlotRequest { key: HostKey::from_text(host), request };
     let () = fixture.ask(redis::cmd("SET").arg("ratelimit:taken.example").arg("1")).await;
     let slots = fixture.hosts.reserve(&[ask("taken.example"), ask("sound.example")]).await.unwrap();

@@ -40,7 +40,7 @@ const LATER: Clock = Clock(
 /// The clock is what the key `now` says, in us.
 const SET: Clock = Clock("local function now_us() return tonumber(redis.call('GET', 'now')) end\n");
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const LOST_AFTER: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// A frontier and host schedules on a database of their own, and a crawl.
@@ -58,7 +58,7 @@ impl Fixture {
         let settings = Redis { url: servers::own_database().await, ..Redis::default() };
         let link = connect(&settings).await.unwrap();
         let fixture = Self {
-            frontier: RedisRecords::with_clock(link.clone(), LATER, PATIENCE, Dedup::Plain),
+            frontier: RedisRecords::with_clock(link.clone(), LATER, LOST_AFTER, Dedup::Plain),
             hosts: RedisHosts::with_clock(link.clone(), 1_000_000, LATER),
             link,
             crawl: CrawlRef { id: "c".parse().unwrap(), spider: SpiderName::default() },
@@ -109,9 +109,9 @@ impl Fixture {
 
     /// A whole round of the sweep, by a process that has done none before.
     async fn round(&self) -> Sweep {
-        let frontier = RedisRecords::with_clock(self.link.clone(), LATER, PATIENCE, Dedup::Plain);
+        let frontier = RedisRecords::with_clock(self.link.clone(), LATER, LOST_AFTER, Dedup::Plain);
         let mut round = frontier.sweep(&self.worker).await.unwrap();
-        while round.rest < PATIENCE / 12 {
+        while round.rest < LOST_AFTER / 12 {
             let step = frontier.sweep(&self.worker).await.unwrap();
             round.lost.extend(step.lost);
             round.awaiting.extend(step.awaiting);

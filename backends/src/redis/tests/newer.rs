@@ -89,7 +89,7 @@ async fn a_sweep_passes_it_by_and_the_crawl_waits_for_newer_workers() {
     let member = format!("c {}", Fixture::url(0));
     let () = fixture.ask(redis::cmd("ZADD").arg(OUTBOX).arg(1).arg(&member)).await;
     fixture.frontier.close(lease).await.unwrap();
-    fixture.set_clock(24 * HOUR + 10 * PATIENCE).await;
+    fixture.set_clock(24 * HOUR + 10 * LOST_AFTER).await;
     for _ in 0..2 {
         assert_eq!(fixture.round().await.lost, []);
     }
@@ -102,7 +102,7 @@ async fn a_sweep_passes_it_by_and_the_crawl_waits_for_newer_workers() {
 #[tokio::test]
 async fn the_program_of_the_newest_format_sweeps() {
     let (fixture, _lease) = renewed().await;
-    let newer = RedisRecords::with_clock(fixture.link.clone(), OF_NEWER, PATIENCE, Dedup::Plain);
+    let newer = RedisRecords::with_clock(fixture.link.clone(), OF_NEWER, LOST_AFTER, Dedup::Plain);
     fixture.frontier.sweep(&fixture.worker).await.unwrap();
     let sweeper = async || -> String { fixture.ask(redis::cmd("GET").arg("sweeper")).await };
     assert_eq!(sweeper().await, "worker v2");

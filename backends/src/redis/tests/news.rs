@@ -26,7 +26,7 @@ impl Fixture {
 
     async fn look(&self) -> Sweep {
         let events = Events { stalled_after: HOUR, ..Events::default() };
-        let frontier = RedisRecords::with_clock(self.link.clone(), LATER, PATIENCE, Dedup::Plain);
+        let frontier = RedisRecords::with_clock(self.link.clone(), LATER, LOST_AFTER, Dedup::Plain);
         frontier.telling(events).sweep(&self.worker).await.unwrap()
     }
 
@@ -64,7 +64,7 @@ async fn a_crawl_has_stalled_when_no_url_ends_for_a_while_once_each_time() {
     assert_eq!(fixture.news().await, []);
     fixture.end(0, Terminal::Done).await;
     assert_eq!(fixture.tell().await, [], "it goes on");
-    fixture.set_clock(26 * HOUR + PATIENCE).await;
+    fixture.set_clock(26 * HOUR + LOST_AFTER).await;
     assert_eq!(fixture.tell().await, [EventKind::Stalled], "and has stalled again");
 }
 

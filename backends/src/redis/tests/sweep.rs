@@ -119,7 +119,8 @@ async fn crawls_that_are_long_over_are_forgotten_but_for_the_last() {
         fixture.set_clock((25 + number as u32) * HOUR).await;
     }
     let keep = Keep { crawls: 1, ..Keep::default() };
-    let sweeper = RedisRecords::with_clock(fixture.link.clone(), LATER, PATIENCE, Dedup::Plain).keeping(keep);
+    let sweeper =
+        RedisRecords::with_clock(fixture.link.clone(), LATER, LOST_AFTER, Dedup::Plain).keeping(keep);
     sweeper.sweep(&fixture.worker).await.unwrap();
     assert_eq!(fixture.crawls().await, ["c3", "c2", "c1"], "each ended within a day");
     fixture.set_clock(24 * 4 * HOUR).await;
@@ -146,5 +147,5 @@ async fn what_is_on_its_way_from_a_rung_is_waited_for() {
     let before = fixture.frontier.now().await.unwrap();
     fixture.frontier.await_parked(&fixture.crawl, Duration::ZERO).await.unwrap();
     let barrier: u64 = fixture.ask(redis::cmd("HGET").arg(crawl).arg("barrier")).await;
-    assert!(UnixMs(barrier) >= before.plus(PATIENCE));
+    assert!(UnixMs(barrier) >= before.plus(LOST_AFTER));
 }

@@ -29,9 +29,17 @@ fn complaint(toml: &str, env: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn impatience_is_refused() {
-    let shown = complaint("", &[("TRAWL__RECOVERY__PATIENCE", "0s")]);
-    assert!(shown.contains("recovery.patience") && shown.contains("at least 1s"), "{shown}");
+fn the_earlier_name_of_the_time_after_which_something_counts_as_lost_still_works() {
+    let by_file = from("[recovery]\npatience = \"7s\"", &[]).unwrap();
+    let by_environment = from("", &[("TRAWL__RECOVERY__PATIENCE", "7s")]).unwrap();
+    assert_eq!(by_file.recovery.lost_after, Duration::from_secs(7));
+    assert_eq!(by_environment, by_file);
+}
+
+#[test]
+fn a_time_that_would_take_what_is_slow_for_lost_is_refused() {
+    let shown = complaint("", &[("TRAWL__RECOVERY__LOST_AFTER", "0s")]);
+    assert!(shown.contains("recovery.lost_after") && shown.contains("at least 1s"), "{shown}");
 }
 
 #[test]
@@ -152,7 +160,7 @@ fn mistakes_in_the_environment_name_the_variable() {
         ("TRAWL__FETCH__TIMOUT", "5s"),
         ("TRAWL__WORKER__CONCURRENCY", "many"),
         ("TRAWL__FETCH__TIMEOUT", "60"),
-        ("TRAWL__RECOVERY__PATIENCE", "0s"),
+        ("TRAWL__RECOVERY__LOST_AFTER", "0s"),
     ];
     assert_eq!(
         mistakes("", &env[..3]),
@@ -162,7 +170,9 @@ fn mistakes_in_the_environment_name_the_variable() {
             "TRAWL__FETCH__TIMEOUT: fetch.timeout: `60` is not a duration: write `60s`, `5m` or `1h 30m`",
         ]
     );
-    assert!(mistakes("", &env[3..])[0].starts_with("TRAWL__RECOVERY__PATIENCE: recovery.patience: must be"));
+    assert!(
+        mistakes("", &env[3..])[0].starts_with("TRAWL__RECOVERY__LOST_AFTER: recovery.lost_after: must be")
+    );
     assert!(
         mistakes("", &[("REDIS_URL", "nonsense")])[0].starts_with("REDIS_URL: redis.url: write redis://")
     );

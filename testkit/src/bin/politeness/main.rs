@@ -87,7 +87,7 @@ async fn pace(
     let world =
         ManyHosts::serve(&vec![Plan { pages, latency: Duration::from_millis(20), ..Plan::default() }; hosts])
             .await?;
-    let settings = [("TRAWL__POLITENESS__RATE", "5/s"), ("TRAWL__RECOVERY__PATIENCE", "4s")];
+    let settings = [("TRAWL__POLITENESS__RATE", "5/s"), ("TRAWL__RECOVERY__LOST_AFTER", "4s")];
     let mut rig = Rig::start(trawl, workers, &settings).await?;
     rig.produce(&world.pages())?;
     let killing = async {

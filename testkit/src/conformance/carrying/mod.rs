@@ -223,7 +223,7 @@ impl Carrier {
     fn join_for(&self, worker: WorkerId, tasks: u16, set: impl FnOnce(&mut Settings)) -> Worker {
         let stop = CancellationToken::new();
         let mut settings = Settings::default();
-        settings.recovery.patience = LONG;
+        settings.recovery.lost_after = LONG;
         set(&mut settings);
         let Joined { frontier, maintenance } = self.engine.join(Joining {
             worker,

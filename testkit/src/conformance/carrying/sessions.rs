@@ -100,7 +100,7 @@ pub async fn several_sessions_feed_one_crawl_and_discovery_ends_with_the_last(
 /// Nobody goes on with it; what was admitted ends as ever.
 pub async fn a_crawl_whose_session_was_dropped_ends_without_it(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
-    let worker = carrier.join_with(case.worker.clone(), |settings| settings.recovery.patience = 2 * BRIEF);
+    let worker = carrier.join_with(case.worker.clone(), |settings| settings.recovery.lost_after = 2 * BRIEF);
     let session = carrier.reopen(&case, BRIEF).await?;
     session.admit(&[case.new_work(0)]).await?;
     drop(session);

@@ -25,7 +25,7 @@ pub struct ControlPorts {
     pub control: Arc<dyn Control>,
 }
 
-/// Makes a test of each promise; a fixture returns a guard and a [`ControlPorts`]. The second is of little patience, some
+/// Makes a test of each promise; a fixture returns a guard and a [`ControlPorts`]. The second is of a short `lost_after`, some
 /// 200 ms, and no other test sweeps its store.
 #[macro_export]
 macro_rules! control_conformance {

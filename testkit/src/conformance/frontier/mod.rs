@@ -15,7 +15,7 @@ pub use leases::*;
 pub use possession::*;
 
 /// Makes a test of each promise of a frontier; a fixture returns a guard and an `Arc<dyn Records>`. The second
-/// makes frontiers of little patience, some 200 ms, for promises that are about time.
+/// makes frontiers of a short `lost_after`, some 200 ms, for promises that are about time.
 #[macro_export]
 macro_rules! frontier_conformance {
     ($fixture:path, $brief:path) => {

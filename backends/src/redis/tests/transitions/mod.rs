@@ -20,7 +20,7 @@ const SEEN: usize = 2;
 const HOST: &str = "site.example";
 /// Late enough that what was sent days ago was sent after 1970.
 const BEGINNING: UnixMs = UnixMs(1_800_000_000_000);
-/// What a message waits in a pause: eight patiences.
+/// What a message waits in a pause: eight times `recovery.lost_after`.
 const PAUSE_WAIT: Duration = Duration::from_secs(480);
 /// After how long a stranger may ask for a URL again.
 const AGAIN: Duration = Duration::from_secs(60);

@@ -33,10 +33,11 @@ pub(super) struct Pair {
 
 impl Pair {
     pub(super) async fn new(link: Link, setup: &Setup) -> Self {
-        let plain = RedisRecords::with_clock(link.clone(), SET, PATIENCE, Dedup::Plain);
+        let plain = RedisRecords::with_clock(link.clone(), SET, LOST_AFTER, Dedup::Plain);
         set_clock(&link, BEGINNING).await;
         crawl_earlier(&plain).await;
-        let frontier = RedisRecords::with_clock(link.clone(), SET, PATIENCE, setup.dedup).again_after(AGAIN);
+        let frontier =
+            RedisRecords::with_clock(link.clone(), SET, LOST_AFTER, setup.dedup).again_after(AGAIN);
         let rules = Rules::new(setup);
         let (crawl, lease) = match setup.kind {
             Kind::Adhoc => (CrawlRef::adhoc(), None),

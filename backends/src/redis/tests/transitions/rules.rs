@@ -10,7 +10,7 @@ use trawl_common::frontier::{Context, End, Finished, PagesLeft, Record, State, T
 use trawl_common::names::WorkerId;
 use trawl_common::time::UnixMs;
 
-use super::{AGAIN, BEGINNING, Ending, Kind, PATIENCE, PAUSE_WAIT, SEEN, Sender, Setup, URLS};
+use super::{AGAIN, BEGINNING, Ending, Kind, LOST_AFTER, PAUSE_WAIT, SEEN, Sender, Setup, URLS};
 
 /// Why one looks for a URL that has no record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl Rules {
         let begun = self.records.values().filter(|record| record.has_begun).count() as u64;
         Context {
             now: self.now,
-            patience: PATIENCE,
+            lost_after: LOST_AFTER,
             status: self.status,
             pages_left: self
                 .setup
