@@ -59,9 +59,10 @@ impl SlotExchange {
     }
 
     /// The slot that a URL is to wait for, as it has handed its own to a request of its host. `None` if it keeps what it has: its slot is due,
-    /// and it asks for it with `url`.
-    pub(super) fn exchange(&self, url: &HostRequest) -> Option<Reserved> {
-        let slot = url.slot.filter(|_| !url.waits_for_host_only)?;
+    /// and it asks for it with `url`. A slot that has passed is of no use to anyone.
+    pub(super) fn exchange(&self, url: &HostRequest, now: UnixMs) -> Option<Reserved> {
+        let is_good = |slot: &UnixMs| now <= slot.plus(url.pace.honoured());
+        let slot = url.slot.filter(|slot| !url.waits_for_host_only && is_good(slot))?;
         let mut hosts = self.lock();
         let requests = hosts.get_mut(&url.key)?;
         loop {
@@ -133,6 +134,11 @@ mod tests {
         HostRequest { slot: Some(UnixMs(slot)), ..policy_of("a.example") }
     }
 
+    /// What a URL exchanges at the very instant of its slot.
+    fn at_once(exchange: &SlotExchange, url: &HostRequest) -> Option<Reserved> {
+        exchange.exchange(url, url.slot.unwrap_or(UnixMs(2)))
+    }
+
     /// A request that waits for this slot, which is `OWN` away.
     fn request(exchange: &Arc<SlotExchange>, slot: u64) -> tokio::task::JoinHandle<UnixMs> {
         let (exchange, key) = (Arc::clone(exchange), url(0).key);
@@ -145,7 +151,7 @@ mod tests {
         let requests = [request(&exchange, 21), request(&exchange, 22)];
         yield_now().await;
         let given: Vec<_> =
-            (1..=6).map(|slot| exchange.exchange(&url(slot)).map(|later| later.slot.0)).collect();
+            (1..=6).map(|slot| at_once(&exchange, &url(slot)).map(|later| later.slot.0)).collect();
         assert_eq!(given, [None, Some(21), None, Some(22), None, None]);
         let got = futures::future::join_all(requests).await;
         assert_eq!(got.into_iter().map(Result::unwrap).collect::<Vec<_>>(), [UnixMs(2), UnixMs(4)]);
@@ -157,9 +163,9 @@ mod tests {
         let exchange = Arc::default();
         let request = request(&exchange, 21);
         yield_now().await;
-        assert_eq!(exchange.exchange(&url(1)), None);
+        assert_eq!(at_once(&exchange, &url(1)), None);
         tokio::time::advance(OWN / 4).await;
-        assert_eq!(exchange.exchange(&url(2)).map(Reserved::wait), Some(OWN / 4 * 3));
+        assert_eq!(at_once(&exchange, &url(2)).map(Reserved::wait), Some(OWN / 4 * 3));
         assert_eq!(request.now_or_never().map(Result::unwrap), None, "it runs when it is woken");
     }
 
@@ -169,7 +175,7 @@ mod tests {
         let (begun, key) = (Instant::now(), url(0).key);
         assert_eq!(exchange.wait(&key, UnixMs(21), OWN).await, UnixMs(21));
         assert_eq!(begun.elapsed(), OWN);
-        assert_eq!(exchange.exchange(&url(1)), None);
+        assert_eq!(at_once(&exchange, &url(1)), None);
         assert!(exchange.lock().is_empty());
     }
 
@@ -178,15 +184,15 @@ mod tests {
         let exchange = Arc::default();
         let _request = request(&exchange, 21);
         yield_now().await;
-        assert_eq!(exchange.exchange(&url(1)), None);
+        assert_eq!(at_once(&exchange, &url(1)), None);
         let others = [
             HostRequest { deadline: Some(UnixMs(20)), ..url(2) },
             HostRequest { waits_for_host_only: true, ..url(2) },
             HostRequest { slot: None, ..url(2) },
             HostRequest { slot: Some(UnixMs(2)), ..policy_of("b.example") },
         ];
-        assert!(others.iter().all(|url| exchange.exchange(url).is_none()));
-        assert!(exchange.exchange(&HostRequest { deadline: Some(UnixMs(22)), ..url(2) }).is_some());
+        assert!(others.iter().all(|url| at_once(&exchange, url).is_none()));
+        assert!(at_once(&exchange, &HostRequest { deadline: Some(UnixMs(22)), ..url(2) }).is_some());
     }
 
     #[tokio::test(start_paused = true)]
@@ -196,8 +202,19 @@ mod tests {
         yield_now().await;
         gone.abort();
         let _ = gone.await;
-        assert_eq!(exchange.exchange(&url(1)), None);
-        assert_eq!(exchange.exchange(&url(2)).map(|later| later.slot), Some(UnixMs(22)));
+        assert_eq!(at_once(&exchange, &url(1)), None);
+        assert_eq!(at_once(&exchange, &url(2)).map(|later| later.slot), Some(UnixMs(22)));
         assert_eq!(stays.await.unwrap(), UnixMs(2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slot_that_has_passed_is_handed_to_nobody() {
+        let exchange = Arc::default();
+        let _request = request(&exchange, 21);
+        yield_now().await;
+        assert_eq!(at_once(&exchange, &url(1)), None);
+        let interval = url(2).pace.interval.as_millis() as u64;
+        assert_eq!(exchange.exchange(&url(2), UnixMs(3 + interval / 2)), None);
+        assert!(exchange.exchange(&url(2), UnixMs(2 + interval / 2)).is_some());
     }
 }

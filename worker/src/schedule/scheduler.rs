@@ -169,7 +169,7 @@ impl Scheduler {
                 continue;
             }
             match prepare(&self.shared, &job, now) {
-                Ok(request) => match self.shared.exchange.exchange(&request) {
+                Ok(request) => match self.shared.exchange.exchange(&request, now) {
                     Some(later) => self.wait_for_slot(job, later.slot, later.wait()).await,
                     None => {
                         asking.push(job);
