@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use tracing::debug;
 use trawl_common::frontier::limit::Limit;
 use trawl_common::frontier::message::Message;
-use trawl_common::frontier::outcome::{Class, Failure, Outcome, Reason};
+use trawl_common::frontier::outcome::{Class, Failure, Outcome, Reason, Skip};
 use trawl_common::metrics;
 use trawl_common::ports::{Memory, Page, Response};
 use trawl_common::spider::Required;
