@@ -14,7 +14,6 @@ mod known;
 mod limits;
 mod listing;
 mod new_tasks;
-mod paced;
 mod places;
 mod problem;
 mod routes;

@@ -16,9 +16,9 @@ use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
+use trawl_common::web::paced::Paced;
 
 use crate::limits::Caller;
-use crate::paced::Paced;
 use crate::places::Places;
 
 /// Connections at once; more are refused.
@@ -29,7 +29,7 @@ const HEAD: Duration = Duration::from_secs(30);
 const FIELDS: usize = 64;
 /// The longest head of a request, in bytes.
 const HEAD_BYTES: usize = 32 * 1024;
-/// How long a caller may keep what is sent waiting before the connection ends (`paced.rs`).
+/// How long a caller may keep what is sent waiting before the connection ends ([`Paced`]).
 const STALL: Duration = Duration::from_secs(30);
 /// What is sent and not yet read is kept by the system up to about this many bytes. It is small, so that whether a caller reads is seen early.
 const UNREAD: usize = 64 * 1024;

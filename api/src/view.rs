@@ -287,7 +287,7 @@ pub(crate) struct Host {
     interval_ms: Option<f64>,
     /// The next free slot
     next: Time,
-    /// The turn of the last one in line
+    /// The end of its waitlist
     line: Time,
     /// Requests under way, where their number is limited
     under_way: u64,

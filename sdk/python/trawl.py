@@ -290,7 +290,7 @@ class Client:
         version: Optional[str] = None,
         key: Optional[str] = None,
     ) -> Crawl:
-        """Asks for a crawl, which a worker begins in its turn: the highest `priority` first.
+        """Asks for a crawl, which a worker begins when it is first in the queue: the highest `priority` first.
 
         It crawls what the spider's file says, or `urls` (pages) and `sources` (sitemaps, feeds, lists) in place of that. `settings` can
         be `recrawl`, `max_pages` and `limit`. However often the call has to be made, it is one crawl; two calls with the same `key` are

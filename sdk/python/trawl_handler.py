@@ -26,6 +26,10 @@ A link may be a request with a method, a body, header fields and cookies of its 
 
     yield page.follow("/search", form={"q": "trawl"}, data={"page": 1})       # later page.data == {"page": 1}
 
+What neither of them gets as a page they ask for themselves, through their worker's proxy, at the pace that the fleet keeps to each host:
+
+    prices = fetch("https://api.shop.example/prices").json()
+
 Both yield items (dictionaries), `Follow` (a URL or a request), `Task` and `Log`; or return a list of them, or one, or None. An exception makes the task
 or page fail, to be tried again, with its stack trace in the log; `Skip` leaves it out. What is printed goes to standard error, for standard output
 is trawl's. The protocol is that of docs/handlers.md.
@@ -34,6 +38,7 @@ is trawl's. The protocol is that of docs/handlers.md.
 from __future__ import annotations
 
 import base64
+import http.client
 import io
 import json
 import os
@@ -41,9 +46,9 @@ import sys
 import traceback
 import urllib.parse
 from dataclasses import dataclass, field
-from typing import IO, Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, TypeVar, Union
+from typing import IO, Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, TypeVar, Union
 
-__all__ = ["Follow", "Log", "Page", "Skip", "Task", "TaskToDo", "handler", "run", "task_handler"]
+__all__ = ["Follow", "Log", "NotFetched", "Page", "Response", "Skip", "Task", "TaskToDo", "fetch", "handler", "run", "task_handler"]
 
 Json = Dict[str, Any]
 
@@ -54,6 +59,9 @@ _Body = Union[None, str, bytes]
 
 # A line of an answer is sent when it has about so much in it.
 _PART = 512 * 1024
+
+# So much of what a host answers to `fetch` is read.
+_MOST = 64 * 1024 * 1024
 
 
 class Skip(Exception):
@@ -151,19 +159,14 @@ class Page:
 
     def header(self, name: str) -> Optional[str]:
         """The first header field of this name."""
-        wanted = name.lower()
-        return next((value for name, value in self.headers if name == wanted), None)
+        return _header(self.headers, name)
 
     @property
     def text(self) -> str:
         """The body as text. One that comes as bytes is read in the charset that its header names, or else as UTF-8."""
         if "text" in self._page:
             return str(self._page["text"])
-        charset = (self.header("content-type") or "").partition("charset=")[2].split(";")[0].strip(" \"'")
-        try:
-            return self.bytes.decode(charset or "utf-8", errors="replace")
-        except LookupError:
-            return self.bytes.decode("utf-8", errors="replace")
+        return _text(self.headers, self.bytes)
 
     @property
     def bytes(self) -> bytes:
@@ -215,6 +218,100 @@ def _body(
     if value is not None:
         return json.dumps(value, ensure_ascii=False), "application/json"
     return body, None
+
+
+@dataclass(frozen=True)
+class Response:
+    """What a host answered to `fetch`. The names of header fields are in lower case."""
+
+    status: int
+    headers: List[Tuple[str, str]]
+    body: bytes = field(repr=False)
+
+    def header(self, name: str) -> Optional[str]:
+        """The first header field of this name."""
+        return _header(self.headers, name)
+
+    @property
+    def text(self) -> str:
+        """The body as text, in the charset that its header names, or else in UTF-8."""
+        return _text(self.headers, self.body)
+
+    def json(self) -> Any:
+        """The body, where that is JSON."""
+        return json.loads(self.text)
+
+
+class NotFetched(Exception):
+    """The worker's proxy gives no answer of the host: it says why, and what to do. `status` is the proxy's own: 403 where the host is not to be
+    asked, 502 and 504 where it did not answer, 503 where it is not to be asked now, but after `retry_after` seconds."""
+
+    def __init__(self, why: str, status: int, retry_after: Optional[int] = None) -> None:
+        super().__init__(why)
+        self.status, self.retry_after = status, retry_after
+
+
+def fetch(
+    url: str,
+    *,
+    method: Optional[str] = None,
+    headers: Optional[Mapping[str, str]] = None,
+    body: _Body = None,
+    timeout: float = 240,
+) -> Response:
+    """Asks a host through the worker's proxy, and returns whatever it answers: of any status, a redirect as it is, a body of 64 MB at most. It waits
+    until the fleet may ask the host, for two minutes at most; `timeout` is for each wait, in seconds. `method` is GET without it, or POST where there
+    is a body. Raises NotFetched; where a handler lets that pass, its page or task fails, and is tried again later."""
+    if "TRAWL_PROXY" not in os.environ:
+        raise RuntimeError("there is no TRAWL_PROXY: run this by trawl, and without `proxy = \"none\"` in [handler]")
+    proxy = urllib.parse.urlsplit(os.environ["TRAWL_PROXY"])
+    login = base64.b64encode(f"{proxy.username}:{proxy.password}".encode()).decode()
+    content = body.encode() if isinstance(body, str) else body
+    # The proxy itself speaks TLS with the host, so it sees the path and the status.
+    connection = http.client.HTTPConnection(proxy.hostname or "", proxy.port, timeout=timeout)
+    try:
+        fields = {**(headers or {}), "Proxy-Authorization": f"Basic {login}"}
+        connection.request(method or ("GET" if body is None else "POST"), _ascii(url), content, fields)
+        answer = connection.getresponse()
+        given = Response(answer.status, [(name.lower(), value) for name, value in answer.getheaders()], answer.read(_MOST + 1))
+    finally:
+        connection.close()
+    if (given.header("proxy-status") or "").startswith("trawl;"):
+        raise _not_fetched(url, given)
+    if len(given.body) > _MOST:
+        raise ValueError(f"{url}: the answer has more than {_MOST >> 20} MB: ask for less of it, by a field Range")
+    return given
+
+
+def _not_fetched(url: str, said: Response) -> NotFetched:
+    wait = int(said.header("retry-after") or 0) or None
+    why = f"{url}: {said.text.strip()}"
+    if wait:
+        why += f"; try again in {wait} s, or yield the URL in place of fetching it: then trawl waits"
+    return NotFetched(why, said.status, wait)
+
+
+def _ascii(url: str) -> str:
+    """A URL as a request line has it."""
+    whole = urllib.parse.urlsplit(url.strip())
+    if whole.scheme not in ("http", "https") or not whole.netloc:
+        raise ValueError(f"{url!r} is no whole URL: it begins with http:// or https://")
+    host = whole.netloc if whole.netloc.isascii() else whole.netloc.encode("idna").decode()
+    path, query = (urllib.parse.quote(part, safe="%/:;=@&+$,!~*'()?[]|") for part in (whole.path, whole.query))
+    return urllib.parse.urlunsplit((whole.scheme, host, path or "/", query, ""))
+
+
+def _header(headers: Sequence[Tuple[str, str]], name: str) -> Optional[str]:
+    wanted = name.lower()
+    return next((value for name, value in headers if name == wanted), None)
+
+
+def _text(headers: Sequence[Tuple[str, str]], body: bytes) -> str:
+    charset = (_header(headers, "content-type") or "").partition("charset=")[2].split(";")[0].strip(" \"'")
+    try:
+        return body.decode(charset or "utf-8", errors="replace")
+    except LookupError:
+        return body.decode("utf-8", errors="replace")
 
 
 PageHandler = Callable[[Page], Returned]

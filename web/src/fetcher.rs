@@ -102,9 +102,10 @@ impl Fetcher {
     }
 
     /// Sends on the requests of others, with connections of its own: guarded as this one's requests are, through the same proxy,
-    /// and where these run.
+    /// and where these run. A request without a `User-Agent` has this one's.
     pub fn passage(&self) -> Result<Passage, Unusable> {
-        let client = nameless(&self.settings, &self.guard, self.proxy.as_ref(), self.tls.clone())?.build()?;
+        let client = nameless(&self.settings, &self.guard, self.proxy.as_ref(), self.tls.clone())?;
+        let client = client.user_agent(self.settings.user_agent_line()).build()?;
         Ok(Passage {
             client,
             threads: self.threads.clone(),

@@ -9,7 +9,7 @@ use hyper::header::{
     CONNECTION, EXPECT, HOST, HeaderMap, HeaderName, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
     TRANSFER_ENCODING, UPGRADE,
 };
-use hyper::{Request, Response, Version};
+use hyper::{Request, Response, StatusCode, Version};
 use trawl_common::frontier::outcome::{Class, Failure, is_refusal};
 use trawl_common::settings;
 use trawl_common::web::url::CanonicalUrl;
@@ -40,7 +40,7 @@ const OF_ONE_HOP: [HeaderName; 11] = [
 /// The body of an answer, as it comes.
 pub type PassedBody = reqwest::Body;
 
-/// Sends on what others ask for. It adds nothing to what they say but what the connection needs, and answers with what came back:
+/// Sends on what others ask for. It adds nothing to what they say but what the connection needs, and a name where they give none. It answers with what came back:
 /// redirects, any status, the body in the coding that it came in.
 #[derive(Clone, Debug)]
 pub struct Passage {
@@ -98,7 +98,7 @@ impl Passage {
                 None => asking.await,
             };
             match (answer.map_err(|error| failure::no_answer(&error)), proxy) {
-                (Ok(answer), _) => Ok(passed(answer)),
+                (Ok(answer), _) => passed(answer),
                 (Err(failure), Some(proxy)) => Err(proxy.or_is_away(failure).await),
                 (Err(failure), None) => Err(failure),
             }
@@ -107,12 +107,18 @@ impl Passage {
     }
 }
 
-fn passed(answer: reqwest::Response) -> Passed {
+fn passed(answer: reqwest::Response) -> Result<Passed, Failure> {
+    if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
+        return Err(Failure::new(
+            Class::Http,
+            "101: the host speaks another protocol, which nobody asked for",
+        ));
+    }
     let refusal = is_refusal(answer.status().as_u16()).then(|| failure::status(&answer));
     let mut response = Response::from(answer);
     *response.version_mut() = Version::HTTP_11;
     remove_hop_by_hop(response.headers_mut());
-    Passed { response, refusal }
+    Ok(Passed { response, refusal })
 }
 
 /// Removes what is about the connection that a message came by, also what it says itself to be so.

@@ -1,5 +1,5 @@
-//! What a worker does in the background: it shows that it lives, says what it waits for, keeps its places at hosts, and takes up what
-//! changes in files.
+//! What a worker does in the background: it shows that it lives, says what it waits for, has requests that take long count as in
+//! flight, and takes up what changes in files.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,8 +82,8 @@ pub(crate) async fn summaries(shared: Arc<Shared>) {
     }
 }
 
-/// Keeps the places at hosts of requests that take long, until the task is ended.
-pub(crate) async fn renew_places(shared: Arc<Shared>) {
+/// Has requests that take long count as in flight at their hosts, until the task is ended.
+pub(crate) async fn renew_in_flight(shared: Arc<Shared>) {
     let period = shared.schedules.lapse / 3;
     let mut ticks = every(period);
     loop {
@@ -92,7 +92,7 @@ pub(crate) async fn renew_places(shared: Arc<Shared>) {
         if !slow.is_empty()
             && let Err(error) = shared.ports.hosts.stay(&slow, shared.schedules.lapse).await
         {
-            debug!(%error, "places not kept; they lapse");
+            debug!(%error, "requests that take long will no longer count as in flight");
         }
     }
 }

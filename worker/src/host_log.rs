@@ -22,16 +22,26 @@ impl HostLog {
         Self { log, said: Cache::new(HOSTS) }
     }
 
-    /// A host is left alone until then, as it asked for with this answer.
-    pub(crate) fn backs_off(&self, host: &HostKey, until: UnixMs, failure: &Failure, crawl: &CrawlRef) {
+    /// A host is left alone until then, as it asked for with this answer. `crawl` is the crawl that asked, if it was one.
+    pub(crate) fn backs_off(
+        &self,
+        host: &HostKey,
+        until: UnixMs,
+        failure: &Failure,
+        crawl: Option<&CrawlRef>,
+    ) {
         let is_said = self.said.get(host).is_some_and(|said| said > UnixMs::now());
         if is_said || !self.log.is_on() {
             return;
         }
         self.said.insert(host.clone(), until);
         let text = format!("the host is left alone until {until}: {}", failure.detail);
-        let entry = self.log.entry(LogLevel::Warn, text).in_crawl(crawl).with_host(host.as_str());
-        self.log.write(entry.of_class(failure.class.as_str()));
+        let entry = self.log.entry(LogLevel::Warn, text).with_host(host.as_str());
+        let entry = entry.of_class(failure.class.as_str());
+        self.log.write(match crawl {
+            Some(crawl) => entry.in_crawl(crawl),
+            None => entry,
+        });
     }
 }
 
@@ -54,7 +64,7 @@ mod tests {
         let refused = Failure { status: Some(429), ..Failure::new(Class::Http, "429 Too Many Requests") };
         let until = UnixMs::now().plus(Duration::from_secs(60));
         for host in [&one, &one, &other, &one] {
-            hosts.backs_off(host, until, &refused, &CrawlRef::adhoc());
+            hosts.backs_off(host, until, &refused, Some(&CrawlRef::adhoc()));
         }
         let said = log.entries().await;
         let named: Vec<_> = said.iter().map(|entry| entry.host.as_deref().unwrap()).collect();

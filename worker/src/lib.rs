@@ -3,8 +3,8 @@
 //! A URL passes through these, in order:
 //!
 //! 1. `claim`: takes what the engine hands out, and finds each one's spider;
-//! 2. `schedule`: waits for what each one needs to be fetched: its host's `robots.txt`, a fetch permit, a slot of its host, a turn
-//!    at the host's address, room beside pages of other domains;
+//! 2. `schedule`: waits for what each one needs to be fetched: its host's `robots.txt`, a fetch permit, a slot of its host, one
+//!    of the host's address, a permit that pages of other domains leave it;
 //! 3. `fetch::dispatcher`: counts the start, and runs the page;
 //! 4. `fetch::page`: the page's `history`, the response cache or a fetch ([`trawl_web`]), on threads `apart` where that may
 //!    keep them busy, then `parse` calls [`trawl_extract`];
@@ -66,6 +66,7 @@ use latencies::Latencies;
 use parse::Parser;
 use polite::Asker;
 pub use proxy::HandlerProxy;
+use schedule::exchange::SlotExchange;
 use schedule::robots_memory::RobotsMemory;
 use schedule::standstill::Standstill;
 use schedule::{Exits, Scheduler};
@@ -131,12 +132,15 @@ pub async fn run(
     health: Arc<Health>,
     stop: CancellationToken,
 ) -> Result<(), RunError> {
-    let places = settings.worker.handlers;
-    let runner: Arc<dyn TaskRunner> = Arc::new(Programs);
-    run_with(ports, settings, folder, id, health, stop, (places > 0).then_some((runner, places))).await
+    let at_once = settings.worker.handlers;
+    let programs = |_: &Asker| {
+        let runner: Arc<dyn TaskRunner> = Arc::new(Programs);
+        (at_once > 0).then_some((runner, at_once))
+    };
+    run_with(ports, settings, folder, id, health, stop, programs).await
 }
 
-/// The same, with what runs tasks and how many of them at once, if any are.
+/// The same, with what runs tasks and how many of them at once, if any are. It is given what programs ask hosts by.
 async fn run_with(
     ports: Ports,
     settings: Settings,
@@ -144,7 +148,7 @@ async fn run_with(
     id: WorkerId,
     health: Arc<Health>,
     stop: CancellationToken,
-    runner: Option<(Arc<dyn TaskRunner>, u16)>,
+    runner: impl FnOnce(&Asker) -> Option<(Arc<dyn TaskRunner>, u16)>,
 ) -> Result<(), RunError> {
     let threads = Threads::start(FETCH_THREADS).map_err(RunError::Threads)?;
     let (log, targets) = log_of(&ports, &settings, &id);
@@ -162,12 +166,16 @@ async fn run_with(
         ceiling: Arc::new(Ceiling::of(settings.fetch.max_rate)),
         addresses: Arc::new(AddressRate::new(settings.politeness.address_rate)),
     };
-    let robots = Arc::<RobotsMemory>::default();
+    let (robots, exchange) = (Arc::<RobotsMemory>::default(), Arc::<SlotExchange>::default());
+    let host_log = Arc::new(HostLog::new(log.clone()));
     let asker = Asker {
         settings: Arc::new(settings.clone()),
         schedules: schedules.clone(),
         robots: Arc::clone(&robots),
+        exchange: Arc::clone(&exchange),
+        host_log: Some(Arc::clone(&host_log)),
     };
+    let runner = runner(&asker);
     let proxy = HandlerProxy::of(asker);
     let _proxy_ends = proxy.until_dropped();
     let spiders =
@@ -180,7 +188,7 @@ async fn run_with(
         requests: Arc::new(SpiderRequests::new(Arc::clone(&spiders))),
         tasks: runner
             .as_ref()
-            .map_or(0, |(_, places)| places.saturating_mul(TASKS_AHEAD).min(MAX_TASKS_AHEAD)),
+            .map_or(0, |(_, at_once)| at_once.saturating_mul(TASKS_AHEAD).min(MAX_TASKS_AHEAD)),
         stop: stop.clone(),
     });
     let shared = Arc::new(Shared {
@@ -189,6 +197,7 @@ async fn run_with(
         parser: Parser::start(settings.worker.page_memory.as_u64() / 2).map_err(RunError::Threads)?,
         robots,
         schedules,
+        exchange,
         domains: Arc::new(Domains::new(&settings.worker)),
         threads,
         health,
@@ -196,7 +205,7 @@ async fn run_with(
         latencies: Latencies::default(),
         log: log.clone(),
         url_log: UrlLog::new(&settings, log.clone()),
-        host_log: HostLog::new(log.clone()),
+        host_log,
         standstill: Standstill::default(),
         known_links: KnownLinks::default(),
         watch: Watch::default(),
@@ -210,7 +219,7 @@ async fn run_with(
     // Ended with this function.
     let mut background = JoinSet::new();
     let heartbeats = background.spawn(background::heartbeats(Arc::clone(&shared), stop.clone()));
-    background.spawn(background::renew_places(Arc::clone(&shared)));
+    background.spawn(background::renew_in_flight(Arc::clone(&shared)));
     background.spawn(background::reload_spiders(Arc::clone(&shared)));
     background.spawn(background::summaries(Arc::clone(&shared)));
     background.spawn(background::watch_programs(Arc::clone(&shared)));
@@ -228,9 +237,9 @@ async fn run_with(
     // Each ends when the one before it has ended and its channel is empty; all with this function.
     let mut pipeline = JoinSet::new();
     pipeline.spawn(scheduler.run());
-    if let Some((runner, places)) = runner {
+    if let Some((runner, at_once)) = runner {
         let (shared, settle) = (Arc::clone(&shared), store.clone());
-        let tasks = Tasks { shared, runner, spiders: crawl_spiders, places, settle };
+        let tasks = Tasks { shared, runner, spiders: crawl_spiders, at_once, settle };
         pipeline.spawn(tasks.run(stop.clone()));
     }
     pipeline.spawn(dispatcher::run(Arc::clone(&shared), to_start, store, stop.clone()));

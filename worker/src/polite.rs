@@ -21,6 +21,8 @@ use trawl_common::web::host::HostKey;
 use trawl_common::web::url::{CanonicalUrl, Host, Origin};
 use trawl_web::{Fetcher, NoRobots};
 
+use crate::host_log::HostLog;
+use crate::schedule::exchange::SlotExchange;
 use crate::schedule::robots::{known_or_fetched, time_to_live};
 use crate::schedule::robots_memory::{RobotsMemory, RobotsVerdict};
 
@@ -30,6 +32,10 @@ pub(crate) struct Asker {
     pub(crate) settings: Arc<Settings>,
     pub(crate) schedules: HostSchedules,
     pub(crate) robots: Arc<RobotsMemory>,
+    /// Where URLs that this process crawls hand over their slots.
+    pub(crate) exchange: Arc<SlotExchange>,
+    /// Where it is said that a host wants to be left alone, if this process writes the fleet's log.
+    pub(crate) host_log: Option<Arc<HostLog>>,
 }
 
 /// In whose name hosts are asked.
@@ -78,7 +84,8 @@ impl Asker {
             ceiling: Arc::new(Ceiling::of(settings.fetch.max_rate)),
             addresses: Arc::new(AddressRate::new(settings.politeness.address_rate)),
         };
-        Self { settings, schedules, robots: Arc::default() }
+        let (robots, exchange, host_log) = Default::default();
+        Self { settings, schedules, robots, exchange, host_log }
     }
 
     /// How the host of `url` is to be asked, if its robots.txt allows that. `None` if that is to be found out first, by
@@ -140,7 +147,7 @@ impl Asker {
     }
 
     /// Leave to send one request to `host`, which is waited for until `deadline`. It does not queue behind all that a
-    /// crawl has for that host.
+    /// crawl has for that host, nor behind all that have reserved slots: one of these may exchange its slot with it.
     pub(crate) async fn permit(
         &self,
         spider: &AsSpider,
@@ -152,17 +159,20 @@ impl Asker {
         let mut request = HostRequest { standing: Standing::Aside, ..HostRequest::new(policy) };
         loop {
             let decision = self.schedules.ask(&mut request, &addresses, NEAR).await;
-            let wait = match decision.map_err(NotAsked::Port)? {
+            let (wait, slot) = match decision.map_err(NotAsked::Port)? {
                 Decision::Go(permit) => return Ok(permit),
-                Decision::At { wait, .. } => wait,
-                Decision::Later { wait, .. } | Decision::Crowded { wait } => wait.max(SOON),
+                Decision::At { wait, slot } => (wait, Some(slot)),
+                Decision::Later { wait, .. } | Decision::Crowded { wait } => (wait.max(SOON), None),
                 Decision::Blocked => return Err(NotAsked::Blocked(policy.key.clone())),
                 Decision::TooLate => unreachable!("it has no deadline"),
             };
             if Instant::now() + wait > deadline {
                 return Err(NotAsked::Later(policy.key.clone(), UnixMs::now().plus(wait)));
             }
-            sleep(wait).await;
+            match slot {
+                Some(slot) => request.slot = Some(self.exchange.wait(&policy.key, slot, wait).await),
+                None => sleep(wait).await,
+            }
         }
     }
 }

@@ -200,7 +200,7 @@ fn failed(shared: &Shared, failure: Failure, reason: Reason, attempts: u32) -> C
 }
 
 fn expired(shared: &Shared, attempts: u32) -> Cause {
-    unasked(shared, Reason::Expired, "its deadline passed before its turn", attempts)
+    unasked(shared, Reason::Expired, "its deadline passed before it could be fetched", attempts)
 }
 
 fn blocked(shared: &Shared, attempts: u32) -> Cause {

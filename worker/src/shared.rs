@@ -16,6 +16,7 @@ use crate::host_log::HostLog;
 use crate::known_links::KnownLinks;
 use crate::latencies::Latencies;
 use crate::parse::Parser;
+use crate::schedule::exchange::SlotExchange;
 use crate::schedule::robots_memory::RobotsMemory;
 use crate::schedule::standstill::Standstill;
 use crate::spiders::Spiders;
@@ -33,6 +34,8 @@ pub(crate) struct Shared {
     pub(crate) parser: Parser,
     pub(crate) robots: Arc<RobotsMemory>,
     pub(crate) schedules: HostSchedules,
+    /// What programs wait for at these.
+    pub(crate) exchange: Arc<SlotExchange>,
     pub(crate) domains: Arc<Domains>,
     /// Those on which is fetched what may keep them busy.
     pub(crate) threads: Threads,
@@ -44,7 +47,7 @@ pub(crate) struct Shared {
     pub(crate) url_log: UrlLog,
     pub(crate) standstill: Standstill,
     pub(crate) known_links: KnownLinks,
-    pub(crate) host_log: HostLog,
+    pub(crate) host_log: Arc<HostLog>,
     /// What programs are busy with.
     pub(crate) watch: Watch,
 }

@@ -37,7 +37,7 @@ impl UrlLog {
         }
     }
 
-    /// What became of a URL, as far as that is an end or a failure: its turn may come later without either. What became a dead letter
+    /// What became of a URL, as far as that is an end or a failure: it may be put aside without either. What became a dead letter
     /// is [said](Self::dead_letter) where it becomes one.
     pub(crate) fn settles(&self, handled: &Handled) {
         if let Outcome::Retry(failure, until) = &handled.outcome {

@@ -1,4 +1,4 @@
-//! A crawl that is asked for: a worker begins it in its turn.
+//! A crawl that is asked for: a worker begins it when it is first in the queue.
 
 use std::fmt::Display;
 use std::num::NonZeroU64;
@@ -76,7 +76,7 @@ pub(crate) struct Overrides {
     limit: Option<u64>,
 }
 
-/// Asks for a crawl, which a worker begins in its turn. When this answers, it cannot be lost. Who asks again with the same
+/// Asks for a crawl, which a worker begins when it is first in the queue. When this answers, it cannot be lost. Who asks again with the same
 /// `Idempotency-Key` is given the crawl of the first time, whatever the body says
 #[utoipa::path(
     post, path = "/api/v1/crawls", tag = "crawls", security(("token" = [])), request_body = NewCrawl,

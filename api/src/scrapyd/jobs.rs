@@ -102,7 +102,7 @@ pub(super) async fn status(State(api): State<Arc<Api>>, mut sent: Parameters) ->
     Done::with(json!({ "currstate": job.map_or("unknown", |job| word(job.status())) }))
 }
 
-/// `listjobs.json`: those that are pending as their turn comes, the others by when they were asked for.
+/// `listjobs.json`: those that are pending in the order of the queue, the others by when they were asked for.
 pub(super) async fn list_jobs(State(api): State<Arc<Api>>, mut sent: Parameters) -> Answer {
     let project: Option<ProjectName> = sent.optional("project")?;
     let pending = api.waitlisted(&project).await?;
@@ -173,7 +173,7 @@ impl Api {
         }
     }
 
-    /// The jobs of a project, or of all, that are pending, as their turn comes.
+    /// The jobs of a project, or of all, that are pending, in the order of the queue.
     pub(super) async fn waitlisted(&self, project: &Option<ProjectName>) -> Result<Vec<Job>, Refusal> {
         let mut line = self.backend.jobs.queued(LISTED).await?;
         line.retain(|job| project.as_ref().is_none_or(|project| *project == job.new.project));

@@ -145,7 +145,7 @@ pub(super) fn update(db: &Connection, id: i64, record: &Record) -> Result<()> {
     Ok(())
 }
 
-/// Notes that a URL is put aside, with what its message says besides: its slot or its turn in line, its way so far, how often it
+/// Notes that a URL is put aside, with what its message says besides: its slot or its place in the host's waitlist, its redirects so far, how often it
 /// was refused.
 pub(super) fn put_aside(
     db: &Connection,

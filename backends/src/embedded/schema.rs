@@ -86,7 +86,7 @@ const TABLES_OF_2: &str = "
     ) STRICT;
 ";
 
-/// What version 3 has more: where a redirect led, how often its host refused, its turn in the host's line, and
+/// What version 3 has more: where a redirect led, how often its host refused, its place in the host's waitlist, and
 /// what hosts asked for.
 const OUT_OF_2: &str = "
     ALTER TABLE records ADD COLUMN hop TEXT;

@@ -25,7 +25,7 @@ const FIELD: &str = "news:";
 /// Between being listed and a script's answer there is less.
 const LISTED_FOR: Duration = Duration::from_secs(60);
 
-/// So many hosts are looked at in one turn, those first that were listed first.
+/// So many hosts are looked at in one call, those first that were listed first.
 const HOSTS: isize = 1_000;
 
 /// So many events are announced at once, however many hosts they are of. The rest waits for the next time.

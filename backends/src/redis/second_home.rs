@@ -22,7 +22,7 @@ pub(super) enum Past {
 pub(super) struct SecondHome {
     pub(super) log: Arc<ControlLog>,
     pub(super) hosts: Arc<RedisHosts>,
-    /// Whose turn it is to read it.
+    /// Held by whoever reads it: one at a time.
     pub(super) reading: Mutex<()>,
 }
 

@@ -164,7 +164,7 @@ pub enum Outcome {
         /// When.
         until: UnixMs,
     },
-    /// Its deadline passed before its turn came.
+    /// Its deadline passed before it could be fetched.
     Expired,
     /// Not to be settled by this worker, whose it is no longer: it goes round the queue once more.
     SentAgain,

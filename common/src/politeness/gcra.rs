@@ -35,6 +35,11 @@ impl Pace {
         if delay > self.interval { Self { interval: delay, burst: 1, ..self } } else { self }
     }
 
+    /// For how long after its instant a reserved slot is honoured, at least: a host that is slow for its pace has a longer interval.
+    pub fn honoured(self) -> Duration {
+        Duration::from_micros(honoured(micros(self.interval)))
+    }
+
     /// How long a slot is good after it was granted. Without a rate that has a limit, too: the host may have been blocked meanwhile, or
     /// have asked for a back-off.
     pub fn grace(self) -> Duration {
@@ -254,8 +259,7 @@ impl Schedule {
     }
 
     fn honours(&self, held: u64, interval: u64, now: u64) -> bool {
-        let honoured = if interval < micros(QUANTUM) { micros(QUANTUM) } else { interval / HONOURED };
-        now <= held.saturating_add(honoured)
+        now <= held.saturating_add(honoured(interval))
             && held >= self.backoff.until
             && held <= now + 2 * micros(HORIZON)
     }
@@ -311,6 +315,11 @@ impl Schedule {
         let busy = if pace.concurrency > 0 { self.latency / u64::from(pace.concurrency) } else { 0 };
         micros(pace.interval).max(busy)
     }
+}
+
+/// For how long after its instant a slot is honoured.
+fn honoured(interval: u64) -> u64 {
+    if interval < micros(QUANTUM) { micros(QUANTUM) } else { interval / HONOURED }
 }
 
 /// The least time from one request to the next while late ones catch up.

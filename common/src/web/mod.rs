@@ -1,8 +1,9 @@
-//! What the web is made of: URLs, hosts, header fields, how long a response is fresh, what a body is.
+//! What the web is made of: URLs, hosts, header fields, how long a response is fresh, what a body is, who reads too slowly.
 
 pub mod field;
 pub mod freshness;
 pub mod headers;
 pub mod host;
+pub mod paced;
 pub mod sniff;
 pub mod url;

@@ -15,7 +15,7 @@ export interface paths {
         get: operations["list_crawls"];
         put?: never;
         /**
-         * Asks for a crawl, which a worker begins in its turn. When this answers, it cannot be lost. Who asks again with the same
+         * Asks for a crawl, which a worker begins when it is first in the queue. When this answers, it cannot be lost. Who asks again with the same
          *     `Idempotency-Key` is given the crawl of the first time, whatever the body says
          */
         post: operations["start_crawl"];
@@ -968,7 +968,7 @@ export interface components {
              * @description How long a request took lately
              */
             latency_ms?: number | null;
-            /** @description The turn of the last one in line */
+            /** @description The end of its waitlist */
             line: components["schemas"]["Time"];
             /** @description The next free slot */
             next: components["schemas"]["Time"];

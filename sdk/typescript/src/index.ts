@@ -105,7 +105,7 @@ export class Trawl {
   }
 
   /**
-   * Asks for a crawl, which a worker begins in its turn. However often the call has to be made, it is one crawl; two calls with the
+   * Asks for a crawl, which a worker begins when it is first in the queue. However often the call has to be made, it is one crawl; two calls with the
    * same `key` are one as well, also of two programs.
    */
   async start(wanted: NewCrawl, key: string = crypto.randomUUID()): Promise<Crawl> {

@@ -64,6 +64,18 @@ async fn whatever_frames_a_server_sends_a_request_ends_within_its_limits() {
     section.check();
 }
 
+#[tokio::test]
+async fn a_request_of_others_is_sent_over_tls_and_its_answer_comes_back_as_one_of_http_1_1() {
+    let identity = Identity::new();
+    let script = Script { start: page(&[], "hello"), again: Vec::new(), reads: true };
+    let server = Server::start(&identity, script).await;
+    let passage = trusting(&identity, &settings()).passage().unwrap();
+    let request = hyper::Request::get(server.url().as_str()).body(String::new()).unwrap();
+    let answer = passage.send(request).await.unwrap().response;
+    assert_eq!((answer.status().as_u16(), answer.version()), (200, hyper::Version::HTTP_11));
+    assert_eq!(reqwest::Response::from(answer).text().await.unwrap(), "hello");
+}
+
 /// An honest page, and then `again` without end: whether the client hangs up within `limit`, although its pool lives on.
 async fn is_left_within(limit: Duration, again: Vec<u8>, reads: bool) -> bool {
     let identity = Identity::new();

@@ -34,7 +34,7 @@ pub(crate) async fn left_alone(shared: &Shared, job: &mut Job, failure: Failure)
     let key = politeness.host_policy(&job.target().host()).key;
     match shared.schedules.push_back(&key, politeness, &failure, Some(&job.message.crawl)).await {
         Ok(until) => {
-            shared.host_log.backs_off(&key, until, &failure, &job.message.crawl);
+            shared.host_log.backs_off(&key, until, &failure, Some(&job.message.crawl));
             shared.standstill.waits(&key, until, Why::Refused(failure.status.unwrap_or_default()));
             refused(shared, job, failure, until)
         }

@@ -30,7 +30,7 @@ pub(super) struct Run {
     /// Cancelled when it has ended.
     pub(super) ended: CancellationToken,
     /// A permit for each connection that it may have.
-    pub(super) places: Arc<Semaphore>,
+    pub(super) connections: Arc<Semaphore>,
 }
 
 impl Run {
@@ -42,7 +42,7 @@ impl Run {
     ) -> Self {
         let name = format!("run-{:016x}", rand::random::<u64>());
         let secret = format!("{:032x}", rand::random::<u128>());
-        Self { name, secret, user, crawl, task, ended, places: Arc::new(Semaphore::new(CONNECTIONS)) }
+        Self { name, secret, user, crawl, task, ended, connections: Arc::new(Semaphore::new(CONNECTIONS)) }
     }
 
     pub(super) fn name(&self) -> &str {

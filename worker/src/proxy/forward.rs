@@ -43,8 +43,10 @@ pub(super) async fn forward(
     if let Some(refusal) = refusal {
         let (schedules, politeness) = (&proxy.asker.schedules, &run.user.own.politeness);
         let pushed = schedules.push_back(&policy.key, politeness, &refusal, run.crawl.as_ref()).await;
-        if let Err(error) = pushed {
-            schedules.health.ends_by(error);
+        match (pushed, &proxy.asker.host_log) {
+            (Ok(until), Some(log)) => log.backs_off(&policy.key, until, &refusal, run.crawl.as_ref()),
+            (Ok(_), None) => {}
+            (Err(error), _) => schedules.health.ends_by(error),
         }
     }
     let longest = proxy.asker.settings.fetch.timeout;

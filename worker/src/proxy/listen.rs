@@ -11,11 +11,12 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SetOnce};
 use tokio::time::sleep;
-use tokio_io_timeout::TimeoutStream;
 use tracing::{debug, warn};
+use trawl_common::web::paced::Paced;
 
 use super::credentials::Run;
 use super::refusal::{Body, Refusal};
@@ -29,7 +30,7 @@ const HEAD: Duration = Duration::from_secs(15);
 const FIELDS: usize = 100;
 /// The longest head of a request, in bytes.
 const HEAD_BYTES: usize = 64 * 1024;
-/// How long a program may leave what is sent unread before its connection ends.
+/// How long a program may keep what is sent waiting before its connection ends ([`Paced`]).
 const STALL: Duration = Duration::from_secs(30);
 /// How long to wait when no connection can be accepted, because the process has too many files open.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -50,12 +51,13 @@ pub(super) fn start(proxy: &Arc<HandlerProxy>) -> io::Result<SocketAddr> {
 }
 
 async fn accept(proxy: Arc<HandlerProxy>, listener: TcpListener) {
-    let places = Arc::new(Semaphore::new(UNKNOWN));
+    let permits = Arc::new(Semaphore::new(UNKNOWN));
     // The semaphore is never closed.
-    while let Ok(place) = Arc::clone(&places).acquire_owned().await {
+    while let Ok(permit) = Arc::clone(&permits).acquire_owned().await {
         match listener.accept().await {
             Ok((stream, _)) => {
-                let (serving, stop) = (serve(Arc::clone(&proxy), stream, place), proxy.stop.clone());
+                let _ = stream.set_nodelay(true);
+                let (serving, stop) = (serve(Arc::clone(&proxy), stream, permit), proxy.stop.clone());
                 proxy.tasks.spawn(async move {
                     stop.run_until_cancelled(serving).await;
                 });
@@ -69,11 +71,11 @@ async fn accept(proxy: Arc<HandlerProxy>, listener: TcpListener) {
 }
 
 /// Answers the requests of one connection until it ends, or the run that it is of.
-async fn serve(proxy: Arc<HandlerProxy>, stream: TcpStream, place: OwnedSemaphorePermit) {
-    let _ = stream.set_nodelay(true);
-    let mut stream = TimeoutStream::new(stream);
-    stream.set_write_timeout(Some(STALL));
-    let connection = Arc::new(Connection::new(place));
+pub(super) async fn serve<S>(proxy: Arc<HandlerProxy>, stream: S, permit: OwnedSemaphorePermit)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let connection = Arc::new(Connection::new(permit));
     let service = service_fn(|request| {
         let (proxy, connection) = (Arc::clone(&proxy), Arc::clone(&connection));
         async move { Ok::<_, Infallible>(handle(&proxy, &connection, request).await) }
@@ -82,7 +84,7 @@ async fn serve(proxy: Arc<HandlerProxy>, stream: TcpStream, place: OwnedSemaphor
     http.timer(TokioTimer::new()).header_read_timeout(HEAD).max_headers(FIELDS);
     // A buffer may grow past its bound by half.
     http.max_buf_size(HEAD_BYTES).max_header_size(HEAD_BYTES);
-    let serving = http.serve_connection(TokioIo::new(Box::pin(stream)), service).with_upgrades();
+    let serving = http.serve_connection(TokioIo::new(Paced::new(stream, STALL)), service).with_upgrades();
     tokio::select! {
         ended = serving => if let Err(error) = ended {
             debug!(%error, "a program's connection to the proxy broke");
@@ -113,16 +115,16 @@ async fn handle(
     answered.await.unwrap_or_else(Refusal::into_response)
 }
 
-/// A connection, and whose it is once a request has said so. Until then it has a place among those that nobody knows, from then on
-/// one of its run's.
+/// A connection, and whose it is once a request has said so. Until then it has a permit of those for unknown ones, from then on one of its
+/// run's.
 pub(super) struct Connection {
     unknown: Mutex<Option<OwnedSemaphorePermit>>,
     of: SetOnce<(Arc<Run>, OwnedSemaphorePermit)>,
 }
 
 impl Connection {
-    fn new(place: OwnedSemaphorePermit) -> Self {
-        Self { unknown: Mutex::new(Some(place)), of: SetOnce::new() }
+    fn new(permit: OwnedSemaphorePermit) -> Self {
+        Self { unknown: Mutex::new(Some(permit)), of: SetOnce::new() }
     }
 
     /// Notes that it is of this run, if it is no other's and the run may have another connection.
@@ -130,9 +132,9 @@ impl Connection {
         if let Some((of, _)) = self.of.get() {
             return if Arc::ptr_eq(of, run) { Ok(()) } else { Err(Refusal::unknown()) };
         }
-        let place = Arc::clone(&run.places).try_acquire_owned().map_err(|_| Refusal::crowded())?;
+        let permit = Arc::clone(&run.connections).try_acquire_owned().map_err(|_| Refusal::crowded())?;
         // The requests of a connection come one after another.
-        let _ = self.of.set((Arc::clone(run), place));
+        let _ = self.of.set((Arc::clone(run), permit));
         self.unknown.lock().unwrap_or_else(PoisonError::into_inner).take();
         Ok(())
     }

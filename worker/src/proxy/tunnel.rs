@@ -7,11 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hyper::body::Incoming;
-use hyper::upgrade::Upgraded;
 use hyper::{Request, Response, Uri};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
-use tokio::net::TcpStream;
 use tokio::time::{Instant, interval};
 use tracing::debug;
 use trawl_common::politeness::permit::HostPermit;
@@ -56,7 +54,7 @@ pub(super) async fn open(
             }
         };
         ended.run_until_cancelled(carrying).await;
-        // It has its place until now.
+        // It has its permit until now.
         drop(connection);
     });
     Ok(Response::new(empty()))
@@ -114,9 +112,9 @@ impl State {
 
 impl Tunnel {
     /// Carries what both say, until either closes the connection, or it has lasted too long.
-    async fn carry(&self, client: TokioIo<Upgraded>, mut server: TcpStream) {
+    async fn carry(&self, client: impl AsyncRead + AsyncWrite, server: impl AsyncRead + AsyncWrite) {
         let (from_client, mut to_client) = split(client);
-        let (from_server, to_server) = server.split();
+        let (from_server, to_server) = split(server);
         let up = async {
             match self.upwards(from_client, to_server).await {
                 // The program says no more, and may still be answered.
@@ -190,5 +188,50 @@ impl Tunnel {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{DuplexStream, duplex};
+    use tokio::time::sleep;
+
+    use super::super::tests::in_test_time;
+    use super::*;
+
+    /// After how long a tunnel ends whose host does this.
+    async fn ends_after(host: impl AsyncFnOnce(DuplexStream)) -> Duration {
+        let (proxy, run) = in_test_time(|_| {});
+        let url: CanonicalUrl = "https://192.0.2.1/".parse().unwrap();
+        let permit = polite::exchange(&proxy, &run.user, &url).await.unwrap();
+        let tunnel = Tunnel { proxy, run, url, state: Mutex::new(State::new(permit)) };
+        let ((near, mut program), (server, far)) = (duplex(1024), duplex(1024));
+        let begun = Instant::now();
+        let reading = async {
+            while program.read_u8().await.is_ok() {}
+            pending().await
+        };
+        tokio::select! {
+            () = tunnel.carry(near, server) => begun.elapsed(),
+            () = host(far) => unreachable!("it never ends"),
+            () = reading => unreachable!("it never ends"),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_tunnel_on_which_nobody_speaks_ends_after_five_minutes() {
+        let silent = async |_host: DuplexStream| pending().await;
+        assert_eq!(ends_after(silent).await.as_secs(), 300);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_tunnel_ends_after_an_hour_whatever_is_said_on_it() {
+        let talks = async |mut host: DuplexStream| {
+            while host.write_u8(0).await.is_ok() {
+                sleep(Duration::from_secs(60)).await;
+            }
+            pending().await
+        };
+        assert_eq!(ends_after(talks).await.as_secs(), 3_600);
     }
 }

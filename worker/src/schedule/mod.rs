@@ -1,5 +1,6 @@
 //! When each URL may be fetched: after its host's `robots.txt` is known, with a fetch permit of this worker, in a slot of its host.
 
+pub(crate) mod exchange;
 mod fetch_permits;
 mod request;
 pub(crate) mod robots;

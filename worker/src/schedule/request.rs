@@ -20,8 +20,8 @@ use crate::shared::Shared;
 
 /// Why a URL's host is not asked for a slot.
 pub(super) enum NotAsked {
-    /// A slot is reserved, after this wait.
-    Reserved(Duration),
+    /// A slot is reserved, and it was put aside until then to wait for it.
+    Reserved { slot: UnixMs, until: UnixMs },
     /// It was put aside until then.
     PutAside(UnixMs),
     /// The origin's robots.txt is to be known first.
@@ -35,7 +35,7 @@ pub(super) fn prepare(shared: &Shared, job: &Job, now: UnixMs) -> std::result::R
     let message = &job.message;
     if let Some(until) = not_before(message.until, message.slot, message.turn, now) {
         return Err(match message.slot {
-            Some(_) => NotAsked::Reserved(until.wait_from(now)),
+            Some(slot) => NotAsked::Reserved { slot, until },
             None => NotAsked::PutAside(until),
         });
     }
@@ -78,8 +78,9 @@ pub(crate) async fn ask(shared: &Shared, job: &mut Job) -> std::result::Result<H
     let mut request = match prepare(shared, job, UnixMs::now()) {
         Ok(request) => request,
         Err(NotAsked::Never(outcome)) => return Err(outcome),
-        Err(NotAsked::PutAside(until)) => return Err(Outcome::Deferred { until }),
-        Err(NotAsked::Reserved(wait)) => return Err(Outcome::Deferred { until: UnixMs::now().plus(wait) }),
+        Err(NotAsked::PutAside(until) | NotAsked::Reserved { until, .. }) => {
+            return Err(Outcome::Deferred { until });
+        }
         // It is asked for without a fetch permit.
         Err(NotAsked::Robots(_)) => return Err(Outcome::Deferred { until: UnixMs::now() }),
     };

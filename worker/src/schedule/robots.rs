@@ -41,7 +41,7 @@ pub(crate) enum Learnt {
 }
 
 /// Finds out what an origin's robots.txt says: of all workers one fetches it, and the others wait for that. Where redirects
-/// take longer than the lease another begins as well, in its turn.
+/// take longer than the lease, another one begins as well.
 pub(super) async fn learn(shared: &Shared, spider: &Loaded, origin: &Origin) -> Learnt {
     find_out(shared, spider, origin).await.unwrap_or_else(Learnt::Failed)
 }

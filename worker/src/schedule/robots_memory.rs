@@ -18,7 +18,7 @@ const MEMORY: u64 = 64 << 20;
 /// All ways to files that were given up for a while may take so many.
 const WAYS_MEMORY: u64 = 8 << 20;
 
-/// So long such a way is remembered: a turn in line may be as far ahead.
+/// So long such a way is remembered: a slot may be as far ahead.
 const WAY_KEPT_FOR: Duration = Duration::from_secs(3_600);
 
 /// What is known of an origin.

@@ -37,7 +37,7 @@ use crate::store;
 pub(crate) struct Ready {
     pub(crate) job: Job,
     pub(crate) host_permit: HostPermit,
-    /// Not for a page of a slow domain, which has a place of its own.
+    /// Not for a page of a slow domain, which has a slow permit.
     pub(crate) fetch_permit: Option<OwnedSemaphorePermit>,
     pub(crate) under_way: UnderWay,
     /// Whether no other such job begins until this one is settled.
@@ -81,8 +81,9 @@ impl Due {
 /// 1. A job waits for a fetch permit, then asks its host for a slot; what has neither waits here or goes back to the ladder.
 /// 2. A reserved slot that is near is waited for here, without a permit.
 /// 3. An unknown robots.txt is waited for here, for a while.
-/// 4. Where its host shares an address with many, a job whose host lets it go waits for its turn there. If its slot has passed
+/// 4. Where its host shares an address with many, a job whose host lets it go waits for a slot there. If its slot has passed
 ///    by then, or no permit is free, it asks its host once more, and nothing else.
+/// 5. A job whose slot is due may exchange it with a request of a program, and waits for that one's slot.
 pub(crate) struct Scheduler {
     shared: Arc<Shared>,
     exits: Exits,
@@ -168,15 +169,15 @@ impl Scheduler {
                 continue;
             }
             match prepare(&self.shared, &job, now) {
-                Ok(request) => {
-                    asking.push(job);
-                    requests.push(request);
-                }
-                Err(NotAsked::Reserved(wait)) if is_near(wait, self.has_space()) => {
-                    self.reserved.insert(job, wait);
-                }
-                Err(NotAsked::Reserved(wait)) => {
-                    self.settle(job, Outcome::Deferred { until: now.plus(wait) }).await;
+                Ok(request) => match self.shared.exchange.exchange(&request, now) {
+                    Some(later) => self.wait_for_slot(job, later.slot, later.wait()).await,
+                    None => {
+                        asking.push(job);
+                        requests.push(request);
+                    }
+                },
+                Err(NotAsked::Reserved { slot, until }) => {
+                    self.wait_for_slot(job, slot, until.wait_from(UnixMs::now())).await;
                 }
                 Err(NotAsked::PutAside(until)) => self.settle(job, Outcome::Deferred { until }).await,
                 Err(NotAsked::Robots(origin)) => self.wait_for_robots(origin, job).await,
@@ -205,11 +206,8 @@ impl Scheduler {
 
     /// A job may begin, waits for its slot, or is settled.
     async fn begin_or_wait(&mut self, mut job: Job, decision: Decision) -> Option<Ready> {
-        if let Decision::At { wait, slot } = decision
-            && is_near(wait, self.has_space())
-        {
-            (job.message.slot, job.message.turn) = (Some(slot), None);
-            self.reserved.insert(job, wait);
+        if let Decision::At { wait, slot } = decision {
+            self.wait_for_slot(job, slot, wait).await;
             return None;
         }
         match decided(&mut job, decision) {
@@ -221,7 +219,17 @@ impl Scheduler {
         }
     }
 
-    /// Begins a job, if it has a permit, and there is room beside the pages of other domains.
+    /// Has a job wait for its slot: here if that is near, else on the ladder.
+    async fn wait_for_slot(&mut self, mut job: Job, slot: UnixMs, wait: Duration) {
+        (job.message.slot, job.message.turn) = (Some(slot), None);
+        if is_near(wait, self.has_space()) {
+            self.reserved.insert(job, wait);
+        } else {
+            self.settle(job, Outcome::Deferred { until: UnixMs::now().plus(wait) }).await;
+        }
+    }
+
+    /// Begins a job, if it has a permit and the pages of other domains leave it one.
     async fn begin(&mut self, mut job: Job, host_permit: HostPermit) -> Option<Ready> {
         let is_alone = job.is_suspect();
         let due = if is_alone { &mut self.suspects } else { &mut self.due };
@@ -276,7 +284,7 @@ impl Scheduler {
         });
     }
 
-    /// Until when a job's domain, which is slow, has no room for it.
+    /// Until when a job's domain, which is slow, has no permit for it.
     fn keeps_away(&self, job: &Job) -> Option<UnixMs> {
         let host = job.target().host();
         let until = UnixMs::now().plus(self.shared.domains.keeps_away(&HostKey::domain(&host))?);

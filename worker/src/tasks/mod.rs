@@ -1,6 +1,6 @@
 //! Tasks: claimed beside pages, run by their spider's program, settled as pages are.
 //!
-//! 1. Takes a place, then claims a task: what this worker cannot run yet, another may.
+//! 1. Takes a permit, then claims a task: what this worker cannot run yet, another may.
 //! 2. Finds its spider, as its crawl needs it. A task whose spider is not here is left to others.
 //! 3. Counts the start. A task that was started three times and never ended kills its workers: it becomes a dead letter.
 //! 4. Has the [`TaskRunner`] run it. Its lease is extended meanwhile, as that of all that the worker holds. A task that is not the worker's
@@ -42,7 +42,7 @@ pub(crate) struct Tasks {
     pub(crate) runner: Arc<dyn TaskRunner>,
     pub(crate) spiders: CrawlSpiders,
     /// How many are run at once.
-    pub(crate) places: u16,
+    pub(crate) at_once: u16,
     /// Where they go when they have run.
     pub(crate) settle: mpsc::Sender<Settlement>,
 }
@@ -50,25 +50,25 @@ pub(crate) struct Tasks {
 impl Tasks {
     /// Has tasks run until `stop`, then waits for those that have begun.
     pub(crate) async fn run(self, stop: CancellationToken) {
-        let places = Arc::new(Semaphore::new(self.places.into()));
+        let permits = Arc::new(Semaphore::new(self.at_once.into()));
         let tasks = Arc::new(self);
         let mut running = JoinSet::new();
-        while let Some((claimed, place)) = stop.run_until_cancelled(tasks.next(&places)).await.flatten() {
+        while let Some((claimed, permit)) = stop.run_until_cancelled(tasks.next(&permits)).await.flatten() {
             while running.try_join_next().is_some() {}
             let tasks = Arc::clone(&tasks);
             running.spawn(async move {
                 tasks.handle(claimed).await;
-                drop(place);
+                drop(permit);
             });
         }
         while running.join_next().await.is_some() {}
     }
 
-    /// The next task, and a place for it. Cancelling the call loses nothing.
-    async fn next(&self, places: &Arc<Semaphore>) -> Option<(Claimed, OwnedSemaphorePermit)> {
-        let place = Arc::clone(places).acquire_owned().await.ok()?;
+    /// The next task, and a permit for it. Cancelling the call loses nothing.
+    async fn next(&self, permits: &Arc<Semaphore>) -> Option<(Claimed, OwnedSemaphorePermit)> {
+        let permit = Arc::clone(permits).acquire_owned().await.ok()?;
         let claimed = self.shared.frontier.claim_tasks(1).await.pop()?;
-        Some((claimed, place))
+        Some((claimed, permit))
     }
 
     async fn handle(&self, claimed: Claimed) {

@@ -1,7 +1,8 @@
-//! A worker on ports in memory, in time that the tests turn: what it does in which order.
+//! A worker on ports in memory, in the tests' own time: what it does in which order.
 
 pub(crate) mod log;
-mod ports;
+pub(crate) mod ports;
+mod programs;
 mod tasks;
 
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use trawl_common::settings::Settings;
 use trawl_common::spider::folder::Folder;
 
 use self::ports::{Memory, Schedules};
+use crate::polite::Asker;
 use crate::tasks::TaskRunner;
 use crate::{RunError, run_with};
 
@@ -36,14 +38,14 @@ struct Worker {
 impl Worker {
     /// A worker with these settings, on what was queued before.
     fn start(memory: &Memory, set: impl FnOnce(&mut Settings)) -> Self {
-        Self::start_with(memory, set, None)
+        Self::start_with(memory, set, |_| None)
     }
 
     /// The same, with what runs tasks and how many at once.
     fn start_with(
         memory: &Memory,
         set: impl FnOnce(&mut Settings),
-        runner: Option<(Arc<dyn TaskRunner>, u16)>,
+        runner: impl FnOnce(&Asker) -> Option<(Arc<dyn TaskRunner>, u16)> + Send + 'static,
     ) -> Self {
         // Every test of the process installs it; the first succeeds.
         let _ = rustls::crypto::ring::default_provider().install_default();

@@ -58,7 +58,8 @@ impl Drop for Ended<'_> {
 }
 
 fn start(memory: &Memory) -> Worker {
-    Worker::start_with(memory, |_| {}, Some((Arc::new(ByWord(memory.clone())), 2)))
+    let runner = ByWord(memory.clone());
+    Worker::start_with(memory, |_| {}, |_| Some((Arc::new(runner), 2)))
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-//! Asking for a page that is tried as the fleet asks for pages: as robots.txt allows, each request in its host's turn.
+//! Asking for a page that is tried as the fleet asks for pages: as robots.txt allows, each request in a slot of its host.
 
 use std::io;
 use std::panic::resume_unwind;
@@ -36,7 +36,7 @@ pub struct Trials {
     reader: PageReader,
     memory: MemoryBudget,
     threads: Threads,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 /// Why a trial ends before its page.
@@ -69,7 +69,7 @@ impl Trials {
             reader: PageReader::start(&settings)?,
             memory: MemoryBudget::new(settings.worker.page_memory.as_u64() / 2),
             threads: Threads::start(FETCH_THREADS)?,
-            places: Arc::new(Semaphore::new(AT_ONCE)),
+            permits: Arc::new(Semaphore::new(AT_ONCE)),
             asker: Asker::alone(settings, hosts),
         })
     }
@@ -85,9 +85,9 @@ impl Trials {
         ready: Ready,
         url: CanonicalUrl,
     ) -> Result<Attempt, NotTried> {
-        let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| NotTried::Full(AT_ONCE))?;
+        let permit = Arc::clone(&self.permits).try_acquire_owned().map_err(|_| NotTried::Full(AT_ONCE))?;
         let trying = tokio::spawn(async move {
-            let _place = place;
+            let _permit = permit;
             let trial = Trial::of(&self, &spider, ready, url)?;
             self.asker.schedules.freeing(trial.run()).await
         });

@@ -1,6 +1,8 @@
 //! The proxy with real hosts on this machine, as a program uses it.
 
 mod limits;
+mod messages;
+mod patience;
 mod tunnels;
 
 use std::time::Duration;
@@ -16,6 +18,7 @@ use trawl_common::web::host::HostKey;
 use trawl_testkit::many_hosts::{ManyHosts, Plan, Robots};
 
 use super::*;
+use crate::tests::ports::Memory;
 
 /// No step takes so long.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -30,17 +33,8 @@ struct Fixture {
 impl Fixture {
     /// One that may ask this machine, as often as it likes, and obeys no robots.txt, but for what is `set`.
     fn new(set: impl FnOnce(&mut Settings)) -> Self {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut settings = Settings::default();
-        settings.fetch.allow_private = true;
-        settings.politeness.robots = false;
-        settings.politeness.rate = "unlimited".parse().unwrap();
-        set(&mut settings);
         let engine = Embedded::in_memory().unwrap();
-        let proxy = HandlerProxy::alone(Arc::new(settings.clone()), engine.hosts());
-        let mut spider = Spider::without_file("shop".parse().unwrap(), &Items::default());
-        spider.handler = Some(Handler::new(vec!["true".to_owned()], Mode::Once));
-        let fetcher = Fetcher::of(&spider, &settings.fetch).unwrap();
+        let (proxy, spider, fetcher) = proxy(engine.hosts(), set);
         let access = proxy.access(&spider, &fetcher).unwrap().unwrap();
         Self { engine, proxy, access }
     }
@@ -53,6 +47,28 @@ impl Fixture {
         let control = self.engine.host_control();
         control.host(&HostKey::from_text(host)).await.unwrap().map_or(0, |host| host.under_way)
     }
+}
+
+/// A proxy by the schedules that `hosts` keeps, a spider whose programs use it, and what that one fetches with.
+fn proxy(hosts: Arc<dyn Hosts>, set: impl FnOnce(&mut Settings)) -> (Arc<HandlerProxy>, Spider, Fetcher) {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut settings = Settings::default();
+    settings.fetch.allow_private = true;
+    settings.politeness.robots = false;
+    settings.politeness.rate = "unlimited".parse().unwrap();
+    set(&mut settings);
+    let mut spider = Spider::without_file("shop".parse().unwrap(), &Items::default());
+    spider.handler = Some(Handler::new(vec!["true".to_owned()], Mode::Once));
+    let fetcher = Fetcher::of(&spider, &settings.fetch).unwrap();
+    (HandlerProxy::alone(Arc::new(settings), hosts), spider, fetcher)
+}
+
+/// The same, and a run of the spider's program. No time passes but the test's: schedules are in memory.
+pub(super) fn in_test_time(set: impl FnOnce(&mut Settings)) -> (Arc<HandlerProxy>, Arc<Run>) {
+    let (proxy, spider, fetcher) = proxy(Arc::new(Memory::default()), set);
+    let own = AsSpider::of(&spider, proxy.settings(), fetcher.clone());
+    let user = Arc::new(User { own, passage: fetcher.passage().unwrap() });
+    (proxy, Arc::new(Run::new(user, None, None, CancellationToken::new())))
 }
 
 /// A run that may use the proxy.

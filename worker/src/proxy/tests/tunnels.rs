@@ -105,3 +105,21 @@ async fn a_tunnel_that_is_idle_has_nothing_in_flight() {
     };
     timeout(LIMIT, idle).await.unwrap();
 }
+
+#[tokio::test]
+async fn a_tunnel_leads_to_an_address_of_ipv6() {
+    let listener = TcpListener::bind("[::1]:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let fixture = Fixture::new(|_| {});
+    let run = fixture.run();
+    let mut tunnel = BufReader::new(run.connect().await);
+    tunnel.write_all(run.head(&format!("CONNECT {address}")).as_bytes()).await.unwrap();
+    let (accepted, opened) = tokio::join!(listener.accept(), read(&mut tunnel));
+    assert_eq!(opened.status, 200);
+    let mut host = accepted.unwrap().0;
+    host.write_all(b"hello").await.unwrap();
+    drop(host);
+    let mut said = String::new();
+    timeout(LIMIT, tunnel.read_to_string(&mut said)).await.unwrap().unwrap();
+    assert_eq!(said, "hello");
+}

@@ -1,4 +1,4 @@
-//! A connection whose caller has to read at a least pace.
+//! A connection whose other side has to read at a least pace: of programs that serve callers.
 //!
 //! A bound on each wait alone does not do: who reads a little just before it ends keeps a connection, and what stands behind it, for ever.
 //! So waits add up, and what is read pays them off.
@@ -37,7 +37,7 @@ impl Debt {
 }
 
 /// A connection that ends when its caller owes too much. Only while something waits to be read does time count.
-pub(crate) struct Paced<S> {
+pub struct Paced<S> {
     stream: S,
     debt: Debt,
     /// Since when something waits.
@@ -47,7 +47,7 @@ pub(crate) struct Paced<S> {
 
 impl<S> Paced<S> {
     /// One that ends when its caller has read nothing for `most`, or too little for longer.
-    pub(crate) fn new(stream: S, most: Duration) -> Self {
+    pub fn new(stream: S, most: Duration) -> Self {
         let debt = Debt { owed: Duration::ZERO, most };
         Self { stream, debt, since: None, alarm: Box::pin(sleep(most)) }
     }

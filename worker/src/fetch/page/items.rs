@@ -1,0 +1,54 @@
+//! The items of a page.
+
+use trawl_common::ports::Response;
+use trawl_common::spider::item::{Change, Item, item_id};
+use trawl_common::spider::page_history::{Tally, Visited};
+use trawl_common::time::UnixMs;
+use trawl_common::web::url::CanonicalUrl;
+use trawl_extract::Extracted;
+
+use crate::job::Job;
+
+/// The items that say of each item of a page that it is gone. Where nobody counted them, that is the first of each kind.
+pub(super) fn gone(job: &Job, last: &Visited, status: u16) -> Vec<Item> {
+    let Job { url, message, spider, .. } = job;
+    let kinds = || spider.spider.items.iter().map(|rule| rule.name.clone());
+    let had = last.items.clone().unwrap_or_else(|| Tally::one_each(kinds()));
+    let item = |(kind, id): (Option<&str>, String)| Item {
+        id,
+        url: url.to_string(),
+        crawl: message.crawl.id.clone(),
+        spider: message.crawl.spider.clone(),
+        fetched_at: UnixMs::now().to_string(),
+        status,
+        depth: message.depth,
+        item: kind.map(str::to_owned),
+        change: Some(Change::Gone),
+        final_url: None,
+        fields: Default::default(),
+    };
+    had.ids(&message.crawl.spider, url).map(item).collect()
+}
+
+/// An item of a job's page, which stands for the page at `url`.
+pub(super) fn item(job: &Job, url: &CanonicalUrl, response: &Response, extracted: Extracted) -> Item {
+    let message = &job.message;
+    let Extracted { rule, number, fields } = extracted;
+    // Requests for one URL are several records.
+    let name = job.request().map_or(url.as_str(), |request| request.key.as_str());
+    Item {
+        id: item_id(&message.crawl.spider, name, rule.as_deref(), number),
+        url: url.to_string(),
+        crawl: message.crawl.id.clone(),
+        spider: message.crawl.spider.clone(),
+        fetched_at: response.fetched_at.to_string(),
+        status: response.status,
+        depth: message.depth,
+        item: rule,
+        change: None,
+        final_url: Some(response.redirected_to.as_ref().unwrap_or(&job.url))
+            .filter(|from| *from != url)
+            .map(ToString::to_string),
+        fields,
+    }
+}

@@ -1,0 +1,147 @@
+//! What a page gives, by its spider's rules or its program.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+use tracing::debug;
+use trawl_common::frontier::limit::Limit;
+use trawl_common::frontier::message::Message;
+use trawl_common::frontier::outcome::{Class, Failure, Outcome, Reason, Skip};
+use trawl_common::metrics;
+use trawl_common::ports::{Memory, Page, Response};
+use trawl_common::spider::Required;
+use trawl_common::spider::item::Item;
+use trawl_common::trace;
+use trawl_common::web::url::CanonicalUrl;
+use trawl_extract::{Extraction, Missing};
+use trawl_handlers::Stream;
+
+use super::failed;
+use super::identity::{Form, form, seen_as};
+use super::items::item;
+use crate::handlers::{PageAbout, Reading, Running, Unread, not_run, read_page};
+use crate::history::History;
+use crate::job::Job;
+use crate::links::to_follow;
+use crate::settlement::Yield;
+use crate::shared::Shared;
+use crate::tasks::asked_for;
+
+/// What the page gives, and what is to be remembered of it; `None` if it is of a kind that the spider does not read.
+pub(super) async fn read(
+    shared: &Shared,
+    job: &Job,
+    history: &History,
+    response: Response,
+) -> Result<Option<(Yield, Option<Memory>)>, Outcome> {
+    let Job { url: own, message, spider, .. } = job;
+    let program = spider.program.as_ref().and_then(Running::reader);
+    if program.is_none() && !spider.extractor.reads(&response) {
+        return Ok(None);
+    }
+    let hop = response.redirected_to.clone();
+    let landed = hop.clone().filter(|_| job.request().is_none()).map(|url| spider.spider.urls.canonical(url));
+    let landed = landed.filter(|url| url != own);
+    let base = hop.clone().unwrap_or_else(|| own.clone());
+    let Reading { extraction, requests, tasks } = reading(shared, job, program, &base, &response).await?;
+    if let Some(outcome) = lacking(shared, job, &extraction.missing) {
+        return Err(outcome);
+    }
+    let Extraction { items, links, canonical, left_out, missing } = extraction;
+    let missing: Vec<String> = missing.into_iter().map(|missing| missing.field).collect();
+    for field in &missing {
+        debug!(url = %own, field, "a required field is missing");
+    }
+    let (mut links, mut beyond) = to_follow(shared, job, landed.as_ref(), links, requests);
+    beyond.add(Limit::PageLinks, left_out);
+    let form = form(shared, job, canonical).await;
+    let mut items: Vec<Item> = match &form {
+        Form::Known => Vec::new(),
+        Form::Own => items.into_iter().map(|extracted| item(job, own, &response, extracted)).collect(),
+        Form::Of(url) => items.into_iter().map(|extracted| item(job, url, &response, extracted)).collect(),
+    };
+    let stood_for = if let Form::Of(canonical) = form { Some(canonical) } else { landed };
+    let landed = stood_for.map(|url| seen_as(url, own));
+    spider.empty_fields.look(&spider.spider, &items);
+    let memory = history.compare(job, &response, &mut items);
+    let keeps_response = job.request().is_none() && spider.sinks.iter().any(|sink| sink.keeps_responses());
+    let (status, bytes, count) = (Some(response.status), response.body.len() as u64, items.len() as u64);
+    metrics::page_read(bytes);
+    let page = Page {
+        key: message.key(),
+        crawl: message.crawl.clone(),
+        referrer: message.referrer.clone(),
+        items,
+        exchange: keeps_response.then(|| {
+            let validators = history.validators_for(hop.as_ref());
+            (spider.fetcher.request_headers(&base, &validators), response)
+        }),
+    };
+    let page = (keeps_response || !page.items.is_empty()).then_some(page);
+    let spider = Arc::clone(spider);
+    let (own_tasks, elsewhere) = asked_for(message, tasks);
+    links.extend(own_tasks);
+    let left_out = beyond;
+    let yielded =
+        Yield { spider, page, links, elsewhere, left_out, landed, status, items: count, bytes, missing };
+    Ok(Some((yielded, memory)))
+}
+
+/// What the spider's program makes of a page, or else its rules. Links are relative to `base`.
+async fn reading(
+    shared: &Shared,
+    job: &Job,
+    program: Option<&Stream>,
+    base: &CanonicalUrl,
+    response: &Response,
+) -> Result<Reading, Outcome> {
+    let begun = Instant::now();
+    let reading = match program {
+        Some(program) => read_by(program, shared, job, response).await,
+        None => {
+            let extractor = Arc::clone(&job.spider.extractor);
+            let extraction = shared.parser.read(extractor, base.clone(), response.clone()).await;
+            extraction.map(Reading::of).map_err(|failure| failed(shared, job, failure))
+        }
+    };
+    trace::step(job.message.trace.as_deref(), "extract", begun.elapsed());
+    reading
+}
+
+/// What the spider's program makes of a page. Where that cannot be run, another worker may be able to.
+async fn read_by(
+    program: &Stream,
+    shared: &Shared,
+    job: &Job,
+    response: &Response,
+) -> Result<Reading, Outcome> {
+    let Job { url, message: Message { work, crawl, depth, referrer, .. }, spider, .. } = job;
+    let referrer = referrer.as_ref().map(ToString::to_string);
+    let (urls, log) = (&spider.spider.urls, &shared.log);
+    let about = PageAbout { url, work, crawl, depth: *depth, referrer, urls, log };
+    let watched = shared.watch.over(&job.message);
+    let read = tokio::select! {
+        biased;
+        read = read_page(program, &about, response) => read,
+        () = watched.lost() => return Err(Outcome::SentAgain),
+    };
+    read.map_err(|unread| match unread {
+        Unread::Failed(failure) => {
+            debug!(%url, error = failure.detail, "the program failed");
+            job.failed_for_now(&spider.retry(&shared.settings.retry), failure)
+        }
+        Unread::Skipped => Outcome::Skipped(Skip::Handler),
+        Unread::NotRun(why) => not_run(shared, spider, why),
+    })
+}
+
+/// What becomes of a page that lacks fields without which it counts as none.
+fn lacking(shared: &Shared, job: &Job, missing: &[Missing]) -> Option<Outcome> {
+    let Missing { field, required } = missing.iter().max_by_key(|missing| missing.required)?;
+    let failure = || Failure::new(Class::Missing, format_args!("the page has no `{field}`"));
+    match required {
+        Required::Retry => Some(job.failed_for_now(&shared.settings.retry, failure())),
+        Required::Fail => Some(Outcome::Failed(failure(), Reason::Final)),
+        Required::Warn | Required::No => None,
+    }
+}

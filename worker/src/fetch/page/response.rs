@@ -1,0 +1,160 @@
+//! What a URL is answered: by the response cache, or by its host, one redirect after another.
+
+use tokio::time::Instant;
+use tracing::debug;
+use trawl_common::frontier::outcome::{Failure, Outcome, Skip};
+use trawl_common::metrics;
+use trawl_common::politeness::permit::HostPermit;
+use trawl_common::ports::Response;
+use trawl_common::spider;
+use trawl_common::trace;
+use trawl_common::web::freshness::lifetime;
+use trawl_common::web::host::HostKey;
+use trawl_web::{Answer, MAX_REDIRECTS, NoPage, Redirect, Trail};
+
+use super::failed;
+use super::identity::is_known;
+use crate::fetch::proxy::proxy_is_away;
+use crate::fetch::{apart, backoff};
+use crate::history::History;
+use crate::job::Job;
+use crate::schedule;
+use crate::shared::Shared;
+
+/// The response to a job's URL, or what becomes of the job without one.
+pub(super) async fn response(
+    shared: &Shared,
+    job: &mut Job,
+    history: &History,
+    permit: HostPermit,
+) -> Result<Response, Outcome> {
+    let url = job.url.clone();
+    let settings = &shared.settings.cache;
+    // What was answered to one spider's own request is for no other.
+    let is_own = job.request().is_some() || job.spider.spider.request != spider::Request::default();
+    if settings.ttl.is_zero() || is_own {
+        return fetch(shared, job, history, permit).await;
+    }
+    if let Some(response) = cached(shared, job, history).await {
+        return Ok(response);
+    }
+    let response = fetch(shared, job, history, permit).await?;
+    if response.redirected_to.is_some() {
+        return Ok(response);
+    }
+    let ttl = settings.keeps(lifetime(&response.headers, response.fetched_at));
+    if let Err(error) = shared.ports.cache.put(&url, &response, ttl).await {
+        debug!(%error, "response not cached");
+    }
+    Ok(response)
+}
+
+/// What the response cache has for a job's URL, if it may be used. The cache is a help, not a part: its errors are misses.
+async fn cached(shared: &Shared, job: &Job, history: &History) -> Option<Response> {
+    // What failed before might fail again by what was kept.
+    if job.attempts > 0 {
+        return None;
+    }
+    let response = shared.ports.cache.get(&job.url).await.ok().flatten().filter(|response| {
+        history.may_use_cached(response)
+            && job.spider.bans.by_page(response).is_none()
+            // Where a redirect led is looked at each time: another spider may not go there, or has been there.
+            && response.redirected_to.is_none()
+    });
+    metrics::cache_looked_up(response.is_some());
+    response
+}
+
+/// Asks, and goes on where redirects lead for as long as their hosts may be asked at once.
+async fn fetch(
+    shared: &Shared,
+    job: &mut Job,
+    history: &History,
+    mut permit: HostPermit,
+) -> Result<Response, Outcome> {
+    loop {
+        let validators = history.validators_for(job.message.hop.as_ref().map(|hop| &hop.url));
+        let target = job.target();
+        let domain = HostKey::domain(&target.host());
+        let begun = Instant::now();
+        let hop = job.message.hop.as_ref();
+        let asking = apart::ask(shared, &job.spider, domain, async |fetcher| match job.request() {
+            Some(request) => fetcher.ask_for(request, hop).await,
+            None => fetcher.ask(target, &validators).await,
+        });
+        let answer = match asking.await {
+            Ok(answer) => answer,
+            Err(until) => {
+                (job.message.slot, job.message.turn) = (None, None);
+                return Err(Outcome::Deferred { until });
+            }
+        };
+        let took = begun.elapsed();
+        shared.latencies.note(took);
+        metrics::fetched(status(&answer), took);
+        let redirects = job.message.hop.as_ref().map_or(0, |hop| hop.count);
+        trace::fetched(job.message.trace.as_deref(), target, redirects, status_or_class(&answer), took);
+        let ban = trawl_web::ban(&job.spider.bans, &answer);
+        let _held = permit.end(ban.is_none() && backoff::is_welcome(&answer));
+        if let Some(ban) = ban {
+            return Err(backoff::banned(shared, job, ban).await);
+        }
+        if let Some(until) = proxy_is_away(shared, &job.spider, &answer) {
+            (job.message.slot, job.message.turn) = (None, None);
+            return Err(Outcome::Deferred { until });
+        }
+        match answer {
+            Ok(Answer::Page(response)) => {
+                let redirected_to = job.message.hop.take().map(|hop| hop.url);
+                return Ok(Response { redirected_to, ..response });
+            }
+            Ok(Answer::NotModified) => return Err(Outcome::Skipped(Skip::Unchanged)),
+            Ok(Answer::Unread { .. }) => return Err(Outcome::Skipped(Skip::ContentType)),
+            Ok(Answer::Redirect(next)) => permit = follow(shared, job, next).await?,
+            Err(failure) if failure.is_refusal() => {
+                return Err(backoff::left_alone(shared, job, failure).await);
+            }
+            Err(failure) => return Err(failed(shared, job, failure)),
+        }
+    }
+}
+
+/// The status that a host answered with; of a redirect, one like it.
+fn status(answer: &Result<Answer, Failure>) -> Option<u16> {
+    match answer {
+        Ok(Answer::Page(response)) => Some(response.status),
+        Ok(Answer::NotModified) => Some(304),
+        Ok(Answer::Redirect(_)) => Some(302),
+        Ok(Answer::Unread { status, .. }) => Some(*status),
+        Err(failure) => failure.status,
+    }
+}
+
+/// The same, or why there is none.
+fn status_or_class(answer: &Result<Answer, Failure>) -> Result<Option<u16>, &'static str> {
+    match answer {
+        Err(failure) if failure.status.is_none() => Err(failure.class.as_str()),
+        answer => Ok(status(answer)),
+    }
+}
+
+/// Leave to go on at `next`: it is scheduled like any URL, unless it is one that has been asked for already. Where a request is led, the
+/// answer is to that request.
+async fn follow(shared: &Shared, job: &mut Job, next: Redirect) -> Result<HostPermit, Outcome> {
+    let mut trail = Trail::at(job.url.clone(), job.message.hop.clone(), MAX_REDIRECTS);
+    match trail.follow(next.clone(), &job.spider.scope) {
+        Ok(()) => {}
+        Err(NoPage::Failed(failure)) => return Err(failed(shared, job, failure)),
+        Err(NoPage::OutOfScope(_)) => return Err(Outcome::Skipped(Skip::Scope)),
+    }
+    let message = &mut job.message;
+    // One that differs from its own URL only in what makes no other page is asked for nevertheless: servers insist.
+    let page = job.spider.spider.urls.canonical(next.target);
+    let is_plain = message.work.url().is_some();
+    if is_plain && page != job.url && is_known(shared, &message.crawl, &job.url, &page).await {
+        return Err(Outcome::Skipped(Skip::Duplicate));
+    }
+    message.hop = trail.into_hop();
+    (message.slot, message.turn, message.until) = (None, None, None);
+    schedule::ask(shared, job).await
+}

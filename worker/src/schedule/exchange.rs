@@ -1,0 +1,220 @@
+//! Slots that URLs of this worker hand to requests of programs.
+//!
+//! A crawl has reserved the slots of its host for up to half a minute. So a request that asks for one now would come after all URLs that have theirs.
+//! Instead it exchanges slots with a URL that is due in this worker: the request is sent in the slot of the URL, and the URL waits for that of the
+//! request. Nothing is reserved for it, so the pace of the host is as it was.
+//!
+//! Each request lets one URL of its host go first. So programs take half of the slots that this worker has for a host, and never all.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::oneshot::{self, Receiver, Sender};
+use tokio::time::{Instant, sleep_until};
+use trawl_common::politeness::schedules::HostRequest;
+use trawl_common::time::UnixMs;
+use trawl_common::web::host::HostKey;
+
+/// A slot that is reserved, and when it is due by this process's own clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reserved {
+    pub(crate) slot: UnixMs,
+    due: Instant,
+}
+
+impl Reserved {
+    /// How long to wait for it.
+    pub(crate) fn wait(self) -> Duration {
+        self.due.saturating_duration_since(Instant::now())
+    }
+}
+
+/// The requests of programs that wait for slots, those of each host in the order in which they came.
+#[derive(Debug, Default)]
+pub(crate) struct SlotExchange(Mutex<HashMap<HostKey, VecDeque<Waiting>>>);
+
+#[derive(Debug)]
+struct Waiting {
+    own: Reserved,
+    /// Whether it has let a URL go first.
+    has_let_go: bool,
+    earlier: Sender<UnixMs>,
+}
+
+impl SlotExchange {
+    /// Waits for `slot` of `host`, or for an earlier one that a URL hands over. Returns the one to be used now.
+    pub(crate) async fn wait(&self, host: &HostKey, slot: UnixMs, wait: Duration) -> UnixMs {
+        let own = Reserved { slot, due: Instant::now() + wait };
+        let (earlier, handed_over) = oneshot::channel();
+        let waiting = Waiting { own, has_let_go: false, earlier };
+        self.lock().entry(host.clone()).or_default().push_back(waiting);
+        let mut offer = Offer { exchange: self, host, handed_over };
+        tokio::select! {
+            biased;
+            Ok(earlier) = &mut offer.handed_over => earlier,
+            () = sleep_until(own.due) => offer.withdraw().unwrap_or(slot),
+        }
+    }
+
+    /// The slot that a URL is to wait for, as it has handed its own to a request of its host. `None` if it keeps what it has: its slot is due,
+    /// and it asks for it with `url`. A slot that has passed is of no use to anyone.
+    pub(super) fn exchange(&self, url: &HostRequest, now: UnixMs) -> Option<Reserved> {
+        let is_good = |slot: &UnixMs| now <= slot.plus(url.pace.honoured());
+        let slot = url.slot.filter(|slot| !url.waits_for_host_only && is_good(slot))?;
+        let mut hosts = self.lock();
+        let requests = hosts.get_mut(&url.key)?;
+        loop {
+            let first = requests.front_mut()?;
+            let is_too_late = url.deadline.is_some_and(|deadline| deadline < first.own.slot);
+            if is_too_late || !std::mem::replace(&mut first.has_let_go, true) {
+                return None;
+            }
+            let Waiting { own, earlier, .. } = requests.pop_front()?;
+            // Whoever has gone meanwhile removes what is left here.
+            if earlier.send(slot).is_ok() {
+                return Some(own);
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<HostKey, VecDeque<Waiting>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The offer of a request to exchange its slot, until this is dropped.
+struct Offer<'a> {
+    exchange: &'a SlotExchange,
+    host: &'a HostKey,
+    handed_over: Receiver<UnixMs>,
+}
+
+impl Offer<'_> {
+    /// Makes no exchange any more. Returns the slot that was handed over before.
+    fn withdraw(&mut self) -> Option<UnixMs> {
+        self.handed_over.close();
+        self.handed_over.try_recv().ok()
+    }
+}
+
+impl Drop for Offer<'_> {
+    fn drop(&mut self) {
+        self.handed_over.close();
+        if let Entry::Occupied(mut host) = self.exchange.lock().entry(self.host.clone()) {
+            host.get_mut().retain(|waiting| !waiting.earlier.is_closed());
+            if host.get().is_empty() {
+                host.remove();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use futures::FutureExt;
+    use tokio::task::yield_now;
+    use trawl_common::settings::Politeness;
+    use trawl_common::web::url::CanonicalUrl;
+
+    use super::*;
+
+    const OWN: Duration = Duration::from_secs(20);
+
+    fn policy_of(host: &str) -> HostRequest {
+        let url: CanonicalUrl = format!("http://{host}/").parse().unwrap();
+        HostRequest::new(&Politeness::default().host_policy(&url.host()))
+    }
+
+    /// A URL whose slot is due.
+    fn url(slot: u64) -> HostRequest {
+        HostRequest { slot: Some(UnixMs(slot)), ..policy_of("a.example") }
+    }
+
+    /// What a URL exchanges at the very instant of its slot.
+    fn at_once(exchange: &SlotExchange, url: &HostRequest) -> Option<Reserved> {
+        exchange.exchange(url, url.slot.unwrap_or(UnixMs(2)))
+    }
+
+    /// A request that waits for this slot, which is `OWN` away.
+    fn request(exchange: &Arc<SlotExchange>, slot: u64) -> tokio::task::JoinHandle<UnixMs> {
+        let (exchange, key) = (Arc::clone(exchange), url(0).key);
+        tokio::spawn(async move { exchange.wait(&key, UnixMs(slot), OWN).await })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn every_second_url_exchanges_its_slot_with_the_request_that_waits_for_longest() {
+        let exchange = Arc::default();
+        let requests = [request(&exchange, 21), request(&exchange, 22)];
+        yield_now().await;
+        let given: Vec<_> =
+            (1..=6).map(|slot| at_once(&exchange, &url(slot)).map(|later| later.slot.0)).collect();
+        assert_eq!(given, [None, Some(21), None, Some(22), None, None]);
+        let got = futures::future::join_all(requests).await;
+        assert_eq!(got.into_iter().map(Result::unwrap).collect::<Vec<_>>(), [UnixMs(2), UnixMs(4)]);
+        assert!(exchange.lock().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_url_waits_for_the_slot_of_the_request_for_as_long_as_that_would_have() {
+        let exchange = Arc::default();
+        let request = request(&exchange, 21);
+        yield_now().await;
+        assert_eq!(at_once(&exchange, &url(1)), None);
+        tokio::time::advance(OWN / 4).await;
+        assert_eq!(at_once(&exchange, &url(2)).map(Reserved::wait), Some(OWN / 4 * 3));
+        assert_eq!(request.now_or_never().map(Result::unwrap), None, "it runs when it is woken");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_a_url_a_request_waits_for_its_own_slot() {
+        let exchange = Arc::<SlotExchange>::default();
+        let (begun, key) = (Instant::now(), url(0).key);
+        assert_eq!(exchange.wait(&key, UnixMs(21), OWN).await, UnixMs(21));
+        assert_eq!(begun.elapsed(), OWN);
+        assert_eq!(at_once(&exchange, &url(1)), None);
+        assert!(exchange.lock().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_url_keeps_its_slot_that_would_be_too_late_or_has_none_or_is_of_another_host() {
+        let exchange = Arc::default();
+        let _request = request(&exchange, 21);
+        yield_now().await;
+        assert_eq!(at_once(&exchange, &url(1)), None);
+        let others = [
+            HostRequest { deadline: Some(UnixMs(20)), ..url(2) },
+            HostRequest { waits_for_host_only: true, ..url(2) },
+            HostRequest { slot: None, ..url(2) },
+            HostRequest { slot: Some(UnixMs(2)), ..policy_of("b.example") },
+        ];
+        assert!(others.iter().all(|url| at_once(&exchange, url).is_none()));
+        assert!(at_once(&exchange, &HostRequest { deadline: Some(UnixMs(22)), ..url(2) }).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_has_gone_gets_no_slot() {
+        let exchange = Arc::default();
+        let (gone, stays) = (request(&exchange, 21), request(&exchange, 22));
+        yield_now().await;
+        gone.abort();
+        let _ = gone.await;
+        assert_eq!(at_once(&exchange, &url(1)), None);
+        assert_eq!(at_once(&exchange, &url(2)).map(|later| later.slot), Some(UnixMs(22)));
+        assert_eq!(stays.await.unwrap(), UnixMs(2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slot_that_has_passed_is_handed_to_nobody() {
+        let exchange = Arc::default();
+        let _request = request(&exchange, 21);
+        yield_now().await;
+        assert_eq!(at_once(&exchange, &url(1)), None);
+        let interval = url(2).pace.interval.as_millis() as u64;
+        assert_eq!(exchange.exchange(&url(2), UnixMs(3 + interval / 2)), None);
+        assert!(exchange.exchange(&url(2), UnixMs(2 + interval / 2)).is_some());
+    }
+}

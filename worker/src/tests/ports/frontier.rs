@@ -1,0 +1,139 @@
+//! The URLs and tasks of a worker, and what becomes of them.
+
+use std::future::pending;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio::time::sleep;
+use trawl_common::frontier::message::Message;
+use trawl_common::frontier::{Key, Start};
+use trawl_common::health::Health;
+use trawl_common::names::CrawlRef;
+use trawl_common::ports::{
+    Activity, BeatReply, Claim, Claimed, Engine, Error, ErrorKind, Frontier, Heartbeat, Joined, Joining,
+    Opening, Result, Session, Settled, Settlement, Verdict,
+};
+use trawl_common::time::UnixMs;
+use trawl_common::web::url::CanonicalUrl;
+
+use super::Memory;
+
+#[async_trait]
+impl Engine for Memory {
+    fn join(&self, Joining { health, .. }: Joining) -> Joined {
+        self.state().health = health;
+        Joined { frontier: Arc::new(self.clone()), maintenance: Box::pin(pending()) }
+    }
+
+    async fn open(&self, _: Opening, _: Arc<Health>) -> Result<Box<dyn Session>> {
+        unreachable!("a worker opens no crawl")
+    }
+
+    async fn replay(&self, _: &CrawlRef, _: &CrawlRef, _: &[Key]) -> Result<u64> {
+        unreachable!("a worker replays nothing")
+    }
+}
+
+#[async_trait]
+impl Frontier for Memory {
+    async fn claim(&self, max: usize) -> Vec<Claimed> {
+        loop {
+            let claimed: Vec<Claimed> = {
+                let queue = &mut self.state().queue;
+                let count = queue.len().min(max);
+                queue.drain(..count).collect()
+            };
+            if !claimed.is_empty() {
+                self.state().held.extend(claimed.iter().map(|claimed| claimed.message.key()));
+                return claimed;
+            }
+            self.some_queued.notified().await;
+        }
+    }
+
+    async fn claim_tasks(&self, max: usize) -> Vec<Claimed> {
+        loop {
+            let claimed: Vec<Claimed> = {
+                let tasks = &mut self.state().tasks;
+                let count = tasks.len().min(max);
+                tasks.drain(..count).collect()
+            };
+            if !claimed.is_empty() {
+                self.state().held.extend(claimed.iter().map(|claimed| claimed.message.key()));
+                return claimed;
+            }
+            self.some_tasks.notified().await;
+        }
+    }
+
+    async fn start(&self, urls: &[Claim]) -> Result<Vec<Start>> {
+        urls.iter().for_each(|claim| self.called("start", &claim.key));
+        let state = self.state();
+        let start = |claim: &Claim| state.starts.get(claim.key.as_str()).copied().unwrap_or(Start::Go);
+        Ok(urls.iter().map(start).collect())
+    }
+
+    async fn extend(&self, urls: &[&Message]) -> Vec<bool> {
+        let state = self.state();
+        urls.iter().map(|url| !state.lost.contains(&url.key())).collect()
+    }
+
+    async fn settle(&self, batch: Vec<Settlement>) -> Settled {
+        let refuses = self.state().refuses_settlement;
+        if refuses {
+            let health = Arc::clone(&self.state().health);
+            let refused = || async { Err(Error::new(ErrorKind::Refused, "no permission")) };
+            return health.until_done("finishing", refused).await;
+        }
+        let mut settled = Settled::default();
+        for Settlement { message, verdict } in batch {
+            self.state().held.remove(&message.key());
+            let url = &message.work;
+            match verdict {
+                Verdict::Ends(ending) => {
+                    let terminal = ending.finish.terminal.as_str();
+                    match &ending.dead_letter {
+                        Some(cause) => {
+                            self.called("settle", format_args!("{url} {terminal} {}", cause.reason))
+                        }
+                        None => self.called("settle", format_args!("{url} {terminal}")),
+                    }
+                    self.state().links.extend(ending.links.iter().cloned());
+                    settled.ended.push(*ending);
+                }
+                Verdict::PutAside { until, .. } | Verdict::LeftToOthers { until } => {
+                    self.called("put aside", url);
+                    let (memory, wait) = (self.clone(), until.wait_from(UnixMs::now()));
+                    tokio::spawn(async move {
+                        sleep(wait).await;
+                        // The instant itself is on a clock that no test turns.
+                        memory.queue(Message { until: None, ..message });
+                    });
+                }
+                Verdict::GoesRound => {
+                    self.called("goes round", url);
+                    self.queue(message);
+                }
+                Verdict::Released => self.called("release", url),
+            }
+        }
+        settled
+    }
+
+    async fn release(&self) {
+        let held = std::mem::take(&mut self.state().held);
+        held.iter().for_each(|url| self.called("release", url));
+    }
+
+    async fn has_seen(&self, _crawl: &CrawlRef, _url: &CanonicalUrl) -> bool {
+        false
+    }
+
+    async fn beat(&self, _beat: &Heartbeat) -> Result<BeatReply> {
+        Ok(BeatReply::GoOn)
+    }
+
+    fn activity(&self) -> Activity {
+        Activity { in_flight: self.state().held.len(), unproven: 0 }
+    }
+}

@@ -1,0 +1,90 @@
+//! The schedules of hosts, in the tests' own time.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use trawl_common::politeness::gcra::Slot;
+use trawl_common::politeness::robots::RobotsKey;
+use trawl_common::ports::{
+    BackoffRequest, Ended, Error, ErrorKind, HostSlotRequest, Hosts, InFlightRequest, Result, RobotsEntry,
+    RobotsFile,
+};
+use trawl_common::time::UnixMs;
+use trawl_common::web::host::HostKey;
+
+use super::{Memory, State};
+
+/// What a host's schedule does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::tests) enum Schedules {
+    /// It answers.
+    #[default]
+    Answer,
+    /// It leaves out the last answer.
+    Short,
+    /// It refuses every call.
+    Refuse,
+    /// It is away for so many calls.
+    Away(u32),
+}
+
+impl State {
+    /// In microseconds, as schedules count.
+    fn now(&self) -> u64 {
+        self.began.0 * 1_000 + self.begun.elapsed().as_micros() as u64
+    }
+}
+
+#[async_trait]
+impl Hosts for Memory {
+    async fn reserve(&self, asks: &[HostSlotRequest]) -> Result<Vec<Slot>> {
+        let mut state = self.state();
+        let now = state.now();
+        let mut slots = Vec::new();
+        for HostSlotRequest { key, request } in asks {
+            state.calls.push(format!("reserve {key}"));
+            slots.push(state.hosts.entry(key.clone()).or_default().reserve(request, now));
+        }
+        match &mut state.schedules {
+            Schedules::Answer | Schedules::Away(0) => {}
+            Schedules::Short => drop(slots.pop()),
+            Schedules::Refuse => return Err(Error::new(ErrorKind::Refused, "no permission")),
+            Schedules::Away(calls) => {
+                *calls -= 1;
+                return Err(Error::new(ErrorKind::Unavailable, "away"));
+            }
+        }
+        Ok(slots)
+    }
+
+    async fn stay(&self, _visits: &[InFlightRequest], _lapse: Duration) -> Result<()> {
+        Ok(())
+    }
+
+    async fn leave(&self, ended: &[Ended]) -> Result<()> {
+        let mut state = self.state();
+        let now = state.now();
+        for Ended { visit, is_welcome } in ended {
+            if let Some(schedule) = state.hosts.get_mut(&visit.key) {
+                schedule.leave(visit.token, *is_welcome, now);
+            }
+        }
+        Ok(())
+    }
+
+    async fn push_back(&self, _key: &HostKey, _refusal: &BackoffRequest) -> Result<UnixMs> {
+        unreachable!("no host refuses")
+    }
+
+    async fn robots(&self, _key: &RobotsKey, _lease: Duration) -> Result<RobotsEntry> {
+        unreachable!("robots.txt is not obeyed")
+    }
+
+    async fn keep_robots(&self, _: &RobotsKey, _: &RobotsFile, _: Duration) -> Result<()> {
+        unreachable!("robots.txt is not obeyed")
+    }
+
+    async fn give_up_robots(&self, _key: &RobotsKey) -> Result<()> {
+        unreachable!("robots.txt is not obeyed")
+    }
+}

@@ -1,0 +1,193 @@
+//! Ports in memory that write down what they are asked. Time is the test's.
+
+mod frontier;
+mod hosts;
+mod pages;
+mod stats;
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep};
+use trawl_backends::embedded::Embedded;
+use trawl_common::frontier::lane::Lane;
+use trawl_common::frontier::message::Message;
+use trawl_common::frontier::{Key, Start, Task};
+use trawl_common::health::Health;
+use trawl_common::names::CrawlRef;
+use trawl_common::politeness::gcra::Schedule;
+use trawl_common::ports::{Claimed, NewWork, OpenCrawl, Ports, Terms};
+use trawl_common::task::NewTask;
+use trawl_common::time::UnixMs;
+use trawl_common::web::host::HostKey;
+use trawl_testkit::stand_ins::NoPages;
+
+pub(in crate::tests) use self::hosts::Schedules;
+use self::pages::Items;
+
+/// All ports of one worker.
+#[derive(Clone, Default)]
+pub(crate) struct Memory {
+    state: Arc<Mutex<State>>,
+    some_queued: Arc<Notify>,
+    some_tasks: Arc<Notify>,
+}
+
+struct State {
+    /// By the clock that no test turns, and by the one that it does.
+    began: UnixMs,
+    begun: Instant,
+    calls: Vec<String>,
+    queue: VecDeque<Claimed>,
+    tasks: VecDeque<Claimed>,
+    /// What pages and tasks led to.
+    links: Vec<NewWork>,
+    held: BTreeSet<Key>,
+    /// What is no longer the worker's.
+    lost: BTreeSet<Key>,
+    /// How often a fetch of a URL has begun that never ended.
+    begun_before: HashMap<String, u32>,
+    starts: HashMap<String, Start>,
+    pages: HashMap<String, Duration>,
+    hosts: HashMap<HostKey, Schedule>,
+    schedules: Schedules,
+    /// Whether no settlement can be written any more.
+    refuses_settlement: bool,
+    /// How often the sink still refuses pages.
+    sink_refusals: u32,
+    health: Arc<Health>,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            began: UnixMs::now(),
+            begun: Instant::now(),
+            calls: Vec::new(),
+            queue: VecDeque::new(),
+            tasks: VecDeque::new(),
+            links: Vec::new(),
+            held: BTreeSet::new(),
+            lost: BTreeSet::new(),
+            begun_before: HashMap::new(),
+            starts: HashMap::new(),
+            pages: HashMap::new(),
+            hosts: HashMap::new(),
+            schedules: Schedules::default(),
+            refuses_settlement: false,
+            sink_refusals: 0,
+            health: Arc::default(),
+        }
+    }
+}
+
+impl Memory {
+    /// These, as a worker is given them.
+    pub(in crate::tests) fn ports(&self) -> Ports {
+        let memory = Arc::new(self.clone());
+        // Nobody asks for jobs, or commands crawls.
+        let idle = Embedded::in_memory().unwrap();
+        Ports {
+            engine: memory.clone(),
+            stats: memory.clone(),
+            hosts: memory.clone(),
+            cache: memory,
+            pages: Arc::new(NoPages),
+            jobs: idle.jobs(),
+            spider_store: idle.spider_store(),
+            schedules: idle.schedules(),
+            control: idle.control(),
+            sink_factory: Arc::new(Items(self.clone())),
+            logs: idle.logs(),
+            history: None,
+        }
+    }
+
+    /// Queues a URL whose page comes after so long, or never.
+    pub(in crate::tests) fn page(&self, url: &str, takes: Option<Duration>) {
+        if let Some(takes) = takes {
+            self.state().pages.insert(url.to_owned(), takes);
+        }
+        self.queue(Message::seed(url.parse().unwrap(), CrawlRef::adhoc(), Lane::Bulk));
+    }
+
+    /// What pages and tasks led to that have ended.
+    pub(in crate::tests) fn links(&self) -> Vec<NewWork> {
+        self.state().links.clone()
+    }
+
+    /// Queues a task of the default spider; returns its key.
+    pub(in crate::tests) fn task(&self, line: &str) -> Key {
+        let crawl = CrawlRef::adhoc();
+        let task = Task::new(&crawl.spider, NewTask::from_line(line).unwrap());
+        let message = Message::of(task.into(), crawl, Lane::Task);
+        let key = message.key();
+        self.queue(message);
+        key
+    }
+
+    fn queue(&self, message: Message) {
+        let mut state = self.state();
+        let starts = state.begun_before.get(message.work.as_str()).copied().unwrap_or_default();
+        let crawl = OpenCrawl { terms: Terms::default(), started: UnixMs::now() };
+        let claimed = Claimed { message, attempts: 0, starts, is_beyond_limit: false, crawl };
+        if claimed.message.lane == Lane::Task {
+            state.tasks.push_back(claimed);
+            self.some_tasks.notify_one();
+        } else {
+            state.queue.push_back(claimed);
+            self.some_queued.notify_one();
+        }
+    }
+
+    /// A URL whose fetch has begun so often and never ended; to be said before its page is queued.
+    pub(in crate::tests) fn has_begun(&self, url: &str, starts: u32) {
+        self.state().begun_before.insert(url.to_owned(), starts);
+    }
+
+    /// What the frontier says of a URL that is to start.
+    pub(in crate::tests) fn is_started(&self, url: &str, start: Start) {
+        self.state().starts.insert(url.to_owned(), start);
+    }
+
+    pub(in crate::tests) fn schedules(&self, schedules: Schedules) {
+        self.state().schedules = schedules;
+    }
+
+    /// A URL or a task is no longer the worker's.
+    pub(in crate::tests) fn loses(&self, key: &Key) {
+        self.state().lost.insert(key.clone());
+    }
+
+    /// No settlement can be written from now on.
+    pub(in crate::tests) fn refuse_settlement(&self) {
+        self.state().refuses_settlement = true;
+    }
+
+    /// The sink refuses the next pages so often.
+    pub(in crate::tests) fn sink_refuses(&self, times: u32) {
+        self.state().sink_refusals = times;
+    }
+
+    /// The calls so far, each with the URL or host that it was for, and after how long, in order.
+    pub(in crate::tests) fn calls(&self) -> Vec<String> {
+        self.state().calls.clone()
+    }
+
+    /// Waits until so many calls of this name were made.
+    pub(in crate::tests) async fn until(&self, name: &str, count: usize) {
+        while self.calls().iter().filter(|call| call.starts_with(name)).count() < count {
+            sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    pub(in crate::tests) fn called(&self, name: &str, of: impl std::fmt::Display) {
+        self.state().calls.push(format!("{name} {of}"));
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+}

@@ -1,0 +1,67 @@
+//! What stands for the web, and the one sink.
+
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::time::sleep;
+use trawl_common::ports::{Cache, Error, ErrorKind, Page, Response, Result, Sink, SinkFactory};
+use trawl_common::spider::Spider;
+use trawl_common::time::UnixMs;
+use trawl_common::web::url::CanonicalUrl;
+
+use super::Memory;
+
+#[async_trait]
+impl Cache for Memory {
+    /// Stands for the web: each page comes after its time.
+    async fn get(&self, url: &CanonicalUrl) -> Result<Option<Response>> {
+        self.called("ask for", url);
+        let takes = self.state().pages.get(url.as_str()).copied();
+        match takes {
+            Some(takes) => sleep(takes).await,
+            None => pending().await,
+        }
+        self.called("fetched", url);
+        Ok(Some(Response {
+            status: 200,
+            headers: [("content-type", "text/html")].into_iter().collect(),
+            redirected_to: None,
+            fetched_at: UnixMs::now(),
+            address: None,
+            body: "<title>a page</title><p>text".into(),
+        }))
+    }
+
+    async fn put(&self, _url: &CanonicalUrl, _response: &Response, _ttl: Duration) -> Result<()> {
+        unreachable!("nothing is fetched from elsewhere")
+    }
+}
+
+/// The one sink.
+pub(super) struct Items(pub(super) Memory);
+
+impl SinkFactory for Items {
+    fn open(&self, _spider: &Spider) -> Result<Vec<Arc<dyn Sink>>> {
+        Ok(vec![Arc::new(Items(self.0.clone()))])
+    }
+}
+
+#[async_trait]
+impl Sink for Items {
+    fn name(&self) -> &str {
+        "memory"
+    }
+
+    async fn put(&self, pages: &[Page]) -> Result<()> {
+        let refusals = self.0.state().sink_refusals;
+        if refusals > 0 {
+            self.0.state().sink_refusals = refusals - 1;
+            self.0.called("refuse", self.name());
+            return Err(Error::new(ErrorKind::Refused, "there is no column `price`"));
+        }
+        pages.iter().for_each(|page| self.0.called("store", &page.key));
+        Ok(())
+    }
+}

@@ -1,0 +1,63 @@
+//! A program that asks a host beside its crawl.
+
+use async_trait::async_trait;
+use trawl_common::logs::LogWriter;
+use trawl_common::task::TaskView;
+use trawl_common::web::url::CanonicalUrl;
+
+use super::*;
+use crate::polite::AsSpider;
+use crate::spiders::Loaded;
+use crate::tasks::{Gave, Ran};
+
+/// Asks for the URLs of its task, one after the other.
+struct Asks {
+    memory: Memory,
+    asker: Asker,
+}
+
+#[async_trait]
+impl TaskRunner for Asks {
+    fn runs(&self, _: &Loaded) -> bool {
+        true
+    }
+
+    async fn run(&self, spider: &Loaded, task: TaskView, _: &LogWriter) -> Ran {
+        let own = AsSpider::of(&spider.spider, &self.asker.settings, spider.fetcher.clone());
+        for url in task.recipe.as_str().split(' ') {
+            let host = url.parse::<CanonicalUrl>().unwrap().host();
+            let (policy, begun) = (own.politeness.host_policy(&host), Instant::now());
+            let asking = self.asker.permit(&own, &policy, &host, begun + LIMIT).await;
+            let Ok(permit) = asking else { panic!("nothing forbids it") };
+            self.memory.called("program", format_args!("waited {:.0} s", begun.elapsed().as_secs_f64()));
+            permit.end(true);
+        }
+        Ran::Done(Gave::default())
+    }
+}
+
+/// A worker with so many URLs of a host, of which five have been fetched, and a program that asks the same host so often.
+async fn beside_a_crawl(memory: &Memory, urls: usize, requests: usize) -> Worker {
+    for number in 0..urls {
+        memory.page(&format!("{}{number}", url(1)), QUICK);
+    }
+    let asked = memory.clone();
+    let runner = |asker: &Asker| -> Option<(Arc<dyn TaskRunner>, u16)> {
+        Some((Arc::new(Asks { memory: asked, asker: asker.clone() }), 1))
+    };
+    let worker = Worker::start_with(memory, |_| {}, runner);
+    timeout(LIMIT, memory.until("fetched", 5)).await.unwrap();
+    memory.task(&serde_json::to_string(&vec![url(1); requests].join(" ")).unwrap());
+    worker
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_of_a_program_waits_for_two_slots_of_a_host_and_not_for_all_that_its_crawl_has_reserved() {
+    let (memory, begun) = (Memory::default(), Instant::now());
+    let worker = beside_a_crawl(&memory, 35, 3).await;
+    let calls = worker.until_ended(36).await;
+    let waited: Vec<&String> = calls.iter().filter(|call| call.starts_with("program")).collect();
+    assert_eq!(waited, ["program waited 2 s"; 3]);
+    let took = begun.elapsed().as_secs_f64();
+    assert!((36.9..45.0).contains(&took), "38 requests, one a second: {took}");
+}
