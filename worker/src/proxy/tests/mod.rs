@@ -2,7 +2,7 @@
 
 mod limits;
 mod messages;
-mod patience;
+mod timeouts;
 mod tunnels;
 
 use std::time::Duration;
