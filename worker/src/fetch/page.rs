@@ -218,6 +218,9 @@ async fn fetch(
         }
         match answer {
             Ok(Answer::Page(response)) => {
+                if let Some(refusal) = trawl_web::refusal(&response) {
+                    backoff::leave_alone(shared, job, &refusal).await?;
+                }
                 let redirected_to = job.message.hop.take().map(|hop| hop.url);
                 return Ok(Response { redirected_to, ..response });
             }
@@ -233,7 +236,7 @@ async fn fetch(
 }
 
 /// The status that a host answered with; of a redirect, one like it.
-fn status(answer: &Result<Answer, Failure>) -> Option<u16> {
+pub(super) fn status(answer: &Result<Answer, Failure>) -> Option<u16> {
     match answer {
         Ok(Answer::Page(response)) => Some(response.status),
         Ok(Answer::NotModified) => Some(304),

@@ -93,6 +93,13 @@ pub(super) fn said_so(logs: &[LogLine]) -> Failure {
 fn page(about: &PageAbout<'_>, response: &Response) -> Page {
     let own = about.work.request().map(|request| &request.new);
     let is_inline = response.body.len() <= MAX_INLINE_BYTES;
+    let text = || match own.is_some_and(|own| own.any_status) {
+        // Byte for byte: what is text in another charset comes as bytes.
+        true => {
+            std::str::from_utf8(&response.body).ok().filter(|text| !text.contains('\0')).map(str::to_owned)
+        }
+        false => trawl_extract::text(response),
+    };
     Page {
         head: PageHead {
             url: about.url.to_string(),
@@ -111,7 +118,7 @@ fn page(about: &PageAbout<'_>, response: &Response) -> Page {
             referrer: about.referrer.clone(),
         },
         bytes: response.body.clone(),
-        text: if is_inline { trawl_extract::text(response) } else { None },
+        text: if is_inline { text() } else { None },
     }
 }
 
