@@ -64,6 +64,8 @@ class Site:
 
     def __init__(self, port=0, flaky=0, busy=503):
         self.asked, self.flaky, self.busy, self.requests, self.lock = Counter(), flaky, busy, 0, threading.Lock()
+        # By the first word of what they call themselves.
+        self.clients = Counter()
         site = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -78,6 +80,7 @@ class Site:
                 self.answer(dict(urllib.parse.parse_qsl(body.decode())))
 
             def answer(self, form):
+                site.clients[self.headers.get("user-agent", "").split("/")[0]] += 1
                 status, headers, body = site.respond(self.path, form, self.headers.get("cookie"))
                 self.send_response(status)
                 for name, value in headers.items():

@@ -242,6 +242,7 @@ def parse(page):
         for n in range(2):
             yield page.follow("http://elsewhere.example/y", data={"n": n}, unique=str(n))
         yield page.follow("http://elsewhere.example/link")
+        yield Follow("http://a:b/", data=1)
         yield page.follow("/here", data={"n": 0})
     else:
         yield {"n": page.data["n"]}
@@ -249,7 +250,9 @@ def parse(page):
     let folder = spider("", program);
     let (code, stats, stderr) = crawl(folder.path(), start(folder.path(), &site)).await;
     assert_eq!((code, &stats["done"]), (Some(0), &json!(2)), "{stats} {stderr}");
-    assert!(stderr.contains("requests left out: 3, as that for http://elsewhere.example/x"), "{stderr}");
+    for left_out in ["requests left out: 3, as that for http://elsewhere.example/x", "`http://a:b/` is no URL"] {
+        assert!(stderr.contains(left_out), "{stderr}");
+    }
 }
 
 #[tokio::test]

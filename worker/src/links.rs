@@ -18,7 +18,7 @@ use crate::job::Job;
 use crate::shared::Shared;
 
 /// Of a URL that is left out so much is shown.
-const MAX_SHOWN_BYTES: usize = 300;
+pub(crate) const MAX_SHOWN_BYTES: usize = 300;
 
 /// The links of a page that are within its spider's scope and not known yet, and what its program asks for besides, each with its lane
 /// and its deadline, and what limits left out of them. `landed` is where redirects led to it: its start may be elsewhere than people

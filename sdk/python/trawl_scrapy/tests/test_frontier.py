@@ -51,7 +51,7 @@ def frontier(*more, **settings):
 
 
 def asked(request, of=None, data=None):
-    return (of or frontier()).request(request, requests.write(request, Mine()), data or {})
+    return (of or frontier()).request(request, requests.write(request, Mine()), data or {})[0]
 
 
 class Asked(unittest.TestCase):

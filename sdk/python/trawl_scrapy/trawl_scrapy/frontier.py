@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import logging
 import re
 import urllib.parse
@@ -16,6 +15,8 @@ from scrapy.downloadermiddlewares.defaultheaders import DefaultHeadersMiddleware
 from scrapy.downloadermiddlewares.httpauth import HttpAuthMiddleware
 from scrapy.downloadermiddlewares.useragent import UserAgentMiddleware
 from scrapy.settings import default_settings
+
+from .answers import encode
 
 logger = logging.getLogger(__name__)
 
@@ -32,8 +33,8 @@ _RESERVED = {
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _VALUE = re.compile(r"|[!-~]|[!-~][\t -~]*[!-~]")
 _COOKIE_VALUE = re.compile(r"[!-+\--:<-~]*")
-# In bytes. The first is a spider's usual `urls.max_length`; trawl takes some more of the others.
-_LONGEST_URL, _MOST_FIELDS, _MOST_DATA = 2_000, 15_000, 60_000
+# In bytes: the first a bit less than a spider's usual `urls.max_length`, the others than what trawl takes of fields and of data.
+_LONGEST_URL, _MOST_FIELDS, _MOST_BYTES = 2_000, 15_000, 60_000
 
 Pairs = list[tuple[str, str]]
 
@@ -61,15 +62,13 @@ class Frontier:
             if self._user_agent and self._user_agent != default_settings.USER_AGENT:
                 logger.warning("USER_AGENT is not sent: trawl names itself, as `request.user_agent` of the spider's file says")
 
-    def request(self, request: Request, written: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
-        """The request as an element of `urls` of an answer, without what makes it unique. It has `data`, in which `written` is the request as
-        it travels. Has the middlewares look at a copy, which notes the request's own cookies in the jars.
+    def request(self, request: Request, written: dict[str, Any], data: dict[str, Any]) -> tuple[dict[str, Any], int]:
+        """The request as an element of `urls` of an answer, but for what makes it unique, and how many bytes it takes. Its page comes with `data`,
+        in which the request is as it was `written`. Has the middlewares look at a copy, which notes the request's own cookies in the jars.
 
         Raises `NotForTrawl`.
         """
         self._check(request, written)
-        if len(json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")) > _MOST_DATA:
-            raise NotForTrawl(f"with its data it takes more than {_MOST_DATA} bytes")
         sent = request.copy()
         for middleware in self._sending:
             middleware.process_request(sent)
@@ -80,7 +79,11 @@ class Frontier:
         except UnicodeDecodeError:
             said["base64"] = base64.b64encode(request.body).decode()
         # Here `"priority": request.priority` belongs, as soon as requests of trawl's frontier have one.
-        return {**{key: value for key, value in said.items() if value}, "data": data, "any_status": True}
+        said = {**{key: value for key, value in said.items() if value}, "data": data, "any_status": True}
+        size = len(encode(said).encode(errors="replace"))
+        if size > _MOST_BYTES:
+            raise NotForTrawl(f"it takes more than {_MOST_BYTES} bytes")
+        return said, size
 
     def _check(self, request: Request, written: dict[str, Any]) -> None:
         if self._takes_none:

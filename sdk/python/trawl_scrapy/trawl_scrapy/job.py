@@ -63,23 +63,23 @@ class Job:
             return True
         recipe = self.recipe.for_request(self.run, written, jars)
         try:
-            self._ask(self._with_its_jars(frontier, request, written, {**recipe.to_object(), "id": unique}), unique)
+            asked, size = self._with_its_jars(frontier, request, written, {**recipe.to_object(), "id": unique})
+            self._urls.append({**asked, "unique": unique})
+            self._bytes += size
         except NotForTrawl as why:
             spider.logger.debug("%s is a task: %s", request, why)
             self._submit_or_keep(request, recipe.to_json(), unique)
         return True
 
-    def _with_its_jars(self, frontier: Frontier, request: Request, written: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
+    def _with_its_jars(
+        self, frontier: Frontier, request: Request, written: dict[str, Any], data: dict[str, Any]
+    ) -> tuple[dict[str, Any], int]:
         # What the request says of cookies counts for it and what follows from it, and for no other of this job.
         own, self.jars = self.jars, cookies.read(data.get("cookies", []))
         try:
             return frontier.request(request, written, data)
         finally:
             self.jars = own
-
-    def _ask(self, asked: dict[str, Any], unique: str) -> None:
-        self._urls.append({**asked, "unique": unique})
-        self._bytes += len(encode(asked))
 
     def _submit_or_keep(self, request: Request, recipe: str, unique: str) -> None:
         if len(recipe.encode(errors="replace")) > _LONGEST_RECIPE:

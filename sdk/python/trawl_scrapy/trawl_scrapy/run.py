@@ -28,7 +28,7 @@ _ASYNCIO = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
 _MOST_BYTES = 10 * 1024 * 1024
 _TOO_MUCH = "too_many_items"
 _ADVICE = (
-    f"its items take more than {_MOST_BYTES >> 20} MB, which one task cannot answer with: make each request one of trawl's "
+    f"its items take more than {_MOST_BYTES >> 20} MB, which one task cannot answer with: have each request be a task "
     "(`trawl-scrapy serve`), split the run by arguments, or write a feed (`FEEDS`) and no items"
 )
 
