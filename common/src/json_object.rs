@@ -72,6 +72,15 @@ pub(crate) fn quoted(
     }
 }
 
+/// Takes whether what is under `key` holds.
+pub(crate) fn flag(object: &mut Map<String, Value>, key: &'static str) -> Result<Option<bool>, WrongValue> {
+    match object.remove(key) {
+        None => Ok(None),
+        Some(Value::Bool(holds)) => Ok(Some(holds)),
+        Some(other) => Err(WrongValue::kind(key, "true or false", &other)),
+    }
+}
+
 /// What a JSON value is, in words.
 pub(crate) fn kind(value: &Value) -> &'static str {
     match value {

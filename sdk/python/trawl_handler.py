@@ -71,7 +71,8 @@ class Skip(Exception):
 @dataclass(frozen=True)
 class Follow:
     """A URL to fetch. With anything but its URL it is a request: `method` is GET without it, or POST where there is a body. Of requests for
-    one URL by one method, a spider takes in one with the same body, or with the same `unique`. `data` is any JSON."""
+    one URL by one method, a spider takes in one with the same body, or with the same `unique`. `data` is any JSON. With `any_status`
+    whatever response comes is its page, also a redirect or a 404."""
 
     url: str
     method: Optional[str] = None
@@ -80,6 +81,7 @@ class Follow:
     cookies: Mapping[str, str] = field(default_factory=dict)
     data: Any = None
     unique: Optional[str] = None
+    any_status: bool = False
 
     def _to_json(self) -> Union[str, Json]:
         method = self.method or ("GET" if self.body is None else "POST")
@@ -90,6 +92,8 @@ class Follow:
         elif self.body is not None:
             said["body"] = self.body
         said.update((name, value) for name, value in (("data", self.data), ("unique", self.unique)) if value is not None)
+        if self.any_status:
+            said["any_status"] = True
         return {"url": self.url, **said} if said else self.url
 
 
@@ -197,6 +201,7 @@ class Page:
         cookies: Optional[Mapping[str, str]] = None,
         data: Any = None,
         unique: Optional[str] = None,
+        any_status: bool = False,
     ) -> Follow:
         """The URL to which `href` leads from this page, or a request for it. The body is `body`, the fields of a `form`, or `json`."""
         url = urllib.parse.urljoin(self.final_url, href)
@@ -204,7 +209,7 @@ class Page:
         fields = dict(headers or {})
         if kind and not any(name.lower() == "content-type" for name in fields):
             fields["Content-Type"] = kind
-        return Follow(url, method, body, fields, cookies or {}, data, unique)
+        return Follow(url, method, body, fields, cookies or {}, data, unique, any_status)
 
 
 def _body(

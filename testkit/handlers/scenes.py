@@ -22,8 +22,12 @@ WORKERS = 3
 MOST_IN_HAND = 64
 # The pace is judged over so many seconds. Requests that were sent in time may arrive together on a machine that is busy: so many more are allowed.
 WINDOW, AT_ONCE = 10, 20
-# By their names in spiders/: their folders, and their spiders.
-PROJECTS = {"quotes": ("quotesbot", ["quotes", "members", "scroll"]), "books": ("bookshop", ["categories", "catalogue"])}
+# By their names in spiders/: their folders, their spiders, and who downloads what they request one by one: bookshop has a downloader
+# middleware of its own, so each of its requests is a task.
+PROJECTS = {
+    "quotes": ("quotesbot", ["quotes", "members", "scroll"], "trawl"),
+    "books": ("bookshop", ["categories", "catalogue"], "Scrapy"),
+}
 
 
 class Scale:
@@ -122,16 +126,21 @@ def the_crawl_ends_when_the_last_page_is_processed(scale, run):
 def items_equal_those_of_scrapy_itself(scale, run):
     """Each spider of two projects by itself, as a whole run, and request by request."""
     sites = {"quotes": Quotes(scale.quotes, flaky=37), "books": Books(scale.books, flaky=37)}
-    for project, (folder, spiders) in PROJECTS.items():
+    for project, (folder, spiders, downloader) in PROJECTS.items():
         site = sites[project].origin
         spiders = spiders[: scale.spiders]
         own = {spider: scrapy(HERE / "projects" / folder, spider, site) for spider in spiders}
         for way in ("run", "serve"):
+            sites[project].clients.clear()
             with Fleet(WORKERS, scale.timeout) as fleet:
                 fleet.kill_now_and_then(*scale.kills, seed=4)
                 for spider in spiders:
                     equals(fleet, f"{project}-{way}", spider, site, f"{spider}-{way}-{run}", own[spider])
                 print(f"  {fleet.spare()} kills", flush=True)
+            clients = dict(sites[project].clients)
+            # A worker asks for robots.txt itself.
+            expected = {"trawl"} if (way, downloader) == ("serve", "trawl") else {"trawl", "Scrapy"}
+            check(set(clients) == expected, f"{project}-{way}: the site was asked by {clients}")
 
 
 def equals(fleet, spider, scrapy_spider, site, crawl, own):
@@ -141,7 +150,7 @@ def equals(fleet, spider, scrapy_spider, site, crawl, own):
     items = Counter(json.dumps(item, sort_keys=True) for item in fleet.items(ended))
     missing, extra = own - items, items - own
     check(not missing and not extra, f"{crawl}: {missing.total()} are missing as {list(missing)[:1]}, {extra.total()} too many")
-    print(f"  {crawl}: {items.total()} items, {ended[0]['admitted']} tasks, {seconds:.0f} s", flush=True)
+    print(f"  {crawl}: {items.total()} items, {ended[0]['admitted']} admitted, {seconds:.0f} s", flush=True)
 
 
 def scrapy(folder, spider, site):

@@ -67,6 +67,8 @@ class Site:
         self.asked, self.flaky, self.busy, self.lock = Counter(), flaky, busy, threading.Lock()
         # When each request came, in seconds.
         self.times = []
+        # By the first word of what they call themselves.
+        self.clients = Counter()
         site = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -81,6 +83,7 @@ class Site:
                 self.answer(dict(urllib.parse.parse_qsl(body.decode())))
 
             def answer(self, form):
+                site.clients[self.headers.get("user-agent", "").split("/")[0]] += 1
                 status, headers, body = site.respond(self.path, form, self.headers.get("cookie"))
                 self.send_response(status)
                 for name, value in headers.items():

@@ -34,7 +34,8 @@ fn start(folder: &Path, site: &EchoSite) -> &'static str {
 
 async fn trawl(folder: &Path, words: &[&str]) -> (Option<i32>, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_trawl"));
-    command.args(words).current_dir(folder).env_clear().env("TRAWL__RETRY__MAX", "0");
+    command.args(words).current_dir(folder).env_clear();
+    command.env("TRAWL__RETRY__MAX", "0").env("TRAWL__POLITENESS__BACKOFF", "50ms");
     let output = command.stdin(Stdio::null()).kill_on_drop(true).output().await.unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (output.status.code(), text(output.stdout), text(output.stderr))
@@ -193,4 +194,81 @@ def parse(page):
         (&json!("POST"), &json!("x"))
     );
     assert!(item["fields"]["referrer"].as_str().unwrap().starts_with("task:"), "{item}");
+}
+
+#[tokio::test]
+async fn a_request_for_any_status_is_given_whatever_the_host_answers() {
+    let site = EchoSite::serve().await;
+    let program = r#"
+@handler
+def parse(page):
+    if page.data is None:
+        for n, path in enumerate(["to/302/a", "to/500/b", "to/404/c", "to/503/d", "to/304/e", "fails/9"]):
+            yield page.follow("/" + path, data={"n": n}, any_status=True)
+        yield page.follow("/x", data={"n": 6}, any_status=True, method="HEAD")
+        yield page.follow("/to/503/y", data={"n": 7}, any_status=True, method="HEAD")
+    else:
+        yield {"n": page.data["n"], "status": page.status, "location": page.header("location"), "body": page.text}
+"#;
+    let folder = spider("", program);
+    let (code, stats, stderr) = crawl(folder.path(), start(folder.path(), &site)).await;
+    assert_eq!((code, &stats["done"]), (Some(0), &json!(9)), "{stats} {stderr}");
+    let items = items(folder.path());
+    let of = |n: u64| (items[&n]["status"].clone(), items[&n]["fields"]["location"].clone());
+    let expected = [
+        (302, Some("/a")),
+        (500, Some("/b")),
+        (404, Some("/c")),
+        (503, Some("/d")),
+        (304, Some("/e")),
+        (500, None),
+        (200, None),
+        (503, Some("/y")),
+    ];
+    assert_eq!((0..8).map(of).collect::<Vec<_>>(), expected.map(|(status, to)| (json!(status), json!(to))));
+    assert!(site.asked("/a").is_empty(), "no redirect is followed");
+    let (_, log, _) = trawl(folder.path(), &["logs", "--state", "crawl.db"]).await;
+    assert!(log.contains("is left alone until"), "{log}");
+}
+
+#[tokio::test]
+async fn what_a_spider_does_not_allow_is_left_out_with_a_warning() {
+    let site = EchoSite::serve().await;
+    let program = r#"
+@handler
+def parse(page):
+    if page.data is None:
+        yield page.follow("http://elsewhere.example/x", data={"n": 1})
+        for n in range(2):
+            yield page.follow("http://elsewhere.example/y", data={"n": n}, unique=str(n))
+        yield page.follow("http://elsewhere.example/link")
+        yield Follow("http://a:b/", data=1)
+        yield page.follow("/here", data={"n": 0})
+    else:
+        yield {"n": page.data["n"]}
+"#;
+    let folder = spider("", program);
+    let (code, stats, stderr) = crawl(folder.path(), start(folder.path(), &site)).await;
+    assert_eq!((code, &stats["done"]), (Some(0), &json!(2)), "{stats} {stderr}");
+    for left_out in
+        ["requests left out: 3, as that for http://elsewhere.example/x", "`http://a:b/` is no URL"]
+    {
+        assert!(stderr.contains(left_out), "{stderr}");
+    }
+}
+
+#[tokio::test]
+async fn pages_that_a_program_names_are_followed_however_deep() {
+    let site = EchoSite::serve().await;
+    let program = r#"
+@handler
+def parse(page):
+    n = (page.data or 0) + 1
+    yield {"n": n}
+    if n < 40:
+        yield page.follow("/a/a/a/a/%d" % n, data=n)
+"#;
+    let folder = spider("", program);
+    let (code, stats, stderr) = crawl(folder.path(), start(folder.path(), &site)).await;
+    assert_eq!((code, &stats["done"]), (Some(0), &json!(40)), "{stats} {stderr}");
 }

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimeParser;
-use reqwest::Response;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
-use trawl_common::frontier::outcome::{Class, Failure};
+use reqwest::{Response, StatusCode};
+use trawl_common::frontier::outcome::{Class, Failure, is_refusal};
+use trawl_common::ports::Response as Page;
 use trawl_common::time::UnixMs;
 
 use super::guard::Refused;
@@ -33,9 +34,19 @@ pub(super) fn status(response: &Response) -> Failure {
     }
 }
 
+/// That a host wants to be left alone, if that is what a page says: one that was to be given whatever its status is.
+pub fn refusal(page: &Page) -> Option<Failure> {
+    let status = StatusCode::from_u16(page.status).ok().filter(|status| is_refusal(status.as_u16()))?;
+    let retry_after = page.headers.get(RETRY_AFTER.as_str()).and_then(wait_from_now);
+    Some(Failure { status: Some(page.status), retry_after, ..Failure::new(Class::Http, status) })
+}
+
 /// The wait that an answer with these header fields asks for.
 pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let value = headers.get(RETRY_AFTER)?.to_str().ok()?;
+    wait_from_now(headers.get(RETRY_AFTER)?.to_str().ok()?)
+}
+
+fn wait_from_now(value: &str) -> Option<Duration> {
     wait(value, Timestamp::from_millisecond(UnixMs::now().0 as i64).ok()?)
 }
 

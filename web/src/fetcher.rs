@@ -11,7 +11,7 @@ use rustls::ClientConfig;
 use tokio::time::timeout;
 use trawl_common::frontier::Request;
 use trawl_common::frontier::message::Hop;
-use trawl_common::frontier::outcome::Failure;
+use trawl_common::frontier::outcome::{Failure, is_refusal};
 use trawl_common::ports::Response;
 use trawl_common::request::Method;
 use trawl_common::settings;
@@ -168,11 +168,14 @@ impl Fetcher {
         .await
     }
 
-    /// The same for a request, of which redirects have come to `hop`.
+    /// The same for a request, of which redirects have come to `hop`. To one for any status whatever response comes is the page.
     pub async fn ask_for(&self, request: &Request, hop: Option<&Hop>) -> Result<Answer, Failure> {
         let (url, method) = (sent::target(request, hop), request.new.method);
         within(self.settings.timeout, async {
             let response = self.request(url, Sent::of(request, hop)).await?;
+            if request.new.any_status {
+                return self.whatever(method, response).await.map(Answer::Page);
+            }
             match redirect::target(&self.guard, url, &response)? {
                 Some(target) => {
                     let was_get = hop.is_some_and(|hop| hop.as_get);
@@ -269,15 +272,25 @@ impl Fetcher {
             Some(content_type) if !kind::is_read(&content_type) => {
                 Ok(Answer::Unread { status, content_type })
             }
-            _ => {
-                let head = self.head(&response);
-                let body = Body::open(response, Some(self.settings.max_body.as_u64()))
-                    .await?
-                    .read(&self.memory)
-                    .await?;
-                Ok(Answer::Page(Response { fetched_at: UnixMs::now(), body, ..head }))
-            }
+            _ => self.whole(response).await.map(Answer::Page),
         }
+    }
+
+    /// A response of any status and of any type. Where a refusal cannot be read, it is still one.
+    async fn whatever(&self, method: Method, response: reqwest::Response) -> Result<Response, Failure> {
+        let refusal = is_refusal(response.status().as_u16()).then(|| failure::status(&response));
+        match method {
+            Method::Head => Ok(self.head(&response)),
+            _ => self.whole(response).await.map_err(|unread| refusal.unwrap_or(unread)),
+        }
+    }
+
+    /// An answer with its body.
+    async fn whole(&self, response: reqwest::Response) -> Result<Response, Failure> {
+        let head = self.head(&response);
+        let body = Body::open(response, Some(self.settings.max_body.as_u64())).await?;
+        let body = body.read(&self.memory).await?;
+        Ok(Response { fetched_at: UnixMs::now(), body, ..head })
     }
 
     /// An answer without its body.

@@ -28,6 +28,7 @@ mod tunnel;
 mod unusable;
 
 pub use self::answer::{Answer, Opened};
+pub use self::failure::refusal;
 pub use self::fetcher::Fetcher;
 pub use self::guard::Guard;
 pub use self::memory::{MemoryBudget, MemoryShare};

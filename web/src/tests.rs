@@ -20,8 +20,10 @@ use futures::{TryStreamExt, stream};
 use reqwest::header::HeaderValue;
 use tokio::net::TcpListener;
 
+use trawl_common::frontier::Request;
 use trawl_common::frontier::outcome::{Class, Failure};
 use trawl_common::ports::Response;
+use trawl_common::request::NewRequest;
 use trawl_common::settings;
 use trawl_common::spider::Spider;
 use trawl_common::spider::page_history::Validators;
@@ -153,6 +155,34 @@ async fn one_hop_is_asked_at_a_time() {
     assert!(matches!(ask("/b").await, Ok(Answer::Page(page)) if page.body == "here"));
     let unread = Answer::Unread { status: 200, content_type: "image/png".to_owned() };
     assert_eq!(ask("/c").await, Ok(unread));
+}
+
+#[tokio::test]
+async fn a_request_for_any_status_is_answered_by_whatever_comes() {
+    let busy = || async { (StatusCode::SERVICE_UNAVAILABLE, [("retry-after", "7")], "later") };
+    let site = Router::new()
+        .route("/moved", get(|| async { Redirect::permanent("http://localhost/") }))
+        .route("/image", get(|| async { ([("content-type", "image/png")], "\u{89}PNG") }))
+        .route("/busy", get(busy));
+    let origin = serve(site).await;
+    let fetcher = fetcher(&settings());
+    let ask = async |path: &str| {
+        let new = NewRequest { any_status: true, ..NewRequest::get("") };
+        let request = Request::new(format!("{origin}{path}").parse().unwrap(), new).unwrap();
+        match fetcher.ask_for(&request, None).await {
+            Ok(Answer::Page(page)) => page,
+            other => panic!("{other:?}"),
+        }
+    };
+    for (path, status, body) in
+        [("/moved", 308, ""), ("/image", 200, "\u{89}PNG"), ("/busy", 503, "later"), ("/none", 404, "")]
+    {
+        let page = ask(path).await;
+        assert_eq!((page.status, &page.body[..]), (status, body.as_bytes()), "{path}");
+    }
+    let refusal = crate::refusal(&ask("/busy").await).unwrap();
+    assert_eq!((refusal.status, refusal.retry_after), (Some(503), Some(Duration::from_secs(7))));
+    assert_eq!(crate::refusal(&ask("/none").await), None);
 }
 
 #[tokio::test]

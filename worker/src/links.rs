@@ -4,14 +4,21 @@ use trawl_common::frontier::limit::{LeftOut, Limit};
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::route::{self, Hints};
 use trawl_common::frontier::{Request, Work};
+use trawl_common::handler::LogLine;
+use trawl_common::logs::LogLevel;
 use trawl_common::ports::NewWork;
 use trawl_common::spider::LinkVerdict;
+use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::Link;
 
+use crate::handlers::log;
 use crate::job::Job;
 use crate::shared::Shared;
+
+/// Of a URL that is left out so much is shown.
+pub(crate) const MAX_SHOWN_BYTES: usize = 300;
 
 /// The links of a page that are within its spider's scope and not known yet, and what its program asks for besides, each with its lane
 /// and its deadline, and what limits left out of them. `landed` is where redirects led to it: its start may be elsewhere than people
@@ -36,10 +43,14 @@ pub(crate) fn to_follow(
         let depth = if is_next { *depth } else { depth.saturating_add(1) };
         match spider.scope.verdict(home, url, depth) {
             LinkVerdict::Follow if !spider.spider.urls.takes(url) => left_out.add(Limit::UrlLength, 1),
-            LinkVerdict::Follow => followed.push(new(work, url, depth)),
+            LinkVerdict::Follow => {
+                followed.push(new(work, url, depth));
+                return true;
+            }
             LinkVerdict::Elsewhere | LinkVerdict::Unwanted => {}
             LinkVerdict::Beyond(limit) => left_out.add(limit, 1),
         }
+        false
     };
     for Link { url, is_next } in links {
         let is_itself = job.message.work == url || Some(&url) == landed;
@@ -47,9 +58,30 @@ pub(crate) fn to_follow(
             take(Work::Url(url.clone()), &url, is_next);
         }
     }
+    let mut refused = Vec::new();
     for request in requests {
         let url = request.url.clone();
-        take(request.into(), &url, false);
+        if !take(request.into(), &url, false) {
+            refused.push(url);
+        }
     }
+    say_refused(shared, &job.message, &refused);
     (followed, left_out)
+}
+
+/// Says in the log of a page or a task that requests are left out which its program asks for. A link that is left out is not worth it:
+/// programs name whatever a page has.
+pub(crate) fn say_refused(shared: &Shared, message: &Message, refused: &[CanonicalUrl]) {
+    let Some(first) = refused.first() else { return };
+    let first = printable(first.as_str(), MAX_SHOWN_BYTES);
+    let said = format!(
+        "requests left out: {}, as that for {first}: `allowed_domains`, `[follow]` or `urls.max_length` of the spider does not allow them",
+        refused.len()
+    );
+    log(
+        &shared.log,
+        &message.crawl,
+        message.work.as_str(),
+        vec![LogLine { message: said, level: LogLevel::Warn }],
+    );
 }

@@ -35,6 +35,7 @@ pub const MAX_DATA_BYTES: usize = 64 * 1024;
 /// | `base64` | in its place: a body that is no text, in base64 (RFC 4648 4) | no body |
 /// | `data` | any JSON, which the program is given with the page | none |
 /// | `unique` | text; of requests for one URL by one method, a spider takes in one with it | the body is what is unique |
+/// | `any_status` | `true`: whatever response comes is its page | only a success is one |
 ///
 /// A key with the value `null` counts as left out.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -54,6 +55,9 @@ pub struct NewRequest {
     pub data: Option<Value>,
     /// What makes it one with others; `None` for its body.
     pub unique: Option<Unique>,
+    /// Whether whatever response comes is its page, of any status and of any type: then no redirect is followed, no status is a failure,
+    /// and a program is given the body byte for byte.
+    pub any_status: bool,
 }
 
 /// Names and values, in order.
@@ -97,6 +101,7 @@ impl NewRequest {
             body: Body::default(),
             data: None,
             unique: None,
+            any_status: false,
         }
     }
 
@@ -141,6 +146,9 @@ impl Serialize for NewRequest {
         }
         if let Some(unique) = &self.unique {
             map.serialize_entry("unique", unique)?;
+        }
+        if self.any_status {
+            map.serialize_entry("any_status", &true)?;
         }
         map.end()
     }

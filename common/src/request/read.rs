@@ -8,13 +8,14 @@ use serde_json::{Map, Value};
 use super::body::Body;
 use super::method::{Method, UnknownMethod};
 use super::new_request::{MAX_DATA_BYTES, MAX_FIELDS_BYTES, MAX_REQUEST_BYTES, NewRequest, Pairs};
-use crate::json_object::{self, UnknownKey, WrongValue, kind, quoted, text};
+use crate::json_object::{self, UnknownKey, WrongValue, flag, kind, quoted, text};
 use crate::task::InvalidUnique;
 use crate::text::printable;
 use crate::web::field;
 
 /// The keys of a request.
-const KEYS: [&str; 8] = ["url", "method", "headers", "cookies", "body", "base64", "data", "unique"];
+const KEYS: [&str; 9] =
+    ["url", "method", "headers", "cookies", "body", "base64", "data", "unique", "any_status"];
 
 /// Why something is no request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -94,6 +95,7 @@ fn of_object(object: Map<String, Value>) -> Result<NewRequest, InvalidRequest> {
         body: body(&mut object)?,
         data: object.remove("data"),
         unique: text(&mut object, "unique")?.map(|unique| unique.parse()).transpose()?,
+        any_status: flag(&mut object, "any_status")?.unwrap_or_default(),
     };
     check_lengths(&request)?;
     Ok(request)
@@ -203,15 +205,17 @@ mod tests {
     fn a_request_is_read_as_it_was_written() {
         let full = json!({
             "url": "/search?q=1", "method": "post", "headers": {"X-Key": "k", "Content-Type": "text/plain"},
-            "cookies": [["b", "2"], ["a", "1"]], "body": "ä\n", "data": {"page": 2, "list": [1]}, "unique": "u",
+            "cookies": [["b", "2"], ["a", "1"]], "body": "ä\n", "data": {"page": 2, "list": [1]}, "unique": "u", "any_status": true,
         });
         let read = NewRequest::try_from(full).unwrap();
         assert_eq!(read.method, Method::Post);
         let names: Vec<_> = read.headers.names().chain(read.cookies.names()).collect();
         assert_eq!(names, ["content-type", "x-key", "b", "a"]);
         assert_eq!(NewRequest::from_json(&read.to_json()), Ok(read));
-        let bare = NewRequest::try_from(json!({"url": "http://a.example/", "method": "GET", "body": null}));
-        assert!(bare.unwrap().is_plain());
+        let bare = json!({"url": "http://a.example/", "method": "GET", "body": null, "any_status": false});
+        assert!(NewRequest::try_from(bare).unwrap().is_plain());
+        let any = NewRequest::try_from(json!({"url": "http://a.example/", "any_status": true})).unwrap();
+        assert!(!any.is_plain());
         let bytes = NewRequest::try_from(json!({"url": "/", "base64": "//79AA=="})).unwrap();
         assert_eq!(&bytes.body.bytes()[..], b"\xff\xfe\xfd\0");
         assert!(!bytes.is_plain());
@@ -239,6 +243,7 @@ mod tests {
             (json!({"url": "/", "headers": [["a"]]}), "a list of pairs, not a list"),
             (json!({"url": "/", "headers": {"a": 1}}), "a list of pairs, not a number"),
             (json!({"url": "/", "unique": ""}), "`unique` has 1 to"),
+            (json!({"url": "/", "any_status": 1}), "`any_status` is true or false, not a number"),
             (json!({"url": "/", "data": "x".repeat(MAX_DATA_BYTES)}), "`data` has 65538 bytes of JSON"),
             (
                 json!({"url": "/", "body": "x".repeat(MAX_REQUEST_BYTES)}),

@@ -37,9 +37,10 @@ struct Bounds {
 
 impl Scope {
     /// The scope of a spider. The mistakes are the patterns that are none. A program that reads pages names what is to be followed:
-    /// where the spider says nothing more of that, it is all within its domains.
+    /// where the spider says nothing more of that, it is all within its domains, however deep.
     pub fn of(spider: &Spider) -> Result<Self, Vec<Mistake>> {
-        let named = || spider.page_handler().map(|_| Follow::default());
+        let all = Follow { depth: u16::MAX, max_repeats: u8::MAX, ..Follow::default() };
+        let named = || spider.page_handler().map(|_| all);
         let bounds = spider.follow.clone().or_else(named).as_ref().map(Bounds::of).transpose()?;
         let domains = spider.allowed_domains.iter().map(|domain| domain.to_ascii_lowercase()).collect();
         Ok(Self { domains, follow: bounds })

@@ -4,7 +4,9 @@ use trawl_common::frontier::outcome::{Class, Failure, Outcome, is_refusal};
 use trawl_common::politeness::waiting::FIRST_LOOK;
 use trawl_common::spider::Then;
 use trawl_common::time::UnixMs;
+use trawl_web::Answer;
 
+use super::page::status;
 use crate::job::Job;
 use crate::schedule::standstill::Why;
 use crate::shared::Shared;
@@ -13,11 +15,8 @@ use crate::shared::Shared;
 const MOST: u16 = 10;
 
 /// Whether a host goes on after such an answer as if nothing were: not after a refusal, nor after a failure of its own.
-pub(crate) fn is_welcome<T>(answer: &Result<T, Failure>) -> bool {
-    match answer {
-        Ok(_) => true,
-        Err(failure) => failure.status.is_some_and(|status| status < 500 && !is_refusal(status)),
-    }
+pub(crate) fn is_welcome(answer: &Result<Answer, Failure>) -> bool {
+    status(answer).is_some_and(|status| status < 500 && !is_refusal(status))
 }
 
 /// What becomes of a URL whose answer is a ban by its spider's rules.
@@ -30,17 +29,26 @@ pub(crate) async fn banned(shared: &Shared, job: &mut Job, failure: Failure) -> 
 
 /// Has everyone leave the host alone that a job asked last, and says what becomes of the job.
 pub(crate) async fn left_alone(shared: &Shared, job: &mut Job, failure: Failure) -> Outcome {
+    match leave_alone(shared, job, &failure).await {
+        Ok(until) => refused(shared, job, failure, until),
+        Err(outcome) => outcome,
+    }
+}
+
+/// Has everyone leave the host alone that a job asked last, until the instant that is returned; or says what becomes of the job if that
+/// cannot be written down.
+pub(super) async fn leave_alone(shared: &Shared, job: &Job, failure: &Failure) -> Result<UnixMs, Outcome> {
     let politeness = &job.spider.politeness;
     let key = politeness.host_policy(&job.target().host()).key;
-    match shared.schedules.push_back(&key, politeness, &failure, Some(&job.message.crawl)).await {
+    match shared.schedules.push_back(&key, politeness, failure, Some(&job.message.crawl)).await {
         Ok(until) => {
-            shared.host_log.backs_off(&key, until, &failure, Some(&job.message.crawl));
+            shared.host_log.backs_off(&key, until, failure, Some(&job.message.crawl));
             shared.standstill.waits(&key, until, Why::Refused(failure.status.unwrap_or_default()));
-            refused(shared, job, failure, until)
+            Ok(until)
         }
         Err(error) => {
             shared.health.ends_by(error);
-            Outcome::Released
+            Err(Outcome::Released)
         }
     }
 }

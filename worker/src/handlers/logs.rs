@@ -6,7 +6,7 @@ use trawl_common::logs::{LogLevel, LogWriter};
 use trawl_common::names::CrawlRef;
 
 /// Logs what a program said of the URL or task with this key.
-pub(super) fn log(writer: &LogWriter, crawl: &CrawlRef, key: &str, lines: Vec<LogLine>) {
+pub(crate) fn log(writer: &LogWriter, crawl: &CrawlRef, key: &str, lines: Vec<LogLine>) {
     for LogLine { message, level } in lines {
         log_here(crawl, key, level, &message);
         writer.write(writer.entry(level, message).in_crawl(crawl).about(key));

@@ -19,6 +19,7 @@ use trawl_common::task::TaskView;
 use trawl_common::time::UnixMs;
 use trawl_handlers::{CannotRun, Ended, Program, ProxyAccess, Stream, Supervisor, Work, once};
 
+pub(crate) use self::logs::log;
 pub(crate) use self::page::{PageAbout, Reading, Unread, read_page};
 pub(crate) use self::task::Programs;
 pub(crate) use self::watch::Watch;

@@ -8,17 +8,19 @@ use trawl_common::frontier::outcome::{Class, Failure};
 use trawl_common::frontier::{Request, Work};
 use trawl_common::handler::stream::{MAX_INLINE_BYTES, PageHead};
 use trawl_common::handler::{Answer, LogLine, Verdict};
-use trawl_common::logs::LogWriter;
+use trawl_common::logs::{LogLevel, LogWriter};
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::Response;
 use trawl_common::request::{Method, NewRequest};
 use trawl_common::settings::Urls;
 use trawl_common::task::NewTask;
+use trawl_common::text::printable;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::{Extracted, Extraction, Link};
 use trawl_handlers::{Ended, Page, Stream};
 
 use super::logs::log;
+use crate::links::MAX_SHOWN_BYTES;
 
 /// What a program is given of a page beside its response.
 pub(crate) struct PageAbout<'a> {
@@ -93,6 +95,13 @@ pub(super) fn said_so(logs: &[LogLine]) -> Failure {
 fn page(about: &PageAbout<'_>, response: &Response) -> Page {
     let own = about.work.request().map(|request| &request.new);
     let is_inline = response.body.len() <= MAX_INLINE_BYTES;
+    let text = || match own.is_some_and(|own| own.any_status) {
+        // Byte for byte: what is text in another charset comes as bytes.
+        true => {
+            std::str::from_utf8(&response.body).ok().filter(|text| !text.contains('\0')).map(str::to_owned)
+        }
+        false => trawl_extract::text(response),
+    };
     Page {
         head: PageHead {
             url: about.url.to_string(),
@@ -111,20 +120,30 @@ fn page(about: &PageAbout<'_>, response: &Response) -> Page {
             referrer: about.referrer.clone(),
         },
         bytes: response.body.clone(),
-        text: if is_inline { trawl_extract::text(response) } else { None },
+        text: if is_inline { text() } else { None },
     }
 }
 
 /// What a program yielded, as the extraction would have: links and requests are absolute, each once. What is none is left out, as it is
-/// of a page.
+/// of a page; of a request the log says so.
 fn reading(about: &PageAbout<'_>, response: &Response, answer: Answer) -> Reading {
     let base = response.redirected_to.as_ref().unwrap_or(about.url).to_url();
     let wanted = |new: NewRequest| {
         let url = base.join(new.url.trim()).ok().and_then(|url| CanonicalUrl::from_url(url).ok());
-        let href = new.url.clone();
+        let (href, is_request) = (new.url.clone(), !new.is_plain());
         let work = url.and_then(|url| Work::of_request(about.urls.canonical(url), new).ok());
         if work.is_none() {
             debug!(page = %about.work, href, "what the program wants fetched is no URL");
+            if is_request {
+                let message =
+                    format!("a request is left out: `{}` is no URL", printable(&href, MAX_SHOWN_BYTES));
+                log(
+                    about.log,
+                    about.crawl,
+                    about.work.as_str(),
+                    vec![LogLine { message, level: LogLevel::Warn }],
+                );
+            }
         }
         work
     };

@@ -22,6 +22,7 @@ use trawl_common::web::url::{CanonicalUrl, MAX_URL_BYTES};
 
 use super::runner::{Gave, Ran};
 use crate::handlers::not_run;
+use crate::links::say_refused;
 use crate::settlement::{Settlement, Yield};
 use crate::shared::Shared;
 use crate::spiders::Loaded;
@@ -57,7 +58,7 @@ pub(super) fn settlement(
 ) -> Settlement {
     match ran {
         Ran::Done(gave) => {
-            let yielded = yielded(&claimed.message, spider, gave);
+            let yielded = yielded(shared, &claimed.message, spider, gave);
             Settlement::of_task(claimed.clone(), Outcome::Done, Some(yielded))
         }
         Ran::Failed(failure) => {
@@ -77,11 +78,23 @@ fn failed(max: u32, settings: &Retry, attempts: u32, failure: Failure) -> Outcom
 }
 
 /// What a task leaves behind that is done.
-fn yielded(message: &Message, spider: Arc<Loaded>, Gave { items, tasks, urls }: Gave) -> Yield {
+fn yielded(
+    shared: &Shared,
+    message: &Message,
+    spider: Arc<Loaded>,
+    Gave { items, tasks, urls }: Gave,
+) -> Yield {
     let key = message.key();
-    let mut left_out = LeftOut::default();
+    let (mut left_out, mut refused) = (LeftOut::default(), Vec::new());
     let (mut links, elsewhere) = asked_for(message, tasks);
-    links.extend(urls.into_iter().filter_map(|url| link(message, &spider, url, &mut left_out)));
+    for (work, url) in urls.into_iter().filter_map(|new| page(message, &spider, new)) {
+        match link(message, &spider, &work, &url, &mut left_out) {
+            Some(link) => links.push(link),
+            None if work.request().is_some() => refused.push(url),
+            None => {}
+        }
+    }
+    say_refused(shared, message, &refused);
     let items = items_of(message, &key, items);
     let count = items.len() as u64;
     let referrer = message.referrer.clone();
@@ -123,28 +136,35 @@ fn child(message: &Message, spider: &SpiderName, task: NewTask) -> NewWork {
     led_to(message, NewWork::task(Task::new(spider, task)))
 }
 
-/// A page that a task asks for, if its spider goes there.
-fn link(message: &Message, spider: &Loaded, new: NewRequest, left_out: &mut LeftOut) -> Option<NewWork> {
+/// A page that a task asks for, and its URL.
+fn page(message: &Message, spider: &Loaded, new: NewRequest) -> Option<(Work, CanonicalUrl)> {
     let written = printable(&new.url, MAX_URL_BYTES);
     let url = CanonicalUrl::parse(&new.url).map(|url| spider.spider.urls.canonical(url));
     let work = url.and_then(|url| Ok((Work::of_request(url.clone(), new)?, url)));
-    let (work, url) = match work {
-        Ok(work) => work,
-        Err(error) => {
-            warn!(task = %message.work, url = written, %error, "a task asks for what is no URL");
-            return None;
-        }
-    };
+    work.inspect_err(|error| {
+        warn!(task = %message.work, url = written, %error, "a task asks for what is no URL");
+    })
+    .ok()
+}
+
+/// What becomes of such a page, if its spider goes there.
+fn link(
+    message: &Message,
+    spider: &Loaded,
+    work: &Work,
+    url: &CanonicalUrl,
+    left_out: &mut LeftOut,
+) -> Option<NewWork> {
     if !spider.spider.allows(&url.host()) {
         return None;
     }
-    if !spider.spider.urls.takes(&url) {
+    if !spider.spider.urls.takes(url) {
         left_out.add(Limit::UrlLength, 1);
         return None;
     }
-    let routed = route::route(&spider.route, &url, Hints::default());
+    let routed = route::route(&spider.route, url, Hints::default());
     let deadline = routed.ttl.map(|ttl| UnixMs::now().plus(ttl));
-    Some(led_to(message, NewWork { deadline, ..NewWork::of(work, routed.lane) }))
+    Some(led_to(message, NewWork { deadline, ..NewWork::of(work.clone(), routed.lane) }))
 }
 
 fn led_to(message: &Message, new: NewWork) -> NewWork {

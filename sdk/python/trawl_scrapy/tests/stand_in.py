@@ -1,47 +1,55 @@
-"""A frontier and workers of a few lines, to try a handler of mode `stream` without a fleet: tasks once by `unique`, several processes,
-which are killed at random. What a killed one had in flight goes to the others."""
+"""A frontier and workers of a few lines, to try a handler of mode `stream` without a fleet: tasks and requests once by `unique`, several
+processes, which are killed at random. What a killed one had in flight goes to the others."""
 
 import asyncio
+import base64
+import gzip
+import http.client
 import json
 import os
 import random
 import signal
+import urllib.parse
 from collections import deque
 
 
 class Frontier:
-    """The tasks of one crawl."""
+    """The tasks and requests of one crawl."""
 
     def __init__(self, recipes):
         self.items, self.logs, self.results, self.known, self.left = [], [], {}, set(), deque()
-        self.changed, self.recipes = asyncio.Condition(), []
+        self.changed, self.recipes, self.requests = asyncio.Condition(), [], []
         for recipe in recipes:
             self.admit({"recipe": recipe, "unique": recipe})
 
-    def admit(self, task):
-        if task["unique"] not in self.known:
-            self.known.add(task["unique"])
-            self.recipes.append(task["recipe"])
-            self.left.append({"id": task["unique"], "crawl": "a", "attempt": 1, "max_retries": 3, **task})
+    def admit(self, work):
+        if work["unique"] in self.known:
+            return
+        self.known.add(work["unique"])
+        if "recipe" in work:
+            self.recipes.append(work["recipe"])
+        else:
+            self.requests.append(work)
+        self.left.append({"id": work["unique"], "crawl": "a", "attempt": 1, "max_retries": 3, **work})
 
-    def settle(self, task, answer):
+    def settle(self, work, answer):
         self.logs += answer.get("logs", [])
         # Only what is done yields anything.
         if answer["result"] == 0:
             self.items += answer.get("items", [])
-            for child in answer.get("tasks", []):
+            for child in answer.get("tasks", []) + answer.get("urls", []):
                 self.admit(child)
-        if answer["result"] == 1 and task["attempt"] <= task["max_retries"]:
-            self.left.append({**task, "attempt": task["attempt"] + 1})
+        if answer["result"] == 1 and work["attempt"] <= work["max_retries"]:
+            self.left.append({**work, "attempt": work["attempt"] + 1})
         else:
-            self.results[task["id"]] = answer["result"]
+            self.results[work["id"]] = answer["result"]
 
     def is_over(self):
         return len(self.results) == len(self.known)
 
 
 class Worker:
-    """One process of the handler, with so many tasks in flight."""
+    """One process of the handler, with so many tasks and pages in flight."""
 
     def __init__(self, frontier, run, cwd, env, in_flight=8):
         self.frontier, self.run, self.cwd, self.env, self.most, self.deaths = frontier, run, cwd, env, in_flight, 0
@@ -79,8 +87,18 @@ class Worker:
                 if self.frontier.is_over():
                     return self.process.stdin.close()
                 number += 1
-                held[number] = task = self.frontier.left.popleft()
-            self.say({"type": "task", "id": number, "task": task})
+                held[number] = work = self.frontier.left.popleft()
+            if "recipe" in work:
+                self.say({"type": "task", "id": number, "task": work})
+            else:
+                # To another process, if this one is killed meanwhile: it is held already.
+                try:
+                    self.say({"type": "page", "id": number, "page": await asyncio.to_thread(fetched, work)})
+                except OSError as error:
+                    # No program learns of that.
+                    async with self.frontier.changed:
+                        self.frontier.settle(held.pop(number), {"result": 1, "logs": [{"message": str(error)}]})
+                        self.frontier.changed.notify_all()
 
     def say(self, request):
         self.process.stdin.write(json.dumps(request).encode() + b"\n")
@@ -88,6 +106,31 @@ class Worker:
     def kill(self):
         if getattr(self, "process", None) and self.process.returncode is None:
             os.killpg(self.process.pid, signal.SIGKILL)
+
+
+def fetched(request):
+    """The page of a request, whatever its status, as trawl has it."""
+    url = urllib.parse.urlsplit(request["url"])
+    connection = http.client.HTTPConnection(url.netloc)
+    method = request.get("method", "GET")
+    connection.putrequest(method, urllib.parse.urlunsplit(("", "", url.path or "/", url.query, "")))
+    body = base64.b64decode(request["base64"]) if "base64" in request else request.get("body", "").encode()
+    cookies = "; ".join(f"{name}={value}" for name, value in request.get("cookies", []))
+    given = [("Cookie", cookies)] if cookies else []
+    for name, value in [*request.get("headers", []), *given, ("User-Agent", "trawl"), ("Content-Length", str(len(body)))]:
+        connection.putheader(name, value)
+    connection.endheaders(body)
+    response = connection.getresponse()
+    headers = [(name.lower(), value) for name, value in response.getheaders()]
+    page = {"url": request["url"], "crawl": "a", "status": response.status, "headers": headers, "depth": 1, "data": request["data"]}
+    content = response.read()
+    if response.getheader("content-encoding") == "gzip":
+        content = gzip.decompress(content)
+    connection.close()
+    try:
+        return {**page, "text": content.decode()}
+    except UnicodeDecodeError:
+        return {**page, "base64": base64.b64encode(content).decode()}
 
 
 async def crawl(recipes, run, cwd, env=None, processes=2, kills=0, seed=0):

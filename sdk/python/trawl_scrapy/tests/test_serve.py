@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import datetime
+import gzip
 import http.server
 import json
 import os
@@ -28,15 +29,23 @@ COMMAND = [sys.executable, "-W", "ignore", "-m", "trawl_scrapy.cli"]
 
 
 class Site(http.server.BaseHTTPRequestHandler):
-    """Answers with the status that the path says. `/slow` waits."""
+    """Answers with the status that the path says. `/slow` waits, `/recovers` is busy at first, `/form` has whoever posts it logged in."""
 
     protocol_version = "HTTP/1.1"
-    goes_on, was_asked, asked = threading.Event(), threading.Semaphore(0), []
+    goes_on, was_asked, asked, agents, busy = threading.Event(), threading.Semaphore(0), [], [], []
 
     def do_GET(self):
         # Whoever takes it for a proxy asks for whole URLs.
         self.path = urllib.parse.urlsplit(self.path).path
+        self.agents.append(self.headers.get("user-agent"))
+        body = b"ok"
         headers, status = {}, {"/missing": 404, "/broken": 503}.get(self.path, 200)
+        if self.path == "/recovers" and len(self.busy) < 1:
+            self.busy.append(self.path)
+            status = 503
+        if self.path == "/gzipped":
+            headers["content-encoding"], headers["content-type"] = "gzip", "text/html; charset=latin-1"
+            body = gzip.compress("<p>ä</p>".encode("latin-1"))
         if self.path == "/login":
             headers["set-cookie"] = "session=7; Path=/"
         if self.path.startswith("/to/"):
@@ -46,11 +55,18 @@ class Site(http.server.BaseHTTPRequestHandler):
             self.was_asked.release()
             self.goes_on.wait(30)
         self.send_response(status)
-        for name, value in {"content-type": "text/html", "content-length": "2", **headers}.items():
+        for name, value in {"content-type": "text/html", "content-length": str(len(body)), **headers}.items():
             self.send_header(name, value)
         self.end_headers()
         with contextlib.suppress(ConnectionError):
-            self.wfile.write(b"ok")
+            self.wfile.write(body)
+
+    def do_POST(self):
+        form = self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(302)
+        for name, value in {"location": "/third", "set-cookie": f"user={form.decode()[5:]}; Path=/", "content-length": "0"}.items():
+            self.send_header(name, value)
+        self.end_headers()
 
     def log_message(self, *_):
         pass
@@ -87,6 +103,11 @@ class Serve(Case):
 
     def has(self, *items):
         self.assertEqual(Counter(self.items), Counter(json.dumps(item) for item in items))
+
+    def tasks(self, case, site=None):
+        """A recipe each of whose requests is a task."""
+        args = {"site": site or self.site, "case": case}
+        return json.dumps({"spider": "odd", "args": args, "settings": {"DOWNLOADER_MIDDLEWARES": {"odd.middlewares.Own": 1}}})
 
     def page(self, path, cookie="", status=200):
         return {"url": path, "status": status, "cookie": cookie}
@@ -151,37 +172,72 @@ class Serve(Case):
         self.crawl(self.recipe("by_await"))
         self.has({"awaited": "/other"}, self.page("/third"))
 
+    def test_a_form_is_posted_and_its_cookies_go_along_where_it_redirects(self):
+        frontier = self.crawl(self.recipe("log_in"))
+        self.has(self.page("/third", "user=%C3%A4"))
+        self.assertEqual([request["method"] for request in frontier.requests], ["GET", "POST", "GET"])
+        self.assertEqual(frontier.requests[2]["cookies"], [["user", "%C3%A4"]])
+
+    def test_a_page_is_decoded_as_scrapy_does_and_unpacked_once(self):
+        self.crawl(self.recipe("gzipped"))
+        self.has({"text": "ä", "encoding": "cp1252", "coded": False})
+
+    def test_a_status_reaches_who_asks_for_it(self):
+        Site.busy.clear()
+        self.crawl(self.recipe("recovers"))
+        self.has({"status": 200, "retried": 1})
+        self.crawl(self.recipe("handles_missing"))
+        self.has(self.page("/missing", status=404))
+
+    def test_keyword_arguments_and_the_priority_go_along(self):
+        self.crawl(self.recipe("has_kwargs"))
+        self.has({"year": 2026, "priority": 3})
+
+    def test_pages_are_downloaded_by_trawl_unless_the_project_may_change_requests_itself(self):
+        Site.agents.clear()
+        frontier = self.crawl(self.recipe("twice"))
+        self.assertEqual((set(Site.agents), len(frontier.recipes), len(frontier.requests)), ({"trawl"}, 1, 4))
+        self.assertIn("trawl downloads what it can", self.log)
+        Site.agents.clear()
+        frontier = self.crawl(self.tasks("twice"))
+        self.assertNotIn("trawl", Site.agents)
+        self.assertEqual((len(Site.agents), len(frontier.recipes), len(frontier.requests)), (4, 5, 0))
+        self.assertIn("each request is a task, which Scrapy downloads itself: the downloader middleware Own of the project", self.log)
+
     def test_a_request_is_made_once_but_with_dont_filter_as_often_as_it_is_wanted(self):
-        self.crawl(self.recipe("twice"))
-        self.has(self.page("/other"), self.page("/third"), self.page("/third"), {"same": 1}, {"same": 1})
+        for recipe in (self.recipe("twice"), self.tasks("twice")):
+            self.crawl(recipe)
+            self.has(self.page("/other"), self.page("/third"), self.page("/third"), {"same": 1}, {"same": 1})
 
     def test_a_session_goes_along_with_what_follows_from_it(self):
-        self.crawl(self.recipe("session"))
-        self.has(self.page("/other", "session=7"), self.page("/third", "own=1"))
+        for recipe in (self.recipe("session"), self.tasks("session")):
+            self.crawl(recipe)
+            self.has(self.page("/other", "session=7"), self.page("/third", "own=1"))
 
     def test_what_follows_is_of_the_same_run_whatever_crawl_it_is_sent_again_in(self):
         frontier = self.crawl(self.recipe("twice"))
-        runs = {json.loads(recipe)["run"] for recipe in frontier.recipes[1:]}
+        runs = {request["data"]["run"] for request in frontier.requests}
         self.assertEqual(len(runs), 1)
-        job = Job({"id": "a", "crawl": "another"}, Recipe.parse(frontier.recipes[1]))
+        job = Job("a", "another", Recipe.of_object({"spider": "odd", "run": frontier.requests[0]["data"]["run"]}))
         self.assertEqual({job.run}, runs)
 
     def test_requests_go_through_the_workers_proxy_which_is_no_part_of_them(self):
         environment = {**self.environment, "TRAWL_PROXY": self.site}
-        recipe = json.dumps({"spider": "odd", "args": {"site": "http://shop.example", "case": "redirects"}})
+        recipe = self.tasks("redirects", "http://shop.example")
         frontier, _ = asyncio.run(stand_in.crawl([recipe], [*COMMAND, "serve"], PROJECT, environment, processes=1))
         self.assertEqual(frontier.items, [self.page("/other")])
         self.assertEqual([task for task in frontier.recipes if "proxy" in task.lower()], [])
 
     def test_a_redirect_is_a_request_of_its_own(self):
-        frontier = self.crawl(self.recipe("redirects"))
-        self.has(self.page("/other"))
-        self.assertEqual(len(frontier.known), 3)
+        for recipe in (self.recipe("redirects"), self.tasks("redirects")):
+            frontier = self.crawl(recipe)
+            self.has(self.page("/other"))
+            self.assertEqual(len(frontier.known), 3)
 
     def test_an_errback_has_what_has_failed(self):
-        self.crawl(self.recipe("errback_of"))
+        frontier = self.crawl(self.recipe("errback_of"))
         self.has({"missing": "/missing"}, self.page("/other"))
-        self.assertEqual(self.results, {0: 4})
+        self.assertEqual((self.results, len(frontier.recipes)), ({0: 4}, 2), "what has one is a task")
 
     def test_what_no_callback_sees_is_skipped_or_failed(self):
         self.crawl(self.recipe("missing"))
@@ -190,8 +246,10 @@ class Serve(Case):
         self.crawl(self.recipe("broken"))
         self.assertEqual(self.results, {0: 2, 1: 1})
         self.assertIn("503 Service Unavailable", self.log)
-        self.crawl(self.recipe("refused"))
+        self.crawl(self.tasks("refused"))
         self.assertEqual(self.results, {0: 2, 1: 1})
+        self.crawl(self.recipe("refused"))
+        self.assertEqual(self.results, {0: 1, 1: 1}, "it never comes to Scrapy")
 
     def test_what_is_no_recipe_or_no_spider_fails_with_what_to_change(self):
         self.crawl("[]", '{"spider": "even"}')
@@ -214,7 +272,7 @@ class Serve(Case):
             if end == "eof":
                 process.stdin.close()
             answer = json.loads(process.stdout.readline())
-            self.assertEqual((answer["id"], answer["result"], len(answer["tasks"])), (1, 0, 1))
+            self.assertEqual((answer["id"], answer["result"], len(answer["urls"])), (1, 0, 1))
             if end == "sigterm":
                 process.send_signal(signal.SIGTERM)
             self.assertEqual(process.wait(10), 0)

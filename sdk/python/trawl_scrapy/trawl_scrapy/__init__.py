@@ -1,5 +1,5 @@
 """Runs unmodified Scrapy projects as handlers of trawl.
 
 `trawl-scrapy run` is a handler of mode `once`: each task is a whole run of a spider. `trawl-scrapy serve` is one of mode `stream`: each
-request of a spider is a task of trawl's frontier. docs/scrapy.md has both.
+request of a spider is one of trawl's frontier. docs/scrapy.md has both.
 """

@@ -15,7 +15,7 @@ def main() -> None:
     )
     modes = parser.add_subparsers(dest="mode", required=True)
     once = modes.add_parser("run", help='a handler of mode "once": each task is a whole run of a spider')
-    stream = modes.add_parser("serve", help='a handler of mode "stream": each request of a spider is a task')
+    stream = modes.add_parser("serve", help='a handler of mode "stream": each request of a spider is one of trawl')
     for mode in (once, stream):
         mode.add_argument("--project", default=".", help="the folder of scrapy.cfg (default: the current one)")
     once.add_argument("task", help="the task as JSON: trawl adds it")

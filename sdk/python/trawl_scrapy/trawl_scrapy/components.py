@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
 from scrapy.http.cookies import CookieJar
 
+from .frontier import Frontier
 from .job import current
 
 logger = logging.getLogger(__name__)
@@ -24,10 +25,11 @@ NEAREST_TO_ENGINE = -1_000_000
 
 
 class Scheduler(BaseScheduler):
-    """Hands each request to the job that wants it. It has none to give: those come as tasks."""
+    """Hands each request to the job that wants it. It has none to give: those come as pages and tasks."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
+        self._frontier: Frontier | None = None
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Scheduler:
@@ -46,7 +48,8 @@ class Scheduler(BaseScheduler):
             return False
         assert self._crawler.spider is not None
         fingerprint = self._crawler.request_fingerprinter.fingerprint(request).hex()
-        return job.request(request, fingerprint, self._crawler.spider)
+        self._frontier = self._frontier or Frontier(self._crawler)
+        return job.request(request, fingerprint, self._crawler.spider, self._frontier)
 
 
 class Gate:
@@ -109,3 +112,13 @@ class JarsOfJobs:
     def __getitem__(self, key: Any) -> CookieJar:
         job = current.get()
         return CookieJar() if job is None else job.jars[key]
+
+
+def unless_downloaded(ask: Callable[[Request], Awaitable[Any]]) -> Callable[[Request], Awaitable[Any]]:
+    """Has `RobotsTxtMiddleware` ask for no robots.txt because of a page that trawl has downloaded: trawl obeys that itself."""
+
+    async def robot_parser(request: Request) -> Any:
+        job = current.get()
+        return None if job is not None and request is job.downloaded else await ask(request)
+
+    return robot_parser

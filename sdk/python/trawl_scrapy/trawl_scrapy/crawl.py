@@ -1,4 +1,4 @@
-"""A spider that is open in this process, and works on tasks."""
+"""A spider that is open in this process, and works on tasks and pages."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from scrapy import Request, signals
 from scrapy.crawler import AsyncCrawlerProcess, Crawler
 from scrapy.downloadermiddlewares.cookies import CookiesMiddleware
+from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from scrapy.spidermiddlewares.httperror import HttpError, HttpErrorMiddleware
@@ -15,8 +16,8 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.response import response_status_message
 from twisted.python.failure import Failure
 
-from . import project, requests
-from .components import NEAREST_TO_ENGINE, Gate, JarsOfJobs
+from . import pages, project, requests
+from .components import NEAREST_TO_ENGINE, Gate, JarsOfJobs, unless_downloaded
 from .items import Items
 from .job import FAILED, SKIPPED, Job, current
 from .recipe import InvalidRecipe, Recipe
@@ -79,6 +80,8 @@ class Crawl:
             raise RuntimeError("the spider was closed before it was open")
         if cookies := self._crawler.get_downloader_middleware(CookiesMiddleware):
             cookies.jars = JarsOfJobs()  # type: ignore[assignment]
+        if robots := self._crawler.get_downloader_middleware(RobotsTxtMiddleware):
+            robots.robot_parser = unless_downloaded(robots.robot_parser)  # type: ignore[method-assign, assignment]
 
     async def close(self) -> None:
         """Closes the spider, as Scrapy does on SIGTERM."""
@@ -88,7 +91,7 @@ class Crawl:
         await asyncio.wait([self._running])
 
     async def work(self, job: Job) -> None:
-        """Does what the job's task says: the spider's start, or one of its requests.
+        """Does what the job is for: the spider's start, or one of its requests, whose page trawl may have downloaded.
 
         Raises an exception if the spider is closed meanwhile."""
         self.jobs += 1
@@ -97,7 +100,7 @@ class Crawl:
         try:
             await asyncio.wait([working, self._running], return_when=asyncio.FIRST_COMPLETED)
             if not working.done():
-                raise RuntimeError("the spider was closed while it worked on the task")
+                raise RuntimeError("the spider was closed while it worked")
             working.result()
         finally:
             working.cancel()
@@ -109,7 +112,9 @@ class Crawl:
             await self._start(job)
         else:
             assert self._crawler.spider is not None
-            await self._make(requests.read(job.recipe.request, self._crawler.spider), job)
+            request = requests.read(job.recipe.request, self._crawler.spider)
+            job.downloaded = request if job.page else None
+            await self._make(request, job)
         while job.local:
             await self._make(job.local.popleft(), job)
 
@@ -135,8 +140,7 @@ class Crawl:
         engine = self._crawler.engine
         result: Response | Request | Failure
         try:
-            fetched = await maybe_deferred_to_future(engine.downloader.fetch(request))
-            result = fetched
+            result = await self._download(request, job)
         except Exception as error:
             result = Failure()  # type: ignore[no-untyped-call]
             if request.errback is None:
@@ -153,6 +157,18 @@ class Crawl:
             if request.errback is None and self._is_ignored(result):
                 job.end(FAILED if result.status in self._retried else SKIPPED, f"{request}: {response_status_message(result.status)}")
         await maybe_deferred_to_future(engine.scraper.enqueue_scrape(result, request))
+
+    async def _download(self, request: Request, job: Job) -> Response | Request:
+        downloader = self._crawler.engine.downloader
+        if request is not job.downloaded or job.page is None:
+            fetched: Response | Request = await maybe_deferred_to_future(downloader.fetch(request))
+            return fetched
+        response = pages.response(job.page, request)
+
+        async def downloaded(_: Request) -> Response:
+            return response
+
+        return await downloader.middleware.download_async(downloaded, request)
 
     def _is_ignored(self, response: Response) -> bool:
         """Whether no callback sees the response, because of its status."""

@@ -15,8 +15,8 @@ class InvalidRecipe(Exception):
 
 @dataclass(frozen=True)
 class Recipe:
-    """The name of a spider, or a JSON object of `spider`, `args` and `settings`. The tasks that `serve` submits also name
-    their run, and have a `request`, or say how much of the spider's start is done."""
+    """The name of a spider, or a JSON object of `spider`, `args` and `settings`. The tasks and requests that `serve` asks
+    for also name their run, and have a `request`, or say how much of the spider's start is done."""
 
     spider: str
     args: dict[str, str] = field(default_factory=dict)
@@ -40,10 +40,11 @@ class Recipe:
             raise InvalidRecipe(
                 'the recipe is the name of a spider, or a JSON object such as {"spider": "quotes", "args": {"tag": "love"}}'
             )
-        return cls._of_object(value)
+        return cls.of_object(value)
 
     @classmethod
-    def _of_object(cls, value: dict[str, Any]) -> Recipe:
+    def of_object(cls, value: dict[str, Any]) -> Recipe:
+        """What `to_object` has made, or a person has written."""
         for key in value:
             if key not in KEYS:
                 raise InvalidRecipe(f"a recipe has no `{key}`; there are `spider`, `args` and `settings`")
@@ -60,8 +61,12 @@ class Recipe:
         return cls(**value)
 
     def to_json(self) -> str:
+        """The same as text."""
+        return json.dumps(self.to_object(), ensure_ascii=False, separators=(",", ":"))
+
+    def to_object(self) -> dict[str, Any]:
         """The shortest object that says it."""
-        return json.dumps({key: value for key in KEYS if (value := getattr(self, key))}, ensure_ascii=False, separators=(",", ":"))
+        return {key: value for key in KEYS if (value := getattr(self, key))}
 
     def for_request(self, run: str, request: dict[str, Any], cookies: list[Any]) -> Recipe:
         """For one of the requests of the same run."""

@@ -1,5 +1,5 @@
-"""A handler of mode `stream`: each request of a spider is a task. Tasks come as JSON on standard input, one a line, and are answered as
-they end."""
+"""A handler of mode `stream`: each request of a spider is a request of trawl's frontier, or a task. Pages and tasks come as JSON on standard
+input, one a line, and are answered as they end."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OPEN = 8
 
 
 def serve(folder: str) -> int:
-    """Works on tasks until standard input ends. Returns the exit code of the process."""
+    """Works on pages and tasks until standard input ends. Returns the exit code of the process."""
     answers = Answers()
     try:
         settings = project.enter(folder)
@@ -49,7 +49,7 @@ def _log(entry: logs.Entry) -> bool:
 
 
 class Server:
-    """Takes tasks in, and gives each to the spider of its run."""
+    """Takes pages and tasks in, and gives each to the spider of its run."""
 
     def __init__(self, process: AsyncCrawlerProcess, answers: Answers) -> None:
         self._process, self._answers = process, answers
@@ -78,9 +78,7 @@ class Server:
 
     async def _answer(self, message: dict[str, Any]) -> None:
         try:
-            if "task" not in message:
-                raise InvalidRecipe("this program does tasks, not pages: submit the name of a Scrapy spider with `trawl task submit`")
-            job = Job(message["task"], Recipe.parse(message["task"]["recipe"]))
+            job = _job(message)
             crawl = await self._crawl(job)
             await crawl.work(job)
             answer = job.answer()
@@ -130,6 +128,16 @@ class Server:
         from twisted.internet import reactor
 
         cast(Any, reactor).stop()
+
+
+def _job(message: dict[str, Any]) -> Job:
+    if task := message.get("task"):
+        return Job(str(task["id"]), str(task["crawl"]), Recipe.parse(task["recipe"]))
+    page = message["page"]
+    data = page.get("data")
+    if not (isinstance(data, dict) and "id" in data and "request" in data):
+        raise InvalidRecipe("no Scrapy spider has asked for this page: submit the name of one with `trawl task submit`")
+    return Job(data.pop("id"), str(page["crawl"]), Recipe.of_object(data), page)
 
 
 def _lines_of_stdin() -> Iterator[bytes]:

@@ -13,6 +13,8 @@ use trawl_common::politeness::permit::HostPermit;
 use trawl_common::ports::{Memory, Page, Response};
 use trawl_handlers::Stream;
 
+pub(super) use self::response::status;
+
 use self::items::gone;
 use self::read::read;
 use self::response::response;

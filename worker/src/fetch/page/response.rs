@@ -105,6 +105,9 @@ async fn fetch(
         }
         match answer {
             Ok(Answer::Page(response)) => {
+                if let Some(refusal) = trawl_web::refusal(&response) {
+                    backoff::leave_alone(shared, job, &refusal).await?;
+                }
                 let redirected_to = job.message.hop.take().map(|hop| hop.url);
                 return Ok(Response { redirected_to, ..response });
             }
@@ -120,7 +123,7 @@ async fn fetch(
 }
 
 /// The status that a host answered with; of a redirect, one like it.
-fn status(answer: &Result<Answer, Failure>) -> Option<u16> {
+pub(in crate::fetch) fn status(answer: &Result<Answer, Failure>) -> Option<u16> {
     match answer {
         Ok(Answer::Page(response)) => Some(response.status),
         Ok(Answer::NotModified) => Some(304),

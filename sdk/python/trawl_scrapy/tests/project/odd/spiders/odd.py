@@ -88,6 +88,24 @@ class OddSpider(scrapy.Spider):
         yield response.follow("/other", self.page)
         yield scrapy.Request(f"{self.site}/third", self.page, meta={"cookiejar": 2}, cookies={"own": "1"})
 
+    def log_in(self, response):
+        yield scrapy.FormRequest(f"{self.site}/form", formdata={"user": "ä"}, callback=self.page)
+
+    def gzipped(self, response):
+        yield {"text": response.css("p::text").get(), "encoding": response.encoding, "coded": "Content-Encoding" in response.headers}
+
+    def recovers(self, response):
+        yield {"status": response.status, "retried": response.meta["retry_times"]}
+
+    def has_kwargs(self, response):
+        yield response.follow("/other", self.with_kwargs, cb_kwargs={"day": datetime.date(2026, 1, 2)}, priority=3)
+
+    def with_kwargs(self, response, day):
+        yield {"year": day.year, "priority": response.request.priority}
+
+    def handles_missing(self, response):
+        yield response.follow("/missing", self.page, meta={"handle_httpstatus_list": [404]})
+
     def errback_of(self, response):
         yield response.follow("/missing", self.page, errback=self.missing)
 
@@ -96,4 +114,4 @@ class OddSpider(scrapy.Spider):
         yield scrapy.Request(f"{self.site}/other", self.page)
 
 
-PATHS = {"session": "/login", "redirects": "/to/other", "refused": "http://127.0.0.1:1/"}
+PATHS = {"session": "/login", "redirects": "/to/other", "refused": "http://127.0.0.1:1/", "recovers": "/recovers"}

@@ -1,0 +1,162 @@
+"""A request of a spider as a request of trawl's frontier, which a worker downloads at the fleet's pace."""
+
+from __future__ import annotations
+
+import base64
+import logging
+import re
+import urllib.parse
+from typing import Any
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares.cookies import CookiesMiddleware
+from scrapy.downloadermiddlewares.defaultheaders import DefaultHeadersMiddleware
+from scrapy.downloadermiddlewares.httpauth import HttpAuthMiddleware
+from scrapy.downloadermiddlewares.useragent import UserAgentMiddleware
+from scrapy.settings import default_settings
+
+from .answers import encode
+
+logger = logging.getLogger(__name__)
+
+# Of Scrapy's own middlewares those that decide what is sent.
+_SENDING = (HttpAuthMiddleware, DefaultHeadersMiddleware, CookiesMiddleware)
+_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+# What `meta` may ask of a download that trawl does not do. Of the latter two Scrapy notes the settings there.
+_OF_DOWNLOADS = ("proxy", "bindaddress", "download_timeout", "download_maxsize")
+# What trawl lets nobody set (docs/handlers.md).
+_RESERVED = {
+    "user-agent", "host", "content-length", "transfer-encoding", "connection", "keep-alive", "proxy-connection", "te", "trailer", "upgrade",
+    "http2-settings", "expect", "proxy-authorization", "range", "if-none-match", "if-modified-since",
+}  # fmt: skip
+_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_VALUE = re.compile(r"|[!-~]|[!-~][\t -~]*[!-~]")
+_COOKIE_VALUE = re.compile(r"[!-+\--:<-~]*")
+# In bytes: the first a bit less than a spider's usual `urls.max_length`, the others than what trawl takes of fields and of data.
+_LONGEST_URL, _MOST_FIELDS, _MOST_BYTES = 2_000, 15_000, 60_000
+
+Pairs = list[tuple[str, str]]
+
+
+class NotForTrawl(Exception):
+    """trawl would not download the request as Scrapy would. The message says why."""
+
+
+class Frontier:
+    """Makes requests of trawl's frontier of a spider's requests."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        """The spider is open."""
+        assert crawler.engine is not None
+        middlewares = crawler.engine.downloader.middleware.middlewares
+        self._sending = [middleware for middleware in middlewares if isinstance(middleware, _SENDING)]
+        agent = crawler.get_downloader_middleware(UserAgentMiddleware)
+        self._user_agent = (agent and agent.user_agent) or ""
+        self._usual = {f"download_{name}": crawler.settings.getfloat(f"DOWNLOAD_{name.upper()}") for name in ("timeout", "maxsize")}
+        self._takes_none = _why_none(crawler)
+        if self._takes_none:
+            logger.info("each request is a task, which Scrapy downloads itself: %s", self._takes_none)
+        else:
+            logger.info("trawl downloads what it can as Scrapy would (docs/scrapy.md)")
+            if self._user_agent and self._user_agent != default_settings.USER_AGENT:
+                logger.warning("USER_AGENT is not sent: trawl names itself, as `request.user_agent` of the spider's file says")
+
+    def request(self, request: Request, written: dict[str, Any], data: dict[str, Any]) -> tuple[dict[str, Any], int]:
+        """The request as an element of `urls` of an answer, but for what makes it unique, and how many bytes it takes. Its page comes with `data`,
+        in which the request is as it was `written`. Has the middlewares look at a copy, which notes the request's own cookies in the jars.
+
+        Raises `NotForTrawl`.
+        """
+        self._check(request, written)
+        sent = request.copy()
+        for middleware in self._sending:
+            middleware.process_request(sent)
+        headers, cookies = self._fields(sent)
+        said: dict[str, Any] = {"url": request.url, "method": request.method, "headers": headers, "cookies": cookies}
+        try:
+            said["body"] = request.body.decode()
+        except UnicodeDecodeError:
+            said["base64"] = base64.b64encode(request.body).decode()
+        # Here `"priority": request.priority` belongs, as soon as requests of trawl's frontier have one.
+        said = {**{key: value for key, value in said.items() if value}, "data": data, "any_status": True}
+        size = len(encode(said).encode(errors="replace"))
+        if size > _MOST_BYTES:
+            raise NotForTrawl(f"it takes more than {_MOST_BYTES} bytes")
+        return said, size
+
+    def _check(self, request: Request, written: dict[str, Any]) -> None:
+        if self._takes_none:
+            raise NotForTrawl(self._takes_none)
+        if request.errback is not None:
+            raise NotForTrawl("it has an errback, which a download that fails has to reach")
+        url = urllib.parse.urlsplit(request.url)
+        if url.scheme not in ("http", "https") or not url.hostname or url.username is not None:
+            raise NotForTrawl("its URL is not of http or https, or has a user in it")
+        if len(request.url) > _LONGEST_URL:
+            raise NotForTrawl(f"its URL has more than {_LONGEST_URL} bytes")
+        if request.method not in _METHODS:
+            raise NotForTrawl(f"trawl sends no {request.method}")
+        meta = written.get("meta", {})
+        for name in _OF_DOWNLOADS:
+            if name in meta and meta[name] != self._usual.get(name):
+                raise NotForTrawl(f"its meta has `{name}`")
+
+    def _fields(self, sent: Request) -> tuple[Pairs, Pairs]:
+        headers: Pairs = []
+        cookies: Pairs = []
+        for name, value in ((_text(name), _text(value)) for name, values in sent.headers.items() for value in values):
+            kind = name.lower()
+            if kind == "cookie":
+                cookies += _cookies(value)
+            elif self._is_trawls_own(kind, value, sent):
+                continue
+            elif kind in _RESERVED:
+                raise NotForTrawl(f"it has a header field `{name}` of its own")
+            elif _TOKEN.fullmatch(name) and _VALUE.fullmatch(value):
+                headers.append((name, value))
+            else:
+                raise NotForTrawl(f"its header field `{name}` is not plain text")
+        if sum(len(name) + len(value) for name, value in headers + cookies) > _MOST_FIELDS:
+            raise NotForTrawl(f"its header fields have more than {_MOST_FIELDS} bytes")
+        return headers, cookies
+
+    def _is_trawls_own(self, kind: str, value: str, sent: Request) -> bool:
+        """Whether it is a field that Scrapy has set for a download of its own, where trawl sets another."""
+        return (
+            kind == "accept-encoding"
+            or (kind == "user-agent" and value == self._user_agent)
+            or (kind == "proxy-authorization" and "_scheme_proxy" in sent.meta)
+        )
+
+
+def _why_none(crawler: Crawler) -> str | None:
+    """Why trawl downloads no request of a spider, if it downloads none."""
+    assert crawler.engine is not None
+    for middleware in crawler.engine.downloader.middleware.middlewares:
+        method = getattr(type(middleware), "process_request", None)
+        if method is not None and not method.__module__.startswith("scrapy.downloadermiddlewares."):
+            return f"the downloader middleware {type(middleware).__qualname__} of the project may change it"
+    if crawler.settings.getbool("HTTPCACHE_ENABLED"):
+        return "HTTPCACHE_ENABLED is set"
+    handlers = crawler.settings.getwithbase("DOWNLOAD_HANDLERS")
+    for scheme in ("http", "https"):
+        handler = handlers.get(scheme)
+        name = handler if isinstance(handler, str) else getattr(handler, "__module__", "")
+        if not name.startswith("scrapy.core.downloader.handlers."):
+            return f"the project has a download handler of its own for {scheme}"
+    return None
+
+
+def _cookies(field: str) -> Pairs:
+    pairs = []
+    for cookie in field.split("; "):
+        name, is_pair, value = cookie.partition("=")
+        if not (is_pair and _TOKEN.fullmatch(name) and _COOKIE_VALUE.fullmatch(value)):
+            raise NotForTrawl(f"trawl cannot send its cookie `{name}` as it is")
+        pairs.append((name, value))
+    return pairs
+
+
+def _text(value: bytes) -> str:
+    return value.decode("latin-1")
