@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::to_bytes;
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
@@ -17,11 +18,15 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::fate::{Fate, HELD_BACK};
-use super::layout::{Layout, Leaf};
+use super::layout::Layout;
 use super::ledger::{Ask, Page};
+use super::recipes::{self, Recipes, address};
+use super::units::Units;
 
 /// Most URLs in one sitemap.
 const SITEMAP: usize = 50;
+/// What the program of a task that fails is to say.
+const FAILED: &str = r#"{"result": 1, "logs": [{"message": "the page failed", "level": 3}]}"#;
 /// A request within the pace takes up to this long.
 const LATENCY: Duration = Duration::from_millis(20);
 /// A running site. Where it is listed, `/sitemap.xml` names sitemaps, and those name the pages. Ends when dropped.
@@ -36,7 +41,10 @@ struct Shared {
     origin: String,
     start: Instant,
     pages: Vec<Page>,
+    keys: HashSet<String>,
     layout: Layout,
+    units: Units,
+    spider: &'static str,
     log: Mutex<Log>,
     progress: watch::Sender<Progress>,
     /// So many different pages are answered at once.
@@ -51,6 +59,8 @@ struct Log {
     /// The pages that a crawl can know of, in the order in which it was announced.
     announced: Vec<usize>,
     is_reported: HashSet<usize>,
+    /// What was wrong with what the site was asked.
+    complaints: Vec<String>,
 }
 
 impl Log {
@@ -89,22 +99,46 @@ impl Web {
         Self::serve_at(Ipv4Addr::LOCALHOST, layout, start).await
     }
 
+    /// A site whose pages are what a crawl of these units is about. A program needs the name of its spider.
+    ///
+    /// # Errors
+    /// When no port is free.
+    pub async fn serve_units(
+        units: Units,
+        spider: Option<&'static str>,
+        layout: Layout,
+        start: Instant,
+    ) -> io::Result<Self> {
+        Self::bind(Ipv4Addr::LOCALHOST, (units, spider.unwrap_or_default()), layout, start).await
+    }
+
     /// The same at another address of this machine: trawl takes all sites at one address for one domain, whose slow pages share
     /// their permits.
     ///
     /// # Errors
     /// When no port is free.
     pub async fn serve_at(ip: Ipv4Addr, layout: Layout, start: Instant) -> io::Result<Self> {
+        Self::bind(ip, (Units::Pages, ""), layout, start).await
+    }
+
+    async fn bind(
+        ip: Ipv4Addr,
+        (units, spider): (Units, &'static str),
+        layout: Layout,
+        start: Instant,
+    ) -> io::Result<Self> {
         let listener = TcpListener::bind((ip, 0)).await?;
         let origin = format!("http://{}", listener.local_addr()?);
-        let page = |(number, leaf): (usize, &Leaf)| Page { url: address(&origin, number), fate: leaf.fate };
-        let pages = layout.leaves.iter().enumerate().map(page).collect();
+        let pages = Recipes { origin: &origin, spider, leaves: &layout.leaves }.pages(units);
         let log = Log::new(&layout);
         let shared = Arc::new(Shared {
             origin: origin.clone(),
             start,
+            keys: pages.iter().map(|page: &Page| page.key.clone()).collect(),
             pages,
             layout,
+            units,
+            spider,
             log: Mutex::new(log),
             progress: watch::Sender::default(),
             pace: watch::Sender::new(0),
@@ -121,8 +155,16 @@ impl Web {
         if self.shared.layout.is_listed {
             format!("{}/sitemap.xml", self.origin)
         } else {
-            self.shared.pages[0].url.clone()
+            address(&self.origin, 0)
         }
+    }
+
+    /// What a producer reads: that, or the lists of tasks.
+    pub fn sources(&self) -> Vec<String> {
+        if self.shared.units != Units::Tasks {
+            return vec![self.source()];
+        }
+        (0..self.shared.lists()).map(|number| format!("{}/tasks-{number}.jsonl", self.origin)).collect()
     }
 
     /// Every page.
@@ -130,9 +172,15 @@ impl Web {
         &self.shared.pages
     }
 
-    /// Whether a URL is one of this site's.
-    pub fn has(&self, url: &str) -> bool {
-        url.strip_prefix(&self.origin).is_some_and(|path| path.starts_with('/'))
+    /// Whether a URL is one of this site's, or a key that of one of its tasks.
+    pub fn has(&self, key: &str) -> bool {
+        let is_url = key.strip_prefix(&self.origin).is_some_and(|path| path.starts_with('/'));
+        is_url || self.shared.keys.contains(key)
+    }
+
+    /// What was wrong with what the site was asked so far.
+    pub fn complaints(&self) -> Vec<String> {
+        self.shared.log().complaints.clone()
     }
 
     /// What was asked for so far, in order.
@@ -182,14 +230,11 @@ impl Drop for Web {
     }
 }
 
-/// Every fifth page is news: the default rules route it to the priority lane.
-fn address(origin: &str, number: usize) -> String {
-    let folder = if number.is_multiple_of(5) { "news" } else { "page" };
-    format!("{origin}/{folder}/{number}")
-}
-
 async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response {
-    let path = request.uri().path();
+    let (head, body) = request.into_parts();
+    // Whoever asked may have gone.
+    let Ok(body) = to_bytes(body, usize::MAX).await else { return StatusCode::BAD_REQUEST.into_response() };
+    let path = head.uri.path();
     if path == "/sitemap.xml" {
         return xml(shared.index());
     }
@@ -197,13 +242,31 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
         shared.caught_up(number).await;
         return xml(shared.sitemap(number));
     }
-    let page = number(path, "/page/", "").or_else(|| number(path, "/news/", ""));
-    let Some(page) = page.filter(|page| *page < shared.pages.len()) else {
+    if let Some(number) = number(path, "/tasks-", ".jsonl") {
+        shared.caught_up(number).await;
+        return shared.list(number).into_response();
+    }
+    if path == "/robots.txt" {
         return StatusCode::NOT_FOUND.into_response();
-    };
-    let who = request.headers().get(header::USER_AGENT).and_then(|name| name.to_str().ok());
+    }
+    let who = head.headers.get(header::USER_AGENT).and_then(|name| name.to_str().ok());
     let who = who.and_then(|name| number(name, "worker-", "")).unwrap_or_default();
-    shared.answer_page(page, who).await
+    let arrived = match shared.units {
+        Units::Pages => {
+            let page = number(path, "/page/", "").or_else(|| number(path, "/news/", ""));
+            page.filter(|page| *page < shared.pages.len()).ok_or(String::new())
+        }
+        Units::Tasks => shared.recipes().arrived_task(&body),
+        Units::Requests => shared.recipes().arrived_request((&head.method, path), &head.headers, &body),
+    };
+    match arrived {
+        Ok(page) => shared.answer_page(page, who).await,
+        Err(complaint) => {
+            // What is nothing here of pages that go by their URLs, other promises see.
+            shared.log().complaints.extend(Some(complaint).filter(|complaint| !complaint.is_empty()));
+            StatusCode::NOT_FOUND.into_response()
+        }
+    }
 }
 
 fn number(text: &str, before: &str, after: &str) -> Option<usize> {
@@ -237,6 +300,20 @@ impl Shared {
         format!("<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n{entries}</urlset>\n")
     }
 
+    fn recipes(&self) -> Recipes<'_> {
+        Recipes { origin: &self.origin, spider: self.spider, leaves: &self.layout.leaves }
+    }
+
+    /// How many lists of tasks there are: where tasks lead to all others, one that names the first.
+    fn lists(&self) -> usize {
+        if self.layout.is_listed { self.pages.len().div_ceil(self.share()) } else { 1 }
+    }
+
+    fn list(&self, number: usize) -> String {
+        let named = if self.layout.is_listed { self.pages_of(number) } else { 0..1 };
+        named.map(|page| format!("{}\n", self.recipes().task(page))).collect()
+    }
+
     /// The pages that a sitemap names.
     fn pages_of(&self, sitemap: usize) -> Range<usize> {
         let end = self.pages.len();
@@ -255,7 +332,9 @@ impl Shared {
         let mut progress = self.progress.subscribe();
         // The sender lives as long as the site.
         let _ = progress.wait_for(|progress| progress.pages >= wanted).await;
-        self.log().announce(self.pages_of(sitemap));
+        if self.layout.is_listed {
+            self.log().announce(self.pages_of(sitemap));
+        }
     }
 
     async fn answer_page(&self, page: usize, who: usize) -> Response {
@@ -283,18 +362,32 @@ impl Shared {
         let now = self.start.elapsed();
         self.log().asks[ask].answered = Some(now);
         self.progress.send_modify(|progress| progress.last = now);
-        match self.pages[page].fate {
-            Fate::Missing => StatusCode::NOT_FOUND.into_response(),
-            Fate::Broken => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
-            Fate::Flaky(failures) if times <= failures => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        let status = match self.pages[page].fate {
+            Fate::Missing => StatusCode::NOT_FOUND,
+            Fate::Broken => StatusCode::INTERNAL_SERVER_ERROR,
+            Fate::Flaky(failures) if times <= failures => StatusCode::INTERNAL_SERVER_ERROR,
             Fate::Redirect(to) => {
                 self.log().announce([to]);
-                (StatusCode::FOUND, [(header::LOCATION, &self.pages[to].url)]).into_response()
+                let kept = self.units == Units::Requests && recipes::is_kept(page);
+                let status = if kept { StatusCode::TEMPORARY_REDIRECT } else { StatusCode::FOUND };
+                return (status, [(header::LOCATION, address(&self.origin, to))]).into_response();
             }
             Fate::Good | Fate::Flaky(_) | Fate::Silent => {
                 self.log().announce(self.layout.leaves[page].links.iter().copied());
-                self.page(page).into_response()
+                return self.shown(page);
             }
+        };
+        match self.units {
+            Units::Tasks => FAILED.into_response(),
+            _ => status.into_response(),
+        }
+    }
+
+    /// What a page shows; to a program, what that is to say.
+    fn shown(&self, page: usize) -> Response {
+        match self.units {
+            Units::Pages => self.page(page).into_response(),
+            units => self.recipes().said(page, units).to_string().into_response(),
         }
     }
 

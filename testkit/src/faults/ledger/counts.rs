@@ -8,9 +8,7 @@ use super::stats::ReportedStats;
 use super::verdict::Judgement;
 use crate::faults::fate::Fate;
 use crate::faults::scenario::Limit;
-
-/// A URL that was put down as poison fails by this.
-const POISONED: &str = "failed:parse";
+use crate::faults::units::Units;
 
 /// How many URLs can have ended in one way, or were taken in.
 #[derive(Clone, Copy, Default)]
@@ -48,7 +46,8 @@ impl Facts {
         let mut due: BTreeMap<&str, Due> = BTreeMap::new();
         for (page, account) in self.pages.iter().zip(accounts) {
             // Where a redirect led is never taken in, unless something links to it before.
-            let is_counted = !self.is_forgettable(account) && !account.is_landing && self.limit.is_none();
+            let is_landing = account.is_landing && self.units == Units::Pages;
+            let is_counted = !self.is_forgettable(account) && !is_landing && self.limit.is_none();
             admitted.add(is_counted);
             let ends = self.ends(page.fate, account);
             for end in &ends {
@@ -108,14 +107,11 @@ impl Facts {
     /// How a page can have ended: in several ways where a limit or a copy of it may have come first, where it was put
     /// down as poison, and where nobody can say.
     fn ends(&self, fate: Fate, account: &Account) -> Vec<&'static str> {
-        let mut ends = match fate {
-            Fate::Good | Fate::Flaky(_) => vec!["done"],
-            Fate::Missing | Fate::Broken => vec!["failed:http"],
-            Fate::Silent => vec!["failed:timeout"],
-            Fate::Redirect(_) => vec!["done", "skipped:duplicate"],
-        };
-        if account.dead_letters.contains("poison") || !account.is_settled() {
-            ends.push(POISONED);
+        let mut ends = self.units.ends(fate).to_vec();
+        let poisoned = self.units.poisoned();
+        let may_be = account.dead_letters.contains("poison") || !account.is_settled();
+        if may_be && !ends.contains(&poisoned) {
+            ends.push(poisoned);
         }
         if let Some(Limit::Pages(_)) = self.limit {
             ends.push("skipped:limit");
