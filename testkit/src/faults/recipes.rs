@@ -2,7 +2,7 @@
 
 use axum::http::{HeaderMap, Method};
 use serde_json::{Value, json};
-use trawl_common::frontier::Work;
+use trawl_common::frontier::{TaskKey, Work};
 use trawl_common::names::SpiderName;
 use trawl_common::request::NewRequest;
 use trawl_common::task::NewTask;
@@ -14,6 +14,21 @@ use super::units::Units;
 
 /// The header field that names the page a request is for.
 const NUMBER: &str = "x-page";
+
+/// What somebody asks a site for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Arrived {
+    /// The page.
+    pub(super) page: usize,
+    /// The page whose request a redirect led here.
+    pub(super) via: Option<usize>,
+}
+
+impl Arrived {
+    pub(super) fn at(page: usize) -> Self {
+        Self { page, via: None }
+    }
+}
 
 /// The site of some leaves, as a spider with a program knows it.
 pub(super) struct Recipes<'a> {
@@ -44,8 +59,9 @@ fn recipe(number: usize) -> String {
     json!({ "n": number, "say": filling(number) }).to_string()
 }
 
+/// Few are more urgent than others: what is less urgent would wait until the last of a crawl.
 fn priority(number: usize) -> f64 {
-    (number % 5) as f64 - 2.0
+    f64::from(u8::from(number.is_multiple_of(5)))
 }
 
 fn body(number: usize) -> String {
@@ -91,7 +107,7 @@ impl Recipes<'_> {
     fn task_key(&self, number: usize) -> String {
         let spider: SpiderName = self.spider.parse().expect("a spider of the suite has a name");
         let task = NewTask::try_from(self.task(number)).expect("a task of the suite is one");
-        trawl_common::frontier::TaskKey::of(&spider, &task).to_string()
+        TaskKey::of(&spider, &task).to_string()
     }
 
     /// The request for a page, as a program asks for it. The first page is a URL like any other.
@@ -118,12 +134,15 @@ impl Recipes<'_> {
     }
 
     /// Which page a task is for, as its program was given it, or what is wrong with it.
-    pub(super) fn arrived_task(&self, given: &[u8]) -> Result<usize, String> {
-        let complaint = |what: &str| format!("a task arrived with {what}: {}", String::from_utf8_lossy(given));
+    pub(super) fn arrived_task(&self, given: &[u8]) -> Result<Arrived, String> {
+        let complaint =
+            |what: &str| format!("a task arrived with {what}: {}", String::from_utf8_lossy(given));
         let task: Value = serde_json::from_slice(given).map_err(|_| complaint("no JSON"))?;
-        let said: Value = task["recipe"].as_str().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+        let said: Value =
+            task["recipe"].as_str().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
         let number = said["n"].as_u64().map(|number| number as usize);
-        let number = number.filter(|number| *number < self.leaves.len()).ok_or(complaint("no number"))?;
+        let number =
+            number.filter(|number| *number < self.leaves.len()).ok_or_else(|| complaint("no number"))?;
         let id = task["id"].as_str().unwrap_or_default();
         if task["recipe"] != recipe(number) {
             return Err(complaint("another recipe"));
@@ -131,7 +150,7 @@ impl Recipes<'_> {
         if task["priority"] != priority(number) || format!("task:{id}") != self.task_key(number) {
             return Err(complaint("another priority or id"));
         }
-        Ok(number)
+        Ok(Arrived::at(number))
     }
 
     /// Which page a request for this path is for, or what is wrong with it. Where a redirect leads, the page is that of the path.
@@ -140,7 +159,7 @@ impl Recipes<'_> {
         (method, path): (&Method, &str),
         headers: &HeaderMap,
         given: &[u8],
-    ) -> Result<usize, String> {
+    ) -> Result<Arrived, String> {
         let complaint = || {
             let given = String::from_utf8_lossy(given);
             format!("{method} {path} arrived for page {:?} with this body: {given}", headers.get(NUMBER))
@@ -149,17 +168,18 @@ impl Recipes<'_> {
         let Some(number) = named.filter(|number| *number < self.leaves.len()) else {
             let is_first = format!("{}{path}", self.origin) == self.address(0);
             let is_plain = is_first && *method == Method::GET && given.is_empty();
-            return if is_plain { Ok(0) } else { Err(complaint()) };
+            return if is_plain { Ok(Arrived::at(0)) } else { Err(complaint()) };
         };
-        let (sent, to) = if path == form(number) {
-            ((self.method(number), body(number)), number)
+        let (sent, arrived) = if path == form(number) {
+            ((self.method(number), body(number)), Arrived::at(number))
         } else {
-            let to = self.led_to(number, path).ok_or_else(complaint)?;
+            let page = self.led_to(number, path).ok_or_else(complaint)?;
+            let led = Arrived { page, via: Some(number) };
             let kept = (self.method(number), body(number));
-            (if is_kept(number) { kept } else { (Method::GET, String::new()) }, to)
+            (if is_kept(number) { kept } else { (Method::GET, String::new()) }, led)
         };
         let is_whole = sent.0 == *method && sent.1.as_bytes() == given;
-        if is_whole { Ok(to) } else { Err(complaint()) }
+        if is_whole { Ok(arrived) } else { Err(complaint()) }
     }
 
     /// The page of this path, if the redirect of a page leads there.
@@ -205,8 +225,8 @@ mod tests {
             let id = pages[key].key.trim_start_matches("task:");
             json!({ "recipe": recipe(number), "id": id, "priority": priority(urgent) }).to_string()
         };
-        assert_eq!(recipes.arrived_task(given(4, 4, 4).as_bytes()), Ok(4));
-        for wrong in [given(4, 3, 4), given(4, 4, 3), given(4, 4, 4).replace("ä", ""), "x".to_owned()] {
+        assert_eq!(recipes.arrived_task(given(4, 4, 4).as_bytes()), Ok(Arrived::at(4)));
+        for wrong in [given(4, 3, 4), given(4, 4, 5), given(4, 4, 4).replace("ä", ""), "x".to_owned()] {
             assert!(recipes.arrived_task(wrong.as_bytes()).is_err(), "{wrong}");
         }
         assert_eq!((recipes.task(4)["retries"].clone(), recipes.task(1).get("retries")), (0.into(), None));
@@ -220,11 +240,12 @@ mod tests {
             let headers = HeaderMap::from_iter([(NUMBER.parse().unwrap(), number.parse().unwrap())]);
             recipes.arrived_request((&method, path), &headers, body.as_bytes())
         };
-        assert_eq!(arrived(Method::POST, &form(1), "1", &body(1)), Ok(1));
-        assert_eq!(arrived(Method::GET, "/news/0", "", ""), Ok(0), "the first");
-        assert_eq!(arrived(Method::GET, "/news/0", "2", ""), Ok(0), "by 302");
-        assert_eq!(arrived(Method::PUT, &form(3), "3", &body(3)).is_err(), true, "a redirect is a POST");
-        assert_eq!(arrived(Method::POST, "/page/1", "3", &body(3)), Ok(1), "by 307");
+        assert_eq!(arrived(Method::POST, &form(1), "1", &body(1)), Ok(Arrived::at(1)));
+        assert_eq!(arrived(Method::GET, "/news/0", "", ""), Ok(Arrived::at(0)), "the first");
+        let led = |page, via| Ok(Arrived { page, via: Some(via) });
+        assert_eq!(arrived(Method::GET, "/news/0", "2", ""), led(0, 2), "by 302");
+        assert!(arrived(Method::PUT, &form(3), "3", &body(3)).is_err(), "a redirect is a POST");
+        assert_eq!(arrived(Method::POST, "/page/1", "3", &body(3)), led(1, 3), "by 307");
         assert!(arrived(Method::POST, &form(1), "1", &body(4)).is_err());
         assert!(arrived(Method::POST, &form(4), "1", &body(1)).is_err());
         assert!(arrived(Method::GET, "/page/1", "3", "").is_err());

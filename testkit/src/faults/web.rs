@@ -1,9 +1,10 @@
 //! A synthetic site of a [`Layout`], and a log of what it was asked, when, and by whom.
 
+mod listing;
+
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::net::Ipv4Addr;
-use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -20,11 +21,9 @@ use tokio::time::{Instant, sleep, timeout};
 use super::fate::{Fate, HELD_BACK};
 use super::layout::Layout;
 use super::ledger::{Ask, Page};
-use super::recipes::{self, Recipes, address};
+use super::recipes::{self, Arrived, Recipes, address};
 use super::units::Units;
 
-/// Most URLs in one sitemap.
-const SITEMAP: usize = 50;
 /// What the program of a task that fails is to say.
 const FAILED: &str = r#"{"result": 1, "logs": [{"message": "the page failed", "level": 3}]}"#;
 /// A request within the pace takes up to this long.
@@ -235,16 +234,8 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
     // Whoever asked may have gone.
     let Ok(body) = to_bytes(body, usize::MAX).await else { return StatusCode::BAD_REQUEST.into_response() };
     let path = head.uri.path();
-    if path == "/sitemap.xml" {
-        return xml(shared.index());
-    }
-    if let Some(number) = number(path, "/sitemap-", ".xml") {
-        shared.caught_up(number).await;
-        return xml(shared.sitemap(number));
-    }
-    if let Some(number) = number(path, "/tasks-", ".jsonl") {
-        shared.caught_up(number).await;
-        return shared.list(number).into_response();
+    if let Some(list) = shared.listing(path).await {
+        return list;
     }
     if path == "/robots.txt" {
         return StatusCode::NOT_FOUND.into_response();
@@ -254,13 +245,14 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
     let arrived = match shared.units {
         Units::Pages => {
             let page = number(path, "/page/", "").or_else(|| number(path, "/news/", ""));
-            page.filter(|page| *page < shared.pages.len()).ok_or(String::new())
+            let page = page.filter(|page| *page < shared.pages.len());
+            page.map(Arrived::at).ok_or(String::new())
         }
         Units::Tasks => shared.recipes().arrived_task(&body),
         Units::Requests => shared.recipes().arrived_request((&head.method, path), &head.headers, &body),
     };
     match arrived {
-        Ok(page) => shared.answer_page(page, who).await,
+        Ok(arrived) => shared.answer_page(arrived, who).await,
         Err(complaint) => {
             // What is nothing here of pages that go by their URLs, other promises see.
             shared.log().complaints.extend(Some(complaint).filter(|complaint| !complaint.is_empty()));
@@ -273,83 +265,30 @@ fn number(text: &str, before: &str, after: &str) -> Option<usize> {
     text.strip_prefix(before)?.strip_suffix(after)?.parse().ok()
 }
 
-fn xml(text: String) -> Response {
-    ([(header::CONTENT_TYPE, "application/xml")], text).into_response()
-}
-
 impl Shared {
     fn log(&self) -> MutexGuard<'_, Log> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn index(&self) -> String {
-        let log = self.log();
-        let entry = |number| format!("<sitemap><loc>{}/sitemap-{number}.xml</loc></sitemap>\n", self.origin);
-        // Like a site that lists what is new: a producer that reads it after Redis forgot all finds what is left.
-        let is_new = |number: &usize| self.pages_of(*number).any(|page| !log.times.contains_key(&page));
-        let count = self.pages.len().div_ceil(self.share());
-        let entries: String = (0..count).filter(is_new).map(entry).collect();
-        format!(
-            "<sitemapindex xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n{entries}</sitemapindex>\n"
-        )
-    }
-
-    fn sitemap(&self, number: usize) -> String {
-        let entry = |page: usize| format!("<url><loc>{}</loc></url>\n", self.pages[page].url);
-        let entries: String = self.pages_of(number).map(entry).collect();
-        format!("<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n{entries}</urlset>\n")
     }
 
     fn recipes(&self) -> Recipes<'_> {
         Recipes { origin: &self.origin, spider: self.spider, leaves: &self.layout.leaves }
     }
 
-    /// How many lists of tasks there are: where tasks lead to all others, one that names the first.
-    fn lists(&self) -> usize {
-        if self.layout.is_listed { self.pages.len().div_ceil(self.share()) } else { 1 }
-    }
-
-    fn list(&self, number: usize) -> String {
-        let named = if self.layout.is_listed { self.pages_of(number) } else { 0..1 };
-        named.map(|page| format!("{}\n", self.recipes().task(page))).collect()
-    }
-
-    /// The pages that a sitemap names.
-    fn pages_of(&self, sitemap: usize) -> Range<usize> {
-        let end = self.pages.len();
-        (sitemap * self.share()).min(end)..((sitemap + 1) * self.share()).min(end)
-    }
-
-    /// URLs in each sitemap: at least some sitemaps, so that a producer lives for a while.
-    fn share(&self) -> usize {
-        (self.pages.len() / 10).clamp(1, SITEMAP)
-    }
-
-    /// The producer runs beside the crawl, not before it, and is never far ahead: its faults meet it at work, and what
-    /// waits in the servers is soon fetched.
-    async fn caught_up(&self, sitemap: usize) {
-        let wanted = sitemap.saturating_sub(1) * self.share();
-        let mut progress = self.progress.subscribe();
-        // The sender lives as long as the site.
-        let _ = progress.wait_for(|progress| progress.pages >= wanted).await;
-        if self.layout.is_listed {
-            self.log().announce(self.pages_of(sitemap));
-        }
-    }
-
-    async fn answer_page(&self, page: usize, who: usize) -> Response {
+    async fn answer_page(&self, Arrived { page, via }: Arrived, who: usize) -> Response {
         let (ask, times, pages) = {
             let mut log = self.log();
-            let times = log.times.entry(page).or_default();
-            *times += 1;
-            let times = *times;
-            log.asks.push(Ask { page, who, asked: self.start.elapsed(), answered: None });
+            // A request that was led to a page leaves the page's own to come.
+            if via.is_none() {
+                *log.times.entry(page).or_default() += 1;
+            }
+            let times = log.times.get(&page).copied().unwrap_or_default();
+            log.asks.push(Ask { page, via, who, asked: self.start.elapsed(), answered: None });
             (log.asks.len() - 1, times, log.times.len())
         };
         self.progress.send_modify(|progress| progress.pages = pages);
         let latency = LATENCY.mul_f64(rand::random());
         // What is asked for again, as Redis forgot it, takes no crawl further.
-        let is_held_back = pages > *self.pace.borrow() && times == 1;
+        let is_held_back = pages > *self.pace.borrow() && times == 1 && via.is_none();
         let long = HELD_BACK.mul_f64(rand::random_range(0.5..1.0));
         let held_back = if is_held_back { long } else { Duration::ZERO };
         let mut pace = self.pace.subscribe();

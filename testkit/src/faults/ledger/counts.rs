@@ -8,7 +8,6 @@ use super::stats::ReportedStats;
 use super::verdict::Judgement;
 use crate::faults::fate::Fate;
 use crate::faults::scenario::Limit;
-use crate::faults::units::Units;
 
 /// How many URLs can have ended in one way, or were taken in.
 #[derive(Clone, Copy, Default)]
@@ -46,8 +45,7 @@ impl Facts {
         let mut due: BTreeMap<&str, Due> = BTreeMap::new();
         for (page, account) in self.pages.iter().zip(accounts) {
             // Where a redirect led is never taken in, unless something links to it before.
-            let is_landing = account.is_landing && self.units == Units::Pages;
-            let is_counted = !self.is_forgettable(account) && !is_landing && self.limit.is_none();
+            let is_counted = !self.is_forgettable(account) && !account.is_landing && self.limit.is_none();
             admitted.add(is_counted);
             let ends = self.ends(page.fate, account);
             for end in &ends {

@@ -26,6 +26,8 @@ pub struct Page {
 pub struct Ask {
     /// The page's number.
     pub page: usize,
+    /// The number of the page whose request a redirect led here; a URL that a redirect names is asked for itself.
+    pub via: Option<usize>,
     /// The number of the worker that asked.
     pub who: usize,
     /// When it asked.

@@ -82,11 +82,12 @@ impl Facts {
         let mut accounts: Vec<Account> = self.pages.iter().map(|_| Account::default()).collect();
         let numbers: HashMap<&str, usize> =
             self.pages.iter().enumerate().map(|(number, page)| (page.key.as_str(), number)).collect();
-        for ask in &self.asks {
+        // What answers a request that was redirected is none of the page's own.
+        for ask in self.asks.iter().filter(|ask| ask.via.is_none()) {
             accounts[ask.page].asks.push(*ask);
         }
         for (page, fate) in self.pages.iter().map(|page| page.fate).enumerate() {
-            if let Fate::Redirect(to) = fate {
+            if let (Fate::Redirect(to), Units::Pages) = (fate, self.units) {
                 accounts[to].is_landing = true;
                 // Where it leads may be asked for with it.
                 accounts[to].led_here += accounts[page].asks.len();
@@ -116,7 +117,9 @@ impl Facts {
             && asks.iter().filter(|ask| self.explanation(ask, Duration::MAX).is_some()).count() >= POISON;
         let right = match (page.fate, self.units.dead_letter(page.fate)) {
             // What it leads to has an end of its own.
-            (Fate::Redirect(_), _) if self.units == Units::Pages => !asks.is_empty() && dead_letters.is_empty(),
+            (Fate::Redirect(_), _) if self.units == Units::Pages => {
+                !asks.is_empty() && dead_letters.is_empty()
+            }
             (_, None) => !stored.is_empty() && dead_letters.is_empty(),
             _ if self.dead_letters.is_none() => items.is_empty() && !asks.is_empty(),
             (_, Some(reason)) => items.is_empty() && dead_letters.contains(reason) && dead_letters.len() == 1,

@@ -16,7 +16,8 @@ impl Facts {
             }
         }
         for replay in &self.replays {
-            let is_it = |ask: &&Ask| self.pages[ask.page].key == replay.url && ask.asked > replay.at;
+            let is_own = |ask: &Ask| self.pages[ask.page].key == replay.url && ask.via.is_none();
+            let is_it = |ask: &&Ask| is_own(ask) && ask.asked > replay.at;
             let is_forgotten = |fault: &Injected| fault.kind.forgets() && fault.to > replay.at;
             if !self.asks.iter().any(|ask| is_it(&ask)) && !self.faults.iter().any(is_forgotten) {
                 let at = replay.at.as_secs_f64();

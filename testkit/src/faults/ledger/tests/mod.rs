@@ -2,6 +2,7 @@
 
 mod counts;
 mod scenarios;
+mod units;
 
 use super::*;
 use crate::faults::scenario::Sink;
@@ -19,7 +20,7 @@ fn page(number: usize, fate: Fate) -> Page {
 }
 
 fn ask(page: usize, who: usize, at: u64) -> Ask {
-    Ask { page, who, asked: seconds(at), answered: Some(seconds(at)) }
+    Ask { page, via: None, who, asked: seconds(at), answered: Some(seconds(at)) }
 }
 
 fn item(number: usize) -> ItemLine {

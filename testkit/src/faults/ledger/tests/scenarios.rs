@@ -193,8 +193,7 @@ fn an_unchanged_page_of_a_recrawl_is_marked_as_such_unless_redis_forgot() {
         Facts { is_again, items, faults: vec![fault], ..Facts::default() }
     };
     let is_right = |facts: Facts| {
-        let problems =
-            Facts { pages: vec![page(0, Fate::Good)], ..facts }.judge().problems;
+        let problems = Facts { pages: vec![page(0, Fate::Good)], ..facts }.judge().problems;
         !problems.iter().any(|problem| problem.contains("its item says"))
     };
     assert!(is_right(facts(Kind::BrokerGone, true, Some("unchanged"))));
