@@ -19,7 +19,7 @@ use trawl_common::ports::{
     Claim, Claimed, Ending, ErrorKind, Finish, Joined, Joining, Opening, Settlement, Terms, Verdict,
 };
 use trawl_common::settings::{Producer, Settings};
-use trawl_common::spider::Spider;
+use trawl_common::spider::{Handler, Mode, Spider};
 use trawl_common::time::UnixMs;
 use trawl_producer::{Html, Job, Progress, Report, RunError, Source, run};
 use trawl_testkit::stand_ins::AllRequests;
@@ -50,11 +50,16 @@ impl Case {
     }
 
     fn with(limit: impl FnOnce(&mut Producer)) -> Self {
+        let mut list = String::new();
+        (0..URLS).for_each(|number| writeln!(list, "{}", url(number)).unwrap());
+        Self::reading(list, None, limit)
+    }
+
+    /// A run that reads this list, for a spider with this program.
+    fn reading(list: String, handler: Option<Handler>, limit: impl FnOnce(&mut Producer)) -> Self {
         // Every test of the process installs it; the first succeeds.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().unwrap();
-        let mut list = String::new();
-        (0..URLS).for_each(|number| writeln!(list, "{}", url(number)).unwrap());
         let source = folder.path().join("list.txt");
         std::fs::write(&source, list).unwrap();
         let store = Embedded::open(&folder.path().join("crawl.db")).unwrap();
@@ -64,8 +69,9 @@ impl Case {
         limit(&mut settings.producer);
         settings.recovery.lost_after = LEASE;
         let (progress, stop) = (Arc::new(Progress::default()), CancellationToken::new());
+        let spider = Spider { handler, ..Spider::without_file(SpiderName::default(), &settings.items) };
         let job = Job {
-            spider: Arc::new(Spider::without_file(SpiderName::default(), &settings.items)),
+            spider: Arc::new(spider),
             start: vec![Source::File(source)].into(),
             limit: None,
             html: Html::IsAnError,
@@ -143,6 +149,21 @@ async fn a_run_waits_while_its_records_take_too_many_bytes() {
     case.finish(backlog.urls).await;
     let report = case.running.await.unwrap().unwrap();
     assert_eq!((report.counters.new, report.stopped), (URLS, false));
+}
+
+#[tokio::test]
+async fn long_tasks_are_measured_before_there_are_as_many_as_there_may_be_of_urls() {
+    let task = |number: u64| format!("{:?}\n", format!("{number} {}", "x".repeat(40_000)));
+    let program = Handler::new(vec!["true".to_owned()], Mode::Once);
+    let case = Case::reading((0..1_000).map(task).collect(), Some(program), |producer| {
+        producer.max_backlog_bytes = ByteSize::b(1_000_000);
+    });
+    case.waits().await;
+    let backlog = case.store.stats().backlog(&case.crawl).await.unwrap();
+    // It looks after some 20 MB of recipes.
+    assert!(backlog.urls < 700 && backlog.bytes >= 1_000_000, "{backlog:?}");
+    case.stop.cancel();
+    assert!(case.running.await.unwrap().unwrap().stopped);
 }
 
 #[tokio::test]

@@ -154,6 +154,18 @@ async fn a_crawl_fetches_once_more_what_an_earlier_one_did_whatever_happens() {
     a_scenario_survives(Scenario::Recrawl, &kinds).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn tasks_that_submit_tasks_survive_what_takes_their_workers_or_all_that_is_known() {
+    let kinds = [Kind::WorkerKill, Kind::StoreFlushed, Kind::BrokerPurged, Kind::DeadLettersReplayed];
+    survives(Scenario::Tasks, kinds.to_vec(), 60).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_survive_with_their_bodies_what_takes_their_workers_or_all_that_is_known() {
+    let kinds = [Kind::WorkerKill, Kind::StoreEmptied, Kind::HostBlocked, Kind::DeadLettersReplayed];
+    survives(Scenario::Requests, kinds.to_vec(), 60).await;
+}
+
 /// A crawl of 200 pages on its servers, and a producer whose list, a named pipe, is still to be written.
 async fn environment(folder: &TempDir) -> (Environment, Child) {
     let environment = Environment::set_up(&options(folder, Vec::new(), 1)).await.unwrap();

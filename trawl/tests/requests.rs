@@ -162,8 +162,12 @@ def parse(page):
         assert!(shown.contains(expected), "{shown}");
     }
     assert!(!shown.contains("S3"), "{shown}");
-    let (code, _, stderr) = trawl(folder.path(), &[&["dlq", "replay", key][..], &state].concat()).await;
-    assert_eq!(code, Some(0), "{stderr}");
+    let (code, _, stderr) = trawl(folder.path(), &[&["seen", "forget", key][..], &state].concat()).await;
+    assert_eq!(code, Some(2), "the URL is another record: {stderr}");
+    assert!(stderr.contains("is a request, and none is forgotten"), "{stderr}");
+    let of_host = [&["dlq", "replay", "--host", "127.0.0.1"][..], &state].concat();
+    let (code, _, stderr) = trawl(folder.path(), &of_host).await;
+    assert_eq!((code, stderr.contains("1 dead letter sent again")), (Some(0), true), "{stderr}");
     let (code, stats, stderr) = crawl(folder.path(), "start.txt").await;
     assert_eq!(code, Some(0), "{stats} {stderr}");
     let sent = site.asked("/fails/1");

@@ -209,8 +209,10 @@ impl Broker for RabbitMq {
     }
 
     async fn consume(&self, prefetch: u16, tasks: u16) -> Result<Box<dyn Consumer>> {
-        let takes = if tasks > 0 { Tasks::Taken } else { Tasks::Left };
         let connection = self.broker.open("trawl consumer").await?;
+        let lacks_tasks = tasks > 0 && passive::lacks_tasks(&connection, &self.layout).await?;
+        let tasks = if lacks_tasks { 0 } else { tasks };
+        let takes = if tasks > 0 { Tasks::Taken } else { Tasks::Left };
         Topology::Consuming(Arc::clone(&self.layout), takes).declare(&connection).await?;
         let id = self.sessions.fetch_add(1, Ordering::Relaxed);
         let windows = (prefetch, tasks);

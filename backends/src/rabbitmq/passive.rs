@@ -6,11 +6,13 @@ use lapin::types::{AMQPValue, FieldTable, ShortString};
 use lapin::{Connection, Queue};
 use tracing::warn;
 use trawl_common::ports::{Error, ErrorKind, Result};
+use trawl_common::settings::Topology;
 
 use super::arguments::{Arguments, shown};
 use super::channel::{close, durable, is_precondition_failed, is_soft};
 use super::connection::failed;
 use super::layout::Layout;
+use super::names;
 
 /// More differences than a queue of trawl's has arguments.
 const DIFFERENCES: usize = 12;
@@ -42,6 +44,20 @@ pub(super) async fn find(connection: &Connection, name: &str, wanted: &str) -> R
          with queues.topology = \"declare\", which declares all that is missing"
     );
     Err(Error::new(ErrorKind::Refused, text))
+}
+
+/// Whether tasks have no queue, and none is to be declared. Those that declared the others may not know of tasks yet: all else goes on.
+pub(super) async fn lacks_tasks(connection: &Connection, layout: &Layout) -> Result<bool> {
+    if layout.queues.topology == Topology::Declare || exists(connection, names::TASKS).await? {
+        return Ok(false);
+    }
+    if layout.is_news(names::TASKS) {
+        warn!(
+            queue = names::TASKS,
+            "no tasks are taken: queues.topology is passive, and there is no such queue. Declare it, and start the worker anew"
+        );
+    }
+    Ok(true)
 }
 
 /// Whether there is a queue of this name.

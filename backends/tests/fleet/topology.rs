@@ -1,6 +1,6 @@
 //! Queues as trawl declares them, and as others have declared them.
 
-use lapin::options::{BasicGetOptions, BasicPublishOptions, QueueDeclareOptions};
+use lapin::options::{BasicGetOptions, BasicPublishOptions, QueueDeclareOptions, QueueDeleteOptions};
 use lapin::types::FieldTable;
 use lapin::{BasicProperties, Channel, Connection, ConnectionProperties};
 use serde_json::json;
@@ -131,6 +131,20 @@ async fn queues_of_others_are_taken_as_they_are_and_what_is_missing_is_named() {
     for (queue, ttl) in PROTOTYPES {
         assert_eq!(vhost.queue(queue).await["arguments"], json!({"x-message-ttl": ttl}));
     }
+}
+
+/// Whoever declared the queues may know of no tasks yet.
+#[tokio::test]
+async fn where_trawl_declares_nothing_urls_are_taken_without_a_queue_of_tasks() {
+    let vhost = VirtualHost::new().await;
+    connect(&vhost, &Queues::default()).await.unwrap();
+    channel(&vhost).await.queue_delete("task_queue".into(), QueueDeleteOptions::default()).await.unwrap();
+    let passive = Queues { topology: Topology::Passive, ..Queues::default() };
+    let queue = connect(&vhost, &passive).await.unwrap();
+    let message = Message::seed(URL.parse().unwrap(), CrawlRef::adhoc(), Lane::Priority);
+    queue.publish(std::slice::from_ref(&message)).await.unwrap();
+    let mut consumer = queue.consume(8, 8).await.unwrap();
+    assert_eq!(next(&mut *consumer).await.0, message);
 }
 
 #[tokio::test]

@@ -5,32 +5,52 @@ use crate::frontier::dead_letter::Note;
 use crate::frontier::outcome::Reason;
 use crate::names::CrawlRef;
 
-/// A URL or a task that failed, of some crawl, or a text that is neither.
+/// A URL, a request or a task that failed, of some crawl, or a text that is none of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failed {
     /// The crawl.
     pub crawl: CrawlRef,
-    /// The URL, the task's key, or the text.
+    /// The URL, the key of the request or the task, or the text.
     pub url: String,
     /// Why it failed.
     pub note: Note,
 }
 
 impl Failed {
-    /// What names it, unless it is neither, or came in a message that was none.
+    /// What names it, unless it is none, or came in a message that was none.
     pub fn key(&self) -> Option<Key> {
         let is_invalid = self.note.cause.reason == Reason::Invalid;
         self.url.parse().ok().filter(|_| !is_invalid)
     }
 
-    /// Its host; `-` if it is no URL.
+    /// Its host; `-` if it is neither a URL nor a request.
     pub fn host(&self) -> String {
-        let key = self.key();
-        key.as_ref().and_then(Key::url).map_or_else(|| "-".to_owned(), |url| url.host().to_string())
+        let page = self.key().as_ref().and_then(Key::page);
+        page.map_or_else(|| "-".to_owned(), |url| url.host().to_string())
     }
 
     /// Whether a person means this one by `text`.
     pub fn is_named(&self, text: &str) -> bool {
         text == self.url || text.parse::<Key>().is_ok_and(|key| key.as_str() == self.url)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frontier::dead_letter::Cause;
+    use crate::time::UnixMs;
+
+    #[test]
+    fn a_request_has_the_host_of_its_url_and_a_task_has_none() {
+        let host = |url: &str| {
+            let crawl = CrawlRef::adhoc();
+            let note = Note::of(Cause::new(Reason::Retries, "503", UnixMs(0)));
+            Failed { crawl, url: url.to_owned(), note }.host()
+        };
+        let digits = "0123456789abcdef0123456789abcdef";
+        assert_eq!(host("https://a.example/x"), "a.example");
+        assert_eq!(host(&format!("https://a.example:8443/x#request:{digits}")), "a.example");
+        assert_eq!((host(&format!("task:{digits}")), host("no URL")), ("-".to_owned(), "-".to_owned()));
     }
 }

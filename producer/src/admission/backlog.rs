@@ -11,9 +11,11 @@ use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Backlog as Waiting, Result, Stats};
 use trawl_common::settings::Producer;
 
+use super::round_robin::weight;
+use crate::finding::Finding;
 use crate::report::Progress;
 
-/// After how many URLs the stats are read again, even if the limit was far away.
+/// After how many URLs the stats are read again, even if the limit was far away; a long task counts for several.
 const LOOK_AFTER: u64 = 5_000;
 
 /// How often they are read while the run waits.
@@ -27,7 +29,7 @@ pub(crate) struct Backlog {
     /// The spider's crawls that were not over when the run began. No other can begin while it holds the lease.
     crawls: Vec<CrawlRef>,
     max: Waiting,
-    /// URLs that may pass before the stats are read again.
+    /// What may pass before the stats are read again, by its weight.
     allowance: u64,
     on_their_way: Arc<AtomicU64>,
 }
@@ -56,13 +58,14 @@ impl Backlog {
         Arc::clone(&self.on_their_way)
     }
 
-    /// Waits until the backlog is below its limit, then lets so many URLs pass.
-    pub(crate) async fn pass(&mut self, urls: u64) -> Result<()> {
+    /// Waits until the backlog is below its limit, then lets a bundle pass.
+    pub(crate) async fn pass(&mut self, bundle: &[Finding]) -> Result<()> {
         if self.allowance == 0 {
             self.await_allowance().await?;
         }
-        self.allowance = self.allowance.saturating_sub(urls);
-        self.on_their_way.fetch_add(urls, Ordering::Relaxed);
+        let weight: usize = bundle.iter().map(weight).sum();
+        self.allowance = self.allowance.saturating_sub(weight as u64);
+        self.on_their_way.fetch_add(bundle.len() as u64, Ordering::Relaxed);
         Ok(())
     }
 

@@ -40,7 +40,7 @@ pub(crate) async fn run(
     let intake = (findings, backlog, stop.clone());
     let bundles = stream::try_unfold(intake, |(mut findings, mut backlog, stop)| async move {
         let Some(bundle) = findings.recv().await else { return Ok(None) };
-        let passed = stop.run_until_cancelled(backlog.pass(bundle.len() as u64)).await.transpose()?;
+        let passed = stop.run_until_cancelled(backlog.pass(&bundle)).await.transpose()?;
         Ok(passed.map(|()| (bundle, (findings, backlog, stop))))
     });
     bundles

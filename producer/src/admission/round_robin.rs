@@ -104,7 +104,7 @@ impl RoundRobin {
 }
 
 /// How many findings one counts for.
-fn weight(finding: &Finding) -> usize {
+pub(super) fn weight(finding: &Finding) -> usize {
     let task = match finding {
         Finding::Page(candidate) => candidate.page.work.task(),
         Finding::Invalid { .. } => None,

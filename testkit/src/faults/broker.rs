@@ -15,8 +15,9 @@ use tokio::time::timeout;
 use super::private::{PrivateServers, Server, output, until_ok};
 use super::signal::Signal;
 
-/// Queues that URLs wait in. What they hold can be found again; the dead letters in `failed_urls` are for the reader alone.
-pub const QUEUES: [&str; 8] = [
+/// Queues that URLs and tasks wait in. What they hold can be found again; the dead letters in `failed_urls` are for the reader alone.
+pub const QUEUES: [&str; 9] = [
+    "task_queue",
     "url_queue_ttl",
     "priority_queue",
     "due_queue",

@@ -17,7 +17,7 @@ use super::ledger::{Facts, Injected, ItemLine, Judgement};
 use super::options::Options;
 use super::outcome::Outcome;
 use super::private::{LOOK, PrivateServers};
-use super::scenario::{BEFORE, CRAWL, Crawl, RARE, Sink, sections};
+use super::scenario::{BEFORE, CRAWL, Crawl, PROGRAMS, RARE, Sink, sections};
 use super::stored::{self, Stored};
 use super::timeline::Timeline;
 use super::web::{Progress, Web};
@@ -87,11 +87,15 @@ impl Environment {
             first: first.into_iter().collect(),
         };
         for folder in SPIDERS {
-            std::fs::create_dir(programs.folder.join(folder))?;
+            let folder = programs.folder.join(folder);
+            std::fs::create_dir(&folder)?;
+            for (program, text) in PROGRAMS {
+                std::fs::write(folder.join(program), text)?;
+            }
         }
         let mut under_way = Vec::new();
         for crawl in crawls {
-            let web = Web::serve(crawl.layout.clone(), start).await?;
+            let web = Web::serve_units(crawl.units, crawl.spider, crawl.layout.clone(), start).await?;
             if let Some((spider, text)) = crawl.file(&web.source()) {
                 let folders = if spider == RARE { &SPIDERS[..1] } else { &SPIDERS[..] };
                 for folder in folders {
@@ -120,7 +124,7 @@ impl Environment {
     pub async fn crawl_before(&self) -> io::Result<()> {
         for UnderWay { crawl, web, .. } in self.crawls.iter().filter(|crawl| crawl.crawl.is_again()) {
             web.pace(usize::MAX);
-            let words = crawl.words_before(&web.source());
+            let words = crawl.words_before(&web.sources());
             let words = words.iter().map(String::as_str).chain(["--wait"]);
             let programs = self.fleet.programs();
             let ended = programs.spawn(programs.command(words), "before")?.wait().await?;
@@ -137,7 +141,7 @@ impl Environment {
     /// Has the producers run.
     pub fn produce(&mut self) {
         for UnderWay { crawl, web, .. } in &self.crawls {
-            self.fleet.produce(crawl.words(&web.source()));
+            self.fleet.produce(crawl.words(&web.sources()));
         }
     }
 
@@ -301,6 +305,8 @@ impl Environment {
         let operator = Some(&self.injector.operator).filter(|_| crawl.id == CRAWL);
         Facts {
             pages: web.pages().to_vec(),
+            units: crawl.units,
+            complaints: web.complaints(),
             limit: crawl.limit,
             sinks: crawl.sinks.to_vec(),
             field: crawl.spider,

@@ -101,6 +101,8 @@ impl Injector {
             // The site holds sitemaps back until the crawl has caught up.
             own("TRAWL__FETCH__TIMEOUT", "1h".to_owned()),
             own("TRAWL__POLITENESS__RATE", "unlimited".to_owned()),
+            // Workers have names of their own, which the files of spiders with programs ask for.
+            own("TRAWL__FETCH__USER_AGENT", "producer".to_owned()),
             own("TRAWL__RETRY__BACKOFF", "100ms".to_owned()),
             // Each fetch reaches the site's log.
             own("TRAWL__CACHE__TTL", "0s".to_owned()),

@@ -86,7 +86,7 @@ pub enum Kind {
     /// `kill -9` of RabbitMQ, and a restart with its data.
     #[strum(serialize = "rabbitmq-kill")]
     BrokerKill,
-    /// Every queue of URLs is purged.
+    /// Every queue of URLs and tasks is purged.
     #[strum(serialize = "rabbitmq-purged")]
     BrokerPurged,
     /// One queue is deleted under its consumers.

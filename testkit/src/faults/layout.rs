@@ -49,11 +49,9 @@ impl Layout {
     /// answer. Of the redirects each third leads to a page that is linked too, to one that is not, and to one
     /// by way of another redirect. A level has about `level` pages: when a crawl has asked for some, it has links to about so many more.
     pub fn linked(pages: usize, seed: u64, level: usize) -> Self {
-        let mut chance = StdRng::seed_from_u64(seed);
         let redirects = pages / REDIRECTS;
         let linked = pages - redirects / 3 * 2;
-        let mut leaves: Vec<Leaf> = (0..linked).map(|_| Leaf::new(draw(&mut chance))).collect();
-        leaves[0].fate = Fate::Good;
+        let (mut leaves, mut chance) = unlinked(linked, seed);
         // Soon found, as each takes several times as long as a page may take.
         for silent in leaves.iter_mut().skip(2).step_by(3).take(3) {
             silent.fate = Fate::Silent;
@@ -82,17 +80,52 @@ impl Layout {
             leaves[three[2]].fate = Fate::Redirect(leaves.len());
             leaves.push(Leaf::new(Fate::Redirect(to(&mut chance))));
         }
-        for page in 1..linked {
-            let before = 0..=page.saturating_sub(level);
-            let parent = before.rev().find(|parent| leaves[*parent].shows()).unwrap_or_default();
-            leaves[parent].links.push(page);
-            if leaves[page].shows() {
-                let popular = chance.random_range(0..linked.min(10));
-                let any = chance.random_range(0..linked.min(page + level));
-                leaves[page].links.extend([0, popular, any]);
-            }
-        }
+        link(&mut leaves, linked, level, &mut chance);
         Self { leaves, is_listed: false }
+    }
+
+    /// Tasks that lead to each other likewise, one of which never answers. With `is_listed` lists name them all as well.
+    pub fn of_tasks(pages: usize, seed: u64, level: usize, is_listed: bool) -> Self {
+        let (mut leaves, mut chance) = unlinked(pages, seed);
+        if is_listed {
+            leaves[2].fate = Fate::Silent;
+        }
+        link(&mut leaves, pages, level, &mut chance);
+        Self { leaves, is_listed }
+    }
+
+    /// Requests that lead to each other likewise. Some redirect to pages that are asked for otherwise, too.
+    pub fn of_requests(pages: usize, seed: u64, level: usize) -> Self {
+        let (mut leaves, mut chance) = unlinked(pages, seed);
+        let good: Vec<usize> = (0..pages).filter(|page| leaves[*page].fate == Fate::Good).collect();
+        let (to, from) = good.split_at(good.len() / 2);
+        for page in from.iter().step_by(REDIRECTS / 4) {
+            leaves[*page].fate = Fate::Redirect(to[chance.random_range(0..to.len())]);
+        }
+        link(&mut leaves, pages, level, &mut chance);
+        Self { leaves, is_listed: false }
+    }
+}
+
+/// Pages of which the first is good, and none leads anywhere yet.
+fn unlinked(pages: usize, seed: u64) -> (Vec<Leaf>, StdRng) {
+    let mut chance = StdRng::seed_from_u64(seed);
+    let mut leaves: Vec<Leaf> = (0..pages).map(|_| Leaf::new(draw(&mut chance))).collect();
+    leaves[0].fate = Fate::Good;
+    (leaves, chance)
+}
+
+/// Has each of the first `linked` pages linked from one of a level above; those that show links have some more.
+fn link(leaves: &mut [Leaf], linked: usize, level: usize, chance: &mut StdRng) {
+    for page in 1..linked {
+        let before = 0..=page.saturating_sub(level);
+        let parent = before.rev().find(|parent| leaves[*parent].shows()).unwrap_or_default();
+        leaves[parent].links.push(page);
+        if leaves[page].shows() {
+            let popular = chance.random_range(0..linked.min(10));
+            let any = chance.random_range(0..linked.min(page + level));
+            leaves[page].links.extend([0, popular, any]);
+        }
     }
 }
 

@@ -3,7 +3,8 @@
 //!
 //! - [`plan`] draws from a seed which of the [`kind`]s of fault comes when. A seed repeats a run as far as a race can
 //!   be repeated: the same faults, on the same page, each for as long.
-//! - A [`scenario`] says what is crawled: sitemaps or links, with limits or without, by one spider or several.
+//! - A [`scenario`] says what is crawled: sitemaps or links, with limits or without, by one spider or several; pages, tasks or
+//!   requests ([`units`]). What tasks and requests say is in `recipes`, their spiders' programs in `programs`.
 //! - [`layout`] draws the pages of a site, and [`web`] serves it. Each page has a fate: most are good, some are missing,
 //!   redirect, never answer, fail at first or fail always. It logs who asked for what and when, and keeps the crawl in
 //!   step with the plan, so that it lasts for every fault.
@@ -31,6 +32,10 @@
 //!    Redis was made to forget and nobody asked for again. A limit is reached exactly, and what it leaves out is counted.
 //! 6. No page is asked for while the crawl is paused or the host blocked, and none of a crawl that was cancelled. Each
 //!    dead letter that is sent again is a fetch, unless Redis has forgotten the order.
+//!
+//! 7. Tasks and requests are pages by another name, and all of this holds for them: each page is what one task's program asks for, or the
+//!    answer to one request. A task arrives with its own recipe, priority and id, a request with its own method, body, header field and
+//!    data, however often they are sent again.
 //!
 //! Either server may lose everything, not both at once. Redis may while a worker dies, but then what that was fetching for
 //! the early lane may be lost with it: one kind does this, and the ledger lets it pass. So before a fault that must
@@ -64,6 +69,7 @@ pub mod plan;
 pub mod private;
 mod process;
 pub mod proxy;
+mod recipes;
 pub mod replies;
 pub mod report;
 pub mod run;
@@ -72,4 +78,5 @@ pub mod signal;
 pub mod store;
 pub mod stored;
 pub mod timeline;
+pub mod units;
 pub mod web;

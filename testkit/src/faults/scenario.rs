@@ -2,8 +2,10 @@
 
 use strum::VariantArray;
 
+use super::fate::TIMEOUT;
 use super::kind::{Kind, Subject};
 use super::layout::Layout;
+use super::units::Units;
 
 /// The id of the crawl, or of the first of several.
 pub const CRAWL: &str = "faults";
@@ -22,6 +24,10 @@ pub enum Scenario {
     Several,
     /// A site whose sitemaps name every page, crawled once more after a crawl in peace.
     Recrawl,
+    /// Tasks that submit tasks: of a program that is started for each, where lists name them too, and of one that lives.
+    Tasks,
+    /// A spider whose program asks for requests with bodies of their own, some of which redirect.
+    Requests,
 }
 
 impl Scenario {
@@ -30,12 +36,14 @@ impl Scenario {
         Self::VARIANTS[(seed.wrapping_sub(1) % Self::VARIANTS.len() as u64) as usize]
     }
 
-    /// Whether a fault of this kind may come. What people order, they order of one crawl and its host; and only one stores
+    /// Whether a fault of this kind may come. What people order, they order of one crawl and its host; and only some store
     /// in PostgreSQL.
     pub fn takes(self, kind: Kind) -> bool {
         match kind.subject() {
-            Subject::Crawl => self == Self::Sitemap,
-            Subject::Database => self == Self::Links,
+            // A task has no host.
+            Subject::Crawl if self == Self::Tasks => kind != Kind::HostBlocked,
+            Subject::Crawl => matches!(self, Self::Sitemap | Self::Requests),
+            Subject::Database => matches!(self, Self::Links | Self::Tasks),
             _ => true,
         }
     }
@@ -64,6 +72,24 @@ impl Scenario {
             Self::Recrawl => {
                 vec![Crawl { spider: Some(AGAIN), ..Crawl::of_sitemaps(CRAWL, Layout::listed(pages, seed)) }]
             }
+            Self::Tasks => vec![
+                Crawl {
+                    sinks: &Sink::OF_TASKS,
+                    ..Crawl::of_units(Units::Tasks, CRAWL, "once", Layout::of_tasks(half, seed, LEVEL, true))
+                },
+                Crawl::of_units(
+                    Units::Tasks,
+                    "faults-stream",
+                    "stream",
+                    Layout::of_tasks(half, seed + 1, LEVEL, false),
+                ),
+            ],
+            Self::Requests => vec![Crawl::of_units(
+                Units::Requests,
+                CRAWL,
+                "requests",
+                Layout::of_requests(pages, seed, LEVEL),
+            )],
         }
     }
 }
@@ -81,6 +107,12 @@ const AGAIN: &str = "again";
 
 /// The id of that crawl.
 pub const BEFORE: &str = "faults-before";
+
+/// The programs of spiders: their files, and what these say.
+pub const PROGRAMS: [(&str, &str); 2] =
+    [(ONCE, include_str!("programs/once.sh")), (STREAM, include_str!("programs/stream.py"))];
+const ONCE: &str = "once.sh";
+const STREAM: &str = "stream.py";
 
 /// How much a crawl may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +132,8 @@ pub struct Crawl {
     pub spider: Option<&'static str>,
     /// Its site.
     pub layout: Layout,
+    /// What it takes in.
+    pub units: Units,
     /// What bounds it.
     pub limit: Option<Limit>,
     /// The sinks of its items.
@@ -128,6 +162,9 @@ impl Sink {
     pub const ALL: [Self; 6] =
         [Self::Files, Self::Stream, Self::Archive, Self::Csv, Self::Parquet, Self::Table];
 
+    /// Those that can take the items of tasks: there are no responses.
+    const OF_TASKS: [Self; 5] = [Self::Files, Self::Stream, Self::Csv, Self::Parquet, Self::Table];
+
     fn section(self) -> &'static str {
         match self {
             Self::Files => "[[sinks]]\nkind = \"jsonl\"\npath = \"items/{worker}.jsonl\"\n",
@@ -147,12 +184,17 @@ pub fn sections(sinks: &[Sink]) -> String {
 
 impl Crawl {
     fn of_sitemaps(id: &'static str, layout: Layout) -> Self {
-        Self { id, spider: None, layout, limit: None, sinks: &[Sink::Files] }
+        let (units, sinks) = (Units::Pages, &[Sink::Files]);
+        Self { id, spider: None, layout, units, limit: None, sinks }
     }
 
     fn of_links(id: &'static str, spider: &'static str, layout: Layout) -> Self {
         let sinks = &[Sink::Files, Sink::Stream, Sink::Archive];
-        Self { id, spider: Some(spider), layout, limit: None, sinks }
+        Self { id, spider: Some(spider), layout, units: Units::Pages, limit: None, sinks }
+    }
+
+    fn of_units(units: Units, id: &'static str, spider: &'static str, layout: Layout) -> Self {
+        Self { id, spider: Some(spider), layout, units, limit: None, sinks: &[Sink::Files, Sink::Stream] }
     }
 
     /// Whether its spider has crawled the site before.
@@ -176,6 +218,9 @@ impl Crawl {
     /// The file of its spider, which starts at this URL and stores the number of a page in a field of the spider's name.
     pub fn file(&self, start: &str) -> Option<(&'static str, String)> {
         let spider = self.spider?;
+        if self.units != Units::Pages {
+            return Some((spider, self.file_with_program(start)));
+        }
         let (max_pages, max_per_host) = match self.limit {
             None => (String::new(), String::new()),
             Some(Limit::Pages(most)) => (format!("max_pages = {most}\n"), String::new()),
@@ -193,21 +238,43 @@ impl Crawl {
         Some((spider, text))
     }
 
-    /// The producer's arguments: the source, unless it stands in the spider's file.
-    pub fn words(&self, source: &str) -> Vec<String> {
-        self.words_for(self.id, source)
+    /// The same of a spider with a program, that of its name: the program has the field from the site. It can name its worker to that.
+    fn file_with_program(&self, start: &str) -> String {
+        let origin = start.split('/').take(3).collect::<Vec<_>>().join("/");
+        let (host, port) = origin.rsplit_once(':').unwrap_or_default();
+        let host = host.trim_start_matches("http://");
+        let begins = match self.units {
+            Units::Requests => format!("[start]\nurls = [\"{start}\"]\n[follow]\ndepth = 1000\n"),
+            _ => String::new(),
+        };
+        let run = match self.spider {
+            Some("once") => format!("[\"/bin/bash\", \"{ONCE}\", \"{host}\", \"{port}\"]\nmode = \"once\""),
+            _ => format!("[\"/usr/bin/env\", \"python3\", \"{STREAM}\"]\nmode = \"stream\""),
+        };
+        let who = "{ env = \"TRAWL__FETCH__USER_AGENT\" }";
+        let (timeout, sinks) = (TIMEOUT.as_secs(), sections(self.sinks));
+        format!(
+            "{begins}[handler]\nrun = {run}\ntimeout = \"{timeout}s\"\nsecret = {{ WHO = {who}, SITE = \"{origin}/task\" }}\n{sinks}"
+        )
+    }
+
+    /// The producer's arguments: the sources, unless they stand in the spider's file.
+    pub fn words(&self, sources: &[String]) -> Vec<String> {
+        self.words_for(self.id, sources)
     }
 
     /// The same for the crawl before.
-    pub fn words_before(&self, source: &str) -> Vec<String> {
-        self.words_for(BEFORE, source)
+    pub fn words_before(&self, sources: &[String]) -> Vec<String> {
+        self.words_for(BEFORE, sources)
     }
 
-    fn words_for(&self, id: &str, source: &str) -> Vec<String> {
+    fn words_for(&self, id: &str, sources: &[String]) -> Vec<String> {
         let mut words = vec!["producer".to_owned()];
-        match self.spider {
-            Some(spider) => words.extend(["--spider".to_owned(), spider.to_owned()]),
-            None => words.push(source.to_owned()),
+        if let Some(spider) = self.spider {
+            words.extend(["--spider".to_owned(), spider.to_owned()]);
+        }
+        if self.spider.is_none() || self.units == Units::Tasks {
+            words.extend_from_slice(sources);
         }
         words.extend(["--crawl".to_owned(), id.to_owned()]);
         words

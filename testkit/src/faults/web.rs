@@ -1,13 +1,15 @@
 //! A synthetic site of a [`Layout`], and a log of what it was asked, when, and by whom.
 
+mod listing;
+
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::net::Ipv4Addr;
-use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::to_bytes;
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
@@ -17,11 +19,13 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::fate::{Fate, HELD_BACK};
-use super::layout::{Layout, Leaf};
+use super::layout::Layout;
 use super::ledger::{Ask, Page};
+use super::recipes::{self, Arrived, Recipes, address};
+use super::units::Units;
 
-/// Most URLs in one sitemap.
-const SITEMAP: usize = 50;
+/// What the program of a task that fails is to say.
+const FAILED: &str = r#"{"result": 1, "logs": [{"message": "the page failed", "level": 3}]}"#;
 /// A request within the pace takes up to this long.
 const LATENCY: Duration = Duration::from_millis(20);
 /// A running site. Where it is listed, `/sitemap.xml` names sitemaps, and those name the pages. Ends when dropped.
@@ -36,7 +40,10 @@ struct Shared {
     origin: String,
     start: Instant,
     pages: Vec<Page>,
+    keys: HashSet<String>,
     layout: Layout,
+    units: Units,
+    spider: &'static str,
     log: Mutex<Log>,
     progress: watch::Sender<Progress>,
     /// So many different pages are answered at once.
@@ -51,6 +58,8 @@ struct Log {
     /// The pages that a crawl can know of, in the order in which it was announced.
     announced: Vec<usize>,
     is_reported: HashSet<usize>,
+    /// What was wrong with what the site was asked.
+    complaints: Vec<String>,
 }
 
 impl Log {
@@ -89,22 +98,46 @@ impl Web {
         Self::serve_at(Ipv4Addr::LOCALHOST, layout, start).await
     }
 
+    /// A site whose pages are what a crawl of these units is about. A program needs the name of its spider.
+    ///
+    /// # Errors
+    /// When no port is free.
+    pub async fn serve_units(
+        units: Units,
+        spider: Option<&'static str>,
+        layout: Layout,
+        start: Instant,
+    ) -> io::Result<Self> {
+        Self::bind(Ipv4Addr::LOCALHOST, (units, spider.unwrap_or_default()), layout, start).await
+    }
+
     /// The same at another address of this machine: trawl takes all sites at one address for one domain, whose slow pages share
     /// their permits.
     ///
     /// # Errors
     /// When no port is free.
     pub async fn serve_at(ip: Ipv4Addr, layout: Layout, start: Instant) -> io::Result<Self> {
+        Self::bind(ip, (Units::Pages, ""), layout, start).await
+    }
+
+    async fn bind(
+        ip: Ipv4Addr,
+        (units, spider): (Units, &'static str),
+        layout: Layout,
+        start: Instant,
+    ) -> io::Result<Self> {
         let listener = TcpListener::bind((ip, 0)).await?;
         let origin = format!("http://{}", listener.local_addr()?);
-        let page = |(number, leaf): (usize, &Leaf)| Page { url: address(&origin, number), fate: leaf.fate };
-        let pages = layout.leaves.iter().enumerate().map(page).collect();
+        let pages = Recipes { origin: &origin, spider, leaves: &layout.leaves }.pages(units);
         let log = Log::new(&layout);
         let shared = Arc::new(Shared {
             origin: origin.clone(),
             start,
+            keys: pages.iter().map(|page: &Page| page.key.clone()).collect(),
             pages,
             layout,
+            units,
+            spider,
             log: Mutex::new(log),
             progress: watch::Sender::default(),
             pace: watch::Sender::new(0),
@@ -121,8 +154,16 @@ impl Web {
         if self.shared.layout.is_listed {
             format!("{}/sitemap.xml", self.origin)
         } else {
-            self.shared.pages[0].url.clone()
+            address(&self.origin, 0)
         }
+    }
+
+    /// What a producer reads: that, or the lists of tasks.
+    pub fn sources(&self) -> Vec<String> {
+        if self.shared.units != Units::Tasks {
+            return vec![self.source()];
+        }
+        (0..self.shared.lists()).map(|number| format!("{}/tasks-{number}.jsonl", self.origin)).collect()
     }
 
     /// Every page.
@@ -130,9 +171,15 @@ impl Web {
         &self.shared.pages
     }
 
-    /// Whether a URL is one of this site's.
-    pub fn has(&self, url: &str) -> bool {
-        url.strip_prefix(&self.origin).is_some_and(|path| path.starts_with('/'))
+    /// Whether a URL is one of this site's, or a key that of one of its tasks.
+    pub fn has(&self, key: &str) -> bool {
+        let is_url = key.strip_prefix(&self.origin).is_some_and(|path| path.starts_with('/'));
+        is_url || self.shared.keys.contains(key)
+    }
+
+    /// What was wrong with what the site was asked so far.
+    pub fn complaints(&self) -> Vec<String> {
+        self.shared.log().complaints.clone()
     }
 
     /// What was asked for so far, in order.
@@ -182,36 +229,40 @@ impl Drop for Web {
     }
 }
 
-/// Every fifth page is news: the default rules route it to the priority lane.
-fn address(origin: &str, number: usize) -> String {
-    let folder = if number.is_multiple_of(5) { "news" } else { "page" };
-    format!("{origin}/{folder}/{number}")
-}
-
 async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response {
-    let path = request.uri().path();
-    if path == "/sitemap.xml" {
-        return xml(shared.index());
+    let (head, body) = request.into_parts();
+    // Whoever asked may have gone.
+    let Ok(body) = to_bytes(body, usize::MAX).await else { return StatusCode::BAD_REQUEST.into_response() };
+    let path = head.uri.path();
+    if let Some(list) = shared.listing(path).await {
+        return list;
     }
-    if let Some(number) = number(path, "/sitemap-", ".xml") {
-        shared.caught_up(number).await;
-        return xml(shared.sitemap(number));
-    }
-    let page = number(path, "/page/", "").or_else(|| number(path, "/news/", ""));
-    let Some(page) = page.filter(|page| *page < shared.pages.len()) else {
+    if path == "/robots.txt" {
         return StatusCode::NOT_FOUND.into_response();
-    };
-    let who = request.headers().get(header::USER_AGENT).and_then(|name| name.to_str().ok());
+    }
+    let who = head.headers.get(header::USER_AGENT).and_then(|name| name.to_str().ok());
     let who = who.and_then(|name| number(name, "worker-", "")).unwrap_or_default();
-    shared.answer_page(page, who).await
+    let arrived = match shared.units {
+        Units::Pages => {
+            let page = number(path, "/page/", "").or_else(|| number(path, "/news/", ""));
+            let page = page.filter(|page| *page < shared.pages.len());
+            page.map(Arrived::at).ok_or(String::new())
+        }
+        Units::Tasks => shared.recipes().arrived_task(&body),
+        Units::Requests => shared.recipes().arrived_request((&head.method, path), &head.headers, &body),
+    };
+    match arrived {
+        Ok(arrived) => shared.answer_page(arrived, who).await,
+        Err(complaint) => {
+            // What is nothing here of pages that go by their URLs, other promises see.
+            shared.log().complaints.extend(Some(complaint).filter(|complaint| !complaint.is_empty()));
+            StatusCode::NOT_FOUND.into_response()
+        }
+    }
 }
 
 fn number(text: &str, before: &str, after: &str) -> Option<usize> {
     text.strip_prefix(before)?.strip_suffix(after)?.parse().ok()
-}
-
-fn xml(text: String) -> Response {
-    ([(header::CONTENT_TYPE, "application/xml")], text).into_response()
 }
 
 impl Shared {
@@ -219,58 +270,25 @@ impl Shared {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn index(&self) -> String {
-        let log = self.log();
-        let entry = |number| format!("<sitemap><loc>{}/sitemap-{number}.xml</loc></sitemap>\n", self.origin);
-        // Like a site that lists what is new: a producer that reads it after Redis forgot all finds what is left.
-        let is_new = |number: &usize| self.pages_of(*number).any(|page| !log.times.contains_key(&page));
-        let count = self.pages.len().div_ceil(self.share());
-        let entries: String = (0..count).filter(is_new).map(entry).collect();
-        format!(
-            "<sitemapindex xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n{entries}</sitemapindex>\n"
-        )
+    fn recipes(&self) -> Recipes<'_> {
+        Recipes { origin: &self.origin, spider: self.spider, leaves: &self.layout.leaves }
     }
 
-    fn sitemap(&self, number: usize) -> String {
-        let entry = |page: usize| format!("<url><loc>{}</loc></url>\n", self.pages[page].url);
-        let entries: String = self.pages_of(number).map(entry).collect();
-        format!("<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n{entries}</urlset>\n")
-    }
-
-    /// The pages that a sitemap names.
-    fn pages_of(&self, sitemap: usize) -> Range<usize> {
-        let end = self.pages.len();
-        (sitemap * self.share()).min(end)..((sitemap + 1) * self.share()).min(end)
-    }
-
-    /// URLs in each sitemap: at least some sitemaps, so that a producer lives for a while.
-    fn share(&self) -> usize {
-        (self.pages.len() / 10).clamp(1, SITEMAP)
-    }
-
-    /// The producer runs beside the crawl, not before it, and is never far ahead: its faults meet it at work, and what
-    /// waits in the servers is soon fetched.
-    async fn caught_up(&self, sitemap: usize) {
-        let wanted = sitemap.saturating_sub(1) * self.share();
-        let mut progress = self.progress.subscribe();
-        // The sender lives as long as the site.
-        let _ = progress.wait_for(|progress| progress.pages >= wanted).await;
-        self.log().announce(self.pages_of(sitemap));
-    }
-
-    async fn answer_page(&self, page: usize, who: usize) -> Response {
+    async fn answer_page(&self, Arrived { page, via }: Arrived, who: usize) -> Response {
         let (ask, times, pages) = {
             let mut log = self.log();
-            let times = log.times.entry(page).or_default();
-            *times += 1;
-            let times = *times;
-            log.asks.push(Ask { page, who, asked: self.start.elapsed(), answered: None });
+            // A request that was led to a page leaves the page's own to come.
+            if via.is_none() {
+                *log.times.entry(page).or_default() += 1;
+            }
+            let times = log.times.get(&page).copied().unwrap_or_default();
+            log.asks.push(Ask { page, via, who, asked: self.start.elapsed(), answered: None });
             (log.asks.len() - 1, times, log.times.len())
         };
         self.progress.send_modify(|progress| progress.pages = pages);
         let latency = LATENCY.mul_f64(rand::random());
         // What is asked for again, as Redis forgot it, takes no crawl further.
-        let is_held_back = pages > *self.pace.borrow() && times == 1;
+        let is_held_back = pages > *self.pace.borrow() && times == 1 && via.is_none();
         let long = HELD_BACK.mul_f64(rand::random_range(0.5..1.0));
         let held_back = if is_held_back { long } else { Duration::ZERO };
         let mut pace = self.pace.subscribe();
@@ -283,18 +301,32 @@ impl Shared {
         let now = self.start.elapsed();
         self.log().asks[ask].answered = Some(now);
         self.progress.send_modify(|progress| progress.last = now);
-        match self.pages[page].fate {
-            Fate::Missing => StatusCode::NOT_FOUND.into_response(),
-            Fate::Broken => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
-            Fate::Flaky(failures) if times <= failures => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        let status = match self.pages[page].fate {
+            Fate::Missing => StatusCode::NOT_FOUND,
+            Fate::Broken => StatusCode::INTERNAL_SERVER_ERROR,
+            Fate::Flaky(failures) if times <= failures => StatusCode::INTERNAL_SERVER_ERROR,
             Fate::Redirect(to) => {
                 self.log().announce([to]);
-                (StatusCode::FOUND, [(header::LOCATION, &self.pages[to].url)]).into_response()
+                let kept = self.units == Units::Requests && recipes::is_kept(page);
+                let status = if kept { StatusCode::TEMPORARY_REDIRECT } else { StatusCode::FOUND };
+                return (status, [(header::LOCATION, address(&self.origin, to))]).into_response();
             }
             Fate::Good | Fate::Flaky(_) | Fate::Silent => {
                 self.log().announce(self.layout.leaves[page].links.iter().copied());
-                self.page(page).into_response()
+                return self.shown(page);
             }
+        };
+        match self.units {
+            Units::Tasks => FAILED.into_response(),
+            _ => status.into_response(),
+        }
+    }
+
+    /// What a page shows; to a program, what that is to say.
+    fn shown(&self, page: usize) -> Response {
+        match self.units {
+            Units::Pages => self.page(page).into_response(),
+            units => self.recipes().said(page, units).to_string().into_response(),
         }
     }
 

@@ -7,7 +7,7 @@ use of_host::of_host;
 use serde_json::json;
 use trawl_cli::{Fail, Global, Outcome, count, print_json};
 use trawl_common::exit::Exit;
-use trawl_common::frontier::TaskKey;
+use trawl_common::frontier::{RequestKey, TaskKey};
 use trawl_common::names::SpiderName;
 use trawl_common::ports::Seen;
 use trawl_common::web::url::{CanonicalUrl, Host};
@@ -91,6 +91,12 @@ impl Forget {
                 return Err(Fail::usage(format!(
                     "{task} is a task, and none is forgotten: `trawl task retry {task}` does one again that failed, and another \
                      `unique` makes a new one of the same recipe"
+                )));
+            }
+            if RequestKey::is_one(text) {
+                return Err(Fail::usage(format!(
+                    "{text} is a request, and none is forgotten: `trawl dlq replay` asks again for one that failed, and another \
+                     `unique` makes a new one"
                 )));
             }
             let url = CanonicalUrl::parse(text).map_err(|reason| Fail::usage(format!("{text}: {reason}")))?;

@@ -31,6 +31,8 @@ const LEASE: Duration = Duration::from_secs(30);
 
 /// So many tasks are admitted at a time,
 const BATCH: usize = 500;
+/// Lines that are read ahead: each may have a megabyte.
+const LINES: usize = 16;
 /// or so many bytes of recipes.
 const BATCH_BYTES: usize = 4 << 20;
 
@@ -121,7 +123,7 @@ impl Args {
 
     /// The lines, read on a thread of their own as they are taken.
     fn lines(&self, spider: &SpiderName) -> Result<mpsc::Receiver<Result<Line, io::Error>>, Fail> {
-        let (send, lines) = mpsc::channel(BATCH);
+        let (send, lines) = mpsc::channel(LINES);
         if let Some(recipe) = &self.recipe {
             let task = NewTask { unique: self.unique.clone(), ..NewTask::of(recipe.clone()) };
             // There is room for one.

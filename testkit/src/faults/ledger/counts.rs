@@ -9,9 +9,6 @@ use super::verdict::Judgement;
 use crate::faults::fate::Fate;
 use crate::faults::scenario::Limit;
 
-/// A URL that was put down as poison fails by this.
-const POISONED: &str = "failed:parse";
-
 /// How many URLs can have ended in one way, or were taken in.
 #[derive(Clone, Copy, Default)]
 struct Due {
@@ -108,14 +105,11 @@ impl Facts {
     /// How a page can have ended: in several ways where a limit or a copy of it may have come first, where it was put
     /// down as poison, and where nobody can say.
     fn ends(&self, fate: Fate, account: &Account) -> Vec<&'static str> {
-        let mut ends = match fate {
-            Fate::Good | Fate::Flaky(_) => vec!["done"],
-            Fate::Missing | Fate::Broken => vec!["failed:http"],
-            Fate::Silent => vec!["failed:timeout"],
-            Fate::Redirect(_) => vec!["done", "skipped:duplicate"],
-        };
-        if account.dead_letters.contains("poison") || !account.is_settled() {
-            ends.push(POISONED);
+        let mut ends = self.units.ends(fate).to_vec();
+        let poisoned = self.units.poisoned();
+        let may_be = account.dead_letters.contains("poison") || !account.is_settled();
+        if may_be && !ends.contains(&poisoned) {
+            ends.push(poisoned);
         }
         if let Some(Limit::Pages(_)) = self.limit {
             ends.push("skipped:limit");

@@ -8,12 +8,15 @@ use super::stats::ReportedStats;
 use crate::faults::fate::Fate;
 use crate::faults::kind::Kind;
 use crate::faults::scenario::{Limit, Sink};
+use crate::faults::units::Units;
 
 /// A page that the crawl was to fetch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// Its address.
+    /// Its address, as its items have it.
     pub url: String,
+    /// What names it in its crawl, as dead letters have it.
+    pub key: String,
     /// How it answers.
     pub fate: Fate,
 }
@@ -23,6 +26,8 @@ pub struct Page {
 pub struct Ask {
     /// The page's number.
     pub page: usize,
+    /// The number of the page whose request a redirect led here; a URL that a redirect names is asked for itself.
+    pub via: Option<usize>,
     /// The number of the worker that asked.
     pub who: usize,
     /// When it asked.
@@ -53,7 +58,7 @@ pub struct ItemLine {
 /// A dead letter, as it came out of `failed_urls`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetter {
-    /// The page.
+    /// The key of the page.
     pub url: String,
     /// Its header `reason`.
     pub reason: String,
@@ -97,7 +102,7 @@ pub struct Quiet {
 /// A dead letter that was sent again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replay {
-    /// The page.
+    /// The key of the page.
     pub url: String,
     /// When that was ordered, since the start of the run.
     pub at: Duration,
@@ -108,6 +113,10 @@ pub struct Replay {
 pub struct Facts {
     /// The pages that sitemaps, links or redirects lead to.
     pub pages: Vec<Page>,
+    /// What the crawl takes in.
+    pub units: Units,
+    /// What was wrong with what the site was asked.
+    pub complaints: Vec<String>,
     /// What bounds the crawl.
     pub limit: Option<Limit>,
     /// Where every item is to be.

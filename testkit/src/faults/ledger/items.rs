@@ -5,8 +5,10 @@ use std::collections::{BTreeSet, HashMap};
 use serde_json::{Map, Value};
 
 use super::{Account, Facts, ItemLine, Judgement, Page};
+use crate::faults::fate::Fate;
 use crate::faults::kind::Kind;
 use crate::faults::scenario::Sink;
+use crate::faults::units::Units;
 
 impl ItemLine {
     /// An item as it stands in a sink.
@@ -25,7 +27,12 @@ impl ItemLine {
 
     /// An item as it stands in a table, its fields beside what every item has.
     pub fn of_row(row: Map<String, Value>, sink: Sink) -> Self {
-        let fields = Value::Object(row.clone());
+        // What a program yields is in one column, as JSON.
+        let fields = match row.get("fields") {
+            Some(Value::String(text)) => serde_json::from_str(text).unwrap_or_default(),
+            Some(fields) => fields.clone(),
+            None => Value::Object(row.clone()),
+        };
         let mut item = Value::Object(row);
         item["fields"] = fields;
         Self::of(&item, sink)
@@ -43,13 +50,14 @@ impl Facts {
     ) {
         let mut ids: HashMap<&str, &str> = HashMap::new();
         for item in &self.items {
-            let shown = numbers.get(item.landed.as_ref().unwrap_or(&item.url).as_str());
-            let (Some(&number), Some(&shown)) = (numbers.get(item.url.as_str()), shown) else {
+            let Some((number, shown)) = self.of_item(item, numbers) else {
                 verdict.problems.push(format!("{}: an item of a page that is not on the site", item.url));
                 continue;
             };
             accounts[number].items.insert(item.id.clone());
-            accounts[shown].stored.insert(item.sink);
+            // What a request is answered with is its own, whatever page that shows.
+            let whose = if self.units == Units::Pages { shown } else { number };
+            accounts[whose].stored.insert(item.sink);
             if ids.insert(&item.id, &item.url).is_some_and(|other| other != item.url) {
                 verdict.problems.push(format!("{}: its item shares its id with another page's", item.url));
             }
@@ -67,6 +75,18 @@ impl Facts {
                 None => verdict.problems.push(format!("{url}: archived, and not on the site")),
             }
         }
+    }
+
+    /// The page that an item is of, and the one that it shows. Where a program asks for pages, it says both.
+    fn of_item(&self, item: &ItemLine, numbers: &HashMap<&str, usize>) -> Option<(usize, usize)> {
+        if self.units == Units::Pages {
+            let shown = item.landed.as_ref().unwrap_or(&item.url).as_str();
+            return Some((*numbers.get(item.url.as_str())?, *numbers.get(shown)?));
+        }
+        let number = item.fields["asked"].as_u64()? as usize;
+        let page = self.pages.get(number).filter(|page| page.url == item.url)?;
+        let leads = if let Fate::Redirect(to) = page.fate { to } else { number };
+        (item.landed.is_some() == (leads != number)).then_some((number, leads))
     }
 
     /// What was crawled before and is as it was says so, unless Redis may have forgotten it.

@@ -22,9 +22,8 @@ use self::account::Account;
 use super::fate::{Fate, HELD_BACK, TIMEOUT};
 use super::kind::{Kind, Subject};
 use super::scenario::Limit;
+use super::units::Units;
 
-/// How often a page that always fails is tried: once, and `retry.max` times again.
-const TRIES: usize = 4;
 /// From a page's answer to its settlement, in a worker that nothing hinders, on a busy machine.
 pub(super) const SETTLING: Duration = Duration::from_secs(1);
 /// A worker that a fault hindered tries again after as long as that lasted, but no longer than this.
@@ -36,6 +35,7 @@ impl Facts {
     /// Checks every promise.
     pub fn judge(&self) -> Judgement {
         let mut verdict = Judgement::default();
+        verdict.problems.extend_from_slice(&self.complaints);
         for fault in &self.faults {
             verdict.row(Some(fault.kind)).times += 1;
         }
@@ -72,7 +72,7 @@ impl Facts {
         };
         let late: Vec<Ask> = self.asks.iter().filter(|ask| ask.asked > ended).copied().collect();
         if let Some(ask) = late.first() {
-            let (url, count) = (&self.pages[ask.page].url, late.len());
+            let (url, count) = (&self.pages[ask.page].key, late.len());
             verdict.problems.push(format!("{count} pages were asked for after the end, the first {url}"));
         }
     }
@@ -81,12 +81,13 @@ impl Facts {
     fn accounts(&self, verdict: &mut Judgement) -> Vec<Account> {
         let mut accounts: Vec<Account> = self.pages.iter().map(|_| Account::default()).collect();
         let numbers: HashMap<&str, usize> =
-            self.pages.iter().enumerate().map(|(number, page)| (page.url.as_str(), number)).collect();
-        for ask in &self.asks {
+            self.pages.iter().enumerate().map(|(number, page)| (page.key.as_str(), number)).collect();
+        // What answers a request that was redirected is none of the page's own.
+        for ask in self.asks.iter().filter(|ask| ask.via.is_none()) {
             accounts[ask.page].asks.push(*ask);
         }
         for (page, fate) in self.pages.iter().map(|page| page.fate).enumerate() {
-            if let Fate::Redirect(to) = fate {
+            if let (Fate::Redirect(to), Units::Pages) = (fate, self.units) {
                 accounts[to].is_landing = true;
                 // Where it leads may be asked for with it.
                 accounts[to].led_here += accounts[page].asks.len();
@@ -114,15 +115,14 @@ impl Facts {
         }
         let poisoned = dead_letters.contains("poison")
             && asks.iter().filter(|ask| self.explanation(ask, Duration::MAX).is_some()).count() >= POISON;
-        let right = match page.fate {
-            Fate::Good | Fate::Flaky(_) => !stored.is_empty() && dead_letters.is_empty(),
+        let right = match (page.fate, self.units.dead_letter(page.fate)) {
             // What it leads to has an end of its own.
-            Fate::Redirect(_) => !asks.is_empty() && dead_letters.is_empty(),
-            _ if self.dead_letters.is_none() => items.is_empty() && !asks.is_empty(),
-            Fate::Missing => items.is_empty() && dead_letters.contains("final") && dead_letters.len() == 1,
-            Fate::Broken | Fate::Silent => {
-                items.is_empty() && dead_letters.contains("retries") && dead_letters.len() == 1
+            (Fate::Redirect(_), _) if self.units == Units::Pages => {
+                !asks.is_empty() && dead_letters.is_empty()
             }
+            (_, None) => !stored.is_empty() && dead_letters.is_empty(),
+            _ if self.dead_letters.is_none() => items.is_empty() && !asks.is_empty(),
+            (_, Some(reason)) => items.is_empty() && dead_letters.contains(reason) && dead_letters.len() == 1,
         };
         if right || poisoned || self.may_be_left_out(account) {
             return;
@@ -137,7 +137,7 @@ impl Facts {
         }
         verdict.problems.push(format!(
             "{} ({:?}): {} item(s), dead letters {dead_letters:?}, {}",
-            page.url,
+            page.key,
             page.fate,
             items.len(),
             describe(asks)
@@ -176,11 +176,7 @@ impl Facts {
     /// No fetch too many, but for those in flight at a fault.
     fn judge_fetches(&self, page: &Page, account: &Account, verdict: &mut Judgement, again: &mut [usize]) {
         let asks = &account.asks;
-        let expected = match page.fate {
-            Fate::Good | Fate::Missing | Fate::Redirect(_) => 1,
-            Fate::Flaky(failures) => failures + 1,
-            Fate::Broken | Fate::Silent => TRIES,
-        };
+        let expected = self.units.tries(page.fate);
         let is_early = asks.len() < expected;
         let Some(extra) = (!is_early).then(|| asks.len().saturating_sub(expected + account.led_here)) else {
             if !account.dead_letters.contains("poison")
@@ -188,7 +184,7 @@ impl Facts {
             {
                 verdict.problems.push(format!(
                     "{} ({:?}): settled early, {}",
-                    page.url,
+                    page.key,
                     page.fate,
                     describe(asks)
                 ));
@@ -207,7 +203,7 @@ impl Facts {
         if unexcused > 0 {
             verdict.row(None).again += unexcused;
             let text = "fetched again though no fault hit it";
-            verdict.problems.push(format!("{} ({:?}): {text}, {}", page.url, page.fate, describe(asks)));
+            verdict.problems.push(format!("{} ({:?}): {text}, {}", page.key, page.fate, describe(asks)));
         }
     }
 

@@ -16,7 +16,8 @@ impl Facts {
             }
         }
         for replay in &self.replays {
-            let is_it = |ask: &&Ask| self.pages[ask.page].url == replay.url && ask.asked > replay.at;
+            let is_own = |ask: &Ask| self.pages[ask.page].key == replay.url && ask.via.is_none();
+            let is_it = |ask: &&Ask| is_own(ask) && ask.asked > replay.at;
             let is_forgotten = |fault: &Injected| fault.kind.forgets() && fault.to > replay.at;
             if !self.asks.iter().any(|ask| is_it(&ask)) && !self.faults.iter().any(is_forgotten) {
                 let at = replay.at.as_secs_f64();
@@ -31,7 +32,7 @@ impl Facts {
         let is_it = |at| (order.from..=order.to).contains(&at);
         match order.kind {
             Kind::DeadLettersReplayed => {
-                self.replays.iter().any(|replay| is_it(replay.at) && replay.url == page.url)
+                self.replays.iter().any(|replay| is_it(replay.at) && replay.url == page.key)
             }
             // It may have been skipped between two tries.
             Kind::HostBlocked => page.fate == Fate::Broken,

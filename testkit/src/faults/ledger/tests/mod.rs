@@ -2,6 +2,7 @@
 
 mod counts;
 mod scenarios;
+mod units;
 
 use super::*;
 use crate::faults::scenario::Sink;
@@ -14,8 +15,12 @@ fn url(number: usize) -> String {
     format!("http://site/{number}")
 }
 
+fn page(number: usize, fate: Fate) -> Page {
+    Page { url: url(number), key: url(number), fate }
+}
+
 fn ask(page: usize, who: usize, at: u64) -> Ask {
-    Ask { page, who, asked: seconds(at), answered: Some(seconds(at)) }
+    Ask { page, via: None, who, asked: seconds(at), answered: Some(seconds(at)) }
 }
 
 fn item(number: usize) -> ItemLine {
@@ -35,7 +40,7 @@ fn fault(kind: Kind, victim: Option<usize>, from: u64, to: u64) -> Injected {
 /// A crawl of one page of each fate, as it should be.
 fn fair() -> Facts {
     let fates = [Fate::Good, Fate::Missing, Fate::Flaky(1), Fate::Broken];
-    let pages = fates.into_iter().enumerate().map(|(number, fate)| Page { url: url(number), fate });
+    let pages = fates.into_iter().enumerate().map(|(number, fate)| page(number, fate));
     let asks = [(0, 1), (1, 1), (2, 2), (2, 1), (3, 1), (3, 1), (3, 2), (3, 1)];
     let stats = counts::of(4);
     Facts {
@@ -88,7 +93,7 @@ fn an_item_that_is_missing_is_a_lost_url_of_the_fault_that_hit_its_fetch() {
 #[test]
 fn a_url_that_was_never_asked_for_is_lost() {
     let found = problem(|facts| {
-        facts.pages.push(Page { url: url(4), fate: Fate::Good });
+        facts.pages.push(page(4, Fate::Good));
         counts::set_stats(facts, counts::of(5));
     });
     assert!(found.contains("http://site/4") && found.contains("asked for 0 times"), "{found}");

@@ -9,7 +9,7 @@ use crate::faults::ledger::stats::{ReportedCounts, ReportedHost};
 /// never answers.
 fn linked() -> Facts {
     let fates = [Fate::Good, Fate::Redirect(0), Fate::Redirect(3), Fate::Good, Fate::Silent];
-    let pages = fates.into_iter().enumerate().map(|(number, fate)| Page { url: url(number), fate });
+    let pages = fates.into_iter().enumerate().map(|(number, fate)| page(number, fate));
     let asks = [0, 1, 2, 3, 4, 4, 4, 4];
     let counts = ReportedCounts { admitted: 4, done: 2, failed: 1, skipped: 1, ..ReportedCounts::default() };
     let mut facts = Facts {
@@ -136,7 +136,7 @@ fn limited(
     left_out: u64,
     forgot: bool,
 ) -> String {
-    let pages = (0..6).map(|number| Page { url: url(number), fate: Fate::Good });
+    let pages = (0..6).map(|number| page(number, Fate::Good));
     let mut facts = Facts {
         pages: pages.collect(),
         limit: Some(limit),
@@ -193,8 +193,7 @@ fn an_unchanged_page_of_a_recrawl_is_marked_as_such_unless_redis_forgot() {
         Facts { is_again, items, faults: vec![fault], ..Facts::default() }
     };
     let is_right = |facts: Facts| {
-        let problems =
-            Facts { pages: vec![Page { url: url(0), fate: Fate::Good }], ..facts }.judge().problems;
+        let problems = Facts { pages: vec![page(0, Fate::Good)], ..facts }.judge().problems;
         !problems.iter().any(|problem| problem.contains("its item says"))
     };
     assert!(is_right(facts(Kind::BrokerGone, true, Some("unchanged"))));
