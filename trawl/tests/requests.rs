@@ -34,7 +34,8 @@ fn start(folder: &Path, site: &EchoSite) -> &'static str {
 
 async fn trawl(folder: &Path, words: &[&str]) -> (Option<i32>, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_trawl"));
-    command.args(words).current_dir(folder).env_clear().env("TRAWL__RETRY__MAX", "0");
+    command.args(words).current_dir(folder).env_clear();
+    command.env("TRAWL__RETRY__MAX", "0").env("TRAWL__RETRY__BACKOFF", "50ms");
     let output = command.stdin(Stdio::null()).kill_on_drop(true).output().await.unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (output.status.code(), text(output.stdout), text(output.stderr))
@@ -169,6 +170,25 @@ def parse(page):
     assert_eq!(sent.len(), 2);
     assert_eq!((&sent[1]["body"], &sent[1]["headers"]["authorization"]), (&json!("precious"), &json!("S3")));
     assert_eq!(items(folder.path())[&1]["fields"]["sent"]["body"], "precious");
+}
+
+#[tokio::test]
+async fn a_request_is_tried_again_as_often_as_it_says_itself() {
+    let site = EchoSite::serve().await;
+    let program = r#"
+@handler
+def parse(page):
+    if page.data is None:
+        yield page.follow("/fails/2", data={"n": 2}, retries=2)
+        yield page.follow("/fails/1", data={"n": 1})
+    else:
+        yield {"n": page.data["n"]}
+"#;
+    let folder = spider("", program);
+    let (code, stats, stderr) = crawl(folder.path(), start(folder.path(), &site)).await;
+    assert_eq!((code, &stats["done"], &stats["failed"]), (Some(3), &json!(2), &json!(1)), "{stderr}");
+    assert_eq!([site.asked("/fails/2").len(), site.asked("/fails/1").len()], [3, 1]);
+    assert_eq!(items(folder.path()).into_keys().collect::<Vec<_>>(), [2]);
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::body::Body;
 use super::method::Method;
 use super::read::InvalidRequest;
+use crate::jobs::Priority;
 use crate::task::Unique;
 
 /// How many bytes of JSON a request may have in all.
@@ -35,6 +36,8 @@ pub const MAX_DATA_BYTES: usize = 64 * 1024;
 /// | `base64` | in its place: a body that is no text, in base64 (RFC 4648 4) | no body |
 /// | `data` | any JSON, which the program is given with the page | none |
 /// | `unique` | text; of requests for one URL by one method, a spider takes in one with it | the body is what is unique |
+/// | `priority` | any number: above 0 it is urgent ([`Lane::of`](crate::frontier::lane::Lane::of)) | 0 |
+/// | `retries` | how often it is tried again | as settings and its spider say |
 ///
 /// A key with the value `null` counts as left out.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -54,6 +57,10 @@ pub struct NewRequest {
     pub data: Option<Value>,
     /// What makes it one with others; `None` for its body.
     pub unique: Option<Unique>,
+    /// How urgent it is, the highest first.
+    pub priority: Priority,
+    /// How often it is tried again after it failed; `None` for as often as settings and its spider say.
+    pub retries: Option<u32>,
 }
 
 /// Names and values, in order.
@@ -97,6 +104,8 @@ impl NewRequest {
             body: Body::default(),
             data: None,
             unique: None,
+            priority: Priority::default(),
+            retries: None,
         }
     }
 
@@ -141,6 +150,12 @@ impl Serialize for NewRequest {
         }
         if let Some(unique) = &self.unique {
             map.serialize_entry("unique", unique)?;
+        }
+        if self.priority != Priority::default() {
+            map.serialize_entry("priority", &self.priority)?;
+        }
+        if let Some(retries) = self.retries {
+            map.serialize_entry("retries", &retries)?;
         }
         map.end()
     }

@@ -8,13 +8,14 @@ use serde_json::{Map, Value};
 use super::body::Body;
 use super::method::{Method, UnknownMethod};
 use super::new_request::{MAX_DATA_BYTES, MAX_FIELDS_BYTES, MAX_REQUEST_BYTES, NewRequest, Pairs};
-use crate::json_object::{self, UnknownKey, WrongValue, kind, quoted, text};
+use crate::json_object::{self, UnknownKey, WrongValue, kind, priority, quoted, retries, text};
 use crate::task::InvalidUnique;
 use crate::text::printable;
 use crate::web::field;
 
 /// The keys of a request.
-const KEYS: [&str; 8] = ["url", "method", "headers", "cookies", "body", "base64", "data", "unique"];
+const KEYS: [&str; 10] =
+    ["url", "method", "headers", "cookies", "body", "base64", "data", "unique", "priority", "retries"];
 
 /// Why something is no request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -94,6 +95,8 @@ fn of_object(object: Map<String, Value>) -> Result<NewRequest, InvalidRequest> {
         body: body(&mut object)?,
         data: object.remove("data"),
         unique: text(&mut object, "unique")?.map(|unique| unique.parse()).transpose()?,
+        priority: priority(&object)?,
+        retries: retries(&object)?,
     };
     check_lengths(&request)?;
     Ok(request)
@@ -204,14 +207,17 @@ mod tests {
         let full = json!({
             "url": "/search?q=1", "method": "post", "headers": {"X-Key": "k", "Content-Type": "text/plain"},
             "cookies": [["b", "2"], ["a", "1"]], "body": "ä\n", "data": {"page": 2, "list": [1]}, "unique": "u",
+            "priority": -2.5, "retries": 0,
         });
         let read = NewRequest::try_from(full).unwrap();
-        assert_eq!(read.method, Method::Post);
+        assert_eq!((read.method, read.priority.get(), read.retries), (Method::Post, -2.5, Some(0)));
         let names: Vec<_> = read.headers.names().chain(read.cookies.names()).collect();
         assert_eq!(names, ["content-type", "x-key", "b", "a"]);
         assert_eq!(NewRequest::from_json(&read.to_json()), Ok(read));
         let bare = NewRequest::try_from(json!({"url": "http://a.example/", "method": "GET", "body": null}));
         assert!(bare.unwrap().is_plain());
+        let urgent = NewRequest::try_from(json!({"url": "http://a.example/", "priority": 1}));
+        assert!(!urgent.unwrap().is_plain(), "it says more than its URL");
         let bytes = NewRequest::try_from(json!({"url": "/", "base64": "//79AA=="})).unwrap();
         assert_eq!(&bytes.body.bytes()[..], b"\xff\xfe\xfd\0");
         assert!(!bytes.is_plain());
@@ -239,6 +245,8 @@ mod tests {
             (json!({"url": "/", "headers": [["a"]]}), "a list of pairs, not a list"),
             (json!({"url": "/", "headers": {"a": 1}}), "a list of pairs, not a number"),
             (json!({"url": "/", "unique": ""}), "`unique` has 1 to"),
+            (json!({"url": "/", "priority": "high"}), "`priority` is a number, not text"),
+            (json!({"url": "/", "retries": -1}), "`retries` is a whole number from 0 to 1000000, not -1"),
             (json!({"url": "/", "data": "x".repeat(MAX_DATA_BYTES)}), "`data` has 65538 bytes of JSON"),
             (
                 json!({"url": "/", "body": "x".repeat(MAX_REQUEST_BYTES)}),

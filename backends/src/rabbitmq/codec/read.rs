@@ -105,9 +105,9 @@ fn message(
         let expired = if is_ours { None } else { outlived(headers, line) };
         let deadlines = [headers.number("deadline")?.map(UnixMs), expiration(delivery)];
         Ok(Message {
+            lane: lane.of(&work),
             work,
             crawl: headers.crawl()?,
-            lane,
             depth: headers.number("depth")?.unwrap_or(0).try_into().unwrap_or(u16::MAX),
             deadline: deadlines.into_iter().flatten().min().or(expired),
             until: headers.number("until")?.map(UnixMs),

@@ -75,6 +75,29 @@ pub async fn a_request_is_admitted_once_and_claimed_with_all_that_it_says(carrie
     Ok(())
 }
 
+/// As by a route into the lane `priority`.
+pub async fn an_urgent_request_is_claimed_before_what_is_not(carrier: &Carrier) -> Result<()> {
+    let case = Case::new();
+    let session = carrier.open(&case, Terms::default()).await?;
+    let of = |priority: f64| {
+        let priority = priority.try_into().expect("it is finite");
+        let new = NewRequest { priority, ..post(&case, 0, &priority.to_string()).new };
+        NewWork::of(Request::new(case.url(0), new).expect("it has a key").into(), Lane::Bulk)
+    };
+    session.admit(&[case.new_work(0), of(-1.0), of(0.0)]).await?;
+    session.admit(&[of(2.0)]).await?;
+    session.close().await?;
+    let worker = carrier.join(&case);
+    // All have arrived by then.
+    while carrier.claims_ahead && worker.frontier.activity().in_flight < 4 {
+        tokio::task::yield_now().await;
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let claimed = worker.claim_one().await;
+    assert_eq!((&claimed.message.work, claimed.message.lane), (&of(2.0).work, Lane::Priority));
+    Ok(())
+}
+
 /// With one attempt more; and one whose host is not to be asked yet comes back where redirects have led it.
 pub async fn a_request_that_is_put_aside_comes_back_with_all_that_it_says(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
