@@ -21,10 +21,10 @@ const KEYS: [&str; 10] =
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidRequest {
     /// It is no JSON.
-    #[error("not JSON: {0}; a request is a JSON object with `url`")]
+    #[error("not JSON: {0}; a request is text, its URL, or a JSON object with `url`")]
     NotJson(String),
     /// It is JSON of another kind.
-    #[error("a request is a JSON object with `url`, not {0}")]
+    #[error("a request is text, its URL, or a JSON object with `url`, not {0}")]
     NotARequest(&'static str),
     /// The object lacks the URL.
     #[error("`url` is missing")]
@@ -79,6 +79,7 @@ impl TryFrom<Value> for NewRequest {
     type Error = InvalidRequest;
     fn try_from(value: Value) -> Result<Self, InvalidRequest> {
         match value {
+            Value::String(url) => Ok(Self::get(url)),
             Value::Object(object) => of_object(object),
             other => Err(InvalidRequest::NotARequest(kind(&other))),
         }
@@ -214,6 +215,8 @@ mod tests {
         let names: Vec<_> = read.headers.names().chain(read.cookies.names()).collect();
         assert_eq!(names, ["content-type", "x-key", "b", "a"]);
         assert_eq!(NewRequest::from_json(&read.to_json()), Ok(read));
+        let text = NewRequest::try_from(json!("/search")).unwrap();
+        assert_eq!((&text, text.to_json()), (&NewRequest::get("/search"), r#""/search""#.to_owned()));
         let bare = NewRequest::try_from(json!({"url": "http://a.example/", "method": "GET", "body": null}));
         assert!(bare.unwrap().is_plain());
         let urgent = NewRequest::try_from(json!({"url": "http://a.example/", "priority": 1}));
@@ -227,7 +230,7 @@ mod tests {
     #[test]
     fn what_is_no_request_has_an_error_of_one_line_that_says_what_is_wrong() {
         for (value, expected) in [
-            (json!("http://a.example/"), "a JSON object with `url`, not text"),
+            (json!(["http://a.example/"]), "a JSON object with `url`, not a list"),
             (json!({}), "`url` is missing"),
             (json!({"url": 1}), "`url` is text, not a number"),
             (json!({"url": "/", "headrs": {}}), "a request has no `headrs`: did you mean `headers`?"),
@@ -286,8 +289,9 @@ mod tests {
 
     #[test]
     fn what_is_secret_is_not_shown_when_a_request_is() {
-        let secrets =
-            json!({"url": "/", "headers": {"authorization": "S3"}, "cookies": {"id": "S3"}, "body": "S3"});
+        let secrets = json!({
+            "url": "/", "headers": {"authorization": "S3"}, "cookies": {"id": "S3"}, "body": "S3", "data": {"a": "S3"},
+        });
         let shown = format!("{:?}", NewRequest::try_from(secrets).unwrap());
         assert!(shown.contains("authorization") && !shown.contains("S3"), "{shown}");
     }

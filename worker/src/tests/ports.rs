@@ -380,7 +380,7 @@ impl Stats for Memory {
         unreachable!("a worker has no stats to see")
     }
 
-    async fn seen_urls(&self, _: &SpiderName, _: &[CanonicalUrl]) -> Result<Vec<Seen>> {
+    async fn seen_urls(&self, _: &SpiderName, _: &[Key]) -> Result<Vec<Seen>> {
         unreachable!("a worker has no stats to see")
     }
 

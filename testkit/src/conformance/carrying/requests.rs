@@ -8,7 +8,7 @@ use trawl_common::frontier::crawl::{Counts, CrawlState};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Hop;
 use trawl_common::frontier::{Key, Request, State, UrlState, Work};
-use trawl_common::ports::{NewWork, Result, Terms, Verdict};
+use trawl_common::ports::{NewWork, Result, Seen, Terms, Verdict};
 use trawl_common::request::NewRequest;
 use trawl_common::time::UnixMs;
 
@@ -72,6 +72,11 @@ pub async fn a_request_is_admitted_once_and_claimed_with_all_that_it_says(carrie
     assert_eq!(hosts.iter().map(|host| host.counts.done).sum::<u64>(), 4, "each has a host");
     let ended = key(&case, 0, "a");
     assert_eq!(carrier.control.work(&case.crawl, &ended).await?, None, "what has ended needs no body");
+    let (spider, both) = (&case.crawl.spider, [ended, case.key(0)]);
+    let forgotten = carrier.control.forget_seen(spider, &both[..1]).await?;
+    assert_eq!(forgotten, [Seen::Ended]);
+    let stands = carrier.stats.seen_urls(spider, &both).await?;
+    assert_eq!(stands, [Seen::Never, Seen::Ended], "its URL is another record");
     Ok(())
 }
 
