@@ -13,6 +13,7 @@ mod holders;
 mod known;
 mod limits;
 mod listing;
+mod new_requests;
 mod new_tasks;
 mod places;
 mod problem;

@@ -102,11 +102,10 @@ pub(crate) enum Task {}
 impl PartialSchema for Task {
     fn schema() -> RefOr<Schema> {
         let recipe = || text("What it says to its program", MAX_RECIPE_BYTES);
-        let number = ObjectBuilder::new().schema_type(Type::Number);
         let object = ObjectBuilder::new()
             .property("recipe", recipe())
             .property("unique", text("A spider takes in one task with it; the recipe without it", 8 * 1024))
-            .property("priority", number.description(Some("The highest comes first; 0 without it")))
+            .property("priority", number("The highest comes first; 0 without it"))
             .property("retries", retries())
             .property("project", text("Whose spider does it", 64))
             .property("spider", text("The spider that does it; that of the query without it", 64))
@@ -144,12 +143,16 @@ impl ToSchema for NewTasks {
     }
 }
 
-fn text(description: &str, longest: usize) -> ObjectBuilder {
+pub(crate) fn number(description: &str) -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::Number).description(Some(description))
+}
+
+pub(crate) fn text(description: &str, longest: usize) -> ObjectBuilder {
     let text = ObjectBuilder::new().schema_type(Type::String).description(Some(description));
     text.min_length(Some(1)).max_length(Some(longest))
 }
 
-fn retries() -> ObjectBuilder {
+pub(crate) fn retries() -> ObjectBuilder {
     let number = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0)).maximum(Some(1_000_000));
     number.description(Some("How often it is tried again after it failed; as its spider says without it"))
 }

@@ -9,10 +9,11 @@ use trawl_common::dead_letters::Failed;
 use trawl_common::explain;
 use trawl_common::frontier::crawl::{Counts, CrawlState, HostStats};
 use trawl_common::frontier::dead_letter::Note;
-use trawl_common::frontier::outcome;
+use trawl_common::frontier::{Work, outcome};
 use trawl_common::jobs::{self, Problem};
 use trawl_common::logs;
 use trawl_common::ports::{self, HostBackoff, HostState, LaneState, WorkerState};
+use trawl_common::request::RequestView;
 use trawl_common::spider::Version;
 use trawl_common::spider::arguments::{ArgumentName, ArgumentValue};
 use trawl_common::spider::item;
@@ -355,6 +356,42 @@ pub(crate) struct DeadLetter {
     depth: u16,
     /// The page that linked to it
     referrer: Option<String>,
+    /// How it asks, if it is a request. It is here where one URL was asked for, not in lists
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    request: Option<Request>,
+}
+
+impl DeadLetter {
+    /// The same with how it asks.
+    pub(crate) fn asking(self, work: Option<&Work>) -> Self {
+        let request = work.and_then(Work::request).map(|request| RequestView::from(&request.new).into());
+        Self { request, ..self }
+    }
+}
+
+/// How a request asks: of header fields and cookies the names, for their values may be secrets, and of the body how long it is
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Request {
+    method: String,
+    /// In lower case
+    headers: Vec<String>,
+    cookies: Vec<String>,
+    body_bytes: usize,
+    /// What the spider's program is given with the page: any JSON
+    data: Option<serde_json::Value>,
+    /// Above 0 it is urgent
+    priority: f64,
+    /// How often it is tried again, if it says so itself
+    retries: Option<u32>,
+}
+
+impl From<RequestView> for Request {
+    fn from(view: RequestView) -> Self {
+        let RequestView { method, headers, cookies, body_bytes, data, priority, retries } = view;
+        let (method, priority) = (method.to_string(), priority.get());
+        Self { method, headers, cookies, body_bytes, data, priority, retries }
+    }
 }
 
 impl From<Failed> for DeadLetter {
@@ -374,6 +411,7 @@ impl From<Failed> for DeadLetter {
             lane: lane.to_string(),
             depth,
             referrer: referrer.map(|referrer| referrer.to_string()),
+            request: None,
         }
     }
 }

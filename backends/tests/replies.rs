@@ -16,11 +16,13 @@ use trawl_common::frontier::limit::{LeftOut, Limit};
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Class, Reason, Terminal};
 use trawl_common::frontier::source_queue::SourceQueue;
-use trawl_common::frontier::{ClaimReply, Key, Start, Taken, Work};
+use trawl_common::frontier::{ClaimReply, Key, Start, Taken, Task, Work};
 use trawl_common::jobs::{JobOutcome, JobStatus, NewJob};
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
 use trawl_common::ports::{Claim, Control, Finish, JobFilter, JobPage, Jobs, NewWork, Result, Stats, Terms};
+use trawl_common::request::NewRequest;
 use trawl_common::settings::{Redis, ServerUrl};
+use trawl_common::task::NewTask;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_engine::{Lease, Linking, Parking, Probe, Records};
@@ -31,23 +33,38 @@ const LONG: Duration = Duration::from_secs(600);
 /// A lease lasts for a quarter of it: longer than it takes to connect anew.
 const LOST_AFTER: Duration = Duration::from_secs(12);
 
-/// What becomes of the pages of this crawl.
-const SEEDS: std::ops::Range<usize> = 0..6;
+/// What becomes of the pages of this crawl, and of its tasks.
+const SEEDS: std::ops::Range<usize> = 0..8;
 const LINKS: usize = 0;
 const FAILS_ONCE: usize = 1;
 const WAITS_ONCE: usize = 2;
 const GIVEN_BACK_ONCE: usize = 3;
 const REPLAYED: usize = 4;
 const LACKS_A_FIELD: usize = 5;
+const TASK_FAILS_ONCE: usize = 6;
+const TASK_REPLAYED: usize = 7;
 /// What the first page links to: there is room for three more URLs of their host.
 const LINKED: [usize; 5] = [10, 11, 1, 12, 13];
+/// These pages are asked for by requests.
+const REQUESTS: [usize; 4] = [FAILS_ONCE, GIVEN_BACK_ONCE, REPLAYED, 11];
+const TASKS: [usize; 2] = [TASK_FAILS_ONCE, TASK_REPLAYED];
 
-fn page(number: usize) -> CanonicalUrl {
-    CanonicalUrl::parse(&format!("http://site.example/{number}")).unwrap()
+/// The page, the request or the task of this number.
+fn work(number: usize) -> Work {
+    let url = CanonicalUrl::parse(&format!("http://site.example/{number}")).unwrap();
+    if TASKS.contains(&number) {
+        return Task::new(&SpiderName::default(), NewTask::of(number.to_string().parse().unwrap())).into();
+    }
+    let body = if REQUESTS.contains(&number) { number.to_string() } else { String::new() };
+    Work::of_request(url, NewRequest { body: body.into(), ..NewRequest::get("/") }).unwrap()
 }
 
 fn number(work: &Work) -> usize {
-    work.as_str().rsplit('/').next().unwrap().parse().unwrap()
+    let text = match work {
+        Work::Task(task) => task.new.recipe.as_str(),
+        _ => work.page().unwrap().as_str().rsplit('/').next().unwrap(),
+    };
+    text.parse().unwrap()
 }
 
 fn crawl(id: &str) -> CrawlRef {
@@ -93,7 +110,7 @@ impl Fleet {
     async fn discover(&mut self) -> Lease {
         let terms = Terms { max_per_host: std::num::NonZeroU64::new(9), ..Terms::default() };
         let lease = again(|| self.redis.open(&self.crawl, terms, "producer", LONG)).await;
-        let urls: Vec<NewWork> = SEEDS.map(|number| NewWork::seed(page(number), Lane::Bulk)).collect();
+        let urls: Vec<NewWork> = SEEDS.map(|number| NewWork::of(work(number), Lane::Bulk)).collect();
         let new = again(|| self.redis.admit(&lease, &urls)).await;
         let new = urls.iter().zip(new).filter(|(_, new)| *new).map(|(url, _)| url.message(&self.crawl));
         self.send(new.collect()).await;
@@ -139,6 +156,7 @@ impl Fleet {
     async fn handle(&mut self, message: Message) {
         let claim = Claim::of(&message);
         let number = number(&message.work);
+        assert_eq!(message.work, work(number), "with all that it says");
         let is_first = self.done.insert(number);
         assert_eq!(again(|| self.redis.extend(&self.worker, std::slice::from_ref(&message))).await, [true]);
         match number {
@@ -152,8 +170,8 @@ impl Fleet {
         assert_eq!(again(|| self.redis.start(&self.worker, std::slice::from_ref(&claim))).await, [Start::Go]);
         *self.fetched.entry(number).or_default() += 1;
         match number {
-            FAILS_ONCE if is_first => self.park(claim, message, true).await,
-            REPLAYED if is_first => self.fail(claim).await,
+            FAILS_ONCE | TASK_FAILS_ONCE if is_first => self.park(claim, message, true).await,
+            REPLAYED | TASK_REPLAYED if is_first => self.fail(claim, message.lane).await,
             LINKS => {
                 let left_out = self.follow(&claim).await;
                 self.finish(Finish { left_out, ..Finish::new(claim, Terminal::Done) }).await;
@@ -183,7 +201,7 @@ impl Fleet {
         let link = |number: usize| NewWork {
             depth: 1,
             referrer: Some(page_that_links.key.clone()),
-            ..NewWork::seed(page(number), Lane::Bulk)
+            ..NewWork::of(work(number), Lane::Bulk)
         };
         let links: Vec<NewWork> = LINKED.into_iter().map(link).collect();
         let linking = [Linking { page: page_that_links.clone(), links: links.clone() }];
@@ -198,7 +216,7 @@ impl Fleet {
     }
 
     /// Fails for good, and is replayed at once.
-    async fn fail(&mut self, claim: Claim) {
+    async fn fail(&mut self, claim: Claim, lane: Lane) {
         let cause = Cause {
             reason: Reason::Final,
             class: Some(Class::Http),
@@ -209,7 +227,7 @@ impl Fleet {
             failed_at: UnixMs::now(),
         };
         let urls = [claim.key.clone()];
-        let note = Some(Note { cause, lane: Lane::Bulk, depth: 0, referrer: None });
+        let note = Some(Note { cause, lane, depth: 0, referrer: None });
         self.finish(Finish { why: Some("http"), note, ..Finish::new(claim, Terminal::Failed) }).await;
         let replayed = again(|| self.redis.replay(&self.crawl, &self.crawl, &urls)).await;
         self.send(replayed).await;
@@ -230,7 +248,7 @@ async fn is_exact(redis: RedisRecords) -> usize {
     let replies = again(|| fleet.redis.claim(&fleet.worker, &messages)).await;
     assert!(replies.iter().all(|reply| matches!(reply, ClaimReply::Wait { .. })), "{replies:?}");
     again(|| fleet.redis.resume(&fleet.crawl)).await;
-    while !fleet.done.contains(&REPLAYED) {
+    while ![REPLAYED, TASK_REPLAYED].iter().all(|number| fleet.done.contains(number)) {
         fleet.round().await;
     }
     again(|| fleet.redis.close(lease.clone())).await;
@@ -240,7 +258,7 @@ async fn is_exact(redis: RedisRecords) -> usize {
 
     let other = crawl("other");
     let lease = again(|| fleet.redis.open(&other, Terms::default(), "producer", LONG)).await;
-    let urls = [20, 21].map(|number| NewWork::seed(page(number), Lane::Bulk));
+    let urls = [20, 21].map(|number| NewWork::of(work(number), Lane::Bulk));
     again(|| fleet.redis.admit(&lease, &urls)).await;
     again(|| fleet.redis.renew(&lease, Duration::ZERO)).await;
     again(|| fleet.redis.cancel(&other)).await;
@@ -253,10 +271,20 @@ async fn is_exact(redis: RedisRecords) -> usize {
     assert_eq!(stats.counts, Counts { admitted: count, done: count, ..Counts::default() });
     assert_eq!((stats.pending, stats.bytes, stats.left_out), (0, 7, 1));
     assert_eq!(stats.reasons.get("missing:price"), Some(&1));
-    let fetches = |number| if [FAILS_ONCE, REPLAYED].contains(&number) { 2 } else { 1 };
-    assert_eq!(fleet.fetched, all.into_iter().map(|number| (number, fetches(number))).collect());
-    let host = &again(|| fleet.redis.hosts(&fleet.crawl, 9)).await[0];
-    assert_eq!((host.counts, host.bytes), (stats.counts, stats.bytes));
+    let twice = [FAILS_ONCE, REPLAYED, TASK_FAILS_ONCE, TASK_REPLAYED];
+    let fetches = |number| if twice.contains(&number) { 2 } else { 1 };
+    assert_eq!(fleet.fetched, all.iter().map(|number| (*number, fetches(*number))).collect());
+    for number in all {
+        let key = work(number).key();
+        let kept = again(|| fleet.redis.work(&fleet.crawl, &key)).await;
+        let url = work(number).url().cloned().map(Work::Url);
+        assert_eq!(kept, url, "what has ended needs no body and no recipe");
+    }
+    let hosts = again(|| fleet.redis.hosts(&fleet.crawl, 9)).await;
+    let host = hosts.iter().find(|host| host.host == "site.example").unwrap();
+    let pages = count - TASKS.len() as u64;
+    let expected = Counts { admitted: pages, done: pages, ..Counts::default() };
+    assert_eq!((host.counts, host.bytes), (expected, stats.bytes));
     fleet.swept
 }
 
@@ -297,7 +325,8 @@ async fn a_crawl_is_exact_whichever_answer_is_lost() {
     }
     // What was admitted when the answer was lost is seen when it is asked for again, and in the outbox.
     let left: Vec<usize> = swept.into_values().filter(|count| *count > 0).collect();
-    assert_eq!(left, [SEEDS.len(), LINKED.len() - 2, 1], "the seeds, the links, and what was replayed");
+    let expected = [SEEDS.len(), LINKED.len() - 2, 1, 1];
+    assert_eq!(left, expected, "the seeds, the links, and the page and the task that were replayed");
 }
 
 /// Asks for jobs, runs them, and ends them. Each is fed once, in its turn, and nothing is left of it but its end.

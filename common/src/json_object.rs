@@ -2,8 +2,12 @@
 
 use serde_json::{Map, Value};
 
+use crate::jobs::Priority;
 use crate::nearest::nearest;
 use crate::text::printable;
+
+/// The highest number of retries that a task or a request may ask for.
+pub(crate) const MAX_RETRIES: u32 = 1_000_000;
 
 /// A key that nothing here has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -78,6 +82,23 @@ pub(crate) fn flag(object: &mut Map<String, Value>, key: &'static str) -> Result
         None => Ok(None),
         Some(Value::Bool(holds)) => Ok(Some(holds)),
         Some(other) => Err(WrongValue::kind(key, "true or false", &other)),
+    }
+}
+
+/// How urgent it is; 0 where it does not say so.
+pub(crate) fn priority(object: &Map<String, Value>) -> Result<Priority, WrongValue> {
+    let Some(value) = object.get("priority") else { return Ok(Priority::default()) };
+    let number = value.as_f64().and_then(|number| number.try_into().ok());
+    number.ok_or_else(|| WrongValue::number("priority", "a number", value))
+}
+
+/// How often it is tried again, if it says so.
+pub(crate) fn retries(object: &Map<String, Value>) -> Result<Option<u32>, WrongValue> {
+    let Some(value) = object.get("retries") else { return Ok(None) };
+    let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
+    match number.filter(|number| *number <= MAX_RETRIES) {
+        Some(number) => Ok(Some(number)),
+        None => Err(WrongValue::number("retries", "a whole number from 0 to 1000000", value)),
     }
 }
 

@@ -22,6 +22,7 @@ pub mod health;
 pub mod history;
 pub mod jobs;
 pub mod json_object;
+pub mod list;
 pub mod logs;
 pub mod metrics;
 pub mod names;

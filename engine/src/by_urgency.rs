@@ -1,39 +1,43 @@
 //! What is claimed and waits to be handed out, the urgent first.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use tokio::sync::mpsc;
+use trawl_common::frontier::lane::Lane;
+use trawl_common::frontier::message::Message;
+use trawl_common::jobs::Priority;
 use trawl_common::ports::Claimed;
 
-/// The URLs that are claimed and not handed out yet, the urgent ones first. There are no more than the broker sends ahead.
+/// What is claimed and not handed out yet, the urgent first, and of what is equally urgent what came first. There is no more than the
+/// broker sends ahead.
 pub(crate) struct ByUrgency {
     arriving: mpsc::UnboundedReceiver<Claimed>,
-    /// What comes back from the ladder, the priority lane, the bulk lane.
-    waiting: [VecDeque<Claimed>; 3],
+    waiting: BTreeMap<(Urgency, u64), Claimed>,
+    arrived: u64,
 }
+
+/// What comes back from the ladder, the priority lane, the bulk lane; in each the highest priority first. Of tasks that alone counts.
+type Urgency = (u8, Reverse<Priority>);
 
 impl ByUrgency {
     /// Sorts what arrives.
     pub(crate) fn new(arriving: mpsc::UnboundedReceiver<Claimed>) -> Self {
-        Self { arriving, waiting: Default::default() }
+        Self { arriving, waiting: BTreeMap::new(), arrived: 0 }
     }
 
-    /// The next URLs, between one and `most`; waits for them, for ever if none can come any more. Cancelling the call loses nothing.
+    /// The next of them, between one and `most`; waits for them, for ever if none can come any more. Cancelling the call loses nothing.
     pub(crate) async fn next(&mut self, most: usize) -> Vec<Claimed> {
         self.sort();
-        if self.waiting.iter().all(VecDeque::is_empty) {
+        if self.waiting.is_empty() {
             match self.arriving.recv().await {
                 Some(claimed) => self.push(claimed),
                 None => std::future::pending().await,
             }
             self.sort();
         }
-        let mut next = Vec::with_capacity(most.min(64));
-        for lane in &mut self.waiting {
-            let room = lane.len().min(most - next.len());
-            next.extend(lane.drain(..room));
-        }
-        next
+        let count = most.min(self.waiting.len());
+        (0..count).filter_map(|_| self.waiting.pop_first()).map(|(_, claimed)| claimed).collect()
     }
 
     fn sort(&mut self) {
@@ -43,8 +47,82 @@ impl ByUrgency {
     }
 
     fn push(&mut self, claimed: Claimed) {
-        let comes_back = claimed.message.until.is_some();
-        let lane = if comes_back { 0 } else { 1 + claimed.message.lane as usize };
-        self.waiting[lane].push_back(claimed);
+        self.waiting.insert((urgency(&claimed.message), self.arrived), claimed);
+        self.arrived += 1;
+    }
+}
+
+fn urgency(message: &Message) -> Urgency {
+    let comes_back = message.until.is_some() && message.lane != Lane::Task;
+    let class = if comes_back { 0 } else { 1 + message.lane as u8 };
+    (class, Reverse(message.work.priority()))
+}
+
+#[cfg(test)]
+mod tests {
+    use trawl_common::frontier::{Task, Work};
+    use trawl_common::names::CrawlRef;
+    use trawl_common::ports::{OpenCrawl, Terms};
+    use trawl_common::request::NewRequest;
+    use trawl_common::task::NewTask;
+    use trawl_common::time::UnixMs;
+
+    use super::*;
+
+    fn claimed(message: Message) -> Claimed {
+        let crawl = OpenCrawl { terms: Terms::default(), started: UnixMs(0) };
+        Claimed { message, attempts: 0, starts: 0, is_beyond_limit: false, crawl }
+    }
+
+    fn task(recipe: &str, priority: f64) -> Message {
+        let priority = priority.try_into().unwrap();
+        let new = NewTask { priority, ..NewTask::of(recipe.parse().unwrap()) };
+        let crawl = CrawlRef::adhoc();
+        Message::of(Task::new(&crawl.spider, new).into(), crawl, Lane::Task)
+    }
+
+    fn request(path: &str, priority: f64, lane: Lane) -> Message {
+        let (url, priority) = (format!("http://a.example/{path}"), priority.try_into().unwrap());
+        let new = NewRequest { priority, ..NewRequest::get(&url) };
+        Message::of(Work::of_request(url.parse().unwrap(), new).unwrap(), CrawlRef::adhoc(), lane)
+    }
+
+    #[tokio::test]
+    async fn the_task_with_the_highest_priority_comes_first_and_of_one_priority_what_came_first() {
+        let (send, arriving) = mpsc::unbounded_channel();
+        let mut tasks = ByUrgency::new(arriving);
+        let again = Message { until: Some(UnixMs(1)), ..task("c", -1.0) };
+        for message in [task("a", 0.0), task("b", 1.5), again, task("d", 1.5)] {
+            send.send(claimed(message)).unwrap();
+        }
+        let recipes = |claimed: Vec<Claimed>| -> Vec<String> {
+            let task = |claimed: &Claimed| claimed.message.work.task().unwrap().new.recipe.to_string();
+            claimed.iter().map(task).collect()
+        };
+        assert_eq!(recipes(tasks.next(1).await), ["b"]);
+        send.send(claimed(task("e", 9.0))).unwrap();
+        assert_eq!(recipes(tasks.next(9).await), ["e", "d", "a", "c"]);
+    }
+
+    #[tokio::test]
+    async fn what_comes_back_goes_before_the_lanes_and_in_each_the_highest_priority_before_others() {
+        let (send, arriving) = mpsc::unbounded_channel();
+        let mut urls = ByUrgency::new(arriving);
+        let back = |message| Message { until: Some(UnixMs(1)), ..message };
+        let messages = [
+            request("low", -1.0, Lane::Bulk),
+            request("bulk", 0.0, Lane::Bulk),
+            request("lane", 0.0, Lane::Priority),
+            request("high", 2.0, Lane::Bulk),
+            back(request("back", 0.0, Lane::Bulk)),
+            back(request("first", 1.0, Lane::Bulk)),
+        ];
+        for message in messages {
+            send.send(claimed(message)).unwrap();
+        }
+        let found = urls.next(9).await;
+        let paths: Vec<String> =
+            found.iter().map(|found| found.message.work.page().unwrap().to_url().path().to_owned()).collect();
+        assert_eq!(paths, ["/first", "/back", "/high", "/lane", "/bulk", "/low"]);
     }
 }

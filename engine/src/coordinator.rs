@@ -13,7 +13,6 @@ use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Engine, History, Joined, Joining, Opening, Pages, Result, Session};
 
 use crate::broker::Broker;
-use crate::by_priority::ByPriority;
 use crate::by_urgency::ByUrgency;
 use crate::claiming::{Claiming, Exits};
 use crate::in_flight::InFlight;
@@ -72,7 +71,7 @@ impl Engine for Coordinator {
             has_met_newer: Default::default(),
             tasks,
             claimed: ByUrgency::new(arriving_urls).into(),
-            claimed_tasks: ByPriority::new(arriving_tasks).into(),
+            claimed_tasks: ByUrgency::new(arriving_tasks).into(),
             own,
             stop: stop.child_token(),
             has_stopped: CancellationToken::new(),

@@ -5,14 +5,13 @@
 //!
 //! 1. `session`: a producer admits it, under a lease; the `outbox` publishes and confirms what is new;
 //! 2. `claiming`: a message arrives, and the records say who may handle it; what is held stands in the table `in_flight`;
-//! 3. `frontier`: the worker claims it, the most urgent first (`by_urgency`; tasks `by_priority`), starts it, settles it;
+//! 3. `frontier`: the worker claims it, the most urgent first (`by_urgency`), starts it, settles it;
 //! 4. `settle`: its `links` are admitted, its page is remembered (`memory`), it ends or is parked, and its message is acknowledged.
 //!
 //! In the background, `upkeep` settles what workers need not see, extends leases, and sends lost URLs again. The state that all of them
 //! share is a `member`.
 
 mod broker;
-mod by_priority;
 mod by_urgency;
 mod claiming;
 mod coordinator;

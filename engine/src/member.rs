@@ -15,7 +15,6 @@ use trawl_common::settings::{Acks, Settings};
 use trawl_common::time::UnixMs;
 
 use crate::broker::Broker;
-use crate::by_priority::ByPriority;
 use crate::by_urgency::ByUrgency;
 use crate::in_flight::InFlight;
 use crate::own::Own;
@@ -50,7 +49,7 @@ pub(crate) struct Member {
     /// The URLs that were claimed and not handed out.
     pub(crate) claimed: Mutex<ByUrgency>,
     /// The tasks likewise.
-    pub(crate) claimed_tasks: Mutex<ByPriority>,
+    pub(crate) claimed_tasks: Mutex<ByUrgency>,
     pub(crate) own: mpsc::Sender<Own>,
     /// Ends the taking of URLs.
     pub(crate) stop: CancellationToken,

@@ -18,9 +18,11 @@ use trawl_common::frontier::crawl::{CrawlState, CrawlStats};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
 use trawl_common::ports::{ErrorKind, Ports, Stats};
+use trawl_common::request::{MAX_DATA_BYTES, RequestView};
 use trawl_common::settings::{IfRunning, Settings};
 use trawl_common::spider::folder::Folder;
 use trawl_common::spider::{Recrawl, Spider, SpiderOverrides, SpiderText};
+use trawl_common::text::printable;
 
 use crate::running::{self, Beginning};
 use crate::{
@@ -36,7 +38,7 @@ const SHOWN_OVERLOADS: usize = 10;
 /// What to read, and for which crawl.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
-    /// Sitemaps, sitemap indexes, feeds, URL lists or robots.txt: a URL, a file, or - for standard input
+    /// Sitemaps, sitemap indexes, feeds, robots.txt, or lists of URLs, requests or tasks: a URL, a file, or - for standard input
     /// [default: what the spider's file says]
     #[arg(required_unless_present = "spider", value_name = "SOURCE")]
     sources: Vec<Source>,
@@ -268,12 +270,14 @@ fn spared(counters: &Counters) -> String {
     parts.map(|(number, what)| format!(", {} {what}", count(*number))).collect()
 }
 
-/// Shows one finding of a dry run: lane, time to live, URL.
+/// Shows one finding of a dry run: lane, time to live, URL, and how a request asks for it.
 fn show(finding: &Finding) {
     match finding {
         Finding::Page(Candidate { page, ttl, .. }) => {
             let ttl = ttl.map_or_else(|| "-".to_owned(), |ttl| humantime::format_duration(ttl).to_string());
-            println!("{:<9} {:<7} {}", page.lane, ttl, page.work);
+            let asks = page.work.request().map(|request| format!("  ({})", RequestView::from(&request.new)));
+            let asks = printable(&asks.unwrap_or_default(), MAX_DATA_BYTES);
+            println!("{:<9} {:<7} {}{asks}", page.lane, ttl, page.work);
         }
         Finding::Invalid { text, reason } => println!("{:<9} {:<7} {text}  ({reason})", "invalid", "-"),
     }
@@ -284,14 +288,24 @@ fn show_json(finding: &Finding) {
     #[derive(Serialize)]
     #[serde(untagged)]
     enum Shown<'a> {
-        Page { url: &'a str, lane: Lane, ttl_seconds: Option<u64> },
-        Invalid { invalid: &'a str, reason: &'a str },
+        Page {
+            url: &'a str,
+            lane: Lane,
+            ttl_seconds: Option<u64>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            request: Option<RequestView>,
+        },
+        Invalid {
+            invalid: &'a str,
+            reason: &'a str,
+        },
     }
     print_json(&match finding {
         Finding::Page(Candidate { page, ttl, .. }) => Shown::Page {
             url: page.work.as_str(),
             lane: page.lane,
             ttl_seconds: ttl.map(|ttl| ttl.as_secs()),
+            request: page.work.request().map(|request| RequestView::from(&request.new)),
         },
         Finding::Invalid { text, reason } => Shown::Invalid { invalid: text, reason },
     });

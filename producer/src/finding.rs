@@ -8,7 +8,7 @@ use trawl_common::time::UnixMs;
 /// One entry of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding {
-    /// A URL, or a task.
+    /// A URL, a request or a task.
     Page(Candidate),
     /// Something that is no URL.
     Invalid {
@@ -19,10 +19,10 @@ pub enum Finding {
     },
 }
 
-/// A URL or a task to admit, unless it is not due.
+/// A URL, a request or a task to admit, unless it is not due.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// The URL, routed; or the task.
+    /// The URL or the request, routed; or the task.
     pub page: NewWork,
     /// How long it may live.
     pub ttl: Option<Duration>,

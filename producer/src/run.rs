@@ -21,8 +21,8 @@ use crate::report::{Progress, Report};
 use crate::sources::asking::{Asking, COUNTS_AS_IN_FLIGHT_FOR, READERS};
 use crate::sources::discovery::{Discovery, Lines};
 use crate::sources::page::PageSources;
-use crate::sources::read::Sorter;
 use crate::sources::revisit::Revisit;
+use crate::sources::sorter::Sorter;
 use crate::sources::start::Start;
 
 /// Parts of sources that wait for the admission: bounds the memory of a run.
@@ -167,7 +167,7 @@ pub async fn preview(
             match finding {
                 Finding::Page(Candidate { page, ttl, .. }) => {
                     progress.found(1);
-                    progress.waiting(page.work.url().map(|url| (url, *ttl)).into_iter());
+                    progress.waiting(page.work.page().map(|url| (url, *ttl)).into_iter());
                 }
                 Finding::Invalid { .. } => progress.invalid(1),
             }

@@ -40,6 +40,7 @@ __all__ = [
     "Items",
     "Job",
     "JobFailed",
+    "Page",
     "Replayed",
     "Stats",
     "Submitted",
@@ -56,6 +57,9 @@ Item = Dict[str, Any]
 """What was extracted of a page: `id`, `url`, `crawl`, `spider`, `fetched_at`, `status`, `depth`, `fields` and more."""
 Task = Union[str, Mapping[str, Any]]
 """A recipe, or a dictionary of `recipe`, `unique`, `priority` and `retries`."""
+
+Page = Union[str, Mapping[str, Any]]
+"""A URL, or a dictionary of `url`, `method`, `headers`, `cookies`, `body` or `base64`, `data`, `unique`, `priority` and `retries`."""
 
 # The longest that the API waits for a crawl in one request is 60 s. Some proxies give up at that very moment.
 _LONGEST_WAIT = 50.0
@@ -281,7 +285,7 @@ class Client:
         self,
         spider: Optional[str] = None,
         *,
-        urls: Sequence[str] = (),
+        urls: Sequence[Page] = (),
         sources: Sequence[str] = (),
         args: Optional[Mapping[str, str]] = None,
         settings: Optional[Mapping[str, Union[str, int]]] = None,
@@ -292,8 +296,8 @@ class Client:
     ) -> Crawl:
         """Asks for a crawl, which a worker begins when it is first in the queue: the highest `priority` first.
 
-        It crawls what the spider's file says, or `urls` (pages) and `sources` (sitemaps, feeds, lists) in place of that. `settings` can
-        be `recrawl`, `max_pages` and `limit`. However often the call has to be made, it is one crawl; two calls with the same `key` are
+        It crawls what the spider's file says, or `urls` (pages, each a URL or a request) and `sources` (sitemaps, feeds, lists) in place
+        of that. `settings` can be `recrawl`, `max_pages` and `limit`. However often the call has to be made, it is one crawl; two calls with the same `key` are
         one as well, also of two programs.
 
             client.start("shop", args={"category": "books"}, settings={"max_pages": 1000})
@@ -619,7 +623,7 @@ class Crawl:
         """
         return Items(self, cursor)
 
-    def add(self, urls: Sequence[str]) -> int:
+    def add(self, urls: Sequence[Page]) -> int:
         """Adds up to 10,000 URLs, while it runs. Returns how many were new; of a call that had to be repeated those may be fewer."""
         new: int = self._client._call("POST", f"{self._path}/urls", body={"urls": list(urls)})["new"]
         return new

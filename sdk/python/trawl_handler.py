@@ -72,7 +72,8 @@ class Skip(Exception):
 class Follow:
     """A URL to fetch. With anything but its URL it is a request: `method` is GET without it, or POST where there is a body. Of requests for
     one URL by one method, a spider takes in one with the same body, or with the same `unique`. `data` is any JSON. With `any_status`
-    whatever response comes is its page, also a redirect or a 404."""
+    whatever response comes is its page, also a redirect or a 404. With a `priority` above 0
+    it is urgent; `retries` says how often it is tried again."""
 
     url: str
     method: Optional[str] = None
@@ -82,6 +83,8 @@ class Follow:
     data: Any = None
     unique: Optional[str] = None
     any_status: bool = False
+    priority: Optional[float] = None
+    retries: Optional[int] = None
 
     def _to_json(self) -> Union[str, Json]:
         method = self.method or ("GET" if self.body is None else "POST")
@@ -91,7 +94,8 @@ class Follow:
             said["base64"] = base64.b64encode(self.body).decode()
         elif self.body is not None:
             said["body"] = self.body
-        said.update((name, value) for name, value in (("data", self.data), ("unique", self.unique)) if value is not None)
+        others = {name: getattr(self, name) for name in ("data", "unique", "priority", "retries")}
+        said.update((name, value) for name, value in others.items() if value is not None)
         if self.any_status:
             said["any_status"] = True
         return {"url": self.url, **said} if said else self.url
@@ -202,6 +206,8 @@ class Page:
         data: Any = None,
         unique: Optional[str] = None,
         any_status: bool = False,
+        priority: Optional[float] = None,
+        retries: Optional[int] = None,
     ) -> Follow:
         """The URL to which `href` leads from this page, or a request for it. The body is `body`, the fields of a `form`, or `json`."""
         url = urllib.parse.urljoin(self.final_url, href)
@@ -209,7 +215,7 @@ class Page:
         fields = dict(headers or {})
         if kind and not any(name.lower() == "content-type" for name in fields):
             fields["Content-Type"] = kind
-        return Follow(url, method, body, fields, cookies or {}, data, unique, any_status)
+        return Follow(url, method, body, fields, cookies or {}, data, unique, any_status, priority, retries)
 
 
 def _body(

@@ -41,7 +41,7 @@ const DEFAULT_OUT: &str = "items.jsonl";
 /// What to crawl, and how.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
-    /// Sitemaps, sitemap indexes, feeds, URL lists, robots.txt or single pages: a URL, a file, or -
+    /// Sitemaps, sitemap indexes, feeds, robots.txt, lists of URLs, requests or tasks, or single pages: a URL, a file, or -
     /// [default: what the spider's file says]
     #[arg(required_unless_present = "spider", value_name = "SITEMAP|URL")]
     pub(crate) sources: Vec<Source>,

@@ -10,7 +10,9 @@ use trawl_common::exit::Exit;
 use trawl_common::explain::{InCrawl, OfSpider, RobotsVerdict, UrlReport};
 use trawl_common::frontier::{Key, Record, State, TaskKey, UrlState};
 use trawl_common::names::SpiderName;
+use trawl_common::request::{MAX_DATA_BYTES, RequestView};
 use trawl_common::spider::page_history::Visited;
+use trawl_common::text::printable;
 
 use crate::backend::{Backend, Where};
 
@@ -76,6 +78,10 @@ fn print(report: &UrlReport) {
     };
     println!("{dim}host{dim:#}    {}: `trawl hosts show {0}` says how it is asked", report.host);
     println!("{dim}robots{dim:#}  robots.txt {robots}");
+    if let Some(request) = &report.request {
+        let asks = RequestView::from(&request.new).to_string();
+        println!("{dim}asks{dim:#}    {}", printable(&asks, MAX_DATA_BYTES));
+    }
     for known in &report.crawls {
         println!("\n{dim}crawl{dim:#}   {} of {}, {}", known.crawl.id, known.crawl.spider, known.status);
         known.words.iter().for_each(|words| println!("        {words}"));
@@ -87,7 +93,7 @@ fn print(report: &UrlReport) {
 }
 
 fn as_json(report: &UrlReport) -> Value {
-    let UrlReport { key, host, schedule, robots, crawls, spiders } = report;
+    let UrlReport { key, host, schedule, robots, request, crawls, spiders } = report;
     let backoff = schedule.as_ref().and_then(|schedule| schedule.backoff);
     json!({
         "url": key.as_str(),
@@ -95,6 +101,7 @@ fn as_json(report: &UrlReport) -> Value {
         "blocked": schedule.as_ref().and_then(|schedule| schedule.blocked),
         "backoff_until": backoff.map(|backoff| backoff.until),
         "robots": robots,
+        "request": request.as_ref().map(|request| RequestView::from(&request.new)),
         "crawls": crawls.iter().map(crawl_json).collect::<Vec<_>>(),
         "spiders": spiders.iter().map(spider_json).collect::<Vec<_>>(),
     })

@@ -35,7 +35,10 @@ fn start(folder: &Path, site: &EchoSite) -> &'static str {
 async fn trawl(folder: &Path, words: &[&str]) -> (Option<i32>, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_trawl"));
     command.args(words).current_dir(folder).env_clear();
-    command.env("TRAWL__RETRY__MAX", "0").env("TRAWL__POLITENESS__BACKOFF", "50ms");
+    command
+        .env("TRAWL__RETRY__MAX", "0")
+        .env("TRAWL__POLITENESS__BACKOFF", "50ms")
+        .env("TRAWL__RETRY__BACKOFF", "50ms");
     let output = command.stdin(Stdio::null()).kill_on_drop(true).output().await.unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (output.status.code(), text(output.stdout), text(output.stderr))
@@ -174,6 +177,97 @@ def parse(page):
     assert_eq!(sent.len(), 2);
     assert_eq!((&sent[1]["body"], &sent[1]["headers"]["authorization"]), (&json!("precious"), &json!("S3")));
     assert_eq!(items(folder.path())[&1]["fields"]["sent"]["body"], "precious");
+}
+
+#[tokio::test]
+async fn a_request_is_tried_again_as_often_as_it_says_itself() {
+    let site = EchoSite::serve().await;
+    let program = r#"
+@handler
+def parse(page):
+    if page.data is None:
+        yield page.follow("/fails/2", data={"n": 2}, retries=2)
+        yield page.follow("/fails/1", data={"n": 1})
+    else:
+        yield {"n": page.data["n"]}
+"#;
+    let folder = spider("", program);
+    let (code, stats, stderr) = crawl(folder.path(), start(folder.path(), &site)).await;
+    assert_eq!((code, &stats["done"], &stats["failed"]), (Some(3), &json!(2), &json!(1)), "{stderr}");
+    assert_eq!([site.asked("/fails/2").len(), site.asked("/fails/1").len()], [3, 1]);
+    assert_eq!(items(folder.path()).into_keys().collect::<Vec<_>>(), [2]);
+}
+
+/// A spider whose program yields what it is given.
+fn plain_spider() -> TempDir {
+    spider(
+        "",
+        "@handler\ndef parse(page):\n    yield {\"n\": (page.data or {}).get(\"n\", 0), \"sent\": page.json()}",
+    )
+}
+
+#[tokio::test]
+async fn a_list_has_requests_beside_urls_and_names_each_line_that_is_neither() {
+    let site = EchoSite::serve().await;
+    let folder = plain_spider();
+    let origin = &site.origin;
+    let list = format!(
+        r#"{{"url": "{origin}/a", "method": "POST", "body": "x", "headers": {{"authorization": "k"}}, "data": {{"n": 1}}}}
+{origin}/b
+
+{{"url": "{origin}/c", "headers": {{"authorization": "S3"}}, "metod": "PUT"}}
+{{"url": "{origin}/d", "body": "S3"
+no url
+{{"url": "{origin}/e", "method": "PUT", "data": {{"n": 2}}, "priority": 1}}
+"#
+    );
+    fs::write(folder.path().join("list.ndjson"), &list).unwrap();
+    let preview = ["producer", "--spider", "shop", "list.ndjson", "--dry-run"];
+    let (code, shown, stderr) = trawl(folder.path(), &preview).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    for expected in [
+        r#"(POST, 1 bytes, headers authorization, data {"n":1})"#,
+        &format!("{origin}/b\n"),
+        "(list.ndjson, line 4: a request has no `metod`: did you mean `method`?",
+        "(list.ndjson, line 5: not JSON",
+        "(list.ndjson, line 6: not an absolute URL",
+        "priority  -       ",
+    ] {
+        assert!(shown.contains(expected), "{expected}: {shown}");
+    }
+    assert!(!shown.contains("S3") && !stderr.contains("S3"), "{shown}{stderr}");
+    assert!(stderr.contains("3 URLs would be admitted, if new, 3 invalid"), "{stderr}");
+    let (code, stats, stderr) = crawl(folder.path(), "list.ndjson").await;
+    assert_eq!((code, &stats["done"], &stats["failed"]), (Some(3), &json!(3), &json!(3)), "{stderr}");
+    let items = items(folder.path());
+    let of = |n: u64, what: &str| items[&n]["fields"]["sent"][what].clone();
+    let asked: Vec<(Value, Value)> = (0..3).map(|n| (of(n, "method"), of(n, "path"))).collect();
+    let expected = [("GET", "/b"), ("POST", "/a"), ("PUT", "/e")];
+    assert_eq!(asked, expected.map(|(method, path)| (method.into(), path.into())));
+    let list = ["dlq", "list", "--json", "--state", "crawl.db"];
+    let (_, listed, _) = trawl(folder.path(), &list).await;
+    assert!(listed.contains("list.ndjson, line 4:") && !listed.contains("S3"), "{listed}");
+}
+
+#[tokio::test]
+async fn a_request_needs_no_program_and_is_shown_with_how_it_asks() {
+    let site = EchoSite::serve().await;
+    let folder = tempfile::tempdir().unwrap();
+    let line = json!({"url": format!("{}/fails/1", site.origin), "method": "PUT", "body": "x", "cookies": {"id": "S3"}});
+    fs::write(folder.path().join("requests.jsonl"), line.to_string()).unwrap();
+    let words = ["crawl", "requests.jsonl", "--allow-private", "--rate", "unlimited", "--json"];
+    let (code, _, stderr) = trawl(folder.path(), &words).await;
+    assert_eq!(code, Some(3), "{stderr}");
+    let state = ["--state", "crawl.db"];
+    let (_, listed, _) = trawl(folder.path(), &[&["dlq", "list", "--json"][..], &state].concat()).await;
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    let key = listed["url"].as_str().unwrap();
+    let (code, shown, stderr) = trawl(folder.path(), &[&["url", key][..], &state].concat()).await;
+    assert_eq!(code, Some(3), "{stderr}");
+    assert!(shown.contains("PUT, 1 bytes, cookies id") && !shown.contains("S3"), "{shown}");
+    let (_, shown, _) = trawl(folder.path(), &[&["url", key, "--json"][..], &state].concat()).await;
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!((&shown["request"]["method"], &shown["request"]["body_bytes"]), (&json!("PUT"), &json!(1)));
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! One URL in this worker's hands.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use trawl_common::frontier::message::Message;
@@ -37,12 +38,20 @@ impl Job {
 
     /// What becomes of it after a failure.
     pub(crate) fn failed(&self, policy: &Retry, failure: Failure) -> Outcome {
-        retry::decide(policy, failure, self.attempts + 1, UnixMs::now(), rand::random())
+        retry::decide(&self.own(policy), failure, self.attempts + 1, UnixMs::now(), rand::random())
     }
 
     /// The same for a failure that its spider's file has tried again.
     pub(crate) fn failed_for_now(&self, policy: &Retry, failure: Failure) -> Outcome {
-        retry::again(policy, failure, self.attempts + 1, UnixMs::now(), rand::random())
+        retry::again(&self.own(policy), failure, self.attempts + 1, UnixMs::now(), rand::random())
+    }
+
+    /// The policy, with as many retries as a request asks for.
+    fn own<'a>(&self, policy: &'a Retry) -> Cow<'a, Retry> {
+        match self.message.work.retries() {
+            Some(max) => Cow::Owned(Retry { max, ..policy.clone() }),
+            None => Cow::Borrowed(policy),
+        }
     }
 
     /// How its URL is asked for, if not by a plain GET. Such a response stands for nothing else: it is neither kept nor compared, and what it

@@ -75,9 +75,11 @@ impl UrlLog {
         }
     }
 
-    /// Which of its retries a URL comes to: `2/3`. What its program failed at may have a number of its own.
+    /// Which of its retries a URL comes to: `2/3`. What its program failed at may have a number of its own, and a request has one if it
+    /// says so.
     fn retry(&self, handled: &Handled, failure: &Failure) -> String {
-        let own = handled.retries.filter(|_| failure.class == Class::Handler);
+        let of_program = handled.retries.filter(|_| failure.class == Class::Handler);
+        let own = handled.message.work.retries().or(of_program);
         format!("{}/{}", handled.attempts + 1, own.unwrap_or(self.retries))
     }
 
@@ -119,6 +121,7 @@ mod tests {
     use trawl_common::frontier::Task;
     use trawl_common::frontier::lane::Lane;
     use trawl_common::names::CrawlRef;
+    use trawl_common::request::NewRequest;
     use trawl_common::task::NewTask;
 
     use super::*;
@@ -126,7 +129,7 @@ mod tests {
     use crate::tests::log::OwnLog;
 
     #[tokio::test]
-    async fn a_retry_is_one_of_those_that_the_task_itself_may_have() {
+    async fn a_retry_is_one_of_those_that_the_task_or_the_request_itself_may_have() {
         let log = OwnLog::new();
         let urls = UrlLog::new(&Settings::default(), log.writer.clone());
         let crawl = CrawlRef::adhoc();
@@ -138,13 +141,18 @@ mod tests {
             let settlement = Settlement::untouched(message.clone(), outcome).with_retries(retries);
             urls.settles(&settlement.into_handled());
         }
+        let request = NewRequest { retries: Some(9), ..NewRequest::get("/") };
+        let work = Work::of_request("http://a.example/".parse().unwrap(), request).unwrap();
+        let message = Message::of(work, CrawlRef::adhoc(), Lane::Bulk);
+        let outcome = Outcome::Retry(Failure::new(Class::Timeout, "no"), UnixMs(0));
+        urls.settles(&Settlement::untouched(message, outcome).into_handled());
         let said: Vec<String> =
             log.entries().await.into_iter().map(|entry| entry.message.as_str().to_owned()).collect();
         let usual = Settings::default().retry.max;
-        let starts =
-            ["retry 1/7 at".to_owned(), format!("retry 1/{usual} at"), format!("retry 1/{usual} at")];
+        let usually = format!("retry 1/{usual} at");
+        let starts = ["retry 1/7 at", &usually, &usually, "retry 1/9 at"];
         assert!(
-            said.len() == 3 && said.iter().zip(&starts).all(|(said, start)| said.starts_with(start)),
+            said.len() == 4 && said.iter().zip(starts).all(|(said, start)| said.starts_with(start)),
             "{said:?}"
         );
     }

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use trawl_common::dead_letters::{self, Failed, Filter, Replay};
 use trawl_common::duration;
 use trawl_common::frontier::crawl::CrawlStats;
-use trawl_common::frontier::outcome;
+use trawl_common::frontier::{Key, outcome};
 use trawl_common::names::{CrawlId, SpiderName};
 use utoipa::{IntoParams, ToSchema};
 
@@ -135,20 +135,32 @@ pub(crate) async fn list_dead_letters(
     let filter = Filter { urls: url.clone().into_iter().collect(), reason, host, older_than };
     let _place = api.searchers.wait(&identity, LONGEST).await?;
     let mut walk = Walk::new(&api, crawl, spider, filter, cursor).await?;
-    let mut found = Vec::new();
+    let mut dead_letters = Vec::new();
     match url {
-        Some(url) => found = walk.named(&url).await?,
+        Some(url) => {
+            for failed in walk.named(&url).await? {
+                dead_letters.push(in_full(&api, failed).await?);
+            }
+        }
         None => {
             while let Some((_, page)) = walk.next().await? {
-                found.extend(page);
-                if !found.is_empty() {
+                dead_letters.extend(page.into_iter().map(DeadLetter::from));
+                if !dead_letters.is_empty() {
                     break;
                 }
             }
         }
     }
-    let dead_letters = found.into_iter().map(DeadLetter::from).collect();
     Ok(axum::Json(DeadLetters { dead_letters, next: walk.cursor() }))
+}
+
+/// A dead letter with how it asks, if it is a request.
+async fn in_full(api: &Api, failed: Failed) -> Result<DeadLetter, Problem> {
+    let work = match failed.key().filter(Key::is_request) {
+        Some(key) => api.backend.control.work(&failed.crawl, &key).await?,
+        None => None,
+    };
+    Ok(DeadLetter::from(failed).asking(work.as_ref()))
 }
 
 /// How many dead letters there are

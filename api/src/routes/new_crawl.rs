@@ -12,14 +12,16 @@ use serde::Deserialize;
 use trawl_common::jobs::{IdempotencyKey, InvalidIdempotencyKey, JobOverrides, NewJob, Priority};
 use trawl_common::names::{CrawlId, ProjectName, SpiderName};
 use trawl_common::ports::{self, Jobs, Submitted};
+use trawl_common::request::NewRequest;
 use trawl_common::settings::Urls;
 use trawl_common::spider::arguments::Arguments;
 use trawl_common::spider::{Recrawl, Version};
 use trawl_common::time::UnixMs;
 use utoipa::ToSchema;
 
-use super::urls::{page, parsed};
+use super::urls::parsed;
 use crate::extract::Json;
+use crate::new_requests::{UrlOrRequest, asked as asked_for};
 use crate::problem::Problem;
 use crate::spiders::{Found, check_arguments, find};
 use crate::view::Crawl;
@@ -39,9 +41,10 @@ pub(crate) struct NewCrawl {
     #[serde(default)]
     #[schema(value_type = String, default = "default")]
     project: ProjectName,
-    /// Pages to crawl as they are. With the sources at most 10,000
+    /// Pages to crawl as they are, each by a plain GET or as a request says. With the sources at most 10,000
     #[serde(default)]
-    urls: Vec<String>,
+    #[schema(value_type = Vec<UrlOrRequest>)]
+    urls: Vec<NewRequest>,
     /// Sitemaps, feeds and lists of URLs on the web, to be read for pages
     #[serde(default)]
     sources: Vec<String>,
@@ -137,7 +140,7 @@ impl NewCrawl {
         let Overrides { recrawl, max_pages, limit } = self.settings;
         Ok(NewJob {
             project: self.project,
-            urls: self.urls.iter().map(|text| page("urls", text, urls)).collect::<Result<_, _>>()?,
+            urls: self.urls.into_iter().map(|new| checked(new, urls)).collect::<Result<_, _>>()?,
             sources: self.sources.iter().map(|text| parsed("sources", text)).collect::<Result<_, _>>()?,
             arguments: self.arguments,
             version: self.version,
@@ -146,6 +149,12 @@ impl NewCrawl {
             ..NewJob::new(CrawlId::generate(UnixMs::now()), spider)
         })
     }
+}
+
+/// A page to crawl, with the URL that stands for it.
+fn checked(new: NewRequest, urls: &Urls) -> Result<NewRequest, Problem> {
+    let (url, _) = asked_for(new.clone(), urls)?;
+    Ok(NewRequest { url: url.to_string(), ..new })
 }
 
 /// The key that a request has. The draft writes it as a string of RFC 9651, in quotes; many clients leave these out.

@@ -7,8 +7,10 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use trawl_common::dead_letters::Failed;
 use trawl_common::explain::{self, InCrawl, UrlReport};
-use trawl_common::frontier::{self, UrlState};
+use trawl_common::frontier::{self, Key, RequestKey, UrlState};
 use trawl_common::names::CrawlId;
+use trawl_common::request::RequestView;
+use trawl_common::settings::Urls;
 use trawl_common::spider::item;
 use trawl_common::spider::page_history::Visited;
 use trawl_common::web::url::CanonicalUrl;
@@ -18,23 +20,27 @@ use super::urls::page;
 use crate::Api;
 use crate::extract::{Params, Segment};
 use crate::problem::Problem;
-use crate::view::{Change, DeadLetter, Host, RobotsVerdict, Time};
+use crate::view::{Change, DeadLetter, Host, Request, RobotsVerdict, Time};
 
 /// Which URL.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Asked {
-    /// The URL, in any form; percent-encoded, as it may have parameters of its own
+    /// The URL, in any form, or the key of a request; percent-encoded, as it may have parameters of its own
     #[param(example = "https%3A%2F%2Fexample.com%2F")]
     url: String,
 }
 
-/// What a crawl knows of a URL
+/// What a crawl knows of a URL, or of a request
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Url {
-    /// Its canonical form
+    /// Its canonical form, or the key of a request
     url: String,
+    /// How it asks, if it is a request and has no good end yet
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    request: Option<Request>,
     #[serde(flatten)]
     standing: Standing,
     /// What the spider remembers of the page, from whatever crawl
@@ -115,12 +121,12 @@ pub(crate) async fn get_url(
     Segment(id): Segment<CrawlId>,
     Params(Asked { url }): Params<Asked>,
 ) -> Result<Json<Url>, Problem> {
-    let url = page("url", &url, &api.backend.settings.urls)?;
+    let (url, key) = named(&url, &api.backend.settings.urls)?;
     let stats = api.begun(&id).await?;
-    let UrlReport { schedule, robots, crawls, spiders, .. } =
-        api.backend.explainer().url_in(&url, &url.clone().into(), &stats).await?;
+    let UrlReport { schedule, robots, request, crawls, spiders, .. } =
+        api.backend.explainer().url_in(&url, &key, &stats).await?;
     let (standing, mut words) = match crawls.into_iter().next() {
-        Some(known) => (standing(&url, &known), known.words),
+        Some(known) => (standing(&key, &known), known.words),
         None => (Standing::Unseen, Vec::new()),
     };
     let spider = spiders.into_iter().next();
@@ -129,14 +135,24 @@ pub(crate) async fn get_url(
         known.page.map(PageHistory::from)
     });
     let host = schedule.map(Host::from);
-    Ok(Json(Url { url: url.to_string(), standing, page, robots, host, words }))
+    let request = request.map(|request| RequestView::from(&request.new).into());
+    Ok(Json(Url { url: key.to_string(), request, standing, page, robots, host, words }))
 }
 
-fn standing(url: &CanonicalUrl, known: &InCrawl) -> Standing {
+/// The page that a text stands for, and what names its record.
+fn named(text: &str, urls: &Urls) -> Result<(CanonicalUrl, Key), Problem> {
+    if let Ok(key) = text.trim().parse::<RequestKey>() {
+        return Ok((key.url(), key.into()));
+    }
+    let url = page("url", text, urls)?;
+    Ok((url.clone(), url.into()))
+}
+
+fn standing(key: &Key, known: &InCrawl) -> Standing {
     match (&known.state, &known.dead_letter) {
         (UrlState::Pending(record), _) => Standing::Pending(record.clone().into()),
         (_, Some(note)) => {
-            let failed = Failed { crawl: known.crawl.clone(), url: url.to_string(), note: note.clone() };
+            let failed = Failed { crawl: known.crawl.clone(), url: key.to_string(), note: note.clone() };
             Standing::Failed { dead_letter: Box::new(failed.into()) }
         }
         (UrlState::Unseen, None) => Standing::Unseen,

@@ -11,6 +11,7 @@ use trawl_common::frontier::route::{Hints, route};
 use trawl_common::health::Health;
 use trawl_common::names::CrawlId;
 use trawl_common::ports::{NewWork, Opening};
+use trawl_common::request::NewRequest;
 use trawl_common::settings::{Settings, Urls};
 use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
@@ -19,6 +20,7 @@ use utoipa::ToSchema;
 
 use crate::Api;
 use crate::extract::{Json, Segment};
+use crate::new_requests::{UrlOrRequest, asked};
 use crate::problem::{Kind, Problem};
 
 /// URLs in one request.
@@ -26,13 +28,13 @@ const MOST: usize = 10_000;
 /// How long a request that broke off keeps the spider's other crawls from being fed.
 pub(super) const LEASE: Duration = Duration::from_secs(10);
 
-/// URLs to crawl
+/// URLs and requests to crawl
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewUrls {
     /// At most 10,000
-    #[schema(min_items = 1, max_items = 10_000)]
-    urls: Vec<String>,
+    #[schema(value_type = Vec<UrlOrRequest>, min_items = 1, max_items = 10_000)]
+    urls: Vec<NewRequest>,
 }
 
 /// What became of URLs
@@ -65,7 +67,7 @@ pub(crate) async fn add_urls(
     }
     let now = UnixMs::now();
     let urls: Vec<NewWork> =
-        urls.iter().map(|text| new_work(&api.backend.settings, text, now)).collect::<Result<_, _>>()?;
+        urls.into_iter().map(|new| new_work(&api.backend.settings, new, now)).collect::<Result<_, _>>()?;
     let stats = api.begun(&id).await?;
     let crawl = stats.crawl_ref();
     if crawl.is_adhoc() {
@@ -94,10 +96,10 @@ pub(super) async fn admit(
     Ok(Added { new: new as u64, known: (urls.len() - new) as u64 })
 }
 
-fn new_work(settings: &Settings, text: &str, now: UnixMs) -> Result<NewWork, Problem> {
-    let url = page("urls", text, &settings.urls)?;
+fn new_work(settings: &Settings, new: NewRequest, now: UnixMs) -> Result<NewWork, Problem> {
+    let (url, work) = asked(new, &settings.urls)?;
     let routed = route(&settings.route, &url, Hints::default());
-    Ok(NewWork { deadline: routed.ttl.map(|ttl| now.plus(ttl)), ..NewWork::seed(url, routed.lane) })
+    Ok(NewWork { deadline: routed.ttl.map(|ttl| now.plus(ttl)), ..NewWork::of(work, routed.lane) })
 }
 
 /// The page that a text in the member or parameter `name` stands for.
@@ -111,6 +113,6 @@ pub(crate) fn parsed(name: &str, text: &str) -> Result<CanonicalUrl, Problem> {
     CanonicalUrl::parse(text).map_err(|error| wrong(name, text, error))
 }
 
-fn wrong(name: &str, text: &str, reason: impl Display) -> Problem {
+pub(crate) fn wrong(name: &str, text: &str, reason: impl Display) -> Problem {
     Problem::malformed(format_args!("{name}: `{}`: {reason}", printable(text, 200)))
 }

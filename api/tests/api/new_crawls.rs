@@ -11,6 +11,7 @@ use trawl_common::frontier::outcome::Terminal;
 use trawl_common::jobs::{Hold, Job, JobOutcome, NewJob};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{JobFilter, JobPage};
+use trawl_common::request::NewRequest;
 
 use crate::events::Events;
 use crate::fixture::{Answer, Fixture};
@@ -106,7 +107,7 @@ async fn a_crawl_that_is_asked_for_is_pending_and_stands_where_the_answer_says(f
 async fn what_is_asked_for_is_what_a_worker_is_given(fixture: &Fixture) {
     let body = json!({
         "spider": "shop",
-        "urls": ["HTTP://one.example:80/a?utm_source=x&b=1#top"],
+        "urls": ["HTTP://one.example:80/a?utm_source=x&b=1#top", {"url": "HTTP://one.example:80/q", "body": "S3", "data": [1]}],
         "sources": ["http://one.example/sitemap.xml"],
         "arguments": {"area": "north"},
         "settings": {"recrawl": "12h", "max_pages": 7, "limit": 3},
@@ -114,7 +115,9 @@ async fn what_is_asked_for_is_what_a_worker_is_given(fixture: &Fixture) {
     ask(fixture, body).await;
     let new = take(fixture).await.new;
     assert_eq!((new.spider.as_str(), new.project.as_str(), new.priority.get()), ("shop", "default", 0.0));
-    assert_eq!(new.urls, ["http://one.example/a?b=1".parse().unwrap()]);
+    let request = r#"{"url": "http://one.example/q", "body": "S3", "data": [1]}"#;
+    let request = NewRequest::from_json(request).unwrap();
+    assert_eq!(new.urls, [NewRequest::get("http://one.example/a?b=1"), request]);
     assert_eq!(new.sources, ["http://one.example/sitemap.xml".parse().unwrap()]);
     assert_eq!(new.arguments.get("area").map(|value| value.as_str()), Some("north"));
     assert_eq!(json!(new.settings), json!({"recrawl": "12h", "max_pages": 7, "limit": 3}));

@@ -14,6 +14,42 @@ promises! {
     a_url_that_failed_is_told_with_its_dead_letter
     what_is_remembered_of_a_page_is_told
     a_text_that_is_no_url_is_named
+    a_request_is_told_with_how_it_asks_and_without_what_may_be_secret
+}
+
+async fn a_request_is_told_with_how_it_asks_and_without_what_may_be_secret(fixture: &Fixture) {
+    fixture.crawl("one", "a", 1).await;
+    let request = json!({
+        "url": page("one", 0), "method": "POST", "body": "S3", "headers": {"Authorization": "S3"}, "cookies": [["id", "S3"]],
+        "data": {"page": 2}, "retries": 1,
+    });
+    let urls = "/api/v1/crawls/one/urls";
+    let added = fixture.post_json(urls, &json!({ "urls": [request, page("one", 0)] })).await;
+    assert_eq!((&added.body["new"], &added.body["known"]), (&1.into(), &1.into()), "{}", added.body);
+    let wrong = fixture.post_json(urls, &json!({ "urls": [{"url": page("one", 0), "metod": "S3"}] })).await;
+    let detail = wrong.body["detail"].as_str().unwrap();
+    assert!(
+        wrong.status == 400 && detail.contains("did you mean `method`?") && !detail.contains("S3"),
+        "{detail}"
+    );
+    let worker = fixture.worker();
+    let claimed = worker.claim(2).await;
+    let key = claimed.iter().find_map(|claimed| claimed.message.work.request()).unwrap().key.clone();
+    let asks = json!({
+        "method": "POST", "headers": ["authorization"], "cookies": ["id"], "body_bytes": 2, "data": {"page": 2},
+        "priority": 0.0, "retries": 1,
+    });
+    let escaped = key.as_str().replace('#', "%23");
+    let held = fixture.get(&format!("/api/v1/crawls/one/url?url={escaped}")).await.body;
+    assert_eq!((&held["url"], &held["place"]), (&key.as_str().into(), &"held".into()), "{held}");
+    assert_eq!(held["request"], asks);
+    worker.end(claimed, Terminal::Failed).await;
+    let failed = fixture.get(&format!("/api/v1/dead-letters?url={escaped}")).await.body;
+    assert_eq!(failed["dead_letters"][0]["request"], asks, "{failed}");
+    let listed = fixture.get("/api/v1/dead-letters").await.body;
+    assert_eq!(listed["dead_letters"].as_array().unwrap().len(), 2);
+    assert!(!listed.to_string().contains("S3"));
+    assert_eq!(report(fixture, "one", 0).await["request"], Value::Null);
 }
 
 async fn report(fixture: &Fixture, id: &str, number: usize) -> Value {

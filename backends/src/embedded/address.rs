@@ -1,7 +1,8 @@
 //! Where the record of a URL or a task is found.
 
+use trawl_common::frontier::Key;
 use trawl_common::names::{CrawlRef, SpiderName};
-use trawl_common::web::url::{CanonicalUrl, Fingerprint};
+use trawl_common::web::url::Fingerprint;
 
 /// Where the record of one URL or task is found. Built by the caller, so that the writer need not hash.
 #[derive(Clone)]
@@ -16,9 +17,9 @@ impl Address {
         Self { url: Fingerprint::of(&format!("{}\n{key}", crawl.spider)), crawl: crawl.clone() }
     }
 
-    /// The addresses of `urls` in no crawl in particular.
-    pub(super) fn of_spider(spider: &SpiderName, urls: &[CanonicalUrl]) -> Vec<Self> {
+    /// The addresses of `keys` in no crawl in particular.
+    pub(super) fn of_spider(spider: &SpiderName, keys: &[Key]) -> Vec<Self> {
         let crawl = CrawlRef::adhoc_of(spider.clone());
-        urls.iter().map(|url| Self::new(&crawl, url.as_str())).collect()
+        keys.iter().map(|key| Self::new(&crawl, key.as_str())).collect()
     }
 }

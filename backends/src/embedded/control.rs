@@ -7,7 +7,6 @@ use trawl_common::frontier::dead_letter::Note;
 use trawl_common::frontier::{Key, TaskKey, Work};
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
 use trawl_common::ports::{Control, FailedPage, Result, Seen};
-use trawl_common::web::url::CanonicalUrl;
 
 use super::address::Address;
 use super::stats::LastBeat;
@@ -33,8 +32,8 @@ impl Control for EmbeddedControl {
         Ok(self.last_beat.drain(worker))
     }
 
-    async fn forget_seen(&self, spider: &SpiderName, urls: &[CanonicalUrl]) -> Result<Vec<Seen>> {
-        let addresses = Address::of_spider(spider, urls);
+    async fn forget_seen(&self, spider: &SpiderName, keys: &[Key]) -> Result<Vec<Seen>> {
+        let addresses = Address::of_spider(spider, keys);
         self.store.call(move |db, memory| forgetting::see(db, memory, &addresses, true)).await
     }
 

@@ -13,7 +13,6 @@ use trawl_common::ports::{
 };
 use trawl_common::spider::SpiderText;
 use trawl_common::time::UnixMs;
-use trawl_common::web::url::CanonicalUrl;
 
 use super::address::Address;
 use super::crawl_stats::Clock;
@@ -171,8 +170,8 @@ impl Stats for EmbeddedStats {
         Ok(SeenUrls::default())
     }
 
-    async fn seen_urls(&self, spider: &SpiderName, urls: &[CanonicalUrl]) -> Result<Vec<Seen>> {
-        let addresses = Address::of_spider(spider, urls);
+    async fn seen_urls(&self, spider: &SpiderName, keys: &[Key]) -> Result<Vec<Seen>> {
+        let addresses = Address::of_spider(spider, keys);
         self.store.call(move |db, memory| forgetting::see(db, memory, &addresses, false)).await
     }
 

@@ -10,7 +10,6 @@ use trawl_common::frontier::message::Message;
 use trawl_common::frontier::{Key, TaskKey, Work};
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
 use trawl_common::ports::{Control, Error, ErrorKind, FailedPage, Result, Seen};
-use trawl_common::web::url::CanonicalUrl;
 
 use super::RedisRecords;
 use super::forgetting::Seeing;
@@ -89,8 +88,8 @@ impl Control for RedisRecords {
         self.ask_to_end(worker).await
     }
 
-    async fn forget_seen(&self, spider: &SpiderName, urls: &[CanonicalUrl]) -> Result<Vec<Seen>> {
-        self.see(spider, urls, Seeing::Forgetting).await
+    async fn forget_seen(&self, spider: &SpiderName, keys: &[Key]) -> Result<Vec<Seen>> {
+        self.see(spider, keys, Seeing::Forgetting).await
     }
 
     async fn forget_all_seen(&self, spider: &SpiderName) -> Result<()> {

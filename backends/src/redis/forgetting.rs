@@ -3,7 +3,6 @@
 use trawl_common::frontier::Key;
 use trawl_common::names::{CrawlRef, SpiderName};
 use trawl_common::ports::{Error, ErrorKind, Result, Seen, SeenUrls};
-use trawl_common::web::url::CanonicalUrl;
 
 use super::RedisRecords;
 use super::fields::Fields;
@@ -32,19 +31,15 @@ impl RedisRecords {
         let mut scan = redis::cmd("SSCAN");
         scan.arg(SeenKeys::of_spider(spider).plain).arg(cursor).arg("COUNT").arg(BATCH);
         let (next, texts): (u64, Vec<Vec<u8>>) = self.redis.query(&scan).await?;
-        // There are requests and tasks too, and others may have added what is no URL of trawl's.
-        let url = |text: &Vec<u8>| Key::recorded(str::from_utf8(text).ok()?).ok()?.url().cloned();
-        Ok(SeenUrls { urls: texts.iter().filter_map(url).collect(), next: (next > 0).then_some(next) })
+        // There are tasks too, and others may have added what is no URL of trawl's.
+        let key = |text: &Vec<u8>| Key::recorded(str::from_utf8(text).ok()?).ok();
+        let urls = texts.iter().filter_map(key).filter(|key| key.task().is_none()).collect();
+        Ok(SeenUrls { urls, next: (next > 0).then_some(next) })
     }
 
-    /// How the spider stands to each URL, or stood before it forgot it. The crawls are listed anew for each batch: one that is opened
+    /// How the spider stands to each URL and request, or stood before it forgot it. The crawls are listed anew for each batch: one that is opened
     /// later takes in nothing that is seen.
-    pub(super) async fn see(
-        &self,
-        spider: &SpiderName,
-        urls: &[CanonicalUrl],
-        what: Seeing,
-    ) -> Result<Vec<Seen>> {
+    pub(super) async fn see(&self, spider: &SpiderName, urls: &[Key], what: Seeing) -> Result<Vec<Seen>> {
         let keys = SeenKeys::of_spider(spider);
         let mut all = Vec::with_capacity(urls.len());
         for batch in urls.chunks(BATCH) {

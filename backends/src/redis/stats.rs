@@ -8,7 +8,6 @@ use trawl_common::ports::{
     Backlog, LaneState, Places, Result, Seen, SeenUrls, Stats, TaskPage, Terms, Vanished, WorkerState,
 };
 use trawl_common::spider::SpiderText;
-use trawl_common::web::url::CanonicalUrl;
 
 use super::RedisRecords;
 use super::fields::Fields;
@@ -88,8 +87,8 @@ impl Stats for RedisRecords {
         self.scan_seen(spider, cursor).await
     }
 
-    async fn seen_urls(&self, spider: &SpiderName, urls: &[CanonicalUrl]) -> Result<Vec<Seen>> {
-        self.see(spider, urls, Seeing::Looking).await
+    async fn seen_urls(&self, spider: &SpiderName, keys: &[Key]) -> Result<Vec<Seen>> {
+        self.see(spider, keys, Seeing::Looking).await
     }
 
     async fn lanes(&self) -> Result<Vec<LaneState>> {

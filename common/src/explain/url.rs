@@ -1,12 +1,14 @@
 //! Where a URL is, and what is known of it: asked of the ports.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use super::url_words::Words;
 use super::{Explainer, Workers, now};
 use crate::frontier::crawl::{CrawlState, CrawlStats};
 use crate::frontier::dead_letter::Note;
-use crate::frontier::{Key, UrlState};
+use crate::frontier::{Key, Request, UrlState};
 use crate::names::{CrawlRef, SpiderName};
 use crate::politeness::robots::Robots;
 use crate::ports::{ErrorKind, HostState, Result, Seen};
@@ -25,6 +27,8 @@ pub struct UrlReport {
     pub schedule: Option<HostState>,
     /// What robots.txt says.
     pub robots: RobotsVerdict,
+    /// The request, as long as a crawl has it or it is a dead letter.
+    pub request: Option<Arc<Request>>,
     /// The crawls that know more of it than that their spider has seen it, the newest first.
     pub crawls: Vec<InCrawl>,
     /// The spiders that have seen it, or remember its page.
@@ -97,11 +101,13 @@ impl Explainer<'_> {
             host: asked.host.clone(),
             schedule: asked.schedule.clone(),
             robots: asked.robots,
+            request: None,
             crawls: Vec::new(),
             spiders: Vec::new(),
         };
         for stats in &all {
-            let known = self.in_crawl(key, stats, &asked).await?;
+            let (known, request) = self.in_crawl(key, stats, &asked).await?;
+            report.request = report.request.or(request);
             let has_details = known.dead_letter.is_some() || matches!(known.state, UrlState::Pending(_));
             report.crawls.extend(has_details.then_some(known));
         }
@@ -114,13 +120,14 @@ impl Explainer<'_> {
     /// What one crawl knows of a URL or of a request for it, with what is known of it beside.
     pub async fn url_in(&self, url: &CanonicalUrl, key: &Key, crawl: &CrawlStats) -> Result<UrlReport> {
         let asked = self.asked(url).await?;
-        let known = self.in_crawl(key, crawl, &asked).await?;
+        let (known, request) = self.in_crawl(key, crawl, &asked).await?;
         let spider = self.of_spider(key, crawl.spider.clone()).await?;
         Ok(UrlReport {
             key: key.clone(),
             host: asked.host,
             schedule: asked.schedule,
             robots: asked.robots,
+            request,
             crawls: vec![known],
             spiders: spider.into_iter().collect(),
         })
@@ -150,8 +157,26 @@ impl Explainer<'_> {
         })
     }
 
-    async fn in_crawl(&self, key: &Key, stats: &CrawlStats, asked: &AskedOnce) -> Result<InCrawl> {
+    /// The request under this key, if it is one that the crawl still has and that can be read.
+    async fn request(&self, crawl: &CrawlRef, key: &Key) -> Result<Option<Arc<Request>>> {
+        if !key.is_request() {
+            return Ok(None);
+        }
+        match self.control.work(crawl, key).await {
+            Err(error) if error.kind == ErrorKind::Corrupt => Ok(None),
+            work => Ok(work?.and_then(|work| work.request().cloned())),
+        }
+    }
+
+    /// With the request, if it is one.
+    async fn in_crawl(
+        &self,
+        key: &Key,
+        stats: &CrawlStats,
+        asked: &AskedOnce,
+    ) -> Result<(InCrawl, Option<Arc<Request>>)> {
         let crawl = stats.crawl_ref();
+        let request = self.request(&crawl, key).await?;
         let state = self.stats.url_state(&crawl, key).await?;
         let dead_letter = match state {
             UrlState::Pending(_) => None,
@@ -166,19 +191,23 @@ impl Explainer<'_> {
             schedule: schedule.as_ref(),
             robots: *robots,
             workers,
-            retries: self.settings.retry.max,
+            retries: request.as_ref().and_then(|own| own.new.retries).unwrap_or(self.settings.retry.max),
             now: now(),
         };
         let words = words.all();
-        Ok(InCrawl { crawl, status: stats.status, state, dead_letter, words })
+        Ok((InCrawl { crawl, status: stats.status, state, dead_letter, words }, request))
     }
 
-    /// `None` if the spider knows nothing of it. Of a request nothing is remembered.
+    /// `None` if the spider knows nothing of it. Of the page of a request nothing is remembered.
     async fn of_spider(&self, key: &Key, spider: SpiderName) -> Result<Option<OfSpider>> {
-        let Some(url) = key.url() else { return Ok(None) };
-        let urls = std::slice::from_ref(url);
-        let seen = self.stats.seen_urls(&spider, urls).await?.first().copied().unwrap_or(Seen::Never);
-        let page = self.pages.look(&spider, urls).await?.into_iter().flatten().next();
+        let keys = std::slice::from_ref(key);
+        let seen = self.stats.seen_urls(&spider, keys).await?.first().copied().unwrap_or(Seen::Never);
+        let page = match key.url() {
+            Some(url) => {
+                self.pages.look(&spider, std::slice::from_ref(url)).await?.into_iter().flatten().next()
+            }
+            None => None,
+        };
         let words = super::url_words::of_spider(&spider, seen, page.as_ref());
         let is_known = seen != Seen::Never || page.is_some();
         Ok(is_known.then_some(OfSpider { spider, seen, page, words }))

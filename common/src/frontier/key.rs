@@ -57,6 +57,11 @@ impl Key {
         }
     }
 
+    /// Whether it is a request's.
+    pub fn is_request(&self) -> bool {
+        matches!(self, Self::Request(_))
+    }
+
     /// The URL that is fetched for it, if one is.
     pub fn page(&self) -> Option<CanonicalUrl> {
         match self {

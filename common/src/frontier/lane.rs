@@ -1,10 +1,12 @@
 //! Lanes: the work queues that a URL can be routed to, and the one of tasks.
 
+use std::cmp::Ordering;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::frontier::Work;
+use crate::jobs::Priority;
 
 /// A work queue. Workers empty `Priority` before they take from `Bulk`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -32,12 +34,15 @@ impl Lane {
         self.into()
     }
 
-    /// The lane that work takes for which somebody names this one: that of tasks is for tasks, and for nothing else.
+    /// The lane that work takes for which somebody names this one: that of tasks is for tasks, and for nothing else. A request that
+    /// says how urgent it is goes by that.
     pub fn of(self, work: &Work) -> Self {
-        match (work, self) {
+        match (work, work.priority().cmp(&Priority::default())) {
             (Work::Task(_), _) => Self::Task,
-            (Work::Url(_) | Work::Request(_), Self::Task) => Self::Bulk,
-            (Work::Url(_) | Work::Request(_), lane) => lane,
+            (Work::Request(_), Ordering::Greater) => Self::Priority,
+            (Work::Request(_), Ordering::Less) => Self::Bulk,
+            (Work::Url(_) | Work::Request(_), _) if self == Self::Task => Self::Bulk,
+            (Work::Url(_) | Work::Request(_), _) => self,
         }
     }
 
@@ -61,3 +66,23 @@ impl FromStr for Lane {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a lane is `priority`, `bulk` or `task`")]
 pub struct UnknownLane;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::NewRequest;
+
+    #[test]
+    fn a_request_that_says_how_urgent_it_is_takes_a_lane_by_that_and_any_other_the_one_that_is_named() {
+        let request = |priority: f64| {
+            let priority = priority.try_into().unwrap();
+            let new = NewRequest { priority, retries: Some(1), ..NewRequest::get("/") };
+            Work::of_request("http://a.example/".parse().unwrap(), new).unwrap()
+        };
+        let lanes = |named: Lane| [-0.5, 0.0, 0.5].map(|priority| named.of(&request(priority)));
+        assert_eq!(lanes(Lane::Bulk), [Lane::Bulk, Lane::Bulk, Lane::Priority]);
+        assert_eq!(lanes(Lane::Priority), [Lane::Bulk, Lane::Priority, Lane::Priority]);
+        let url = Work::Url("http://a.example/".parse().unwrap());
+        assert_eq!(Lane::ALL.map(|named| named.of(&url)), [Lane::Priority, Lane::Bulk, Lane::Bulk]);
+    }
+}

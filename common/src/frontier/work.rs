@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::key::{Key, TaskKey};
 use super::request::Request;
+use crate::jobs::Priority;
 use crate::names::SpiderName;
 use crate::request::NewRequest;
 use crate::task::NewTask;
@@ -123,6 +124,24 @@ impl Work {
             Self::Url(url) => Some(url),
             Self::Request(request) => Some(&request.url),
             Self::Task(_) => None,
+        }
+    }
+
+    /// How urgent it is; 0 where it does not say so.
+    pub fn priority(&self) -> Priority {
+        match self {
+            Self::Url(_) => Priority::default(),
+            Self::Request(request) => request.new.priority,
+            Self::Task(task) => task.new.priority,
+        }
+    }
+
+    /// How often it is tried again, if it says so itself.
+    pub fn retries(&self) -> Option<u32> {
+        match self {
+            Self::Url(_) => None,
+            Self::Request(request) => request.new.retries,
+            Self::Task(task) => task.new.retries,
         }
     }
 

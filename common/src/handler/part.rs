@@ -170,12 +170,8 @@ fn tasks(object: &mut Map<String, Value>) -> Result<Vec<NewTask>, InvalidPart> {
 }
 
 fn urls(object: &mut Map<String, Value>) -> Result<Vec<NewRequest>, InvalidPart> {
-    let read = |(at, value): (usize, Value)| match value {
-        Value::String(url) => Ok(NewRequest::get(url)),
-        Value::Object(_) => {
-            NewRequest::try_from(value).map_err(|error| InvalidPart::Request { number: at + 1, error })
-        }
-        other => wrong("urls", "a list of texts and objects", &other),
+    let read = |(at, value): (usize, Value)| {
+        NewRequest::try_from(value).map_err(|error| InvalidPart::Request { number: at + 1, error })
     };
     list(object, "urls")?.into_iter().enumerate().map(read).collect()
 }
@@ -247,7 +243,7 @@ mod tests {
                 "`level` is a whole number from 1 (fatal) to 7 (trace), not 8",
             ),
             (r#"{"tasks": ["x", {"recip": 1}]}"#, "`tasks`, number 2: a task has no `recip`"),
-            (r#"{"urls": [1]}"#, "`urls` is a list of texts and objects, not 1"),
+            (r#"{"urls": [1]}"#, "`urls`, number 1: a request is text, its URL, or a JSON object"),
             (r#"{"urls": ["/", {"url": "/", "body": 1}]}"#, "`urls`, number 2: `body` is text, not a number"),
             (r#"{"items": [[]]}"#, "`items` is a list of objects, not a list"),
         ] {

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{IdempotencyKey, JobOverrides, Priority};
 use crate::names::{CrawlId, CrawlRef, ProjectName, SpiderName, SpiderRef};
+use crate::request::NewRequest;
 use crate::spider::Version;
 use crate::spider::arguments::Arguments;
 use crate::web::url::CanonicalUrl;
@@ -26,8 +27,8 @@ pub struct NewJob {
     pub project: ProjectName,
     /// The spider.
     pub spider: SpiderName,
-    /// Pages to crawl as they are, in place of where the spider starts.
-    pub urls: Vec<CanonicalUrl>,
+    /// Pages to crawl as they are, in place of where the spider starts; each by a plain GET, or as it says.
+    pub urls: Vec<NewRequest>,
     /// Sitemaps, feeds and lists to read for pages, in place of where the spider starts.
     pub sources: Vec<CanonicalUrl>,
     /// The spider's arguments.
@@ -99,7 +100,8 @@ impl NewJob {
         if arguments > MAX_ARGUMENTS {
             return Err(InvalidJob::Arguments(arguments));
         }
-        let urls = self.urls.iter().chain(&self.sources).map(|url| url.as_str().len());
+        let urls = self.urls.iter().map(|new| new.to_json().len());
+        let urls = urls.chain(self.sources.iter().map(|url| url.as_str().len()));
         let arguments = self.arguments.iter().map(|(name, value)| name.as_str().len() + value.as_str().len());
         match urls.chain(arguments).sum() {
             0..=MAX_BYTES => Ok(()),
@@ -118,13 +120,13 @@ mod tests {
 
     #[test]
     fn a_job_that_asks_for_too_much_is_refused() {
-        let url: CanonicalUrl = "http://a.example/".parse().unwrap();
+        let url = NewRequest::get("http://a.example/");
         let argument = |number: usize| format!("a{number}={}", "x".repeat(2_000)).parse().unwrap();
         assert_eq!(job("one").check(), Ok(()));
         let urls = |count| NewJob { urls: vec![url.clone(); count], ..job("one") };
         assert_eq!(urls(10_000).check(), Ok(()));
         assert_eq!(urls(10_001).check(), Err(InvalidJob::Urls(10_001)));
-        let long: CanonicalUrl = format!("http://a.example/{}", "x".repeat(8_000)).parse().unwrap();
+        let long = NewRequest::get(format!("http://a.example/{}", "x".repeat(8_000)));
         assert!(matches!(NewJob { urls: vec![long; 132], ..job("one") }.check(), Err(InvalidJob::Bytes(_))));
         let arguments =
             |count| NewJob { arguments: Arguments::of((0..count).map(argument)).unwrap(), ..job("one") };

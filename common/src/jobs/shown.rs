@@ -16,7 +16,8 @@ struct Shown<'a> {
     version: Option<&'a Version>,
     status: JobStatus,
     priority: Priority,
-    urls: &'a [CanonicalUrl],
+    /// Nothing else of requests, which may have secrets.
+    urls: Vec<&'a str>,
     sources: &'a [CanonicalUrl],
     arguments: &'a Arguments,
     settings: JobOverrides,
@@ -38,7 +39,7 @@ impl Serialize for Job {
             version: self.new.version.as_ref(),
             status: self.status(),
             priority: self.new.priority,
-            urls: &self.new.urls,
+            urls: self.new.urls.iter().map(|new| new.url.as_str()).collect(),
             sources: &self.new.sources,
             arguments: &self.new.arguments,
             settings: self.new.settings,

@@ -6,7 +6,6 @@ use super::{Result, Seen};
 use crate::frontier::dead_letter::Note;
 use crate::frontier::{Key, TaskKey, Work};
 use crate::names::{CrawlRef, SpiderName, WorkerId};
-use crate::web::url::CanonicalUrl;
 
 /// Commands, for the whole fleet. Each is idempotent; those to a crawl last beyond every process.
 #[async_trait]
@@ -50,9 +49,9 @@ pub trait Control: Send + Sync {
     /// Takes URLs and tasks out of the list for good; the crawl's counters stay. Returns how many were in it.
     async fn purge(&self, crawl: &CrawlRef, keys: &[Key]) -> Result<u64>;
 
-    /// Has a spider forget URLs, so that a later crawl takes them in as new. What has no final state yet is not forgotten. Returns, in
+    /// Has a spider forget URLs and requests, so that a later crawl takes them in as new. What has no final state yet is not forgotten. Returns, in
     /// order, how the spider stood to each.
-    async fn forget_seen(&self, spider: &SpiderName, urls: &[CanonicalUrl]) -> Result<Vec<Seen>>;
+    async fn forget_seen(&self, spider: &SpiderName, keys: &[Key]) -> Result<Vec<Seen>>;
 
     /// Has a spider forget every URL. `Refused` while a crawl of the spider is not over, or where its URLs are kept together with those
     /// of other spiders.

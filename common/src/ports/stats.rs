@@ -11,7 +11,6 @@ use crate::frontier::{Key, State, TaskKey, UrlState};
 use crate::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
 use crate::spider::SpiderText;
 use crate::time::UnixMs;
-use crate::web::url::CanonicalUrl;
 
 /// Reads what an engine counts. Nothing here changes anything.
 #[async_trait]
@@ -57,8 +56,8 @@ pub trait Stats: Send + Sync {
     /// and then what the last part says.
     async fn walk_seen(&self, spider: &SpiderName, cursor: u64) -> Result<SeenUrls>;
 
-    /// How a spider stands to each of these URLs, in order.
-    async fn seen_urls(&self, spider: &SpiderName, urls: &[CanonicalUrl]) -> Result<Vec<Seen>>;
+    /// How a spider stands to each of these URLs and requests, in order.
+    async fn seen_urls(&self, spider: &SpiderName, keys: &[Key]) -> Result<Vec<Seen>>;
 
     /// What waits in each lane, in the order of [`LaneName::ALL`](super::LaneName::ALL). A lane that the engine does not have is left out.
     async fn lanes(&self) -> Result<Vec<LaneState>>;
@@ -174,8 +173,8 @@ pub enum Seen {
 /// A part of what a spider has seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SeenUrls {
-    /// The URLs; a part may have none and not be the last.
-    pub urls: Vec<CanonicalUrl>,
+    /// The URLs and requests; a part may have none and not be the last.
+    pub urls: Vec<Key>,
     /// Where to go on; `None` at the end.
     pub next: Option<u64>,
 }

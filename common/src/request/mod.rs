@@ -7,8 +7,12 @@ mod body;
 mod method;
 mod new_request;
 mod read;
+mod secrets;
+mod view;
 
 pub use body::Body;
 pub use method::{Method, UnknownMethod};
 pub use new_request::{MAX_DATA_BYTES, MAX_FIELDS_BYTES, MAX_REQUEST_BYTES, NewRequest, Pairs};
 pub use read::InvalidRequest;
+pub use secrets::without_secrets;
+pub use view::RequestView;

@@ -10,7 +10,9 @@ use serde_json::Value;
 use super::body::Body;
 use super::method::Method;
 use super::read::InvalidRequest;
+use crate::jobs::Priority;
 use crate::task::Unique;
+use crate::web::url::CanonicalUrl;
 
 /// How many bytes of JSON a request may have in all.
 pub const MAX_REQUEST_BYTES: usize = 1024 * 1024;
@@ -21,9 +23,10 @@ pub const MAX_FIELDS_BYTES: usize = 16 * 1024;
 /// How many bytes of JSON its data may have.
 pub const MAX_DATA_BYTES: usize = 64 * 1024;
 
-/// A request that somebody asks for: an element of `urls` that a handler says, or the body of a message.
+/// A request that somebody asks for: an element of `urls` that a handler or a caller of the API says, a line of a list, or the body of
+/// a message.
 ///
-/// It is written as a JSON object:
+/// It is written as a JSON string, which is the URL, or as an object:
 ///
 /// | key | what | without it |
 /// |---|---|---|
@@ -36,9 +39,11 @@ pub const MAX_DATA_BYTES: usize = 64 * 1024;
 /// | `data` | any JSON, which the program is given with the page | none |
 /// | `unique` | text; of requests for one URL by one method, a spider takes in one with it | the body is what is unique |
 /// | `any_status` | `true`: whatever response comes is its page | only a success is one |
+/// | `priority` | any number: above 0 it is urgent ([`Lane::of`](crate::frontier::lane::Lane::of)) | 0 |
+/// | `retries` | how often it is tried again | as settings and its spider say |
 ///
 /// A key with the value `null` counts as left out.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Value")]
 pub struct NewRequest {
     /// The URL, as it is written.
@@ -58,6 +63,10 @@ pub struct NewRequest {
     /// Whether whatever response comes is its page, of any status and of any type: then no redirect is followed, no status is a failure,
     /// and a program is given the body byte for byte.
     pub any_status: bool,
+    /// How urgent it is, the highest first.
+    pub priority: Priority,
+    /// How often it is tried again after it failed; `None` for as often as settings and its spider say.
+    pub retries: Option<u32>,
 }
 
 /// Names and values, in order.
@@ -102,10 +111,12 @@ impl NewRequest {
             data: None,
             unique: None,
             any_status: false,
+            priority: Priority::default(),
+            retries: None,
         }
     }
 
-    /// Reads a JSON object.
+    /// Reads JSON.
     ///
     /// Fails if the text is no JSON, or no request.
     pub fn from_json(json: &str) -> Result<Self, InvalidRequest> {
@@ -118,14 +129,36 @@ impl NewRequest {
         *self == Self::get(self.url.as_str())
     }
 
-    /// As JSON, on one line.
+    /// As JSON, on one line: text, if it is plain.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("text and JSON are JSON")
     }
 }
 
+impl From<CanonicalUrl> for NewRequest {
+    fn from(url: CanonicalUrl) -> Self {
+        Self::get(url.to_string())
+    }
+}
+
+/// Body and data, and the values of header fields and cookies, may be secrets.
+impl fmt::Debug for NewRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("NewRequest");
+        shown.field("url", &self.url).field("method", &self.method).field("headers", &self.headers);
+        shown
+            .field("cookies", &self.cookies)
+            .field("body", &self.body)
+            .field("has_data", &self.data.is_some());
+        shown.finish_non_exhaustive()
+    }
+}
+
 impl Serialize for NewRequest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.is_plain() {
+            return serializer.serialize_str(&self.url);
+        }
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("url", &self.url)?;
         if self.method != Method::default() {
@@ -149,6 +182,12 @@ impl Serialize for NewRequest {
         }
         if self.any_status {
             map.serialize_entry("any_status", &true)?;
+        }
+        if self.priority != Priority::default() {
+            map.serialize_entry("priority", &self.priority)?;
+        }
+        if let Some(retries) = self.retries {
+            map.serialize_entry("retries", &retries)?;
         }
         map.end()
     }

@@ -8,23 +8,34 @@ use serde_json::{Map, Value};
 use super::body::Body;
 use super::method::{Method, UnknownMethod};
 use super::new_request::{MAX_DATA_BYTES, MAX_FIELDS_BYTES, MAX_REQUEST_BYTES, NewRequest, Pairs};
-use crate::json_object::{self, UnknownKey, WrongValue, flag, kind, quoted, text};
+use crate::json_object::{self, UnknownKey, WrongValue, flag, kind, priority, quoted, retries, text};
 use crate::task::InvalidUnique;
 use crate::text::printable;
 use crate::web::field;
 
 /// The keys of a request.
-const KEYS: [&str; 9] =
-    ["url", "method", "headers", "cookies", "body", "base64", "data", "unique", "any_status"];
+const KEYS: [&str; 11] = [
+    "url",
+    "method",
+    "headers",
+    "cookies",
+    "body",
+    "base64",
+    "data",
+    "unique",
+    "any_status",
+    "priority",
+    "retries",
+];
 
 /// Why something is no request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidRequest {
     /// It is no JSON.
-    #[error("not JSON: {0}; a request is a JSON object with `url`")]
+    #[error("not JSON: {0}; a request is text, its URL, or a JSON object with `url`")]
     NotJson(String),
     /// It is JSON of another kind.
-    #[error("a request is a JSON object with `url`, not {0}")]
+    #[error("a request is text, its URL, or a JSON object with `url`, not {0}")]
     NotARequest(&'static str),
     /// The object lacks the URL.
     #[error("`url` is missing")]
@@ -79,6 +90,7 @@ impl TryFrom<Value> for NewRequest {
     type Error = InvalidRequest;
     fn try_from(value: Value) -> Result<Self, InvalidRequest> {
         match value {
+            Value::String(url) => Ok(Self::get(url)),
             Value::Object(object) => of_object(object),
             other => Err(InvalidRequest::NotARequest(kind(&other))),
         }
@@ -96,6 +108,8 @@ fn of_object(object: Map<String, Value>) -> Result<NewRequest, InvalidRequest> {
         data: object.remove("data"),
         unique: text(&mut object, "unique")?.map(|unique| unique.parse()).transpose()?,
         any_status: flag(&mut object, "any_status")?.unwrap_or_default(),
+        priority: priority(&object)?,
+        retries: retries(&object)?,
     };
     check_lengths(&request)?;
     Ok(request)
@@ -205,17 +219,22 @@ mod tests {
     fn a_request_is_read_as_it_was_written() {
         let full = json!({
             "url": "/search?q=1", "method": "post", "headers": {"X-Key": "k", "Content-Type": "text/plain"},
-            "cookies": [["b", "2"], ["a", "1"]], "body": "ä\n", "data": {"page": 2, "list": [1]}, "unique": "u", "any_status": true,
+            "cookies": [["b", "2"], ["a", "1"]], "body": "ä\n", "data": {"page": 2, "list": [1]}, "unique": "u",
+            "priority": -2.5, "retries": 0, "any_status": true,
         });
         let read = NewRequest::try_from(full).unwrap();
-        assert_eq!(read.method, Method::Post);
+        assert_eq!((read.method, read.priority.get(), read.retries), (Method::Post, -2.5, Some(0)));
         let names: Vec<_> = read.headers.names().chain(read.cookies.names()).collect();
         assert_eq!(names, ["content-type", "x-key", "b", "a"]);
         assert_eq!(NewRequest::from_json(&read.to_json()), Ok(read));
+        let text = NewRequest::try_from(json!("/search")).unwrap();
+        assert_eq!((&text, text.to_json()), (&NewRequest::get("/search"), r#""/search""#.to_owned()));
         let bare = json!({"url": "http://a.example/", "method": "GET", "body": null, "any_status": false});
         assert!(NewRequest::try_from(bare).unwrap().is_plain());
         let any = NewRequest::try_from(json!({"url": "http://a.example/", "any_status": true})).unwrap();
         assert!(!any.is_plain());
+        let urgent = NewRequest::try_from(json!({"url": "http://a.example/", "priority": 1}));
+        assert!(!urgent.unwrap().is_plain(), "it says more than its URL");
         let bytes = NewRequest::try_from(json!({"url": "/", "base64": "//79AA=="})).unwrap();
         assert_eq!(&bytes.body.bytes()[..], b"\xff\xfe\xfd\0");
         assert!(!bytes.is_plain());
@@ -225,7 +244,7 @@ mod tests {
     #[test]
     fn what_is_no_request_has_an_error_of_one_line_that_says_what_is_wrong() {
         for (value, expected) in [
-            (json!("http://a.example/"), "a JSON object with `url`, not text"),
+            (json!(["http://a.example/"]), "a JSON object with `url`, not a list"),
             (json!({}), "`url` is missing"),
             (json!({"url": 1}), "`url` is text, not a number"),
             (json!({"url": "/", "headrs": {}}), "a request has no `headrs`: did you mean `headers`?"),
@@ -244,6 +263,8 @@ mod tests {
             (json!({"url": "/", "headers": {"a": 1}}), "a list of pairs, not a number"),
             (json!({"url": "/", "unique": ""}), "`unique` has 1 to"),
             (json!({"url": "/", "any_status": 1}), "`any_status` is true or false, not a number"),
+            (json!({"url": "/", "priority": "high"}), "`priority` is a number, not text"),
+            (json!({"url": "/", "retries": -1}), "`retries` is a whole number from 0 to 1000000, not -1"),
             (json!({"url": "/", "data": "x".repeat(MAX_DATA_BYTES)}), "`data` has 65538 bytes of JSON"),
             (
                 json!({"url": "/", "body": "x".repeat(MAX_REQUEST_BYTES)}),
@@ -283,8 +304,9 @@ mod tests {
 
     #[test]
     fn what_is_secret_is_not_shown_when_a_request_is() {
-        let secrets =
-            json!({"url": "/", "headers": {"authorization": "S3"}, "cookies": {"id": "S3"}, "body": "S3"});
+        let secrets = json!({
+            "url": "/", "headers": {"authorization": "S3"}, "cookies": {"id": "S3"}, "body": "S3", "data": {"a": "S3"},
+        });
         let shown = format!("{:?}", NewRequest::try_from(secrets).unwrap());
         assert!(shown.contains("authorization") && !shown.contains("S3"), "{shown}");
     }

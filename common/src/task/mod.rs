@@ -3,7 +3,6 @@
 //! A task is a recipe: any text that its program understands. Somebody submits it ([`NewTask`]), the frontier keeps it as it keeps a
 //! URL, and the program is given it as a [`TaskView`].
 
-pub mod list;
 mod new_task;
 mod read;
 mod recipe;

@@ -7,8 +7,7 @@ use serde_json::{Map, Value};
 use super::new_task::NewTask;
 use super::recipe::{InvalidRecipe, MAX_RECIPE_BYTES};
 use super::unique::InvalidUnique;
-use crate::jobs::Priority;
-use crate::json_object::{self, UnknownKey, WrongValue, kind, quoted, text};
+use crate::json_object::{self, UnknownKey, WrongValue, kind, priority, quoted, retries, text};
 use crate::names::{InvalidName, SpiderName};
 use crate::text::printable;
 
@@ -17,9 +16,6 @@ pub const MAX_LINE_BYTES: usize = 6 * MAX_RECIPE_BYTES + 64 * 1024;
 
 /// The keys of a task.
 const KEYS: [&str; 6] = ["recipe", "unique", "priority", "retries", "project", "spider"];
-
-/// The highest number of retries.
-const MAX_RETRIES: u32 = 1_000_000;
 
 /// Why something is no task.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -97,27 +93,13 @@ fn of_object(object: Map<String, Value>) -> Result<NewTask, InvalidTask> {
     })
 }
 
-fn priority(object: &Map<String, Value>) -> Result<Priority, InvalidTask> {
-    let Some(value) = object.get("priority") else { return Ok(Priority::default()) };
-    let number = value.as_f64().and_then(|number| number.try_into().ok());
-    number.ok_or_else(|| WrongValue::number("priority", "a number", value).into())
-}
-
-fn retries(object: &Map<String, Value>) -> Result<Option<u32>, InvalidTask> {
-    let Some(value) = object.get("retries") else { return Ok(None) };
-    let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
-    match number.filter(|number| *number <= MAX_RETRIES) {
-        Some(number) => Ok(Some(number)),
-        None => Err(WrongValue::number("retries", "a whole number from 0 to 1000000", value).into()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
+    use crate::json_object::MAX_RETRIES;
 
     #[test]
     fn a_task_is_a_string_or_an_object() {

@@ -6,6 +6,7 @@ mod spiders;
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde_json::Value;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::jobs::JobStatus;
 
@@ -271,6 +272,17 @@ pub(crate) struct DeadLetter {
     pub(crate) lane: String,
     pub(crate) depth: u16,
     pub(crate) referrer: Option<Text>,
+    pub(crate) request: Option<Request>,
+}
+
+/// How a request asks.
+#[derive(Deserialize)]
+pub(crate) struct Request {
+    pub(crate) method: String,
+    pub(crate) headers: Vec<Text>,
+    pub(crate) cookies: Vec<Text>,
+    pub(crate) body_bytes: Number,
+    pub(crate) data: Option<Value>,
 }
 
 /// How many dead letters fit.
@@ -309,6 +321,7 @@ pub(crate) struct Url {
     pub(crate) deadline: Option<Time>,
     pub(crate) dead_letter: Option<DeadLetter>,
     pub(crate) page: Option<PageHistory>,
+    pub(crate) request: Option<Request>,
     /// Where it is, why, and what happens next.
     pub(crate) words: Vec<Text>,
 }

@@ -71,7 +71,7 @@ async fn admit(
     let new = if pages.is_empty() { Vec::new() } else { session.admit(&pages).await? };
     on_their_way.fetch_sub(count, Ordering::Relaxed);
     let new: Vec<usize> = (0..new.len()).filter(|at| new[*at]).collect();
-    progress.waiting(new.iter().filter_map(|&at| Some((pages[at].work.url()?, ttls[at]))));
+    progress.waiting(new.iter().filter_map(|&at| Some((pages[at].work.page()?, ttls[at]))));
     metrics::urls_admitted(new.len() as u64);
     progress.new_urls(new.len());
     Ok(())

@@ -37,12 +37,12 @@ impl<'a> RecrawlFilter<'a> {
         Self { pages, health, spider, recrawl, spared: Mutex::default() }
     }
 
-    /// Leaves out, and counts, what need not be fetched again. Nothing is remembered of tasks: each is done.
+    /// Leaves out, and counts, what need not be fetched again. Nothing is remembered of tasks and requests: each is done.
     pub(crate) async fn sift(&self, found: Vec<Candidate>, progress: &Progress) -> Result<Vec<Candidate>> {
         if !self.recrawl.asks_for_changes() || found.is_empty() {
             return Ok(found);
         }
-        let (found, tasks): (Vec<Candidate>, Vec<Candidate>) =
+        let (found, others): (Vec<Candidate>, Vec<Candidate>) =
             found.into_iter().partition(|candidate| candidate.page.work.url().is_some());
         let urls: Vec<CanonicalUrl> =
             found.iter().filter_map(|candidate| candidate.page.work.url().cloned()).collect();
@@ -65,6 +65,6 @@ impl<'a> RecrawlFilter<'a> {
         let visited = found.into_iter().zip(visits);
         let due =
             visited.filter(|(candidate, last)| is_due(candidate, last.as_ref().map(|last| last.fetched_at)));
-        Ok(due.map(|(candidate, _)| candidate).chain(tasks).collect())
+        Ok(due.map(|(candidate, _)| candidate).chain(others).collect())
     }
 }

@@ -16,7 +16,7 @@ const BUNDLE: usize = 500;
 /// So many findings, or some more, wait to be mixed: those of some sitemaps.
 const MIXED: usize = 4_000;
 
-/// A task counts as one finding more for each so many bytes of its recipe: it may have a megabyte.
+/// A task or a request counts as one finding more for each so many bytes of what it says: it may have a megabyte.
 const WEIGHT_BYTES: usize = 4 * 1024;
 
 /// Passes findings on until `limit` of them have passed or the run is stopped.
@@ -105,11 +105,10 @@ impl RoundRobin {
 
 /// How many findings one counts for.
 pub(super) fn weight(finding: &Finding) -> usize {
-    let task = match finding {
-        Finding::Page(candidate) => candidate.page.work.task(),
-        Finding::Invalid { .. } => None,
-    };
-    1 + task.map_or(0, |task| task.new.recipe.as_str().len() / WEIGHT_BYTES)
+    match finding {
+        Finding::Page(candidate) => 1 + candidate.page.work.payload_bytes() / WEIGHT_BYTES,
+        Finding::Invalid { .. } => 1,
+    }
 }
 
 #[cfg(test)]

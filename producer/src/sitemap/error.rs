@@ -39,9 +39,9 @@ pub enum Fault {
     /// XML of another kind, or HTML.
     #[error("root element `{0}` is neither a sitemap's nor a feed's")]
     UnknownRoot(String),
-    /// JSON, as lists of tasks are.
+    /// JSON, and no list of requests.
     #[error(
-        "this is JSON, and no sitemap or list of URLs. Tasks, one a line as JSON, are for a spider with a [handler]: --spider NAME"
+        "this is JSON, and no sitemap or list of URLs. Requests, one a line, are objects with `url`; tasks are for a spider with a [handler]: --spider NAME"
     )]
     Json,
     /// XML without an element.

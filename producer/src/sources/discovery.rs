@@ -7,19 +7,20 @@ use futures::stream::FuturesUnordered;
 use tokio::sync::mpsc;
 use tracing::{debug, info};
 use trawl_common::frontier::outcome::Class;
-use trawl_common::frontier::route::Hints;
+use trawl_common::request::NewRequest;
 use trawl_common::text::printable;
-use trawl_common::web::url::CanonicalUrl;
+use trawl_common::web::url::{CanonicalUrl, MAX_URL_BYTES};
 
 use crate::finding::Finding;
 use crate::report::Progress;
 use crate::sitemap::Summary;
 use crate::sources::asking::Asking;
 use crate::sources::page::{PageSources, is_named_like_a_list};
-use crate::sources::read::{self, MAX_INVALID, PART, Sorter, Yield};
+use crate::sources::read::{self, MAX_INVALID, PART, Yield};
 use crate::sources::read_error::ReadError;
 use crate::sources::revisit::Revisit;
 use crate::sources::sitemap_queue::{MAX_DEPTH, MAX_SITEMAPS, QueuedSource, SitemapQueue};
+use crate::sources::sorter::Sorter;
 use crate::sources::source::Source;
 use crate::sources::start::Start;
 
@@ -146,7 +147,7 @@ impl Discovery {
                 }
             }
             (Err(error), Source::Web(url)) if self.pages.is_some() && error.is_page() => {
-                self.take(vec![url.clone()], findings).await;
+                self.take(vec![url.clone().into()], findings).await;
             }
             // What a person named and may be a page is not lost when it fails: the worker tries again, and buries it.
             (Err(ReadError::Fetch(failure)), Source::Web(url))
@@ -155,18 +156,20 @@ impl Discovery {
                     && failure.class != Class::Forbidden
                     && !is_named_like_a_list(url) =>
             {
-                self.take(vec![url.clone()], findings).await;
+                self.take(vec![url.clone().into()], findings).await;
             }
             (Err(error), _) => self.problem(source, &error),
         }
     }
 
     /// Takes sources that are themselves pages.
-    async fn take(&self, pages: Vec<CanonicalUrl>, findings: &mpsc::Sender<Vec<Finding>>) {
+    async fn take(&self, pages: Vec<NewRequest>, findings: &mpsc::Sender<Vec<Finding>>) {
         for part in pages.chunks(PART) {
             part.iter().for_each(|_| self.progress.source());
-            let page =
-                |url: &CanonicalUrl| self.sorter.page(url.clone(), Hints::default()).map(Finding::Page);
+            let page = |new: &NewRequest| match self.sorter.request(new.clone()) {
+                Ok(candidate) => candidate.map(Finding::Page),
+                Err(reason) => Some(Finding::Invalid { text: printable(&new.url, MAX_URL_BYTES), reason }),
+            };
             // Nobody takes it any more when the run is being stopped.
             let _ = findings.send(part.iter().filter_map(page).collect()).await;
         }

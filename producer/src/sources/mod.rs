@@ -8,5 +8,6 @@ pub(crate) mod read;
 pub(crate) mod read_error;
 pub(crate) mod revisit;
 mod sitemap_queue;
+pub(crate) mod sorter;
 pub(crate) mod source;
 pub(crate) mod start;

@@ -4,37 +4,36 @@ use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::Arc;
 
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use trawl_common::frontier::Task;
-use trawl_common::frontier::route::{self, Hints, Rule};
-use trawl_common::ports::{NewWork, Response};
-use trawl_common::settings::Settings;
-use trawl_common::spider::Spider;
-use trawl_common::task::list::{self as task_list, Line};
+use tracing::warn;
+use trawl_common::list::{self, Broken, Entry, Line};
+use trawl_common::ports::Response;
 use trawl_common::text::printable;
 use trawl_common::web::url::{CanonicalUrl, MAX_URL_BYTES};
 
-use crate::finding::{Candidate, Finding};
-use crate::report::Progress;
-use crate::sitemap::{self, Entry, Found, Limits, Plain, Summary};
+use crate::finding::Finding;
+use crate::sitemap::{self, Fault, Found, Limits, Plain, SitemapError, Summary};
 use crate::sources::asking::Asking;
 use crate::sources::download::{self, Parts};
 use crate::sources::page::{self, PageSources};
 use crate::sources::read_error::ReadError;
 use crate::sources::sitemap_queue::Budget;
+use crate::sources::sorter::Sorter;
 use crate::sources::source::Source;
 
 /// Findings are handed on in parts of this size; those of standard input each at once, as the next line may be long in coming.
 pub(crate) const PART: usize = 50;
 
-/// And sooner when the recipes of tasks take so much.
+/// And sooner when what tasks and requests say takes so much.
 const PART_BYTES: usize = 1 << 20;
 
 /// The most entries of one source that become dead letters because they are no URLs; the others are counted.
 pub(crate) const MAX_INVALID: u64 = 10_000;
+
+/// So many of the lines of a list that cannot be read are named in the log.
+const SHOWN_INVALID: u64 = 10;
 
 /// What a source yielded.
 pub(crate) struct Yield {
@@ -55,16 +54,6 @@ impl Yield {
     }
 }
 
-/// Turns entries into findings: canonical, within the spider's domains, and routed.
-#[derive(Clone)]
-pub(crate) struct Sorter {
-    settings: Arc<Settings>,
-    spider: Arc<Spider>,
-    /// The spider's rules, and then those of the settings.
-    rules: Arc<[Rule]>,
-    progress: Arc<Progress>,
-}
-
 /// Reads `source` to its end, or until the receiver of `findings` is gone. Of one that is a page no more than its start is read,
 /// where `pages` says how those are taken.
 pub(crate) async fn read(
@@ -75,7 +64,7 @@ pub(crate) async fn read(
     findings: &mpsc::Sender<Vec<Finding>>,
 ) -> Yield {
     let part = if *source == Source::Stdin { 1 } else { PART };
-    let reading = Reading::new(sorter.clone(), findings.clone(), part);
+    let reading = Reading::new(source, sorter.clone(), findings.clone(), part);
     let settings = &sorter.settings.producer;
     let _leave = match source {
         Source::Stdin | Source::File(_) => Some(asking.reader().await),
@@ -102,12 +91,7 @@ pub(crate) async fn read(
     };
     let max_bytes = settings.max_bytes.as_u64();
     let limits = Limits { max_bytes, max_entries: settings.max_urls, ..Limits::default() };
-    let may_be_tasks = sorter.spider.handler.is_some();
-    let is_named_so = source.is_named_like_tasks();
-    let parsing = tokio::task::spawn_blocking(move || match may_be_tasks {
-        true => reading.either(reader, &limits, is_named_so),
-        false => reading.list(reader, &limits),
-    });
+    let parsing = tokio::task::spawn_blocking(move || reading.either(reader, &limits));
     until_closed(parsing, source, findings).await
 }
 
@@ -157,10 +141,14 @@ async fn list(
 
 /// One source while it is read: what it says leaves in parts, or is kept within limits.
 struct Reading {
+    /// The source, for people.
+    name: String,
+    /// Whether its name is that of a list of entries.
+    is_named_so: bool,
     sorter: Sorter,
     findings: mpsc::Sender<Vec<Finding>>,
     part: Vec<Finding>,
-    /// What the recipes in it take.
+    /// What tasks and requests in it say, in bytes.
     bytes: usize,
     /// How many findings leave together.
     full: usize,
@@ -171,8 +159,10 @@ struct Reading {
 }
 
 impl Reading {
-    fn new(sorter: Sorter, findings: mpsc::Sender<Vec<Finding>>, full: usize) -> Self {
+    fn new(source: &Source, sorter: Sorter, findings: mpsc::Sender<Vec<Finding>>, full: usize) -> Self {
         Self {
+            name: printable(&source.to_string(), 500),
+            is_named_so: source.is_named_like_entries(),
             sorter,
             findings,
             part: Vec::with_capacity(full),
@@ -185,18 +175,18 @@ impl Reading {
         }
     }
 
-    /// Reads what a spider with a program may be given: a list of tasks, by how it begins or is named, or one of pages.
-    fn either(self, reader: Box<dyn Read + Send>, limits: &Limits, is_named_so: bool) -> Yield {
-        // However many tasks there are, each is bounded.
-        let max_bytes = if is_named_so { u64::MAX } else { limits.max_bytes };
+    /// Reads a list of entries, which are tasks, requests and URLs, by how it begins or is named; or what sites publish.
+    fn either(self, reader: Box<dyn Read + Send>, limits: &Limits) -> Yield {
+        // However many entries there are, each is bounded.
+        let max_bytes = if self.is_named_so { u64::MAX } else { limits.max_bytes };
         let plain = match Plain::of(reader, max_bytes) {
             Ok(plain) => plain,
             Err(fault) => return self.end(Err(ReadError::Read(fault.into()))),
         };
         match plain.first() {
-            Some(b'{' | b'"') => self.tasks(plain),
+            Some(b'{' | b'"') => self.entries(plain),
             Some(b'<' | b'[') => self.list(plain, limits),
-            _ if is_named_so => self.tasks(plain),
+            _ if self.is_named_so => self.entries(plain),
             _ => self.list(plain, limits),
         }
     }
@@ -207,20 +197,53 @@ impl Reading {
         self.end(read.map_err(ReadError::Content))
     }
 
-    /// Reads a list of tasks to its end.
-    fn tasks(mut self, reader: impl Read) -> Yield {
-        let spider = self.sorter.spider.name.clone();
-        let read = task_list::read(reader, &spider, |line| match line {
-            Line::Task(task) => {
-                self.bytes += task.recipe.as_str().len();
-                let page = NewWork::task(Task::new(&spider, task));
-                self.hand_on(Finding::Page(Candidate { page, ttl: None, modified: None }))
-            }
-            Line::Broken(text, reason) => self.hand_on(Finding::Invalid { text, reason }),
+    /// Reads a list of entries to its end.
+    fn entries(mut self, reader: impl Read) -> Yield {
+        let (mut is_first, mut is_other_json) = (true, false);
+        let read = list::read(reader, Entry::from_line, |line| {
+            is_other_json = std::mem::take(&mut is_first) && self.is_other_json(&line);
+            if is_other_json { ControlFlow::Break(()) } else { self.take_line(line) }
         });
+        if is_other_json {
+            let error = SitemapError { fault: Fault::Json, before: Summary::default() };
+            return self.end(Err(ReadError::Content(error)));
+        }
         let broken = self.invalid;
         let summary = |lines: u64| Summary { urls: lines - broken, broken, ..Summary::default() };
         self.end(read.map(summary).map_err(ReadError::Read))
+    }
+
+    /// Whether this first line shows that the source is no list for the spider: it has tasks, and the spider no program; or it is
+    /// JSON of another kind, which nothing but its beginning made pass for a list.
+    fn is_other_json(&self, line: &Line<Entry>) -> bool {
+        let has_program = self.sorter.spider.handler.is_some();
+        match &line.said {
+            Ok(Entry::Task(_)) => !has_program,
+            Ok(Entry::Request(_)) => false,
+            Err(_) => !has_program && !self.is_named_so,
+        }
+    }
+
+    fn take_line(&mut self, Line { number, said }: Line<Entry>) -> ControlFlow<()> {
+        let (text, reason) = match said {
+            Ok(Entry::Task(task)) => match self.sorter.task(task) {
+                Ok(task) => return self.hand_on(task),
+                Err(reason) => (format!("line {number}"), reason),
+            },
+            Ok(Entry::Request(new)) => {
+                let url = printable(&new.url, MAX_URL_BYTES);
+                match self.sorter.request(new) {
+                    Ok(Some(candidate)) => return self.hand_on(Finding::Page(candidate)),
+                    Ok(None) => return ControlFlow::Continue(()),
+                    Err(reason) => (url, reason),
+                }
+            }
+            Err(Broken { text, reason }) => (text, reason),
+        };
+        if self.invalid < SHOWN_INVALID {
+            warn!(source = self.name, line = number, reason, "a line is left out, and becomes a dead letter");
+        }
+        self.hand_on(Finding::Invalid { text, reason: format!("{}, line {number}: {reason}", self.name) })
     }
 
     fn take(&mut self, found: Found) -> ControlFlow<()> {
@@ -249,6 +272,9 @@ impl Reading {
                 return ControlFlow::Continue(());
             }
         }
+        if let Finding::Page(candidate) = &finding {
+            self.bytes += candidate.page.work.payload_bytes();
+        }
         self.part.push(finding);
         let is_full = self.part.len() >= self.full || self.bytes >= PART_BYTES;
         if is_full { self.flush() } else { ControlFlow::Continue(()) }
@@ -270,42 +296,4 @@ impl Reading {
         }
         Yield { sitemaps: self.sitemaps, left_out: self.left_out, invalid: self.invalid, end }
     }
-}
-
-impl Sorter {
-    pub(crate) fn new(settings: Arc<Settings>, spider: Arc<Spider>, progress: Arc<Progress>) -> Self {
-        let rules = spider.routes(&settings.route).into();
-        Self { settings, spider, rules, progress }
-    }
-
-    fn sort(&self, entry: &Entry) -> Option<Finding> {
-        match CanonicalUrl::parse(&entry.loc) {
-            Ok(url) => {
-                let changefreq = entry.changefreq.map(|freq| freq.as_str());
-                let modified = entry.lastmod.as_deref().and_then(sitemap::changed_by);
-                let candidate = self.page(url, Hints { changefreq, news: entry.news })?;
-                let urls = &self.spider.urls;
-                match candidate.page.work.url().is_none_or(|url| urls.takes(url)) {
-                    true => Some(Finding::Page(Candidate { modified, ..candidate })),
-                    false => Some(invalid(entry, urls.too_long())),
-                }
-            }
-            Err(error) => Some(invalid(entry, error.to_string())),
-        }
-    }
-
-    /// Routes the URL that stands for `url`; one outside the spider's domains is counted and left out.
-    pub(crate) fn page(&self, url: CanonicalUrl, hints: Hints<'_>) -> Option<Candidate> {
-        if !self.spider.allows(&url.host()) {
-            self.progress.outside();
-            return None;
-        }
-        let url = self.spider.urls.canonical(url);
-        let routed = route::route(&self.rules, &url, hints);
-        Some(Candidate { page: NewWork::seed(url, routed.lane), ttl: routed.ttl, modified: None })
-    }
-}
-
-fn invalid(entry: &Entry, reason: String) -> Finding {
-    Finding::Invalid { text: printable(&entry.loc, MAX_URL_BYTES), reason }
 }

@@ -10,7 +10,8 @@ use trawl_common::ports::{NewWork, Pages, Result};
 use trawl_common::spider::Scope;
 
 use crate::finding::{Candidate, Finding};
-use crate::sources::read::{PART, Sorter};
+use crate::sources::read::PART;
+use crate::sources::sorter::Sorter;
 
 /// What a spider remembers, as one more source.
 pub(crate) struct Revisit {

@@ -43,8 +43,8 @@ impl FromStr for Source {
 }
 
 impl Source {
-    /// Whether it is a list of tasks by its name: JSON Lines, which may be compressed.
-    pub(crate) fn is_named_like_tasks(&self) -> bool {
+    /// Whether it is a list of tasks, requests and URLs by its name: JSON Lines, which may be compressed.
+    pub(crate) fn is_named_like_entries(&self) -> bool {
         let name = match self {
             Self::Web(url) => url.to_url().path().to_owned(),
             Self::File(path) => path.to_string_lossy().into_owned(),
@@ -79,8 +79,8 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_tasks_is_recognised_by_its_name() {
-        let is_one = |text: &str| text.parse::<Source>().unwrap().is_named_like_tasks();
+    fn a_list_of_entries_is_recognised_by_its_name() {
+        let is_one = |text: &str| text.parse::<Source>().unwrap().is_named_like_entries();
         for name in
             ["a/tasks.jsonl", "tasks.ndjson", "t.jsonl.gz", "t.ndjson.gz", "https://a.example/t.jsonl?a=1"]
         {

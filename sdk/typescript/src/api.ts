@@ -899,6 +899,8 @@ export interface components {
             reason: components["schemas"]["Reason"];
             /** @description The page that linked to it */
             referrer?: string | null;
+            /** @description How it asks, if it is a request. It is here where one URL was asked for, not in lists */
+            request?: components["schemas"]["Request"];
             spider: string;
             /**
              * Format: int32
@@ -1140,8 +1142,8 @@ export interface components {
             sources?: string[];
             /** @description The spider. Where URLs or sources are named, it may be left out: then it is `default`, which needs no file */
             spider?: string | null;
-            /** @description Pages to crawl as they are. With the sources at most 10,000 */
-            urls?: string[];
+            /** @description Pages to crawl as they are, each by a plain GET or as a request says. With the sources at most 10,000 */
+            urls?: components["schemas"]["UrlOrRequest"][];
             /** @description Which version of the project; the latest without it */
             version?: string | null;
         };
@@ -1167,10 +1169,10 @@ export interface components {
             /** @description Without a text, which version of its project; the latest without it */
             version?: string | null;
         };
-        /** @description URLs to crawl */
+        /** @description URLs and requests to crawl */
         NewUrls: {
             /** @description At most 10,000 */
-            urls: string[];
+            urls: components["schemas"]["UrlOrRequest"][];
         };
         /** @description Why there is no page */
         NoPage: {
@@ -1308,6 +1310,26 @@ export interface components {
              * @description How many
              */
             sent: number;
+        };
+        /** @description How a request asks: of header fields and cookies the names, for their values may be secrets, and of the body how long it is */
+        Request: {
+            body_bytes: number;
+            cookies: string[];
+            /** @description What the spider's program is given with the page: any JSON */
+            data?: unknown;
+            /** @description In lower case */
+            headers: string[];
+            method: string;
+            /**
+             * Format: double
+             * @description Above 0 it is urgent
+             */
+            priority: number;
+            /**
+             * Format: int32
+             * @description How often it is tried again, if it says so itself
+             */
+            retries?: number | null;
         };
         /**
          * @description What robots.txt says of a URL, as the settings speak for all spiders
@@ -1495,15 +1517,47 @@ export interface components {
             /** @description Why it is not followed: `domain`, `pattern`, or the limit that it is beyond, as `depth` */
             why?: string | null;
         };
-        /** @description What a crawl knows of a URL */
+        /** @description What a crawl knows of a URL, or of a request */
         Url: components["schemas"]["Standing"] & {
             host?: null | components["schemas"]["Host"];
             page?: null | components["schemas"]["PageHistory"];
+            /** @description How it asks, if it is a request and has no good end yet */
+            request?: components["schemas"]["Request"];
             robots: components["schemas"]["RobotsVerdict"];
-            /** @description Its canonical form */
+            /** @description Its canonical form, or the key of a request */
             url: string;
             /** @description Where it is, why, and what happens next, each in a sentence */
             words: string[];
+        };
+        /** @description A URL, or a request for one */
+        UrlOrRequest: string | {
+            /** @description The body in base64, in its place */
+            base64?: string;
+            /** @description The body, if it is text */
+            body?: string;
+            /** @description Cookies */
+            cookies?: {
+                [key: string]: string;
+            } | string[][];
+            /** @description What the spider's program is given with the page; 64 KiB of JSON at most */
+            data?: unknown;
+            /** @description Header fields; 16 KiB with the cookies */
+            headers?: {
+                [key: string]: string;
+            } | string[][];
+            /**
+             * @description GET without it
+             * @enum {string}
+             */
+            method?: "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS";
+            /** @description Above 0 it is urgent; 0 without it */
+            priority?: number;
+            /** @description How often it is tried again after it failed; as its spider says without it */
+            retries?: number;
+            /** @description Of requests for one URL by one method a spider takes in one with it; with the same body without it */
+            unique?: string;
+            /** @description The URL */
+            url: string;
         };
         /** @description A version of a project */
         Version: {
@@ -2652,7 +2706,7 @@ export interface operations {
         parameters: {
             query: {
                 /**
-                 * @description The URL, in any form; percent-encoded, as it may have parameters of its own
+                 * @description The URL, in any form, or the key of a request; percent-encoded, as it may have parameters of its own
                  * @example https%3A%2F%2Fexample.com%2F
                  */
                 url: string;

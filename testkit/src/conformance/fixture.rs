@@ -43,12 +43,20 @@ pub(super) struct Case {
     pub(super) worker: WorkerId,
     pub(super) other: WorkerId,
     site: String,
+    /// Whether pages of odd numbers are asked for by requests.
+    has_requests: bool,
 }
 
 impl Case {
     pub(super) fn new() -> Self {
         let worker = || unique("worker").parse().expect("a unique name is a name");
-        Self { crawl: new_crawl(), worker: worker(), other: worker(), site: unique("site") }
+        let site = unique("site");
+        Self { crawl: new_crawl(), worker: worker(), other: worker(), site, has_requests: false }
+    }
+
+    /// One in which every other page is asked for by a request.
+    pub(super) fn with_requests() -> Self {
+        Self { has_requests: true, ..Self::new() }
     }
 
     /// The same site and workers in `crawl`.
@@ -71,11 +79,14 @@ impl Case {
     }
 
     pub(super) fn key(&self, number: usize) -> Key {
-        self.url(number).into()
+        self.new_work(number).work.key()
     }
 
     pub(super) fn new_work(&self, number: usize) -> NewWork {
-        NewWork::seed(self.url(number), Lane::Bulk)
+        match self.has_requests && number % 2 == 1 {
+            true => self.new_request_for(number, "body"),
+            false => NewWork::seed(self.url(number), Lane::Bulk),
+        }
     }
 
     /// A task of the spider.
@@ -86,11 +97,15 @@ impl Case {
 
     /// A POST of page 0.
     pub(super) fn new_request(&self, body: &str) -> NewWork {
+        self.new_request_for(0, body)
+    }
+
+    fn new_request_for(&self, number: usize, body: &str) -> NewWork {
         let json =
             r#"{"url": "", "method": "POST", "headers": {"a": "b"}, "cookies": {"c": "d"}, "data": [1]}"#;
         let new = NewRequest::from_json(json).expect("it is a request");
         let new = NewRequest { body: body.to_owned().into(), ..new };
-        NewWork::of(Request::new(self.url(0), new).expect("it has a key").into(), Lane::Bulk)
+        NewWork::of(Request::new(self.url(number), new).expect("it has a key").into(), Lane::Bulk)
     }
 
     pub(super) fn message(&self, number: usize) -> Message {

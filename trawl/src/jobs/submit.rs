@@ -7,6 +7,7 @@ use trawl_common::exit::Exit;
 use trawl_common::jobs::{IdempotencyKey, JobOverrides, NewJob, Priority};
 use trawl_common::names::{CrawlId, ProjectName, SpiderName};
 use trawl_common::ports::Submitted;
+use trawl_common::request::NewRequest;
 use trawl_common::spider::{Recrawl, Version};
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
@@ -63,7 +64,7 @@ impl Args {
     pub(super) async fn run(self, backend: Backend) -> Outcome {
         let new = NewJob {
             project: self.project,
-            urls: self.urls,
+            urls: self.urls.into_iter().map(NewRequest::from).collect(),
             sources: self.sources,
             arguments: self.arguments.arguments()?,
             version: self.version,

@@ -4,6 +4,7 @@ use anstream::println;
 use anstyle::Style;
 use trawl_common::jobs::{Job, Problem};
 use trawl_common::text::printable;
+use trawl_common::web::url::MAX_URL_BYTES;
 
 const DIM: Style = Style::new().dimmed();
 
@@ -38,7 +39,7 @@ pub(super) fn print_in_full(job: &Job) {
     }
     row("status", job.status().as_str());
     row("priority", &new.priority.to_string());
-    new.urls.iter().for_each(|url| row("url", url.as_str()));
+    new.urls.iter().for_each(|url| row("url", &printable(&url.url, MAX_URL_BYTES)));
     new.sources.iter().for_each(|source| row("source", source.as_str()));
     for (name, value) in new.arguments.iter() {
         row("argument", &printable(&format!("{name}={value}"), 200));

@@ -7,7 +7,7 @@ use of_host::of_host;
 use serde_json::json;
 use trawl_cli::{Fail, Global, Outcome, count, print_json};
 use trawl_common::exit::Exit;
-use trawl_common::frontier::{RequestKey, TaskKey};
+use trawl_common::frontier::Key;
 use trawl_common::names::SpiderName;
 use trawl_common::ports::Seen;
 use trawl_common::web::url::{CanonicalUrl, Host};
@@ -15,7 +15,7 @@ use trawl_common::web::url::{CanonicalUrl, Host};
 use crate::backend::{Backend, Subcommands};
 use crate::confirm::confirm;
 
-/// So many URLs are forgotten at a time.
+/// So many URLs and requests are forgotten at a time.
 const BATCH: usize = 500;
 
 pub(crate) type Args = Subcommands<Command>;
@@ -30,7 +30,7 @@ pub(crate) enum Command {
 /// Which URLs, and whether to ask.
 #[derive(clap::Args)]
 pub(crate) struct Forget {
-    /// The URLs, in any form that stands for the same page
+    /// The URLs, in any form that stands for the same page, or the keys of requests
     #[arg(required_unless_present_any = ["all", "host"], conflicts_with_all = ["all", "host"])]
     url: Vec<String>,
     /// The spider that is to forget them
@@ -85,28 +85,23 @@ impl Forget {
         Ok(Exit::Ok)
     }
 
-    fn urls(&self, backend: &Backend) -> Result<Vec<CanonicalUrl>, Fail> {
-        let url = |text: &String| {
-            if let Ok(task) = text.parse::<TaskKey>() {
-                return Err(Fail::usage(format!(
-                    "{task} is a task, and none is forgotten: `trawl task retry {task}` does one again that failed, and another \
-                     `unique` makes a new one of the same recipe"
-                )));
-            }
-            if RequestKey::is_one(text) {
-                return Err(Fail::usage(format!(
-                    "{text} is a request, and none is forgotten: `trawl dlq replay` asks again for one that failed, and another \
-                     `unique` makes a new one"
-                )));
-            }
-            let url = CanonicalUrl::parse(text).map_err(|reason| Fail::usage(format!("{text}: {reason}")))?;
-            Ok(backend.settings.urls.canonical(url))
+    fn urls(&self, backend: &Backend) -> Result<Vec<Key>, Fail> {
+        let key = |text: &String| match text
+            .parse::<Key>()
+            .map_err(|reason| Fail::usage(format!("{text}: {reason}")))?
+        {
+            Key::Task(task) => Err(Fail::usage(format!(
+                "{task} is a task, and none is forgotten: `trawl task retry {task}` does one again that failed, and another \
+                 `unique` makes a new one of the same recipe"
+            ))),
+            Key::Url(url) => Ok(backend.settings.urls.canonical(url).into()),
+            request @ Key::Request(_) => Ok(request),
         };
-        self.url.iter().map(url).collect()
+        self.url.iter().map(key).collect()
     }
 
     /// Looks first, so that the question says how many there are.
-    async fn these(&self, backend: &Backend, urls: Vec<CanonicalUrl>) -> Result<Tally, Fail> {
+    async fn these(&self, backend: &Backend, urls: Vec<Key>) -> Result<Tally, Fail> {
         let known = backend.stats.seen_urls(&self.spider, &urls).await?;
         let ended = known.iter().filter(|seen| **seen == Seen::Ended).count() as u64;
         if ended > 0 {
@@ -118,7 +113,7 @@ impl Forget {
             // A page that is new again is asked for whole.
             let seen = backend.control.forget_seen(&self.spider, batch).await?;
             let forgotten = batch.iter().zip(&seen).filter(|(_, seen)| **seen == Seen::Ended);
-            let forgotten: Vec<CanonicalUrl> = forgotten.map(|(url, _)| url.clone()).collect();
+            let forgotten: Vec<CanonicalUrl> = forgotten.filter_map(|(key, _)| key.url().cloned()).collect();
             if !forgotten.is_empty() {
                 backend.pages().forget(&self.spider, &forgotten).await?;
             }

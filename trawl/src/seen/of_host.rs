@@ -1,38 +1,35 @@
-//! The URLs of a host that a spider may have seen, as far as they are kept somewhere.
+//! The URLs of a host and the requests for them that a spider may have seen, as far as they are kept somewhere.
 
 use std::collections::BTreeSet;
 
 use trawl_cli::Fail;
+use trawl_common::frontier::Key;
 use trawl_common::names::SpiderName;
-use trawl_common::web::url::{CanonicalUrl, Host};
+use trawl_common::web::url::Host;
 
 use crate::backend::Backend;
 
 /// A packed set, and that of a state file, keeps fingerprints of URLs only. Then there are those whose pages are remembered, and those in
 /// the lists of failed ones.
-pub(super) async fn of_host(
-    backend: &Backend,
-    spider: &SpiderName,
-    host: &Host,
-) -> Result<Vec<CanonicalUrl>, Fail> {
+pub(super) async fn of_host(backend: &Backend, spider: &SpiderName, host: &Host) -> Result<Vec<Key>, Fail> {
     let mut found = BTreeSet::new();
-    let mut add = |url: CanonicalUrl| {
-        if url.host() == *host {
-            found.insert(url);
+    let mut add = |key: Key| {
+        if key.page().is_some_and(|url| url.host() == *host) {
+            found.insert(key);
         }
     };
     let pages = backend.pages();
     let mut cursor = Some(0);
     while let Some(at) = cursor {
         let walk = pages.walk(spider, at).await?;
-        walk.pages.into_iter().for_each(|(url, _)| add(url));
+        walk.pages.into_iter().for_each(|(url, _)| add(url.into()));
         cursor = walk.next;
     }
     for stats in backend.stats.crawls().await?.into_iter().filter(|stats| stats.spider == *spider) {
         let mut cursor = Some(0);
         while let Some(at) = cursor {
             let page = backend.control.failed(&stats.crawl_ref(), at).await?;
-            page.failed.iter().filter_map(|(key, _)| key.url().cloned()).for_each(&mut add);
+            page.failed.into_iter().for_each(|(key, _)| add(key));
             cursor = page.next;
         }
     }

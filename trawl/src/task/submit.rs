@@ -15,10 +15,10 @@ use trawl_common::exit::Exit;
 use trawl_common::frontier::Task;
 use trawl_common::health::Health;
 use trawl_common::jobs::Priority;
+use trawl_common::list::{self, Line};
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
 use trawl_common::ports::{NewWork, Opening, Session, Terms};
 use trawl_common::spider::SpiderText;
-use trawl_common::task::list::{self, Line};
 use trawl_common::task::submission::crawl_for;
 use trawl_common::task::{NewTask, Recipe, Unique};
 use trawl_common::time::UnixMs;
@@ -122,12 +122,12 @@ impl Args {
     }
 
     /// The lines, read on a thread of their own as they are taken.
-    fn lines(&self, spider: &SpiderName) -> Result<mpsc::Receiver<Result<Line, io::Error>>, Fail> {
+    fn lines(&self, spider: &SpiderName) -> Result<mpsc::Receiver<Result<Line<NewTask>, io::Error>>, Fail> {
         let (send, lines) = mpsc::channel(LINES);
         if let Some(recipe) = &self.recipe {
             let task = NewTask { unique: self.unique.clone(), ..NewTask::of(recipe.clone()) };
             // There is room for one.
-            let _ = send.try_send(Ok(Line::Task(task)));
+            let _ = send.try_send(Ok(Line { number: 1, said: Ok(task) }));
             return Ok(lines);
         }
         let path = self.file.clone().unwrap_or_default();
@@ -144,7 +144,11 @@ impl Args {
                 Ok(()) => ControlFlow::Continue(()),
                 Err(_) => ControlFlow::Break(()),
             };
-            if let Err(error) = list::read(reader, &spider, take) {
+            let parse = |line: &str| {
+                let task = NewTask::from_line(line).and_then(|task| task.only_for(&spider));
+                task.map_err(|error| error.to_string())
+            };
+            if let Err(error) = list::read(reader, parse, take) {
                 // Whoever reads may have given up.
                 let _ = send.blocking_send(Err(error));
             }
@@ -155,21 +159,21 @@ impl Args {
     async fn admit(
         &self,
         session: &dyn Session,
-        mut lines: mpsc::Receiver<Result<Line, io::Error>>,
+        mut lines: mpsc::Receiver<Result<Line<NewTask>, io::Error>>,
         crawl: &CrawlRef,
     ) -> Result<Answer, Fail> {
         let mut answer = Answer { crawl: crawl.id.clone(), new: 0, known: 0, invalid: 0 };
-        let (mut batch, mut bytes, mut number) = (Vec::new(), 0, 0u64);
+        let (mut batch, mut bytes) = (Vec::new(), 0);
         while let Some(line) = lines.recv().await {
-            number += 1;
-            match line.map_err(|error| Fail::run(format!("the tasks cannot be read: {error}")))? {
-                Line::Task(task) => {
+            let line = line.map_err(|error| Fail::run(format!("the tasks cannot be read: {error}")))?;
+            match line.said {
+                Ok(task) => {
                     bytes += task.recipe.as_str().len();
                     batch.push(NewWork::task(Task::new(&crawl.spider, self.with_defaults(task))));
                 }
-                Line::Broken(_, reason) => {
+                Err(broken) => {
                     answer.invalid += 1;
-                    anstream::eprintln!("task {number}: {reason}");
+                    anstream::eprintln!("line {}: {}", line.number, broken.reason);
                 }
             }
             if batch.len() >= BATCH || bytes >= BATCH_BYTES {

@@ -10,7 +10,7 @@ use trawl_common::frontier::message::{Malformed, Message};
 use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::frontier::{Task, Work};
 use trawl_common::names::{CrawlRef, SpiderName};
-use trawl_common::request::NewRequest;
+use trawl_common::request::{MAX_REQUEST_BYTES, NewRequest, without_secrets};
 use trawl_common::task::{InvalidRecipe, NewTask};
 use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
@@ -57,7 +57,7 @@ fn message(
     line: SourceQueue,
     trust: &Trust,
 ) -> Result<Content, Malformed> {
-    let malformed = |reason: String| Malformed { text: shown(&delivery.data), reason };
+    let malformed = |reason: String| Malformed { text: shown(&delivery.data, line), reason };
     if headers.0.contains_key(UNREADABLE) {
         return Err(malformed(format!("headers that cannot be read, or nested more than {DEEPEST} deep")));
     }
@@ -105,9 +105,9 @@ fn message(
         let expired = if is_ours { None } else { outlived(headers, line) };
         let deadlines = [headers.number("deadline")?.map(UnixMs), expiration(delivery)];
         Ok(Message {
+            lane: lane.of(&work),
             work,
             crawl: headers.crawl()?,
-            lane,
             depth: headers.number("depth")?.unwrap_or(0).try_into().unwrap_or(u16::MAX),
             deadline: deadlines.into_iter().flatten().min().or(expired),
             until: headers.number("until")?.map(UnixMs),
@@ -152,7 +152,7 @@ fn task(body: &str, headers: Headers<'_>, spider: SpiderName) -> Result<Task, St
 }
 
 /// A stranger's message is its body and how long that is good, and for one of the spiders that settings let it name. Of a task it also
-/// says what makes it one with others, and how urgent it is.
+/// says what makes it one with others, and how urgent it is. How often anything is tried again it does not say.
 fn strangers(
     work: Work,
     headers: Headers<'_>,
@@ -163,6 +163,11 @@ fn strangers(
     let spider = headers.parsed("spider").ok().flatten().filter(|spider| trust.spiders.contains(spider));
     let crawl = CrawlRef::adhoc_of(spider.unwrap_or_default());
     let work = match work {
+        Work::Request(request) if request.new.retries.is_some() => {
+            let new = NewRequest { retries: None, ..request.new.clone() };
+            // Its key stays as it is.
+            Work::of_request(request.url.clone(), new).unwrap_or(Work::Request(request))
+        }
         work @ (Work::Url(_) | Work::Request(_)) => work,
         Work::Task(task) => {
             let new = NewTask { retries: None, project: None, ..task.new.clone() };
@@ -195,6 +200,9 @@ fn expiration(delivery: &Delivery) -> Option<UnixMs> {
     Some(UnixMs::now().plus(Duration::from_millis(ms)))
 }
 
-fn shown(body: &[u8]) -> String {
-    printable(&String::from_utf8_lossy(&body[..body.len().min(MAX_URL_BYTES)]), MAX_URL_BYTES)
+/// What may be shown of a body that cannot be read: where it is to be a request, nothing that may be secret.
+fn shown(body: &[u8], line: SourceQueue) -> String {
+    let start = String::from_utf8_lossy(&body[..body.len().min(MAX_REQUEST_BYTES)]);
+    let text = if line == SourceQueue::Task { start } else { without_secrets(&start).into_owned().into() };
+    printable(&text, MAX_URL_BYTES)
 }

@@ -388,6 +388,27 @@ fn what_is_shown_of_a_hostile_body_is_short_and_printable() {
     assert!(text.len() <= MAX_URL_BYTES && !text.contains('\u{1b}'));
 }
 
+#[test]
+fn what_is_shown_of_a_request_that_is_none_has_nothing_that_may_be_secret() {
+    let url = r#""url":"https://example.com/q","body":"S3","headers":{"authorization":"S3"}"#;
+    let shown = r#"{"authorisation":"…","body":"…","headers":"…","url":"https://example.com/q"}"#;
+    let object = format!(r#"{{{url},"authorisation":"S3"}}"#);
+    let cut = format!("{{{url}");
+    let mut headers = FieldTable::default();
+    headers.insert("deadline".into(), AMQPValue::Boolean(true));
+    let properties = BasicProperties::default().with_headers(headers);
+    for (body, properties, shown) in [
+        (object.as_bytes(), BasicProperties::default(), shown),
+        (POST.as_bytes(), properties, r#""method":"POST","url":"https://example.com/q"}"#),
+        (cut.as_bytes(), BasicProperties::default(), "{…} (77 bytes)"),
+        (&[cut.as_bytes(), b"\xff"].concat(), BasicProperties::default(), "{…} ("),
+    ] {
+        let Malformed { text, reason } = malformed(body, properties);
+        assert!(text.contains(shown), "{text}");
+        assert!(!text.contains("S3") && !reason.contains("S3"), "{text} {reason}");
+    }
+}
+
 fn request(json: &str) -> Message {
     let new = NewRequest::from_json(json).unwrap();
     let request = Request::new(new.url.parse().unwrap(), new).unwrap();
@@ -447,6 +468,13 @@ fn a_json_object_from_any_client_is_a_request_of_the_spider_that_it_names() {
         assert!(message.is_request() && message.lane == Lane::Priority);
         assert_eq!(message.crawl, CrawlRef::adhoc_of("docs".parse().unwrap()));
         assert_eq!(message.work, request(POST).work);
+    }
+    let urgent = r#"{"url": "https://example.com/a", "priority": 1, "retries": 1000000}"#;
+    for trust in [Trust::default(), sealed()] {
+        let message = message_of(urgent.as_bytes(), BasicProperties::default(), SourceQueue::Bulk, &trust);
+        assert_eq!((message.lane, message.work.priority().get()), (Lane::Priority, 1.0));
+        let is_known = trust.seal.is_set();
+        assert_eq!(message.work.retries(), (!is_known).then_some(1_000_000), "as a stranger's task");
     }
     let plain = br#" {"url": "HTTPS://example.com/a#b"}"#;
     let plain = message_of(plain, BasicProperties::default(), SourceQueue::Bulk, &Trust::default());

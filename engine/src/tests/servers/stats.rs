@@ -9,7 +9,6 @@ use trawl_common::ports::{
     WorkerState,
 };
 use trawl_common::spider::SpiderText;
-use trawl_common::web::url::CanonicalUrl;
 
 use super::{Fault, Servers};
 
@@ -70,7 +69,7 @@ impl Stats for Servers {
         Ok(SeenUrls::default())
     }
 
-    async fn seen_urls(&self, _: &SpiderName, _: &[CanonicalUrl]) -> Result<Vec<Seen>> {
+    async fn seen_urls(&self, _: &SpiderName, _: &[Key]) -> Result<Vec<Seen>> {
         unreachable!("nobody asks for a URL")
     }
 

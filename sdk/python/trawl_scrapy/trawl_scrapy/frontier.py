@@ -73,12 +73,11 @@ class Frontier:
         for middleware in self._sending:
             middleware.process_request(sent)
         headers, cookies = self._fields(sent)
-        said: dict[str, Any] = {"url": request.url, "method": request.method, "headers": headers, "cookies": cookies}
+        said: dict[str, Any] = {"url": request.url, "method": request.method, "headers": headers, "cookies": cookies, "priority": request.priority}
         try:
             said["body"] = request.body.decode()
         except UnicodeDecodeError:
             said["base64"] = base64.b64encode(request.body).decode()
-        # Here `"priority": request.priority` belongs, as soon as requests of trawl's frontier have one.
         said = {**{key: value for key, value in said.items() if value}, "data": data, "any_status": True}
         size = len(encode(said).encode(errors="replace"))
         if size > _MOST_BYTES:

@@ -18,11 +18,11 @@ pub async fn a_url_that_is_forgotten_is_new_to_a_later_crawl_and_what_is_pending
     assert!(worker.end(&case, &claimed[&0], Terminal::Done).await);
     assert!(worker.end(&case, &claimed[&1], Terminal::Failed).await);
     let spider = &case.crawl.spider;
-    let urls = [0, 1, 2, 9].map(|number| case.url(number));
+    let urls = [0, 1, 2, 9].map(|number| case.key(number));
     let stands = [Seen::Ended, Seen::Ended, Seen::Pending, Seen::Never];
     assert_eq!(carrier.stats.seen_urls(spider, &urls).await?, stands);
     assert_eq!(carrier.stats.seen(spider).await?, Some(3));
-    let forgets = [case.url(0), case.url(2), case.url(9)];
+    let forgets = [case.key(0), case.key(2), case.key(9)];
     let forgotten = carrier.control.forget_seen(spider, &forgets).await?;
     assert_eq!(forgotten, [Seen::Ended, Seen::Pending, Seen::Never]);
     let stands = [Seen::Never, Seen::Ended, Seen::Pending, Seen::Never];
@@ -78,8 +78,7 @@ pub async fn a_crawl_that_is_over_is_forgotten_with_its_dead_letters_and_one_tha
     assert_eq!(left, std::slice::from_ref(&other.crawl.id));
     assert!(carrier.control.failed(&case.crawl, 0).await?.failed.is_empty());
     assert!(carrier.stats.hosts(&case.crawl, 10).await?.is_empty());
-    let url = claimed[0].message.work.url().cloned().expect("it is a URL");
-    let seen = carrier.stats.seen_urls(&case.crawl.spider, &[url]).await?;
+    let seen = carrier.stats.seen_urls(&case.crawl.spider, &[claimed[0].message.key()]).await?;
     assert_eq!(seen, [Seen::Ended]);
     Ok(())
 }

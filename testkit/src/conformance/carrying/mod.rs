@@ -151,6 +151,7 @@ macro_rules! carrying_conformance {
             a_task_that_others_asked_for_is_cancelled_and_may_be_asked_for_again
             a_worker_that_runs_no_programs_takes_no_task
             a_request_is_admitted_once_and_claimed_with_all_that_it_says
+            an_urgent_request_is_claimed_before_what_is_not
             a_request_that_is_put_aside_comes_back_with_all_that_it_says
             a_request_that_is_a_dead_letter_keeps_its_body_and_is_replayed
             a_dead_request_of_a_finished_crawl_is_replayed_into_another

@@ -1,4 +1,4 @@
-//! One law for all orders: whatever two workers, a producer and a person do to a few URLs, again and again and in
+//! One law for all orders: whatever two workers, a producer and a person do to a few URLs and requests, again and again and in
 //! any order, an engine answers as a model of a page does, and its stats agree.
 
 use std::collections::BTreeSet;
@@ -128,7 +128,7 @@ pub async fn obeys_the_model<F>(
     mut fault: impl FnMut(usize) -> Option<F>,
     steps: &[Step],
 ) -> Result<()> {
-    let case = Case::new();
+    let case = Case::with_requests();
     let mut process = Process::new(connect().await?, &case);
     let mut model = Model::new();
     take(Step::Open, &case, &mut process, &mut model).await?;
@@ -221,7 +221,7 @@ async fn take(step: Step, case: &Case, process: &mut Process, model: &mut Model)
                 }
             }
         }
-        Step::Claim(who) => claim(who, process.worker(who), model).await,
+        Step::Claim(who) => claim(who, case, process.worker(who), model).await,
         Step::Extend(who, url) => {
             if model.pages.contains_key(&url) {
                 let message = case.message(url);
@@ -287,7 +287,7 @@ async fn take(step: Step, case: &Case, process: &mut Process, model: &mut Model)
 }
 
 /// Nobody waits for what cannot come.
-async fn claim(who: Who, worker: &Worker, model: &mut Model) {
+async fn claim(who: Who, case: &Case, worker: &Worker, model: &mut Model) {
     let expected: BTreeSet<usize> = (0..URLS).filter(|url| model.is_available(*url)).collect();
     if expected.is_empty() {
         return;
@@ -299,5 +299,6 @@ async fn claim(who: Who, worker: &Worker, model: &mut Model) {
             panic!("it is available");
         };
         assert_eq!((claimed.attempts, claimed.starts), (attempts, starts));
+        assert_eq!(claimed.message.work, case.new_work(number(claimed)).work, "with all that a request says");
     }
 }

@@ -8,7 +8,7 @@ use trawl_common::frontier::crawl::{Counts, CrawlState};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Hop;
 use trawl_common::frontier::{Key, Request, State, UrlState, Work};
-use trawl_common::ports::{NewWork, Result, Terms, Verdict};
+use trawl_common::ports::{NewWork, Result, Seen, Terms, Verdict};
 use trawl_common::request::NewRequest;
 use trawl_common::time::UnixMs;
 
@@ -72,6 +72,34 @@ pub async fn a_request_is_admitted_once_and_claimed_with_all_that_it_says(carrie
     assert_eq!(hosts.iter().map(|host| host.counts.done).sum::<u64>(), 4, "each has a host");
     let ended = key(&case, 0, "a");
     assert_eq!(carrier.control.work(&case.crawl, &ended).await?, None, "what has ended needs no body");
+    let (spider, both) = (&case.crawl.spider, [ended, case.key(0)]);
+    let forgotten = carrier.control.forget_seen(spider, &both[..1]).await?;
+    assert_eq!(forgotten, [Seen::Ended]);
+    let stands = carrier.stats.seen_urls(spider, &both).await?;
+    assert_eq!(stands, [Seen::Never, Seen::Ended], "its URL is another record");
+    Ok(())
+}
+
+/// As by a route into the lane `priority`.
+pub async fn an_urgent_request_is_claimed_before_what_is_not(carrier: &Carrier) -> Result<()> {
+    let case = Case::new();
+    let session = carrier.open(&case, Terms::default()).await?;
+    let of = |priority: f64| {
+        let priority = priority.try_into().expect("it is finite");
+        let new = NewRequest { priority, ..post(&case, 0, &priority.to_string()).new };
+        NewWork::of(Request::new(case.url(0), new).expect("it has a key").into(), Lane::Bulk)
+    };
+    session.admit(&[case.new_work(0), of(-1.0), of(0.0)]).await?;
+    session.admit(&[of(2.0)]).await?;
+    session.close().await?;
+    let worker = carrier.join(&case);
+    // All have arrived by then.
+    while carrier.claims_ahead && worker.frontier.activity().in_flight < 4 {
+        tokio::task::yield_now().await;
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let claimed = worker.claim_one().await;
+    assert_eq!((&claimed.message.work, claimed.message.lane), (&of(2.0).work, Lane::Priority));
     Ok(())
 }
 

@@ -111,7 +111,7 @@ impl Worker {
 
 /// The number of a page.
 pub(super) fn number(claimed: &Claimed) -> usize {
-    let path = claimed.message.work.as_str().rsplit('/').next();
+    let path = claimed.message.work.page().and_then(|url| url.as_str().rsplit('/').next());
     path.and_then(|path| path.parse().ok()).expect("it is a page of the site")
 }
 

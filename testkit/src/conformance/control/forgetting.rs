@@ -18,7 +18,7 @@ pub async fn any_number_of_urls_is_forgotten_but_for_those_that_are_pending(
     fixture.claim(&fixture.worker, 7).await?;
     assert!(fixture.end(&fixture.worker, 7, Terminal::Done).await?);
     let (spider, urls) =
-        (&fixture.crawl.spider, (0..MANY + 1).map(|number| fixture.url(number)).collect::<Vec<_>>());
+        (&fixture.crawl.spider, (0..MANY + 1).map(|number| fixture.key(number)).collect::<Vec<_>>());
     let forgotten = ports.control.forget_seen(spider, &urls).await?;
     let expected = |number| match number {
         7 => Seen::Ended,

@@ -10,8 +10,10 @@ use tokio::task::JoinSet;
 use trawl_common::jobs::{Hold, Job, JobOutcome, JobState, JobStatus, NewJob, Problem};
 use trawl_common::names::{CrawlId, WorkerId};
 use trawl_common::ports::{ErrorKind, JobCounts, JobFilter, JobPage, Jobs, Result, Submitted};
+use trawl_common::request::NewRequest;
 use trawl_common::spider::Recrawl;
 use trawl_common::spider::arguments::Arguments;
+use trawl_common::web::url::CanonicalUrl;
 
 use super::eventually;
 
@@ -102,10 +104,12 @@ pub async fn the_highest_priority_is_taken_first_and_among_equals_the_first_aske
 
 /// All parts, and the absence of each.
 pub async fn what_is_asked_for_is_given_as_it_was(jobs: &Arc<dyn Jobs>) -> Result<()> {
-    let url = |text: &str| text.parse().expect("it is written as a URL");
+    let url = |text: &str| text.parse::<CanonicalUrl>().expect("it is written as a URL");
+    let post = r#"{"url": "http://a.example/q", "method": "POST", "base64": "//8=", "data": {"n": 1.5}, "retries": 2}"#;
+    let post = NewRequest::from_json(post).expect("it is written as a request");
     let mut full = NewJob {
         project: "shop".parse().expect("it is written as a name"),
-        urls: vec![url("http://a.example/1"), url("http://a.example/%C3%A4?x='\"")],
+        urls: vec![url("http://a.example/1").into(), url("http://a.example/%C3%A4?x='\"").into(), post],
         sources: vec![url("http://a.example/sitemap.xml")],
         arguments: Arguments::of(["category=a \"b\" {c} ä".parse().expect("it is written as an argument")])
             .expect("it is given once"),

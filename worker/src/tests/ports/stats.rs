@@ -8,7 +8,6 @@ use trawl_common::ports::{
     Backlog, LaneState, Places, Result, Seen, SeenUrls, Stats, TaskPage, Terms, Vanished, WorkerState,
 };
 use trawl_common::spider::SpiderText;
-use trawl_common::web::url::CanonicalUrl;
 
 use super::Memory;
 
@@ -66,7 +65,7 @@ impl Stats for Memory {
         unreachable!("a worker has no stats to see")
     }
 
-    async fn seen_urls(&self, _: &SpiderName, _: &[CanonicalUrl]) -> Result<Vec<Seen>> {
+    async fn seen_urls(&self, _: &SpiderName, _: &[Key]) -> Result<Vec<Seen>> {
         unreachable!("a worker has no stats to see")
     }
 

@@ -1,0 +1,71 @@
+//! What a line of a producer's list may say.
+
+use serde_json::Value;
+
+use crate::request::NewRequest;
+use crate::task::NewTask;
+use crate::text::printable;
+
+/// A task, or a URL to fetch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// A JSON string or an object with `recipe`.
+    Task(NewTask),
+    /// A URL as it stands, or an object with `url`.
+    Request(NewRequest),
+}
+
+impl Entry {
+    /// Reads a line. What begins as JSON is JSON, for no URL begins so; all else is taken for a URL, which may turn out to be none.
+    ///
+    /// Fails if it is no entry, and says why.
+    pub fn from_line(line: &str) -> Result<Self, String> {
+        if !line.starts_with(['{', '"', '[']) {
+            return Ok(Self::Request(NewRequest::get(line)));
+        }
+        let value: Value = serde_json::from_str(line).map_err(|error| {
+            let error = printable(&error.to_string(), 200);
+            format!("not JSON: {error}; a line is a URL, a request (an object with `url`) or a task")
+        })?;
+        match &value {
+            Value::Object(object) if object.contains_key("url") => {
+                NewRequest::try_from(value).map(Self::Request).map_err(|error| error.to_string())
+            }
+            Value::Object(object) if !object.contains_key("recipe") => {
+                Err("an object with `url` is a request, and one with `recipe` a task: this has neither"
+                    .to_owned())
+            }
+            _ => NewTask::try_from(value).map(Self::Task).map_err(|error| error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_a_url_a_request_or_a_task() {
+        let url = Entry::from_line("http://a.example/?q={1}").unwrap();
+        assert_eq!(url, Entry::Request(NewRequest::get("http://a.example/?q={1}")));
+        let request = Entry::from_line(r#"{"url": "http://a.example/", "body": "x"}"#).unwrap();
+        assert!(matches!(request, Entry::Request(new) if !new.is_plain()));
+        for task in [r#""http://a.example/""#, r#"{"recipe": "x"}"#] {
+            assert!(matches!(Entry::from_line(task), Ok(Entry::Task(_))), "{task}");
+        }
+    }
+
+    #[test]
+    fn what_is_none_of_them_has_an_error_that_says_what_is_wrong() {
+        for (line, expected) in [
+            (r#"{"url": "/""#, "not JSON: EOF"),
+            (r#"{"url": "/", "metod": "PUT"}"#, "a request has no `metod`: did you mean `method`?"),
+            (r#"{"recipe": 7}"#, "`recipe` is text, not a number"),
+            (r#"{"id": 7}"#, "this has neither"),
+            ("[1]", "not a list"),
+        ] {
+            let error = Entry::from_line(line).unwrap_err();
+            assert!(error.contains(expected), "{line}: {error}");
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What is shown of a request.
+
+use std::fmt;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{Method, NewRequest, Pairs};
+use crate::jobs::Priority;
+
+/// A request as people and programs see it: of header fields and cookies the names, for their values may be secrets, and of the body how
+/// long it is.
+#[derive(Clone, PartialEq, Serialize)]
+pub struct RequestView {
+    /// The method.
+    pub method: Method,
+    /// The names of header fields, in lower case.
+    pub headers: Vec<String>,
+    /// The names of cookies.
+    pub cookies: Vec<String>,
+    /// How many bytes the body has.
+    pub body_bytes: usize,
+    /// What the spider's program is given with the page.
+    pub data: Option<Value>,
+    /// How urgent it is.
+    pub priority: Priority,
+    /// How often it is tried again, if it says so itself.
+    pub retries: Option<u32>,
+}
+
+impl From<&NewRequest> for RequestView {
+    fn from(new: &NewRequest) -> Self {
+        let NewRequest { method, headers, cookies, body, data, priority, retries, .. } = new;
+        let names = |pairs: &Pairs| pairs.names().map(str::to_owned).collect();
+        Self {
+            method: *method,
+            headers: names(headers),
+            cookies: names(cookies),
+            body_bytes: body.bytes().len(),
+            data: data.clone(),
+            priority: *priority,
+            retries: *retries,
+        }
+    }
+}
+
+/// On one line, which says only what there is.
+impl fmt::Display for RequestView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.method)?;
+        if self.body_bytes > 0 {
+            write!(f, ", {} bytes", self.body_bytes)?;
+        }
+        for (what, names) in [("headers", &self.headers), ("cookies", &self.cookies)] {
+            if !names.is_empty() {
+                write!(f, ", {what} {}", names.join(" "))?;
+            }
+        }
+        if self.priority != Priority::default() {
+            write!(f, ", priority {}", self.priority)?;
+        }
+        if let Some(retries) = self.retries {
+            write!(f, ", retries {retries}")?;
+        }
+        match &self.data {
+            Some(data) => write!(f, ", data {data}"),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_shown_without_its_body_and_without_the_values_of_its_fields() {
+        let json = r#"{"url": "/", "method": "PUT", "headers": {"Authorization": "S3"}, "cookies": {"id": "S3"}, "body": "S3",
+            "data": {"page": 2}, "priority": 1.5, "retries": 0}"#;
+        let view = RequestView::from(&NewRequest::from_json(json).unwrap());
+        let expected =
+            r#"PUT, 2 bytes, headers authorization, cookies id, priority 1.5, retries 0, data {"page":2}"#;
+        assert_eq!(view.to_string(), expected);
+        assert!(!serde_json::to_string(&view).unwrap().contains("S3"));
+        assert_eq!(RequestView::from(&NewRequest::get("/")).to_string(), "GET");
+    }
+}

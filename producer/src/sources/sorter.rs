@@ -1,0 +1,91 @@
+//! From what sources say to findings.
+
+use std::sync::Arc;
+
+use trawl_common::frontier::route::{self, Hints, Routed, Rule};
+use trawl_common::frontier::{Task, Work};
+use trawl_common::ports::NewWork;
+use trawl_common::request::NewRequest;
+use trawl_common::settings::Settings;
+use trawl_common::spider::Spider;
+use trawl_common::task::NewTask;
+use trawl_common::text::printable;
+use trawl_common::web::url::{CanonicalUrl, MAX_URL_BYTES};
+
+use crate::finding::{Candidate, Finding};
+use crate::report::Progress;
+use crate::sitemap::{self, Entry};
+
+/// Turns entries into findings: canonical, within the spider's domains, and routed.
+#[derive(Clone)]
+pub(crate) struct Sorter {
+    pub(super) settings: Arc<Settings>,
+    pub(super) spider: Arc<Spider>,
+    /// The spider's rules, and then those of the settings.
+    rules: Arc<[Rule]>,
+    progress: Arc<Progress>,
+}
+
+impl Sorter {
+    pub(crate) fn new(settings: Arc<Settings>, spider: Arc<Spider>, progress: Arc<Progress>) -> Self {
+        let rules = spider.routes(&settings.route).into();
+        Self { settings, spider, rules, progress }
+    }
+
+    /// An entry of what sites publish; `None` if it is outside the spider's domains.
+    pub(super) fn sort(&self, entry: &Entry) -> Option<Finding> {
+        let changefreq = entry.changefreq.map(|freq| freq.as_str());
+        let modified = entry.lastmod.as_deref().and_then(sitemap::changed_by);
+        let hints = Hints { changefreq, news: entry.news };
+        match self.asked(NewRequest::get(&entry.loc), hints) {
+            Ok(candidate) => Some(Finding::Page(Candidate { modified, ..candidate? })),
+            Err(reason) => Some(Finding::Invalid { text: printable(&entry.loc, MAX_URL_BYTES), reason }),
+        }
+    }
+
+    /// A URL or a request that somebody names; `None` if it is outside the spider's domains.
+    ///
+    /// Fails with the reason if its URL is none.
+    pub(crate) fn request(&self, new: NewRequest) -> Result<Option<Candidate>, String> {
+        self.asked(new, Hints::default())
+    }
+
+    fn asked(&self, new: NewRequest, hints: Hints<'_>) -> Result<Option<Candidate>, String> {
+        let url = CanonicalUrl::parse(&new.url).map_err(|error| error.to_string())?;
+        let Some((url, Routed { lane, ttl })) = self.routed(url, hints) else { return Ok(None) };
+        if !self.spider.urls.takes(&url) {
+            return Err(self.spider.urls.too_long());
+        }
+        let work = Work::of_request(url, new).map_err(|error| error.to_string())?;
+        Ok(Some(Candidate { page: NewWork::of(work, lane), ttl, modified: None }))
+    }
+
+    /// A task that somebody submits.
+    ///
+    /// Fails with the reason if it is for another spider, or the spider has no program.
+    pub(super) fn task(&self, new: NewTask) -> Result<Finding, String> {
+        let spider = &self.spider.name;
+        if self.spider.handler.is_none() {
+            return Err(format!("a task is for a spider with a [handler], and {spider} has none"));
+        }
+        let task = new.only_for(spider).map_err(|error| error.to_string())?;
+        let page = NewWork::task(Task::new(spider, task));
+        Ok(Finding::Page(Candidate { page, ttl: None, modified: None }))
+    }
+
+    /// Routes the URL that stands for `url`; one outside the spider's domains is counted and left out.
+    pub(crate) fn page(&self, url: CanonicalUrl, hints: Hints<'_>) -> Option<Candidate> {
+        let (url, Routed { lane, ttl }) = self.routed(url, hints)?;
+        Some(Candidate { page: NewWork::seed(url, lane), ttl, modified: None })
+    }
+
+    fn routed(&self, url: CanonicalUrl, hints: Hints<'_>) -> Option<(CanonicalUrl, Routed)> {
+        if !self.spider.allows(&url.host()) {
+            self.progress.outside();
+            return None;
+        }
+        let url = self.spider.urls.canonical(url);
+        let routed = route::route(&self.rules, &url, hints);
+        Some((url, routed))
+    }
+}
