@@ -370,7 +370,7 @@ async fn read_by(
             job.failed_for_now(&spider.retry(&shared.settings.retry), failure)
         }
         Unread::Skipped => Outcome::Skipped(Skip::Handler),
-        Unread::NotRun(why) => not_run(shared, spider, why),
+        Unread::NotRun(why) => not_run(shared, spider, &job.message, why),
     })
 }
 

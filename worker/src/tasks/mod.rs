@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 use trawl_common::frontier::ladder::until_another_worker;
 use trawl_common::frontier::outcome::{Class, Failure, Outcome, Reason, Skip};
+use trawl_common::frontier::message::Message;
 use trawl_common::frontier::{Start, Task};
 use trawl_common::ports::{Claim, Claimed};
 use trawl_common::time::UnixMs;
@@ -84,7 +85,7 @@ impl Tasks {
     /// The spider of a task that may begin, or what becomes of one that may not.
     async fn begin(&self, claimed: &Claimed) -> Result<(Arc<Loaded>, Arc<Task>), Outcome> {
         let Claimed { message, is_beyond_limit, crawl, .. } = claimed;
-        let Some(task) = message.work.task() else { return Err(unready()) };
+        let Some(task) = message.work.task() else { return Err(unready(message)) };
         if *is_beyond_limit {
             return Err(Outcome::Skipped(Skip::Limit));
         }
@@ -93,7 +94,7 @@ impl Tasks {
             other => {
                 let why = other.err().unwrap_or_else(|| "it has no [handler]".to_owned());
                 self.shared.standstill.leaves_to_others(&message.crawl.spider, &why);
-                return Err(unready());
+                return Err(unready(message));
             }
         };
         if message.is_expired(UnixMs::now()) {
@@ -140,12 +141,15 @@ impl Tasks {
             Err(_) => {
                 let failure = Failure::new(Class::Handler, "handling it made the worker panic");
                 Settlement::of_task(claimed.clone(), Outcome::Failed(failure, Reason::Final), None)
+        if matches!(ran, Ok(Ran::Done(_) | Ran::Failed(_) | Ran::Skipped)) {
+            self.shared.standstill.works_for(&spider.spider.name);
+        }
             }
         }
     }
 }
 
 /// Another worker may have the spider, or what it names.
-fn unready() -> Outcome {
-    Outcome::Unready { until: UnixMs::now().plus(until_another_worker()) }
+fn unready(message: &Message) -> Outcome {
+    Outcome::Unready { until: UnixMs::now().plus(until_another_worker(message.left)) }
 }

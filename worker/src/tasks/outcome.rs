@@ -66,7 +66,10 @@ pub(super) fn settlement(
             Settlement::of_task(claimed.clone(), outcome, None).with_retries(Some(max))
         }
         Ran::Skipped => Settlement::of_task(claimed.clone(), Outcome::Skipped(Skip::Handler), None),
-        Ran::NotRun(why) => Settlement::of_task(claimed.clone(), not_run(shared, &spider, why), None),
+        Ran::NotRun(why) => {
+            let outcome = not_run(shared, &spider, &claimed.message, why);
+            Settlement::of_task(claimed.clone(), outcome, None)
+        }
     }
 }
 
