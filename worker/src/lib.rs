@@ -118,6 +118,11 @@ const TASKS_AHEAD: u16 = 4;
 const MAX_TASKS_AHEAD: u16 = 64;
 
 /// How long a worker that is out of time may take to give back what it has.
+/// How many tasks a worker holds that runs so many at once.
+fn tasks_ahead(places: u16) -> u16 {
+    places.saturating_mul(TASKS_AHEAD).min(MAX_TASKS_AHEAD)
+}
+
 const LAST_WORD: Duration = Duration::from_secs(5);
 
 /// Works until `stop`, by what the files of spiders in `folder` say; then finishes what has begun within
@@ -178,9 +183,7 @@ async fn run_with(
         settings: settings.clone(),
         health: Arc::clone(&health),
         requests: Arc::new(SpiderRequests::new(Arc::clone(&spiders))),
-        tasks: runner
-            .as_ref()
-            .map_or(0, |(_, places)| places.saturating_mul(TASKS_AHEAD).min(MAX_TASKS_AHEAD)),
+        tasks: runner.as_ref().map_or(0, |(_, places)| tasks_ahead(*places)),
         stop: stop.clone(),
     });
     let shared = Arc::new(Shared {

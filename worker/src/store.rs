@@ -32,10 +32,10 @@ const PUT_OFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_se
 /// for hours.
 const ALONE: Duration = Duration::from_secs(10);
 
-/// Until when a URL is put aside whose spider has as many pages waiting for its sinks as may. It comes back after about as long
-/// again as they have waited.
-pub(crate) fn put_off(shared: &Shared, spider: &Loaded) -> Option<UnixMs> {
-    let stuck = spider.backlog.stuck_for(shared.settings.worker.prefetch)?.clamp(PUT_OFF.0, PUT_OFF.1);
+/// Until when a URL or a task is put aside whose spider has as many waiting for its sinks as may in a worker that holds so many ahead. It
+/// comes back after about as long again as they have waited.
+pub(crate) fn put_off(spider: &Loaded, ahead: u16) -> Option<UnixMs> {
+    let stuck = spider.backlog.stuck_for(ahead)?.clamp(PUT_OFF.0, PUT_OFF.1);
     Some(UnixMs::now().plus(stuck.mul_f64(rand::random_range(1.0..1.5))))
 }
 
