@@ -30,6 +30,7 @@ mod fetch;
 mod handlers;
 mod history;
 mod host_log;
+mod items_file;
 mod job;
 mod known_links;
 mod latencies;
@@ -117,12 +118,12 @@ const TASKS_AHEAD: u16 = 4;
 /// And no more than so many: each may have a megabyte.
 const MAX_TASKS_AHEAD: u16 = 64;
 
-/// How long a worker that is out of time may take to give back what it has.
 /// How many tasks a worker holds that runs so many at once.
 fn tasks_ahead(places: u16) -> u16 {
     places.saturating_mul(TASKS_AHEAD).min(MAX_TASKS_AHEAD)
 }
 
+/// How long a worker that is out of time may take to give back what it has.
 const LAST_WORD: Duration = Duration::from_secs(5);
 
 /// Works until `stop`, by what the files of spiders in `folder` say; then finishes what has begun within

@@ -20,13 +20,14 @@ use trawl_common::web::freshness::lifetime;
 use trawl_common::web::host::HostKey;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::{Extracted, Extraction, Missing};
-use trawl_handlers::Stream;
+use trawl_handlers::{ItemsFile, Stream};
 use trawl_web::{Answer, MAX_REDIRECTS, NoPage, Redirect, Trail};
 
 use super::proxy::proxy_is_away;
 use super::{apart, backoff};
 use crate::handlers::{PageAbout, Reading, Running, Unread, not_run, read_page};
 use crate::history::History;
+use crate::items_file::{FileItems, Ids, InFile};
 use crate::job::Job;
 use crate::links::to_follow;
 use crate::schedule;
@@ -105,12 +106,13 @@ fn without_page(job: Job, history: History, outcome: Outcome) -> Settlement {
         items,
         exchange: None,
     };
-    let (links, elsewhere, left_out, landed, bytes, missing) = Default::default();
+    let (file, links, elsewhere, left_out, landed, bytes, missing) = Default::default();
     let spider = Arc::clone(&job.spider);
     let page = Some(page);
     let status = Some(status);
+    let items = count;
     let yielded =
-        Yield { spider, page, links, elsewhere, left_out, landed, status, items: count, bytes, missing };
+        Yield { spider, page, file, links, elsewhere, left_out, landed, status, items, bytes, missing };
     Settlement::done(job, yielded, Some(Memory::Gone))
 }
 
@@ -303,7 +305,7 @@ async fn read(
         }
     };
     trace::step(message.trace.as_deref(), "extract", begun.elapsed());
-    let Reading { extraction, requests, tasks } = reading?;
+    let Reading { extraction, file, requests, tasks } = reading?;
     if let Some(outcome) = lacking(shared, job, &extraction.missing) {
         return Err(outcome);
     }
@@ -323,9 +325,20 @@ async fn read(
     let stood_for = if let Form::Of(canonical) = form { Some(canonical) } else { landed };
     let landed = stood_for.map(|url| seen_as(url, own));
     spider.empty_fields.look(&spider.spider, &items);
-    let remark = history.compare(job, &response, &mut items);
+    let in_file = match &file {
+        Some(file) if history.compares() => {
+            Some(InFile::of(file).await.map_err(|failure| program_failed(shared, job, failure))?)
+        }
+        _ => None,
+    };
+    let remark = history.compare(job, &response, &mut items, in_file);
+    let like = file.is_some().then(|| {
+        let change = History::change(remark.as_ref());
+        Item { change, ..item(job, own, &response, Extracted::default()) }
+    });
     let keeps_response = job.request().is_none() && spider.sinks.iter().any(|sink| sink.keeps_responses());
-    let (status, bytes, count) = (Some(response.status), response.body.len() as u64, items.len() as u64);
+    let (status, bytes) = (Some(response.status), response.body.len() as u64);
+    let count = items.len() as u64 + file.as_ref().map_or(0, ItemsFile::items);
     metrics::page_read(bytes);
     let page = Page {
         key: message.key(),
@@ -337,13 +350,16 @@ async fn read(
             (spider.fetcher.request_headers(&base, &validators), response)
         }),
     };
+    let ids = Ids::ByPlace(name(job, own).to_owned(), page.items.len());
+    let file = file.zip(like).map(|(file, like)| Box::new(FileItems::new(file, &page, like, ids)));
     let page = (keeps_response || !page.items.is_empty()).then_some(page);
     let spider = Arc::clone(spider);
     let (own_tasks, elsewhere) = asked_for(message, tasks);
     links.extend(own_tasks);
     let left_out = beyond;
+    let items = count;
     let yielded =
-        Yield { spider, page, links, elsewhere, left_out, landed, status, items: count, bytes, missing };
+        Yield { spider, page, file, links, elsewhere, left_out, landed, status, items, bytes, missing };
     Ok(Some((yielded, remark)))
 }
 
@@ -365,13 +381,15 @@ async fn read_by(
         () = watched.lost() => return Err(Outcome::SentAgain),
     };
     read.map_err(|unread| match unread {
-        Unread::Failed(failure) => {
-            debug!(%url, error = failure.detail, "the program failed");
-            job.failed_for_now(&spider.retry(&shared.settings.retry), failure)
-        }
+        Unread::Failed(failure) => program_failed(shared, job, failure),
         Unread::Skipped => Outcome::Skipped(Skip::Handler),
         Unread::NotRun(why) => not_run(shared, spider, &job.message, why),
     })
+}
+
+fn program_failed(shared: &Shared, job: &Job, failure: Failure) -> Outcome {
+    debug!(url = %job.url, error = failure.detail, "the program failed");
+    job.failed_for_now(&job.spider.retry(&shared.settings.retry), failure)
 }
 
 /// Whether `page` was seen, to which a redirect or a canonical link of `from` leads.
@@ -428,14 +446,17 @@ async fn form(shared: &Shared, job: &Job, canonical: Option<CanonicalUrl>) -> Fo
     }
 }
 
+/// The name from which the ids of a page's items follow: requests for one URL are several records.
+fn name<'a>(job: &'a Job, url: &'a CanonicalUrl) -> &'a str {
+    job.request().map_or(url.as_str(), |request| request.key.as_str())
+}
+
 /// An item of a job's page, which stands for the page at `url`.
 fn item(job: &Job, url: &CanonicalUrl, response: &Response, extracted: Extracted) -> Item {
     let message = &job.message;
     let Extracted { rule, number, fields } = extracted;
-    // Requests for one URL are several records.
-    let name = job.request().map_or(url.as_str(), |request| request.key.as_str());
     Item {
-        id: item_id(&message.crawl.spider, name, rule.as_deref(), number),
+        id: item_id(&message.crawl.spider, name(job, url), rule.as_deref(), number),
         url: url.to_string(),
         crawl: message.crawl.id.clone(),
         spider: message.crawl.spider.clone(),

@@ -62,6 +62,8 @@ struct State {
     held: BTreeSet<Key>,
     /// What is no longer the worker's.
     lost: BTreeSet<Key>,
+    /// What is not any more as soon as some of it is stored.
+    lost_when_stored: BTreeSet<Key>,
     /// How often a fetch of a URL has begun that never ended.
     begun_before: HashMap<String, u32>,
     starts: HashMap<String, Start>,
@@ -85,6 +87,7 @@ impl Default for State {
             links: Vec::new(),
             held: BTreeSet::new(),
             lost: BTreeSet::new(),
+            lost_when_stored: BTreeSet::new(),
             begun_before: HashMap::new(),
             starts: HashMap::new(),
             pages: HashMap::new(),
@@ -173,6 +176,11 @@ impl Memory {
     /// A URL or a task is no longer the worker's.
     pub(super) fn loses(&self, key: &Key) {
         self.state().lost.insert(key.clone());
+    }
+
+    /// A task is no longer the worker's as soon as any of its items are stored.
+    pub(super) fn is_lost_when_stored(&self, key: &Key) {
+        self.state().lost_when_stored.insert(key.clone());
     }
 
     /// No settlement can be written from now on.
@@ -491,7 +499,13 @@ impl Sink for Items {
             self.0.called("refuse", self.name());
             return Err(Error::new(ErrorKind::Refused, "there is no column `price`"));
         }
-        pages.iter().for_each(|page| self.0.called("store", &page.key));
+        for page in pages {
+            self.0.called("store", &page.key);
+            let mut state = self.0.state();
+            if state.lost_when_stored.remove(&page.key) {
+                state.lost.insert(page.key.clone());
+            }
+        }
         Ok(())
     }
 }
