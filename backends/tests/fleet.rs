@@ -411,6 +411,7 @@ mod vanishing {
             latency: None,
             trouble: None,
             lacks: Default::default(),
+            running: Default::default(),
         }
     }
 

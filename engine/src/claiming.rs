@@ -171,12 +171,12 @@ impl Claiming<'_> {
             ClaimReply::Wait { until } => self.settle(Own::Waits { message, until }).await,
             ClaimReply::StoreFull => {
                 self.member.health.fails_lately(TAKING_IN, &Error::full(), FULL_FOR);
-                let until = UnixMs::now().plus(until_another_worker());
+                let until = UnixMs::now().plus(until_another_worker(0));
                 self.settle(Own::Waits { message, until }).await;
             }
             ClaimReply::Newer => {
                 self.name_newer();
-                let until = UnixMs::now().plus(until_another_worker());
+                let until = UnixMs::now().plus(until_another_worker(0));
                 self.settle(Own::Waits { message, until }).await;
             }
             // Forgotten at once: its own message may come at any time, and must not join it.

@@ -63,7 +63,7 @@ impl Plan {
             Verdict::PutAside { until, failed } => self.put_aside(message, until, failed),
             // Its message has no `until`, for which another worker would wait.
             Verdict::LeftToOthers { until } => {
-                self.put_aside.push(PutAside { message, until, failed: false });
+                self.put_aside.push(PutAside { message: message.left_to_others(), until, failed: false });
             }
             Verdict::GoesRound => self.goes_round.push(message),
             Verdict::Released => self.release(member, message),
@@ -231,7 +231,7 @@ impl Plan {
             health.until_done("parking", || broker.park(&parked)).await;
         }
         if !self.newer.is_empty() {
-            let wake = broker.wake(UnixMs::now().plus(until_another_worker()));
+            let wake = broker.wake(UnixMs::now().plus(until_another_worker(0)));
             health.until_done("parking", || broker.pass_on(&self.newer, wake)).await;
         }
     }

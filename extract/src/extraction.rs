@@ -40,7 +40,7 @@ pub struct Link {
 }
 
 /// One item.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Extracted {
     /// The name of its kind.
     pub rule: Option<String>,

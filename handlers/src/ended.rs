@@ -5,13 +5,14 @@ use trawl_common::handler::{Answer, LogLine};
 use trawl_common::logs::LogLevel;
 use trawl_common::text::printable;
 
+use crate::items_file::ItemsFile;
 use crate::supervised::End;
 
 /// What came of one task or page.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub enum Ended {
-    /// The program answered, perhaps that it failed.
-    Answered(Answer),
+    /// The program answered, perhaps that it failed; with the file of items that it named, if it did its part.
+    Answered(Answer, Option<ItemsFile>),
     /// The program failed at it, or what it said is no answer.
     Failed {
         /// What happened, of class `handler`.
@@ -24,6 +25,25 @@ pub enum Ended {
 }
 
 impl Ended {
+    /// What comes of an answer whose file of items was to be taken, if it names one.
+    pub(crate) fn answered(answer: Answer, taken: Option<Result<ItemsFile, String>>) -> Self {
+        match taken.transpose() {
+            Ok(file) => Self::Answered(answer, file),
+            Err(why) => Self::Failed { failure: Failure::new(Class::Handler, why), logs: answer.logs },
+        }
+    }
+
+    /// The same, once all of its file of items was looked at.
+    pub(crate) async fn checked(self) -> Self {
+        match self {
+            Self::Answered(answer, Some(file)) => {
+                let checked = file.checked().await;
+                Self::answered(answer, Some(checked))
+            }
+            other => other,
+        }
+    }
+
     /// That the program failed in the way that `what` says, and how it ended.
     pub(crate) fn failed(what: &str, end: &End, mut logs: Vec<LogLine>) -> Self {
         let stderr = String::from_utf8_lossy(&end.stderr);

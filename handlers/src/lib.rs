@@ -11,6 +11,7 @@
 
 mod ended;
 pub mod exec;
+mod items_file;
 mod locate;
 mod once;
 mod output;
@@ -21,6 +22,7 @@ mod stream;
 mod supervised;
 
 pub use ended::Ended;
+pub use items_file::{Batch, ItemsFile, Place};
 pub use locate::CannotRun;
 pub use once::once;
 pub use program::{Program, Supervisor, file_of};

@@ -22,7 +22,7 @@ use crate::supervised::{End, Supervised};
 /// 1. Starts it under its supervisor.
 /// 2. Reads all that it writes, for as long as it may take.
 /// 3. Waits until it and all that it started have ended, or ends them.
-/// 4. Finds the answer in what it wrote.
+/// 4. Finds the answer in what it wrote, and takes the file of items that this names.
 pub async fn once(program: &Program, task: &TaskView) -> Ended {
     let json = task.to_json();
     let argument = if json.len() > MAX_ARGUMENT_BYTES { ON_STANDARD_INPUT } else { &json };
@@ -44,9 +44,22 @@ pub async fn once(program: &Program, task: &TaskView) -> Ended {
     let whole = timeout(limit, whole).await;
     feeding.abort();
     match whole {
-        Ok(Ok((output, end))) => judge(output, end).await,
+        Ok(Ok((output, end))) => {
+            let ended = match judge(output, end).await {
+                Ended::Answered(answer, _) => {
+                    let taken = running.take_items(&answer);
+                    Ended::answered(answer, taken)
+                }
+                failed => failed,
+            };
+            running.stop().await;
+            ended.checked().await
+        }
         Ok(Err(Flood)) => {
-            let what = format!("wrote more than {} MB to its standard output", MAX_ANSWER_BYTES >> 20);
+            let most = MAX_ANSWER_BYTES >> 20;
+            let what = format!(
+                "wrote more than {most} MB to its standard output: more items may be in a file (`items_file`)"
+            );
             Ended::failed(&what, &running.stop().await, Vec::new())
         }
         Err(_) => Ended::failed(&overdue(limit), &running.stop().await, Vec::new()),
@@ -78,9 +91,9 @@ async fn judge(output: Vec<u8>, end: End) -> Ended {
         (Ok(answer @ Answer { verdict: Verdict::Failed, .. }), _) => {
             let mut answer = answer;
             answer.logs.extend(stderr_entry(&String::from_utf8_lossy(&end.stderr)));
-            Ended::Answered(answer)
+            Ended::Answered(answer, None)
         }
-        (Ok(answer), Some(Report::Exited(0))) => Ended::Answered(answer),
+        (Ok(answer), Some(Report::Exited(0))) => Ended::Answered(answer, None),
         (Err(error), Some(Report::Exited(0))) => Ended::failed(&error.to_string(), &end, Vec::new()),
         (found, _) => Ended::failed(&end.how(), &end, found.map(|answer| answer.logs).unwrap_or_default()),
     }

@@ -2,16 +2,20 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::{BoxFuture, Shared};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, ChildStdin, ChildStdout};
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::spawn_blocking;
 use tokio::time::timeout;
+use trawl_common::handler::{Answer, Verdict};
 use trawl_common::task::TaskView;
 
 use crate::exec::{GRACE, Order, Report};
+use crate::items_file::{Folder, ItemsFile};
 use crate::output;
 use crate::program::Program;
 use crate::proxy::Admission;
@@ -29,7 +33,10 @@ pub(crate) struct Supervised {
     child: Child,
     token: String,
     folder: PathBuf,
-    stderr: JoinHandle<Vec<u8>>,
+    /// The same, whatever the program does to its path.
+    opened: Folder,
+    /// The end of standard error, when it ends: after the supervisor's report, as long as that is not killed.
+    stderr: Shared<BoxFuture<'static, Vec<u8>>>,
     /// What lets it use the proxy.
     _admission: Option<Admission>,
 }
@@ -65,6 +72,7 @@ impl Supervised {
         let proxy = admission.as_ref().map(|admission| admission.variables(program.handler.proxy));
         let token = format!("{:032x}", rand());
         let folder = private_folder(&token)?;
+        let opened = Folder::open(&folder).inspect_err(|_| remove(&folder))?;
         let order = Order {
             token: &token,
             parent: std::process::id(),
@@ -95,8 +103,8 @@ impl Supervised {
             (Some(stdin), Some(stdout), Some(stderr)) => (stdin, stdout, stderr),
             _ => return Err(io::Error::other("the system gave no pipes")),
         };
-        let stderr = tokio::spawn(output::tail(stderr));
-        Ok((Self { child, token, folder, stderr, _admission: admission }, stdin, stdout))
+        let stderr = tokio::spawn(output::tail(stderr)).map(Result::unwrap_or_default).boxed().shared();
+        Ok((Self { child, token, folder, opened, stderr, _admission: admission }, stdin, stdout))
     }
 
     /// The folder that is the program's own; it goes with the program.
@@ -104,22 +112,35 @@ impl Supervised {
         &self.folder
     }
 
-    /// Waits until the program and all that it started have ended. Cancelling the call loses nothing.
+    /// Takes the file of items that an answer names, if it counts. To be called before the program is stopped.
+    pub(crate) fn take_items(&self, answer: &Answer) -> Option<Result<ItemsFile, String>> {
+        let named = answer.items_file.as_ref().filter(|_| answer.verdict == Verdict::Done)?;
+        Some(self.opened.take(&self.folder, named))
+    }
+
+    /// Waits until the program and all that it started have ended. Its folder stays until it is stopped. Cancelling the call loses
+    /// nothing.
     pub(crate) async fn ended(&mut self) -> End {
-        if !self.child.wait().await.is_ok_and(|status| status.success()) {
+        self.gone().await;
+        let was_killed = |status: ExitStatus| !status.success();
+        if self.child.try_wait().is_ok_and(|status| status.is_some_and(was_killed)) {
             self.clean_up().await;
         }
-        let stderr = match timeout(LAST_WORDS, &mut self.stderr).await {
-            Ok(Ok(stderr)) => stderr,
-            _ => Vec::new(),
-        };
+        let stderr = timeout(LAST_WORDS, self.stderr.clone()).await.unwrap_or_default();
         let (report, stderr) = Report::of(&self.token, stderr);
+        if report.is_none() {
+            let _ = self.child.wait().await;
+            self.clean_up().await;
+        }
         End { report, stderr }
     }
 
-    /// Waits until there is no supervisor any more. Cancelling the call loses nothing.
+    /// Waits until the supervisor has said how the program ended, or is gone. Cancelling the call loses nothing.
     pub(crate) async fn gone(&mut self) {
-        let _ = self.child.wait().await;
+        tokio::select! {
+            _ = self.stderr.clone() => {}
+            _ = self.child.wait() => {}
+        }
     }
 
     /// Does what a supervisor that was killed could not do.
@@ -132,7 +153,7 @@ impl Supervised {
         let _ = cleaning.await;
     }
 
-    /// Ends the program and all that it started: asks first, and kills then.
+    /// Ends the program and all that it started: asks first, and kills then. Its folder goes with it.
     pub(crate) async fn stop(&mut self) -> End {
         self.ask_to_end();
         if timeout(GRACE + SLACK, self.child.wait()).await.is_err() {

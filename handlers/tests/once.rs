@@ -6,6 +6,7 @@ mod support;
 
 use std::fs;
 use std::io;
+use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,7 +19,7 @@ use tokio::task::JoinSet;
 use trawl_common::handler::{Answer, Verdict};
 use trawl_common::spider::{Handler, Mode, ProxyUse, Secret};
 use trawl_common::task::TaskView;
-use trawl_handlers::{Admission, Ended, Program, ProxyAccess, once};
+use trawl_handlers::{Admission, Ended, ItemsFile, Place, Program, ProxyAccess, once};
 
 /// Runs a script of the shell for one task, in a folder that is there until the test ends.
 async fn shell(script: &str) -> Ended {
@@ -36,7 +37,7 @@ async fn python(script: &str, handler: impl FnOnce(Handler) -> Handler) -> Ended
 #[track_caller]
 fn answer(ended: Ended) -> Answer {
     match ended {
-        Ended::Answered(answer) => answer,
+        Ended::Answered(answer, _) => answer,
         other => panic!("{other:?}"),
     }
 }
@@ -164,13 +165,74 @@ async fn what_is_no_answer_is_a_failed_task_that_says_so() {
     assert!(what.contains("status 127") && what.contains("an interpreter that is not there"), "{what}");
 }
 
+/// The most memory that this process has used so far, in KB.
+fn peak() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+/// All items of a file, and how many batches they were read in.
+async fn read(file: &ItemsFile) -> (Vec<serde_json::Map<String, serde_json::Value>>, usize) {
+    let (mut place, mut items, mut batches) = (Place::default(), Vec::new(), 0);
+    loop {
+        let batch = file.read(place).await.unwrap();
+        if batch.items.is_empty() {
+            return (items, batches);
+        }
+        items.extend(batch.items);
+        (place, batches) = (batch.next, batches + 1);
+    }
+}
+
+#[tokio::test]
+async fn a_file_of_items_that_no_answer_could_hold_is_taken_and_takes_no_memory() {
+    let before = peak();
+    let script = r#"yes "{\"a\": \"$(head -c 2000 /dev/zero | tr '\0' x)\"}" | head -n 16000 > $TRAWL_TMP/items
+        echo $TRAWL_TMP >&2; echo '{"result": 0, "items_file": "items"}'"#;
+    let Ended::Answered(answer, Some(file)) = shell(script).await else { panic!("it failed") };
+    assert_eq!((answer.verdict, file.items()), (Verdict::Done, 16_000));
+    let grown = peak() - before;
+    assert!(grown < 16 * 1024, "{grown} KB");
+    let (items, batches) = read(&file).await;
+    assert_eq!((items.len(), items[15_999]["a"].as_str().unwrap().len()), (16_000, 2000));
+    assert!(batches > 16, "{batches}");
+}
+
+#[tokio::test]
+async fn a_file_of_items_counts_with_the_answer_or_is_a_failed_task_that_says_why() {
+    for (script, expected) in [
+        (r#"echo '{"result": 0, "items_file": "none"}'"#, "`items_file` none: there is no such file"),
+        (
+            r#"mkfifo $TRAWL_TMP/pipe; echo '{"result": 0, "items_file": "pipe"}'"#,
+            "`items_file` pipe: it is no regular file",
+        ),
+        (
+            r#"printf '{}\n\n[' > $TRAWL_TMP/x; echo '{"result": 0, "items_file": "x"}'"#,
+            "the items_file, line 3: not JSON",
+        ),
+        (
+            r#"chmod 0 $TRAWL_TMP; echo '{"result": 0, "items_file": 1}'"#,
+            "`items_file` is text, not a number",
+        ),
+    ] {
+        let (what, _) = failure(shell(script).await);
+        assert!(what.starts_with("handler: ") && what.contains(expected), "{script}: {what}");
+    }
+    for (result, verdict) in [(1, Verdict::Failed), (2, Verdict::Skip)] {
+        let ended = shell(&format!(r#"echo '{{"result": {result}, "items_file": "none"}}'"#)).await;
+        assert!(matches!(ended, Ended::Answered(answer, None) if answer.verdict == verdict));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let script = r#"echo $TRAWL_TMP > folder; echo '{"a": 1}' > $TRAWL_TMP/x; echo "{\"result\": 0, \"items_file\": \"$TRAWL_TMP/x\"}""#;
+    let ended = once(&program(folder.path(), Mode::Once, &["sh", "-c", script]), &task("x")).await;
+    assert!(matches!(ended, Ended::Answered(_, Some(file)) if file.items() == 1));
+    let own = fs::read_to_string(folder.path().join("folder")).unwrap();
+    assert!(!fs::exists(own.trim()).unwrap(), "its folder goes with it");
+}
+
 #[tokio::test]
 async fn a_gigabyte_of_output_is_a_failed_task_and_takes_no_memory() {
-    let peak = || {
-        let status = fs::read_to_string("/proc/self/status").unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
-    };
     let before = peak();
     for script in ["head -c 1000000000 /dev/zero", "yes", "yes >&2 & yes '{' | tr -d '\\n'"] {
         let (what, logs) = failure(shell(script).await);
@@ -292,6 +354,27 @@ os.kill(os.getpid(), signal.SIGKILL)
         let pid = fs::read_to_string(folder.path().join(file)).unwrap();
         until(|| !is_there(&pid)).await;
     }
+    until(|| !tmp.exists()).await;
+}
+
+#[tokio::test]
+async fn a_worker_that_is_killed_when_its_program_has_ended_leaves_no_folder_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    // Takes the place of a worker, which waits for how the program ended and is killed then.
+    let worker = r#"
+import os, signal, subprocess, sys
+exe, tmp = sys.argv[1:]
+supervisor = subprocess.Popen([exe, "handler-exec", "supervise", "token", str(os.getpid()), "1000000000", tmp, "/bin/true"],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0)
+said = supervisor.stderr.read()
+assert said == b"\ntoken exited 0\n" and os.path.exists(tmp) and supervisor.poll() is None, said
+os.kill(os.getpid(), signal.SIGKILL)
+"#;
+    let tmp = folder.path().join("tmp");
+    fs::create_dir(&tmp).unwrap();
+    let mut command = Command::new("python3");
+    command.args(["-c", worker, env!("CARGO_BIN_EXE_trawl-handler-exec")]).arg(&tmp).current_dir(&folder);
+    assert_eq!(command.status().unwrap().signal(), Some(9));
     until(|| !tmp.exists()).await;
 }
 

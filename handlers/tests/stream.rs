@@ -46,6 +46,15 @@ for line in sys.stdin:
     elif recipe == "deaf": os.close(0); time.sleep(1000)
     elif recipe == "mute": os.close(1); time.sleep(1000)
     elif recipe == "wait": waiting.append(id)
+    elif recipe.startswith("file"):
+        path = os.path.join(os.environ["TRAWL_TMP"], "items")
+        with open(path, "w") as file: file.write('{"n": 1}\n' if recipe == "file" else "rubbish")
+        say(id=id, items_file=path)
+        say(id=id, result=0, items=[{"left": os.path.exists(path)}])
+    elif recipe == "last":
+        with open(os.path.join(os.environ["TRAWL_TMP"], "items"), "w") as file: file.write("{}")
+        say(id=id, result=0, items_file="items")
+        os._exit(0)
     else:
         say(id=id, items=[{"pid": os.getpid()}], logs=[{"message": "half", "level": 7}])
         say(id=id, result=0, items=[{"recipe": recipe, "concurrency": start["concurrency"], "secret": start["secret"]}])
@@ -66,7 +75,7 @@ async fn ask(stream: &Stream, recipe: &str) -> Ended {
 #[track_caller]
 fn answer(ended: Ended) -> Answer {
     match ended {
-        Ended::Answered(answer) => answer,
+        Ended::Answered(answer, _) => answer,
         other => panic!("{other:?}"),
     }
 }
@@ -115,6 +124,22 @@ async fn a_page_is_text_or_base64_or_a_file() {
         assert!(item["keys"].as_array().unwrap().contains(&key.into()), "{item:?}");
         assert_eq!(item["length"], length);
     }
+}
+
+#[tokio::test]
+async fn a_file_of_items_is_taken_when_its_request_is_answered_and_its_name_is_free_for_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let one = |handler| Handler { concurrency: std::num::NonZeroUsize::new(1), ..handler };
+    let stream = stream_of(folder.path(), PROGRAM, one);
+    for _ in 0..3 {
+        let ended = ask(&stream, "file").await;
+        assert!(matches!(ended, Ended::Answered(_, Some(file)) if file.items() == 1));
+    }
+    let (what, _) = failure(ask(&stream, "file of rubbish").await);
+    assert!(what.contains("the items_file, line 1: not JSON"), "{what}");
+    // It lives on: what is in a file is no line of the protocol. A program that ends at once has left its file all the same.
+    let ended = ask(&stream, "last").await;
+    assert!(matches!(ended, Ended::Answered(_, Some(file)) if file.items() == 1));
 }
 
 #[tokio::test]
@@ -188,7 +213,7 @@ async fn the_time_of_a_request_begins_when_those_before_it_are_answered() {
         "if recipe == \"nap\": time.sleep(0.7); say(id=id, result=0)",
     );
     let stream =
-        stream_of(folder.path(), &script, |handler| Handler { timeout: Duration::from_secs(1), ..handler });
+        stream_of(folder.path(), &script, |handler| Handler { timeout: Duration::from_secs(2), ..handler });
     let naps = tokio::join!(ask(&stream, "nap"), ask(&stream, "nap"), ask(&stream, "nap"));
     for ended in [naps.0, naps.1, naps.2] {
         assert_eq!(answer(ended).verdict, Verdict::Done);

@@ -30,7 +30,7 @@ What neither of them gets as a page they ask for themselves, through their worke
 
     prices = fetch("https://api.shop.example/prices").json()
 
-Both yield items (dictionaries), `Follow` (a URL or a request), `Task` and `Log`; or return a list of them, or one, or None. An exception makes the task
+Both yield any number of items (dictionaries), `Follow` (a URL or a request), `Task` and `Log`; or return a list of them, or one, or None. An exception makes the task
 or page fail, to be tried again, with its stack trace in the log; `Skip` leaves it out. What is printed goes to standard error, for standard output
 is trawl's. The protocol is that of docs/handlers.md.
 """
@@ -62,6 +62,8 @@ _PART = 512 * 1024
 
 # So much of what a host answers to `fetch` is read.
 _MOST = 64 * 1024 * 1024
+# Items of more characters than that go into a file: an answer may have 16 MB, and a character at most four bytes.
+_IN_ANSWER = 3_000_000
 
 
 class Skip(Exception):
@@ -382,20 +384,35 @@ def _stream(requests: IO[str], out: IO[str]) -> None:
 
 
 class _Answer:
-    """What is said about one request. With `once` it is one object, else parts of some size."""
+    """What is said about one request. With `once` it is one object, else parts of some size. Items beyond some megabytes are in a file."""
 
     def __init__(self, id: Optional[int], out: IO[str]) -> None:
-        self._id, self._out, self._size = id, out, 0
+        self._id, self._out, self._size, self._items = id, out, 0, 0
         self._part: Dict[str, List[str]] = {}
+        self._file: Optional[IO[str]] = None
 
     def add(self, key: str, value: Any) -> None:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        if key == "items":
+            self._items += len(text)
+            if self._items > _IN_ANSWER:
+                return self._add_to_file(text)
         self._part.setdefault(key, []).append(text)
         self._size += len(text)
         if self._size > _PART and self._id is not None:
             self._send(None)
 
+    def _add_to_file(self, item: str) -> None:
+        if self._file is None:
+            self._file = open(os.path.join(os.environ["TRAWL_TMP"], f"items-{self._id or 0}"), "w", encoding="utf-8", newline="\n")
+        self._file.write(item + "\n")
+
     def end(self, result: int) -> None:
+        if self._file is not None:
+            self._file.close()
+            # trawl takes the file if the request is done.
+            if result != DONE:
+                os.unlink(self._file.name)
         self._send(result)
 
     def _send(self, result: Optional[int]) -> None:
@@ -403,6 +420,8 @@ class _Answer:
         if self._id is not None:
             said.insert(0, f'"id":{self._id}')
         if result is not None:
+            if self._file is not None and result == DONE:
+                said.append(f'"items_file":{json.dumps(self._file.name)}')
             said.append(f'"result":{result}')
         self._out.write("{" + ",".join(said) + "}\n")
         self._out.flush()

@@ -91,6 +91,7 @@ mod tests {
             latency: None,
             health,
             lacks,
+            running: Default::default(),
         }
     }
 

@@ -262,6 +262,84 @@ async fn a_page_asks_for_tasks_that_the_same_program_does() {
     assert_eq!(fs::read_to_string(folder.path().join("items.jsonl")).unwrap().lines().count(), 5);
 }
 
+/// The ids of all items that were stored.
+fn ids(folder: &Path) -> Vec<String> {
+    let items = fs::read_to_string(folder.join("items.jsonl")).unwrap();
+    let id = |line: &str| serde_json::from_str::<Value>(line).unwrap()["id"].as_str().unwrap().to_owned();
+    let mut ids: Vec<String> = items.lines().map(id).collect();
+    ids.sort();
+    ids
+}
+
+/// Also where some of them are equal, and some are in the answer itself.
+#[tokio::test]
+async fn the_items_of_a_tasks_file_have_the_same_ids_in_whatever_order_they_are() {
+    let program = "import json, os, random\nitems = [{'n': n % 2900} for n in range(3000)]\nrandom.shuffle(items)\n\
+        with open(os.environ['TRAWL_TMP'] + '/items', 'w') as file:\n  \
+        for item in items[10:]: file.write(json.dumps(item) + '\\n')\n\
+        print(json.dumps({'result': 0, 'items': items[:10], 'items_file': 'items'}))\n";
+    let mut found = Vec::new();
+    for _ in 0..2 {
+        let folder = tempfile::tempdir().unwrap();
+        spider(folder.path(), "many", "[handler]\nrun = ['/usr/bin/env', 'python3', 'many.py']\n", &[]);
+        fs::write(folder.path().join("spiders/many/many.py"), program).unwrap();
+        fs::write(folder.path().join("tasks.jsonl"), "\"x\"\n").unwrap();
+        let words = ["crawl", "tasks.jsonl", "--spider", "many", "--json"];
+        let (code, _, stderr) = output(folder.path(), &words).await;
+        assert_eq!(code, Some(0), "{stderr}");
+        found.push(ids(folder.path()));
+        let words = ["spider", "try", "many", "--task", "x", "--json"];
+        let (code, stdout, stderr) = output(folder.path(), &words).await;
+        assert_eq!(code, Some(0), "{stderr}");
+        let tried: Value = serde_json::from_str(&stdout).unwrap();
+        assert_eq!(tried["items_in_file"], 2990);
+        assert_eq!(
+            tried["items"].as_array().unwrap().len(),
+            1010,
+            "those of the answer, and the first of the file"
+        );
+    }
+    assert_eq!(found[0], found[1]);
+    found[0].dedup();
+    assert_eq!(found[0].len(), 3000);
+}
+
+/// What `yield` gives beyond some megabytes is in a file, and the program's own keeps no more of it.
+#[tokio::test]
+async fn a_page_may_yield_more_items_than_an_answer_may_have() {
+    let (site, folder) = (Site::serve(2).await, tempfile::tempdir().unwrap());
+    spider(folder.path(), "shop", &PAGES.replace("pages.py", "many.py"), &["python/trawl_handler.py"]);
+    let many = "from trawl_handler import handler, run\n@handler\ndef parse(page):\n  \
+        for n in range(17_000): yield {'n': n, 'text': 'x' * 1000}\nrun()\n";
+    fs::write(folder.path().join("spiders/shop/many.py"), many).unwrap();
+    let source = format!("{}/sitemap.xml", site.origin);
+    let words = [&["crawl", &source, "--spider", "shop"][..], &CRAWL].concat();
+    let (code, stdout, stderr) = output(folder.path(), &words).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    let stats: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((&stats["status"], &stats["done"]), (&"finished".into(), &2.into()), "{stats}");
+    let mut ids = ids(folder.path());
+    ids.dedup();
+    assert_eq!(ids.len(), 34_000);
+}
+
+#[tokio::test]
+async fn a_file_with_a_line_that_is_no_item_is_a_failed_task_and_nothing_of_it_is_stored() {
+    let folder = tempfile::tempdir().unwrap();
+    spider(folder.path(), "bad", "[handler]\nrun = ['/bin/sh', './run.sh']\n", &[]);
+    let program = "yes '{}' | head -n 2000 > $TRAWL_TMP/x; echo rubbish >> $TRAWL_TMP/x\n\
+        echo '{\"result\": 0, \"items\": [{}], \"items_file\": \"x\"}'\n";
+    fs::write(folder.path().join("spiders/bad/run.sh"), program).unwrap();
+    fs::write(folder.path().join("tasks.jsonl"), "{\"recipe\": \"x\", \"retries\": 0}\n").unwrap();
+    let (code, _, stderr) =
+        output(folder.path(), &["crawl", "tasks.jsonl", "--spider", "bad", "--json"]).await;
+    assert_eq!(code, Some(3), "{stderr}");
+    let (_, listed, _) = output(folder.path(), &["task", "list", "--state", "crawl.db", "--json"]).await;
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    assert!(listed["error"].as_str().unwrap().starts_with("the items_file, line 2001: not JSON"), "{listed}");
+    assert!(fs::read_to_string(folder.path().join("items.jsonl")).unwrap_or_default().is_empty());
+}
+
 /// However they come: by a name of JSON Lines, compressed, or on standard input.
 #[tokio::test]
 async fn a_list_of_tasks_is_known_by_what_it_says() {

@@ -142,6 +142,7 @@ async fn beat(shared: &Shared, pages_per_second: f64) -> Result<BeatReply> {
         latency: shared.latencies.take(),
         trouble: shared.waits(),
         lacks: shared.standstill.lacks(),
+        running: shared.watch.tasks(),
     };
     shared.frontier.beat(&beat).await
 }

@@ -88,12 +88,15 @@ impl Claims {
             // Another worker may have the file, or what it names.
             let why = self.spiders.lack(&message.crawl, text.as_ref());
             self.shared.standstill.leaves_to_others(&message.crawl.spider, &why);
-            return settled(message, Outcome::Unready { until: now.plus(until_another_worker()) });
+            let until = now.plus(until_another_worker(message.left));
+            return settled(message, Outcome::Unready { until });
         };
         // Tasks are claimed by themselves.
         let Some(url) = message.work.page().cloned() else {
-            return settled(message, Outcome::Unready { until: now.plus(until_another_worker()) });
+            let until = now.plus(until_another_worker(message.left));
+            return settled(message, Outcome::Unready { until });
         };
+        self.shared.standstill.works_for(&message.crawl.spider);
         let is_expired = message.is_expired(now);
         let job = Job { url, message, attempts, starts, waits_for_host_only: false, crawl, spider };
         match is_expired {

@@ -6,8 +6,9 @@ use trawl_common::spider::Recrawl;
 use trawl_common::spider::item::{Change, Item};
 use trawl_common::spider::page_history::{self, Tally, Validators, Visited};
 use trawl_common::time::UnixMs;
-use trawl_common::web::url::CanonicalUrl;
+use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 
+use crate::items_file::InFile;
 use crate::job::Job;
 use crate::shared::Shared;
 
@@ -50,12 +51,32 @@ impl History {
         last.map(|last| last.validators.clone()).unwrap_or_default()
     }
 
-    /// Marks the items of a page by what has become of it, and returns what is to be remembered.
-    pub(crate) fn compare(&self, job: &Job, response: &Response, items: &mut [Item]) -> Option<Memory> {
-        if self.recrawl.is_never() {
+    /// Whether it compares the page with what it was.
+    pub(crate) fn compares(&self) -> bool {
+        !self.recrawl.is_never()
+    }
+
+    /// What has become of a page that is remembered so.
+    pub(crate) fn change(remark: Option<&Memory>) -> Option<Change> {
+        if let Some(Memory::Visited(visited)) = remark { Some(visited.change) } else { None }
+    }
+
+    /// Marks the items of a page by what has become of it, and returns what is to be remembered. Further items may be in a file.
+    pub(crate) fn compare(
+        &self,
+        job: &Job,
+        response: &Response,
+        items: &mut [Item],
+        in_file: Option<InFile>,
+    ) -> Option<Memory> {
+        if !self.compares() {
             return None;
         }
-        let content = page_history::fingerprint(items);
+        let (mut content, mut tally) = (page_history::fingerprint(items), Tally::of(&job.url, items));
+        if let Some(InFile { content: more, count }) = in_file {
+            content = Fingerprint::of(&format!("{content}{more}"));
+            tally = tally.and(count);
+        }
         let change = page_history::change(self.last.as_ref(), content, self.start);
         items.iter_mut().for_each(|item| item.change = Some(change));
         let validators = match response.redirected_to {
@@ -68,7 +89,7 @@ impl History {
             content,
             change,
             depth: job.message.depth,
-            items: Some(Tally::of(&job.url, items)),
+            items: Some(tally),
         }))
     }
 

@@ -30,6 +30,7 @@ mod fetch;
 mod handlers;
 mod history;
 mod host_log;
+mod items_file;
 mod job;
 mod known_links;
 mod latencies;
@@ -118,6 +119,11 @@ const TASKS_AHEAD: u16 = 4;
 /// And no more than so many: each may have a megabyte.
 const MAX_TASKS_AHEAD: u16 = 64;
 
+/// How many tasks a worker holds that runs so many at once.
+fn tasks_ahead(at_once: u16) -> u16 {
+    at_once.saturating_mul(TASKS_AHEAD).min(MAX_TASKS_AHEAD)
+}
+
 /// How long a worker that is out of time may take to give back what it has.
 const LAST_WORD: Duration = Duration::from_secs(5);
 
@@ -186,9 +192,7 @@ async fn run_with(
         settings: settings.clone(),
         health: Arc::clone(&health),
         requests: Arc::new(SpiderRequests::new(Arc::clone(&spiders))),
-        tasks: runner
-            .as_ref()
-            .map_or(0, |(_, at_once)| at_once.saturating_mul(TASKS_AHEAD).min(MAX_TASKS_AHEAD)),
+        tasks: runner.as_ref().map_or(0, |(_, at_once)| tasks_ahead(*at_once)),
         stop: stop.clone(),
     });
     let shared = Arc::new(Shared {

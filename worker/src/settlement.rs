@@ -6,12 +6,15 @@ use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use trawl_common::frontier::limit::LeftOut;
 use trawl_common::frontier::message::Message;
-use trawl_common::frontier::outcome::Outcome;
+use trawl_common::frontier::outcome::{Failure, Outcome};
+use trawl_common::frontier::retry;
 use trawl_common::names::SpiderName;
 use trawl_common::ports::{Claimed, Memory, NewWork, Page};
+use trawl_common::settings::Retry;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 
+use crate::items_file::FileItems;
 use crate::job::Job;
 use crate::spiders::Loaded;
 
@@ -34,12 +37,21 @@ pub(crate) struct Handled {
     pub(crate) retries: Option<u32>,
 }
 
+/// What is to go to the sinks of a spider.
+pub(crate) struct ForSinks {
+    pub(crate) spider: Arc<Loaded>,
+    pub(crate) page: Option<Page>,
+    pub(crate) file: Option<Box<FileItems>>,
+}
+
 /// What a page yielded.
 pub(crate) struct Yield {
     /// The spider that it was read for.
     pub(crate) spider: Arc<Loaded>,
     /// What goes to its sinks; `None` where there is nothing, or it is stored.
     pub(crate) page: Option<Page>,
+    /// Further items for them, in a file; likewise.
+    pub(crate) file: Option<Box<FileItems>>,
     /// What it links to that is to be followed.
     pub(crate) links: Vec<NewWork>,
     /// What it asks for of other spiders.
@@ -56,6 +68,19 @@ pub(crate) struct Yield {
     pub(crate) bytes: u64,
     /// The required fields that it lacks.
     pub(crate) missing: Vec<String>,
+}
+
+impl Yield {
+    fn has_for_sinks(&self) -> bool {
+        self.page.is_some() || self.file.is_some()
+    }
+
+    /// From now on it waits for its spider's sinks, if it has anything for them.
+    fn awaits_sinks(&self) {
+        if self.has_for_sinks() {
+            self.spider.backlog.add();
+        }
+    }
 }
 
 impl Settlement {
@@ -81,9 +106,7 @@ impl Settlement {
 
     /// Of a page, which waits for its spider's sinks from now on if it has anything for them.
     pub(crate) fn done(job: Job, yielded: Yield, memory: Option<Memory>) -> Self {
-        if yielded.page.is_some() {
-            yielded.spider.backlog.add();
-        }
+        yielded.awaits_sinks();
         let mut settlement = Self::remembered(job, Outcome::Done, memory);
         settlement.0.yielded = Some(yielded);
         settlement
@@ -91,8 +114,8 @@ impl Settlement {
 
     /// Of a task, which waits for its spider's sinks from now on if it has anything for them.
     pub(crate) fn of_task(claimed: Claimed, outcome: Outcome, yielded: Option<Yield>) -> Self {
-        if let Some(Yield { spider, page: Some(_), .. }) = &yielded {
-            spider.backlog.add();
+        if let Some(yielded) = &yielded {
+            yielded.awaits_sinks();
         }
         let mut settlement = Self::untouched(claimed.message, outcome);
         settlement.0.attempts = claimed.attempts;
@@ -144,9 +167,20 @@ impl Settlement {
     }
 
     /// What is to go to the sinks of a spider, if that is still to come.
-    pub(crate) fn take_page(&mut self) -> Option<(Arc<Loaded>, Page)> {
-        let yielded = self.0.yielded.as_mut()?;
-        Some((Arc::clone(&yielded.spider), yielded.page.take()?))
+    pub(crate) fn take_for_sinks(&mut self) -> Option<ForSinks> {
+        let yielded = self.0.yielded.as_mut().filter(|yielded| yielded.has_for_sinks())?;
+        let (page, file) = (yielded.page.take(), yielded.file.take());
+        Some(ForSinks { spider: Arc::clone(&yielded.spider), page, file })
+    }
+
+    /// The same URL or task, where what its program left cannot be read to its end.
+    pub(crate) fn failed(mut self, settings: &Retry, failure: Failure) -> Self {
+        let spider = self.0.yielded.take().map(|yielded| yielded.spider);
+        let policy = spider.map_or_else(|| settings.clone(), |spider| spider.retry(settings));
+        let policy = Retry { max: self.0.retries.unwrap_or(policy.max), ..policy };
+        self.0.memory = None;
+        self.0.outcome = retry::again(&policy, failure, self.0.attempts + 1, UnixMs::now(), rand::random());
+        self
     }
 
     /// The same URL, which turned out to be no longer this worker's.

@@ -18,7 +18,8 @@ use trawl_common::ports::Page;
 use trawl_common::time::UnixMs;
 use trawl_common::trace;
 
-use crate::settlement::Settlement;
+use crate::items_file::FileItems;
+use crate::settlement::{ForSinks, Settlement};
 use crate::shared::Shared;
 use crate::spiders::Loaded;
 
@@ -32,10 +33,10 @@ const PUT_OFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_se
 /// for hours.
 const ALONE: Duration = Duration::from_secs(10);
 
-/// Until when a URL is put aside whose spider has as many pages waiting for its sinks as may. It comes back after about as long
-/// again as they have waited.
-pub(crate) fn put_off(shared: &Shared, spider: &Loaded) -> Option<UnixMs> {
-    let stuck = spider.backlog.stuck_for(shared.settings.worker.prefetch)?.clamp(PUT_OFF.0, PUT_OFF.1);
+/// Until when a URL or a task is put aside whose spider has as many waiting for its sinks as may in a worker that holds so many ahead. It
+/// comes back after about as long again as they have waited.
+pub(crate) fn put_off(spider: &Loaded, ahead: u16) -> Option<UnixMs> {
+    let stuck = spider.backlog.stuck_for(ahead)?.clamp(PUT_OFF.0, PUT_OFF.1);
     Some(UnixMs::now().plus(stuck.mul_f64(rand::random_range(1.0..1.5))))
 }
 
@@ -70,7 +71,7 @@ pub(crate) async fn run(
 /// The pages of one spider that are not being stored yet.
 struct Line {
     spider: Arc<Loaded>,
-    pages: Vec<(Page, Settlement)>,
+    waiting: Vec<(ForSinks, Settlement)>,
     is_busy: bool,
 }
 
@@ -83,12 +84,13 @@ struct Stores {
 
 impl Stores {
     async fn take(&mut self, mut settlement: Settlement) {
-        let Some((spider, page)) = settlement.take_page() else {
+        let Some(for_sinks) = settlement.take_for_sinks() else {
             return pass_on(&self.to, settlement).await;
         };
+        let spider = Arc::clone(&for_sinks.spider);
         match self.lines.iter_mut().find(|line| Arc::ptr_eq(&line.spider, &spider)) {
-            Some(line) => line.pages.push((page, settlement)),
-            None => self.lines.push(Line { spider, pages: vec![(page, settlement)], is_busy: false }),
+            Some(line) => line.waiting.push((for_sinks, settlement)),
+            None => self.lines.push(Line { spider, waiting: vec![(for_sinks, settlement)], is_busy: false }),
         }
     }
 
@@ -96,11 +98,11 @@ impl Stores {
     fn begin(&mut self) {
         for line in self.lines.iter_mut().filter(|line| !line.is_busy) {
             line.is_busy = true;
-            let count = line.pages.len().min(BATCH);
-            let pages: Vec<_> = line.pages.drain(..count).collect();
+            let count = line.waiting.len().min(BATCH);
+            let waiting: Vec<_> = line.waiting.drain(..count).collect();
             let (shared, to, spider) = (Arc::clone(&self.shared), self.to.clone(), Arc::clone(&line.spider));
             self.storing.spawn(async move {
-                store(&shared, &spider, pages, &to).await;
+                store(&shared, &spider, waiting, &to).await;
                 spider
             });
         }
@@ -109,51 +111,86 @@ impl Stores {
     fn is_free(&mut self, spider: &Arc<Loaded>) {
         self.lines.retain_mut(|line| {
             line.is_busy &= !Arc::ptr_eq(&line.spider, spider);
-            line.is_busy || !line.pages.is_empty()
+            line.is_busy || !line.waiting.is_empty()
         });
     }
 }
 
 /// 1. Extends the leases of what has been in hand for long: what another holds by now is not stored, and goes round.
-/// 2. Puts the rest into every sink.
-/// 3. Hands all of it on.
+/// 2. Puts the rest into every sink, and hands it on.
+/// 3. Stores the files of items, one after the other, and hands on what they are of.
 async fn store(
     shared: &Shared,
     spider: &Loaded,
-    waiting: Vec<(Page, Settlement)>,
+    waiting: Vec<(ForSinks, Settlement)>,
     to: &mpsc::Sender<Settlement>,
 ) {
-    let count = waiting.len();
-    let (mut pages, mut all): (Vec<Page>, Vec<Settlement>) =
-        (Vec::with_capacity(count), Vec::with_capacity(count));
+    let (mut pages, mut all, mut with_files) =
+        (Vec::with_capacity(waiting.len()), Vec::with_capacity(waiting.len()), Vec::new());
     let messages: Vec<&Message> = waiting.iter().map(|(_, settlement)| settlement.message()).collect();
     let held = shared.frontier.extend(&messages).await;
-    for ((page, settlement), is_held) in waiting.into_iter().zip(held) {
-        match is_held {
-            true => {
-                pages.push(page);
-                all.push(settlement);
-            }
-            false => all.push(settlement.lost()),
+    for ((ForSinks { page, file, .. }, settlement), is_held) in waiting.into_iter().zip(held) {
+        if !is_held {
+            all.push(settlement.lost());
+            continue;
+        }
+        pages.extend(page);
+        match file {
+            Some(file) => with_files.push((file, settlement)),
+            None => all.push(settlement),
         }
     }
     let begun = Instant::now();
-    // Each sink is tried by itself: what one has stored is not sent to it again because another is away. A table that lacks a
-    // column, or a file that another process writes to, is set right by people while other spiders go on.
-    let storing = spider.sinks.iter().filter(|_| !pages.is_empty()).map(async |sink| {
-        let what = format!("spider {}: {}", spider.spider.name, sink.name());
-        shared.health.until_mended(&what, || sink.put(&pages)).await;
-    });
-    let mut storing = pin!(join_all(storing));
+    let mut storing = pin!(put(shared, spider, &pages));
     if timeout(ALONE, &mut storing).await.is_err() {
         all.iter_mut().for_each(Settlement::give_slot_up);
         storing.await;
     }
-    spider.backlog.take_off(count);
+    spider.backlog.take_off(all.len());
     for settlement in all {
-        trace::step(settlement.message().trace.as_deref(), "store", begun.elapsed());
-        pass_on(to, settlement).await;
+        stored(to, settlement, begun).await;
     }
+    for (file, settlement) in with_files {
+        let settlement = store_file(shared, spider, *file, settlement).await;
+        spider.backlog.take_off(1);
+        stored(to, settlement, begun).await;
+    }
+}
+
+/// Puts pages into every sink. Each is tried by itself: what one has stored is not sent to it again because another is away. A table that
+/// lacks a column, or a file that another process writes to, is set right by people while other spiders go on.
+async fn put(shared: &Shared, spider: &Loaded, pages: &[Page]) {
+    let storing = spider.sinks.iter().filter(|_| !pages.is_empty()).map(async |sink| {
+        let what = format!("spider {}: {}", spider.spider.name, sink.name());
+        shared.health.until_mended(&what, || sink.put(pages)).await;
+    });
+    join_all(storing).await;
+}
+
+/// Stores the items of a file, for as long as what they are of is this worker's. That may take long, and nothing of it is a danger
+/// to the worker: it runs alone no more.
+async fn store_file(
+    shared: &Shared,
+    spider: &Loaded,
+    mut file: FileItems,
+    mut settlement: Settlement,
+) -> Settlement {
+    settlement.give_slot_up();
+    loop {
+        match file.next().await {
+            Ok(Some(page)) => put(shared, spider, &[page]).await,
+            Ok(None) => return settlement,
+            Err(failure) => return settlement.failed(&shared.settings.retry, failure),
+        }
+        if shared.frontier.extend(&[settlement.message()]).await != [true] {
+            return settlement.lost();
+        }
+    }
+}
+
+async fn stored(to: &mpsc::Sender<Settlement>, settlement: Settlement, begun: Instant) {
+    trace::step(settlement.message().trace.as_deref(), "store", begun.elapsed());
+    pass_on(to, settlement).await;
 }
 
 async fn pass_on(to: &mpsc::Sender<Settlement>, settlement: Settlement) {

@@ -100,7 +100,7 @@ pub(crate) struct PendingTask {
     spider: String,
     #[schema(value_type = PlaceOfTask)]
     place: TaskPlace,
-    /// Since when it waits, or has failed; absent where that is not known
+    /// Since when it waits, runs, or has failed; absent where that is not known, such as of a task that began some seconds ago
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     since: Option<String>,

@@ -366,6 +366,7 @@ impl Worker {
             latency: None,
             trouble,
             lacks,
+            running: Default::default(),
         };
         self.frontier.beat(&beat).await.unwrap()
     }

@@ -344,6 +344,7 @@ impl Stored {
             referrer: self.key_in("referrer", self.referrer.as_deref())?,
             hop,
             refusals: self.refusals,
+            left: 0,
             is_ours: true,
             trace: None,
         })

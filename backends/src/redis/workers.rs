@@ -34,6 +34,8 @@ impl RedisRecords {
             .arg(beat.trouble.as_deref().unwrap_or(WorkerState::WELL))
             .arg("lacks")
             .arg(serde_json::to_string(&beat.lacks).unwrap_or_default())
+            .arg("running")
+            .arg(serde_json::to_string(&beat.running).unwrap_or_default())
             .arg("seen")
             .arg(now.to_string());
         let () = self.write(&says).await?;
@@ -111,6 +113,7 @@ impl RedisRecords {
                 health: text("health").to_owned(),
                 // What an older program does not say is nothing.
                 lacks: serde_json::from_str(text("lacks")).unwrap_or_default(),
+                running: serde_json::from_str(text("running")).unwrap_or_default(),
             });
         }
         Ok(workers)

@@ -130,6 +130,7 @@ mod tests {
             latency: None,
             health: health.to_owned(),
             lacks: Default::default(),
+            running: Default::default(),
         }
     }
 

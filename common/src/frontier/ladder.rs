@@ -32,10 +32,16 @@ impl Wake {
     }
 }
 
-/// How long about a message waits for another worker to take it: 4 to 16 s. The ladder makes 3 s or 10 s of that, as often the one
-/// as the other: a queue serves its consumers in turn, and what comes back at a regular interval can meet the same worker every time.
-pub fn until_another_worker() -> Duration {
-    Duration::from_secs_f64(rand::random_range(4.0..16.0))
+/// After so many workers have left a message to others it waits for twice as long.
+const LEFT: u16 = 8;
+
+/// How long about a message waits for another worker to take it, which so many have left to others: 4 to 16 s. The ladder makes 3 s or 10 s
+/// of that, as often the one as the other: a queue serves its consumers in turn, and what comes back at a regular interval can meet the
+/// same worker every time. What none can handle, it seems, waits longer and longer, until it is 30 or 100 s after some minutes. No longer, for
+/// a worker may come that can.
+pub fn until_another_worker(left: u16) -> Duration {
+    let doublings = u32::from(left / LEFT).min(3);
+    Duration::from_secs_f64(rand::random_range(4.0..16.0)) * 2u32.pow(doublings)
 }
 
 /// The highest rung that does not overshoot `wait`; the lowest for shorter waits.
@@ -52,6 +58,8 @@ pub fn rung_until(wake: Wake, now: UnixMs) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -88,6 +96,16 @@ mod tests {
             let chosen = rung_for(Duration::from_millis(wait));
             prop_assert_eq!(rung_until(Wake::after(NOW, chosen), UnixMs(NOW.0 - back)), chosen);
         }
+    }
+
+    #[test]
+    fn what_nobody_takes_waits_longer_and_longer_but_never_for_minutes() {
+        let rungs = |left: u16| -> BTreeSet<u64> {
+            (0..1000).map(|_| rung_for(until_another_worker(left)).as_secs()).collect()
+        };
+        assert_eq!((rungs(0), rungs(LEFT - 1)), ([3, 10].into(), [3, 10].into()));
+        assert_eq!((rungs(LEFT), rungs(2 * LEFT)), ([3, 10, 30].into(), [10, 30].into()));
+        assert_eq!((rungs(3 * LEFT), rungs(u16::MAX)), ([30, 100].into(), [30, 100].into()));
     }
 
     #[test]

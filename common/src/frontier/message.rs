@@ -39,6 +39,8 @@ pub struct Message {
     pub hop: Option<Hop>,
     /// How often its host answered that it wants to be left alone.
     pub refusals: u16,
+    /// How often in a row workers have left it to others: none of them lives that could handle it, perhaps.
+    pub left: u16,
     /// Whether a program of trawl's sent it: then its crawl is or was one, known or forgotten.
     pub is_ours: bool,
     /// Its trace, if it is one of those URLs that are traced.
@@ -94,6 +96,7 @@ impl Message {
             referrer: None,
             hop: None,
             refusals: 0,
+            left: 0,
             is_ours: true,
             trace: None,
         }
@@ -118,11 +121,17 @@ impl Message {
     /// The message with which the URL comes back at `until`. After a failure it starts afresh, while a deferred one keeps its slot
     /// and how far redirects have led it.
     pub fn put_aside(self, until: UnixMs, failed: bool) -> Self {
-        let put_aside = Self { until: Some(until), ..self };
+        let put_aside = Self { until: Some(until), left: 0, ..self };
         match failed {
             true => Self { slot: None, turn: None, hop: None, ..put_aside },
             false => put_aside,
         }
+    }
+
+    /// The message with which it comes to another worker.
+    #[must_use]
+    pub fn left_to_others(self) -> Self {
+        Self { left: self.left.saturating_add(1), ..self }
     }
 
     /// Whether the URL is no longer worth fetching at `now`.

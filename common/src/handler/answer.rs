@@ -44,6 +44,8 @@ pub struct Answer {
     pub urls: Vec<NewRequest>,
     /// What goes to the sinks.
     pub items: Vec<Map<String, Value>>,
+    /// A file in the program's folder with further items, one JSON object a line.
+    pub items_file: Option<String>,
 }
 
 /// The parts of an answer so far.
@@ -56,18 +58,22 @@ pub struct Parts {
 impl Parts {
     /// Adds a part that took so many bytes. Returns the answer, if it is whole now.
     ///
-    /// Fails if it is too much.
-    pub fn add(&mut self, part: Part, bytes: usize) -> Result<Option<Answer>, TooMuch> {
+    /// Fails if they cannot be parts of one answer.
+    pub fn add(&mut self, part: Part, bytes: usize) -> Result<Option<Answer>, InvalidParts> {
         self.bytes += bytes;
         if self.bytes > MAX_ANSWER_BYTES {
-            return Err(TooMuch);
+            return Err(InvalidParts::TooMuch);
         }
-        let Part { id: _, verdict, logs, tasks, urls, items } = part;
+        let Part { id: _, verdict, logs, tasks, urls, items, items_file } = part;
+        if items_file.is_some() && self.said.items_file.is_some() {
+            return Err(InvalidParts::TwoFiles);
+        }
         let left = MAX_LOGS.saturating_sub(self.said.logs.len());
         self.said.logs.extend(logs.into_iter().take(left));
         self.said.tasks.extend(tasks);
         self.said.urls.extend(urls);
         self.said.items.extend(items);
+        self.said.items_file = self.said.items_file.take().or(items_file);
         Ok(verdict.map(|verdict| std::mem::take(&mut self.said).ending(verdict)))
     }
 
@@ -80,15 +86,24 @@ impl Parts {
 impl Part {
     /// The answer that ends with this verdict.
     pub(super) fn ending(self, verdict: Verdict) -> Answer {
-        let Self { logs, tasks, urls, items, .. } = self;
-        Answer { verdict, logs, tasks, urls, items }
+        let Self { id: _, verdict: _, logs, tasks, urls, items, items_file } = self;
+        Answer { verdict, logs, tasks, urls, items, items_file }
     }
 }
 
-/// An answer that is too long.
+/// Why parts are no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the program said more than {} MB in answer", MAX_ANSWER_BYTES >> 20)]
-pub struct TooMuch;
+pub enum InvalidParts {
+    /// It is too long.
+    #[error(
+        "the program said more than {} MB in answer: more items may be in a file (`items_file`)",
+        MAX_ANSWER_BYTES >> 20
+    )]
+    TooMuch,
+    /// Its items are in two files.
+    #[error("an answer names one `items_file`, and this one names two")]
+    TwoFiles,
+}
 
 #[cfg(test)]
 mod tests {
@@ -113,7 +128,17 @@ mod tests {
     fn an_answer_that_never_ends_is_too_much() {
         let mut parts = Parts::default();
         assert_eq!(parts.add(Part::default(), MAX_ANSWER_BYTES), Ok(None));
-        assert_eq!(parts.add(Part::default(), 1), Err(TooMuch));
+        assert_eq!(parts.add(Part::default(), 1), Err(InvalidParts::TooMuch));
+    }
+
+    #[test]
+    fn an_answer_names_one_file_of_items_in_whichever_part() {
+        let mut parts = Parts::default();
+        let named = || part(r#"{"items_file": "items.jsonl"}"#);
+        assert_eq!(parts.add(named(), 30), Ok(None));
+        assert_eq!(parts.add(named(), 30), Err(InvalidParts::TwoFiles));
+        let answer = parts.add(part(r#"{"result": 0}"#), 12).unwrap().unwrap();
+        assert_eq!(answer.items_file.as_deref(), Some("items.jsonl"));
     }
 
     #[test]

@@ -13,7 +13,7 @@ pub mod stream;
 
 pub use answer::{Answer, Verdict};
 pub use log::LogLine;
-pub use part::{InvalidPart, Part};
+pub use part::{InvalidItem, InvalidPart, MAX_ITEM_BYTES, NotJson, Part, item_from_json};
 
 /// How many bytes a handler may say in answer to one task or page: on standard output with `once`, in all parts of an answer with
 /// `stream`.

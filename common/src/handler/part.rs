@@ -11,10 +11,10 @@ use crate::task::{InvalidTask, NewTask};
 use crate::text::printable;
 
 /// How many bytes the fields of an item may have as JSON: with all else an item stays below 8 MB.
-const MAX_ITEM_BYTES: usize = 8 * 1024 * 1024 - 64 * 1024;
+pub const MAX_ITEM_BYTES: usize = 8 * 1024 * 1024 - 64 * 1024;
 
 /// The keys of a part.
-const KEYS: [&str; 6] = ["id", "result", "logs", "tasks", "urls", "items"];
+const KEYS: [&str; 7] = ["id", "result", "logs", "tasks", "urls", "items", "items_file"];
 
 /// One JSON object that a handler writes: a part of an answer, or all of it.
 ///
@@ -26,6 +26,7 @@ const KEYS: [&str; 6] = ["id", "result", "logs", "tasks", "urls", "items"];
 /// | `tasks` | a list of tasks ([`NewTask`]) |
 /// | `urls` | a list of URLs, and of requests ([`NewRequest`]) |
 /// | `items` | a list of objects |
+/// | `items_file` | the name of a file with further items, one object a line |
 ///
 /// A key with the value `null` counts as left out.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -42,19 +43,16 @@ pub struct Part {
     pub urls: Vec<NewRequest>,
     /// Items.
     pub items: Vec<Map<String, Value>>,
+    /// A file with further items.
+    pub items_file: Option<String>,
 }
 
 /// Why something is no part of an answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidPart {
     /// It is no JSON.
-    #[error("not JSON ({error}): `{start}`")]
-    NotJson {
-        /// What is wrong with it.
-        error: String,
-        /// How it begins.
-        start: String,
-    },
+    #[error(transparent)]
+    NotJson(#[from] NotJson),
     /// It is JSON of another kind.
     #[error("an answer is a JSON object, not {0}")]
     NotAnObject(&'static str),
@@ -85,19 +83,52 @@ pub enum InvalidPart {
     },
 }
 
+/// What is no JSON.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not JSON ({error}): `{start}`")]
+pub struct NotJson {
+    error: String,
+    /// How it begins.
+    start: String,
+}
+
+impl NotJson {
+    fn of(error: &serde_json::Error, json: &[u8]) -> Self {
+        let start = &json[..json.len().min(80)];
+        Self {
+            error: printable(&error.to_string(), 120),
+            start: printable(&String::from_utf8_lossy(start), 80),
+        }
+    }
+}
+
+/// Why a line is no item.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidItem {
+    /// It is no JSON.
+    #[error(transparent)]
+    NotJson(#[from] NotJson),
+    /// It is JSON of another kind.
+    #[error("an item is a JSON object, not {0}")]
+    NotAnObject(&'static str),
+}
+
+/// The fields of an item that stands on a line of its own.
+pub fn item_from_json(line: &[u8]) -> Result<Map<String, Value>, InvalidItem> {
+    match serde_json::from_slice(line).map(without_nul) {
+        Ok(Value::Object(item)) => Ok(item),
+        Ok(other) => Err(InvalidItem::NotAnObject(kind(&other))),
+        Err(error) => Err(NotJson::of(&error, line).into()),
+    }
+}
+
 impl Part {
     /// Reads one JSON object.
     pub fn from_json(json: &[u8]) -> Result<Self, InvalidPart> {
         match serde_json::from_slice(json) {
             Ok(Value::Object(object)) => Self::of(object, json.len()),
             Ok(other) => Err(InvalidPart::NotAnObject(kind(&other))),
-            Err(error) => {
-                let start = &json[..json.len().min(80)];
-                Err(InvalidPart::NotJson {
-                    error: printable(&error.to_string(), 120),
-                    start: printable(&String::from_utf8_lossy(start), 80),
-                })
-            }
+            Err(error) => Err(NotJson::of(&error, json).into()),
         }
     }
 
@@ -113,6 +144,7 @@ impl Part {
             tasks: tasks(&mut object)?,
             urls: urls(&mut object)?,
             items,
+            items_file: json_object::text(&mut object, "items_file")?,
         })
     }
 }
@@ -245,6 +277,7 @@ mod tests {
             (r#"{"tasks": ["x", {"recip": 1}]}"#, "`tasks`, number 2: a task has no `recip`"),
             (r#"{"urls": [1]}"#, "`urls`, number 1: a request is text, its URL, or a JSON object"),
             (r#"{"urls": ["/", {"url": "/", "body": 1}]}"#, "`urls`, number 2: `body` is text, not a number"),
+            (r#"{"items_file": ["x"]}"#, "`items_file` is text, not a list"),
             (r#"{"items": [[]]}"#, "`items` is a list of objects, not a list"),
         ] {
             let error = Part::from_json(line.as_bytes()).unwrap_err().to_string();
@@ -263,6 +296,15 @@ mod tests {
         assert!(Part::from_json(long(MAX_ITEM_BYTES - 8).as_bytes()).is_ok());
         let error = Part::from_json(long(MAX_ITEM_BYTES).as_bytes()).unwrap_err();
         assert!(matches!(error, InvalidPart::ItemTooLong(_)), "{error}");
+    }
+
+    #[test]
+    fn a_line_is_an_item_if_it_is_an_object() {
+        assert_eq!(Value::Object(item_from_json(b" {\"a\": 1} ").unwrap()), serde_json::json!({ "a": 1 }));
+        let error = |line: &[u8]| item_from_json(line).unwrap_err().to_string();
+        assert_eq!(error(b"[1]"), "an item is a JSON object, not a list");
+        assert!(error(b"{\"a\": 1} {}").starts_with("not JSON (trailing characters"));
+        assert!(error(b"\0\0").starts_with("not JSON ("));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::names::{CrawlId, ProjectName, SpiderName};
 use crate::request::Method;
 use crate::task::TaskView;
 
-pub use super::answer::{Parts, TooMuch};
+pub use super::answer::{InvalidParts, Parts};
 
 /// The version of the protocol.
 pub const PROTOCOL: u32 = 1;

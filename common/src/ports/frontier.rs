@@ -179,6 +179,8 @@ pub struct Heartbeat {
     pub trouble: Option<String>,
     /// The spiders that it was lately asked to work for and cannot, and why.
     pub lacks: BTreeMap<SpiderName, String>,
+    /// The tasks that its programs are doing, by their keys, and since when; some of them, if there are many.
+    pub running: BTreeMap<String, UnixMs>,
 }
 
 /// What people want of a worker that lives.

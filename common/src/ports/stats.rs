@@ -91,6 +91,9 @@ pub struct WorkerState {
     pub health: String,
     /// The spiders that it was lately asked to work for and cannot, and why.
     pub lacks: BTreeMap<SpiderName, String>,
+    /// The tasks that its programs were doing then, by their keys, and since when; some of them, if there are many.
+    #[serde(skip)]
+    pub running: BTreeMap<String, UnixMs>,
 }
 
 /// How long requests to hosts took, bodies included, in milliseconds.

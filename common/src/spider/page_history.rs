@@ -74,6 +74,17 @@ impl Tally {
         Self(kinds)
     }
 
+    /// With so many more items that are of no kind.
+    #[must_use]
+    pub fn and(mut self, more: u64) -> Self {
+        let more = u16::try_from(more).unwrap_or(u16::MAX);
+        match self.0.iter_mut().find(|(kind, _)| kind.is_none()) {
+            Some((_, count)) => *count = count.saturating_add(more),
+            None => self.0.push((None, more)),
+        }
+        self
+    }
+
     /// One item of each of these kinds.
     pub fn one_each(kinds: impl Iterator<Item = Option<String>>) -> Self {
         Self(kinds.map(|kind| (kind, 1)).collect())

@@ -51,7 +51,7 @@ pub struct TaskReport {
     pub spider: SpiderName,
     /// Where it is.
     pub place: TaskPlace,
-    /// Since when it waits, or has failed, as far as that is known, RFC 3339.
+    /// Since when it waits, runs, or has failed, as far as that is known, RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
     /// Until when it is put aside.
@@ -70,6 +70,12 @@ pub struct TaskReport {
     /// What else it says.
     #[serde(skip)]
     pub says: Option<NewTask>,
+}
+
+impl TaskReport {
+    fn runs(&self) -> bool {
+        self.place == TaskPlace::Running
+    }
 }
 
 /// A place in the list of a crawl's tasks: whether it is among those that failed, and where there. Those without an end come first.
@@ -96,8 +102,11 @@ impl TaskReader<'_> {
         let mut reports = Vec::new();
         if !is_failed && only != Some(TaskPlace::Failed) {
             let page = self.stats.tasks(crawl, cursor).await?;
-            for pending in page.tasks {
-                let report = report(crawl, &pending.key, &pending.state, pending.attempts);
+            let listed = page.tasks.iter();
+            let listed = listed.map(|pending| report(crawl, &pending.key, &pending.state, pending.attempts));
+            let mut listed: Vec<TaskReport> = listed.collect();
+            self.note_begins(&mut listed).await?;
+            for (report, pending) in listed.into_iter().zip(page.tasks) {
                 if only.is_none_or(|only| only == report.place) {
                     reports.push(self.with_recipe(crawl, &pending.key, report).await?);
                 }
@@ -118,13 +127,31 @@ impl TaskReader<'_> {
     pub async fn one(&self, crawl: &CrawlRef, key: &TaskKey) -> Result<Option<TaskReport>> {
         let of = Key::from(key.clone());
         let report = match self.stats.url_state(crawl, &of).await? {
-            UrlState::Pending(record) => report(crawl, key, &record.state, record.attempts),
+            UrlState::Pending(record) => {
+                let mut report = report(crawl, key, &record.state, record.attempts);
+                self.note_begins(std::slice::from_mut(&mut report)).await?;
+                report
+            }
             UrlState::Unseen | UrlState::Ended => match self.control.failure(crawl, &of).await? {
                 Some(note) => failed(crawl, key, &note),
                 None => return Ok(None),
             },
         };
         self.with_recipe(crawl, key, report).await.map(Some)
+    }
+
+    /// Notes of tasks that run since when they do, as their workers said with their last heartbeat.
+    async fn note_begins(&self, reports: &mut [TaskReport]) -> Result<()> {
+        if !reports.iter().any(TaskReport::runs) {
+            return Ok(());
+        }
+        let workers = self.stats.workers().await?;
+        for report in reports.iter_mut().filter(|report| report.runs()) {
+            let worker = workers.iter().find(|state| report.worker.as_ref() == Some(&state.worker));
+            let since = worker.and_then(|state| state.running.get(&report.task));
+            report.since = since.map(ToString::to_string);
+        }
+        Ok(())
     }
 
     /// What a task says may be gone with it meanwhile. If it cannot be read, the task is listed without it: others follow.
@@ -142,7 +169,7 @@ fn report(crawl: &CrawlRef, key: &TaskKey, state: &State, attempts: u32) -> Task
     let (place, since, until, worker) = match state {
         State::New { since } | State::Queued { since } => (TaskPlace::Waiting, Some(*since), None, None),
         State::Parked { until, .. } => (TaskPlace::Parked, None, Some(*until), None),
-        // The record says when its lease was last extended, not when it began.
+        // The record says when its lease was last extended, not when it began: that its worker says.
         State::Held { by, has_started, .. } => {
             let place = if *has_started { TaskPlace::Running } else { TaskPlace::Waiting };
             (place, None, None, Some(by.clone()))

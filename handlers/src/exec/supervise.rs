@@ -11,7 +11,7 @@ use rustix::process::{
     Pid, Signal, WaitStatus, getpid, getppid, getpriority_process, kill_process_group, set_child_subreaper,
     setpriority_process,
 };
-use rustix::stdio::{dup2_stdin, dup2_stdout};
+use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
@@ -34,26 +34,48 @@ const REAPED_AT_ONCE: usize = 64;
 /// What does not die within so long is stuck in the kernel, and is left to it.
 const DEATH: Duration = Duration::from_secs(10);
 
-/// Supervises one run, and says how it ended.
+/// Supervises one run, and says how it ended. The program's folder goes with this process.
 pub(super) fn run(arguments: Vec<OsString>) -> u8 {
     let Some(order) = Received::of(arguments) else { return super::usage() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let report = match runtime {
-        Ok(runtime) => runtime.block_on(supervise(&order)),
+    let done = match runtime {
+        Ok(runtime) => runtime.block_on(whole_run(&order)),
         Err(error) => Err(error),
     };
-    kill_all();
+    if let Err(error) = done {
+        kill_all();
+        say(&order, &Report::Unsupervised(error.to_string()));
+    }
     let _ = fs::remove_dir_all(&order.folder);
-    let report = report.unwrap_or_else(|error| Report::Unsupervised(error.to_string()));
-    // In one piece. Nobody may be left to read it.
-    let _ = io::stderr().write_all(report.to_line(&order.token).as_bytes());
     0
 }
 
-/// Runs the program until it ends, or is to end.
-async fn supervise(order: &Received) -> io::Result<Report> {
-    set_child_subreaper(Some(getpid()))?;
+/// 1. Runs the program until it ends, or is to end.
+/// 2. Kills what it left behind, and says how it ended.
+/// 3. Waits until the worker has taken from the program's folder what it wants.
+async fn whole_run(order: &Received) -> io::Result<()> {
     let mut watch = Watch::begin(order)?;
+    let report = supervise(order, &mut watch).await?;
+    kill_all();
+    say(order, &report);
+    if report != Report::Stopped {
+        watch.until_asked_to_end().await;
+    }
+    Ok(())
+}
+
+/// Says how the program ended, which is the last that is said.
+fn say(order: &Received, report: &Report) {
+    // In one piece. Nobody may be left to read it.
+    let _ = io::stderr().write_all(report.to_line(&order.token).as_bytes());
+    if let Ok(null) = OpenOptions::new().write(true).open("/dev/null") {
+        let _ = dup2_stderr(null);
+    }
+}
+
+/// Runs the program until it ends, or is to end.
+async fn supervise(order: &Received, watch: &mut Watch<'_>) -> io::Result<Report> {
+    set_child_subreaper(Some(getpid()))?;
     let priority = getpriority_process(None)?;
     // Only some may.
     let _ = setpriority_process(None, PRIORITY);
@@ -124,10 +146,25 @@ impl<'a> Watch<'a> {
         }
     }
 
+    /// Waits until the worker asks for the end, or is gone.
+    async fn until_asked_to_end(&mut self) {
+        while !self.is_abandoned() {
+            tokio::select! {
+                _ = self.asked_to_end.recv() => return,
+                _ = self.look.tick() => {}
+            }
+        }
+    }
+
+    /// Whether the worker is gone.
+    fn is_abandoned(&self) -> bool {
+        getppid().map(Pid::as_raw_pid) != Some(self.order.parent)
+    }
+
     /// Why the program has to end, if it has to. Where the machine has many more processes than at the last look the program may be
     /// a fork bomb, with which nothing could keep up: it stands still while it is looked at.
     fn must_end(&mut self, program: Pid) -> Option<Report> {
-        if getppid().map(Pid::as_raw_pid) != Some(self.order.parent) {
+        if self.is_abandoned() {
             return Some(Report::Stopped);
         }
         let of_machine = of_machine();

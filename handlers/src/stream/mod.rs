@@ -96,7 +96,7 @@ impl Stream {
         let asked = Asked { work: Arc::new(work), reply };
         let lost = || Ended::NotRun("what runs the program has ended".to_owned());
         match self.requests().send(asked).await {
-            Ok(()) => answer.await.unwrap_or_else(|_| lost()),
+            Ok(()) => answer.await.unwrap_or_else(|_| lost()).checked().await,
             Err(_) => lost(),
         }
     }

@@ -230,7 +230,8 @@ impl Session {
                 }
                 self.is_alone = false;
                 let InFlight { asked, file, .. } = in_flight;
-                asked.ends(Ended::Answered(answer));
+                let taken = self.running.take_items(&answer);
+                asked.ends(Ended::answered(answer, taken));
                 remove(file).await;
             }
             Err(error) => {
@@ -243,11 +244,12 @@ impl Session {
 
     /// What is about no request may only be logged.
     fn take_log(&self, part: Part) -> Result<(), Broken> {
-        if part.verdict.is_some() || !(part.items.is_empty() && part.tasks.is_empty() && part.urls.is_empty())
-        {
+        let Part { id: _, verdict, logs, tasks, urls, items, items_file } = part;
+        let yields_nothing = items.is_empty() && items_file.is_none() && tasks.is_empty() && urls.is_empty();
+        if verdict.is_some() || !yields_nothing {
             return Err(Broken::Said("said something without the `id` of what it answers".to_owned()));
         }
-        for entry in part.logs {
+        for entry in logs {
             match entry.level {
                 LogLevel::Debug | LogLevel::Trace => debug!(message = entry.message, "a program says"),
                 level => info!(%level, message = entry.message, "a program says"),
@@ -266,10 +268,8 @@ impl Session {
             true => timeout(OWN_END, running.ended()).await.ok(),
             false => None,
         };
-        let end = match end {
-            Some(end) => end,
-            None => running.stop().await,
-        };
+        let stopped = running.stop().await;
+        let end = end.unwrap_or(stopped);
         let unfinished: Vec<_> = in_flight
             .into_iter()
             .map(|(id, InFlight { asked, parts, .. })| Unfinished { id, asked, parts })

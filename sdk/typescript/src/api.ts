@@ -1224,7 +1224,7 @@ export interface components {
             place: components["schemas"]["PlaceOfTask"];
             /** @description What it says; nothing if that is lost */
             recipe?: string | null;
-            /** @description Since when it waits, or has failed; absent where that is not known */
+            /** @description Since when it waits, runs, or has failed; absent where that is not known, such as of a task that began some seconds ago */
             since?: string;
             spider: string;
             /** @description Its key */

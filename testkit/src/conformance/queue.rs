@@ -220,8 +220,16 @@ pub async fn a_parked_message_comes_back_in_time_with_all_that_it_carries(engine
     let wake = engine.queue.wake(slot);
     let hop = Some(Hop { url: fixture.url(1), count: 2, as_get: false });
     let (until, in_waitlist) = (Some(slot), Some((slot, 2)));
-    let message =
-        Message { until, wake: Some(wake.at), slot: until, turn: in_waitlist, hop, refusals: 3, ..message };
+    let message = Message {
+        until,
+        wake: Some(wake.at),
+        slot: until,
+        turn: in_waitlist,
+        hop,
+        refusals: 3,
+        left: 4,
+        ..message
+    };
     assert!(fixture.park(&fixture.worker, 0, wake.at, false).await?);
     engine.queue.park(&[Parked { message: message.clone(), wake }]).await?;
     engine.frontier.confirm(&fixture.crawl, &[message.key()]).await?;

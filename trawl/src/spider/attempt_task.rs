@@ -16,7 +16,7 @@ use trawl_common::spider::Spider;
 use trawl_common::spider::folder::Folder;
 use trawl_common::task::{NewTask, Recipe, TaskView};
 use trawl_common::text::printable;
-use trawl_handlers::Ended;
+use trawl_handlers::{Ended, ItemsFile, Place};
 use trawl_worker::{HandlerProxy, TaskTrial};
 
 /// How much is shown of a value.
@@ -47,11 +47,16 @@ pub(super) async fn run(
         priority: Default::default(),
     };
     match trial.task(task).await {
-        Ended::Answered(answer) => {
+        Ended::Answered(mut answer, file) => {
+            let in_file = file.as_ref().map(ItemsFile::items);
+            if let Some(file) = file {
+                let first = file.read(Place::default()).await.map_err(Fail::run)?;
+                answer.items.extend(first.items);
+            }
             if as_json {
-                print_json(&answer_as_json(&answer))
+                print_json(&answer_as_json(&answer, in_file))
             } else {
-                print(&answer)
+                print(&answer, in_file)
             }
             Ok(if answer.verdict == Verdict::Failed { Exit::FailedUrls } else { Exit::Ok })
         }
@@ -71,12 +76,16 @@ fn name(verdict: Verdict) -> &'static str {
     }
 }
 
-fn print(answer: &Answer) {
+/// Of the items in a file `answer` has the first ones.
+fn print(answer: &Answer, in_file: Option<u64>) {
     let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
     println!("{bold}{}{bold:#}", name(answer.verdict));
     let line = |what: &str, text: String| println!("  {dim}{what:<8}{dim:#} {text}");
     for item in &answer.items {
         line("item", printable(&Value::Object(item.clone()).to_string(), SHOWN));
+    }
+    if let (Some(count), Some(name)) = (in_file, &answer.items_file) {
+        line("file", format!("{}: {count} items, the first of them above", printable(name, SHOWN)));
     }
     for task in &answer.tasks {
         line("task", printable(task.recipe.as_str(), SHOWN));
@@ -96,8 +105,8 @@ fn print_logs(logs: &[LogLine]) {
     }
 }
 
-fn answer_as_json(answer: &Answer) -> Value {
-    let Answer { verdict, logs, tasks, urls, items } = answer;
+fn answer_as_json(answer: &Answer, in_file: Option<u64>) -> Value {
+    let Answer { verdict, logs, tasks, urls, items, items_file: _ } = answer;
     let result = match verdict {
         Verdict::Done => 0,
         Verdict::Failed => 1,
@@ -105,5 +114,9 @@ fn answer_as_json(answer: &Answer) -> Value {
     };
     let url = |new: &NewRequest| if new.is_plain() { json!(new.url) } else { json!(new) };
     let urls: Vec<Value> = urls.iter().map(url).collect();
-    json!({ "result": result, "logs": logs, "tasks": tasks, "urls": urls, "items": items })
+    let mut said = json!({ "result": result, "logs": logs, "tasks": tasks, "urls": urls, "items": items });
+    if let Some(count) = in_file {
+        said["items_in_file"] = count.into();
+    }
+    said
 }

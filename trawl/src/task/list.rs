@@ -84,7 +84,9 @@ pub(super) fn where_it_is(report: &TaskReport) -> String {
             (None, None) => format!("waiting{again}"),
         },
         TaskPlace::Running => {
-            format!("running on {}{again}", report.worker.as_ref().map_or("-", |worker| worker.as_str()))
+            let worker = report.worker.as_ref().map_or("-", |worker| worker.as_str());
+            let since = report.since.as_ref().map_or_else(String::new, |since| format!(" since {since}"));
+            format!("running on {worker}{since}{again}")
         }
         TaskPlace::Parked => format!("parked until {}{again}", known(&report.until)),
         TaskPlace::Failed => {

@@ -237,6 +237,7 @@ mod tests {
             latency: Some(Latency { p50_ms: 120, p95_ms: 480 }),
             health: WorkerState::WELL.to_owned(),
             lacks: Default::default(),
+            running: Default::default(),
         };
         let host = |number| HostView {
             host: format!("h{number}.example"),

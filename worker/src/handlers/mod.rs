@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 use trawl_common::frontier::ladder::until_another_worker;
+use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::Outcome;
 use trawl_common::names::ProjectName;
 use trawl_common::ports::{Error, ErrorKind};
@@ -30,11 +31,11 @@ use crate::spiders::Loaded;
 const TROUBLE: Duration = Duration::from_secs(60);
 
 /// What becomes of what a program cannot be run for: another worker may be able to.
-pub(crate) fn not_run(shared: &Shared, spider: &Loaded, why: String) -> Outcome {
+pub(crate) fn not_run(shared: &Shared, spider: &Loaded, message: &Message, why: String) -> Outcome {
     shared.standstill.leaves_to_others(&spider.spider.name, &why);
     let what = format!("spider {}: running its program", spider.spider.name);
     shared.health.fails_lately(&what, &Error::new(ErrorKind::Unavailable, why), TROUBLE);
-    Outcome::Unready { until: UnixMs::now().plus(until_another_worker()) }
+    Outcome::Unready { until: UnixMs::now().plus(until_another_worker(message.left)) }
 }
 
 /// The program of a spider, ready to be asked.

@@ -17,7 +17,7 @@ use trawl_common::task::NewTask;
 use trawl_common::text::printable;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::{Extracted, Extraction, Link};
-use trawl_handlers::{Ended, Page, Stream};
+use trawl_handlers::{Ended, ItemsFile, Page, Stream};
 
 use super::logs::log;
 use crate::links::MAX_SHOWN_BYTES;
@@ -36,9 +36,10 @@ pub(crate) struct PageAbout<'a> {
     pub(crate) log: &'a LogWriter,
 }
 
-/// What a program makes of a page: the same as the extraction, requests and tasks.
+/// What a program makes of a page: the same as the extraction, further items, requests and tasks.
 pub(crate) struct Reading {
     pub(crate) extraction: Extraction,
+    pub(crate) file: Option<ItemsFile>,
     pub(crate) requests: Vec<Request>,
     pub(crate) tasks: Vec<NewTask>,
 }
@@ -46,7 +47,7 @@ pub(crate) struct Reading {
 impl Reading {
     /// Of a page that no program reads.
     pub(crate) fn of(extraction: Extraction) -> Self {
-        Self { extraction, requests: Vec::new(), tasks: Vec::new() }
+        Self { extraction, file: None, requests: Vec::new(), tasks: Vec::new() }
     }
 }
 
@@ -68,10 +69,10 @@ pub(crate) async fn read_page(
 ) -> Result<Reading, Unread> {
     let write = |logs| log(about.log, about.crawl, about.work.as_str(), logs);
     match program.ask(trawl_handlers::Work::Page(page(about, response))).await {
-        Ended::Answered(mut answer) => {
+        Ended::Answered(mut answer, file) => {
             let logs = std::mem::take(&mut answer.logs);
             let read = match answer.verdict {
-                Verdict::Done => Ok(reading(about, response, answer)),
+                Verdict::Done => Ok(Reading { file, ..reading(about, response, answer) }),
                 Verdict::Failed => Err(Unread::Failed(said_so(&logs))),
                 Verdict::Skip => Err(Unread::Skipped),
             };
@@ -159,5 +160,5 @@ fn reading(about: &PageAbout<'_>, response: &Response, answer: Answer) -> Readin
     let items = answer.items.into_iter().enumerate();
     let items = items.map(|(number, fields)| Extracted { rule: None, number, fields }).collect();
     let extraction = Extraction { items, links, ..Extraction::default() };
-    Reading { extraction, requests, tasks: answer.tasks }
+    Reading { extraction, file: None, requests, tasks: answer.tasks }
 }

@@ -5,7 +5,7 @@ use trawl_common::handler::{Answer, LogLine, Verdict};
 use trawl_common::logs::LogWriter;
 use trawl_common::names::CrawlRef;
 use trawl_common::task::TaskView;
-use trawl_handlers::Ended;
+use trawl_handlers::{Ended, ItemsFile};
 
 use super::logs::log;
 use super::page::said_so;
@@ -28,9 +28,9 @@ impl TaskRunner for Programs {
         let crawl = CrawlRef { id: task.crawl.clone(), spider: task.spider.clone() };
         let name = format!("task:{}", task.id);
         match program.task(task).await {
-            Ended::Answered(mut answer) => {
+            Ended::Answered(mut answer, file) => {
                 let logs = std::mem::take(&mut answer.logs);
-                let ran = ran(answer, &logs);
+                let ran = ran(answer, file, &logs);
                 log(writer, &crawl, &name, logs);
                 ran
             }
@@ -43,11 +43,11 @@ impl TaskRunner for Programs {
     }
 }
 
-fn ran(answer: Answer, logs: &[LogLine]) -> Ran {
+fn ran(answer: Answer, file: Option<ItemsFile>, logs: &[LogLine]) -> Ran {
     match answer.verdict {
         Verdict::Done => {
             let Answer { items, tasks, urls, .. } = answer;
-            Ran::Done(Gave { items, tasks, urls })
+            Ran::Done(Gave { items, file, tasks, urls })
         }
         Verdict::Failed => Ran::Failed(said_so(logs)),
         Verdict::Skip => Ran::Skipped,

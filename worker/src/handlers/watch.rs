@@ -1,31 +1,53 @@
 //! What programs are doing for this worker, and what of it is not to be done any more: its crawl was cancelled, or another worker has it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 use trawl_common::frontier::message::Message;
 use trawl_common::ports::Frontier;
+use trawl_common::time::UnixMs;
+
+/// So many tasks are named.
+const NAMED: usize = 200;
 
 /// The URLs and tasks that programs are busy with.
 #[derive(Default)]
 pub(crate) struct Watch {
-    watched: Mutex<HashMap<u64, (Message, CancellationToken)>>,
+    watched: Mutex<HashMap<u64, Busy>>,
     next: AtomicU64,
+}
+
+/// What a program is busy with.
+struct Busy {
+    message: Message,
+    since: UnixMs,
+    /// Cancelled when it is no longer this worker's.
+    lost: CancellationToken,
 }
 
 impl Watch {
     /// A program begins with this; it is watched until what this returns is dropped.
     pub(crate) fn over(&self, message: &Message) -> Watched<'_> {
         let (number, lost) = (self.next.fetch_add(1, Ordering::Relaxed), CancellationToken::new());
-        self.lock().insert(number, (message.clone(), lost.clone()));
+        let busy = Busy { message: message.clone(), since: UnixMs::now(), lost: lost.clone() };
+        self.lock().insert(number, busy);
         Watched { watch: self, number, lost }
+    }
+
+    /// The tasks that programs are doing, and since when; some of them, if there are many.
+    pub(crate) fn tasks(&self) -> BTreeMap<String, UnixMs> {
+        let watched = self.lock();
+        let tasks =
+            watched.values().filter_map(|busy| Some((busy.message.work.task()?.key.to_string(), busy.since)));
+        tasks.take(NAMED).collect()
     }
 
     /// Finds out what is no longer this worker's.
     pub(crate) async fn look(&self, frontier: &dyn Frontier) {
-        let watched: Vec<(Message, CancellationToken)> = self.lock().values().cloned().collect();
+        let watched: Vec<(Message, CancellationToken)> =
+            self.lock().values().map(|busy| (busy.message.clone(), busy.lost.clone())).collect();
         if watched.is_empty() {
             return;
         }
@@ -38,7 +60,7 @@ impl Watch {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, (Message, CancellationToken)>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Busy>> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -164,7 +164,8 @@ impl Scheduler {
         let now = UnixMs::now();
         let (mut asking, mut requests) = (Vec::with_capacity(jobs.len()), Vec::with_capacity(jobs.len()));
         for job in jobs {
-            if let Some(until) = store::put_off(&self.shared, &job.spider).or_else(|| self.keeps_away(&job)) {
+            let ahead = self.shared.settings.worker.prefetch;
+            if let Some(until) = store::put_off(&job.spider, ahead).or_else(|| self.keeps_away(&job)) {
                 self.pass_on(Settlement::put_off(job, until)).await;
                 continue;
             }

@@ -16,8 +16,8 @@ use trawl_common::web::url::Origin;
 /// After so long without the end of a URL the log says what is waited for.
 pub(crate) const STILL: Duration = Duration::from_secs(10);
 
-/// For so long after something was left to others it is said what its spider lacks here: it comes again sooner.
-const LACKING: Duration = Duration::from_secs(30);
+/// For so long after something was left to others it is said what its spider lacks here: that comes again sooner, if only every 100 s.
+const LACKING: Duration = Duration::from_secs(180);
 
 /// Of so many hosts it is known, at most.
 const MOST: usize = 1_000;
@@ -85,6 +85,11 @@ impl Standstill {
         if waits.lacking.len() < MOST {
             waits.lacking.insert(spider.clone(), (Instant::now(), printable(why, WHY)));
         }
+    }
+
+    /// This spider can be worked for here.
+    pub(crate) fn works_for(&self, spider: &SpiderName) {
+        self.lock().lacking.remove(spider);
     }
 
     /// The spiders of which something was left to others lately, and why; some of them, if there are many.
@@ -226,13 +231,16 @@ mod tests {
         let standstill = Standstill::default();
         let shop: SpiderName = "shop".parse().unwrap();
         standstill.leaves_to_others(&shop, "its file is not there");
-        assert_eq!(standstill.lacks(), [(shop, "its file is not there".to_owned())].into());
+        assert_eq!(standstill.lacks(), [(shop.clone(), "its file is not there".to_owned())].into());
         standstill.reason(0);
         tokio::time::advance(STILL).await;
         let expected = "spider shop: its file is not there: it is left to other workers";
         assert_eq!(standstill.reason(0).as_deref(), Some(expected));
         tokio::time::advance(LACKING).await;
         assert_eq!((standstill.reason(0), standstill.lacks().len()), (None, 0));
+        standstill.leaves_to_others(&shop, "its file is not there");
+        standstill.works_for(&shop);
+        assert_eq!((standstill.reason(0), standstill.lacks().len()), (None, 0), "somebody has put it there");
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,7 +1,8 @@
 //! Tasks: claimed beside pages, run by their spider's program, settled as pages are.
 //!
 //! 1. Takes a permit, then claims a task: what this worker cannot run yet, another may.
-//! 2. Finds its spider, as its crawl needs it. A task whose spider is not here is left to others.
+//! 2. Finds its spider, as its crawl needs it. A task whose spider is not here is left to others, and one whose spider's sinks take nothing
+//!    comes back later: it would keep the permits of other spiders' tasks.
 //! 3. Counts the start. A task that was started three times and never ended kills its workers: it becomes a dead letter.
 //! 4. Has the [`TaskRunner`] run it. Its lease is extended meanwhile, as that of all that the worker holds. A task that is not the worker's
 //!    any more, as when its crawl was cancelled, is broken off.
@@ -21,6 +22,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 use trawl_common::frontier::ladder::until_another_worker;
+use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Class, Failure, Outcome, Reason, Skip};
 use trawl_common::frontier::{Start, Task};
 use trawl_common::ports::{Claim, Claimed};
@@ -32,6 +34,7 @@ use crate::claim::CrawlSpiders;
 use crate::settlement::Settlement;
 use crate::shared::Shared;
 use crate::spiders::Loaded;
+use crate::{store, tasks_ahead};
 
 /// How long a task waits, about, whose crawl has as many pages and tasks under way as it may still do.
 const AWAITED: Duration = Duration::from_secs(2);
@@ -84,7 +87,7 @@ impl Tasks {
     /// The spider of a task that may begin, or what becomes of one that may not.
     async fn begin(&self, claimed: &Claimed) -> Result<(Arc<Loaded>, Arc<Task>), Outcome> {
         let Claimed { message, is_beyond_limit, crawl, .. } = claimed;
-        let Some(task) = message.work.task() else { return Err(unready()) };
+        let Some(task) = message.work.task() else { return Err(unready(message)) };
         if *is_beyond_limit {
             return Err(Outcome::Skipped(Skip::Limit));
         }
@@ -93,11 +96,14 @@ impl Tasks {
             other => {
                 let why = other.err().unwrap_or_else(|| "it has no [handler]".to_owned());
                 self.shared.standstill.leaves_to_others(&message.crawl.spider, &why);
-                return Err(unready());
+                return Err(unready(message));
             }
         };
         if message.is_expired(UnixMs::now()) {
             return Err(Outcome::Expired);
+        }
+        if let Some(until) = store::put_off(&spider, tasks_ahead(self.at_once)) {
+            return Err(Outcome::Deferred { until });
         }
         let starts = match self.shared.frontier.start(&[Claim::of(message)]).await {
             Ok(starts) => starts,
@@ -135,6 +141,9 @@ impl Tasks {
                 return Settlement::of_task(claimed.clone(), Outcome::SentAgain, None);
             }
         };
+        if matches!(ran, Ok(Ran::Done(_) | Ran::Failed(_) | Ran::Skipped)) {
+            self.shared.standstill.works_for(&spider.spider.name);
+        }
         match ran {
             Ok(ran) => outcome::settlement(&self.shared, claimed, spider, task, ran),
             Err(_) => {
@@ -146,6 +155,6 @@ impl Tasks {
 }
 
 /// Another worker may have the spider, or what it names.
-fn unready() -> Outcome {
-    Outcome::Unready { until: UnixMs::now().plus(until_another_worker()) }
+fn unready(message: &Message) -> Outcome {
+    Outcome::Unready { until: UnixMs::now().plus(until_another_worker(message.left)) }
 }

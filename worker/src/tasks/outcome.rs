@@ -1,6 +1,5 @@
 //! From what a task gave to what becomes of it: its items, what it asks for, and whether it is tried again.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use tracing::warn;
@@ -19,9 +18,11 @@ use trawl_common::task::{NewTask, TaskView};
 use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::{CanonicalUrl, MAX_URL_BYTES};
+use trawl_handlers::ItemsFile;
 
 use super::runner::{Gave, Ran};
 use crate::handlers::not_run;
+use crate::items_file::{Contents, Equals, FileItems, Ids, as_text};
 use crate::links::say_refused;
 use crate::settlement::{Settlement, Yield};
 use crate::shared::Shared;
@@ -58,8 +59,9 @@ pub(super) fn settlement(
 ) -> Settlement {
     match ran {
         Ran::Done(gave) => {
+            let max = max_retries(&spider, task, &shared.settings);
             let yielded = yielded(shared, &claimed.message, spider, gave);
-            Settlement::of_task(claimed.clone(), Outcome::Done, Some(yielded))
+            Settlement::of_task(claimed.clone(), Outcome::Done, Some(yielded)).with_retries(Some(max))
         }
         Ran::Failed(failure) => {
             let max = max_retries(&spider, task, &shared.settings);
@@ -67,7 +69,10 @@ pub(super) fn settlement(
             Settlement::of_task(claimed.clone(), outcome, None).with_retries(Some(max))
         }
         Ran::Skipped => Settlement::of_task(claimed.clone(), Outcome::Skipped(Skip::Handler), None),
-        Ran::NotRun(why) => Settlement::of_task(claimed.clone(), not_run(shared, &spider, why), None),
+        Ran::NotRun(why) => {
+            let outcome = not_run(shared, &spider, &claimed.message, why);
+            Settlement::of_task(claimed.clone(), outcome, None)
+        }
     }
 }
 
@@ -82,7 +87,7 @@ fn yielded(
     shared: &Shared,
     message: &Message,
     spider: Arc<Loaded>,
-    Gave { items, tasks, urls }: Gave,
+    Gave { items, file, tasks, urls }: Gave,
 ) -> Yield {
     let key = message.key();
     let (mut left_out, mut refused) = (LeftOut::default(), Vec::new());
@@ -95,19 +100,25 @@ fn yielded(
         }
     }
     say_refused(shared, message, &refused);
-    let items = items_of(message, &key, items);
-    let count = items.len() as u64;
+    let mut equals = Equals::default();
+    let items = items_of(message, &key, items, &mut equals);
+    let (own, of_file) = (items.len() as u64, file.as_ref().map_or(0, ItemsFile::items));
     let referrer = message.referrer.clone();
     let page = Page { key, crawl: message.crawl.clone(), referrer, items, exchange: None };
+    let file = file.map(|file| {
+        let (like, ids) = (item(message, &page.key), Ids::ByContent(Contents::new(equals, &file)));
+        Box::new(FileItems::new(file, &page, like, ids))
+    });
     Yield {
         spider,
-        page: (count > 0).then_some(page),
+        page: (own > 0).then_some(page),
+        file,
         links,
         elsewhere,
         left_out,
         landed: None,
         status: None,
-        items: count,
+        items: own + of_file,
         bytes: 0,
         missing: Vec::new(),
     }
@@ -172,21 +183,19 @@ fn led_to(message: &Message, new: NewWork) -> NewWork {
 }
 
 /// What a program yielded, each item with its id.
-fn items_of(message: &Message, key: &Key, yielded: Vec<Fields>) -> Vec<Item> {
-    let mut equals: HashMap<String, usize> = HashMap::new();
+fn items_of(message: &Message, key: &Key, yielded: Vec<Fields>, equals: &mut Equals) -> Vec<Item> {
     let numbered = yielded.into_iter().map(|fields| {
-        let said = serde_json::to_string(&fields).expect("fields were JSON");
-        let before = equals.entry(said.clone()).or_default();
-        let id = task_item_id(&message.crawl.spider, key.as_str(), &said, *before);
-        *before += 1;
-        item(message, key, id, fields)
+        let said = as_text(&fields);
+        let id = task_item_id(&message.crawl.spider, key.as_str(), &said, equals.before(&said));
+        Item { id, fields, ..item(message, key) }
     });
     numbered.collect()
 }
 
-fn item(message: &Message, key: &Key, id: String, fields: Fields) -> Item {
+/// An item but for its id and its fields.
+fn item(message: &Message, key: &Key) -> Item {
     Item {
-        id,
+        id: String::new(),
         url: key.to_string(),
         crawl: message.crawl.id.clone(),
         spider: message.crawl.spider.clone(),
@@ -197,6 +206,6 @@ fn item(message: &Message, key: &Key, id: String, fields: Fields) -> Item {
         item: None,
         change: None,
         final_url: None,
-        fields,
+        fields: Fields::new(),
     }
 }

@@ -5,6 +5,7 @@ use trawl_common::frontier::outcome::Failure;
 use trawl_common::logs::LogWriter;
 use trawl_common::request::NewRequest;
 use trawl_common::task::{NewTask, TaskView};
+use trawl_handlers::ItemsFile;
 
 use crate::spiders::Loaded;
 
@@ -37,6 +38,8 @@ pub(crate) enum Ran {
 pub(crate) struct Gave {
     /// What goes to the sinks: the fields of each item.
     pub(crate) items: Vec<serde_json::Map<String, serde_json::Value>>,
+    /// Further ones.
+    pub(crate) file: Option<ItemsFile>,
     /// What else is to be done.
     pub(crate) tasks: Vec<NewTask>,
     /// What is to be fetched.

@@ -1,11 +1,15 @@
 //! Tasks beside pages, with a runner that does what recipes say.
 
+use std::fs::File;
+use std::io::Write;
+
 use async_trait::async_trait;
 use serde_json::json;
 use trawl_common::frontier::outcome::{Class, Failure};
 use trawl_common::logs::LogWriter;
 use trawl_common::request::NewRequest;
 use trawl_common::task::TaskView;
+use trawl_handlers::ItemsFile;
 
 use super::*;
 use crate::spiders::Loaded;
@@ -35,17 +39,32 @@ impl TaskRunner for ByWord {
                 sleep(Duration::from_secs(5)).await;
                 Ran::Done(Gave::default())
             }
+            Some("file") => {
+                let file = Some(file_of_items(2500).await.0);
+                Ran::Done(Gave { file, ..Gave::default() })
+            }
+            Some("torn") => {
+                let file = file_of_items(2500).await;
+                // Its program still has it open.
+                file.1.set_len(20_000).unwrap();
+                Ran::Done(Gave { file: Some(file.0), ..Gave::default() })
+            }
             _ => {
                 let fields = json!({ "title": recipe }).as_object().cloned().unwrap();
                 let tasks = vec!["child".parse().map(trawl_common::task::NewTask::of).unwrap()];
-                Ran::Done(Gave {
-                    items: vec![fields],
-                    tasks,
-                    urls: vec![NewRequest::get("http://a.example/")],
-                })
+                let urls = vec![NewRequest::get("http://a.example/")];
+                Ran::Done(Gave { items: vec![fields], tasks, urls, ..Gave::default() })
             }
         }
     }
+}
+
+/// A file with so many items, and the same as its program has it open.
+async fn file_of_items(count: usize) -> (ItemsFile, File) {
+    let mut file = tempfile::tempfile().unwrap();
+    (0..count).for_each(|number| writeln!(file, "{{\"number\": {number}}}").unwrap());
+    let bytes = file.metadata().unwrap().len();
+    (ItemsFile::of(file.try_clone().unwrap(), bytes).checked().await.unwrap(), file)
 }
 
 /// Says when what runs a task is ended.
@@ -77,6 +96,48 @@ async fn a_task_is_started_run_stored_and_settled_in_that_order() {
         calls.iter().filter(|call| expected.contains(call)).collect::<Vec<_>>(),
         expected.iter().collect::<Vec<_>>()
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_items_of_a_file_are_stored_before_their_task_is_settled() {
+    let memory = Memory::default();
+    let task = memory.task(r#""file""#);
+    let calls = start(&memory).until_ended(1).await;
+    let stored = format!("store {task}");
+    let (first, settled) = (at(&calls, &stored), at(&calls, &format!("settle {task} done")));
+    assert_eq!(calls[first..settled], [stored.clone(), stored.clone(), stored]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn tasks_whose_spiders_sinks_take_nothing_come_back_later_and_hold_up_no_others() {
+    let memory = Memory::default();
+    memory.sink_refuses(20);
+    // Two are run at once, and eight are held.
+    (0..12).for_each(|number| drop(memory.task(&format!(r#""done {number}""#))));
+    let worker = start(&memory);
+    timeout(LIMIT, memory.until("put aside", 6)).await.unwrap();
+    assert_eq!((count(&memory.calls(), "run"), count(&memory.calls(), "settle")), (6, 0));
+    let calls = worker.until_ended(12).await;
+    assert_eq!(count(&calls, "run"), 12);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_is_lost_while_its_file_is_stored_is_not_settled() {
+    let memory = Memory::default();
+    let task = memory.task(r#""file""#);
+    memory.is_lost_when_stored(&task);
+    let worker = start(&memory);
+    timeout(LIMIT, memory.until("goes round", 1)).await.unwrap();
+    let calls = worker.stop().await.unwrap();
+    assert_eq!((count(&calls, "store"), count(&calls, "settle")), (1, 0), "{calls:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_that_is_cut_off_while_it_is_stored_is_a_failed_task() {
+    let memory = Memory::default();
+    let task = memory.task(r#"{"recipe": "torn", "retries": 0}"#);
+    let calls = start(&memory).until_ended(1).await;
+    at(&calls, &format!("settle {task} failed retries"));
 }
 
 #[tokio::test(start_paused = true)]

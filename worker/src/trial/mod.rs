@@ -16,8 +16,8 @@ use trawl_common::settings::Settings;
 use trawl_common::spider::{Scope, Spider};
 use trawl_common::task::TaskView;
 use trawl_common::web::url::CanonicalUrl;
-use trawl_extract::{Extraction, Extractor, Link, Tried, Untried};
-use trawl_handlers::{CannotRun, Ended, Stream};
+use trawl_extract::{Extracted, Extraction, Extractor, Link, Tried, Untried};
+use trawl_handlers::{CannotRun, Ended, Place, Stream};
 use trawl_web::Fetcher;
 
 use crate::handlers::{PageAbout, Reading, Running, Unread, read_page};
@@ -93,7 +93,14 @@ async fn read_by(
     let (work, urls) = (&Work::Url(landed.clone()), &spider.urls);
     let about = PageAbout { url: landed, work, crawl: &crawl, depth: 0, referrer: None, urls, log };
     match read_page(program, &about, response).await {
-        Ok(Reading { mut extraction, requests, .. }) => {
+        Ok(Reading { mut extraction, file, requests, .. }) => {
+            if let Some(file) = file {
+                let first = file.read(Place::default()).await;
+                let first = first.map_err(|why| Failure::new(Class::Handler, why))?.items;
+                let items = (extraction.items.len()..).zip(first);
+                let items = items.map(|(number, fields)| Extracted { rule: None, number, fields });
+                extraction.items.extend(items.collect::<Vec<_>>());
+            }
             let asked_for = requests.into_iter().map(|request| Link { url: request.url, is_next: false });
             extraction.links.extend(asked_for);
             Ok(extraction)

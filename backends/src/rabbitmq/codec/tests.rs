@@ -54,6 +54,7 @@ fn full() -> Message {
         referrer: Some("https://example.com/".parse().unwrap()),
         hop: Some(Hop { url: "https://example.com/b".parse().unwrap(), count: 2, as_get: false }),
         refusals: 3,
+        left: 4,
         is_ours: true,
         trace: None,
     }
@@ -454,7 +455,7 @@ fn the_message_of_a_url_is_what_it_was_before_there_were_requests() {
     };
     assert_eq!(names(&properties), ["crawl", "depth", "lane", "spider"]);
     assert_eq!(properties.content_type(), &Some("text/plain".into()));
-    let all = "crawl deadline depth hop hops lane looks referrer refusals slot spider turn until wake";
+    let all = "crawl deadline depth hop hops lane left looks referrer refusals slot spider turn until wake";
     assert_eq!(names(&sent(&full(), &Seal::default())).join(" "), all);
 }
 

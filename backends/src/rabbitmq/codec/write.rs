@@ -63,6 +63,9 @@ pub fn properties(message: &Message, body: &[u8], seal: &Seal) -> BasicPropertie
     if message.refusals > 0 {
         put_number(&mut headers, "refusals", message.refusals.into());
     }
+    if message.left > 0 {
+        put_number(&mut headers, "left", message.left.into());
+    }
     match &message.work {
         Work::Url(_) => {}
         Work::Request(_) => put_number(&mut headers, FORMAT_HEADER, REQUESTS),

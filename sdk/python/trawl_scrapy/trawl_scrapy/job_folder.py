@@ -41,6 +41,10 @@ class JobFolder:
         """The file of the run's items."""
         return self._path / "items.jsonl"
 
+    def hand_items_over(self) -> str:
+        """Moves that file to where trawl takes it from, and returns its path."""
+        return str(shutil.move(self.items, Path(os.environ["TRAWL_TMP"]) / self.items.name))
+
     def settle_in(self, settings: Settings) -> None:
         """Has Scrapy keep its job here, wherever else the project would keep it: without the items it is worth nothing."""
         settings.set("JOBDIR", str(self._path / "job"), priority="cmdline")

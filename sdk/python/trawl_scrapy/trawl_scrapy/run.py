@@ -1,5 +1,5 @@
 """A whole run of a spider as one task: what `scrapy crawl` would do, in this process. Its items go into a file as they come, from which a
-run that was stopped goes on; the one answer, at the end, has them."""
+run that was stopped goes on; the one answer, at the end, names it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 from scrapy import signals
 from scrapy.crawler import AsyncCrawlerProcess, CrawlerProcess
 from scrapy.settings import Settings
-from scrapy.utils.defer import deferred_from_coro
 
 from . import logs, project
 from .answers import Answers, encode
@@ -24,13 +23,6 @@ DONE, FAILED = 0, 1
 # gives itself, are its own way to end.
 _ABNORMAL = {"shutdown", "start_error", "memusage_exceeded", "closespider_errorcount"}
 _ASYNCIO = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
-# trawl takes answers of up to 16 MB, with the log.
-_MOST_BYTES = 10 * 1024 * 1024
-_TOO_MUCH = "too_many_items"
-_ADVICE = (
-    f"its items take more than {_MOST_BYTES >> 20} MB, which one task cannot answer with: have each request be a task "
-    "(`trawl-scrapy serve`), split the run by arguments, or write a feed (`FEEDS`) and no items"
-)
 
 
 def run(folder: str, task_json: str) -> int:
@@ -50,15 +42,12 @@ def run(folder: str, task_json: str) -> int:
         if job:
             job.remove()
         return 1
-    failed = reason is None or reason in _ABNORMAL or reason == _TOO_MUCH
+    failed = reason is None or reason in _ABNORMAL
     log.take({"message": f"the spider was closed: {reason or 'it could not be opened'}", "level": 3 if failed else 5})
-    if reason == _TOO_MUCH:
-        log.take({"message": _ADVICE, "level": 1})
     if failed:
         answers.say(result=FAILED, logs=log.entries())
     else:
-        # Items have ids by their place, which are to be the same at each attempt; Scrapy has them in any order.
-        answers.say(result=DONE, logs=log.entries(), items=[json.loads(line) for line in sorted(job.items.open(encoding="utf-8"))])
+        answers.say(result=DONE, logs=log.entries(), items_file=job.hand_items_over())
     if reason == "shutdown" and is_whole:
         job.keep()
     else:
@@ -83,8 +72,6 @@ def _crawl(recipe: Recipe, settings: Settings, job: JobFolder, log: logs.Bounded
 
         def scraped(item: Any) -> None:
             items.write(encode(exporter.fields(item)) + "\n")
-            if items.tell() > _MOST_BYTES:
-                deferred_from_coro(crawler.engine.close_spider_async(reason=_TOO_MUCH))
 
         def closed(reason: str) -> None:
             reasons.append(reason)

@@ -77,6 +77,7 @@ pub async fn a_draining_worker_learns_it_with_each_heartbeat_and_no_other_does(
             latency: None,
             trouble,
             lacks,
+            running: Default::default(),
         };
         workers[number].frontier.beat(&beat).await
     };

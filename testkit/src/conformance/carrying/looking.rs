@@ -81,6 +81,7 @@ pub async fn the_heartbeat_of_a_worker_is_shown(carrier: &Carrier) -> Result<()>
             .map(|_| (case.crawl.spider.clone(), "its file is not there".to_owned()))
             .into_iter()
             .collect(),
+        running: [("task:1".to_owned(), UnixMs(7))].into(),
     };
     let shown = async || {
         let all = carrier.stats.workers().await?;
@@ -92,6 +93,7 @@ pub async fn the_heartbeat_of_a_worker_is_shown(carrier: &Carrier) -> Result<()>
     let state = shown().await?.expect("it lives");
     assert_eq!((state.in_flight, state.pages_per_second, state.latency), (7, 2.5, latency));
     assert!(state.is_well() && state.lacks.is_empty());
+    assert_eq!(state.running, [("task:1".to_owned(), UnixMs(7))].into());
     worker.frontier.beat(&beat(None, Some("redis is away"))).await?;
     let state = shown().await?.expect("it lives");
     assert_eq!((state.latency, state.health.as_str()), (None, "redis is away"));

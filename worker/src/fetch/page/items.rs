@@ -30,14 +30,17 @@ pub(super) fn gone(job: &Job, last: &Visited, status: u16) -> Vec<Item> {
     had.ids(&message.crawl.spider, url).map(item).collect()
 }
 
+/// The name from which the ids of a page's items follow: requests for one URL are several records.
+pub(super) fn name<'a>(job: &'a Job, url: &'a CanonicalUrl) -> &'a str {
+    job.request().map_or(url.as_str(), |request| request.key.as_str())
+}
+
 /// An item of a job's page, which stands for the page at `url`.
 pub(super) fn item(job: &Job, url: &CanonicalUrl, response: &Response, extracted: Extracted) -> Item {
     let message = &job.message;
     let Extracted { rule, number, fields } = extracted;
-    // Requests for one URL are several records.
-    let name = job.request().map_or(url.as_str(), |request| request.key.as_str());
     Item {
-        id: item_id(&message.crawl.spider, name, rule.as_deref(), number),
+        id: item_id(&message.crawl.spider, name(job, url), rule.as_deref(), number),
         url: url.to_string(),
         crawl: message.crawl.id.clone(),
         spider: message.crawl.spider.clone(),

@@ -86,21 +86,21 @@ fn without_page(job: Job, history: History, outcome: Outcome) -> Settlement {
         let memory = history.memory(&outcome);
         return Settlement::remembered(job, outcome, memory);
     };
-    let items = gone(&job, last, status);
-    let count = items.len() as u64;
+    let gone = gone(&job, last, status);
+    let items = gone.len() as u64;
     let page = Page {
         key: job.message.key(),
         crawl: job.message.crawl.clone(),
         referrer: job.message.referrer.clone(),
-        items,
+        items: gone,
         exchange: None,
     };
-    let (links, elsewhere, left_out, landed, bytes, missing) = Default::default();
+    let (file, links, elsewhere, left_out, landed, bytes, missing) = Default::default();
     let spider = Arc::clone(&job.spider);
     let page = Some(page);
     let status = Some(status);
     let yielded =
-        Yield { spider, page, links, elsewhere, left_out, landed, status, items: count, bytes, missing };
+        Yield { spider, page, file, links, elsewhere, left_out, landed, status, items, bytes, missing };
     Settlement::done(job, yielded, Some(Memory::Gone))
 }
 

@@ -13,14 +13,15 @@ use trawl_common::spider::Required;
 use trawl_common::spider::item::Item;
 use trawl_common::trace;
 use trawl_common::web::url::CanonicalUrl;
-use trawl_extract::{Extraction, Missing};
-use trawl_handlers::Stream;
+use trawl_extract::{Extracted, Extraction, Missing};
+use trawl_handlers::{ItemsFile, Stream};
 
 use super::failed;
 use super::identity::{Form, form, seen_as};
-use super::items::item;
+use super::items::{item, name};
 use crate::handlers::{PageAbout, Reading, Running, Unread, not_run, read_page};
 use crate::history::History;
+use crate::items_file::{FileItems, Ids, InFile};
 use crate::job::Job;
 use crate::links::to_follow;
 use crate::settlement::Yield;
@@ -43,7 +44,8 @@ pub(super) async fn read(
     let landed = hop.clone().filter(|_| job.request().is_none()).map(|url| spider.spider.urls.canonical(url));
     let landed = landed.filter(|url| url != own);
     let base = hop.clone().unwrap_or_else(|| own.clone());
-    let Reading { extraction, requests, tasks } = reading(shared, job, program, &base, &response).await?;
+    let Reading { extraction, file, requests, tasks } =
+        reading(shared, job, program, &base, &response).await?;
     if let Some(outcome) = lacking(shared, job, &extraction.missing) {
         return Err(outcome);
     }
@@ -63,9 +65,20 @@ pub(super) async fn read(
     let stood_for = if let Form::Of(canonical) = form { Some(canonical) } else { landed };
     let landed = stood_for.map(|url| seen_as(url, own));
     spider.empty_fields.look(&spider.spider, &items);
-    let memory = history.compare(job, &response, &mut items);
+    let in_file = match &file {
+        Some(file) if history.compares() => {
+            Some(InFile::of(file).await.map_err(|failure| program_failed(shared, job, failure))?)
+        }
+        _ => None,
+    };
+    let memory = history.compare(job, &response, &mut items, in_file);
+    let like = file.is_some().then(|| {
+        let change = History::change(memory.as_ref());
+        Item { change, ..item(job, own, &response, Extracted::default()) }
+    });
     let keeps_response = job.request().is_none() && spider.sinks.iter().any(|sink| sink.keeps_responses());
-    let (status, bytes, count) = (Some(response.status), response.body.len() as u64, items.len() as u64);
+    let (status, bytes) = (Some(response.status), response.body.len() as u64);
+    let count = items.len() as u64 + file.as_ref().map_or(0, ItemsFile::items);
     metrics::page_read(bytes);
     let page = Page {
         key: message.key(),
@@ -77,13 +90,15 @@ pub(super) async fn read(
             (spider.fetcher.request_headers(&base, &validators), response)
         }),
     };
+    let ids = Ids::ByPlace(name(job, own).to_owned(), page.items.len());
+    let file = file.zip(like).map(|(file, like)| Box::new(FileItems::new(file, &page, like, ids)));
     let page = (keeps_response || !page.items.is_empty()).then_some(page);
     let spider = Arc::clone(spider);
     let (own_tasks, elsewhere) = asked_for(message, tasks);
     links.extend(own_tasks);
-    let left_out = beyond;
+    let (left_out, items) = (beyond, count);
     let yielded =
-        Yield { spider, page, links, elsewhere, left_out, landed, status, items: count, bytes, missing };
+        Yield { spider, page, file, links, elsewhere, left_out, landed, status, items, bytes, missing };
     Ok(Some((yielded, memory)))
 }
 
@@ -126,13 +141,16 @@ async fn read_by(
         () = watched.lost() => return Err(Outcome::SentAgain),
     };
     read.map_err(|unread| match unread {
-        Unread::Failed(failure) => {
-            debug!(%url, error = failure.detail, "the program failed");
-            job.failed_for_now(&spider.retry(&shared.settings.retry), failure)
-        }
+        Unread::Failed(failure) => program_failed(shared, job, failure),
         Unread::Skipped => Outcome::Skipped(Skip::Handler),
-        Unread::NotRun(why) => not_run(shared, spider, why),
+        Unread::NotRun(why) => not_run(shared, spider, &job.message, why),
     })
+}
+
+/// What becomes of a page that its spider's program failed at.
+fn program_failed(shared: &Shared, job: &Job, failure: Failure) -> Outcome {
+    debug!(url = %job.url, error = failure.detail, "the program failed");
+    job.failed_for_now(&job.spider.retry(&shared.settings.retry), failure)
 }
 
 /// What becomes of a page that lacks fields without which it counts as none.

@@ -47,6 +47,8 @@ struct State {
     held: BTreeSet<Key>,
     /// What is no longer the worker's.
     lost: BTreeSet<Key>,
+    /// What is not any more as soon as some of it is stored.
+    lost_when_stored: BTreeSet<Key>,
     /// How often a fetch of a URL has begun that never ended.
     begun_before: HashMap<String, u32>,
     starts: HashMap<String, Start>,
@@ -71,6 +73,7 @@ impl Default for State {
             links: Vec::new(),
             held: BTreeSet::new(),
             lost: BTreeSet::new(),
+            lost_when_stored: BTreeSet::new(),
             begun_before: HashMap::new(),
             starts: HashMap::new(),
             pages: HashMap::new(),
@@ -159,6 +162,11 @@ impl Memory {
     /// A URL or a task is no longer the worker's.
     pub(in crate::tests) fn loses(&self, key: &Key) {
         self.state().lost.insert(key.clone());
+    }
+
+    /// A task is no longer the worker's as soon as any of its items are stored.
+    pub(in crate::tests) fn is_lost_when_stored(&self, key: &Key) {
+        self.state().lost_when_stored.insert(key.clone());
     }
 
     /// No settlement can be written from now on.

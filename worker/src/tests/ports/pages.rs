@@ -61,7 +61,13 @@ impl Sink for Items {
             self.0.called("refuse", self.name());
             return Err(Error::new(ErrorKind::Refused, "there is no column `price`"));
         }
-        pages.iter().for_each(|page| self.0.called("store", &page.key));
+        for page in pages {
+            self.0.called("store", &page.key);
+            let mut state = self.0.state();
+            if state.lost_when_stored.remove(&page.key) {
+                state.lost.insert(page.key.clone());
+            }
+        }
         Ok(())
     }
 }

@@ -1,0 +1,213 @@
+//! Items that a program has left in a file, on their way into the sinks: read again as these take them, so that few of them are in memory
+//! at once.
+
+use std::collections::HashMap;
+
+use trawl_common::frontier::outcome::{Class, Failure};
+use trawl_common::ports::Page;
+use trawl_common::spider::item::{Item, item_id, task_item_id};
+use trawl_common::web::url::Fingerprint;
+use trawl_handlers::{Batch, ItemsFile, Place};
+
+type Fields = serde_json::Map<String, serde_json::Value>;
+
+/// Of so many items of a task it is counted at once how many say the same. A file with more is read once for each such share.
+const SHARE: u64 = 500_000;
+
+/// The items of a file, and how many of them were given to be stored.
+pub(crate) struct FileItems {
+    file: ItemsFile,
+    /// The page or task that gave them, without items.
+    page: Page,
+    /// What they have in common.
+    like: Item,
+    ids: Ids,
+    place: Place,
+}
+
+/// What the id of an item follows from.
+pub(crate) enum Ids {
+    /// Its place on the page of this name, after so many items that the answer itself has.
+    ByPlace(String, usize),
+    /// What it says.
+    ByContent(Contents),
+}
+
+impl Ids {
+    /// Goes on with the next share of the items, if there is one.
+    fn begin_share(&mut self) -> bool {
+        match self {
+            Self::ByPlace(..) => false,
+            Self::ByContent(contents) => contents.begin_share(),
+        }
+    }
+}
+
+impl FileItems {
+    /// The items of a file, which `page` has beside its own. `like` has all but their ids and fields.
+    pub(crate) fn new(file: ItemsFile, page: &Page, like: Item, ids: Ids) -> Self {
+        let Page { key, crawl, referrer, .. } = page;
+        let page = Page {
+            key: key.clone(),
+            crawl: crawl.clone(),
+            referrer: referrer.clone(),
+            items: Vec::new(),
+            exchange: None,
+        };
+        Self { file, page, like, ids, place: Place::default() }
+    }
+
+    /// The next ones to store; `None` when all were given. Nothing is lost where the future is dropped.
+    pub(crate) async fn next(&mut self) -> Result<Option<Page>, Failure> {
+        loop {
+            let batch = self.file.read(self.place).await;
+            let Batch { items, next } = batch.map_err(|why| Failure::new(Class::Handler, why))?;
+            if items.is_empty() {
+                if self.place.items() != self.file.items() {
+                    return Err(Failure::new(Class::Handler, "the items_file was changed while it was read"));
+                }
+                if !self.ids.begin_share() {
+                    return Ok(None);
+                }
+                self.place = Place::default();
+                continue;
+            }
+            let numbers = self.place.items()..;
+            self.place = next;
+            let items: Vec<Item> =
+                numbers.zip(items).filter_map(|(number, fields)| self.item(number, fields)).collect();
+            if !items.is_empty() {
+                return Ok(Some(Page { items, ..self.page.clone() }));
+            }
+        }
+    }
+
+    /// An item, if it is of the share that is given now.
+    fn item(&mut self, number: u64, fields: Fields) -> Option<Item> {
+        let like = &self.like;
+        let id = match &mut self.ids {
+            Ids::ByPlace(name, before) => {
+                item_id(&like.spider, name, None, before.saturating_add(usize::try_from(number).ok()?))
+            }
+            Ids::ByContent(contents) => {
+                let said = as_text(&fields);
+                task_item_id(&like.spider, self.page.key.as_str(), &said, contents.equals_before(&said)?)
+            }
+        };
+        Some(Item { id, fields, ..like.clone() })
+    }
+}
+
+/// What is to be known of the items of a file to compare their page with what it was.
+pub(crate) struct InFile {
+    pub(crate) content: Fingerprint,
+    pub(crate) count: u64,
+}
+
+impl InFile {
+    /// Reads all of a file.
+    pub(crate) async fn of(file: &ItemsFile) -> Result<Self, Failure> {
+        let (mut content, mut place) = (Fingerprint::of(""), Place::default());
+        loop {
+            let batch = file.read(place).await;
+            let Batch { items, next } = batch.map_err(|why| Failure::new(Class::Handler, why))?;
+            if items.is_empty() {
+                return Ok(Self { content, count: place.items() });
+            }
+            for fields in &items {
+                content = Fingerprint::of(&format!("{content}{}", as_text(fields)));
+            }
+            place = next;
+        }
+    }
+}
+
+/// The fields of an item as JSON, from which its id follows.
+pub(crate) fn as_text(fields: &Fields) -> String {
+    serde_json::to_string(fields).expect("fields were JSON")
+}
+
+/// How many items say the same.
+#[derive(Default)]
+pub(crate) struct Equals(HashMap<Fingerprint, usize>);
+
+impl Equals {
+    /// How many said the same as this one before it.
+    pub(crate) fn before(&mut self, said: &str) -> usize {
+        self.count(Fingerprint::of(said))
+    }
+
+    fn count(&mut self, said: Fingerprint) -> usize {
+        let count = self.0.entry(said).or_default();
+        *count += 1;
+        *count - 1
+    }
+}
+
+/// What the items of a file say, one share of them after another.
+pub(crate) struct Contents {
+    /// The items that the answer itself has.
+    of_answer: Equals,
+    of_share: Equals,
+    share: u64,
+    shares: u64,
+}
+
+impl Contents {
+    /// Of this file, beside those that the answer has.
+    pub(crate) fn new(of_answer: Equals, file: &ItemsFile) -> Self {
+        Self { of_answer, of_share: Equals::default(), share: 0, shares: file.items().div_ceil(SHARE) }
+    }
+
+    /// How many items said the same as this one before it; `None` if it is of another share.
+    fn equals_before(&mut self, said: &str) -> Option<usize> {
+        let said = Fingerprint::of(said);
+        let is_of_share = said.short().cast_unsigned() % self.shares == self.share;
+        is_of_share
+            .then(|| self.of_answer.0.get(&said).copied().unwrap_or_default() + self.of_share.count(said))
+    }
+
+    /// Goes on with the next share, if there is one.
+    fn begin_share(&mut self) -> bool {
+        (self.share, self.of_share) = (self.share + 1, Equals::default());
+        self.share < self.shares
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    /// The numbers of equals that a file in so many shares finds for these items.
+    fn numbered(shares: u64, said: &[&str]) -> Vec<(String, usize)> {
+        let mut of_answer = Equals::default();
+        of_answer.before("a");
+        let mut contents = Contents { of_answer, of_share: Equals::default(), share: 0, shares };
+        let mut all = Vec::new();
+        loop {
+            let share =
+                said.iter().filter_map(|said| Some(((*said).to_owned(), contents.equals_before(said)?)));
+            all.extend(share);
+            if !contents.begin_share() {
+                return all;
+            }
+        }
+    }
+
+    #[test]
+    fn each_item_is_given_once_and_numbered_alike_in_whatever_order_and_however_many_shares() {
+        let (said, other) = (["a", "b", "a", "c", "b", "a"], ["b", "a", "a", "a", "c", "b"]);
+        let expected: HashSet<_> = [("a", 1), ("a", 2), ("a", 3), ("b", 0), ("b", 1), ("c", 0)]
+            .map(|(said, equals)| (said.to_owned(), equals))
+            .into();
+        for shares in [1, 2, 7] {
+            for said in [&said, &other] {
+                let numbered = numbered(shares, said);
+                assert_eq!(numbered.len(), said.len());
+                assert_eq!(HashSet::from_iter(numbered), expected);
+            }
+        }
+    }
+}
