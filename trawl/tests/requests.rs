@@ -250,7 +250,9 @@ def parse(page):
     let folder = spider("", program);
     let (code, stats, stderr) = crawl(folder.path(), start(folder.path(), &site)).await;
     assert_eq!((code, &stats["done"]), (Some(0), &json!(2)), "{stats} {stderr}");
-    for left_out in ["requests left out: 3, as that for http://elsewhere.example/x", "`http://a:b/` is no URL"] {
+    for left_out in
+        ["requests left out: 3, as that for http://elsewhere.example/x", "`http://a:b/` is no URL"]
+    {
         assert!(stderr.contains(left_out), "{stderr}");
     }
 }

@@ -135,8 +135,14 @@ fn reading(about: &PageAbout<'_>, response: &Response, answer: Answer) -> Readin
         if work.is_none() {
             debug!(page = %about.work, href, "what the program wants fetched is no URL");
             if is_request {
-                let message = format!("a request is left out: `{}` is no URL", printable(&href, MAX_SHOWN_BYTES));
-                log(about.log, about.crawl, about.work.as_str(), vec![LogLine { message, level: LogLevel::Warn }]);
+                let message =
+                    format!("a request is left out: `{}` is no URL", printable(&href, MAX_SHOWN_BYTES));
+                log(
+                    about.log,
+                    about.crawl,
+                    about.work.as_str(),
+                    vec![LogLine { message, level: LogLevel::Warn }],
+                );
             }
         }
         work
