@@ -1,5 +1,7 @@
 //! What must follow from an order, and what may.
 
+use std::time::Duration;
+
 use super::{Ask, Facts, Injected, Judgement, SETTLING};
 use crate::faults::fate::Fate;
 use crate::faults::kind::Kind;
@@ -8,7 +10,9 @@ impl Facts {
     /// While a crawl is held no fetch begins, and what is sent again is fetched.
     pub(super) fn judge_orders(&self, verdict: &mut Judgement) {
         for quiet in &self.quiet {
-            let is_late = |ask: &&Ask| ask.asked > quiet.from + SETTLING && ask.asked < quiet.to;
+            let begun = quiet.from + SETTLING;
+            let is_late =
+                |ask: &&Ask| (begun..quiet.to).contains(&ask.asked) && !self.was_led(ask, quiet.why, begun);
             let count = self.asks.iter().filter(is_late).count();
             if count > 0 {
                 let (why, from) = (quiet.why, quiet.from.as_secs_f64());
@@ -26,6 +30,13 @@ impl Facts {
         }
     }
 
+    /// Whether a request that had begun before a pause was led here: it goes on to its end. What is blocked is not asked.
+    fn was_led(&self, ask: &Ask, why: &str, begun: Duration) -> bool {
+        let is_first =
+            |first: &Ask| Some(first.page) == ask.via && first.who == ask.who && first.asked < begun;
+        why == "paused" && self.asks.iter().any(is_first)
+    }
+
     /// Whether an order sends a page again after this fetch, with no failure counted.
     pub(super) fn begins_anew(&self, ask: &Ask, order: &Injected) -> bool {
         let page = &self.pages[ask.page];
@@ -34,8 +45,8 @@ impl Facts {
             Kind::DeadLettersReplayed => {
                 self.replays.iter().any(|replay| is_it(replay.at) && replay.url == page.key)
             }
-            // It may have been skipped between two tries.
-            Kind::HostBlocked => page.fate == Fate::Broken,
+            // It may have been skipped between two tries, or before it went where a redirect led it.
+            Kind::HostBlocked => matches!(page.fate, Fate::Broken | Fate::Redirect(_)),
             _ => false,
         }
     }

@@ -89,6 +89,33 @@ fn the_answer_to_a_request_is_its_own_wherever_redirects_led() {
 }
 
 #[test]
+fn a_request_may_be_skipped_before_it_goes_where_a_redirect_leads_while_its_host_is_blocked() {
+    let again = |kind| {
+        wrong(requests(), |facts| {
+            facts.faults.push(fault(kind, None, 102, 110));
+            facts.asks.push(ask(1, 1, 111));
+        })
+    };
+    assert_eq!(again(Kind::HostBlocked), "");
+    assert!(again(Kind::CrawlPaused).contains("task:1 (Redirect(0)): fetched again"));
+}
+
+#[test]
+fn a_request_that_had_begun_is_led_to_its_end_in_a_pause_and_no_other_is() {
+    let asked = |why, first: u64| {
+        wrong(requests(), |facts| {
+            facts.quiet.push(Quiet { why, from: seconds(first + 1), to: seconds(first + 10) });
+            facts.asks[2].asked = seconds(first + 4);
+            facts.asks[1].asked = seconds(first);
+            facts.asks.remove(3);
+            facts.asks.push(ask(2, 1, 99));
+        })
+    };
+    assert_eq!(asked("paused", 101), "");
+    assert!(asked("blocked", 101).contains("1 pages were asked for while blocked"));
+}
+
+#[test]
 fn what_the_site_found_wrong_is_a_problem() {
     assert_eq!(wrong(tasks(), |facts| facts.complaints.push("another recipe".to_owned())), "another recipe");
 }
