@@ -60,11 +60,10 @@ fn work(number: usize) -> Work {
 }
 
 fn number(work: &Work) -> usize {
-    let text = match work {
-        Work::Task(task) => task.new.recipe.as_str(),
-        _ => work.page().unwrap().as_str().rsplit('/').next().unwrap(),
-    };
-    text.parse().unwrap()
+    match work {
+        Work::Task(task) => task.new.recipe.as_str().parse().unwrap(),
+        _ => work.page().unwrap().as_str().rsplit('/').next().unwrap().parse().unwrap(),
+    }
 }
 
 fn crawl(id: &str) -> CrawlRef {
@@ -275,7 +274,8 @@ async fn is_exact(redis: RedisRecords) -> usize {
     let fetches = |number| if twice.contains(&number) { 2 } else { 1 };
     assert_eq!(fleet.fetched, all.iter().map(|number| (*number, fetches(*number))).collect());
     for number in all {
-        let kept = again(|| fleet.redis.work(&fleet.crawl, &work(number).key())).await;
+        let key = work(number).key();
+        let kept = again(|| fleet.redis.work(&fleet.crawl, &key)).await;
         assert_eq!(
             kept,
             work(number).url().cloned().map(Work::Url),
