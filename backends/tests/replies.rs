@@ -60,11 +60,10 @@ fn work(number: usize) -> Work {
 }
 
 fn number(work: &Work) -> usize {
-    let text = match work {
-        Work::Task(task) => task.new.recipe.as_str(),
-        _ => work.page().unwrap().as_str().rsplit('/').next().unwrap(),
-    };
-    text.parse().unwrap()
+    match work {
+        Work::Task(task) => task.new.recipe.as_str().parse().unwrap(),
+        _ => work.page().unwrap().as_str().rsplit('/').next().unwrap().parse().unwrap(),
+    }
 }
 
 fn crawl(id: &str) -> CrawlRef {
