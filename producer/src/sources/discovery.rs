@@ -166,7 +166,7 @@ impl Discovery {
     async fn take(&self, pages: Vec<NewRequest>, findings: &mpsc::Sender<Vec<Finding>>) {
         for part in pages.chunks(PART) {
             part.iter().for_each(|_| self.progress.source());
-            let page = |new: &NewRequest| match self.sorter.request(new.clone()) {
+            let page = |new: &NewRequest| match self.sorter.named(new.clone()) {
                 Ok(candidate) => candidate.map(Finding::Page),
                 Err(reason) => Some(Finding::Invalid { text: printable(&new.url, MAX_URL_BYTES), reason }),
             };

@@ -8,6 +8,7 @@ use std::path::Path;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tracing::warn;
+use trawl_common::frontier::route::Hints;
 use trawl_common::list::{self, Broken, Entry, Line};
 use trawl_common::ports::Response;
 use trawl_common::text::printable;
@@ -232,7 +233,7 @@ impl Reading {
             },
             Ok(Entry::Request(new)) => {
                 let url = printable(&new.url, MAX_URL_BYTES);
-                match self.sorter.request(new) {
+                match self.sorter.listed(new, Hints::default()) {
                     Ok(Some(candidate)) => return self.hand_on(Finding::Page(candidate)),
                     Ok(None) => return ControlFlow::Continue(()),
                     Err(reason) => (url, reason),

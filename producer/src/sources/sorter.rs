@@ -37,25 +37,32 @@ impl Sorter {
         let changefreq = entry.changefreq.map(|freq| freq.as_str());
         let modified = entry.lastmod.as_deref().and_then(sitemap::changed_by);
         let hints = Hints { changefreq, news: entry.news };
-        match self.asked(NewRequest::get(&entry.loc), hints) {
+        match self.listed(NewRequest::get(&entry.loc), hints) {
             Ok(candidate) => Some(Finding::Page(Candidate { modified, ..candidate? })),
             Err(reason) => Some(Finding::Invalid { text: printable(&entry.loc, MAX_URL_BYTES), reason }),
         }
     }
 
-    /// A URL or a request that somebody names; `None` if it is outside the spider's domains.
+    /// A URL or a request of a list; `None` if it is outside the spider's domains.
     ///
-    /// Fails with the reason if its URL is none.
-    pub(crate) fn request(&self, new: NewRequest) -> Result<Option<Candidate>, String> {
+    /// Fails with the reason if its URL is none, or longer than those that the spider takes in.
+    pub(super) fn listed(&self, new: NewRequest, hints: Hints<'_>) -> Result<Option<Candidate>, String> {
+        let candidate = self.asked(new, hints)?;
+        let url = candidate.as_ref().and_then(|candidate| candidate.page.work.page());
+        match url.is_none_or(|url| self.spider.urls.takes(url)) {
+            true => Ok(candidate),
+            false => Err(self.spider.urls.too_long()),
+        }
+    }
+
+    /// One that a person names, however long it is.
+    pub(super) fn named(&self, new: NewRequest) -> Result<Option<Candidate>, String> {
         self.asked(new, Hints::default())
     }
 
     fn asked(&self, new: NewRequest, hints: Hints<'_>) -> Result<Option<Candidate>, String> {
         let url = CanonicalUrl::parse(&new.url).map_err(|error| error.to_string())?;
         let Some((url, Routed { lane, ttl })) = self.routed(url, hints) else { return Ok(None) };
-        if !self.spider.urls.takes(&url) {
-            return Err(self.spider.urls.too_long());
-        }
         let work = Work::of_request(url, new).map_err(|error| error.to_string())?;
         Ok(Some(Candidate { page: NewWork::of(work, lane), ttl, modified: None }))
     }
