@@ -8,8 +8,9 @@
 /// only what has that change is marked by it. So older programs go on with all the rest.
 pub const FORMAT: u64 = REQUESTS;
 
-/// The format of what is about a request ([`Request`](crate::frontier::Request)): programs before took each key for a URL or a task.
-pub const REQUESTS: u64 = 2;
+/// The format of what is about a request ([`Request`](crate::frontier::Request)). Programs of the first format take each key for a URL or a
+/// task; those of the second know fewer keys of a request's JSON.
+pub const REQUESTS: u64 = 3;
 
 /// Whether what is of this format is for newer programs than this one.
 pub fn is_newer(format: u64) -> bool {

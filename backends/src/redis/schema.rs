@@ -1,6 +1,6 @@
 //! The version of what is kept in Redis: a program that does not know what newer ones write must leave it alone.
 //!
-//! It is `1`, or `1.2`: the major version, and the newest format ([`FORMAT`]) of what may be there, if that is not the first. A
+//! It is `1`, or `1.3`: the major version, and the newest format ([`FORMAT`]) of what may be there, if that is not the first. A
 //! program starts on any format of its major version: what it does not read, it leaves to newer ones.
 
 use std::fmt;

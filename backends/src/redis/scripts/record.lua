@@ -2,7 +2,7 @@
 --   <state><since>[<+ms until its deadline>] <b for bulk, p for priority, t for a task><depth> <referrer> <holder> <starts> <attempts>
 -- state: n new, q queued, p parked (since = the instant it is due), h held, f held and its fetch counted as
 -- started. Absent parts are "-". What is as in most records (b0 - - 0 0) is left out where nothing else follows. That of a request
--- begins with `v2 `, its format: programs before do not know such keys.
+-- begins with `v3 `, its format: programs before do not know such keys.
 local function now_ms()
   return math.floor(now_us() / 1000)
 end
@@ -110,7 +110,7 @@ end
 
 -- The format of its record, where that is not the first.
 local function mark_of(url)
-  return is_request(url) and 'v2 ' or ''
+  return is_request(url) and 'v3 ' or ''
 end
 
 -- What `format` makes of the record of a URL that was found at `since`, a text: no other is written as often. The deadline

@@ -11,11 +11,11 @@ use super::*;
 const PENDING: &str = "{crawled_urls}:pending:c";
 const OUTBOX: &str = "{crawled_urls}:outbox";
 /// Nothing of it is as it was before, but that it says its format first.
-const NEWER: &str = "v3 {\"state\":\"new\"}";
+const NEWER: &str = "v4 {\"state\":\"new\"}";
 
 /// A program that reads the next format.
 const OF_NEWER: Clock = Clock(
-    "local FORMAT = 3
+    "local FORMAT = 4
      local function now_us()
        local time = redis.call('TIME')
        return time[1] * 1000000 + time[2] + (redis.call('GET', 'later') or 0)
@@ -105,9 +105,9 @@ async fn the_program_of_the_newest_format_sweeps() {
     let newer = RedisRecords::with_clock(fixture.link.clone(), OF_NEWER, LOST_AFTER, Dedup::Plain);
     fixture.frontier.sweep(&fixture.worker).await.unwrap();
     let sweeper = async || -> String { fixture.ask(redis::cmd("GET").arg("sweeper")).await };
-    assert_eq!(sweeper().await, "worker v2");
+    assert_eq!(sweeper().await, "worker v3");
     newer.sweep(&fixture.other).await.unwrap();
-    assert_eq!(sweeper().await, "other v3");
+    assert_eq!(sweeper().await, "other v4");
     fixture.frontier.sweep(&fixture.worker).await.unwrap();
-    assert_eq!(sweeper().await, "other v3", "the older one steps back");
+    assert_eq!(sweeper().await, "other v4", "the older one steps back");
 }

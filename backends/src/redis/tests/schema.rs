@@ -20,7 +20,7 @@ async fn a_redis_without_a_version_gets_this_programs() {
     let fixture = Fixture::new().await;
     for _ in 0..2 {
         check_schema(&fixture.link).await.unwrap();
-        assert_eq!(fixture.schema().await.as_deref(), Some("1.2"));
+        assert_eq!(fixture.schema().await.as_deref(), Some("1.3"));
     }
 }
 
@@ -29,7 +29,7 @@ async fn what_older_programs_left_is_taken_over() {
     let fixture = Fixture::new().await;
     fixture.set_schema("0").await;
     check_schema(&fixture.link).await.unwrap();
-    assert_eq!(fixture.schema().await.as_deref(), Some("1.2"));
+    assert_eq!(fixture.schema().await.as_deref(), Some("1.3"));
 }
 
 #[tokio::test]

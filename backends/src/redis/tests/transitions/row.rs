@@ -18,7 +18,7 @@ pub(super) struct Row {
 
 impl Row {
     pub(super) fn read(text: &str, idle: u64) -> Self {
-        let mut parts = text.strip_prefix("v2 ").unwrap_or(text).split(' ');
+        let mut parts = text.strip_prefix("v3 ").unwrap_or(text).split(' ');
         let head = parts.next().unwrap();
         let (state, head) = head.split_at(1);
         let (since, left) = head.split_at(head.find(['+', '-']).unwrap_or(head.len()));
