@@ -140,8 +140,8 @@ mod tests {
         let read = |text: String| Record::read(text.as_bytes());
         assert_eq!(read(sealed("")).unwrap(), Some(Record::Sealed));
         assert_eq!(read(sealed(",\"v\":1")).unwrap(), Some(Record::Sealed));
-        assert_eq!(read(sealed(",\"v\":3")).unwrap(), None);
-        assert_eq!(read("{\"record\":\"slowed\",\"v\":3}".to_owned()).unwrap(), None);
+        assert_eq!(read(sealed(",\"v\":4")).unwrap(), None);
+        assert_eq!(read("{\"record\":\"slowed\",\"v\":4}".to_owned()).unwrap(), None);
         for wrong in [sealed(",\"v\":\"new\""), "{\"record\":\"slowed\"}".to_owned(), "[]".to_owned()] {
             assert!(read(wrong.clone()).is_err(), "{wrong}");
         }

@@ -374,7 +374,7 @@ async fn a_list_of_tasks_is_known_by_what_it_says() {
         let words = ["crawl", source, "--spider", spider, "--state", "no.db"];
         let (code, _, stderr) = output(folder.path(), &words).await;
         assert_eq!(code, Some(1), "{stderr}");
-        assert!(stderr.contains("Tasks, one a line as JSON, are for a spider with a [handler]"), "{stderr}");
+        assert!(stderr.contains("for a spider with a [handler]"), "{stderr}");
     }
 }
 
