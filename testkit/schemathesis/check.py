@@ -14,6 +14,8 @@ from checks import TOKEN, Fleet, Site, until
 
 # The same requests each time; more than enough to send some to every path, in about three minutes.
 SEED, EXAMPLES, SECONDS = 20_260_101, 40, 180
+# Longer than any answer may take: a trial has a minute.
+ANSWER_SECONDS = 75
 
 CHECKS = ["not_a_server_error", "status_code_conformance", "content_type_conformance", "response_headers_conformance",
           "response_schema_conformance"]
@@ -25,6 +27,7 @@ crawls = {{ values = {crawls} }}
 ended = {{ values = {ended} }}
 hosts = {{ values = {hosts} }}
 urls = {{ values = {urls} }}
+quick = {{ values = {quick} }}
 cursors = {{ values = {cursors} }}
 waits = {{ values = ["0s", "100ms", "1s"] }}
 spiders = {{ values = ["default", "none"] }}
@@ -40,6 +43,11 @@ spiders = {{ values = ["default", "none"] }}
 "body.crawl" = {{ dictionary = "crawls", probability = 0.5 }}
 "body.urls[*]" = {{ dictionary = "urls", probability = 0.5 }}
 "body.spider" = {{ dictionary = "spiders", probability = 0.5 }}
+
+# To try a page that waits takes half a minute.
+[[operations]]
+include-operation-id = "try_spider"
+parameters = {{ "body.url" = {{ dictionary = "quick", probability = 0.7 }} }}
 
 # Who follows a crawl that runs is told no end.
 [[operations]]
@@ -75,6 +83,7 @@ def configure(api, site, path):
             ended=json.dumps([over, "none"]),
             hosts=json.dumps([urllib.parse.urlsplit(site.origin).netloc, "none.example"]),
             urls=json.dumps(site.urls(["/page", "/missing", "/running/slow", "/new"])),
+            quick=json.dumps(site.urls(["/page", "/missing"])),
             cursors=json.dumps([cursor for cursor in cursors if cursor] + ["wrong"]),
         )
     )
@@ -91,7 +100,7 @@ def main():
                 f"{fleet.url}/api/v1/openapi.json",
                 f"--header=Authorization:Bearer {TOKEN}", f"--checks={','.join(CHECKS)}", f"--seed={SEED}",
                 f"--max-examples={EXAMPLES}", f"--max-time={SECONDS}", "--phases=examples,coverage,fuzzing",
-                "--continue-on-failure", "--rate-limit=80/s", "--request-timeout=30", "--warnings=off", "--generation-database=none",
+                "--continue-on-failure", "--rate-limit=80/s", f"--request-timeout={ANSWER_SECONDS}", "--warnings=off", "--generation-database=none",
                 *sys.argv[1:],
             ],
             cwd=fleet.folder.name,
