@@ -380,6 +380,9 @@ pub(crate) struct Request {
     body_bytes: usize,
     /// What the spider's program is given with the page: any JSON
     data: Option<serde_json::Value>,
+    /// Whether whatever response comes is its page; left out where it is not
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    any_status: bool,
     /// Above 0 it is urgent
     priority: f64,
     /// How often it is tried again, if it says so itself
@@ -388,9 +391,9 @@ pub(crate) struct Request {
 
 impl From<RequestView> for Request {
     fn from(view: RequestView) -> Self {
-        let RequestView { method, headers, cookies, body_bytes, data, priority, retries } = view;
+        let RequestView { method, headers, cookies, body_bytes, data, any_status, priority, retries } = view;
         let (method, priority) = (method.to_string(), priority.get());
-        Self { method, headers, cookies, body_bytes, data, priority, retries }
+        Self { method, headers, cookies, body_bytes, data, any_status, priority, retries }
     }
 }
 

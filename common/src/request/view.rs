@@ -22,6 +22,9 @@ pub struct RequestView {
     pub body_bytes: usize,
     /// What the spider's program is given with the page.
     pub data: Option<Value>,
+    /// Whether whatever response comes is its page; left out where it is not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub any_status: bool,
     /// How urgent it is.
     pub priority: Priority,
     /// How often it is tried again, if it says so itself.
@@ -30,7 +33,7 @@ pub struct RequestView {
 
 impl From<&NewRequest> for RequestView {
     fn from(new: &NewRequest) -> Self {
-        let NewRequest { method, headers, cookies, body, data, priority, retries, .. } = new;
+        let NewRequest { method, headers, cookies, body, data, any_status, priority, retries, .. } = new;
         let names = |pairs: &Pairs| pairs.names().map(str::to_owned).collect();
         Self {
             method: *method,
@@ -38,6 +41,7 @@ impl From<&NewRequest> for RequestView {
             cookies: names(cookies),
             body_bytes: body.bytes().len(),
             data: data.clone(),
+            any_status: *any_status,
             priority: *priority,
             retries: *retries,
         }
@@ -55,6 +59,9 @@ impl fmt::Display for RequestView {
             if !names.is_empty() {
                 write!(f, ", {what} {}", names.join(" "))?;
             }
+        }
+        if self.any_status {
+            write!(f, ", any status")?;
         }
         if self.priority != Priority::default() {
             write!(f, ", priority {}", self.priority)?;
@@ -83,5 +90,7 @@ mod tests {
         assert_eq!(view.to_string(), expected);
         assert!(!serde_json::to_string(&view).unwrap().contains("S3"));
         assert_eq!(RequestView::from(&NewRequest::get("/")).to_string(), "GET");
+        let any = NewRequest { any_status: true, ..NewRequest::get("/") };
+        assert_eq!(RequestView::from(&any).to_string(), "GET, any status");
     }
 }

@@ -1313,6 +1313,8 @@ export interface components {
         };
         /** @description How a request asks: of header fields and cookies the names, for their values may be secrets, and of the body how long it is */
         Request: {
+            /** @description Whether whatever response comes is its page; left out where it is not */
+            any_status?: boolean;
             body_bytes: number;
             cookies: string[];
             /** @description What the spider's program is given with the page: any JSON */
@@ -1531,6 +1533,8 @@ export interface components {
         };
         /** @description A URL, or a request for one */
         UrlOrRequest: string | {
+            /** @description Whether whatever response comes is its page; only a success is one without it */
+            any_status?: boolean;
             /** @description The body in base64, in its place */
             base64?: string;
             /** @description The body, if it is text */
