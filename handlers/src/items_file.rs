@@ -110,13 +110,22 @@ impl ItemsFile {
     /// # Errors
     /// Which line is no item, and why.
     pub async fn checked(mut self) -> Result<Self, String> {
+        self.items = self.look(|_| ()).await?;
+        Ok(self)
+    }
+
+    /// Reads all of it once, and shows each item. Returns how many there are.
+    ///
+    /// # Errors
+    /// Which line is no item, and why.
+    pub async fn look(&self, mut show: impl FnMut(&Fields)) -> Result<u64, String> {
         let mut place = Place::default();
         loop {
             let Batch { items, next } = self.read(place).await?;
             if items.is_empty() {
-                self.items = place.items;
-                return Ok(self);
+                return Ok(place.items);
             }
+            items.iter().for_each(&mut show);
             place = next;
         }
     }

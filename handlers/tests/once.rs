@@ -7,7 +7,8 @@ mod support;
 use std::fs;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -345,11 +346,8 @@ subprocess.Popen([exe, "handler-exec", "supervise", "token", str(os.getpid()), "
 while not (os.path.exists("program") and os.path.getsize("program")): time.sleep(0.01)
 os.kill(os.getpid(), signal.SIGKILL)
 "#;
-    let tmp = folder.path().join("tmp");
-    fs::create_dir(&tmp).unwrap();
-    let mut command = Command::new("python3");
-    command.args(["-c", worker, env!("CARGO_BIN_EXE_trawl-handler-exec")]).arg(&tmp).current_dir(&folder);
-    assert!(!command.status().unwrap().success());
+    let (status, tmp) = run_in_place_of_a_worker(folder.path(), worker);
+    assert!(!status.success());
     for file in ["program", "daemon"] {
         let pid = fs::read_to_string(folder.path().join(file)).unwrap();
         until(|| !is_there(&pid)).await;
@@ -370,12 +368,18 @@ said = supervisor.stderr.read()
 assert said == b"\ntoken exited 0\n" and os.path.exists(tmp) and supervisor.poll() is None, said
 os.kill(os.getpid(), signal.SIGKILL)
 "#;
-    let tmp = folder.path().join("tmp");
+    let (status, tmp) = run_in_place_of_a_worker(folder.path(), worker);
+    assert_eq!(status.signal(), Some(9));
+    until(|| !tmp.exists()).await;
+}
+
+/// Runs a program in Python that starts a supervisor as a worker does. Returns how it ended, and the folder that it gave.
+fn run_in_place_of_a_worker(folder: &Path, worker: &str) -> (ExitStatus, PathBuf) {
+    let tmp = folder.join("tmp");
     fs::create_dir(&tmp).unwrap();
     let mut command = Command::new("python3");
-    command.args(["-c", worker, env!("CARGO_BIN_EXE_trawl-handler-exec")]).arg(&tmp).current_dir(&folder);
-    assert_eq!(command.status().unwrap().signal(), Some(9));
-    until(|| !tmp.exists()).await;
+    command.args(["-c", worker, env!("CARGO_BIN_EXE_trawl-handler-exec")]).arg(&tmp).current_dir(folder);
+    (command.status().unwrap(), tmp)
 }
 
 /// What a file says, once it says something.

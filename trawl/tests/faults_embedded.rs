@@ -81,7 +81,8 @@ async fn a_crawl_that_fills_its_disk_reports_it_and_goes_on_when_space_is_free()
         let lines = printed.lines().filter(|line| line.starts_with("trawl crawl:")).count();
         assert!(lines == 1 && !ended.unwrap().success(), "{printed}");
     } else {
-        timeout(LIMIT, full.wait()).await.unwrap().unwrap();
+        let ended = timeout(LIMIT, full.wait()).await;
+        assert!(ended.is_ok_and(|ended| ended.is_ok()), "{}", fs::read_to_string(log.path()).unwrap());
     }
     let output = timeout(LIMIT, crawl.command(&source, 2).output()).await.unwrap().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));

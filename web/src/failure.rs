@@ -26,19 +26,17 @@ pub(super) fn broken_body(error: &reqwest::Error) -> Failure {
 
 /// An answer whose status is not a success.
 pub(super) fn status(response: &Response) -> Failure {
-    let status = response.status();
-    Failure {
-        status: Some(status.as_u16()),
-        retry_after: retry_after(response.headers()),
-        ..Failure::new(Class::Http, status)
-    }
+    of_status(response.status(), retry_after(response.headers()))
+}
+
+fn of_status(status: StatusCode, retry_after: Option<Duration>) -> Failure {
+    Failure { status: Some(status.as_u16()), retry_after, ..Failure::new(Class::Http, status) }
 }
 
 /// That a host wants to be left alone, if that is what a page says: one that was to be given whatever its status is.
 pub fn refusal(page: &Page) -> Option<Failure> {
     let status = StatusCode::from_u16(page.status).ok().filter(|status| is_refusal(status.as_u16()))?;
-    let retry_after = page.headers.get(RETRY_AFTER.as_str()).and_then(wait_from_now);
-    Some(Failure { status: Some(page.status), retry_after, ..Failure::new(Class::Http, status) })
+    Some(of_status(status, page.headers.get(RETRY_AFTER.as_str()).and_then(wait_from_now)))
 }
 
 /// The wait that an answer with these header fields asks for.

@@ -7,7 +7,6 @@ use moka::sync::Cache;
 use tokio::sync::mpsc;
 use tracing::{error, warn};
 use trawl_common::frontier::Work;
-use trawl_common::frontier::ladder::until_another_worker;
 use trawl_common::frontier::message::{Malformed, Message};
 use trawl_common::frontier::outcome::{Outcome, Skip};
 use trawl_common::names::{CrawlRef, SpiderName};
@@ -19,6 +18,7 @@ use trawl_common::trace;
 use trawl_common::web::url::MAX_URL_BYTES;
 
 use crate::job::Job;
+use crate::schedule::standstill::left_to_others;
 use crate::settlement::Settlement;
 use crate::shared::Shared;
 use crate::spiders::{Loaded, Spiders};
@@ -83,21 +83,19 @@ impl Claims {
         if is_beyond_limit {
             return settled(message, Outcome::Skipped(Skip::Limit));
         }
-        let now = UnixMs::now();
         let Some(spider) = self.spiders.spider(&message.crawl, &crawl.terms, text.as_ref()) else {
             // Another worker may have the file, or what it names.
             let why = self.spiders.lack(&message.crawl, text.as_ref());
-            self.shared.standstill.leaves_to_others(&message.crawl.spider, &why);
-            let until = now.plus(until_another_worker(message.left));
-            return settled(message, Outcome::Unready { until });
+            let outcome = self.shared.standstill.leave_to_others(&message, &why);
+            return settled(message, outcome);
         };
         // Tasks are claimed by themselves.
         let Some(url) = message.work.page().cloned() else {
-            let until = now.plus(until_another_worker(message.left));
-            return settled(message, Outcome::Unready { until });
+            let outcome = left_to_others(&message);
+            return settled(message, outcome);
         };
         self.shared.standstill.works_for(&message.crawl.spider);
-        let is_expired = message.is_expired(now);
+        let is_expired = message.is_expired(UnixMs::now());
         let job = Job { url, message, attempts, starts, waits_for_host_only: false, crawl, spider };
         match is_expired {
             true => Err(Box::new(Settlement::of(job, Outcome::Expired))),

@@ -107,17 +107,11 @@ pub(crate) struct InFile {
 impl InFile {
     /// Reads all of a file.
     pub(crate) async fn of(file: &ItemsFile) -> Result<Self, Failure> {
-        let (mut content, mut place) = (Fingerprint::of(""), Place::default());
-        loop {
-            let batch = file.read(place).await;
-            let Batch { items, next } = batch.map_err(|why| Failure::new(Class::Handler, why))?;
-            if items.is_empty() {
-                return Ok(Self { content, count: place.items() });
-            }
-            for fields in &items {
-                content = Fingerprint::of(&format!("{content}{}", as_text(fields)));
-            }
-            place = next;
+        let mut content = Fingerprint::of("");
+        let show = |fields: &Fields| content = Fingerprint::of(&format!("{content}{}", as_text(fields)));
+        match file.look(show).await {
+            Ok(count) => Ok(Self { content, count }),
+            Err(why) => Err(Failure::new(Class::Handler, why)),
         }
     }
 }

@@ -4,8 +4,6 @@ use trawl_common::frontier::limit::{LeftOut, Limit};
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::route::{self, Hints};
 use trawl_common::frontier::{Request, Work};
-use trawl_common::handler::LogLine;
-use trawl_common::logs::LogLevel;
 use trawl_common::ports::NewWork;
 use trawl_common::spider::LinkVerdict;
 use trawl_common::text::printable;
@@ -13,7 +11,7 @@ use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::Link;
 
-use crate::handlers::log;
+use crate::handlers::log_warning;
 use crate::job::Job;
 use crate::shared::Shared;
 
@@ -78,10 +76,5 @@ pub(crate) fn say_refused(shared: &Shared, message: &Message, refused: &[Canonic
         "requests left out: {}, as that for {first}: `allowed_domains`, `[follow]` or `urls.max_length` of the spider does not allow them",
         refused.len()
     );
-    log(
-        &shared.log,
-        &message.crawl,
-        message.work.as_str(),
-        vec![LogLine { message: said, level: LogLevel::Warn }],
-    );
+    log_warning(&shared.log, &message.crawl, message.work.as_str(), said);
 }

@@ -157,7 +157,7 @@ pub(crate) async fn list_dead_letters(
 /// A dead letter with how it asks, if it is a request.
 async fn in_full(api: &Api, failed: Failed) -> Result<DeadLetter, Problem> {
     let work = match failed.key().filter(Key::is_request) {
-        Some(key) => api.backend.control.work(&failed.crawl, &key).await?,
+        Some(key) => api.backend.control.readable_work(&failed.crawl, &key).await?,
         None => None,
     };
     Ok(DeadLetter::from(failed).asking(work.as_ref()))

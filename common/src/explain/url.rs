@@ -162,10 +162,7 @@ impl Explainer<'_> {
         if !key.is_request() {
             return Ok(None);
         }
-        match self.control.work(crawl, key).await {
-            Err(error) if error.kind == ErrorKind::Corrupt => Ok(None),
-            work => Ok(work?.and_then(|work| work.request().cloned())),
-        }
+        Ok(self.control.readable_work(crawl, key).await?.and_then(|work| work.request().cloned()))
     }
 
     /// With the request, if it is one.

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::{Result, Seen};
+use super::{ErrorKind, Result, Seen};
 use crate::frontier::dead_letter::Note;
 use crate::frontier::{Key, TaskKey, Work};
 use crate::names::{CrawlRef, SpiderName, WorkerId};
@@ -39,6 +39,14 @@ pub trait Control: Send + Sync {
     /// A task or a request of a crawl, with all that it says, which has not ended or is in the list; `None` if it is neither. The key of a
     /// URL says all by itself.
     async fn work(&self, crawl: &CrawlRef, key: &Key) -> Result<Option<Work>>;
+
+    /// The same for showing it beside what else is known: `None` also where it cannot be read.
+    async fn readable_work(&self, crawl: &CrawlRef, key: &Key) -> Result<Option<Work>> {
+        match self.work(crawl, key).await {
+            Err(error) if error.kind == ErrorKind::Corrupt => Ok(None),
+            work => work,
+        }
+    }
 
     /// What was no URL, or no message: the text and why, of each crawl up to [`super::MAX_INVALID`]. There is nothing to replay.
     async fn invalid(&self, crawl: &CrawlRef) -> Result<Vec<(String, Note)>>;

@@ -6,7 +6,7 @@ use super::{NewTask, Recipe};
 use crate::frontier::dead_letter::Note;
 use crate::frontier::{Key, State, TaskKey, UrlState, Work};
 use crate::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
-use crate::ports::{Control, ErrorKind, Result, Stats};
+use crate::ports::{Control, Result, Stats};
 use crate::time::UnixMs;
 
 /// Where a task is that is not done.
@@ -156,10 +156,7 @@ impl TaskReader<'_> {
 
     /// What a task says may be gone with it meanwhile. If it cannot be read, the task is listed without it: others follow.
     async fn with_recipe(&self, crawl: &CrawlRef, key: &TaskKey, report: TaskReport) -> Result<TaskReport> {
-        let work = match self.control.work(crawl, &key.clone().into()).await {
-            Err(error) if error.kind == ErrorKind::Corrupt => None,
-            work => work?,
-        };
+        let work = self.control.readable_work(crawl, &key.clone().into()).await?;
         let says = work.as_ref().and_then(Work::task).map(|task| task.new.clone());
         Ok(TaskReport { recipe: says.as_ref().map(|new| new.recipe.clone()), says, ..report })
     }

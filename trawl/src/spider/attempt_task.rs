@@ -10,7 +10,6 @@ use trawl_common::exit::Exit;
 use trawl_common::frontier::TaskKey;
 use trawl_common::handler::{Answer, LogLine, Verdict};
 use trawl_common::names::{CrawlRef, ProjectName};
-use trawl_common::request::NewRequest;
 use trawl_common::settings::Settings;
 use trawl_common::spider::Spider;
 use trawl_common::spider::folder::Folder;
@@ -112,8 +111,6 @@ fn answer_as_json(answer: &Answer, in_file: Option<u64>) -> Value {
         Verdict::Failed => 1,
         Verdict::Skip => 2,
     };
-    let url = |new: &NewRequest| if new.is_plain() { json!(new.url) } else { json!(new) };
-    let urls: Vec<Value> = urls.iter().map(url).collect();
     let mut said = json!({ "result": result, "logs": logs, "tasks": tasks, "urls": urls, "items": items });
     if let Some(count) = in_file {
         said["items_in_file"] = count.into();

@@ -31,10 +31,10 @@ const LEASE: Duration = Duration::from_secs(30);
 
 /// So many tasks are admitted at a time,
 const BATCH: usize = 500;
-/// Lines that are read ahead: each may have a megabyte.
-const LINES: usize = 16;
 /// or so many bytes of recipes.
 const BATCH_BYTES: usize = 4 << 20;
+/// So many lines are read ahead: each may have a megabyte.
+const LINES: usize = 16;
 
 /// What to submit.
 #[derive(clap::Args)]

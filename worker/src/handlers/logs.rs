@@ -5,8 +5,13 @@ use trawl_common::handler::LogLine;
 use trawl_common::logs::{LogLevel, LogWriter};
 use trawl_common::names::CrawlRef;
 
+/// Warns of what became of something that a program said of the URL or task with this key.
+pub(crate) fn log_warning(writer: &LogWriter, crawl: &CrawlRef, key: &str, message: String) {
+    log(writer, crawl, key, vec![LogLine { message, level: LogLevel::Warn }]);
+}
+
 /// Logs what a program said of the URL or task with this key.
-pub(crate) fn log(writer: &LogWriter, crawl: &CrawlRef, key: &str, lines: Vec<LogLine>) {
+pub(super) fn log(writer: &LogWriter, crawl: &CrawlRef, key: &str, lines: Vec<LogLine>) {
     for LogLine { message, level } in lines {
         log_here(crawl, key, level, &message);
         writer.write(writer.entry(level, message).in_crawl(crawl).about(key));

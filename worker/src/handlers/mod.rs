@@ -10,17 +10,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
-use trawl_common::frontier::ladder::until_another_worker;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::Outcome;
 use trawl_common::names::ProjectName;
 use trawl_common::ports::{Error, ErrorKind};
 use trawl_common::spider::{Mode, Spider};
 use trawl_common::task::TaskView;
-use trawl_common::time::UnixMs;
 use trawl_handlers::{CannotRun, Ended, Program, ProxyAccess, Stream, Supervisor, Work, once};
 
-pub(crate) use self::logs::log;
+pub(crate) use self::logs::log_warning;
 pub(crate) use self::page::{PageAbout, Reading, Unread, read_page};
 pub(crate) use self::task::Programs;
 pub(crate) use self::watch::Watch;
@@ -32,10 +30,10 @@ const TROUBLE: Duration = Duration::from_secs(60);
 
 /// What becomes of what a program cannot be run for: another worker may be able to.
 pub(crate) fn not_run(shared: &Shared, spider: &Loaded, message: &Message, why: String) -> Outcome {
-    shared.standstill.leaves_to_others(&spider.spider.name, &why);
+    let outcome = shared.standstill.leave_to_others(message, &why);
     let what = format!("spider {}: running its program", spider.spider.name);
     shared.health.fails_lately(&what, &Error::new(ErrorKind::Unavailable, why), TROUBLE);
-    Outcome::Unready { until: UnixMs::now().plus(until_another_worker(message.left)) }
+    outcome
 }
 
 /// The program of a spider, ready to be asked.

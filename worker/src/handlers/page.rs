@@ -8,7 +8,7 @@ use trawl_common::frontier::outcome::{Class, Failure};
 use trawl_common::frontier::{Request, Work};
 use trawl_common::handler::stream::{MAX_INLINE_BYTES, PageHead};
 use trawl_common::handler::{Answer, LogLine, Verdict};
-use trawl_common::logs::{LogLevel, LogWriter};
+use trawl_common::logs::LogWriter;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::Response;
 use trawl_common::request::{Method, NewRequest};
@@ -19,7 +19,7 @@ use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::{Extracted, Extraction, Link};
 use trawl_handlers::{Ended, ItemsFile, Page, Stream};
 
-use super::logs::log;
+use super::logs::{log, log_warning};
 use crate::links::MAX_SHOWN_BYTES;
 
 /// What a program is given of a page beside its response.
@@ -138,12 +138,7 @@ fn reading(about: &PageAbout<'_>, response: &Response, answer: Answer) -> Readin
             if is_request {
                 let message =
                     format!("a request is left out: `{}` is no URL", printable(&href, MAX_SHOWN_BYTES));
-                log(
-                    about.log,
-                    about.crawl,
-                    about.work.as_str(),
-                    vec![LogLine { message, level: LogLevel::Warn }],
-                );
+                log_warning(about.log, about.crawl, about.work.as_str(), message);
             }
         }
         work

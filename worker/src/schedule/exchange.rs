@@ -145,6 +145,15 @@ mod tests {
         tokio::spawn(async move { exchange.wait(&key, UnixMs(slot), OWN).await })
     }
 
+    /// An exchange where this request waits, and a URL has kept its slot: the next one hands over its own.
+    async fn with_request(slot: u64) -> (Arc<SlotExchange>, tokio::task::JoinHandle<UnixMs>) {
+        let exchange = Arc::default();
+        let request = request(&exchange, slot);
+        yield_now().await;
+        assert_eq!(at_once(&exchange, &url(1)), None);
+        (exchange, request)
+    }
+
     #[tokio::test(start_paused = true)]
     async fn every_second_url_exchanges_its_slot_with_the_request_that_waits_for_longest() {
         let exchange = Arc::default();
@@ -160,10 +169,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_url_waits_for_the_slot_of_the_request_for_as_long_as_that_would_have() {
-        let exchange = Arc::default();
-        let request = request(&exchange, 21);
-        yield_now().await;
-        assert_eq!(at_once(&exchange, &url(1)), None);
+        let (exchange, request) = with_request(21).await;
         tokio::time::advance(OWN / 4).await;
         assert_eq!(at_once(&exchange, &url(2)).map(Reserved::wait), Some(OWN / 4 * 3));
         assert_eq!(request.now_or_never().map(Result::unwrap), None, "it runs when it is woken");
@@ -181,10 +187,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_url_keeps_its_slot_that_would_be_too_late_or_has_none_or_is_of_another_host() {
-        let exchange = Arc::default();
-        let _request = request(&exchange, 21);
-        yield_now().await;
-        assert_eq!(at_once(&exchange, &url(1)), None);
+        let (exchange, _request) = with_request(21).await;
         let others = [
             HostRequest { deadline: Some(UnixMs(20)), ..url(2) },
             HostRequest { waits_for_host_only: true, ..url(2) },
@@ -209,10 +212,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_slot_that_has_passed_is_handed_to_nobody() {
-        let exchange = Arc::default();
-        let _request = request(&exchange, 21);
-        yield_now().await;
-        assert_eq!(at_once(&exchange, &url(1)), None);
+        let (exchange, _request) = with_request(21).await;
         let interval = url(2).pace.interval.as_millis() as u64;
         assert_eq!(exchange.exchange(&url(2), UnixMs(3 + interval / 2)), None);
         assert!(exchange.exchange(&url(2), UnixMs(2 + interval / 2)).is_some());

@@ -6,7 +6,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use trawl_common::frontier::outcome::Class;
+use trawl_common::frontier::ladder::until_another_worker;
+use trawl_common::frontier::message::Message;
+use trawl_common::frontier::outcome::{Class, Outcome};
 use trawl_common::names::SpiderName;
 use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
@@ -85,6 +87,12 @@ impl Standstill {
         if waits.lacking.len() < MOST {
             waits.lacking.insert(spider.clone(), (Instant::now(), printable(why, WHY)));
         }
+    }
+
+    /// What becomes of work that its spider cannot be worked for here: another worker may be able to.
+    pub(crate) fn leave_to_others(&self, message: &Message, why: &str) -> Outcome {
+        self.leaves_to_others(&message.crawl.spider, why);
+        left_to_others(message)
     }
 
     /// This spider can be worked for here.
@@ -174,6 +182,11 @@ impl Drop for Asking<'_> {
     fn drop(&mut self) {
         self.standstill.lock().robots.remove(self.origin);
     }
+}
+
+/// What becomes of work that is left to other workers.
+pub(crate) fn left_to_others(message: &Message) -> Outcome {
+    Outcome::Unready { until: UnixMs::now().plus(until_another_worker(message.left)) }
 }
 
 #[cfg(test)]

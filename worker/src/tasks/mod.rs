@@ -21,8 +21,6 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
-use trawl_common::frontier::ladder::until_another_worker;
-use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Class, Failure, Outcome, Reason, Skip};
 use trawl_common::frontier::{Start, Task};
 use trawl_common::ports::{Claim, Claimed};
@@ -31,6 +29,7 @@ use trawl_common::time::UnixMs;
 pub(crate) use self::outcome::asked_for;
 pub(crate) use self::runner::{Gave, Ran, TaskRunner};
 use crate::claim::CrawlSpiders;
+use crate::schedule::standstill::left_to_others;
 use crate::settlement::Settlement;
 use crate::shared::Shared;
 use crate::spiders::Loaded;
@@ -87,7 +86,7 @@ impl Tasks {
     /// The spider of a task that may begin, or what becomes of one that may not.
     async fn begin(&self, claimed: &Claimed) -> Result<(Arc<Loaded>, Arc<Task>), Outcome> {
         let Claimed { message, is_beyond_limit, crawl, .. } = claimed;
-        let Some(task) = message.work.task() else { return Err(unready(message)) };
+        let Some(task) = message.work.task() else { return Err(left_to_others(message)) };
         if *is_beyond_limit {
             return Err(Outcome::Skipped(Skip::Limit));
         }
@@ -95,8 +94,7 @@ impl Tasks {
             Ok(spider) if self.runner.runs(&spider) => spider,
             other => {
                 let why = other.err().unwrap_or_else(|| "it has no [handler]".to_owned());
-                self.shared.standstill.leaves_to_others(&message.crawl.spider, &why);
-                return Err(unready(message));
+                return Err(self.shared.standstill.leave_to_others(message, &why));
             }
         };
         if message.is_expired(UnixMs::now()) {
@@ -152,9 +150,4 @@ impl Tasks {
             }
         }
     }
-}
-
-/// Another worker may have the spider, or what it names.
-fn unready(message: &Message) -> Outcome {
-    Outcome::Unready { until: UnixMs::now().plus(until_another_worker(message.left)) }
 }

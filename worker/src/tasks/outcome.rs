@@ -93,9 +93,10 @@ fn yielded(
     let (mut left_out, mut refused) = (LeftOut::default(), Vec::new());
     let (mut links, elsewhere) = asked_for(message, tasks);
     for (work, url) in urls.into_iter().filter_map(|new| page(message, &spider, new)) {
-        match link(message, &spider, &work, &url, &mut left_out) {
+        let is_request = work.request().is_some();
+        match link(message, &spider, work, &url, &mut left_out) {
             Some(link) => links.push(link),
-            None if work.request().is_some() => refused.push(url),
+            None if is_request => refused.push(url),
             None => {}
         }
     }
@@ -162,7 +163,7 @@ fn page(message: &Message, spider: &Loaded, new: NewRequest) -> Option<(Work, Ca
 fn link(
     message: &Message,
     spider: &Loaded,
-    work: &Work,
+    work: Work,
     url: &CanonicalUrl,
     left_out: &mut LeftOut,
 ) -> Option<NewWork> {
@@ -175,7 +176,7 @@ fn link(
     }
     let routed = route::route(&spider.route, url, Hints::default());
     let deadline = routed.ttl.map(|ttl| UnixMs::now().plus(ttl));
-    Some(led_to(message, NewWork { deadline, ..NewWork::of(work.clone(), routed.lane) }))
+    Some(led_to(message, NewWork { deadline, ..NewWork::of(work, routed.lane) }))
 }
 
 fn led_to(message: &Message, new: NewWork) -> NewWork {

@@ -73,7 +73,8 @@ class Frontier:
         for middleware in self._sending:
             middleware.process_request(sent)
         headers, cookies = self._fields(sent)
-        said: dict[str, Any] = {"url": request.url, "method": request.method, "headers": headers, "cookies": cookies, "priority": request.priority}
+        said: dict[str, Any] = {"url": request.url, "method": request.method, "headers": headers, "cookies": cookies}
+        said["priority"] = request.priority
         try:
             said["body"] = request.body.decode()
         except UnicodeDecodeError:

@@ -1,9 +1,11 @@
 //! The URLs and tasks of a worker, and what becomes of them.
 
+use std::collections::VecDeque;
 use std::future::pending;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use tokio::sync::Notify;
 use tokio::time::sleep;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::{Key, Start};
@@ -16,7 +18,7 @@ use trawl_common::ports::{
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 
-use super::Memory;
+use super::{Memory, State};
 
 #[async_trait]
 impl Engine for Memory {
@@ -34,36 +36,38 @@ impl Engine for Memory {
     }
 }
 
+impl Memory {
+    /// Waits for what is in a queue, and holds it.
+    async fn claim_from(
+        &self,
+        queue: fn(&mut State) -> &mut VecDeque<Claimed>,
+        some: &Notify,
+        max: usize,
+    ) -> Vec<Claimed> {
+        loop {
+            {
+                let mut state = self.state();
+                let queue = queue(&mut state);
+                let count = queue.len().min(max);
+                let claimed: Vec<Claimed> = queue.drain(..count).collect();
+                if !claimed.is_empty() {
+                    state.held.extend(claimed.iter().map(|claimed| claimed.message.key()));
+                    return claimed;
+                }
+            }
+            some.notified().await;
+        }
+    }
+}
+
 #[async_trait]
 impl Frontier for Memory {
     async fn claim(&self, max: usize) -> Vec<Claimed> {
-        loop {
-            let claimed: Vec<Claimed> = {
-                let queue = &mut self.state().queue;
-                let count = queue.len().min(max);
-                queue.drain(..count).collect()
-            };
-            if !claimed.is_empty() {
-                self.state().held.extend(claimed.iter().map(|claimed| claimed.message.key()));
-                return claimed;
-            }
-            self.some_queued.notified().await;
-        }
+        self.claim_from(|state| &mut state.queue, &self.some_queued, max).await
     }
 
     async fn claim_tasks(&self, max: usize) -> Vec<Claimed> {
-        loop {
-            let claimed: Vec<Claimed> = {
-                let tasks = &mut self.state().tasks;
-                let count = tasks.len().min(max);
-                tasks.drain(..count).collect()
-            };
-            if !claimed.is_empty() {
-                self.state().held.extend(claimed.iter().map(|claimed| claimed.message.key()));
-                return claimed;
-            }
-            self.some_tasks.notified().await;
-        }
+        self.claim_from(|state| &mut state.tasks, &self.some_tasks, max).await
     }
 
     async fn start(&self, urls: &[Claim]) -> Result<Vec<Start>> {
