@@ -1,0 +1,203 @@
+//! Whose a state file is, what may be opened as one, and what outlasts the process.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use super::support::*;
+use trawl_backends::embedded::Embedded;
+use trawl_common::frontier::lane::Lane;
+use trawl_common::frontier::outcome::{Class, Reason};
+use trawl_common::politeness::gcra::{BackoffTerms, Slot};
+use trawl_common::ports::{BackoffRequest, ErrorKind, NewWork, Walk};
+use trawl_common::web::host::HostKey;
+use trawl_common::web::url::Fingerprint;
+
+#[tokio::test]
+async fn a_state_file_belongs_to_one_process_at_a_time() {
+    let (directory, engine) = state_file();
+    let path = directory.path().join("crawl.db");
+    let refused = Embedded::open(&path).err().unwrap();
+    assert_eq!(refused.kind, ErrorKind::Busy);
+    assert!(refused.to_string().contains("crawl.db is in use by another trawl process"), "{refused}");
+    drop(admit(&engine, 0..2).await);
+    drop(engine);
+    let log = directory.path().join("crawl.db-wal");
+    assert!(!log.exists(), "a clean end leaves one file");
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+    assert_eq!(available(&open(&path), 2).await, [0, 1]);
+}
+
+#[tokio::test]
+async fn others_may_look_into_a_state_file_while_its_process_works_but_change_nothing() {
+    let (directory, engine) = state_file();
+    let path = directory.path().join("crawl.db");
+    drop(admit(&engine, 0..2).await);
+    let watching = Embedded::watch(&path).unwrap();
+    let admitted = async || watching.stats().crawl_stats(&crawl().id).await.unwrap().unwrap().counts.admitted;
+    assert_eq!(admitted().await, 2);
+    assert!(watching.control().pause(&crawl()).await.is_err());
+    drop(admit(&engine, 2..3).await);
+    assert_eq!(admitted().await, 3);
+    drop(watching);
+    assert_eq!(available(&engine, 3).await, [0, 1, 2]);
+}
+
+#[test]
+fn a_state_file_is_for_its_owners_eyes_only() {
+    let (directory, engine) = state_file();
+    let modes = std::fs::read_dir(directory.path()).unwrap().map(|file| {
+        let file = file.unwrap();
+        (file.file_name(), file.metadata().unwrap().permissions().mode() & 0o777)
+    });
+    for (file, mode) in modes {
+        assert_eq!(mode, 0o600, "{file:?}");
+    }
+    drop(engine);
+}
+
+#[tokio::test]
+async fn the_time_in_which_no_process_had_the_file_is_no_time_of_the_crawl() {
+    let (directory, engine) = state_file();
+    let path = directory.path().join("crawl.db");
+    drop(admit(&engine, 0..1).await);
+    drop(engine);
+    // It worked for a minute, an hour ago.
+    let file = rusqlite::Connection::open(&path).unwrap();
+    file.execute_batch("UPDATE crawls SET started = touched - 3660000, touched = touched - 3600000").unwrap();
+    drop(file);
+    let seconds =
+        async |engine: &Embedded| engine.stats().crawl_stats(&crawl().id).await.unwrap().unwrap().seconds;
+    assert_eq!(seconds(&Embedded::watch(&path).unwrap()).await, 60.0);
+    let engine = open(&path);
+    let resumed = seconds(&engine).await;
+    assert!((60.0..90.0).contains(&resumed), "{resumed}");
+    engine.control().cancel(&crawl()).await.unwrap();
+    let ended = seconds(&engine).await;
+    assert!((resumed..90.0).contains(&ended), "{ended}");
+}
+
+#[tokio::test]
+async fn a_file_of_another_program_or_of_a_newer_one_is_refused_by_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("crawl.db");
+    let refusal = |path: &Path| {
+        let refused = Embedded::open(path).err().unwrap();
+        assert_eq!(refused.kind, ErrorKind::Refused, "{refused}");
+        refused.to_string()
+    };
+    std::fs::write(&path, "a text that is long enough to be no header of SQLite".repeat(99)).unwrap();
+    assert!(refusal(&path).ends_with("crawl.db is not a state file of trawl"));
+    std::fs::remove_file(&path).unwrap();
+    let foreign = rusqlite::Connection::open(&path).unwrap();
+    foreign.execute_batch("CREATE TABLE notes (text TEXT)").unwrap();
+    drop(foreign);
+    assert!(refusal(&path).ends_with("crawl.db is not a state file of trawl"));
+    std::fs::remove_file(&path).unwrap();
+    drop(open(&path));
+    let newer = rusqlite::Connection::open(&path).unwrap();
+    newer.pragma_update(None, "user_version", 99).unwrap();
+    drop(newer);
+    let reported = refusal(&path);
+    assert!(reported.ends_with("crawl.db has schema version 99, and this program knows 11"), "{reported}");
+}
+
+#[tokio::test]
+async fn what_hosts_and_people_said_outlasts_the_process() {
+    let (directory, engine) = state_file();
+    let key = |name: &str| HostKey::from_text(name);
+    let refusal = BackoffRequest {
+        status: 503,
+        crawl: None,
+        terms: BackoffTerms {
+            asked: Some(Duration::from_secs(3_600)),
+            base: LONG,
+            jitter: 0.0,
+            most: 10 * LONG,
+        },
+    };
+    let until = engine.hosts().push_back(&key("slow.example"), &refusal).await.unwrap();
+    engine.host_control().block(&key("blocked.example")).await.unwrap();
+    drop(engine);
+    let engine = Embedded::open(&directory.path().join("crawl.db")).unwrap();
+    let host = engine.host_control().host(&key("slow.example")).await.unwrap().unwrap();
+    assert_eq!(
+        host.backoff.map(|backoff| (backoff.until, backoff.status, backoff.strikes)),
+        Some((until, 503, 0))
+    );
+    let slots = engine.hosts().reserve(&[ask("slow.example"), ask("blocked.example")]).await.unwrap();
+    assert!(matches!(slots[..], [Slot::Later { .. }, Slot::Blocked]), "{slots:?}");
+    assert!(engine.host_control().unblock(&key("blocked.example")).await.unwrap());
+    drop(engine);
+    let engine = Embedded::open(&directory.path().join("crawl.db")).unwrap();
+    assert_eq!(engine.hosts().reserve(&[ask("blocked.example")]).await.unwrap(), [Slot::Now]);
+}
+
+#[tokio::test]
+async fn a_file_of_version_1_is_brought_up_to_date() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("crawl.db");
+    let old = rusqlite::Connection::open(&path).unwrap();
+    old.execute_batch(include_str!("../state-v1.sql")).unwrap();
+    for (record, number) in [(1, 0), (2, 1), (3, 2)] {
+        let key = Fingerprint::of(&format!("s1\n{}", page(number).work));
+        old.execute("INSERT INTO fresh (url, record) VALUES (?1, ?2)", (key.0, record)).unwrap();
+    }
+    drop(old);
+    for _ in 0..2 {
+        let engine = open(&path);
+        assert_eq!(available(&engine, 1).await, [2]);
+        let note = engine.control().failure(&crawl(), &page(1).work.key()).await.unwrap().unwrap();
+        assert_eq!((note.cause.reason, note.cause.class), (Reason::Retries, Some(Class::Http)));
+        assert_eq!(
+            (note.cause.status, note.cause.worker, note.lane),
+            (Some(503), Some(worker()), Lane::Bulk)
+        );
+        assert_eq!(engine.control().failed(&crawl(), 0).await.unwrap().failed.len(), 1);
+        assert_eq!(engine.pages().walk(&crawl().spider, 0).await.unwrap(), Walk::default());
+    }
+    let engine = open(&path);
+    let session = open_crawl(&engine, crawl()).await;
+    let pages: Vec<NewWork> = (0..4).map(page).collect();
+    assert_eq!(session.admit(&pages).await.unwrap(), [false, false, false, true]);
+    assert_eq!(engine.engine().replay(&crawl(), &crawl(), &[page(1).work.key()]).await.unwrap(), 1);
+    let stats = engine.stats().crawl_stats(&crawl().id).await.unwrap().unwrap();
+    assert_eq!((stats.counts.admitted, stats.counts.done, stats.pending), (4, 1, 3));
+}
+
+#[test]
+fn a_path_that_cannot_be_a_file_is_an_error_that_names_it() {
+    let reported = Embedded::open(Path::new("/nonexistent/crawl.db")).err().unwrap().to_string();
+    assert!(reported.starts_with("/nonexistent/crawl.db cannot be opened"), "{reported}");
+}
+
+#[tokio::test]
+async fn what_was_seen_stays_seen_beyond_memory_and_restarts() {
+    let (directory, engine) = state_file();
+    let path = directory.path().join("crawl.db");
+    const COUNT: usize = 70_000;
+    let pages: Vec<NewWork> = (0..COUNT).map(page).collect();
+    let session = admit(&engine, 0..COUNT).await;
+    let known = session.admit(&pages).await.unwrap();
+    assert!(known.iter().all(|new| !new));
+    drop((session, engine));
+
+    let engine = open(&path);
+    let session = admit(&engine, 0..COUNT).await;
+    let worker = join(&engine);
+    let claimed = worker.claim(2).await;
+    for _ in 0..2 {
+        assert_eq!(worker.settle(claimed.iter().map(done).collect()).await.ended.len(), 2);
+    }
+    session.close().await.unwrap();
+    drop(worker);
+    let stats = engine.stats().crawl_stats(&crawl().id).await.unwrap().unwrap();
+    assert_eq!((stats.counts.admitted, stats.counts.done), (COUNT as u64, 2));
+    drop(engine);
+
+    let file = rusqlite::Connection::open(&path).unwrap();
+    let count = |sql: &str| file.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap() as u64;
+    assert_eq!(count("SELECT count(*) FROM records"), stats.pending);
+    assert!(count("SELECT count(*) FROM seen") > 0, "the index is in use");
+    assert_eq!(count("SELECT (SELECT count(*) FROM seen) + (SELECT count(*) FROM fresh)"), COUNT as u64);
+}
