@@ -28,13 +28,24 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// How many crawls may be needed for all faults: one that a busy machine keeps from them goes on, and ends before the last.
 const CRAWLS: usize = 3;
 
+/// How long a process may be silent. A program holds what it works on for long, and a lease lasts for a quarter of this, which is to be
+/// more than a busy machine keeps a worker from extending it.
+fn lost_after(scenario: Scenario) -> Duration {
+    match scenario {
+        Scenario::Tasks | Scenario::Requests => Duration::from_secs(6),
+        _ => Duration::from_secs(3),
+    }
+}
+
 /// Runs a scenario through each of these kinds of fault once.
 async fn survives(scenario: Scenario, mut kinds: Vec<Kind>, pages_for_each: usize) {
     // As many again for the kinds that are left: a short crawl ends before a fault can come to it.
     let pages = pages_for_each * kinds.len();
     for _ in 0..CRAWLS {
         let folder = tempfile::tempdir().unwrap();
-        let outcome = match run(&Options { scenario, pages, ..options(&folder, kinds, seed()) }).await {
+        let lost_after = lost_after(scenario);
+        let options = Options { scenario, pages, lost_after, ..options(&folder, kinds, seed()) };
+        let outcome = match run(&options).await {
             Ok(outcome) => outcome,
             Err(error) => panic!("the suite itself failed: {error}: see {}", folder.keep().display()),
         };
@@ -94,7 +105,7 @@ fn options(folder: &TempDir, kinds: Vec<Kind>, seed: u64) -> Options {
         faults: kinds.len(),
         seed,
         workers: 2,
-        lost_after: Duration::from_secs(3),
+        lost_after: lost_after(Scenario::Sitemap),
         kinds,
         aloud: false,
     }
