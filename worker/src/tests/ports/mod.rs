@@ -52,6 +52,8 @@ struct State {
     /// How often a fetch of a URL has begun that never ended.
     begun_before: HashMap<String, u32>,
     starts: HashMap<String, Start>,
+    /// Whether the next task that is to begin comes behind others.
+    comes_behind: bool,
     pages: HashMap<String, Duration>,
     hosts: HashMap<HostKey, Schedule>,
     schedules: Schedules,
@@ -76,6 +78,7 @@ impl Default for State {
             lost_when_stored: BTreeSet::new(),
             begun_before: HashMap::new(),
             starts: HashMap::new(),
+            comes_behind: false,
             pages: HashMap::new(),
             hosts: HashMap::new(),
             schedules: Schedules::default(),
@@ -153,6 +156,11 @@ impl Memory {
     /// What the frontier says of a URL that is to start.
     pub(in crate::tests) fn is_started(&self, url: &str, start: Start) {
         self.state().starts.insert(url.to_owned(), start);
+    }
+
+    /// The next task that is to begin comes behind those that are queued.
+    pub(in crate::tests) fn comes_behind(&self) {
+        self.state().comes_behind = true;
     }
 
     pub(in crate::tests) fn schedules(&self, schedules: Schedules) {
