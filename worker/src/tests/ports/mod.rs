@@ -14,11 +14,12 @@ use tokio::time::{Instant, sleep};
 use trawl_backends::embedded::Embedded;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
-use trawl_common::frontier::{Key, Start, Task};
+use trawl_common::frontier::{Key, Start, Task, Work};
 use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
 use trawl_common::politeness::gcra::Schedule;
 use trawl_common::ports::{Claimed, NewWork, OpenCrawl, Ports, Terms};
+use trawl_common::request::NewRequest;
 use trawl_common::task::NewTask;
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
@@ -117,6 +118,16 @@ impl Memory {
             self.state().pages.insert(url.to_owned(), takes);
         }
         self.queue(Message::seed(url.parse().unwrap(), CrawlRef::adhoc(), Lane::Bulk));
+    }
+
+    /// Queues a request for a URL, with a priority; returns its key.
+    pub(in crate::tests) fn request(&self, url: &str, priority: f64) -> Key {
+        let new = NewRequest { priority: priority.try_into().unwrap(), ..NewRequest::get(url) };
+        let work = Work::of_request(url.parse().unwrap(), new).unwrap();
+        let message = Message::of(work, CrawlRef::adhoc(), Lane::Bulk);
+        let key = message.key();
+        self.queue(message);
+        key
     }
 
     /// What pages and tasks led to that have ended.
