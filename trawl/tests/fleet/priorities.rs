@@ -8,13 +8,14 @@ use tokio::time::{Duration, sleep, timeout};
 use crate::support::{Fleet, LIMIT, ends_well};
 use crate::write_spider;
 
-/// Writes down what begins, and waits with it until there is a file `go`.
-const PROGRAM: &str = r#"printf '%s\n' "$1" | sed 's/.*"recipe":"\([^"]*\)".*/\1/' >> FOLDER/begun
-until [ -e FOLDER/go ]; do sleep 0.05; done
+/// Writes down what begins, and waits with it until it may end, as all may when there is a file `go`.
+const PROGRAM: &str = r#"recipe=$(printf '%s\n' "$1" | sed 's/.*"recipe":"\([^"]*\)".*/\1/')
+echo "$recipe" >> FOLDER/begun
+until [ -e "FOLDER/go $recipe" ] || [ -e FOLDER/go ]; do sleep 0.02; done
 echo '{"result": 0}'
 "#;
 
-const LOW: usize = 200;
+const LOW: usize = 180;
 const URGENT: usize = 20;
 
 #[tokio::test]
@@ -35,26 +36,31 @@ async fn the_most_urgent_tasks_begin_first_in_a_fleet_though_they_were_submitted
 
     let mut first = fleet.producer("low.jsonl").spawn().unwrap();
     let workers = [(); 2].map(|()| fleet.worker(&[("TRAWL__WORKER__HANDLERS", "1")]));
-    let both_run = async {
-        while begun().len() < 2 {
-            sleep(Duration::from_millis(20)).await;
-        }
+    let begin = async |count: usize| {
+        let waiting = async {
+            while begun().len() < count {
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(LIMIT, waiting).await.unwrap();
     };
-    timeout(LIMIT, both_run).await.unwrap();
+    begin(2).await;
     let (spider, crawl) = (format!("--spider={}", fleet.name), format!("--crawl={}", fleet.name));
     let submitting = fleet.command(&["producer", "urgent.jsonl", &spider, &crawl, "-q"]).output();
     assert!(timeout(LIMIT, submitting).await.unwrap().unwrap().status.success());
+    // One ends at a time, and the next one begins.
+    for at in 0..URGENT {
+        fs::write(path(&format!("go {}", begun()[at])), "").unwrap();
+        begin(at + 3).await;
+    }
     fs::write(path("go"), "").unwrap();
     assert!(timeout(LIMIT, first.wait()).await.unwrap().unwrap().success());
 
     let begun = begun();
+    let urgent: Vec<String> = (0..URGENT).rev().map(|number| format!("urgent {number}")).collect();
+    assert_eq!(begun[2..2 + URGENT], urgent);
     let all: BTreeSet<&String> = begun.iter().collect();
     assert_eq!((begun.len(), all.len()), (LOW + URGENT, LOW + URGENT), "each is done once");
-    for (at, recipe) in begun[2..2 + URGENT].iter().enumerate() {
-        let number: usize = recipe.strip_prefix("urgent ").expect(recipe).parse().unwrap();
-        // Two begin at once.
-        assert!(number.abs_diff(URGENT - 1 - at) <= 1, "{begun:?}");
-    }
     for worker in workers {
         ends_well(worker).await;
     }
