@@ -6,7 +6,6 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
 use tokio::time::sleep;
 use tracing::{debug, info, warn};
 use trawl_common::backoff::Backoff;
@@ -16,7 +15,7 @@ use trawl_common::frontier::ladder::until_another_worker;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::{Malformed, Message};
 use trawl_common::frontier::source_queue::SourceQueue;
-use trawl_common::ports::{Claim, Claimed, Error, ErrorKind, one_each};
+use trawl_common::ports::{Claim, Error, ErrorKind, one_each};
 use trawl_common::settings::Acks;
 use trawl_common::time::UnixMs;
 
@@ -35,19 +34,9 @@ const TAKING_IN: &str = "taking in URLs of messages";
 /// It counts as over when a message that was parked for it could have failed again.
 const FULL_FOR: Duration = Duration::from_secs(20);
 
-/// How long a message waits whose crawl cannot be read.
-const UNREADABLE: Duration = Duration::from_secs(60);
-
 /// Takes messages and claims their URLs and tasks.
 pub(crate) struct Claiming<'a> {
     pub(crate) member: &'a Member,
-    pub(crate) exits: Exits,
-}
-
-/// Where claimed URLs and tasks go.
-pub(crate) struct Exits {
-    pub(crate) urls: mpsc::UnboundedSender<Claimed>,
-    pub(crate) tasks: mpsc::UnboundedSender<Claimed>,
 }
 
 impl Claiming<'_> {
@@ -164,9 +153,9 @@ impl Claiming<'_> {
         match reply {
             // The record decides; a copy of its message may be outdated.
             ClaimReply::Take { attempts, starts, deadline } => {
-                self.hand_out(Message { deadline, ..message }, attempts, starts, false).await;
+                self.member.hand_out(Message { deadline, ..message }, attempts, starts, false).await;
             }
-            ClaimReply::Full => self.hand_out(message, 0, 0, true).await,
+            ClaimReply::Full => self.member.hand_out(message, 0, 0, true).await,
             ClaimReply::SendAgain => self.settle(Own::SentAgain(message)).await,
             ClaimReply::Wait { until } => self.settle(Own::Waits { message, until }).await,
             ClaimReply::StoreFull => {
@@ -195,22 +184,6 @@ impl Claiming<'_> {
                 self.settle(Own::Malformed(malformed, receipts)).await;
             }
         }
-    }
-
-    async fn hand_out(&self, message: Message, attempts: u32, starts: u32, is_beyond_limit: bool) {
-        let crawl = match self.member.crawl(&message.crawl).await {
-            Ok(crawl) => crawl,
-            // That crawl stands still until it is repaired; all others go on.
-            Err(error) => {
-                self.member.health.fails_lately(LOOKING_UP, &error, 2 * UNREADABLE);
-                let until = UnixMs::now().plus(UNREADABLE);
-                return self.settle(Own::Waits { message, until }).await;
-            }
-        };
-        let exit = if message.lane == Lane::Task { &self.exits.tasks } else { &self.exits.urls };
-        let claimed = Claimed { message, attempts, starts, is_beyond_limit, crawl };
-        // Closed only when the worker ends, which releases what it holds.
-        let _ = exit.send(claimed);
     }
 
     /// What remains of a message that claims without proof to be the fleet's. Nothing if the store knows its crawl, whose record sends the URL
@@ -268,7 +241,6 @@ impl Claiming<'_> {
     }
 
     async fn settle(&self, own: Own) {
-        // Closed only when the worker ends.
-        let _ = self.member.own.send(own).await;
+        self.member.settle_own(own).await;
     }
 }

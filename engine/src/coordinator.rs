@@ -14,9 +14,9 @@ use trawl_common::ports::{Engine, History, Joined, Joining, Opening, Pages, Resu
 
 use crate::broker::Broker;
 use crate::by_urgency::ByUrgency;
-use crate::claiming::{Claiming, Exits};
+use crate::claiming::Claiming;
 use crate::in_flight::InFlight;
-use crate::member::Member;
+use crate::member::{Exits, Member};
 use crate::outbox::{self, Tries};
 use crate::own::Own;
 use crate::records::Records;
@@ -70,13 +70,14 @@ impl Engine for Coordinator {
             unproven: Default::default(),
             has_met_newer: Default::default(),
             tasks,
+            exits: Exits { urls, tasks: task },
             claimed: ByUrgency::new(arriving_urls).into(),
             claimed_tasks: ByUrgency::new(arriving_tasks).into(),
             own,
             stop: stop.child_token(),
             has_stopped: CancellationToken::new(),
         });
-        let maintenance = Box::pin(maintain(Arc::clone(&member), Exits { urls, tasks: task }, to_settle));
+        let maintenance = Box::pin(maintain(Arc::clone(&member), to_settle));
         Joined { frontier: member, maintenance }
     }
 
@@ -99,14 +100,14 @@ impl Engine for Coordinator {
 }
 
 /// Runs what goes on beside a worker, until the task is ended. A panic of one part is the worker's.
-async fn maintain(member: Arc<Member>, exits: Exits, to_settle: mpsc::Receiver<Own>) {
+async fn maintain(member: Arc<Member>, to_settle: mpsc::Receiver<Own>) {
     let mut parts = JoinSet::new();
     let of = || Arc::clone(&member);
     let (claiming, settling, extending, sweeping) = (of(), of(), of(), of());
     parts.spawn(async move {
         // Also when it ends by a panic.
         let _has_stopped = claiming.has_stopped.clone().drop_guard();
-        Claiming { member: &claiming, exits }.run().await;
+        Claiming { member: &claiming }.run().await;
     });
     parts.spawn(async move { upkeep::settles_own(&settling, to_settle).await });
     parts.spawn(async move { upkeep::extends_leases(&extending).await });

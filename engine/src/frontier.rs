@@ -19,6 +19,7 @@ use trawl_common::web::url::CanonicalUrl;
 
 use crate::member::Member;
 use crate::own::Own;
+use crate::records::{TaskStart, Urgent};
 use crate::settle::Plan;
 
 /// How long a worker counts as alive after a heartbeat.
@@ -27,6 +28,24 @@ const BEAT_TTL: Duration = Duration::from_secs(15);
 /// How long a worker that ends waits for what the engine settles by itself. While a server is away that could take for ever, and what
 /// the worker holds can still be released on the other server.
 const LAST_WAIT: Duration = Duration::from_secs(1);
+
+/// The name in the health report of what fails while starts cannot be counted.
+const COUNTING: &str = "counting starts";
+
+impl Member {
+    /// Acknowledges the messages of what has begun, of lanes with early acknowledgements.
+    async fn acknowledge_early(&self, begun: impl IntoIterator<Item = &Claim>) {
+        let is_early = |lane| self.settings.queues.acks(lane) == Acks::Early;
+        if Lane::ALL.into_iter().any(is_early) {
+            let receipts = begun.into_iter().flat_map(|claim| self.in_flight.receipts_if(claim, is_early));
+            let early: Vec<_> = receipts.collect();
+            if let Err(error) = self.broker.ack(&early).await {
+                // The message comes again and joins the URL that is held.
+                debug!(%error, "early ack failed");
+            }
+        }
+    }
+}
 
 #[async_trait]
 impl Frontier for Member {
@@ -42,18 +61,32 @@ impl Frontier for Member {
     async fn start(&self, urls: &[Claim]) -> Result<Vec<Start>> {
         let Self { records, health, worker, .. } = self;
         let counting = async || one_each(records.start(worker, urls).await?, urls.len(), "starts");
-        let starts = health.patiently("counting starts", counting).await?;
-        let is_early = |lane| self.settings.queues.acks(lane) == Acks::Early;
-        if Lane::ALL.into_iter().any(is_early) {
-            let begun = urls.iter().zip(&starts).filter(|(_, start)| **start == Start::Go);
-            let early: Vec<_> =
-                begun.flat_map(|(claim, _)| self.in_flight.receipts_if(claim, is_early)).collect();
-            if let Err(error) = self.broker.ack(&early).await {
-                // The message comes again and joins the URL that is held.
-                debug!(%error, "early ack failed");
+        let starts = health.patiently(COUNTING, counting).await?;
+        let begun = urls.iter().zip(&starts).filter(|(_, start)| **start == Start::Go);
+        self.acknowledge_early(begun.map(|(claim, _)| claim)).await;
+        Ok(starts)
+    }
+
+    /// What is more urgent, and what it comes before, are handed out anew.
+    async fn start_task(&self, task: &Claimed) -> Result<Option<Start>> {
+        let Self { records, health, worker, .. } = self;
+        let starting = || records.start_task(worker, &task.message);
+        match health.patiently(COUNTING, starting).await? {
+            TaskStart::This(start) => {
+                let claim = (start == Start::Go).then(|| Claim::of(&task.message));
+                self.acknowledge_early(claim.as_ref()).await;
+                Ok(Some(start))
+            }
+            TaskStart::Behind(urgent) => {
+                let Urgent { message, attempts, starts } = *urgent;
+                // One that this worker holds already, because its lease had lapsed, it goes on with.
+                if self.in_flight.take(&message, None) {
+                    self.hand_out(message, attempts, starts, false).await;
+                }
+                self.hand_out_again(task.clone());
+                Ok(None)
             }
         }
-        Ok(starts)
     }
 
     async fn extend(&self, urls: &[&Message]) -> Vec<bool> {

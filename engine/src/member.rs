@@ -7,10 +7,11 @@ use std::time::Duration;
 use moka::sync::Cache;
 use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
+use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
 use trawl_common::health::Health;
 use trawl_common::names::{CrawlRef, WorkerId};
-use trawl_common::ports::{ErrorKind, History, OpenCrawl, Pages, Requests, Result, one_each};
+use trawl_common::ports::{Claimed, ErrorKind, History, OpenCrawl, Pages, Requests, Result, one_each};
 use trawl_common::settings::{Acks, Settings};
 use trawl_common::time::UnixMs;
 
@@ -25,6 +26,15 @@ pub(crate) const LOOKING_UP: &str = "looking up a crawl";
 
 /// So many crawls are known at a time.
 const CRAWLS: u64 = 1_000;
+
+/// How long a message waits whose crawl cannot be read.
+const UNREADABLE: Duration = Duration::from_secs(60);
+
+/// Where claimed URLs and tasks go.
+pub(crate) struct Exits {
+    pub(crate) urls: mpsc::UnboundedSender<Claimed>,
+    pub(crate) tasks: mpsc::UnboundedSender<Claimed>,
+}
 
 /// What every part of a worker's membership looks at.
 pub(crate) struct Member {
@@ -46,6 +56,8 @@ pub(crate) struct Member {
     pub(crate) has_met_newer: AtomicBool,
     /// How many tasks it may hold; none if it runs no programs.
     pub(crate) tasks: u16,
+    /// Where what is claimed goes, to be handed out.
+    pub(crate) exits: Exits,
     /// The URLs that were claimed and not handed out.
     pub(crate) claimed: Mutex<ByUrgency>,
     /// The tasks likewise.
@@ -81,6 +93,33 @@ impl Member {
         let terms = self.records.terms(crawl).await?;
         let stats = self.records.crawl_stats(&crawl.id).await?;
         Ok(OpenCrawl { terms, started: stats.map_or_else(UnixMs::now, |stats| stats.started) })
+    }
+
+    /// Hands out what this worker holds.
+    pub(crate) async fn hand_out(&self, message: Message, attempts: u32, starts: u32, is_beyond_limit: bool) {
+        let crawl = match self.crawl(&message.crawl).await {
+            Ok(crawl) => crawl,
+            // That crawl stands still until it is repaired; all others go on.
+            Err(error) => {
+                self.health.fails_lately(LOOKING_UP, &error, 2 * UNREADABLE);
+                let until = UnixMs::now().plus(UNREADABLE);
+                return self.settle_own(Own::Waits { message, until }).await;
+            }
+        };
+        self.hand_out_again(Claimed { message, attempts, starts, is_beyond_limit, crawl });
+    }
+
+    /// Hands out what was handed out before and has not begun, or what is claimed just now.
+    pub(crate) fn hand_out_again(&self, claimed: Claimed) {
+        let exit = if claimed.message.lane == Lane::Task { &self.exits.tasks } else { &self.exits.urls };
+        // Closed only when the worker ends, which releases what it holds.
+        let _ = exit.send(claimed);
+    }
+
+    /// Has the engine itself settle something.
+    pub(crate) async fn settle_own(&self, own: Own) {
+        // Closed only when the worker ends.
+        let _ = self.own.send(own).await;
     }
 
     /// When messages of a lane are acknowledged.

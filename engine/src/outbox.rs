@@ -4,8 +4,10 @@
 use std::collections::BTreeMap;
 
 use trawl_common::frontier::Key;
+use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
 use trawl_common::health::Health;
+use trawl_common::jobs::Priority;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::Result;
 
@@ -38,7 +40,7 @@ impl Tries<'_> {
     }
 }
 
-/// Publishes the messages of URLs that were just admitted, and confirms them.
+/// Publishes the messages of URLs and tasks that were just admitted, and confirms them.
 pub(crate) async fn send(
     records: &dyn Records,
     broker: &dyn Broker,
@@ -49,6 +51,7 @@ pub(crate) async fn send(
         return Ok(());
     }
     tries.call("publishing", || broker.publish(&messages)).await?;
+    list_urgent(records, &messages, tries).await?;
     confirm(records, messages, tries).await
 }
 
@@ -61,6 +64,18 @@ pub(crate) async fn send_until_done(
 ) {
     // Each step is tried until it is done: none fails.
     let _ = send(records, broker, messages, Tries::UntilDone(health)).await;
+}
+
+/// Lists those tasks among messages that are in the queue again which begin before others. Before they are confirmed: what dies in between
+/// is sent once more, and listed then.
+pub(crate) async fn list_urgent(records: &dyn Records, messages: &[Message], tries: Tries<'_>) -> Result<()> {
+    let is_urgent =
+        |message: &&Message| message.lane == Lane::Task && message.work.priority() > Priority::default();
+    let urgent: Vec<&Message> = messages.iter().filter(is_urgent).collect();
+    match urgent[..] {
+        [] => Ok(()),
+        _ => tries.call("listing urgent tasks", || records.list_urgent(&urgent)).await,
+    }
 }
 
 /// Stores the messages of URLs that were just put aside, and confirms them; tries until it is done.

@@ -77,6 +77,14 @@ pub trait Records: Stats {
     /// A URL of a crawl that a person paused is let go.
     async fn start(&self, worker: &WorkerId, claims: &[Claim]) -> Result<Vec<Start>>;
 
+    /// Counts the start of a task that this worker holds, as [`Records::start`] does; unless a task of the same spider waits that is more
+    /// urgent ([`Records::list_urgent`]): then nothing is started, and this worker holds that one as well. Asked again, it may be the next.
+    async fn start_task(&self, worker: &WorkerId, task: &Message) -> Result<TaskStart>;
+
+    /// Notes that tasks wait in the queue which are more urgent than most: each has a priority above 0. They begin before others of their
+    /// spider, whichever message comes first. Only the order depends on it: a store that has no room goes without.
+    async fn list_urgent(&self, tasks: &[&Message]) -> Result<()>;
+
     /// Puts URLs that this worker holds aside until an instant. They are in the outbox until confirmed. A start that led
     /// here has ended; what had not begun keeps the starts that it had.
     /// Returns, in order, whether the worker still held them; asked again before they are confirmed, it is as before.
@@ -149,6 +157,26 @@ pub struct Lease {
     pub token: u64,
     /// What the crawl was opened with.
     pub terms: Terms,
+}
+
+/// What comes of asking whether a task may begin.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TaskStart {
+    /// Whether it may.
+    This(Start),
+    /// One that is more urgent comes first.
+    Behind(Box<Urgent>),
+}
+
+/// A task that a worker holds because it is more urgent than what it was about to begin. Its own message is still to come.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Urgent {
+    /// The message with which it would have come.
+    pub message: Message,
+    /// Failed attempts so far.
+    pub attempts: u32,
+    /// How often it was started without an end.
+    pub starts: u32,
 }
 
 /// A page that links, and what to.

@@ -17,7 +17,7 @@ use crate::broker::{Newer, Parked, Receipt};
 use crate::links::{self, Admitted};
 use crate::member::Member;
 use crate::memory::Memories;
-use crate::outbox;
+use crate::outbox::{self, Tries};
 use crate::own::Own;
 use crate::records::{Linked, Linking, Parking, Probe};
 
@@ -46,7 +46,7 @@ pub(crate) struct Plan {
     waiting: Vec<(Message, UnixMs)>,
     newer: Vec<Newer>,
     goes_round: Vec<Message>,
-    releases: Vec<Claim>,
+    releases: Vec<Message>,
     probes: Vec<Probe>,
     receipts: Vec<Receipt>,
     receipts_to_release: Vec<Receipt>,
@@ -111,7 +111,7 @@ impl Plan {
             // Its message was acknowledged when it began: it needs a new one.
             self.put_aside(message, UnixMs::now(), false);
         } else {
-            self.releases.push(claim);
+            self.releases.push(message);
             self.receipts_to_release.extend(receipts);
         }
     }
@@ -268,15 +268,21 @@ impl Plan {
         let messages = std::mem::take(&mut self.goes_round);
         if !messages.is_empty() {
             messages.iter().for_each(|message| self.forget(member, message));
-            member.health.until_done("sending again", || member.broker.publish(&messages)).await;
+            let Member { records, broker, health, .. } = member;
+            health.until_done("sending again", || broker.publish(&messages)).await;
+            // What another worker has, or the store has forgotten, is not listed. Tried until it is done.
+            let _ = outbox::list_urgent(&**records, &messages, Tries::UntilDone(health)).await;
         }
     }
 
     async fn release_records(&mut self, member: &Member) {
         let Member { records, health, worker, in_flight, .. } = member;
         if !self.releases.is_empty() {
-            health.until_done("giving back", || records.release(worker, &self.releases)).await;
-            let late = self.releases.iter().flat_map(|claim| in_flight.forget(claim));
+            let claims: Vec<Claim> = self.releases.iter().map(Claim::of).collect();
+            health.until_done("giving back", || records.release(worker, &claims)).await;
+            // As above.
+            let _ = outbox::list_urgent(&**records, &self.releases, Tries::UntilDone(health)).await;
+            let late = claims.iter().flat_map(|claim| in_flight.forget(claim));
             self.receipts_to_release.extend(late);
         }
     }

@@ -22,7 +22,7 @@ use trawl_common::web::url::{CanonicalUrl, Host, Origin};
 use trawl_web::{Fetcher, NoRobots};
 
 use crate::host_log::HostLog;
-use crate::schedule::exchange::SlotExchange;
+use crate::schedule::exchange::{Rank, SlotExchange};
 use crate::schedule::robots::{known_or_fetched, time_to_live};
 use crate::schedule::robots_memory::{RobotsMemory, RobotsVerdict};
 
@@ -170,7 +170,9 @@ impl Asker {
                 return Err(NotAsked::Later(policy.key.clone(), UnixMs::now().plus(wait)));
             }
             match slot {
-                Some(slot) => request.slot = Some(self.exchange.wait(&policy.key, slot, wait).await),
+                Some(slot) => {
+                    request.slot = Some(self.exchange.wait(&policy.key, Rank::OfProgram, slot, wait).await)
+                }
                 None => sleep(wait).await,
             }
         }

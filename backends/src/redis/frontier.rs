@@ -16,7 +16,7 @@ use trawl_common::ports::{
 };
 use trawl_common::spider::SpiderText;
 use trawl_common::web::url::CanonicalUrl;
-use trawl_engine::{Lease, Linked, Linking, Parking, Probe, ProbeTimes, Records, Sweep};
+use trawl_engine::{Lease, Linked, Linking, Parking, Probe, ProbeTimes, Records, Sweep, TaskStart};
 
 use super::claim::Purpose;
 use super::keys::{self, CrawlKeys};
@@ -197,18 +197,19 @@ impl Records for RedisRecords {
                 let answer: Option<Vec<u8>> = self.unless_foreign(crawl, self.redis.run(&call).await).await?;
                 let Some(answer) = answer else { continue };
                 for (&at, reply) in places.iter().zip(one_each(answer, places.len(), "starts")?) {
-                    starts[at] = match reply {
-                        0 => Start::Lost,
-                        1 => Start::Go,
-                        2 => Start::Poison,
-                        3 => Start::Full,
-                        4 => Start::Awaited,
-                        _ => return Err(corrupt("start")),
-                    };
+                    starts[at] = start_of(reply).ok_or_else(|| corrupt("start"))?;
                 }
             }
         }
         Ok(starts)
+    }
+
+    async fn start_task(&self, worker: &WorkerId, task: &Message) -> Result<TaskStart> {
+        self.start_one(worker, task).await
+    }
+
+    async fn list_urgent(&self, tasks: &[&Message]) -> Result<()> {
+        self.list_all_urgent(tasks).await
     }
 
     async fn park(&self, worker: &WorkerId, parkings: &[Parking]) -> Result<Vec<bool>> {
@@ -378,6 +379,18 @@ impl Records for RedisRecords {
     async fn leave(&self, worker: &WorkerId) -> Result<()> {
         self.end_beats(worker).await
     }
+}
+
+/// The reply of scripts to a start; `None` for one that they never give.
+pub(super) fn start_of(reply: u8) -> Option<Start> {
+    Some(match reply {
+        0 => Start::Lost,
+        1 => Start::Go,
+        2 => Start::Poison,
+        3 => Start::Full,
+        4 => Start::Awaited,
+        _ => return None,
+    })
 }
 
 fn admission_keys(call: &mut ScriptInvocation<'_>, keys: &CrawlKeys) {

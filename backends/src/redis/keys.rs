@@ -114,6 +114,8 @@ pub(super) struct CrawlKeys {
     /// String: what its spider's file says in it, if it does not go by the file of each worker.
     pub(super) text: String,
     pub(super) leases: String,
+    /// Sorted set: task of the spider that waits and is urgent -> its priority (`scripts/urgent.lua`).
+    pub(super) urgent: String,
 }
 
 impl CrawlKeys {
@@ -140,6 +142,7 @@ impl CrawlKeys {
             gone: format!("{{{seen}}}:gone:{id}"),
             text: format!("{{{seen}}}:text:{id}"),
             leases: format!("{{{seen}}}:leases"),
+            urgent: format!("{{{seen}}}:urgent"),
         }
     }
 }
@@ -187,6 +190,7 @@ impl CrawlKeys {
             (self.gone, set),
             (self.text, &["string"]),
             (self.leases, hash),
+            (self.urgent, sorted),
         ]
     }
 }

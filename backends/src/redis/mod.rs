@@ -47,6 +47,7 @@ mod spider_store;
 mod stats;
 mod sweep;
 mod tasks;
+mod urgent;
 mod url_state;
 mod workers;
 

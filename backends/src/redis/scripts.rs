@@ -36,6 +36,11 @@ impl Clock {
         self.compose(GOES_ON, &[include_str!("scripts/record.lua"), body])
     }
 
+    /// A script that looks into the list of urgent tasks.
+    fn urgent(self, head: &str, body: &str) -> Script {
+        self.compose(head, &[include_str!("scripts/record.lua"), include_str!("scripts/urgent.lua"), body])
+    }
+
     /// A script that asks who reads sources.
     fn leasing(self, head: &str, body: &str) -> Script {
         let (record, leases) = (include_str!("scripts/record.lua"), include_str!("scripts/leases.lua"));
@@ -76,6 +81,9 @@ pub(super) struct Scripts {
     pub(super) claim_known: Script,
     pub(super) extend: Script,
     pub(super) start: Script,
+    /// As `start`, of one task: unless a more urgent one waits.
+    pub(super) start_task: Script,
+    pub(super) list_urgent: Script,
     pub(super) park: Script,
     pub(super) release: Script,
     pub(super) finish: Script,
@@ -128,6 +136,11 @@ impl Scripts {
             claim_known: claiming(GOES_ON, false),
             extend: claiming(GOES_ON, true),
             start: plain(include_str!("scripts/start.lua")),
+            start_task: clock.urgent(
+                GOES_ON,
+                concat!(include_str!("scripts/start_task.lua"), include_str!("scripts/start.lua")),
+            ),
+            list_urgent: clock.urgent(TAKES_IN, include_str!("scripts/list_urgent.lua")),
             park: plain(include_str!("scripts/park.lua")),
             release: plain(include_str!("scripts/release.lua")),
             finish: seeing(GOES_ON, include_str!("scripts/finish.lua")),

@@ -126,8 +126,8 @@ impl RedisRecords {
     }
 }
 
-/// The message of a record; `None` if it cannot be read.
-fn lost_message(crawl: &CrawlRef, record: &[Vec<u8>]) -> Option<Message> {
+/// The message of a record, as scripts return it; `None` if it cannot be read.
+pub(super) fn lost_message(crawl: &CrawlRef, record: &[Vec<u8>]) -> Option<Message> {
     let record: Vec<&str> = record.iter().map(|part| str::from_utf8(part).ok()).collect::<Option<_>>()?;
     let [key, lane, depth, deadline, referrer, until, payload] = record[..] else { return None };
     Some(Message {

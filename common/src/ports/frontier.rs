@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 
-use super::{Claim, Latency, NewWork, Result, Terms};
+use super::{Claim, Latency, NewWork, Result, Terms, one_each};
 use crate::frontier::Start;
 use crate::frontier::dead_letter::{Cause, Note};
 use crate::frontier::limit::LeftOut;
@@ -27,12 +27,22 @@ pub trait Frontier: Send + Sync {
     /// Waits for URLs to work on and returns between one and `max`, the urgent ones first. Cancelling the call loses nothing.
     async fn claim(&self, max: usize) -> Vec<Claimed>;
 
-    /// The same of tasks: those with the highest priority first, among what this worker holds and has not been handed.
+    /// The same of tasks: those with the highest priority first. Between a claim and the start of its task
+    /// a more urgent one may come ([`Frontier::start_task`]).
     async fn claim_tasks(&self, max: usize) -> Vec<Claimed>;
 
     /// Counts a start of each URL, just before it is fetched; asked again while the worker holds it, it counts once. Returns what may
     /// begin, in order. An error is for good.
     async fn start(&self, urls: &[Claim]) -> Result<Vec<Start>>;
+
+    /// Counts the start of a task, just before it is run, as `start` does. `None`: nothing has begun, because a more urgent task of its spider
+    /// comes first; [`Frontier::claim_tasks`] hands out both of them, the urgent one first.
+    ///
+    /// By default as `start`, for engines whose claims take the most urgent of all tasks that wait.
+    async fn start_task(&self, task: &Claimed) -> Result<Option<Start>> {
+        let starts = self.start(&[Claim::of(&task.message)]).await?;
+        Ok(Some(one_each(starts, 1, "starts")?.remove(0)))
+    }
 
     /// Makes sure that what was claimed a while ago is still this worker's, before anything is written that cannot be taken back.
     /// Returns, in order, what is.

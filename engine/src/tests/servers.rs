@@ -56,6 +56,8 @@ struct State {
     tag: u64,
     replies: HashMap<String, ClaimReply>,
     lost: Vec<Message>,
+    /// What the next task that is to begin comes behind.
+    urgent: Option<Message>,
     fault: Fault,
 }
 
@@ -102,6 +104,11 @@ impl Servers {
     /// The next step of the sweep finds this.
     pub(super) fn lose(&self, message: Message) {
         self.state().lost.push(message);
+    }
+
+    /// The next task that is to begin comes behind this one.
+    pub(super) fn urge(&self, task: Message) {
+        self.state().urgent = Some(task);
     }
 
     pub(super) fn fault(&self, fault: Fault) {

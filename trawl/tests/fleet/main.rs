@@ -7,6 +7,7 @@ mod fileless;
 mod full;
 mod items;
 mod keys;
+mod priorities;
 mod robots;
 mod stores;
 #[path = "../support/mod.rs"]

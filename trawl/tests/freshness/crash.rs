@@ -85,6 +85,10 @@ impl Frontier for DeadlyFrontier {
         self.frontier.start(urls).await
     }
 
+    async fn start_task(&self, task: &Claimed) -> Result<Option<Start>> {
+        self.frontier.start_task(task).await
+    }
+
     async fn extend(&self, urls: &[&Message]) -> Vec<bool> {
         self.frontier.extend(urls).await
     }

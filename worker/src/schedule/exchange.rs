@@ -1,10 +1,10 @@
-//! Slots that URLs of this worker hand to requests of programs.
+//! Slots that URLs of this worker hand to requests of programs, and to urgent requests of crawls.
 //!
 //! A crawl has reserved the slots of its host for up to half a minute. So a request that asks for one now would come after all URLs that have theirs.
 //! Instead it exchanges slots with a URL that is due in this worker: the request is sent in the slot of the URL, and the URL waits for that of the
 //! request. Nothing is reserved for it, so the pace of the host is as it was.
 //!
-//! Each request lets one URL of its host go first. So programs take half of the slots that this worker has for a host, and never all.
+//! Each request lets one URL of its host go first. So they take half of the slots that this worker has for a host, and never all.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot::{self, Receiver, Sender};
 use tokio::time::{Instant, sleep_until};
+use trawl_common::jobs::Priority;
 use trawl_common::politeness::schedules::HostRequest;
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
@@ -31,13 +32,23 @@ impl Reserved {
     }
 }
 
-/// The requests of programs that wait for slots, those of each host in the order in which they came.
+/// What goes before what: the least first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Rank {
+    /// A URL or a request of a crawl, by its priority.
+    OfCrawl(Priority),
+    /// A request of a program, which waits for it.
+    OfProgram,
+}
+
+/// The requests that wait for slots, those of each host by rank, and of one rank in the order in which they came.
 #[derive(Debug, Default)]
 pub(crate) struct SlotExchange(Mutex<HashMap<HostKey, VecDeque<Waiting>>>);
 
 #[derive(Debug)]
 struct Waiting {
     own: Reserved,
+    rank: Rank,
     /// Whether it has let a URL go first.
     has_let_go: bool,
     earlier: Sender<UnixMs>,
@@ -45,11 +56,11 @@ struct Waiting {
 
 impl SlotExchange {
     /// Waits for `slot` of `host`, or for an earlier one that a URL hands over. Returns the one to be used now.
-    pub(crate) async fn wait(&self, host: &HostKey, slot: UnixMs, wait: Duration) -> UnixMs {
+    pub(crate) async fn wait(&self, host: &HostKey, rank: Rank, slot: UnixMs, wait: Duration) -> UnixMs {
         let own = Reserved { slot, due: Instant::now() + wait };
         let (earlier, handed_over) = oneshot::channel();
-        let waiting = Waiting { own, has_let_go: false, earlier };
-        self.lock().entry(host.clone()).or_default().push_back(waiting);
+        let waiting = Waiting { own, rank, has_let_go: false, earlier };
+        self.enter(host, waiting);
         let mut offer = Offer { exchange: self, host, handed_over };
         tokio::select! {
             biased;
@@ -58,9 +69,14 @@ impl SlotExchange {
         }
     }
 
-    /// The slot that a URL is to wait for, as it has handed its own to a request of its host. `None` if it keeps what it has: its slot is due,
-    /// and it asks for it with `url`. A slot that has passed is of no use to anyone.
-    pub(super) fn exchange(&self, url: &HostRequest, now: UnixMs) -> Option<Reserved> {
+    /// How many requests wait for slots of a host.
+    pub(super) fn waiting(&self, host: &HostKey) -> usize {
+        self.lock().get(host).map_or(0, VecDeque::len)
+    }
+
+    /// The slot that a URL is to wait for, as it has handed its own to a request of its host that is of a higher rank. `None` if it keeps what it
+    /// has: its slot is due, and it asks for it with `url`. A slot that has passed is of no use to anyone.
+    pub(super) fn exchange(&self, url: &HostRequest, rank: Rank, now: UnixMs) -> Option<Reserved> {
         let is_good = |slot: &UnixMs| now <= slot.plus(url.pace.honoured());
         let slot = url.slot.filter(|slot| !url.waits_for_host_only && is_good(slot))?;
         let mut hosts = self.lock();
@@ -68,7 +84,7 @@ impl SlotExchange {
         loop {
             let first = requests.front_mut()?;
             let is_too_late = url.deadline.is_some_and(|deadline| deadline < first.own.slot);
-            if is_too_late || !std::mem::replace(&mut first.has_let_go, true) {
+            if is_too_late || first.rank <= rank || !std::mem::replace(&mut first.has_let_go, true) {
                 return None;
             }
             let Waiting { own, earlier, .. } = requests.pop_front()?;
@@ -77,6 +93,13 @@ impl SlotExchange {
                 return Some(own);
             }
         }
+    }
+
+    fn enter(&self, host: &HostKey, waiting: Waiting) {
+        let mut hosts = self.lock();
+        let requests = hosts.entry(host.clone()).or_default();
+        let at = requests.partition_point(|before| before.rank >= waiting.rank);
+        requests.insert(at, waiting);
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<HostKey, VecDeque<Waiting>>> {
@@ -136,13 +159,26 @@ mod tests {
 
     /// What a URL exchanges at the very instant of its slot.
     fn at_once(exchange: &SlotExchange, url: &HostRequest) -> Option<Reserved> {
-        exchange.exchange(url, url.slot.unwrap_or(UnixMs(2)))
+        exchange.exchange(url, usual(), url.slot.unwrap_or(UnixMs(2)))
     }
 
     /// A request that waits for this slot, which is `OWN` away.
     fn request(exchange: &Arc<SlotExchange>, slot: u64) -> tokio::task::JoinHandle<UnixMs> {
+        request_of(exchange, Rank::OfProgram, slot)
+    }
+
+    fn request_of(exchange: &Arc<SlotExchange>, rank: Rank, slot: u64) -> tokio::task::JoinHandle<UnixMs> {
         let (exchange, key) = (Arc::clone(exchange), url(0).key);
-        tokio::spawn(async move { exchange.wait(&key, UnixMs(slot), OWN).await })
+        tokio::spawn(async move { exchange.wait(&key, rank, UnixMs(slot), OWN).await })
+    }
+
+    fn of_crawl(priority: f64) -> Rank {
+        Rank::OfCrawl(priority.try_into().unwrap())
+    }
+
+    /// The rank of what says nothing of its priority.
+    fn usual() -> Rank {
+        of_crawl(0.0)
     }
 
     /// An exchange where this request waits, and a URL has kept its slot: the next one hands over its own.
@@ -168,6 +204,23 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn programs_come_first_then_the_most_urgent_and_nothing_waits_for_what_is_no_more_urgent() {
+        let exchange = Arc::default();
+        let ranks = [of_crawl(1.0), of_crawl(2.0), Rank::OfProgram, of_crawl(2.0)];
+        let requests = [0, 1, 2, 3].map(|number| request_of(&exchange, ranks[number], 21 + number as u64));
+        yield_now().await;
+        let of = |rank: Rank, slot: u64| {
+            exchange.exchange(&url(slot), rank, UnixMs(slot)).map(|later| later.slot.0)
+        };
+        let given: Vec<_> = (1..=4).map(|slot| of(usual(), slot)).collect();
+        assert_eq!(given, [None, Some(23), None, Some(22)]);
+        assert_eq!([5, 6].map(|slot| of(of_crawl(2.0), slot)), [None, None], "no more urgent than that");
+        assert_eq!([7, 8].map(|slot| of(of_crawl(1.5), slot)), [None, Some(24)]);
+        assert_eq!([9, 10].map(|slot| of(of_crawl(1.0), slot)), [None, None]);
+        assert_eq!((exchange.waiting(&url(0).key), requests.len()), (1, 4));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_url_waits_for_the_slot_of_the_request_for_as_long_as_that_would_have() {
         let (exchange, request) = with_request(21).await;
         tokio::time::advance(OWN / 4).await;
@@ -179,7 +232,7 @@ mod tests {
     async fn without_a_url_a_request_waits_for_its_own_slot() {
         let exchange = Arc::<SlotExchange>::default();
         let (begun, key) = (Instant::now(), url(0).key);
-        assert_eq!(exchange.wait(&key, UnixMs(21), OWN).await, UnixMs(21));
+        assert_eq!(exchange.wait(&key, Rank::OfProgram, UnixMs(21), OWN).await, UnixMs(21));
         assert_eq!(begun.elapsed(), OWN);
         assert_eq!(at_once(&exchange, &url(1)), None);
         assert!(exchange.lock().is_empty());
@@ -214,7 +267,7 @@ mod tests {
     async fn a_slot_that_has_passed_is_handed_to_nobody() {
         let (exchange, _request) = with_request(21).await;
         let interval = url(2).pace.interval.as_millis() as u64;
-        assert_eq!(exchange.exchange(&url(2), UnixMs(3 + interval / 2)), None);
-        assert!(exchange.exchange(&url(2), UnixMs(2 + interval / 2)).is_some());
+        assert_eq!(exchange.exchange(&url(2), usual(), UnixMs(3 + interval / 2)), None);
+        assert!(exchange.exchange(&url(2), usual(), UnixMs(2 + interval / 2)).is_some());
     }
 }

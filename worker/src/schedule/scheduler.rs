@@ -11,7 +11,9 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tokio_util::time::DelayQueue;
 use trawl_common::frontier::outcome::{Class, Failure, Outcome, Skip};
+use trawl_common::jobs::Priority;
 use trawl_common::politeness::ceiling::Ceiling;
+use trawl_common::politeness::gcra::Standing;
 use trawl_common::politeness::permit::HostPermit;
 use trawl_common::politeness::schedules::{Decision, HostRequest};
 use trawl_common::politeness::waiting::{NEAR, SOON, is_near, max_waiting};
@@ -20,6 +22,7 @@ use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 use trawl_common::web::url::Origin;
 
+use super::exchange::Rank;
 use super::fetch_permits::FetchPermits;
 use super::request::{NotAsked, ask_hosts, decided, prepare};
 use super::robots::Learnt;
@@ -42,6 +45,14 @@ pub(crate) struct Ready {
     pub(crate) under_way: UnderWay,
     /// Whether no other such job begins until this one is settled.
     pub(crate) is_alone: bool,
+}
+
+/// So many urgent jobs of a host stay off its waitlist at once, about.
+const MOST_AHEAD: usize = 8;
+
+/// What a job goes before.
+fn rank(job: &Job) -> Rank {
+    Rank::OfCrawl(job.message.work.priority())
 }
 
 /// Where jobs go from here.
@@ -83,7 +94,7 @@ impl Due {
 /// 3. An unknown robots.txt is waited for here, for a while.
 /// 4. Where its host shares an address with many, a job whose host lets it go waits for a slot there. If its slot has passed
 ///    by then, or no permit is free, it asks its host once more, and nothing else.
-/// 5. A job whose slot is due may exchange it with a request of a program, and waits for that one's slot.
+/// 5. A job whose slot is due may exchange it with a request of a program, or a job that is more urgent, and waits for that one's slot.
 pub(crate) struct Scheduler {
     shared: Arc<Shared>,
     exits: Exits,
@@ -96,6 +107,8 @@ pub(crate) struct Scheduler {
     unknown_robots: UnknownRobots,
     /// Jobs that wait at their hosts' addresses. No decision: the worker stops.
     at_addresses: JoinSet<(Job, Option<Result<Decision>>)>,
+    /// Urgent jobs that wait for their slot, or for that of another job. No slot: the worker stops.
+    going_ahead: JoinSet<(Job, Option<UnixMs>)>,
     /// Ends all this.
     stop: CancellationToken,
 }
@@ -105,8 +118,19 @@ impl Scheduler {
         let ceiling = &shared.schedules.ceiling;
         let due = Due::new(shared.settings.worker.concurrency.into(), ceiling);
         let suspects = Due::new(1, ceiling);
-        let (reserved, unknown_robots, at_addresses) = Default::default();
-        Self { shared, exits, claims, due, suspects, reserved, unknown_robots, at_addresses, stop }
+        let (reserved, unknown_robots, at_addresses, going_ahead) = Default::default();
+        Self {
+            shared,
+            exits,
+            claims,
+            due,
+            suspects,
+            reserved,
+            unknown_robots,
+            at_addresses,
+            going_ahead,
+            stop,
+        }
     }
 
     /// Schedules what is claimed until `stop`, then gives back what has not begun. Stops the worker where a port fails for good.
@@ -115,6 +139,9 @@ impl Scheduler {
             return self.shared.health.ends_by(error);
         }
         while let Some(Ok((job, _))) = self.at_addresses.join_next().await {
+            self.settle(job, Outcome::Released).await;
+        }
+        while let Some(Ok((job, _))) = self.going_ahead.join_next().await {
             self.settle(job, Outcome::Released).await;
         }
         let mut held: Vec<Job> = std::iter::from_fn(|| self.take_any_reserved()).collect();
@@ -144,6 +171,10 @@ impl Scheduler {
                     Some(decision) => self.go_on(job, decision?).await,
                     None => self.settle(job, Outcome::Released).await,
                 },
+                Some(Ok((job, slot))) = self.going_ahead.join_next() => match slot {
+                    Some(slot) => self.goes_in(job, slot),
+                    None => self.settle(job, Outcome::Released).await,
+                },
                 () = sleep_until(crowded.unwrap_or_else(Instant::now)), if crowded.is_some() => {}
                 () = sleep_until(slow.unwrap_or_else(Instant::now)), if slow.is_some() => self.send_away().await,
                 Some(jobs) = self.suspects.next(None) => self.ask(jobs).await?,
@@ -170,11 +201,11 @@ impl Scheduler {
                 continue;
             }
             match prepare(&self.shared, &job, now) {
-                Ok(request) => match self.shared.exchange.exchange(&request, now) {
+                Ok(request) => match self.shared.exchange.exchange(&request, rank(&job), now) {
                     Some(later) => self.wait_for_slot(job, later.slot, later.wait()).await,
                     None => {
+                        requests.push(self.placed(&job, request));
                         asking.push(job);
-                        requests.push(request);
                     }
                 },
                 Err(NotAsked::Reserved { slot, until }) => {
@@ -192,11 +223,44 @@ impl Scheduler {
                 Decision::Go(permit) if self.has_to_wait_at_address(&mut job, &permit) => {
                     self.wait_at_address(job, request, permit);
                 }
+                Decision::At { wait, slot } if request.standing == Standing::Aside && self.has_space() => {
+                    self.go_ahead(job, request.key, slot, wait);
+                }
+                // It has no place in the waitlist.
+                Decision::Later { wait, .. } if request.standing == Standing::Aside => {
+                    ready.extend(self.begin_or_wait(job, Decision::Crowded { wait: wait.max(SOON) }).await);
+                }
                 decision => ready.extend(self.begin_or_wait(job, decision).await),
             }
         }
         self.hand_on(ready).await;
         Ok(())
+    }
+
+    /// The request of a job, which stays off the waitlist if the job is urgent: it would come after all that its host has. If many such jobs wait,
+    /// the others queue as all do: each that finds no slot would ask again every second.
+    fn placed(&self, job: &Job, request: HostRequest) -> HostRequest {
+        let is_urgent = rank(job) > Rank::OfCrawl(Priority::default());
+        if is_urgent && self.shared.exchange.waiting(&request.key) < MOST_AHEAD {
+            return HostRequest { standing: Standing::Aside, ..request };
+        }
+        request
+    }
+
+    /// Has an urgent job wait for its slot, or for that of another job of its host.
+    fn go_ahead(&mut self, job: Job, host: HostKey, slot: UnixMs, wait: Duration) {
+        let (shared, stop) = (Arc::clone(&self.shared), self.stop.clone());
+        self.going_ahead.spawn(async move {
+            let waiting = shared.exchange.wait(&host, rank(&job), slot, wait);
+            let slot = stop.run_until_cancelled(waiting).await;
+            (job, slot)
+        });
+    }
+
+    /// An urgent job is due in this slot.
+    fn goes_in(&mut self, mut job: Job, slot: UnixMs) {
+        (job.message.slot, job.message.turn) = (Some(slot), None);
+        self.is_due(job);
     }
 
     /// What has waited at its host's addresses goes on.
@@ -296,9 +360,11 @@ impl Scheduler {
 
     /// Whether another job can wait here. Slow pages stay in hand as what waits does, and the broker sends no more ahead.
     fn has_space(&self) -> bool {
-        let waiting = self.reserved.len() + self.unknown_robots.jobs() + self.at_addresses.len();
+        let waiting = self.reserved.len() + self.unknown_robots.jobs();
+        let elsewhere = self.at_addresses.len() + self.going_ahead.len();
         let due = self.due.jobs.len() + self.suspects.jobs.len();
-        waiting + due + self.shared.domains.slow() < max_waiting(self.shared.settings.worker.prefetch)
+        waiting + elsewhere + due + self.shared.domains.slow()
+            < max_waiting(self.shared.settings.worker.prefetch)
     }
 
     /// Until when no more is claimed, because it would have no room to wait in for a robots.txt that may come at once.

@@ -3,7 +3,7 @@
 //! 1. Takes a permit, then claims a task: what this worker cannot run yet, another may.
 //! 2. Finds its spider, as its crawl needs it. A task whose spider is not here is left to others, and one whose spider's sinks take nothing
 //!    comes back later: it would keep the permits of other spiders' tasks.
-//! 3. Counts the start. A task that was started three times and never ended kills its workers: it becomes a dead letter.
+//! 3. Counts the start, unless a more urgent task of the spider waits in the fleet: then that one comes first. A task that was started three times and never ended kills its workers: it becomes a dead letter.
 //! 4. Has the [`TaskRunner`] run it. Its lease is extended meanwhile, as that of all that the worker holds. A task that is not the worker's
 //!    any more, as when its crawl was cancelled, is broken off.
 //! 5. Makes of what it gave what the sinks and the frontier take (`outcome`), and hands that on to be stored and settled.
@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 use trawl_common::frontier::outcome::{Class, Failure, Outcome, Reason, Skip};
 use trawl_common::frontier::{Start, Task};
-use trawl_common::ports::{Claim, Claimed};
+use trawl_common::ports::Claimed;
 use trawl_common::time::UnixMs;
 
 pub(crate) use self::outcome::asked_for;
@@ -76,15 +76,16 @@ impl Tasks {
     async fn handle(&self, claimed: Claimed) {
         let began = Instant::now();
         let settlement = match self.begin(&claimed).await {
-            Ok((spider, task)) => self.work(&claimed, spider, &task).await.after(began.elapsed()),
+            Ok(Some((spider, task))) => self.work(&claimed, spider, &task).await.after(began.elapsed()),
+            Ok(None) => return,
             Err(outcome) => Settlement::of_task(claimed, outcome, None),
         };
         // Closed only when the settler is gone, which ends after this.
         let _ = self.settle.send(settlement).await;
     }
 
-    /// The spider of a task that may begin, or what becomes of one that may not.
-    async fn begin(&self, claimed: &Claimed) -> Result<(Arc<Loaded>, Arc<Task>), Outcome> {
+    /// The spider of a task that may begin, or what becomes of one that may not; `None` if it is claimed again, after a more urgent one.
+    async fn begin(&self, claimed: &Claimed) -> Result<Option<(Arc<Loaded>, Arc<Task>)>, Outcome> {
         let Claimed { message, is_beyond_limit, crawl, .. } = claimed;
         let Some(task) = message.work.task() else { return Err(left_to_others(message)) };
         if *is_beyond_limit {
@@ -103,25 +104,26 @@ impl Tasks {
         if let Some(until) = store::put_off(&spider, tasks_ahead(self.at_once)) {
             return Err(Outcome::Deferred { until });
         }
-        let starts = match self.shared.frontier.start(&[Claim::of(message)]).await {
-            Ok(starts) => starts,
+        let start = match self.shared.frontier.start_task(claimed).await {
+            Ok(start) => start,
             Err(error) => {
                 self.shared.health.ends_by(error);
                 return Err(Outcome::Released);
             }
         };
-        match starts[..] {
-            [Start::Go] => Ok((spider, Arc::clone(task))),
-            [Start::Awaited] => {
+        match start {
+            None => Ok(None),
+            Some(Start::Go) => Ok(Some((spider, Arc::clone(task)))),
+            Some(Start::Awaited) => {
                 let until = UnixMs::now().plus(AWAITED.mul_f64(rand::random_range(1.0..2.0)));
                 Err(Outcome::Deferred { until })
             }
-            [Start::Poison] => {
+            Some(Start::Poison) => {
                 let failure = Failure::new(Class::Handler, "started several times and never finished");
                 Err(Outcome::Failed(failure, Reason::Poison))
             }
-            [Start::Full] => Err(Outcome::Skipped(Skip::Limit)),
-            _ => Err(Outcome::SentAgain),
+            Some(Start::Full) => Err(Outcome::Skipped(Skip::Limit)),
+            Some(Start::Lost) => Err(Outcome::SentAgain),
         }
     }
 

@@ -136,6 +136,22 @@ async fn a_reserved_slot_that_is_near_is_waited_for_in_the_worker() {
     assert!((3_000..3_100).contains(&begun.elapsed().as_millis()), "{:?}", begun.elapsed());
 }
 
+/// A second apart: it comes after the one that is due next, and the pace stays as it was.
+#[tokio::test(start_paused = true)]
+async fn an_urgent_request_takes_the_slot_of_a_url_of_its_host() {
+    let (memory, begun) = (Memory::default(), Instant::now());
+    (0..35).for_each(|number| memory.page(&format!("{}{number}", url(1)), QUICK));
+    let worker = Worker::start(&memory, |_| {});
+    timeout(LIMIT, memory.until("fetched", 5)).await.unwrap();
+    let (queued, urgent) = (Instant::now(), memory.request(&format!("{}urgent", url(1)), 1.0));
+    timeout(LIMIT, memory.until(&format!("start {urgent}"), 1)).await.unwrap();
+    assert!(queued.elapsed() < Duration::from_millis(2_100), "{:?}", queued.elapsed());
+    let calls = worker.until_ended(36).await;
+    assert_eq!(count(&calls, "start"), 36, "{calls:#?}");
+    let took = begun.elapsed().as_secs_f64();
+    assert!((34.5..45.0).contains(&took), "36 requests, one a second: {took}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn no_slot_is_asked_for_without_a_fetch_permit_so_none_passes_unused() {
     let memory = Memory::default();

@@ -176,6 +176,18 @@ async fn a_task_that_is_left_out_or_panics_ends_and_the_next_one_runs() {
     at(&calls, &format!("settle {done} done"));
 }
 
+/// It is neither run nor settled before that.
+#[tokio::test(start_paused = true)]
+async fn a_task_that_comes_behind_a_more_urgent_one_is_claimed_again() {
+    let memory = Memory::default();
+    let task = memory.task(r#""done""#);
+    memory.comes_behind();
+    let calls = start(&memory).until_ended(1).await;
+    let behind = at(&calls, &format!("comes behind {task}"));
+    assert!(behind < at(&calls, &format!("start {task}")), "{calls:?}");
+    assert_eq!((count(&calls, "run"), count(&calls, "settle")), (1, 1));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_task_that_kills_its_workers_becomes_a_dead_letter_and_is_not_run() {
     let memory = Memory::default();

@@ -24,6 +24,13 @@ local seen
 local requests, asked, repeats = requests_of(KEYS[1], KEYS[4]), {}, 0
 local full = room_in(KEYS[1]) == 0
 
+-- Whether a message asks for its URL or task although the spider has seen it. That of a task which was never put aside does not: the
+-- task may have been done before its message came (start_task.lua), however long ago.
+local function asks_again(url, at)
+  local whose, is_first = ARGV[at + 6], ARGV[at + 7] == '-' and is_task(url)
+  return requests and whose ~= '1' and not (whose == '2' and is_first)
+end
+
 -- The record of a URL, which is `text`; a new one if there is none and its spider never saw it, or if it is a request and
 -- was not asked for lately.
 local function record_of(url, text, at)
@@ -39,7 +46,7 @@ local function record_of(url, text, at)
   end
   seen = seen or seen_of(KEYS[1], 2)
   local entries = {{url = url, short = ARGV[at + 1]}}
-  if requests and ARGV[at + 6] ~= '1' then
+  if asks_again(url, at) then
     if was_asked(requests, url, now) then
       repeats = repeats + ((extends or ARGV[at + 6] == '2') and 0 or 1)
       return nil, false

@@ -11,6 +11,7 @@ mod schedules;
 mod schema;
 mod sweep;
 mod transitions;
+mod urgent;
 
 use std::time::Duration;
 

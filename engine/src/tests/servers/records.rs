@@ -14,7 +14,7 @@ use trawl_common::spider::SpiderText;
 use trawl_common::web::url::CanonicalUrl;
 
 use super::{Fault, Servers};
-use crate::records::{Lease, Linked, Linking, Parking, Probe, ProbeTimes, Records, Sweep};
+use crate::records::{Lease, Linked, Linking, Parking, Probe, ProbeTimes, Records, Sweep, TaskStart, Urgent};
 
 #[async_trait]
 impl Records for Servers {
@@ -83,6 +83,22 @@ impl Records for Servers {
     async fn start(&self, _: &WorkerId, claims: &[Claim]) -> Result<Vec<Start>> {
         let urls: Vec<_> = claims.iter().map(|claim| claim.key.clone()).collect();
         self.answers("start", &urls, |_, _| Start::Go)
+    }
+
+    async fn start_task(&self, _: &WorkerId, task: &Message) -> Result<TaskStart> {
+        self.check("start")?;
+        self.called("start", &task.work);
+        let urgent = self.state().urgent.take();
+        Ok(match urgent {
+            Some(message) => TaskStart::Behind(Box::new(Urgent { message, attempts: 0, starts: 0 })),
+            None => TaskStart::This(Start::Go),
+        })
+    }
+
+    async fn list_urgent(&self, tasks: &[&Message]) -> Result<()> {
+        self.check("list")?;
+        tasks.iter().for_each(|task| self.called("list", &task.work));
+        Ok(())
     }
 
     async fn park(&self, _: &WorkerId, parkings: &[Parking]) -> Result<Vec<bool>> {

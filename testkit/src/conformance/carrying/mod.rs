@@ -30,6 +30,7 @@ mod replaying;
 mod requests;
 mod sessions;
 mod tasks;
+mod urgent;
 mod worker;
 mod working;
 
@@ -44,6 +45,7 @@ pub use replaying::*;
 pub use requests::*;
 pub use sessions::*;
 pub use tasks::*;
+pub use urgent::*;
 use worker::{Worker, done, ends, kind, number};
 pub use working::*;
 
@@ -150,6 +152,9 @@ macro_rules! carrying_conformance {
             a_task_that_is_cancelled_ends_wherever_it_is_and_its_crawl_goes_on
             a_task_that_others_asked_for_is_cancelled_and_may_be_asked_for_again
             a_worker_that_runs_no_programs_takes_no_task
+            the_most_urgent_task_begins_first_whichever_message_comes_first
+            an_urgent_task_whose_crawl_is_paused_or_over_begins_before_none
+            an_urgent_task_that_comes_back_is_done_once
             a_request_is_admitted_once_and_claimed_with_all_that_it_says
             an_urgent_request_is_claimed_before_what_is_not
             a_request_that_is_put_aside_comes_back_with_all_that_it_says

@@ -57,7 +57,7 @@ impl Worker {
         self.claim_tasks(1).await.remove(0)
     }
 
-    async fn claims_no_task(&self) {
+    pub(super) async fn claims_no_task(&self) {
         if let Ok(claimed) = timeout(GLANCE, self.frontier.claim_tasks(9)).await {
             panic!("{claimed:?}");
         }

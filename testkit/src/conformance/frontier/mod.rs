@@ -6,6 +6,7 @@ mod following;
 mod handling;
 mod leases;
 mod possession;
+mod tasks;
 
 pub use admission::*;
 pub use ending::*;
@@ -13,6 +14,7 @@ pub use following::*;
 pub use handling::*;
 pub use leases::*;
 pub use possession::*;
+pub use tasks::*;
 
 /// Makes a test of each promise of a frontier; a fixture returns a guard and an `Arc<dyn Records>`. The second
 /// makes frontiers of a short `lost_after`, some 200 ms, for promises that are about time.
@@ -101,6 +103,9 @@ macro_rules! frontier_conformance {
             the_stats_count_what_limits_left_out
             an_unknown_crawl_has_no_stats
             crawls_are_listed_the_newest_first
+            a_task_is_claimed_started_and_ended_as_a_url_is
+            the_most_urgent_task_of_a_spider_is_held_in_place_of_the_one_that_is_to_start
+            an_urgent_task_that_is_held_or_has_ended_comes_before_none
         }
     };
 }

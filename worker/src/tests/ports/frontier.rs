@@ -77,6 +77,16 @@ impl Frontier for Memory {
         Ok(urls.iter().map(start).collect())
     }
 
+    async fn start_task(&self, task: &Claimed) -> Result<Option<Start>> {
+        if std::mem::take(&mut self.state().comes_behind) {
+            self.called("comes behind", &task.message.work);
+            self.state().tasks.push_back(task.clone());
+            self.some_tasks.notify_one();
+            return Ok(None);
+        }
+        Ok(self.start(&[Claim::of(&task.message)]).await?.pop())
+    }
+
     async fn extend(&self, urls: &[&Message]) -> Vec<bool> {
         let state = self.state();
         urls.iter().map(|url| !state.lost.contains(&url.key())).collect()

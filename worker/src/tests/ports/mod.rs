@@ -14,11 +14,12 @@ use tokio::time::{Instant, sleep};
 use trawl_backends::embedded::Embedded;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
-use trawl_common::frontier::{Key, Start, Task};
+use trawl_common::frontier::{Key, Start, Task, Work};
 use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
 use trawl_common::politeness::gcra::Schedule;
 use trawl_common::ports::{Claimed, NewWork, OpenCrawl, Ports, Terms};
+use trawl_common::request::NewRequest;
 use trawl_common::task::NewTask;
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
@@ -52,6 +53,8 @@ struct State {
     /// How often a fetch of a URL has begun that never ended.
     begun_before: HashMap<String, u32>,
     starts: HashMap<String, Start>,
+    /// Whether the next task that is to begin comes behind others.
+    comes_behind: bool,
     pages: HashMap<String, Duration>,
     hosts: HashMap<HostKey, Schedule>,
     schedules: Schedules,
@@ -76,6 +79,7 @@ impl Default for State {
             lost_when_stored: BTreeSet::new(),
             begun_before: HashMap::new(),
             starts: HashMap::new(),
+            comes_behind: false,
             pages: HashMap::new(),
             hosts: HashMap::new(),
             schedules: Schedules::default(),
@@ -116,6 +120,16 @@ impl Memory {
         self.queue(Message::seed(url.parse().unwrap(), CrawlRef::adhoc(), Lane::Bulk));
     }
 
+    /// Queues a request for a URL, with a priority; returns its key.
+    pub(in crate::tests) fn request(&self, url: &str, priority: f64) -> Key {
+        let new = NewRequest { priority: priority.try_into().unwrap(), ..NewRequest::get(url) };
+        let work = Work::of_request(url.parse().unwrap(), new).unwrap();
+        let message = Message::of(work, CrawlRef::adhoc(), Lane::Bulk);
+        let key = message.key();
+        self.queue(message);
+        key
+    }
+
     /// What pages and tasks led to that have ended.
     pub(in crate::tests) fn links(&self) -> Vec<NewWork> {
         self.state().links.clone()
@@ -153,6 +167,11 @@ impl Memory {
     /// What the frontier says of a URL that is to start.
     pub(in crate::tests) fn is_started(&self, url: &str, start: Start) {
         self.state().starts.insert(url.to_owned(), start);
+    }
+
+    /// The next task that is to begin comes behind those that are queued.
+    pub(in crate::tests) fn comes_behind(&self) {
+        self.state().comes_behind = true;
     }
 
     pub(in crate::tests) fn schedules(&self, schedules: Schedules) {

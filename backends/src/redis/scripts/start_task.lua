@@ -1,0 +1,60 @@
+-- KEYS: pending, crawl, begun, urgent. ARGV: worker, most starts, task, its priority. Has a more urgent task of the same spider, of any
+-- of its crawls, held by this worker, if one waits; else goes on as start.lua does, whose text follows.
+-- Returns of the urgent one: crawl id, attempts, starts, since when it has waited, then key, lane, depth, deadline, referrer, until and
+-- payload as sweep.lua.
+local priority = tonumber(table.remove(ARGV))
+
+-- So much that waits no more is removed at most: the rest when the next task is about to begin.
+local MOST_STALE = 16
+
+-- Whether a listed task may be held now. In a pause its record becomes as one that was claimed (claim.lua): the sweep sends it again as
+-- soon as the pause is over, and then it is listed anew.
+local function may_begin(pending, crawl, task, record)
+  local status = redis.call('HGET', crawl, 'status')
+  if status == 'paused' then
+    record.state, record.since, record.holder = 'q', 0, '-'
+    redis.call('HSET', pending, task, format(record))
+  end
+  return status == 'running' and room_in(crawl) ~= 0
+end
+
+local function hold(pending, crawl, id, task, record)
+  local since, payload = record.since, redis.call('HGET', recipes_of(pending), task)
+  record.state, record.since, record.holder = 'h', now_ms(), ARGV[1]
+  redis.call('HSET', pending, task, format(record))
+  local deadline = record.deadline and int(record.deadline + idle_of(crawl)) or '-'
+  return {
+    id, int(record.attempts), int(record.starts), int(since), task, record.lane, int(record.depth), deadline, record.referrer, '-',
+    payload or '',
+  }
+end
+
+-- Of a listed task: what is returned if it was held, false if it may not begin, nil if it waits no more urgently than the task that is about
+-- to.
+local function look_at(member, is_more_urgent)
+  local id, task, record, pending = listed(KEYS[4], member)
+  if not record then
+    return false
+  elseif not is_more_urgent then
+    return nil
+  end
+  local crawl = key_beside(pending, 'crawl')
+  return may_begin(pending, crawl, task, record) and hold(pending, crawl, id, task, record)
+end
+
+for _ = 1, MOST_STALE do
+  local first = redis.call('ZRANGE', KEYS[4], 0, 0, 'WITHSCORES')
+  local more = first[1] and -tonumber(first[2]) - priority or -1
+  if more < 0 then
+    break
+  end
+  -- Keys of another crawl may hold what is none of trawl's: that holds up no task of this one.
+  local is_sound, held = pcall(look_at, first[1], more > 0)
+  if is_sound and held == nil then
+    break
+  end
+  redis.call('ZREM', KEYS[4], first[1])
+  if is_sound and held then
+    return held
+  end
+end
