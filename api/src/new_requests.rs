@@ -41,6 +41,8 @@ impl PartialSchema for UrlOrRequest {
                 .description(Some("What the spider's program is given with the page; 64 KiB of JSON at most")))
             .property("unique", text("Of requests for one URL by one method a spider takes in one with it; with the same body without it", 8 * 1024))
             .property("any_status", ObjectBuilder::new().schema_type(Type::Boolean).description(Some("Whether whatever response comes is its page; only a success is one without it")))
+            .property("failures", ObjectBuilder::new().schema_type(Type::String).enum_values(Some(["last", "each"]))
+                .description(Some("Which failures the spider's program is given in place of a page; none without it")))
             .property("priority", number("Above 0 it is urgent; 0 without it"))
             .property("retries", retries())
             .required("url")

@@ -383,6 +383,9 @@ pub(crate) struct Request {
     /// Whether whatever response comes is its page; left out where it is not
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     any_status: bool,
+    /// Which failures the program is given in place of a page, `last` or `each`; left out where there are none
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    failures: Option<String>,
     /// Above 0 it is urgent
     priority: f64,
     /// How often it is tried again, if it says so itself
@@ -391,9 +394,20 @@ pub(crate) struct Request {
 
 impl From<RequestView> for Request {
     fn from(view: RequestView) -> Self {
-        let RequestView { method, headers, cookies, body_bytes, data, any_status, priority, retries } = view;
+        let RequestView {
+            method,
+            headers,
+            cookies,
+            body_bytes,
+            data,
+            any_status,
+            failures,
+            priority,
+            retries,
+        } = view;
         let (method, priority) = (method.to_string(), priority.get());
-        Self { method, headers, cookies, body_bytes, data, any_status, priority, retries }
+        let failures = failures.map(|failures| failures.to_string());
+        Self { method, headers, cookies, body_bytes, data, any_status, failures, priority, retries }
     }
 }
 

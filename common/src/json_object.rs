@@ -33,6 +33,14 @@ impl WrongValue {
         Self { key, expected, found: kind(found).to_owned() }
     }
 
+    /// The same, with the word where it is text: another one is expected.
+    pub(crate) fn word(key: &'static str, expected: &'static str, found: &Value) -> Self {
+        match found {
+            Value::String(word) => Self { key, expected, found: format!("`{}`", printable(word, 40)) },
+            other => Self::kind(key, expected, other),
+        }
+    }
+
     /// The same, with the number where it is one: its kind may be right, and its size is not.
     pub(crate) fn number(key: &'static str, expected: &'static str, found: &Value) -> Self {
         match found {

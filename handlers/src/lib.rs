@@ -27,4 +27,4 @@ pub use locate::CannotRun;
 pub use once::once;
 pub use program::{Program, Supervisor, file_of};
 pub use proxy::{Admission, ProxyAccess};
-pub use stream::{Page, Stream, Work};
+pub use stream::{Came, Page, Response, Stream, Work};

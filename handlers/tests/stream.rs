@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use support::{failure, program, task};
-use trawl_common::handler::stream::PageHead;
+use trawl_common::handler::stream::{PageHead, ResponseHead};
 use trawl_common::handler::{Answer, Verdict};
 use trawl_common::spider::{Handler, Mode};
-use trawl_handlers::{Ended, Page, Program, Stream, Work};
+use trawl_handlers::{Came, Ended, Page, Program, Response, Stream, Work};
 
 /// Answers what it is given, unless that says otherwise. A request `wait` is answered with the one after it.
 const PROGRAM: &str = r#"
@@ -105,16 +105,16 @@ async fn a_page_is_text_or_base64_or_a_file() {
         url: "http://a.example/".to_owned(),
         final_url: None,
         crawl: "c".parse().unwrap(),
-        status: 200,
-        headers: Vec::new(),
-        fetched_at: String::new(),
         depth: 0,
         referrer: None,
         method: None,
         data: None,
     };
-    let page =
-        |bytes: Vec<u8>, text: Option<String>| Page { head: head.clone(), bytes: Bytes::from(bytes), text };
+    let page = |bytes: Vec<u8>, text: Option<String>| {
+        let response = ResponseHead { status: 200, headers: Vec::new(), fetched_at: String::new() };
+        let response = Response { head: response, bytes: Bytes::from(bytes), text };
+        Page { head: head.clone(), came: Came::Response(response) }
+    };
     for (page, key, length) in [
         (page(b"<p>".to_vec(), Some("<p>".to_owned())), "text", 3),
         (page(vec![0xff; 3], None), "base64", 4),

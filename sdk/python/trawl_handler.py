@@ -26,6 +26,10 @@ A link may be a request with a method, a body, header fields and cookies of its 
 
     yield page.follow("/search", form={"q": "trawl"}, data={"page": 1})       # later page.data == {"page": 1}
 
+Where no page comes of a request that asks for its failures, the handler is given why, as `page.failure`:
+
+    yield page.follow("/maybe", failures="last")       # later page.failure is None, or says what failed after all retries
+
 What neither of them gets as a page they ask for themselves, through their worker's proxy, at the pace that the fleet keeps to each host:
 
     prices = fetch("https://api.shop.example/prices").json()
@@ -48,7 +52,7 @@ import urllib.parse
 from dataclasses import dataclass, field
 from typing import IO, Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, TypeVar, Union
 
-__all__ = ["Follow", "Log", "NotFetched", "Page", "Response", "Skip", "Task", "TaskToDo", "fetch", "handler", "run", "task_handler"]
+__all__ = ["Failure", "Follow", "Log", "NotFetched", "Page", "Response", "Skip", "Task", "TaskToDo", "fetch", "handler", "run", "task_handler"]
 
 Json = Dict[str, Any]
 
@@ -74,8 +78,8 @@ class Skip(Exception):
 class Follow:
     """A URL to fetch. With anything but its URL it is a request: `method` is GET without it, or POST where there is a body. Of requests for
     one URL by one method, a spider takes in one with the same body, or with the same `unique`. `data` is any JSON. With `any_status`
-    whatever response comes is its page, also a redirect or a 404. With a `priority` above 0
-    it is urgent; `retries` says how often it is tried again."""
+    whatever response comes is its page, also a redirect or a 404. With `failures` the handler is given, as `page.failure`, why there is no
+    page: "last" after all retries, "each" at each attempt, and whether that is tried again it says itself. With a `priority` above 0 it is urgent; `retries` says how often it is tried again."""
 
     url: str
     method: Optional[str] = None
@@ -87,6 +91,7 @@ class Follow:
     any_status: bool = False
     priority: Optional[float] = None
     retries: Optional[int] = None
+    failures: Optional[str] = None
 
     def _to_json(self) -> Union[str, Json]:
         method = self.method or ("GET" if self.body is None else "POST")
@@ -96,7 +101,7 @@ class Follow:
             said["base64"] = base64.b64encode(self.body).decode()
         elif self.body is not None:
             said["body"] = self.body
-        others = {name: getattr(self, name) for name in ("data", "unique", "priority", "retries")}
+        others = {name: getattr(self, name) for name in ("data", "unique", "failures", "priority", "retries")}
         said.update((name, value) for name, value in others.items() if value is not None)
         if self.any_status:
             said["any_status"] = True
@@ -149,8 +154,21 @@ class TaskToDo:
         return json.loads(self.recipe)
 
 
+@dataclass(frozen=True)
+class Failure:
+    """Why there is no page: `kind` is the class of a failure, such as "dns" or "timeout", or where it is `skipped` the reason of that, such as
+    "robots". `attempt` counts from 1."""
+
+    kind: str
+    detail: str
+    skipped: bool
+    attempt: int
+    status: Optional[int] = None
+
+
 class Page:
-    """A page that was fetched. `secret` is what the spider's file has under `[handler] secret`."""
+    """A page that was fetched; or where its request asks for that, the `failure` that came in its place: then `status` is 0 where there was no
+    response, and there is no header field and no body. `secret` is what the spider's file has under `[handler] secret`."""
 
     def __init__(self, page: Json, secret: Json) -> None:
         self.url: str = page["url"]
@@ -158,9 +176,10 @@ class Page:
         self.data: Any = page.get("data")
         self.final_url: str = page.get("final_url") or self.url
         self.crawl: str = page["crawl"]
-        self.status: int = page["status"]
-        self.headers: List[Tuple[str, str]] = [(name, value) for name, value in page["headers"]]
-        self.fetched_at: str = page["fetched_at"]
+        self.failure: Optional[Failure] = _failure(page["failure"]) if "failure" in page else None
+        self.status: int = page["status"] if self.failure is None else self.failure.status or 0
+        self.headers: List[Tuple[str, str]] = [(name, value) for name, value in page.get("headers", ())]
+        self.fetched_at: str = page.get("fetched_at", "")
         self.depth: int = page["depth"]
         self.referrer: Optional[str] = page.get("referrer")
         self.secret = secret
@@ -188,7 +207,7 @@ class Page:
             elif "base64" in self._page:
                 self._bytes = base64.b64decode(self._page["base64"])
             else:
-                self._bytes = str(self._page["text"]).encode()
+                self._bytes = str(self._page.get("text", "")).encode()
         return self._bytes
 
     def json(self) -> Any:
@@ -210,6 +229,7 @@ class Page:
         any_status: bool = False,
         priority: Optional[float] = None,
         retries: Optional[int] = None,
+        failures: Optional[str] = None,
     ) -> Follow:
         """The URL to which `href` leads from this page, or a request for it. The body is `body`, the fields of a `form`, or `json`."""
         url = urllib.parse.urljoin(self.final_url, href)
@@ -217,7 +237,11 @@ class Page:
         fields = dict(headers or {})
         if kind and not any(name.lower() == "content-type" for name in fields):
             fields["Content-Type"] = kind
-        return Follow(url, method, body, fields, cookies or {}, data, unique, any_status, priority, retries)
+        return Follow(url, method, body, fields, cookies or {}, data, unique, any_status, priority, retries, failures)
+
+
+def _failure(said: Json) -> Failure:
+    return Failure(said["class"], said["detail"], said["skipped"], said["attempt"], said.get("status"))
 
 
 def _body(

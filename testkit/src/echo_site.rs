@@ -12,8 +12,8 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-/// A running site. `/to/<status>/<url>` redirects to that URL or path with that status; `/fails/<times>` answers 500 so often first; all
-/// else answers with a JSON object of `method`, `path`, `headers` and `body`. Ends with the test's runtime.
+/// A running site. `/to/<status>/<url>` redirects to that URL or path with that status; `/fails/<times>` answers 500 so often first;
+/// `/robots.txt` forbids `/private`; all else answers with a JSON object of `method`, `path`, `headers` and `body`. Ends with the test's runtime.
 pub struct EchoSite {
     /// `http://127.0.0.1:port`
     pub origin: String,
@@ -67,6 +67,9 @@ async fn answer(
         let status = status.parse().unwrap_or(StatusCode::BAD_REQUEST);
         let to = if to.starts_with("http") { to.to_owned() } else { format!("/{to}") };
         return (status, [(header::LOCATION, to)]).into_response();
+    }
+    if path == "/robots.txt" {
+        return "User-agent: *\nDisallow: /private\n".into_response();
     }
     match path.strip_prefix("/fails/").and_then(|times| times.parse().ok()) {
         Some(times) if before < times => StatusCode::INTERNAL_SERVER_ERROR.into_response(),

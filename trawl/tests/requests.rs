@@ -327,6 +327,133 @@ def parse(page):
     assert!(log.contains("is left alone until"), "{log}");
 }
 
+/// Asks for `REQUESTS`, each with the number of its place, and takes in what fails: for the hundredth after that it asks as well.
+const TAKES_FAILURES_IN: &str = r#"
+@handler
+def parse(page):
+    if page.data is None:
+        for n, (url, more) in enumerate(REQUESTS):
+            yield page.follow(url, data={"n": n}, **more)
+    elif page.failure is None:
+        yield {"n": page.data["n"], "status": page.status}
+    else:
+        of = page.failure
+        at(page.data["n"], of)
+        yield {"n": page.data["n"], "of": [of.kind, of.skipped, of.attempt, of.status, page.text]}
+        yield page.follow("SITE/after", data={"n": 100 + page.data["n"]}, unique=str(page.data["n"]))
+"#;
+
+/// Such a program of requests for `SITE` and `NOWHERE`, where nobody listens. At each failure it calls a function `at`.
+fn takes_failures_in(site: &EchoSite, requests: &str, at: &str) -> String {
+    let program = format!("import os\nREQUESTS = [{requests}]\n{at}\n{TAKES_FAILURES_IN}");
+    // Not for long the port of anybody.
+    let nowhere = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    program.replace("SITE", &site.origin).replace("NOWHERE", &format!("http://{nowhere}"))
+}
+
+#[tokio::test]
+async fn the_last_failure_of_a_request_comes_to_its_program_and_what_follows_from_it_is_taken_in() {
+    let site = EchoSite::serve().await;
+    let requests = r#"("NOWHERE/a", dict(failures="last")), ("NOWHERE/b", dict(failures="last", retries=2)),
+        ("SITE/to/404/c", dict(failures="last")), ("SITE/fails/1", dict(failures="last", retries=1)),
+        ("NOWHERE/d", dict(any_status=True)), ("SITE/private", dict(failures="last", any_status=True)),
+        ("SITE/to/302/http://elsewhere.example/", dict(failures="last")), ("SITE/to/302/private", dict(failures="last")),
+        ("SITE/to/302/http://127.0.0.1:1/e", dict(failures="last"))"#;
+    let program = takes_failures_in(&site, requests, "def at(n, of): pass");
+    let folder = spider("allowed_domains = ['127.0.0.1']", &program);
+    let (code, stats, stderr) = crawl(folder.path(), start(folder.path(), &site)).await;
+    let items = items(folder.path());
+    let of = |n: u64| items.get(&n).map(|item| item["fields"]["of"].clone());
+    let failed = |class: &str, attempt: u8| Some(json!([class, false, attempt, null, ""]));
+    let skipped = |class: &str| Some(json!([class, true, 1, null, ""]));
+    assert_eq!((of(0), of(1)), (failed("connect", 1), failed("connect", 3)));
+    assert_eq!(of(2), Some(json!(["http", false, 1, 404, ""])));
+    assert_eq!((of(3), &items[&3]["status"], of(4)), (Some(Value::Null), &json!(200), None));
+    assert_eq!((of(5), of(6), of(7)), (skipped("robots"), skipped("scope"), skipped("robots")));
+    assert_eq!(of(8), Some(json!(["forbidden", false, 1, 302, ""])));
+    assert_eq!((&items[&0]["status"], &items[&2]["status"]), (&json!(0), &json!(404)));
+    let after: Vec<u64> = items.keys().copied().filter(|n| *n >= 100).collect();
+    assert_eq!(after, [100, 101, 102, 105, 106, 107, 108]);
+    // The start, nine requests but for the one that does not ask for its failure, and what follows from seven of them.
+    assert_eq!(
+        (code, &stats["done"], &stats["failed"]),
+        (Some(3), &json!(16), &json!(1)),
+        "{stats} {stderr}"
+    );
+    assert!(site.asked("/private").is_empty());
+}
+
+#[tokio::test]
+async fn a_program_that_is_given_each_failure_says_whether_the_request_is_tried_again() {
+    let site = EchoSite::serve().await;
+    let requests = r#"("NOWHERE/a", dict(failures="each", retries=5)), ("NOWHERE/b", dict(failures="each", retries=1)),
+        ("NOWHERE/c", dict(failures="each", retries=1)), ("NOWHERE/d", dict(failures="last", retries=1)),
+        ("SITE/private", dict(failures="each")), ("SITE/fails/2", dict(failures="each", retries=2))"#;
+    // The first is taken in at its third attempt, the second never, the third kills the program, and the last comes in the end.
+    let at = r#"
+def at(n, of):
+    if n == 2:
+        os._exit(3)
+    if n in (3, 4):
+        raise Skip("not wanted")
+    if n in (1, 5) or of.attempt < 3:
+        raise ValueError(f"again after {of.kind}")
+"#;
+    let folder = spider("allowed_domains = ['127.0.0.1']", &takes_failures_in(&site, requests, at));
+    let (code, stats, stderr) = crawl(folder.path(), start(folder.path(), &site)).await;
+    let ended = (&stats["done"], &stats["skipped"], &stats["failed"]);
+    assert_eq!((code, ended), (Some(3), (&json!(4), &json!(2), &json!(2))), "{stats} {stderr}");
+    let items = items(folder.path());
+    assert_eq!(items.keys().copied().collect::<Vec<_>>(), [0, 5, 100]);
+    assert_eq!((&items[&0]["fields"]["of"][2], &items[&5]["status"]), (&json!(3), &json!(200)));
+    let (_, listed, _) = trawl(folder.path(), &["dlq", "list", "--state", "crawl.db", "--json"]).await;
+    let of = |path: &str| {
+        let listed = listed.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        listed.into_iter().find(|letter| letter["url"].as_str().unwrap().contains(path)).unwrap()
+    };
+    let (refused, died) = (of("/b#"), of("/c#"));
+    assert_eq!((&refused["class"], &refused["attempts"]), (&json!("connect"), &json!(2)), "{refused}");
+    assert_eq!((&died["class"], &died["attempts"]), (&json!("handler"), &json!(2)), "{died}");
+    assert!(died["error"].as_str().unwrap().contains("given the failure `connect: "), "{died}");
+    let (_, log, _) = trawl(folder.path(), &["logs", "--state", "crawl.db", "--level", "debug"]).await;
+    assert!(log.contains("attempt 2, the failure is handed to the program"), "{log}");
+}
+
+#[tokio::test]
+async fn a_program_that_reads_no_pages_is_given_no_failures() {
+    let site = EchoSite::serve().await;
+    let folder = spider("", "run()");
+    let own = folder.path().join("spiders/shop");
+    fs::write(own.join("spider.toml"), "[handler]\nrun = ['/usr/bin/env', 'python3', 'shop.py']\n").unwrap();
+    let lines = [
+        json!({"url": "http://127.0.0.1:1/a", "failures": "last"}),
+        json!({"url": format!("{}/private", site.origin), "failures": "each"}),
+    ];
+    fs::write(folder.path().join("start.jsonl"), lines.map(|line| format!("{line}\n")).concat()).unwrap();
+    let (code, stats, stderr) = crawl(folder.path(), "start.jsonl").await;
+    assert_eq!(
+        (code, &stats["failed"], &stats["skipped"]),
+        (Some(3), &json!(1), &json!(1)),
+        "{stats} {stderr}"
+    );
+}
+
+#[tokio::test]
+async fn a_dead_letter_whose_failure_a_program_did_not_take_in_is_given_to_it_again_when_it_is_replayed() {
+    let site = EchoSite::serve().await;
+    let requests = r#"("NOWHERE/a", dict(failures="last"))"#;
+    let at = "def at(n, of):\n    if not os.path.exists('mended'): raise ValueError('not yet')";
+    let folder = spider("allowed_domains = ['127.0.0.1']", &takes_failures_in(&site, requests, at));
+    let (_, stats, stderr) = crawl(folder.path(), start(folder.path(), &site)).await;
+    assert_eq!((&stats["done"], &stats["failed"]), (&json!(1), &json!(1)), "{stats} {stderr}");
+    fs::write(folder.path().join("spiders/shop/mended"), "").unwrap();
+    let (code, _, stderr) = trawl(folder.path(), &["dlq", "replay", "--state", "crawl.db", "--yes"]).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    let (_, stats, stderr) = crawl(folder.path(), "start.txt").await;
+    assert_eq!((&stats["done"], &stats["failed"]), (&json!(2), &json!(0)), "{stats} {stderr}");
+    assert_eq!(items(folder.path()).keys().copied().collect::<Vec<_>>(), [0, 100]);
+}
+
 #[tokio::test]
 async fn what_a_spider_does_not_allow_is_left_out_with_a_warning() {
     let site = EchoSite::serve().await;

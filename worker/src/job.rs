@@ -11,7 +11,9 @@ use trawl_common::ports::{Claim, OpenCrawl};
 use trawl_common::settings::Retry;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
+use trawl_handlers::Stream;
 
+use crate::handlers::Running;
 use crate::spiders::Loaded;
 
 /// A URL to handle, how often it failed before, and how often it began and never ended.
@@ -63,6 +65,11 @@ impl Job {
     /// The URL to ask next: its own, or where the last redirect led.
     pub(crate) fn target(&self) -> &CanonicalUrl {
         self.message.hop.as_ref().map_or(&self.url, |hop| &hop.url)
+    }
+
+    /// The program that reads its page, if one does.
+    pub(crate) fn reader(&self) -> Option<&Stream> {
+        self.spider.program.as_ref().and_then(Running::reader)
     }
 
     /// The record that this job works on.

@@ -135,13 +135,9 @@ impl Settlement {
         self
     }
 
-    /// Whether its host gave an answer, whatever that was.
-    pub(crate) fn is_answered(&self) -> bool {
-        match &self.0.outcome {
-            Outcome::Done | Outcome::Skipped(_) => true,
-            Outcome::Retry(failure, _) | Outcome::Failed(failure, _) => failure.status.is_some(),
-            _ => false,
-        }
+    /// What becomes of its URL.
+    pub(crate) fn outcome(&self) -> &Outcome {
+        &self.0.outcome
     }
 
     /// The same, after so long a fetch.

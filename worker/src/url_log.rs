@@ -8,6 +8,7 @@ use trawl_common::frontier::Work;
 use trawl_common::frontier::dead_letter::Cause;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Class, Failure, Outcome, Reason};
+use trawl_common::handler::stream::FailureView;
 use trawl_common::logs::{LogEntry, LogLevel, LogWriter};
 use trawl_common::settings::Settings;
 use trawl_common::time::UnixMs;
@@ -81,6 +82,19 @@ impl UrlLog {
         let of_program = handled.retries.filter(|_| failure.class == Class::Handler);
         let own = handled.message.work.retries().or(of_program);
         format!("{}/{}", handled.attempts + 1, own.unwrap_or(self.retries))
+    }
+
+    /// The program of a request's spider is given why there is no page.
+    pub(crate) fn hands_over(&self, message: &Message, failure: &FailureView) {
+        let FailureView { class, detail, attempt, .. } = failure;
+        if self.urls {
+            info!(url = %message.work, attempt, class, why = detail, "handing the failure to the program");
+        }
+        if self.log.is_on() {
+            let text = format!("attempt {attempt}, the failure is handed to the program: {detail}");
+            let entry = self.log.entry(LogLevel::Debug, text).about_work(message);
+            self.log.write(LogEntry::of_class(entry, class));
+        }
     }
 
     /// A URL became a dead letter.

@@ -28,7 +28,7 @@ pub enum Request<'a> {
         /// The task.
         task: &'a TaskView,
     },
-    /// Read this.
+    /// Read this, or take in why there is nothing to read.
     Page {
         /// What the answer names.
         id: u64,
@@ -64,15 +64,35 @@ pub struct Start<'a> {
 /// A page as a program sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct PageView<'a> {
-    /// All but its body.
+    /// Which page.
     #[serde(flatten)]
     pub head: &'a PageHead,
-    /// Its body.
+    /// What came of asking for it.
     #[serde(flatten)]
-    pub body: &'a Body,
+    pub came: Came<'a>,
 }
 
-/// A page but for its body.
+/// What came of asking for a page.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Came<'a> {
+    /// A response.
+    Response {
+        /// All but its body.
+        #[serde(flatten)]
+        head: &'a ResponseHead,
+        /// Its body.
+        #[serde(flatten)]
+        body: &'a Body,
+    },
+    /// None that is a page.
+    Failure {
+        /// Why.
+        failure: &'a FailureView,
+    },
+}
+
+/// Which page it is, whatever came of asking for it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PageHead {
     /// The URL that was asked for.
@@ -88,17 +108,39 @@ pub struct PageHead {
     pub final_url: Option<String>,
     /// The crawl.
     pub crawl: CrawlId,
-    /// The status of the response.
-    pub status: u16,
-    /// Its header fields, each a name in lower case and a value, in order.
-    pub headers: Vec<(String, String)>,
-    /// When it arrived, RFC 3339.
-    pub fetched_at: String,
     /// Links away from the start.
     pub depth: u16,
     /// The page that linked to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub referrer: Option<String>,
+}
+
+/// A response but for its body.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ResponseHead {
+    /// Its status.
+    pub status: u16,
+    /// Its header fields, each a name in lower case and a value, in order.
+    pub headers: Vec<(String, String)>,
+    /// When it arrived, RFC 3339.
+    pub fetched_at: String,
+}
+
+/// Why there is no page, for a program whose request asks for that ([`Failures`](crate::request::Failures)).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FailureView {
+    /// The class of the failure ([`Class`](crate::frontier::outcome::Class)); or of what is left out the reason
+    /// ([`Skip`](crate::frontier::outcome::Skip)).
+    pub class: &'static str,
+    /// Whether it is left out, and would be however often it were tried.
+    pub skipped: bool,
+    /// What happened, for people, printable and at most 1 KB.
+    pub detail: String,
+    /// The status of the response, where there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// Which attempt it was, from 1.
+    pub attempt: u32,
 }
 
 /// The body of a page: under one of three keys.
@@ -127,18 +169,35 @@ mod tests {
             data: None,
             final_url: None,
             crawl: "c".parse().unwrap(),
-            status: 200,
-            headers: vec![("content-type".to_owned(), "text/html".to_owned())],
-            fetched_at: "2026-01-01T00:00:00Z".to_owned(),
             depth: 1,
             referrer: None,
         };
+        let response = ResponseHead {
+            status: 200,
+            headers: vec![("content-type".to_owned(), "text/html".to_owned())],
+            fetched_at: "2026-01-01T00:00:00Z".to_owned(),
+        };
         let body = Body::Text("<p>\n\u{2028}</p>".to_owned());
-        let line = Request::Page { id: 7, page: PageView { head: &head, body: &body } }.to_line();
+        let came = Came::Response { head: &response, body: &body };
+        let line = Request::Page { id: 7, page: PageView { head: &head, came } }.to_line();
         assert_eq!(line.find('\n'), Some(line.len() - 1));
         let expected = json!({ "type": "page", "id": 7, "page": {
             "url": "http://a.example/", "crawl": "c", "status": 200, "headers": [["content-type", "text/html"]],
             "fetched_at": "2026-01-01T00:00:00Z", "depth": 1, "text": "<p>\n\u{2028}</p>",
+        } });
+        assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), expected);
+        let failure = FailureView {
+            class: "dns",
+            skipped: false,
+            detail: "no such host".to_owned(),
+            status: None,
+            attempt: 4,
+        };
+        let came = Came::Failure { failure: &failure };
+        let line = Request::Page { id: 8, page: PageView { head: &head, came } }.to_line();
+        let expected = json!({ "type": "page", "id": 8, "page": {
+            "url": "http://a.example/", "crawl": "c", "depth": 1,
+            "failure": { "class": "dns", "skipped": false, "detail": "no such host", "attempt": 4 },
         } });
         assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), expected);
         let (project, spider, secret) = (ProjectName::default(), SpiderName::default(), json!({ "K": "v" }));

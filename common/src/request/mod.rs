@@ -4,6 +4,7 @@
 //! keeps a URL ([`Request`](crate::frontier::Request)).
 
 mod body;
+mod failures;
 mod method;
 mod new_request;
 mod read;
@@ -11,6 +12,7 @@ mod secrets;
 mod view;
 
 pub use body::Body;
+pub use failures::Failures;
 pub use method::{Method, UnknownMethod};
 pub use new_request::{MAX_DATA_BYTES, MAX_FIELDS_BYTES, MAX_REQUEST_BYTES, NewRequest, Pairs};
 pub use read::InvalidRequest;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
 use super::body::Body;
+use super::failures::Failures;
 use super::method::Method;
 use super::read::InvalidRequest;
 use crate::jobs::Priority;
@@ -39,6 +40,7 @@ pub const MAX_DATA_BYTES: usize = 64 * 1024;
 /// | `data` | any JSON, which the program is given with the page | none |
 /// | `unique` | text; of requests for one URL by one method, a spider takes in one with it | the body is what is unique |
 /// | `any_status` | `true`: whatever response comes is its page | only a success is one |
+/// | `failures` | `last` or `each`: which failures its spider's program is given in place of a page | none |
 /// | `priority` | any number: above 0 it is urgent ([`Lane::of`](crate::frontier::lane::Lane::of)) | 0 |
 /// | `retries` | how often it is tried again | as settings and its spider say |
 ///
@@ -63,6 +65,8 @@ pub struct NewRequest {
     /// Whether whatever response comes is its page, of any status and of any type: then no redirect is followed, no status is a failure,
     /// and a program is given the body byte for byte.
     pub any_status: bool,
+    /// Which failures the spider's program is given in place of a page; `None` for none.
+    pub failures: Option<Failures>,
     /// How urgent it is, the highest first.
     pub priority: Priority,
     /// How often it is tried again after it failed; `None` for as often as settings and its spider say.
@@ -111,6 +115,7 @@ impl NewRequest {
             data: None,
             unique: None,
             any_status: false,
+            failures: None,
             priority: Priority::default(),
             retries: None,
         }
@@ -182,6 +187,9 @@ impl Serialize for NewRequest {
         }
         if self.any_status {
             map.serialize_entry("any_status", &true)?;
+        }
+        if let Some(failures) = self.failures {
+            map.serialize_entry("failures", &failures)?;
         }
         if self.priority != Priority::default() {
             map.serialize_entry("priority", &self.priority)?;

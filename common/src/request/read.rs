@@ -6,6 +6,7 @@ use data_encoding::BASE64;
 use serde_json::{Map, Value};
 
 use super::body::Body;
+use super::failures::Failures;
 use super::method::{Method, UnknownMethod};
 use super::new_request::{MAX_DATA_BYTES, MAX_FIELDS_BYTES, MAX_REQUEST_BYTES, NewRequest, Pairs};
 use crate::json_object::{self, UnknownKey, WrongValue, flag, kind, priority, quoted, retries, text};
@@ -14,7 +15,7 @@ use crate::text::printable;
 use crate::web::field;
 
 /// The keys of a request.
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "url",
     "method",
     "headers",
@@ -24,6 +25,7 @@ const KEYS: [&str; 11] = [
     "data",
     "unique",
     "any_status",
+    "failures",
     "priority",
     "retries",
 ];
@@ -108,6 +110,7 @@ fn of_object(object: Map<String, Value>) -> Result<NewRequest, InvalidRequest> {
         data: object.remove("data"),
         unique: text(&mut object, "unique")?.map(|unique| unique.parse()).transpose()?,
         any_status: flag(&mut object, "any_status")?.unwrap_or_default(),
+        failures: failures(&mut object)?,
         priority: priority(&object)?,
         retries: retries(&object)?,
     };
@@ -127,6 +130,14 @@ fn check_lengths(request: &NewRequest) -> Result<(), InvalidRequest> {
     match request.to_json().len() {
         0..=MAX_REQUEST_BYTES => Ok(()),
         bytes => Err(InvalidRequest::TooLong(bytes)),
+    }
+}
+
+fn failures(object: &mut Map<String, Value>) -> Result<Option<Failures>, InvalidRequest> {
+    let Some(value) = object.remove("failures") else { return Ok(None) };
+    match value.as_str().and_then(|word| word.parse().ok()) {
+        Some(failures) => Ok(Some(failures)),
+        None => Err(WrongValue::word("failures", "`last` or `each`", &value).into()),
     }
 }
 
@@ -220,7 +231,7 @@ mod tests {
         let full = json!({
             "url": "/search?q=1", "method": "post", "headers": {"X-Key": "k", "Content-Type": "text/plain"},
             "cookies": [["b", "2"], ["a", "1"]], "body": "ä\n", "data": {"page": 2, "list": [1]}, "unique": "u",
-            "priority": -2.5, "retries": 0, "any_status": true,
+            "priority": -2.5, "retries": 0, "any_status": true, "failures": "each",
         });
         let read = NewRequest::try_from(full).unwrap();
         assert_eq!((read.method, read.priority.get(), read.retries), (Method::Post, -2.5, Some(0)));
@@ -233,6 +244,8 @@ mod tests {
         assert!(NewRequest::try_from(bare).unwrap().is_plain());
         let any = NewRequest::try_from(json!({"url": "http://a.example/", "any_status": true})).unwrap();
         assert!(!any.is_plain());
+        let watched = NewRequest::try_from(json!({"url": "http://a.example/", "failures": "last"})).unwrap();
+        assert_eq!((watched.failures, watched.is_plain()), (Some(Failures::Last), false));
         let urgent = NewRequest::try_from(json!({"url": "http://a.example/", "priority": 1}));
         assert!(!urgent.unwrap().is_plain(), "it says more than its URL");
         let bytes = NewRequest::try_from(json!({"url": "/", "base64": "//79AA=="})).unwrap();
@@ -262,6 +275,8 @@ mod tests {
             (json!({"url": "/", "headers": [["a"]]}), "a list of pairs, not a list"),
             (json!({"url": "/", "headers": {"a": 1}}), "a list of pairs, not a number"),
             (json!({"url": "/", "unique": ""}), "`unique` has 1 to"),
+            (json!({"url": "/", "failures": true}), "`failures` is `last` or `each`, not true or false"),
+            (json!({"url": "/", "failures": "all"}), "`failures` is `last` or `each`, not `all`"),
             (json!({"url": "/", "any_status": 1}), "`any_status` is true or false, not a number"),
             (json!({"url": "/", "priority": "high"}), "`priority` is a number, not text"),
             (json!({"url": "/", "retries": -1}), "`retries` is a whole number from 0 to 1000000, not -1"),

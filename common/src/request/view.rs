@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Method, NewRequest, Pairs};
+use super::{Failures, Method, NewRequest, Pairs};
 use crate::jobs::Priority;
 
 /// A request as people and programs see it: of header fields and cookies the names, for their values may be secrets, and of the body how
@@ -25,6 +25,9 @@ pub struct RequestView {
     /// Whether whatever response comes is its page; left out where it is not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub any_status: bool,
+    /// Which failures the program is given in place of a page; left out where there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failures: Option<Failures>,
     /// How urgent it is.
     pub priority: Priority,
     /// How often it is tried again, if it says so itself.
@@ -33,7 +36,9 @@ pub struct RequestView {
 
 impl From<&NewRequest> for RequestView {
     fn from(new: &NewRequest) -> Self {
-        let NewRequest { method, headers, cookies, body, data, any_status, priority, retries, .. } = new;
+        let NewRequest {
+            method, headers, cookies, body, data, any_status, failures, priority, retries, ..
+        } = new;
         let names = |pairs: &Pairs| pairs.names().map(str::to_owned).collect();
         Self {
             method: *method,
@@ -42,6 +47,7 @@ impl From<&NewRequest> for RequestView {
             body_bytes: body.bytes().len(),
             data: data.clone(),
             any_status: *any_status,
+            failures: *failures,
             priority: *priority,
             retries: *retries,
         }
@@ -62,6 +68,9 @@ impl fmt::Display for RequestView {
         }
         if self.any_status {
             write!(f, ", any status")?;
+        }
+        if let Some(failures) = self.failures {
+            write!(f, ", failures {failures}")?;
         }
         if self.priority != Priority::default() {
             write!(f, ", priority {}", self.priority)?;
@@ -90,7 +99,7 @@ mod tests {
         assert_eq!(view.to_string(), expected);
         assert!(!serde_json::to_string(&view).unwrap().contains("S3"));
         assert_eq!(RequestView::from(&NewRequest::get("/")).to_string(), "GET");
-        let any = NewRequest { any_status: true, ..NewRequest::get("/") };
-        assert_eq!(RequestView::from(&any).to_string(), "GET, any status");
+        let any = NewRequest { any_status: true, failures: Some(Failures::Each), ..NewRequest::get("/") };
+        assert_eq!(RequestView::from(&any).to_string(), "GET, any status, failures each");
     }
 }

@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
-use trawl_common::handler::stream::PageHead;
+use trawl_common::handler::stream::{FailureView, PageHead, ResponseHead};
 use trawl_common::task::TaskView;
 
 use self::driver::Driver;
@@ -36,8 +36,26 @@ pub enum Work {
 /// A page for a program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page {
-    /// All but its body.
+    /// Which page.
     pub head: PageHead,
+    /// What came of asking for it.
+    pub came: Came,
+}
+
+/// What came of asking for a page.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Came {
+    /// A response.
+    Response(Response),
+    /// None that is a page.
+    Failure(FailureView),
+}
+
+/// A response to a page.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Response {
+    /// All but its body.
+    pub head: ResponseHead,
     /// Its body as it arrived.
     pub bytes: Bytes,
     /// Its body as text, if it is text.

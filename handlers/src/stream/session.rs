@@ -11,12 +11,14 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{debug, info};
 use trawl_common::handler::Part;
-use trawl_common::handler::stream::{Body, MAX_INLINE_BYTES, PROTOCOL, PageView, Parts, Request, Start};
+use trawl_common::handler::stream::{
+    self, Body, MAX_INLINE_BYTES, PROTOCOL, PageView, Parts, Request, Start,
+};
 use trawl_common::logs::LogLevel;
 
 use super::driver::Requests;
 use super::pipes::{Pipes, Said};
-use super::{Asked, Page, Work};
+use super::{Asked, Came, Page, Response, Work};
 use crate::ended::Ended;
 use crate::program::Program;
 use crate::supervised::{End, LAST_WORDS, Supervised};
@@ -175,11 +177,8 @@ impl Session {
         let work = Arc::clone(&asked.work);
         let (line, file) = match &*work {
             Work::Task(task) => (Request::Task { id, task }.to_line(), None),
-            Work::Page(page) => match self.body(id, page).await {
-                Ok((body, file)) => {
-                    let page = PageView { head: &page.head, body: &body };
-                    (Request::Page { id, page }.to_line(), file)
-                }
+            Work::Page(page) => match self.page(id, page).await {
+                Ok(said) => said,
                 Err(error) => {
                     let what = format!("no file could be written for the program: {error}");
                     return asked.ends(Ended::NotRun(what));
@@ -195,8 +194,24 @@ impl Session {
         self.pipes.say(line);
     }
 
+    /// What is said of a page, and the file with its body if it is a file.
+    async fn page(&self, id: u64, Page { head, came }: &Page) -> io::Result<(String, Option<PathBuf>)> {
+        let line = |came| Request::Page { id, page: PageView { head, came } }.to_line();
+        match came {
+            Came::Failure(failure) => Ok((line(stream::Came::Failure { failure }), None)),
+            Came::Response(response) => {
+                let (body, file) = self.body(id, response).await?;
+                Ok((line(stream::Came::Response { head: &response.head, body: &body }), file))
+            }
+        }
+    }
+
     /// A large body is a file.
-    async fn body(&self, id: u64, Page { bytes, text, .. }: &Page) -> io::Result<(Body, Option<PathBuf>)> {
+    async fn body(
+        &self,
+        id: u64,
+        Response { bytes, text, .. }: &Response,
+    ) -> io::Result<(Body, Option<PathBuf>)> {
         if bytes.len() > MAX_INLINE_BYTES {
             let file = self.running.folder().join(format!("page-{id}"));
             tokio::fs::write(&file, bytes).await?;

@@ -1319,6 +1319,8 @@ export interface components {
             cookies: string[];
             /** @description What the spider's program is given with the page: any JSON */
             data?: unknown;
+            /** @description Which failures the program is given in place of a page, `last` or `each`; left out where there are none */
+            failures?: string | null;
             /** @description In lower case */
             headers: string[];
             method: string;
@@ -1545,6 +1547,11 @@ export interface components {
             } | string[][];
             /** @description What the spider's program is given with the page; 64 KiB of JSON at most */
             data?: unknown;
+            /**
+             * @description Which failures the spider's program is given in place of a page; none without it
+             * @enum {string}
+             */
+            failures?: "last" | "each";
             /** @description Header fields; 16 KiB with the cookies */
             headers?: {
                 [key: string]: string;

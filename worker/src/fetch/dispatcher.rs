@@ -1,4 +1,4 @@
-//! From permission to fetch to running fetches.
+//! From permission to begin to running fetches.
 
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -17,9 +17,9 @@ use trawl_common::time::UnixMs;
 use trawl_common::trace;
 
 use super::domains::SLOW;
-use super::page::{Processed, process};
+use super::page::{Processed, hand_over, process};
 use crate::job::Job;
-use crate::schedule::Ready;
+use crate::schedule::{Next, Permits, Ready};
 use crate::settlement::Settlement;
 use crate::shared::Shared;
 
@@ -47,11 +47,16 @@ pub(crate) async fn run(
             Ok(started) => started,
             Err(error) => return shared.health.ends_by(error),
         };
-        for job in started {
-            shared.url_log.begins(&job.job);
+        for Ready { job, next } in started {
             let (shared, settle) = (Arc::clone(&shared), settle.clone());
             running.spawn(async move {
-                let (settlement, permit) = work(&shared, job).await;
+                let (settlement, permit) = match next {
+                    Next::Fetch(permits) => fetch(&shared, job, *permits).await,
+                    Next::HandOver(no_page) => {
+                        let handing = hand_over(&shared, job.clone(), *no_page);
+                        (unless_panicked(job, handing).await, None)
+                    }
+                };
                 pass_on(&settle, settlement).await;
                 drop(permit);
             });
@@ -89,10 +94,12 @@ async fn start(shared: &Shared, jobs: Vec<Ready>, settle: &mpsc::Sender<Settleme
 }
 
 /// Works on a page. Returns its fetch permit, unless the page is slow and gave it up, or keeps it until it is settled.
-async fn work(
+async fn fetch(
     shared: &Shared,
-    Ready { job, host_permit, fetch_permit, mut under_way, is_alone }: Ready,
+    job: Job,
+    Permits { host_permit, fetch_permit, mut under_way, is_alone }: Permits,
 ) -> (Settlement, Option<OwnedSemaphorePermit>) {
+    shared.url_log.begins(&job);
     trace::scheduled(job.message.trace.as_deref());
     let mut fetch_permit = fetch_permit;
     let began = Instant::now();
@@ -116,16 +123,20 @@ async fn work(
         under_way.is_answered();
     }
     drop(under_way);
+    if let Ok(Processed::ForProgram(_) | Processed::Without(_)) = &processed {
+        // Programs take their own time, in which others are fetched.
+        fetch_permit = fetch_permit.filter(|_| is_alone);
+    }
     let settlement = match processed {
-        Ok(Processed::Settled(settlement)) => Ok(settlement),
-        Ok(Processed::ForProgram(page)) => {
-            // Programs take their own time, in which others are fetched.
-            fetch_permit = fetch_permit.filter(|_| is_alone);
-            AssertUnwindSafe(page.settled(shared)).catch_unwind().await
+        Ok(Processed::Settled(settlement)) => settlement,
+        Ok(Processed::ForProgram(page)) => unless_panicked(job, page.settled(shared)).await,
+        Ok(Processed::Without(without)) => {
+            let (job_then, no_page) = *without;
+            unless_panicked(job, hand_over(shared, job_then, no_page)).await
         }
-        Err(panic) => Err(panic),
+        Err(_) => Settlement::of(job, panicked()),
     };
-    let settlement = settlement.unwrap_or_else(|_| Settlement::of(job, panicked())).after(began.elapsed());
+    let settlement = settlement.after(began.elapsed());
     match is_alone {
         true => (settlement.with_slot(fetch_permit), None),
         false => (settlement, fetch_permit),
@@ -134,15 +145,27 @@ async fn work(
 
 /// Whether its host gave an answer, whatever that was.
 fn is_answered(processed: &Processed) -> bool {
-    match processed {
-        Processed::Settled(settlement) => settlement.is_answered(),
-        Processed::ForProgram(_) => true,
+    let outcome = match processed {
+        Processed::ForProgram(_) => return true,
+        Processed::Settled(settlement) => settlement.outcome(),
+        Processed::Without(without) => &without.1.outcome,
+    };
+    match outcome {
+        Outcome::Done | Outcome::Skipped(_) => true,
+        Outcome::Retry(failure, _) | Outcome::Failed(failure, _) => failure.status.is_some(),
+        _ => false,
     }
 }
 
 /// It comes back after this time.
 fn put_off(job: &Job, away: Duration) -> Processed {
     Processed::Settled(Settlement::put_off(job.clone(), UnixMs::now().plus(away)))
+}
+
+/// What becomes of a job, unless handling it panics.
+async fn unless_panicked(job: Job, handling: impl Future<Output = Settlement>) -> Settlement {
+    let settlement = AssertUnwindSafe(handling).catch_unwind().await;
+    settlement.unwrap_or_else(|_| Settlement::of(job, panicked()))
 }
 
 /// The page is not tried again: what it has done to this worker it would do to others.

@@ -1,5 +1,6 @@
 //! The programs of spiders: those that read pages, and those that do tasks.
 
+mod failure;
 mod logs;
 mod page;
 mod task;
@@ -18,8 +19,9 @@ use trawl_common::spider::{Mode, Spider};
 use trawl_common::task::TaskView;
 use trawl_handlers::{CannotRun, Ended, Program, ProxyAccess, Stream, Supervisor, Work, once};
 
+pub(crate) use self::failure::NoPage;
 pub(crate) use self::logs::log_warning;
-pub(crate) use self::page::{PageAbout, Reading, Unread, read_page};
+pub(crate) use self::page::{Came, PageAbout, Reading, Unread, read_page};
 pub(crate) use self::task::Programs;
 pub(crate) use self::watch::Watch;
 use crate::shared::Shared;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tracing::debug;
 use trawl_common::frontier::outcome::{Class, Failure};
 use trawl_common::frontier::{Request, Work};
-use trawl_common::handler::stream::{MAX_INLINE_BYTES, PageHead};
+use trawl_common::handler::stream::{FailureView, MAX_INLINE_BYTES, PageHead, ResponseHead};
 use trawl_common::handler::{Answer, LogLine, Verdict};
 use trawl_common::logs::LogWriter;
 use trawl_common::names::CrawlRef;
@@ -17,16 +17,18 @@ use trawl_common::task::NewTask;
 use trawl_common::text::printable;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::{Extracted, Extraction, Link};
-use trawl_handlers::{Ended, ItemsFile, Page, Stream};
+use trawl_handlers::{self as handlers, Ended, ItemsFile, Page, Stream};
 
 use super::logs::{log, log_warning};
 use crate::links::MAX_SHOWN_BYTES;
 
-/// What a program is given of a page beside its response.
+/// What a program is given of a page beside what came of asking for it.
 pub(crate) struct PageAbout<'a> {
     pub(crate) url: &'a CanonicalUrl,
     /// The URL, or the request for it.
     pub(crate) work: &'a Work,
+    /// Where redirects led, if they did.
+    pub(crate) landed: Option<&'a CanonicalUrl>,
     pub(crate) crawl: &'a CrawlRef,
     pub(crate) depth: u16,
     pub(crate) referrer: Option<String>,
@@ -34,6 +36,13 @@ pub(crate) struct PageAbout<'a> {
     pub(crate) urls: &'a Urls,
     /// Where goes what the program logs.
     pub(crate) log: &'a LogWriter,
+}
+
+/// What came of asking for a page.
+#[derive(Clone, Copy)]
+pub(crate) enum Came<'a> {
+    Response(&'a Response),
+    Failure(&'a FailureView),
 }
 
 /// What a program makes of a page: the same as the extraction, further items, requests and tasks.
@@ -55,25 +64,27 @@ impl Reading {
 pub(crate) enum Unread {
     /// It failed, and is to try again.
     Failed(Failure),
+    /// It says that it failed, and so why.
+    SaysFailed(Failure),
     /// It leaves the page out.
     Skipped,
     /// It cannot be run here.
     NotRun(String),
 }
 
-/// Has a program read a page.
+/// Has a program read a page, or take in why there is none.
 pub(crate) async fn read_page(
     program: &Stream,
     about: &PageAbout<'_>,
-    response: &Response,
+    came: Came<'_>,
 ) -> Result<Reading, Unread> {
     let write = |logs| log(about.log, about.crawl, about.work.as_str(), logs);
-    match program.ask(trawl_handlers::Work::Page(page(about, response))).await {
+    match program.ask(handlers::Work::Page(page(about, came))).await {
         Ended::Answered(mut answer, file) => {
             let logs = std::mem::take(&mut answer.logs);
             let read = match answer.verdict {
-                Verdict::Done => Ok(Reading { file, ..reading(about, response, answer) }),
-                Verdict::Failed => Err(Unread::Failed(said_so(&logs))),
+                Verdict::Done => Ok(Reading { file, ..reading(about, answer) }),
+                Verdict::Failed => Err(Unread::SaysFailed(said_so(&logs))),
                 Verdict::Skip => Err(Unread::Skipped),
             };
             write(logs);
@@ -93,32 +104,40 @@ pub(super) fn said_so(logs: &[LogLine]) -> Failure {
     Failure::new(Class::Handler, last.unwrap_or("the program says that it failed").trim())
 }
 
-fn page(about: &PageAbout<'_>, response: &Response) -> Page {
+fn page(about: &PageAbout<'_>, came: Came<'_>) -> Page {
     let own = about.work.request().map(|request| &request.new);
+    Page {
+        head: PageHead {
+            url: about.url.to_string(),
+            method: own.map(|own| own.method).filter(|method| *method != Method::default()),
+            data: own.and_then(|own| own.data.clone()),
+            final_url: about.landed.map(ToString::to_string),
+            crawl: about.crawl.id.clone(),
+            depth: about.depth,
+            referrer: about.referrer.clone(),
+        },
+        came: match came {
+            Came::Response(response) => handlers::Came::Response(whole(about, response)),
+            Came::Failure(failure) => handlers::Came::Failure(failure.clone()),
+        },
+    }
+}
+
+fn whole(about: &PageAbout<'_>, response: &Response) -> handlers::Response {
     let is_inline = response.body.len() <= MAX_INLINE_BYTES;
-    let text = || match own.is_some_and(|own| own.any_status) {
+    let text = || match about.work.request().is_some_and(|request| request.new.any_status) {
         // Byte for byte: what is text in another charset comes as bytes.
         true => {
             std::str::from_utf8(&response.body).ok().filter(|text| !text.contains('\0')).map(str::to_owned)
         }
         false => trawl_extract::text(response),
     };
-    Page {
-        head: PageHead {
-            url: about.url.to_string(),
-            method: own.map(|own| own.method).filter(|method| *method != Method::default()),
-            data: own.and_then(|own| own.data.clone()),
-            final_url: response.redirected_to.as_ref().map(ToString::to_string),
-            crawl: about.crawl.id.clone(),
+    let headers = response.headers.iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
+    handlers::Response {
+        head: ResponseHead {
             status: response.status,
-            headers: response
-                .headers
-                .iter()
-                .map(|(name, value)| (name.to_owned(), value.to_owned()))
-                .collect(),
+            headers: headers.collect(),
             fetched_at: response.fetched_at.to_string(),
-            depth: about.depth,
-            referrer: about.referrer.clone(),
         },
         bytes: response.body.clone(),
         text: if is_inline { text() } else { None },
@@ -127,8 +146,8 @@ fn page(about: &PageAbout<'_>, response: &Response) -> Page {
 
 /// What a program yielded, as the extraction would have: links and requests are absolute, each once. What is none is left out, as it is
 /// of a page; of a request the log says so.
-fn reading(about: &PageAbout<'_>, response: &Response, answer: Answer) -> Reading {
-    let base = response.redirected_to.as_ref().unwrap_or(about.url).to_url();
+fn reading(about: &PageAbout<'_>, answer: Answer) -> Reading {
+    let base = about.landed.unwrap_or(about.url).to_url();
     let wanted = |new: NewRequest| {
         let url = base.join(new.url.trim()).ok().and_then(|url| CanonicalUrl::from_url(url).ok());
         let (href, is_request) = (new.url.clone(), !new.is_plain());

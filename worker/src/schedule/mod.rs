@@ -10,4 +10,4 @@ pub(crate) mod standstill;
 mod unknown_robots;
 
 pub(crate) use request::ask;
-pub(crate) use scheduler::{Exits, Ready, Scheduler};
+pub(crate) use scheduler::{Exits, Next, Permits, Ready, Scheduler};

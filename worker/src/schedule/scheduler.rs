@@ -31,14 +31,28 @@ use super::unknown_robots::UnknownRobots;
 use crate::claim::Claims;
 use crate::fetch::backoff::refused;
 use crate::fetch::domains::{SLOW, UnderWay};
+use crate::handlers::NoPage;
 use crate::job::Job;
 use crate::settlement::Settlement;
 use crate::shared::Shared;
 use crate::store;
 
-/// A job that may be fetched now.
+/// A job that may begin.
 pub(crate) struct Ready {
     pub(crate) job: Job,
+    pub(crate) next: Next,
+}
+
+/// What a job begins with.
+pub(crate) enum Next {
+    /// It is fetched now.
+    Fetch(Box<Permits>),
+    /// There is no page for it, and its spider's program takes in why.
+    HandOver(Box<NoPage>),
+}
+
+/// What a job has that may be fetched now.
+pub(crate) struct Permits {
     pub(crate) host_permit: HostPermit,
     /// Not for a page of a slow domain, which has a slow permit.
     pub(crate) fetch_permit: Option<OwnedSemaphorePermit>,
@@ -57,7 +71,7 @@ fn rank(job: &Job) -> Rank {
 
 /// Where jobs go from here.
 pub(crate) struct Exits {
-    /// Those that may be fetched now.
+    /// Those that may begin.
     pub(crate) ready: mpsc::Sender<Vec<Ready>>,
     pub(crate) settle: mpsc::Sender<Settlement>,
 }
@@ -309,7 +323,8 @@ impl Scheduler {
             Ok(under_way) => {
                 // What takes its time from others stands back, unless it is alone anyway.
                 let fetch_permit = Some(fetch_permit).filter(|_| is_alone || under_way.needs_permit());
-                Some(Ready { job, host_permit, fetch_permit, under_way, is_alone })
+                let permits = Permits { host_permit, fetch_permit, under_way, is_alone };
+                Some(Ready { job, next: Next::Fetch(Box::new(permits)) })
             }
             Err(away) => {
                 due.permits.give_back(fetch_permit);
@@ -422,7 +437,10 @@ impl Scheduler {
     }
 
     async fn settle(&self, job: Job, outcome: Outcome) {
-        self.pass_on(Settlement::of(job, outcome)).await;
+        match NoPage::of(&job, outcome) {
+            Ok(no_page) => self.hand_on(vec![Ready { job, next: Next::HandOver(Box::new(no_page)) }]).await,
+            Err(outcome) => self.pass_on(Settlement::of(job, outcome)).await,
+        }
     }
 
     async fn pass_on(&self, settlement: Settlement) {

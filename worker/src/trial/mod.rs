@@ -20,7 +20,7 @@ use trawl_extract::{Extracted, Extraction, Extractor, Link, Tried, Untried};
 use trawl_handlers::{CannotRun, Ended, Place, Stream};
 use trawl_web::Fetcher;
 
-use crate::handlers::{PageAbout, Reading, Running, Unread, read_page};
+use crate::handlers::{Came, PageAbout, Reading, Running, Unread, read_page};
 use crate::parse::Parser;
 use crate::proxy::HandlerProxy;
 use crate::spiders::Unready;
@@ -91,8 +91,10 @@ async fn read_by(
     // Nobody follows a trial.
     let (log, _) = &LogWriter::new(&WorkerId::of_this_machine(), None, None);
     let (work, urls) = (&Work::Url(landed.clone()), &spider.urls);
-    let about = PageAbout { url: landed, work, crawl: &crawl, depth: 0, referrer: None, urls, log };
-    match read_page(program, &about, response).await {
+    let redirected = response.redirected_to.as_ref();
+    let (crawl, referrer) = (&crawl, None);
+    let about = PageAbout { url: landed, work, landed: redirected, crawl, depth: 0, referrer, urls, log };
+    match read_page(program, &about, Came::Response(response)).await {
         Ok(Reading { mut extraction, file, requests, .. }) => {
             if let Some(file) = file {
                 let first = file.read(Place::default()).await;
@@ -105,7 +107,7 @@ async fn read_by(
             extraction.links.extend(asked_for);
             Ok(extraction)
         }
-        Err(Unread::Failed(failure)) => Err(failure.into()),
+        Err(Unread::Failed(failure) | Unread::SaysFailed(failure)) => Err(failure.into()),
         Err(Unread::Skipped) => {
             Err(Untried::Skipped(Skip::Handler, "the program leaves this page out".to_owned()))
         }

@@ -9,6 +9,7 @@ import json
 import os
 import random
 import signal
+import socket
 import urllib.parse
 from collections import deque
 
@@ -95,10 +96,7 @@ class Worker:
                 try:
                     self.say({"type": "page", "id": number, "page": await asyncio.to_thread(fetched, work)})
                 except OSError as error:
-                    # No program learns of that.
-                    async with self.frontier.changed:
-                        self.frontier.settle(held.pop(number), {"result": 1, "logs": [{"message": str(error)}]})
-                        self.frontier.changed.notify_all()
+                    self.say({"type": "page", "id": number, "page": failed(work, error)})
 
     def say(self, request):
         self.process.stdin.write(json.dumps(request).encode() + b"\n")
@@ -108,10 +106,22 @@ class Worker:
             os.killpg(self.process.pid, signal.SIGKILL)
 
 
+def failed(request, error):
+    """What a program is given that wants to know each failure."""
+    assert request["failures"] == "each"
+    kind = "dns" if isinstance(error, socket.gaierror) else "timeout" if isinstance(error, TimeoutError) else "connect"
+    failure = {"class": kind, "skipped": False, "detail": str(error), "attempt": request["attempt"]}
+    if request["url"].endswith("/forbidden"):
+        failure.update({"class": "robots", "skipped": True})
+    return {"url": request["url"], "crawl": "a", "depth": 1, "data": request["data"], "failure": failure}
+
+
 def fetched(request):
     """The page of a request, whatever its status, as trawl has it."""
     url = urllib.parse.urlsplit(request["url"])
-    connection = http.client.HTTPConnection(url.netloc)
+    if url.path == "/forbidden":
+        raise PermissionError("the host's robots.txt forbids it")
+    connection = http.client.HTTPConnection(url.netloc, timeout=0.5 if url.path == "/hangs" else None)
     method = request.get("method", "GET")
     connection.putrequest(method, urllib.parse.urlunsplit(("", "", url.path or "/", url.query, "")))
     body = base64.b64decode(request["base64"]) if "base64" in request else request.get("body", "").encode()

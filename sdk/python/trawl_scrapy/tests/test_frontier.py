@@ -1,29 +1,39 @@
 """Which requests trawl downloads, and what it is asked to send."""
 
+import asyncio
 import unittest
 from types import SimpleNamespace
 
 import scrapy
 import scrapy.downloadermiddlewares.cookies
+from scrapy.core.downloader.middleware import DownloaderMiddlewareManager
 from scrapy.downloadermiddlewares.cookies import CookiesMiddleware
 from scrapy.downloadermiddlewares.defaultheaders import DefaultHeadersMiddleware
 from scrapy.downloadermiddlewares.httpauth import HttpAuthMiddleware
+from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.downloadermiddlewares.retry import RetryMiddleware
 from scrapy.downloadermiddlewares.useragent import UserAgentMiddleware
+from scrapy.exceptions import IgnoreRequest
 from scrapy.settings import Settings, default_settings
 from tldextract import TLDExtract
 
-from trawl_scrapy import pages, requests
-from trawl_scrapy.frontier import Frontier, NotForTrawl
+from trawl_scrapy import failures, pages, requests
+from trawl_scrapy.handover import Handover
+from trawl_scrapy.job import Job, Wanted, current
+from trawl_scrapy.recipe import Recipe
 
 URL = "http://a.example/"
 # It would ask the web for a list of domains.
 scrapy.downloadermiddlewares.cookies._split_domain = TLDExtract(suffix_list_urls=())
 
 
-class Changes:
+class Proxies:
+    """As a project's own that sends some requests through a proxy of its choice."""
+
     def process_request(self, request):
-        pass
+        request.headers["X-Seen"] = str(int(request.headers.get("X-Seen", 0)) + 1)
+        if request.url.endswith("/far"):
+            request.meta["proxy"] = "http://proxy.example:1"
 
 
 class Looks(RetryMiddleware):
@@ -38,20 +48,42 @@ class Mine(scrapy.Spider):
         pass
 
 
-def frontier(*more, **settings):
+def handover(*more, **settings):
     """Of a spider with these middlewares besides, and these settings."""
     settings = Settings({"DEFAULT_REQUEST_HEADERS": {"Accept": "text/html"}, **settings})
-    middlewares = [HttpAuthMiddleware(), DefaultHeadersMiddleware({"Accept": "text/html"}.items()), UserAgentMiddleware(default_settings.USER_AGENT), *more]
+    middlewares = [
+        HttpAuthMiddleware(),
+        DefaultHeadersMiddleware({"Accept": "text/html"}.items()),
+        UserAgentMiddleware(default_settings.USER_AGENT),
+        HttpCompressionMiddleware(),
+        *more,
+        CookiesMiddleware(),
+    ]
     crawler = SimpleNamespace(
         settings=settings,
-        engine=SimpleNamespace(downloader=SimpleNamespace(middleware=SimpleNamespace(middlewares=[*middlewares, CookiesMiddleware()]))),
+        spider=Mine(),
+        engine=SimpleNamespace(downloader=SimpleNamespace(middleware=DownloaderMiddlewareManager(*middlewares))),
         get_downloader_middleware=lambda kind: next((one for one in middlewares if isinstance(one, kind)), None),
     )
-    return Frontier(crawler)
+    return Handover(crawler)
 
 
-def asked(request, of=None, data=None):
-    return (of or frontier()).request(request, requests.write(request, Mine()), data or {})[0]
+def answer(request, of=None, **recipe):
+    """What a job answers that wants a request."""
+    job = Job("a", "a", Recipe("mine", **recipe))
+    job.wanted.append(Wanted(request, "unique", []))
+
+    async def all():
+        current.set(job)
+        await (of or handover()).all(job)
+
+    asyncio.run(all())
+    return job.answer()
+
+
+def asked(request, of=None, **recipe):
+    [said] = answer(request, of, **recipe)["urls"]
+    return said
 
 
 class Asked(unittest.TestCase):
@@ -62,18 +94,21 @@ class Asked(unittest.TestCase):
         # As in a request that is tried again.
         request.headers["User-Agent"] = default_settings.USER_AGENT
         request.meta.update(http_user="u", http_pass="p")
-        said = asked(request, data={"n": 1})
-        headers = sorted(map(list, said.pop("headers")))
+        said = asked(request, args={"n": "1"})
+        headers, data = sorted(map(list, said.pop("headers"))), said.pop("data")
         self.assertEqual(headers, [["Accept", "text/html"], ["Authorization", "Basic dTpw"], ["X-Own", "1"], ["X-Own", "2"]])
         self.assertEqual(
-            said, {"url": URL, "method": "POST", "cookies": [("id", "7")], "body": "ä", "data": {"n": 1}, "any_status": True}
+            said, {"url": URL, "method": "POST", "cookies": [("id", "7")], "body": "ä", "any_status": True, "failures": "each", "unique": "unique"}
         )
-        self.assertNotIn("Accept", request.headers, "the request that travels is as the spider has it")
+        self.assertEqual((data["args"], data["id"], data["prepared"]), ({"n": "1"}, "unique", True))
+        travels = data["request"]["headers"]
+        self.assertNotIn("Accept", travels, "what is filled in once more need not travel")
+        self.assertEqual(travels["Authorization"], ["Basic dTpw"])
+        self.assertNotIn("Accept", request.headers, "the request of the spider is as it was")
         self.assertEqual(asked(scrapy.Request(URL, body=b"\xff"))["base64"], "/w==")
 
     def test_what_trawl_would_download_in_another_way_it_does_not_download(self):
         for request, expected in (
-            (scrapy.Request(URL, errback=Mine().fails), "an errback"),
             (scrapy.Request("ftp://a.example/"), "not of http"),
             (scrapy.Request("http://user:x@a.example/"), "a user in it"),
             (scrapy.Request(URL + "x" * 2_000), "more than 2000 bytes"),
@@ -85,23 +120,35 @@ class Asked(unittest.TestCase):
             (scrapy.Request(URL, headers={"X-Own": "ä"}), "not plain text"),
             (scrapy.Request(URL, headers={"X-Own": "x" * 16_000}), "more than 15000 bytes"),
             (scrapy.Request(URL, cookies={"a": "b,c"}), "its cookie `a`"),
+            (scrapy.Request(URL, cb_kwargs={"n": "x" * 60_000}), "more than 60000 bytes"),
         ):
-            with self.assertRaisesRegex(NotForTrawl, expected):
-                asked(request)
-        with self.assertRaisesRegex(NotForTrawl, "more than 60000 bytes"):
-            asked(scrapy.Request(URL), data={"n": "x" * 60_000})
+            self.is_task(request, handover(), expected)
         # As `DownloadTimeoutMiddleware` has noted it, in a request that is tried again.
         asked(scrapy.Request(URL, meta={"download_timeout": 180.0}))
+        asked(scrapy.Request(URL, errback=Mine().fails))
 
-    def test_a_project_that_may_change_requests_or_download_them_itself_has_tasks_alone(self):
+    def test_what_a_middleware_of_the_project_does_to_a_request_it_does_once(self):
+        said = asked(scrapy.Request(URL), handover(Proxies()))
+        self.assertIn(("X-Seen", "1"), said["headers"])
+        task = self.is_task(scrapy.Request(URL + "far"), handover(Proxies()), "`proxy`")
+        recipe = Recipe.parse(task["recipe"])
+        self.assertEqual((recipe.prepared, recipe.request["headers"]["X-Seen"]), (True, ["1"]))
+
+    def test_a_project_that_downloads_requests_itself_has_tasks_alone(self):
         for of, expected in (
-            (frontier(Changes()), "Changes of the project"),
-            (frontier(HTTPCACHE_ENABLED=True), "HTTPCACHE_ENABLED"),
-            (frontier(DOWNLOAD_HANDLERS={"https": "playwright.Handler"}), "for https"),
+            (handover(HTTPCACHE_ENABLED=True), "HTTPCACHE_ENABLED"),
+            (handover(DOWNLOAD_HANDLERS={"https": "playwright.Handler"}), "for https"),
         ):
-            with self.assertRaisesRegex(NotForTrawl, expected):
-                asked(scrapy.Request(URL), of)
-        asked(scrapy.Request(URL), frontier(Looks(Settings()), DOWNLOAD_HANDLERS={"s3": None}))
+            recipe = Recipe.parse(self.is_task(scrapy.Request(URL), of, expected)["recipe"])
+            self.assertFalse(recipe.prepared, "its middlewares look at it when it is downloaded")
+        asked(scrapy.Request(URL), handover(Looks(Settings()), DOWNLOAD_HANDLERS={"s3": None}))
+
+    def is_task(self, request, of, why):
+        with self.assertLogs("trawl_scrapy.handover", "DEBUG") as logs:
+            said = answer(request, of)
+        self.assertRegex(logs.output[0], why)
+        [task] = said["tasks"]
+        return task
 
 
 class Pages(unittest.TestCase):
@@ -112,3 +159,24 @@ class Pages(unittest.TestCase):
         self.assertEqual((response.text, response.headers.getlist("A")), ("<p>ä</p>", [b"1", b"2"]))
         self.assertNotIn("Content-Encoding", response.headers)
         self.assertEqual(pages.response({**page, "text": "ä"}, scrapy.Request(URL)).body, "ä".encode())
+
+
+class Failures(unittest.TestCase):
+    def test_a_failure_is_what_scrapys_own_downloader_raises(self):
+        for kind, detail, tried_again in (
+            ("dns", "no such host", True),
+            ("connect", "Connection refused (os error 111)", True),
+            ("connect", "Connection reset by peer (os error 104)", True),
+            ("timeout", "no answer within 30s", True),
+            ("tls", "certificate has expired", True),
+            ("body", "the body broke off", True),
+            ("robots", "robots.txt: 500", True),
+            ("size", "the body has more than 10 MB", False),
+            ("forbidden", "10.0.0.1 is not a public address", False),
+        ):
+            raised = failures.exception({"class": kind, "skipped": False, "detail": detail, "attempt": 1})
+            retries = RetryMiddleware(Settings({"RETRY_ENABLED": True}))
+            self.assertEqual(isinstance(raised, retries.exceptions_to_retry), tried_again, f"{kind}: {raised!r}")
+            self.assertIn(detail, f"{raised} {raised.__cause__} {getattr(raised, 'reasons', '')}")
+        skipped = failures.exception({"class": "robots", "skipped": True, "detail": "robots.txt forbids it", "attempt": 1})
+        self.assertIsInstance(skipped, IgnoreRequest)

@@ -17,6 +17,7 @@ import urllib.parse
 from collections import Counter
 from pathlib import Path
 
+import scrapy.exceptions
 from scrapy.utils.serialize import ScrapyJSONEncoder
 
 from trawl_scrapy.job import Job
@@ -50,6 +51,9 @@ class Site(http.server.BaseHTTPRequestHandler):
             headers["set-cookie"] = "session=7; Path=/"
         if self.path.startswith("/to/"):
             status, headers["location"] = 302, self.path.removeprefix("/to")
+        if self.path == "/hangs":
+            # Longer than anybody waits.
+            self.goes_on.wait(5)
         if self.path.startswith("/slow"):
             self.asked.append(self.path)
             self.was_asked.release()
@@ -107,7 +111,8 @@ class Serve(Case):
     def tasks(self, case, site=None):
         """A recipe each of whose requests is a task."""
         args = {"site": site or self.site, "case": case}
-        return json.dumps({"spider": "odd", "args": args, "settings": {"DOWNLOADER_MIDDLEWARES": {"odd.middlewares.Own": 1}}})
+        handlers = {"http": "odd.handlers.Own"}
+        return json.dumps({"spider": "odd", "args": args, "settings": {"DOWNLOAD_HANDLERS": handlers}})
 
     def page(self, path, cookie="", status=200):
         return {"url": path, "status": status, "cookie": cookie}
@@ -193,7 +198,7 @@ class Serve(Case):
         self.crawl(self.recipe("has_kwargs"))
         self.has({"year": 2026, "priority": 3})
 
-    def test_pages_are_downloaded_by_trawl_unless_the_project_may_change_requests_itself(self):
+    def test_pages_are_downloaded_by_trawl_unless_the_project_downloads_them_itself(self):
         Site.agents.clear()
         frontier = self.crawl(self.recipe("twice"))
         self.assertEqual((set(Site.agents), len(frontier.recipes), len(frontier.requests)), ({"trawl"}, 1, 4))
@@ -202,7 +207,7 @@ class Serve(Case):
         frontier = self.crawl(self.tasks("twice"))
         self.assertNotIn("trawl", Site.agents)
         self.assertEqual((len(Site.agents), len(frontier.recipes), len(frontier.requests)), (4, 5, 0))
-        self.assertIn("each request is a task, which Scrapy downloads itself: the downloader middleware Own of the project", self.log)
+        self.assertIn("each request is a task, which Scrapy downloads itself: the project has a download handler", self.log)
 
     def test_a_request_is_made_once_but_with_dont_filter_as_often_as_it_is_wanted(self):
         for recipe in (self.recipe("twice"), self.tasks("twice")):
@@ -237,7 +242,61 @@ class Serve(Case):
     def test_an_errback_has_what_has_failed(self):
         frontier = self.crawl(self.recipe("errback_of"))
         self.has({"missing": "/missing"}, self.page("/other"))
-        self.assertEqual((self.results, len(frontier.recipes)), ({0: 4}, 2), "what has one is a task")
+        self.assertEqual((self.results, len(frontier.recipes)), ({0: 4}, 1), "what has one is a request of the frontier")
+
+    def test_an_errback_of_any_kind_has_the_exception_that_scrapy_itself_would_raise(self):
+        frontier = self.crawl(self.recipe("fails_in_all_ways"))
+        kinds = ["ConnectionRefused"] * 3 + ["DNSLookup", "Timeout", "IgnoreRequest"]
+        self.has(*({"number": number, "kind": kind, "retried": None} for number, kind in enumerate(kinds)), self.page("/other"))
+        self.assertEqual((self.results, len(frontier.recipes)), ({0: 9}, 1))
+
+    def test_a_request_that_fails_is_tried_as_often_as_scrapy_says_and_each_try_is_a_request(self):
+        frontier = self.crawl(self.recipe("tried_often", RETRY_TIMES=20))
+        self.has({"number": 0, "kind": "ConnectionRefused", "retried": 20}, self.page("/other"))
+        self.assertEqual((self.results, len(frontier.requests)), ({0: 24}, 23))
+
+    def test_an_errback_that_raises_fails_its_request_and_one_that_cannot_travel_is_called_at_once(self):
+        self.crawl(self.recipe("errback_raises"))
+        self.assertEqual((self.items, self.results), ([], {0: 3, 1: 1}))
+        self.assertIn("ValueError: an errback raises", self.log)
+        self.crawl(self.recipe("errback_by_lambda"))
+        self.has({"kind": "lambda"})
+
+    def with_own(self, case, **settings):
+        return self.recipe(case, DOWNLOADER_MIDDLEWARES={"odd.middlewares.Own": 543}, **settings)
+
+    def test_middlewares_of_the_project_look_at_a_request_once_before_trawl_downloads_it(self):
+        Site.agents.clear()
+        frontier = self.crawl(self.with_own("middlewares"))
+        refused = "ConnectionRefusedError" if "CannotResolveHostError" not in dir(scrapy.exceptions) else "DownloadConnectionRefusedError"
+        self.has(
+            {"path": "/mw/response", "seen": 1, "answered": 1, "text": "of a middleware"},
+            # Once for each of the two requests.
+            {"path": "/other", "seen": 2, "answered": 1, "text": "ok"},
+            {"path": "/mw/object", "seen": 1, "answered": 1, "text": "ok"},
+            {"path": "/mw/changed", "seen": 1, "answered": 1, "text": "ok"},
+            {"path": "http://127.0.0.1:1/", "seen": 1, "answered": 1, "text": refused},
+            {"ignored": "not this one"},
+        )
+        sent = [dict(request["headers"]).get("X-Seen") for request in frontier.requests]
+        self.assertEqual(sorted(sent), ["1", "1", "1", "2"])
+        # The request at which it raises is a task, and fails as such; what has an object is made by Scrapy at once.
+        self.assertEqual((self.results, len(frontier.recipes)), ({0: 5, 1: 1}, 2))
+        self.assertEqual(Counter(agent == "trawl" for agent in Site.agents), {True: 3, False: 1})
+        self.assertIn("ValueError: a middleware raises", self.log)
+
+    def test_middlewares_look_at_a_redirect_as_at_a_request_of_its_own(self):
+        self.crawl(self.with_own("redirects_once_more"))
+        self.has({"path": "/other", "seen": 2, "answered": 1, "text": "ok"})
+
+    def test_a_page_all_of_whose_requests_a_middleware_ignores_is_done(self):
+        self.crawl(self.with_own("ignores_all"))
+        self.assertEqual((self.items, self.results), ([], {0: 2}))
+
+    def test_what_middlewares_have_prepared_and_trawl_does_not_download_they_look_at_no_more(self):
+        frontier = self.crawl(self.with_own("redirects_once_more", DEFAULT_REQUEST_HEADERS={"Range": "bytes=0-"}))
+        self.has({"path": "/other", "seen": 2, "answered": 1, "text": "ok"})
+        self.assertEqual((len(frontier.recipes), len(frontier.requests)), (4, 0))
 
     def test_what_no_callback_sees_is_skipped_or_failed(self):
         self.crawl(self.recipe("missing"))
@@ -249,7 +308,8 @@ class Serve(Case):
         self.crawl(self.tasks("refused"))
         self.assertEqual(self.results, {0: 2, 1: 1})
         self.crawl(self.recipe("refused"))
-        self.assertEqual(self.results, {0: 1, 1: 1}, "it never comes to Scrapy")
+        self.assertEqual(self.results, {0: 2, 1: 1})
+        self.assertIn("refused", self.log)
 
     def test_what_is_no_recipe_or_no_spider_fails_with_what_to_change(self):
         self.crawl("[]", '{"spider": "even"}')

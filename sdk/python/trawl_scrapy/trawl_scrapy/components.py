@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
 from scrapy.http.cookies import CookieJar
 
-from .frontier import Frontier
 from .job import current
 
 logger = logging.getLogger(__name__)
@@ -29,7 +28,6 @@ class Scheduler(BaseScheduler):
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
-        self._frontier: Frontier | None = None
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Scheduler:
@@ -46,10 +44,8 @@ class Scheduler(BaseScheduler):
         if job is None:
             logger.error("%s is left out: it is wanted outside of any task, as by a handler of `spider_idle`", request)
             return False
-        assert self._crawler.spider is not None
-        fingerprint = self._crawler.request_fingerprinter.fingerprint(request).hex()
-        self._frontier = self._frontier or Frontier(self._crawler)
-        return job.request(request, fingerprint, self._crawler.spider, self._frontier)
+        assert self._crawler.request_fingerprinter is not None
+        return job.want(request, self._crawler.request_fingerprinter.fingerprint(request).hex())
 
 
 class Gate:
@@ -112,13 +108,3 @@ class JarsOfJobs:
     def __getitem__(self, key: Any) -> CookieJar:
         job = current.get()
         return CookieJar() if job is None else job.jars[key]
-
-
-def unless_downloaded(ask: Callable[[Request], Awaitable[Any]]) -> Callable[[Request], Awaitable[Any]]:
-    """Has `RobotsTxtMiddleware` ask for no robots.txt because of a page that trawl has downloaded: trawl obeys that itself."""
-
-    async def robot_parser(request: Request) -> Any:
-        job = current.get()
-        return None if job is not None and request is job.downloaded else await ask(request)
-
-    return robot_parser

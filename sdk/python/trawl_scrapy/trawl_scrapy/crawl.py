@@ -8,7 +8,6 @@ from typing import Any
 from scrapy import Request, signals
 from scrapy.crawler import AsyncCrawlerProcess, Crawler
 from scrapy.downloadermiddlewares.cookies import CookiesMiddleware
-from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from scrapy.spidermiddlewares.httperror import HttpError, HttpErrorMiddleware
@@ -16,8 +15,9 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.response import response_status_message
 from twisted.python.failure import Failure
 
-from . import pages, project, requests
-from .components import NEAREST_TO_ENGINE, Gate, JarsOfJobs, unless_downloaded
+from . import failures, pages, project, requests
+from .components import NEAREST_TO_ENGINE, Gate, JarsOfJobs
+from .handover import Handover, go_on
 from .items import Items
 from .job import FAILED, SKIPPED, Job, current
 from .recipe import InvalidRecipe, Recipe
@@ -63,6 +63,7 @@ class Crawl:
         self._items = Items(self._crawler)
         self._running = process.crawl(self._crawler, **recipe.args)
         self._retried = {int(status) for status in self._crawler.settings.getlist("RETRY_HTTP_CODES")}
+        self._handover: Handover | None = None
         self.jobs = 0
 
     @property
@@ -80,8 +81,6 @@ class Crawl:
             raise RuntimeError("the spider was closed before it was open")
         if cookies := self._crawler.get_downloader_middleware(CookiesMiddleware):
             cookies.jars = JarsOfJobs()  # type: ignore[assignment]
-        if robots := self._crawler.get_downloader_middleware(RobotsTxtMiddleware):
-            robots.robot_parser = unless_downloaded(robots.robot_parser)  # type: ignore[method-assign, assignment]
 
     async def close(self) -> None:
         """Closes the spider, as Scrapy does on SIGTERM."""
@@ -108,17 +107,23 @@ class Crawl:
 
     async def _work(self, job: Job) -> None:
         current.set(job)
+        # The first job has in its log which way requests go.
+        handover = self._handover = self._handover or Handover(self._crawler)
         if job.recipe.request is None:
-            await self._start(job)
+            await self._start(job, handover)
         else:
             assert self._crawler.spider is not None
             request = requests.read(job.recipe.request, self._crawler.spider)
             job.downloaded = request if job.page else None
+            if job.recipe.prepared:
+                job.prepared.append(request)
             await self._make(request, job)
+        await handover.all(job)
         while job.local:
             await self._make(job.local.popleft(), job)
+            await handover.all(job)
 
-    async def _start(self, job: Job) -> None:
+    async def _start(self, job: Job, handover: Handover) -> None:
         engine = self._crawler.engine
         start = await engine.scraper.spidermw.process_start()
         assert start is not None
@@ -132,12 +137,12 @@ class Crawl:
                 continue
             if isinstance(one, Request):
                 engine.crawl(one)
+                await handover.all(job)
             else:
                 await engine.scraper.start_itemproc_async(one, response=None)
 
     async def _make(self, request: Request, job: Job) -> None:
         """What the engine does with a request that its scheduler gives it."""
-        engine = self._crawler.engine
         result: Response | Request | Failure
         try:
             result = await self._download(request, job)
@@ -145,28 +150,23 @@ class Crawl:
             result = Failure()  # type: ignore[no-untyped-call]
             if request.errback is None:
                 job.end(FAILED if not isinstance(error, IgnoreRequest) else SKIPPED, f"{request}: {error}")
-        if isinstance(result, Request):
-            # A redirect, or another try.
-            engine.crawl(result)
-            return
         if isinstance(result, Response):
             result.request = result.request or request
-            self._crawler.signals.send_catch_log(
-                signals.response_received, response=result, request=result.request, spider=self._crawler.spider
-            )
             if request.errback is None and self._is_ignored(result):
                 job.end(FAILED if result.status in self._retried else SKIPPED, f"{request}: {response_status_message(result.status)}")
-        await maybe_deferred_to_future(engine.scraper.enqueue_scrape(result, request))
+        await go_on(self._crawler, request, result)
 
     async def _download(self, request: Request, job: Job) -> Response | Request:
         downloader = self._crawler.engine.downloader
         if request is not job.downloaded or job.page is None:
             fetched: Response | Request = await maybe_deferred_to_future(downloader.fetch(request))
             return fetched
-        response = pages.response(job.page, request)
+        page = job.page
 
         async def downloaded(_: Request) -> Response:
-            return response
+            if failure := page.get("failure"):
+                raise failures.exception(failure)
+            return pages.response(page, request)
 
         return await downloader.middleware.download_async(downloaded, request)
 

@@ -10,9 +10,6 @@ from typing import Any
 
 from scrapy import Request
 from scrapy.crawler import Crawler
-from scrapy.downloadermiddlewares.cookies import CookiesMiddleware
-from scrapy.downloadermiddlewares.defaultheaders import DefaultHeadersMiddleware
-from scrapy.downloadermiddlewares.httpauth import HttpAuthMiddleware
 from scrapy.downloadermiddlewares.useragent import UserAgentMiddleware
 from scrapy.settings import default_settings
 
@@ -20,8 +17,6 @@ from .answers import encode
 
 logger = logging.getLogger(__name__)
 
-# Of Scrapy's own middlewares those that decide what is sent.
-_SENDING = (HttpAuthMiddleware, DefaultHeadersMiddleware, CookiesMiddleware)
 _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 # What `meta` may ask of a download that trawl does not do. Of the latter two Scrapy notes the settings there.
 _OF_DOWNLOADS = ("proxy", "bindaddress", "download_timeout", "download_maxsize")
@@ -48,9 +43,6 @@ class Frontier:
 
     def __init__(self, crawler: Crawler) -> None:
         """The spider is open."""
-        assert crawler.engine is not None
-        middlewares = crawler.engine.downloader.middleware.middlewares
-        self._sending = [middleware for middleware in middlewares if isinstance(middleware, _SENDING)]
         agent = crawler.get_downloader_middleware(UserAgentMiddleware)
         self._user_agent = (agent and agent.user_agent) or ""
         self._usual = {f"download_{name}": crawler.settings.getfloat(f"DOWNLOAD_{name.upper()}") for name in ("timeout", "maxsize")}
@@ -62,34 +54,29 @@ class Frontier:
             if self._user_agent and self._user_agent != default_settings.USER_AGENT:
                 logger.warning("USER_AGENT is not sent: trawl names itself, as `request.user_agent` of the spider's file says")
 
-    def request(self, request: Request, written: dict[str, Any], data: dict[str, Any]) -> tuple[dict[str, Any], int]:
-        """The request as an element of `urls` of an answer, but for what makes it unique, and how many bytes it takes. Its page comes with `data`,
-        in which the request is as it was `written`. Has the middlewares look at a copy, which notes the request's own cookies in the jars.
+    def ask(self, sent: Request, data: dict[str, Any]) -> tuple[dict[str, Any], int]:
+        """A request that the middlewares have prepared as an element of `urls` of an answer, but for what makes it unique, and how many bytes it takes. Its
+        page, or why there is none, comes with `data`.
 
         Raises `NotForTrawl`.
         """
-        self._check(request, written)
-        sent = request.copy()
-        for middleware in self._sending:
-            middleware.process_request(sent)
         headers, cookies = self._fields(sent)
-        said: dict[str, Any] = {"url": request.url, "method": request.method, "headers": headers, "cookies": cookies}
-        said["priority"] = request.priority
+        said: dict[str, Any] = {"url": sent.url, "method": sent.method, "headers": headers, "cookies": cookies}
+        said["priority"] = sent.priority
         try:
-            said["body"] = request.body.decode()
+            said["body"] = sent.body.decode()
         except UnicodeDecodeError:
-            said["base64"] = base64.b64encode(request.body).decode()
-        said = {**{key: value for key, value in said.items() if value}, "data": data, "any_status": True}
+            said["base64"] = base64.b64encode(sent.body).decode()
+        said = {**{key: value for key, value in said.items() if value}, "data": data, "any_status": True, "failures": "each"}
         size = len(encode(said).encode(errors="replace"))
         if size > _MOST_BYTES:
             raise NotForTrawl(f"it takes more than {_MOST_BYTES} bytes")
         return said, size
 
-    def _check(self, request: Request, written: dict[str, Any]) -> None:
+    def check(self, request: Request, written: dict[str, Any]) -> None:
+        """Raises `NotForTrawl` if trawl would download a request in another way, which travels as it is `written`."""
         if self._takes_none:
             raise NotForTrawl(self._takes_none)
-        if request.errback is not None:
-            raise NotForTrawl("it has an errback, which a download that fails has to reach")
         url = urllib.parse.urlsplit(request.url)
         if url.scheme not in ("http", "https") or not url.hostname or url.username is not None:
             raise NotForTrawl("its URL is not of http or https, or has a user in it")
@@ -132,11 +119,6 @@ class Frontier:
 
 def _why_none(crawler: Crawler) -> str | None:
     """Why trawl downloads no request of a spider, if it downloads none."""
-    assert crawler.engine is not None
-    for middleware in crawler.engine.downloader.middleware.middlewares:
-        method = getattr(type(middleware), "process_request", None)
-        if method is not None and not method.__module__.startswith("scrapy.downloadermiddlewares."):
-            return f"the downloader middleware {type(middleware).__qualname__} of the project may change it"
     if crawler.settings.getbool("HTTPCACHE_ENABLED"):
         return "HTTPCACHE_ENABLED is set"
     handlers = crawler.settings.getwithbase("DOWNLOAD_HANDLERS")

@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections import Counter, deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, NamedTuple
 
-from scrapy import Request, Spider
+from scrapy import Request
 
-from . import cookies, requests
+from . import cookies
 from .answers import encode
-from .frontier import Frontier, NotForTrawl
 from .logs import Bounded
 from .recipe import Recipe
+
+logger = logging.getLogger(__name__)
 
 DONE, FAILED, SKIPPED = 0, 1, 2
 # trawl takes recipes of up to a megabyte.
 _LONGEST_RECIPE = 1024 * 1024
 # So many requests, or bytes of them, a task of a start asks for at most. trawl takes answers of up to 16 MB.
 _MOST_STARTED, _MOST_BYTES = 10_000, 8 * 1024 * 1024
+
+
+class Wanted(NamedTuple):
+    """A request that is to be handed over."""
+
+    request: Request
+    unique: str
+    cookies: list[Any]
 
 
 class Job:
@@ -31,10 +43,16 @@ class Job:
         self.run = recipe.run or digest(crawl, recipe.identity())
         self.jars = cookies.read(recipe.cookies)
         self.items: list[Any] = []
-        # The request whose page trawl has downloaded.
+        # The request whose page trawl has downloaded, or has not come by.
         self.downloaded: Request | None = None
+        # Requests that are wanted, and not handed over yet.
+        self.wanted: deque[Wanted] = deque()
+        # The one that is being handed over.
+        self.handing_over: Request | None = None
         # Requests that cannot travel: they are worked on as part of this one.
         self.local: deque[Request] = deque()
+        # Requests that the middlewares have looked at before.
+        self.prepared: list[Request] = []
         self._result, self._bytes = DONE, 0
         self._urls: list[dict[str, Any]] = []
         self._tasks: list[dict[str, Any]] = []
@@ -48,44 +66,49 @@ class Job:
         if why is not None:
             self.log.take({"message": why, "level": 3 if result == FAILED else 5})
 
-    def request(self, request: Request, fingerprint: str, spider: Spider, frontier: Frontier) -> bool:
-        """Takes in a request that the spider or a middleware wants made: as a request of trawl's frontier, else as a task, else to be made
-        at once. Returns whether it is new, as far as this job knows."""
+    def want(self, request: Request, fingerprint: str) -> bool:
+        """Takes in a request that the spider or a middleware wants made. Returns whether it is new, as far as this job knows."""
         self._requested[fingerprint, request.dont_filter] += 1
         if not request.dont_filter and self._requested[fingerprint, False] > 1:
             return False
-        unique = self._unique(request, fingerprint)
         try:
-            written, jars = requests.write(request, spider), cookies.write(self.jars)
+            self.wanted.append(Wanted(request, self._unique(request, fingerprint), cookies.write(self.jars)))
         except ValueError as error:
-            spider.logger.debug("%s is made at once, and is no task of its own: %s", request, error)
+            logger.debug("%s is made at once: %s", request, error)
             self.local.append(request)
-            return True
-        recipe = self.recipe.for_request(self.run, written, jars)
-        try:
-            asked, size = self._with_its_jars(frontier, request, written, {**recipe.to_object(), "id": unique})
-            self._urls.append({**asked, "unique": unique})
-            self._bytes += size
-        except NotForTrawl as why:
-            spider.logger.debug("%s is a task: %s", request, why)
-            self._submit_or_keep(request, recipe.to_json(), unique)
         return True
 
-    def _with_its_jars(
-        self, frontier: Frontier, request: Request, written: dict[str, Any], data: dict[str, Any]
-    ) -> tuple[dict[str, Any], int]:
-        # What the request says of cookies counts for it and what follows from it, and for no other of this job.
-        own, self.jars = self.jars, cookies.read(data.get("cookies", []))
+    @contextmanager
+    def with_jars(self, written: list[Any]) -> Iterator[None]:
+        """What a request says of cookies counts for it and what follows from it, and for no other of this job."""
+        own, self.jars = self.jars, cookies.read(written)
         try:
-            return frontier.request(request, written, data)
+            yield
         finally:
             self.jars = own
 
-    def _submit_or_keep(self, request: Request, recipe: str, unique: str) -> None:
-        if len(recipe.encode(errors="replace")) > _LONGEST_RECIPE:
-            self.local.append(request)
+    def is_prepared(self, request: Request) -> bool:
+        """Whether the middlewares have looked at a request before."""
+        return any(request is one for one in self.prepared)
+
+    def ask(self, asked: dict[str, Any], size: int) -> None:
+        """Has trawl make a request of its frontier, which takes so many bytes."""
+        self._urls.append(asked)
+        self._bytes += size
+
+    def submit(self, request: Request, recipe: Recipe, unique: str) -> None:
+        """Has a request made as a task; or as part of this one, if the recipe is too long."""
+        text = recipe.to_json()
+        if len(text.encode(errors="replace")) > _LONGEST_RECIPE:
+            self.make_at_once(request, recipe.prepared)
         else:
-            self._submit(recipe, unique, request.priority)
+            self._submit(text, unique, request.priority)
+
+    def make_at_once(self, request: Request, is_prepared: bool) -> None:
+        """Has a request made as part of this job."""
+        self.local.append(request)
+        if is_prepared:
+            self.prepared.append(request)
 
     @property
     def is_full(self) -> bool:

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-KEYS = ("spider", "args", "settings", "run", "start", "request", "cookies")
+KEYS = ("spider", "args", "settings", "run", "start", "request", "prepared", "cookies")
 
 
 class InvalidRecipe(Exception):
@@ -16,7 +16,8 @@ class InvalidRecipe(Exception):
 @dataclass(frozen=True)
 class Recipe:
     """The name of a spider, or a JSON object of `spider`, `args` and `settings`. The tasks and requests that `serve` asks
-    for also name their run, and have a `request`, or say how much of the spider's start is done."""
+    for also name their run, and have a `request`, which the downloader middlewares have looked at if it is `prepared`, or say how much of the spider's
+    start is done."""
 
     spider: str
     args: dict[str, str] = field(default_factory=dict)
@@ -24,6 +25,7 @@ class Recipe:
     run: str = ""
     start: int = 0
     request: dict[str, Any] | None = None
+    prepared: bool = False
     cookies: list[Any] = field(default_factory=list)
 
     @classmethod
@@ -68,9 +70,9 @@ class Recipe:
         """The shortest object that says it."""
         return {key: value for key in KEYS if (value := getattr(self, key))}
 
-    def for_request(self, run: str, request: dict[str, Any], cookies: list[Any]) -> Recipe:
+    def for_request(self, run: str, request: dict[str, Any], cookies: list[Any], prepared: bool = False) -> Recipe:
         """For one of the requests of the same run."""
-        return replace(self, run=run, start=0, request=request, cookies=cookies)
+        return replace(self, run=run, start=0, request=request, prepared=prepared, cookies=cookies)
 
     def starting_from(self, run: str, start: int) -> Recipe:
         """For the rest of the same run's start."""

@@ -16,13 +16,17 @@ _DEFAULTS: dict[str, Any] = Request("data:,").to_dict()
 _OF_PROXY = ("_scheme_proxy", "_auth_proxy", "proxy")
 
 
-def write(request: Request, spider: Spider) -> dict[str, Any]:
-    """`request` for `json.dumps`. Raises `ValueError` if a callback is no method of `spider`, or a value has no form in JSON."""
+def write(request: Request, spider: Spider, usual: Request | None = None) -> dict[str, Any]:
+    """`request` for `json.dumps`, without what the header fields and `meta` of `usual` say alike. Raises `ValueError` if a callback is no method of `spider`,
+    or a value has no form in JSON."""
     fields = {name: value for name, value in request.to_dict(spider=spider).items() if name == "url" or value != _DEFAULTS.get(name)}
     if not fields.get("cookies"):
         fields.pop("cookies", None)
-    headers = {_text(name): [_text(value) for value in values] for name, values in fields.pop("headers", {}).items()}
-    meta = fields.pop("meta", {})
+    headers, meta = fields.pop("headers", {}), fields.pop("meta", {})
+    if usual is not None:
+        headers = {name: values for name, values in headers.items() if values != usual.headers.getlist(name)}
+        meta = {name: value for name, value in meta.items() if name not in usual.meta or value != usual.meta[name]}
+    headers = {_text(name): [_text(value) for value in values] for name, values in headers.items()}
     if "_scheme_proxy" in meta:
         meta = {name: value for name, value in meta.items() if name not in _OF_PROXY}
         headers.pop("Proxy-Authorization", None)

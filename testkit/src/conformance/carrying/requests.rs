@@ -17,7 +17,7 @@ use crate::conformance::fixture::Case;
 
 /// A POST of page `number` with this body.
 fn post(case: &Case, number: usize, body: &str) -> Request {
-    let json = r#"{"url": "", "method": "POST", "headers": {"x-key": "k"}, "cookies": {"a": "b"}, "data": {"n": [1]}, "any_status": true}"#;
+    let json = r#"{"url": "", "method": "POST", "headers": {"x-key": "k"}, "cookies": {"a": "b"}, "data": {"n": [1]}, "any_status": true, "failures": "each"}"#;
     let new = NewRequest::from_json(json).expect("it is a request");
     Request::new(case.url(number), NewRequest { body: body.to_owned().into(), ..new }).expect("it has a key")
 }

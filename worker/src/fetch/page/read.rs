@@ -19,7 +19,7 @@ use trawl_handlers::{ItemsFile, Stream};
 use super::failed;
 use super::identity::{Form, form, seen_as};
 use super::items::{item, name};
-use crate::handlers::{PageAbout, Reading, Running, Unread, not_run, read_page};
+use crate::handlers::{Came, PageAbout, Reading, Unread, not_run, read_page};
 use crate::history::History;
 use crate::items_file::{FileItems, Ids, InFile};
 use crate::job::Job;
@@ -35,20 +35,32 @@ pub(super) async fn read(
     history: &History,
     response: Response,
 ) -> Result<Option<(Yield, Option<Memory>)>, Outcome> {
-    let Job { url: own, message, spider, .. } = job;
-    let program = spider.program.as_ref().and_then(Running::reader);
-    if program.is_none() && !spider.extractor.reads(&response) {
+    let program = job.reader();
+    if program.is_none() && !job.spider.extractor.reads(&response) {
         return Ok(None);
     }
+    let reading = reading(shared, job, program, &response).await?;
+    if let Some(outcome) = lacking(shared, job, &reading.extraction.missing) {
+        return Err(outcome);
+    }
+    let bytes = response.body.len() as u64;
+    let given = given(shared, job, history, response, reading).await?;
+    metrics::page_read(bytes);
+    Ok(Some(given))
+}
+
+/// What was made of the page is given, and what is to be remembered of it.
+pub(super) async fn given(
+    shared: &Shared,
+    job: &Job,
+    history: &History,
+    response: Response,
+    Reading { extraction, file, requests, tasks }: Reading,
+) -> Result<(Yield, Option<Memory>), Outcome> {
+    let Job { url: own, message, spider, .. } = job;
     let hop = response.redirected_to.clone();
     let landed = hop.clone().filter(|_| job.request().is_none()).map(|url| spider.spider.urls.canonical(url));
     let landed = landed.filter(|url| url != own);
-    let base = hop.clone().unwrap_or_else(|| own.clone());
-    let Reading { extraction, file, requests, tasks } =
-        reading(shared, job, program, &base, &response).await?;
-    if let Some(outcome) = lacking(shared, job, &extraction.missing) {
-        return Err(outcome);
-    }
     let Extraction { items, links, canonical, left_out, missing } = extraction;
     let missing: Vec<String> = missing.into_iter().map(|missing| missing.field).collect();
     for field in &missing {
@@ -77,9 +89,9 @@ pub(super) async fn read(
         Item { change, ..item(job, own, &response, Extracted::default()) }
     });
     let keeps_response = job.request().is_none() && spider.sinks.iter().any(|sink| sink.keeps_responses());
-    let (status, bytes) = (Some(response.status), response.body.len() as u64);
+    let status = Some(response.status).filter(|status| *status > 0);
+    let bytes = response.body.len() as u64;
     let count = items.len() as u64 + file.as_ref().map_or(0, ItemsFile::items);
-    metrics::page_read(bytes);
     let page = Page {
         key: message.key(),
         crawl: message.crawl.clone(),
@@ -87,7 +99,7 @@ pub(super) async fn read(
         items,
         exchange: keeps_response.then(|| {
             let validators = history.validators_for(hop.as_ref());
-            (spider.fetcher.request_headers(&base, &validators), response)
+            (spider.fetcher.request_headers(hop.as_ref().unwrap_or(own), &validators), response)
         }),
     };
     let ids = Ids::ByPlace(name(job, own).to_owned(), page.items.len());
@@ -99,15 +111,14 @@ pub(super) async fn read(
     let (left_out, items) = (beyond, count);
     let yielded =
         Yield { spider, page, file, links, elsewhere, left_out, landed, status, items, bytes, missing };
-    Ok(Some((yielded, memory)))
+    Ok((yielded, memory))
 }
 
-/// What the spider's program makes of a page, or else its rules. Links are relative to `base`.
+/// What the spider's program makes of a page, or else its rules.
 async fn reading(
     shared: &Shared,
     job: &Job,
     program: Option<&Stream>,
-    base: &CanonicalUrl,
     response: &Response,
 ) -> Result<Reading, Outcome> {
     let begun = Instant::now();
@@ -115,7 +126,8 @@ async fn reading(
         Some(program) => read_by(program, shared, job, response).await,
         None => {
             let extractor = Arc::clone(&job.spider.extractor);
-            let extraction = shared.parser.read(extractor, base.clone(), response.clone()).await;
+            let base = response.redirected_to.clone().unwrap_or_else(|| job.url.clone());
+            let extraction = shared.parser.read(extractor, base, response.clone()).await;
             extraction.map(Reading::of).map_err(|failure| failed(shared, job, failure))
         }
     };
@@ -123,32 +135,43 @@ async fn reading(
     reading
 }
 
-/// What the spider's program makes of a page. Where that cannot be run, another worker may be able to.
+/// What the spider's program makes of a page.
 async fn read_by(
     program: &Stream,
     shared: &Shared,
     job: &Job,
     response: &Response,
 ) -> Result<Reading, Outcome> {
-    let Job { url, message: Message { work, crawl, depth, referrer, .. }, spider, .. } = job;
-    let referrer = referrer.as_ref().map(ToString::to_string);
-    let (urls, log) = (&spider.spider.urls, &shared.log);
-    let about = PageAbout { url, work, crawl, depth: *depth, referrer, urls, log };
-    let watched = shared.watch.over(&job.message);
-    let read = tokio::select! {
-        biased;
-        read = read_page(program, &about, response) => read,
-        () = watched.lost() => return Err(Outcome::SentAgain),
-    };
-    read.map_err(|unread| match unread {
-        Unread::Failed(failure) => program_failed(shared, job, failure),
+    let (landed, came) = (response.redirected_to.as_ref(), Came::Response(response));
+    ask_program(program, shared, job, landed, came).await?.map_err(|unread| match unread {
+        Unread::Failed(failure) | Unread::SaysFailed(failure) => program_failed(shared, job, failure),
         Unread::Skipped => Outcome::Skipped(Skip::Handler),
-        Unread::NotRun(why) => not_run(shared, spider, &job.message, why),
+        Unread::NotRun(why) => not_run(shared, &job.spider, &job.message, why),
     })
 }
 
+/// Gives the spider's program what came of asking for a page, for as long as that is this worker's.
+pub(super) async fn ask_program(
+    program: &Stream,
+    shared: &Shared,
+    job: &Job,
+    landed: Option<&CanonicalUrl>,
+    came: Came<'_>,
+) -> Result<Result<Reading, Unread>, Outcome> {
+    let Job { url, message: Message { work, crawl, depth, referrer, .. }, spider, .. } = job;
+    let referrer = referrer.as_ref().map(ToString::to_string);
+    let (urls, log) = (&spider.spider.urls, &shared.log);
+    let about = PageAbout { url, work, landed, crawl, depth: *depth, referrer, urls, log };
+    let watched = shared.watch.over(&job.message);
+    tokio::select! {
+        biased;
+        read = read_page(program, &about, came) => Ok(read),
+        () = watched.lost() => Err(Outcome::SentAgain),
+    }
+}
+
 /// What becomes of a page that its spider's program failed at.
-fn program_failed(shared: &Shared, job: &Job, failure: Failure) -> Outcome {
+pub(super) fn program_failed(shared: &Shared, job: &Job, failure: Failure) -> Outcome {
     debug!(url = %job.url, error = failure.detail, "the program failed");
     job.failed_for_now(&job.spider.retry(&shared.settings.retry), failure)
 }

@@ -106,6 +106,68 @@ class OddSpider(scrapy.Spider):
     def handles_missing(self, response):
         yield response.follow("/missing", self.page, meta={"handle_httpstatus_list": [404]})
 
+    def fails_in_all_ways(self, response):
+        for number, (url, errback) in enumerate(
+            (
+                ("http://127.0.0.1:1/generator", self.failed),
+                ("http://127.0.0.1:1/async", self.failed_async),
+                ("http://127.0.0.1:1/plain", self.failed_plain),
+                ("http://no-such-host.invalid/", self.failed),
+                (f"{self.site}/hangs", self.failed),
+                (f"{self.site}/forbidden", self.failed),
+            )
+        ):
+            yield scrapy.Request(url, self.page, errback=errback, cb_kwargs={"number": number}, meta={"dont_retry": True})
+
+    def failed(self, failure):
+        kind = failure.type.__name__.removeprefix("Download").removesuffix("Error").replace("CannotResolveHost", "DNSLookup")
+        yield {"number": failure.request.cb_kwargs["number"], "kind": kind, "retried": failure.request.meta.get("retry_times")}
+        yield scrapy.Request(f"{self.site}/other", self.page, errback=self.failed)
+
+    async def failed_async(self, failure):
+        await asyncio.sleep(0)
+        for one in self.failed(failure):
+            yield one
+
+    def failed_plain(self, failure):
+        return list(self.failed(failure))
+
+    def tried_often(self, response):
+        yield scrapy.Request("http://127.0.0.1:1/", self.page, errback=self.failed, cb_kwargs={"number": 0})
+
+    def errback_raises(self, response):
+        yield scrapy.Request("http://127.0.0.1:1/", self.page, errback=self.raises)
+
+    def raises(self, failure):
+        raise ValueError("an errback raises")
+
+    def errback_by_lambda(self, response):
+        yield scrapy.Request("http://127.0.0.1:1/", self.page, errback=lambda failure: [{"kind": "lambda"}])
+
+    def middlewares(self, response):
+        for path in ("response", "request", "raises", "object", "changed"):
+            yield response.follow(f"/mw/{path}", self.seen, dont_filter=True)
+        yield response.follow("/mw/ignore", self.seen)
+        yield response.follow("/mw/ignore", self.seen, errback=self.ignored, dont_filter=True)
+        yield scrapy.Request("http://127.0.0.1:1/", self.seen, meta={"replaced": True, "dont_retry": True})
+
+    def seen(self, response):
+        yield {
+            "path": response.url.removeprefix(self.site),
+            "seen": int(response.request.headers.get("X-Seen", 0)),
+            "answered": response.meta.get("answered"),
+            "text": response.text,
+        }
+
+    def ignored(self, failure):
+        yield {"ignored": str(failure.value)}
+
+    def redirects_once_more(self, response):
+        yield response.follow("/to/other", self.seen)
+
+    def ignores_all(self, response):
+        yield response.follow("/mw/ignore", self.seen)
+
     def errback_of(self, response):
         yield response.follow("/missing", self.page, errback=self.missing)
 

@@ -1,0 +1,5 @@
+from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
+
+
+class Own(HTTP11DownloadHandler):
+    """A download handler of the project."""

@@ -1,0 +1,45 @@
+"""Why trawl has no page of a request, as the exception that Scrapy's own downloader raises."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import scrapy.exceptions
+from scrapy.exceptions import IgnoreRequest
+from twisted.internet import defer, error
+from twisted.python.failure import Failure
+from twisted.web.client import ResponseFailed, ResponseNeverReceived
+
+# What may not be asked for: as where robots.txt forbids it.
+_REFUSED = {"forbidden"}
+
+
+def exception(failure: dict[str, Any]) -> Exception:
+    """Of the `failure` of a page."""
+    kind, detail = failure["class"], str(failure["detail"])
+    if failure["skipped"] or kind in _REFUSED:
+        return IgnoreRequest(f"{kind}: {detail}")
+    if kind == "connect" and "refused" in detail.lower():
+        kind = "refused"
+    name, cause = _of_scrapy(kind, detail)
+    # Older versions of Scrapy let the exceptions of Twisted pass.
+    if (own := getattr(scrapy.exceptions, name, None)) is None:
+        return cause
+    raised: Exception = own(detail)
+    raised.__cause__ = cause
+    return raised
+
+
+def _of_scrapy(kind: str, detail: str) -> tuple[str, Exception]:
+    if kind == "dns":
+        return "CannotResolveHostError", error.DNSLookupError(detail)
+    if kind == "refused":
+        return "DownloadConnectionRefusedError", error.ConnectionRefusedError(detail)  # type: ignore[no-untyped-call]
+    if kind == "timeout":
+        return "DownloadTimeoutError", error.TimeoutError(detail)  # type: ignore[no-untyped-call]
+    if kind == "size":
+        return "DownloadCancelledError", defer.CancelledError(detail)
+    lost = [Failure(error.ConnectionLost(f"{kind}: {detail}"))]  # type: ignore[no-untyped-call]
+    if kind == "body":
+        return "ResponseDataLossError", ResponseFailed(lost)  # type: ignore[no-untyped-call]
+    return "DownloadFailedError", ResponseNeverReceived(lost)  # type: ignore[no-untyped-call]
