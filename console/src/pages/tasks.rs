@@ -20,6 +20,9 @@ use crate::shown::Text;
 /// How many are on one page. The API's pages are as the store has them, and larger.
 const SHOWN: usize = 100;
 
+/// So many pages of the API are asked for to fill one.
+const ASKED: usize = 4;
+
 /// Which tasks. What is empty leaves all in.
 #[derive(Deserialize)]
 pub(crate) struct Listing {
@@ -79,6 +82,14 @@ impl Listing {
         self.path(self.place(), &[])
     }
 
+    /// The page of them from a place on.
+    fn at(&self, Spot { cursor, skip }: &Spot) -> String {
+        let skip = skip.to_string();
+        let cursor = cursor.as_deref().map(|cursor| ("cursor", cursor));
+        let skip = (skip != "0").then_some(("skip", skip.as_str()));
+        self.path(self.place(), &cursor.into_iter().chain(skip).collect::<Vec<_>>())
+    }
+
     /// Their dead letters, to be sent again.
     fn replay(&self) -> String {
         path("/dead-letters/replay", self.of_crawls().into_iter())
@@ -114,26 +125,13 @@ pub(crate) async fn list(
     visitor: Visitor,
     Asked(listing): Asked<Listing>,
 ) -> Answer {
-    let skip: usize = written(&listing.skip).and_then(|skip| skip.parse().ok()).unwrap_or_default();
-    let cursor = listing.cursor.as_deref();
-    let is_first = cursor.is_none() && skip == 0;
-    let call = listing.call().with_any("place", listing.place()).with_any("cursor", cursor);
-    let Tasks { tasks, next } = console.ask(&visitor, call).await?;
-    let is_cut = tasks.len() > skip.saturating_add(SHOWN);
-    let mut shown: Vec<Task> = tasks.into_iter().skip(skip).take(SHOWN).collect();
+    let skip = written(&listing.skip).and_then(|skip| skip.parse().ok()).unwrap_or_default();
+    let from = Spot { cursor: listing.cursor.clone(), skip };
+    let is_first = from.cursor.is_none() && skip == 0;
+    let (mut tasks, next) = part(&console, &visitor, &listing, from).await?;
     if is_first && listing.place().is_none() {
-        shown = running_first(&console, &visitor, &listing, shown).await?;
+        tasks = running_first(&console, &visitor, &listing, tasks).await?;
     }
-    let cursor = cursor.map(|cursor| ("cursor", cursor));
-    let next = match (is_cut, &next) {
-        (true, _) => {
-            let skip = (skip + SHOWN).to_string();
-            let more: Vec<_> = cursor.into_iter().chain([("skip", skip.as_str())]).collect();
-            Some(listing.path(listing.place(), &more))
-        }
-        (false, Some(next)) => Some(listing.path(listing.place(), &[("cursor", next)])),
-        (false, None) => None,
-    };
     let choice = |name: &'static str| {
         let chosen = (name != "all").then_some(name);
         (name, listing.path(chosen, &[]), chosen == listing.place())
@@ -141,11 +139,42 @@ pub(crate) async fn list(
     html(&TasksPage {
         page: Page::new("Tasks", Here::Tasks, &visitor).live(is_first && listing.is_cheap()),
         choices: std::iter::once("all").chain(TaskPlace::NAMES.iter().copied()).map(choice).collect(),
-        tasks: shown,
+        tasks,
         is_first,
-        next,
+        next: next.map(|next| listing.at(&next)),
         listing,
     })
+}
+
+/// A place in the list of the API: of the page at this cursor so many were shown already.
+struct Spot {
+    cursor: Option<String>,
+    skip: usize,
+}
+
+/// As many as one page shows from a place on, of several pages of the API if those are short; and where to go on.
+async fn part(
+    console: &Console,
+    visitor: &Visitor,
+    listing: &Listing,
+    from: Spot,
+) -> Result<(Vec<Task>, Option<Spot>), Failure> {
+    let (mut shown, mut at) = (Vec::new(), Some(from));
+    for _ in 0..ASKED {
+        let Some(Spot { cursor, skip }) = at.take() else { break };
+        let call = listing.call().with_any("place", listing.place()).with_any("cursor", cursor.as_deref());
+        let Tasks { tasks, next } = console.ask(visitor, call).await?;
+        let (count, left) = (tasks.len(), SHOWN - shown.len());
+        shown.extend(tasks.into_iter().skip(skip).take(left));
+        at = match count > skip.saturating_add(left) {
+            true => Some(Spot { cursor, skip: skip + left }),
+            false => next.map(|next| Spot { cursor: Some(next), skip: 0 }),
+        };
+        if shown.len() == SHOWN {
+            break;
+        }
+    }
+    Ok((shown, at))
 }
 
 /// These, after all that run.
