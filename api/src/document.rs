@@ -60,6 +60,7 @@ handlers![
     tasks::submit_tasks,
     tasks::list_tasks,
     tasks::get_task,
+    tasks::cancel_tasks,
     events::follow_crawl,
     hosts::list_hosts,
     hosts::get_host,

@@ -218,6 +218,21 @@ pub(crate) struct CrawlHost {
     bytes: u64,
 }
 
+/// What a crawl has of tasks
+#[derive(Serialize, ToSchema)]
+pub(crate) struct CrawlTasks {
+    #[serde(flatten)]
+    counters: Counters,
+    /// Tasks that have no final state yet
+    pending: u64,
+}
+
+impl From<Counts> for CrawlTasks {
+    fn from(counts: Counts) -> Self {
+        Self { pending: counts.admitted.saturating_sub(counts.ended()), counters: counts.into() }
+    }
+}
+
 impl From<HostStats> for CrawlHost {
     fn from(stats: HostStats) -> Self {
         let pending = stats.pending();
@@ -241,14 +256,35 @@ pub(crate) struct Worker {
     latency: Option<Latency>,
     /// `ok`, or what keeps it from working
     health: String,
+    /// The tasks that its programs were doing at its last heartbeat, by their keys, and since when; 200 at most
+    running: BTreeMap<String, Time>,
 }
 
 impl From<WorkerState> for Worker {
     fn from(state: WorkerState) -> Self {
-        let WorkerState { worker, version, draining, in_flight, pages_per_second, latency, health, .. } =
-            state;
+        let WorkerState {
+            worker,
+            version,
+            draining,
+            in_flight,
+            pages_per_second,
+            latency,
+            health,
+            running,
+            ..
+        } = state;
+        let running = running.into_iter().map(|(task, since)| (task, since.into())).collect();
         let latency = latency.map(|ports::Latency { p50_ms, p95_ms }| Latency { p50_ms, p95_ms });
-        Self { worker: worker.to_string(), version, draining, in_flight, pages_per_second, latency, health }
+        Self {
+            worker: worker.to_string(),
+            version,
+            draining,
+            in_flight,
+            pages_per_second,
+            latency,
+            health,
+            running,
+        }
     }
 }
 
@@ -292,6 +328,8 @@ pub(crate) struct Host {
     line: Time,
     /// Requests under way, where their number is limited
     under_way: u64,
+    /// Requests that were let go since this minute of the clock began: of workers, of producers, and of programs through the proxy
+    requests_this_minute: u64,
     /// How long a request took lately
     latency_ms: Option<u64>,
     backoff: Option<Backoff>,
@@ -324,6 +362,7 @@ impl From<HostState> for Host {
             next: state.next.into(),
             line: state.line.into(),
             under_way: state.under_way,
+            requests_this_minute: state.requests,
             latency_ms: state.latency.map(|latency| latency.as_millis() as u64),
             backoff: state.backoff.map(backoff),
             blocked: state.blocked.map(Time::from),

@@ -7,7 +7,7 @@ use crate::nearest::nearest;
 use crate::text::printable;
 
 /// The highest number of retries that a task or a request may ask for.
-pub(crate) const MAX_RETRIES: u32 = 1_000_000;
+pub const MAX_RETRIES: u32 = 1_000_000;
 
 /// A key that nothing here has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

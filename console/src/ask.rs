@@ -75,6 +75,11 @@ impl Call {
         Self { body: Some(Sent { content_type: "application/octet-stream", bytes }), ..self }
     }
 
+    /// With entries, one a line.
+    pub(crate) fn lines(self, bytes: Bytes) -> Self {
+        Self { body: Some(Sent { content_type: "application/x-ndjson", bytes }), ..self }
+    }
+
     /// So that asking twice asks once.
     pub(crate) fn once(self, key: &str) -> Self {
         Self { idempotency_key: Some(key.to_owned()), ..self }

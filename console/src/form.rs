@@ -99,7 +99,12 @@ impl Uploaded {
 
     /// What somebody wrote into a field; `None` if nothing.
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
-        self.fields.get(name).map(|text| text.trim()).filter(|text| !text.is_empty())
+        self.raw(name).map(str::trim).filter(|text| !text.is_empty())
+    }
+
+    /// The same with the white space around it.
+    pub(crate) fn raw(&self, name: &str) -> Option<&str> {
+        self.fields.get(name).map(String::as_str)
     }
 }
 
@@ -156,4 +161,10 @@ pub(crate) fn text(field: &Option<String>) -> Text {
 pub(crate) fn lines(field: &Option<String>) -> String {
     let lines = field.iter().flat_map(|text| text.lines()).map(|line| Text::from(line).to_string());
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The same with each character that was written: it may be a part of what somebody means. A browser leaves out a first line break.
+pub(crate) fn whole(field: &Option<String>) -> String {
+    let text = field.as_deref().unwrap_or_default();
+    if text.starts_with(['\r', '\n']) { format!("\n{text}") } else { text.to_owned() }
 }

@@ -17,6 +17,7 @@ mod headers;
 mod log_in;
 mod page;
 mod pages;
+mod recipe;
 mod sessions;
 mod shared;
 mod shown;

@@ -16,6 +16,7 @@ pub(crate) enum Here {
     Overview,
     Crawls,
     Jobs,
+    Tasks,
     DeadLetters,
     Hosts,
     Workers,
@@ -63,7 +64,7 @@ impl Page {
     }
 
     /// The places that every page links to.
-    pub(crate) fn places(&self) -> [(&'static str, &'static str, bool); 9] {
+    pub(crate) fn places(&self) -> [(&'static str, &'static str, bool); 10] {
         let place = |path, name, here| (path, name, self.here == here);
         [
             place("/", "Overview", Here::Overview),
@@ -71,6 +72,7 @@ impl Page {
             place("/jobs", "Jobs", Here::Jobs),
             place("/spiders", "Spiders", Here::Spiders),
             place("/schedules", "Schedules", Here::Schedules),
+            place("/tasks", "Tasks", Here::Tasks),
             place("/dead-letters", "Dead letters", Here::DeadLetters),
             place("/hosts", "Hosts", Here::Hosts),
             place("/workers", "Workers", Here::Workers),

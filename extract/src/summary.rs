@@ -104,7 +104,7 @@ fn follows_nothing(spider: &Spider) -> &'static str {
 
 /// `python3 run.py, once for each task, 10m and 1 GB at most, all its HTTP through the proxy`
 fn program(handler: &Handler) -> String {
-    let Handler { run, mode, timeout, memory, proxy, .. } = handler;
+    let Handler { run, mode, timeout, concurrency, memory, proxy, .. } = handler;
     let mode = match mode {
         Mode::Once => "once for each task",
         Mode::Stream => "for all tasks and pages",
@@ -115,7 +115,9 @@ fn program(handler: &Handler) -> String {
         ProxyUse::None => ", without the proxy",
     };
     let run = printable(&run.join(" "), 200);
-    format!("{run}, {mode}, {} and {memory} at most{proxy}", humantime::format_duration(*timeout))
+    let at_once = concurrency.map_or_else(String::new, |most| format!(", {most} at once on a worker"));
+    let timeout = humantime::format_duration(*timeout);
+    format!("{run}, {mode}, {timeout} and {memory} at most{at_once}{proxy}")
 }
 
 fn follows(follow: &Follow) -> String {

@@ -158,7 +158,7 @@ mod tests {
         let ports = store.ports(Arc::new(Sinks::new(id.clone(), Vec::new())));
         let runner = Runner { ports, settings: Arc::new(settings), folder, id, health: Health::default() };
         let new = NewJob::new("c1".parse().unwrap(), SpiderName::default());
-        let new = NewJob { urls: vec![NewRequest::get("http://a.example/")], ..new };
+        let new = NewJob { urls: vec![NewRequest::get("http://a.example/").into()], ..new };
         let jobs = Arc::clone(&runner.ports.jobs);
         jobs.submit(&new).await.unwrap();
         let job = jobs.take(&runner.id, runner.lease()).await.unwrap().unwrap();

@@ -1,5 +1,6 @@
 """The console in Chromium, over a fleet. Run by scripts/console-browser, which starts the servers."""
 
+import json
 import sys
 import tempfile
 from pathlib import Path
@@ -13,7 +14,22 @@ from selenium.webdriver.common.keys import Keys
 
 
 PAGES = """/ /crawls /crawls/new /jobs /spiders /spiders/deploy /spiders/default/tree /projects/default /schedules /dead-letters /hosts
-/workers /logs""".split()
+/workers /logs /tasks /tasks/new /spiders/default/payments""".split()
+
+# A program that does tasks: one fails with a trace, one takes longer than anybody waits.
+PROGRAM = """import json, sys, time
+recipe = json.loads(sys.argv[1])["recipe"]
+if recipe == "slow":
+    time.sleep(600)
+if "broken" in recipe:
+    raise ValueError("no such payment: <img src=x onerror=alert(3)> \\u202e")
+print(json.dumps({"result": 0, "items": [{"recipe": recipe}]}))
+"""
+FILES = {
+    "spiders/payments/spider.toml": '[handler]\nrun = ["/usr/bin/env", "python3", "run.py"]\nmemory = "200MB"\nconcurrency = 2\n',
+    "spiders/payments/run.py": PROGRAM,
+}
+HOSTILE = "broken <script>alert(1)</script><img src=x onerror=alert(2)> \u202e"
 
 
 def text(driver, selector="main"):
@@ -155,6 +171,74 @@ def a_spider_is_written_deployed_tried_and_crawled_with_its_arguments(driver, fl
     assert "page\na" in text(driver, "#job"), text(driver, "#job")
 
 
+def tasks_are_submitted_watched_tried_again_and_cancelled(driver, fleet, site):
+    driver.get(f"{fleet.url}/spiders/default/payments")
+    assert "2 at once" in text(driver), text(driver)
+    press(driver, "Submit tasks")
+    until("its form is shown", lambda: "/tasks/new" in driver.current_url)
+    lines = [json.dumps(recipe) for recipe in ("quick", "slow")] + [json.dumps({"recipe": HOSTILE, "priority": 7})]
+    write(driver, "list", "\n".join([*lines, '{"recipes": 1}']))
+    press(driver, "Submit")
+    until("its mistake is shown", lambda: "Line 4: " in text(driver))
+    serious(driver, "wrong lines")
+    assert driver.find_element(By.NAME, "list").get_attribute("value").startswith(lines[0]), "what was written is there"
+    write(driver, "list", "\n".join(lines))
+    press(driver, "Submit")
+    until("they are done but for one", lambda: "2 of 3 tasks have ended" in text(driver) and "Failed\n1" in text(driver))
+    serious(driver, "crawl of tasks")
+    press(driver, "Its tasks")
+    until("that which runs is shown", lambda: "running" in text(driver, "#tasks"))
+    driver.execute_script("window.isTheSamePage = true")
+    serious(driver, "tasks")
+    press(driver, "failed")
+    until("that which failed is shown", lambda: "broken" in text(driver, "#tasks"))
+    nothing_ran(driver)
+    driver.find_element(By.CSS_SELECTOR, "#tasks th a").click()
+    until("its page is shown", lambda: "What it says" in text(driver))
+    driver.find_element(By.CSS_SELECTOR, "#log summary").send_keys(Keys.ENTER)
+    until("its trace is unfolded", lambda: "line 6" in text(driver, "#log details[open] pre"))
+    nothing_ran(driver)
+    serious(driver, "task")
+    failed_at = driver.find_element(By.CSS_SELECTOR, "#standing time").get_attribute("datetime")
+    press(driver, "Try again")
+    until("it has failed again", lambda: failed_at not in driver.page_source and "failed at" in text(driver, "#standing").replace("\n", " "))
+    press(driver, "Read the dead letter")
+    until("it is read", lambda: "Kind of failure" in text(driver) or "Reason" in text(driver))
+    nothing_ran(driver)
+    press(driver, "Where it stands in its crawl")
+    until("one is back at the task", lambda: "What it says" in text(driver))
+    driver.get(f"{fleet.url}/workers")
+    until("what runs is shown", lambda: "What programs do" in text(driver))
+    serious(driver, "workers with programs")
+    driver.find_element(By.CSS_SELECTOR, "#running th a").click()
+    until("its page is shown", lambda: "slow" in text(driver))
+    serious(driver, "running task")
+    no_wider_than_a_phone(driver, "task")
+    press(driver, "Cancel…")
+    until("it is asked about", lambda: "Cancel task:" in text(driver))
+    press(driver, "Cancel the task")
+    until("it is cancelled", lambda: "neither waits nor runs" in text(driver))
+
+
+def a_list_of_urls_requests_and_tasks_is_one_crawl(driver, fleet, site):
+    driver.get(f"{fleet.url}/crawls/new?spider=payments")
+    entries = [site.origin + "/1", json.dumps({"url": site.origin + "/2", "headers": {"x-a": "b"}}), json.dumps({"recipe": "quick 2"})]
+    write(driver, "list", "\n".join([*entries, "</textarea><script>alert(1)</script>"]))
+    press(driver, "Start the crawl")
+    until("its mistake is shown", lambda: "Line 4: " in text(driver))
+    nothing_ran(driver)
+    serious(driver, "wrong entries")
+    write(driver, "list", "\n".join(entries))
+    press(driver, "Start the crawl")
+    until("it is seen to finish", lambda: "3 of 3 URLs and tasks" in text(driver) and "1 are tasks: 1 done" in text(driver))
+
+
+def nothing_ran(driver):
+    """Nothing of what others wrote is a part of the page."""
+    assert not driver.find_elements(By.CSS_SELECTOR, "main img, main script"), driver.page_source
+    assert "\u202e" not in driver.page_source
+
+
 def a_schedule_is_held_let_go_on_and_run(driver, fleet, site):
     driver.get(f"{fleet.url}/schedules")
     assert "0 3 * * *" in text(driver), text(driver)
@@ -202,10 +286,14 @@ def every_page_can_be_used_by_keyboard_and_screen_reader(driver, fleet, site):
 def no_page_is_wider_than_a_phone(driver, fleet, site):
     for path in PAGES:
         driver.get(fleet.url + path)
-        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True})
-        wide = driver.execute_script("return document.documentElement.scrollWidth")
-        driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-        assert wide <= 390, (path, wide)
+        no_wider_than_a_phone(driver, path)
+
+
+def no_wider_than_a_phone(driver, page):
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True})
+    wide = driver.execute_script("return document.documentElement.scrollWidth")
+    driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert wide <= 390, (page, wide)
 
 
 def without_a_token_it_does_not_start_where_others_reach_it(driver, fleet, site):
@@ -222,13 +310,15 @@ def serious(driver, page):
 
 def main():
     site = Site()
-    fleet = Fleet({"TRAWL__FETCH__ALLOW_PRIVATE": "true", "TRAWL__POLITENESS__RATE": "unlimited", "TRAWL__RETRY__MAX": "0"})
+    fleet = Fleet({"TRAWL__FETCH__ALLOW_PRIVATE": "true", "TRAWL__POLITENESS__RATE": "unlimited", "TRAWL__RETRY__MAX": "0"}, FILES)
     checks = [
         a_wrong_token_is_refused_and_a_right_one_begins_a_session,
         a_crawl_is_started_watched_and_cancelled,
         a_dead_letter_is_sent_again,
         a_spider_is_written_deployed_tried_and_crawled_with_its_arguments,
         a_schedule_is_held_let_go_on_and_run,
+        tasks_are_submitted_watched_tried_again_and_cancelled,
+        a_list_of_urls_requests_and_tasks_is_one_crawl,
         every_page_can_be_used_by_keyboard_and_screen_reader,
         no_page_is_wider_than_a_phone,
         a_forged_form_does_nothing,

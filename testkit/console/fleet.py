@@ -4,6 +4,7 @@ import os
 import subprocess
 import tempfile
 import threading
+from pathlib import Path
 
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
@@ -23,10 +24,14 @@ def hash_of(token):
 
 
 class Fleet:
-    """A worker and the console, in a folder of their own."""
+    """A worker and the console, in a folder of their own, which has `files`."""
 
-    def __init__(self, settings):
+    def __init__(self, settings, files=()):
         self.folder = tempfile.TemporaryDirectory()
+        for name, text in dict(files).items():
+            path = Path(self.folder.name) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
         inherited = {name: os.environ[name] for name in ("PATH", "HOME", "RABBITMQ_URL", "REDIS_URL") if name in os.environ}
         self.environment = inherited | {"TRAWL__API__OPERATORS__ANNA": hash_of(OPERATOR)} | settings
         self.running = [self.start("worker")]

@@ -6,7 +6,7 @@ use anstream::println;
 use anstyle::{AnsiColor, Style};
 use clap::Subcommand;
 use serde_json::{Value, json};
-use trawl_cli::{Fail, Global, Outcome, print_json};
+use trawl_cli::{Fail, Global, Outcome, counted, print_json};
 use trawl_common::exit::Exit;
 use trawl_common::ports::{HostBackoff, HostState};
 use trawl_common::time::UnixMs;
@@ -102,6 +102,7 @@ async fn show(backend: &Backend, key: &HostKey, json: bool) -> Outcome {
         ("next slot", wait(host.next, now)),
         ("line", wait(host.line, now)),
         ("under way", host.under_way.to_string()),
+        ("this minute", counted(host.requests, "request")),
         ("latency", host.latency.map_or_else(nothing, time)),
         ("back-off since", backoff(|backoff| backoff.since.to_string())),
         ("back-off until", backoff(|backoff| backoff.until.to_string())),
@@ -142,13 +143,14 @@ async fn unblock(backend: &Backend, key: &HostKey, json: bool) -> Outcome {
 }
 
 fn as_json(host: &HostState) -> Value {
-    let HostState { key, interval, next, line, under_way, latency, backoff, blocked } = host;
+    let HostState { key, interval, next, line, under_way, requests, latency, backoff, blocked } = host;
     json!({
         "host": key.as_str(),
         "interval_ms": interval.map(|interval| interval.as_secs_f64() * 1_000.0),
         "next": next,
         "line": line,
         "under_way": under_way,
+        "requests_this_minute": requests,
         "latency_ms": latency.map(|latency| latency.as_millis() as u64),
         "backoff": backoff.as_ref().map(|backoff| json!({
             "since": backoff.since, "until": backoff.until, "status": backoff.status, "strikes": backoff.strikes,

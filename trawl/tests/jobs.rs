@@ -35,7 +35,7 @@ async fn jobs_of(fleet: &Fleet) -> Arc<dyn Jobs> {
 fn job(fleet: &Fleet, id: &str, spider: &str, page: String, priority: f64) -> NewJob {
     fs::write(fleet.folder.path().join(format!("spiders/{spider}.toml")), "").unwrap();
     let new = NewJob::new(id.parse().unwrap(), spider.parse().unwrap());
-    NewJob { urls: vec![NewRequest::get(page)], priority: priority.try_into().unwrap(), ..new }
+    NewJob { urls: vec![NewRequest::get(page).into()], priority: priority.try_into().unwrap(), ..new }
 }
 
 /// All jobs, once so many of them are over.

@@ -19,7 +19,7 @@ use crate::extract::{Params, Segment};
 use crate::known::Known;
 use crate::listing::Place;
 use crate::problem::{Kind, Problem};
-use crate::view::{Crawl, CrawlHost, Status};
+use crate::view::{Crawl, CrawlHost, CrawlTasks, Status};
 use crate::{Api, Backend};
 
 /// The longest wait of one request for the end of a crawl.
@@ -215,9 +215,13 @@ pub(crate) struct Most {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct CrawlHosts {
     hosts: Vec<CrawlHost>,
+    /// What the crawl has of tasks, which have no host; absent if there are more hosts than these
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    tasks: Option<CrawlTasks>,
 }
 
-/// The hosts of a crawl with the most URLs, those first
+/// The hosts of a crawl with the most URLs, those first; and its tasks, which have none
 #[utoipa::path(
     get, path = "/api/v1/crawls/{id}/hosts", tag = "crawls", security(("token" = [])),
     params(("id" = String, Path, description = "The crawl's id"), Most),
@@ -228,7 +232,8 @@ pub(crate) async fn list_crawl_hosts(
     Segment(id): Segment<CrawlId>,
     Params(Most { limit }): Params<Most>,
 ) -> Result<Json<CrawlHosts>, Problem> {
-    let crawl = api.known(&id).await?.stats.crawl_ref();
-    let hosts = api.backend.stats.hosts(&crawl, limit.get()).await?;
-    Ok(Json(CrawlHosts { hosts: hosts.into_iter().map(CrawlHost::from).collect() }))
+    let stats = api.known(&id).await?.stats;
+    let hosts = api.backend.stats.hosts(&stats.crawl_ref(), limit.get()).await?;
+    let tasks = (hosts.len() < limit.get()).then(|| stats.of_tasks(&hosts).into());
+    Ok(Json(CrawlHosts { tasks, hosts: hosts.into_iter().map(CrawlHost::from).collect() }))
 }

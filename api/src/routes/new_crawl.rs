@@ -10,27 +10,30 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use trawl_common::jobs::{IdempotencyKey, InvalidIdempotencyKey, JobOverrides, NewJob, Priority};
+use trawl_common::list::Entry;
 use trawl_common::names::{CrawlId, ProjectName, SpiderName};
 use trawl_common::ports::{self, Jobs, Submitted};
 use trawl_common::request::NewRequest;
 use trawl_common::settings::Urls;
 use trawl_common::spider::arguments::Arguments;
 use trawl_common::spider::{Recrawl, Version};
+use trawl_common::task::NewTask;
 use trawl_common::time::UnixMs;
 use utoipa::ToSchema;
 
 use super::urls::parsed;
 use crate::extract::Json;
 use crate::new_requests::{UrlOrRequest, asked as asked_for};
+use crate::new_tasks::Task;
 use crate::problem::Problem;
-use crate::spiders::{Found, check_arguments, find};
+use crate::spiders::{Found, check_arguments, find, spider_of};
 use crate::view::Crawl;
 use crate::{Api, Backend};
 
 /// The header field whose value makes asking twice ask once (draft-ietf-httpapi-idempotency-key-header).
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
-/// What to crawl: as the file of the spider says, or what `urls` and `sources` name in place of that
+/// What to crawl: as the file of the spider says, or what `urls`, `tasks` and `sources` name in place of that
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewCrawl {
@@ -41,10 +44,14 @@ pub(crate) struct NewCrawl {
     #[serde(default)]
     #[schema(value_type = String, default = "default")]
     project: ProjectName,
-    /// Pages to crawl as they are, each by a plain GET or as a request says. With the sources at most 10,000
+    /// Pages to crawl as they are, each by a plain GET or as a request says. With tasks and sources at most 10,000
     #[serde(default)]
     #[schema(value_type = Vec<UrlOrRequest>)]
     urls: Vec<NewRequest>,
+    /// Tasks for the program of the spider
+    #[serde(default)]
+    #[schema(value_type = Vec<Task>)]
+    tasks: Vec<NewTask>,
     /// Sitemaps, feeds and lists of URLs on the web, to be read for pages
     #[serde(default)]
     sources: Vec<String>,
@@ -100,6 +107,10 @@ pub(crate) async fn start_crawl(
     // What is nowhere is left to workers.
     if let Found::Deployed(text) | Found::Here(text) = find(&**spider_store, &job, settings).await? {
         check_arguments(&job, &text, settings)?;
+        if job.tasks().next().is_some() {
+            let spider = spider_of(&job.spider, &text, true, settings).map_err(Problem::malformed)?;
+            spider.takes_tasks().map_err(Problem::malformed)?;
+        }
     }
     asked(&api, job).await
 }
@@ -134,19 +145,27 @@ async fn submit(jobs: &dyn Jobs, mut new: NewJob) -> ports::Result<(CrawlId, boo
 impl NewCrawl {
     fn job(self, urls: &Urls) -> Result<NewJob, Problem> {
         let is_named = !self.urls.is_empty() || !self.sources.is_empty();
-        let Some(spider) = self.spider.or_else(|| is_named.then(SpiderName::default)) else {
-            return Err(Problem::malformed("spider: say which, or name `urls` or `sources`"));
+        // Its spider, which needs no file, has no program.
+        let needs_none = is_named && self.tasks.is_empty();
+        let Some(spider) = self.spider.or_else(|| needs_none.then(SpiderName::default)) else {
+            return Err(Problem::malformed("spider: say which, or name `urls` or `sources`, and no tasks"));
         };
+        let page = |new| checked(new, urls).map(Entry::from);
+        let task = |(number, task): (usize, NewTask)| match task.only_for(&spider) {
+            Ok(task) => Ok(Entry::Task(task)),
+            Err(error) => Err(Problem::malformed(format_args!("tasks: task {number}: {error}"))),
+        };
+        let tasks = (1..).zip(self.tasks).map(task);
         let Overrides { recrawl, max_pages, limit } = self.settings;
         Ok(NewJob {
             project: self.project,
-            urls: self.urls.into_iter().map(|new| checked(new, urls)).collect::<Result<_, _>>()?,
+            urls: self.urls.into_iter().map(page).chain(tasks).collect::<Result<_, _>>()?,
             sources: self.sources.iter().map(|text| parsed("sources", text)).collect::<Result<_, _>>()?,
             arguments: self.arguments,
             version: self.version,
             settings: JobOverrides { recrawl, max_pages, limit },
             priority: self.priority,
-            ..NewJob::new(CrawlId::generate(UnixMs::now()), spider)
+            ..NewJob::new(CrawlId::generate(UnixMs::now()), spider.clone())
         })
     }
 }

@@ -7,8 +7,11 @@ use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
+use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::frontier::{Task, TaskKey};
-use trawl_common::names::{CrawlId, ProjectName, SpiderName};
+use trawl_common::jobs::Priority;
+use trawl_common::json_object::MAX_RETRIES;
+use trawl_common::names::{CrawlId, CrawlRef, ProjectName, SpiderName};
 use trawl_common::ports::{NewWork, Opening, Terms};
 use trawl_common::spider::SpiderText;
 use trawl_common::task::NewTask;
@@ -20,13 +23,16 @@ use utoipa::{IntoParams, ToSchema};
 use super::urls::{LEASE, admit};
 use crate::Api;
 use crate::cursor;
-use crate::extract::{Params, Segment};
+use crate::extract::{self, Params, Segment};
 use crate::new_tasks::NewTasks;
 use crate::problem::{Kind, Problem};
 use crate::spiders::spider_of;
 
 /// How long a listing looks for a task; then it says where the next one goes on.
 const LONGEST: Duration = Duration::from_secs(10);
+
+/// So many tasks are cancelled by their keys in one request.
+const MOST: usize = 10_000;
 
 /// The keys of so many tasks are in an answer.
 const MOST_KEYS: usize = 1_000;
@@ -42,6 +48,12 @@ pub(crate) struct Destination {
     /// The crawl to continue, or to open; without it, a new one, which is named by the time
     #[param(value_type = Option<String>)]
     crawl: Option<CrawlId>,
+    /// How urgent those are that do not say so: the highest come first
+    #[param(value_type = Option<f64>)]
+    priority: Option<Priority>,
+    /// How often those are tried again that do not say so; as their spider says without it
+    #[param(maximum = 1_000_000)]
+    retries: Option<u32>,
 }
 
 /// What became of tasks
@@ -73,9 +85,11 @@ pub(crate) struct Listing {
     /// Only those of this spider
     #[param(value_type = Option<String>)]
     spider: Option<SpiderName>,
-    /// Only those that are there
+    /// Only those that are there. Those that run are in one page, as workers said with their last heartbeat: of each worker 200 at most
     #[param(value_type = Option<PlaceOfTask>, inline)]
     place: Option<TaskPlace>,
+    /// So many bytes of each recipe at most; all of it without this
+    recipe_bytes: Option<usize>,
     /// Where to go on: `next` of the page before
     cursor: Option<String>,
 }
@@ -108,7 +122,7 @@ pub(crate) struct PendingTask {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     until: Option<String>,
-    /// The worker that has it
+    /// The worker that has it, or that gave up on it
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     worker: Option<String>,
@@ -118,8 +132,24 @@ pub(crate) struct PendingTask {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     error: Option<String>,
+    /// The page or the task that asked for it, as far as that is known: of one that failed
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    referrer: Option<String>,
     /// What it says; nothing if that is lost
     recipe: Option<String>,
+    /// How long its recipe is, of which a list may have less
+    recipe_bytes: usize,
+    /// What makes it one with others; absent if that is its recipe
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    unique: Option<String>,
+    /// The highest comes first
+    priority: f64,
+    /// How often it is tried again; absent if that is as its spider says
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    retries: Option<u32>,
 }
 
 /// Where a task is that is not done
@@ -135,8 +165,21 @@ pub(crate) enum PlaceOfTask {
 
 impl From<TaskReport> for PendingTask {
     fn from(report: TaskReport) -> Self {
-        let TaskReport { task, crawl, spider, place, since, until, worker, attempts, error, recipe, .. } =
-            report;
+        let TaskReport {
+            task,
+            crawl,
+            spider,
+            place,
+            since,
+            until,
+            worker,
+            attempts,
+            error,
+            referrer,
+            recipe,
+            says,
+        } = report;
+        let says = says.as_ref();
         Self {
             task,
             crawl: crawl.to_string(),
@@ -147,8 +190,25 @@ impl From<TaskReport> for PendingTask {
             worker: worker.map(|worker| worker.to_string()),
             attempts,
             error,
+            referrer: referrer.map(|referrer| referrer.to_string()),
+            recipe_bytes: recipe.as_ref().map_or(0, |recipe| recipe.as_str().len()),
             recipe: recipe.map(|recipe| recipe.to_string()),
+            unique: says.and_then(|new| new.unique.as_ref()).map(ToString::to_string),
+            priority: says.map_or(0.0, |new| new.priority.get()),
+            retries: says.and_then(|new| new.retries),
         }
+    }
+}
+
+impl PendingTask {
+    /// With so much of its recipe, in bytes.
+    fn shortened(self, most: Option<usize>) -> Self {
+        let cut = |mut recipe: String| {
+            let end = most.unwrap_or(usize::MAX).min(recipe.len());
+            recipe.truncate((0..=end).rev().find(|at| recipe.is_char_boundary(*at)).unwrap_or_default());
+            recipe
+        };
+        Self { recipe: self.recipe.map(cut), ..self }
     }
 }
 
@@ -162,13 +222,10 @@ type Onward = (u64, CrawlId, ListPlace);
 )]
 pub(crate) async fn list_tasks(
     State(api): State<Arc<Api>>,
-    Params(Listing { crawl, spider, place, cursor }): Params<Listing>,
+    Params(Listing { crawl, spider, place, recipe_bytes, cursor }): Params<Listing>,
 ) -> Result<Json<Tasks>, Problem> {
     let from: Option<Onward> = cursor.as_deref().map(cursor::decode).transpose()?;
-    let mut crawls = match crawl {
-        Some(id) => vec![api.known(&id).await?.stats],
-        None => api.backend.stats.crawls().await?,
-    };
+    let mut crawls = api.crawls_of(crawl).await?;
     crawls.retain(|stats| spider.as_ref().is_none_or(|spider| *spider == stats.spider));
     crawls.sort_by(|one, other| (one.started, &one.crawl).cmp(&(other.started, &other.crawl)));
     let mut at = ListPlace::default();
@@ -177,11 +234,18 @@ pub(crate) async fn list_tasks(
         at = crawls.last().filter(|next| next.crawl == id).map_or(at, |_| place);
     }
     let reader = TaskReader { stats: &*api.backend.stats, control: &*api.backend.control };
+    let shown = |report: TaskReport| PendingTask::from(report).shortened(recipe_bytes);
+    if place == Some(TaskPlace::Running) {
+        let going: Vec<_> =
+            crawls.iter().filter(|stats| stats.pending > 0).map(CrawlStats::crawl_ref).collect();
+        let tasks = reader.running(&going).await?.into_iter().map(shown).collect();
+        return Ok(Json(Tasks { tasks, next: None }));
+    }
     let until = Instant::now() + LONGEST;
     let mut found = Vec::new();
     while let Some(stats) = crawls.last() {
         let (reports, next) = reader.page(&stats.crawl_ref(), at, place).await?;
-        found.extend(reports.into_iter().map(PendingTask::from));
+        found.extend(reports.into_iter().map(shown));
         at = next.unwrap_or_default();
         if next.is_none() {
             crawls.pop();
@@ -194,24 +258,120 @@ pub(crate) async fn list_tasks(
     Ok(Json(Tasks { tasks: found, next }))
 }
 
-/// One task that is not done: of the newest crawl that knows it
+/// Of which crawl a task is.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct OfCrawl {
+    /// Only as this crawl knows it
+    #[param(value_type = Option<String>)]
+    crawl: Option<CrawlId>,
+}
+
+/// One task that is not done: of the newest crawl that knows it, or of the one that is named
 #[utoipa::path(
     get, path = "/api/v1/tasks/{task}", tag = "tasks", security(("token" = [])),
-    params(("task" = String, Path, description = "Its key: `task:` and 32 hexadecimal digits")),
+    params(("task" = String, Path, description = "Its key: `task:` and 32 hexadecimal digits"), OfCrawl),
     responses((status = 200, body = PendingTask), (status = 404, description = "It is neither pending nor failed in any crawl"))
 )]
 pub(crate) async fn get_task(
     State(api): State<Arc<Api>>,
     Segment(task): Segment<String>,
+    Params(OfCrawl { crawl }): Params<OfCrawl>,
 ) -> Result<Json<PendingTask>, Problem> {
     let task: TaskKey = task.parse().map_err(|error| Problem::not_found(format!("{task}: {error}")))?;
     let reader = TaskReader { stats: &*api.backend.stats, control: &*api.backend.control };
-    for stats in api.backend.stats.crawls().await? {
+    for stats in api.crawls_of(crawl).await? {
         if let Some(report) = reader.one(&stats.crawl_ref(), &task).await? {
             return Ok(Json(report.into()));
         }
     }
     Err(Problem::not_found(format!("{task} is neither pending nor failed in any crawl")))
+}
+
+impl Api {
+    /// The crawl that is named, or all that are known, the newest first.
+    async fn crawls_of(&self, named: Option<CrawlId>) -> Result<Vec<CrawlStats>, Problem> {
+        match named {
+            Some(id) => Ok(vec![self.known(&id).await?.stats]),
+            None => Ok(self.backend.stats.crawls().await?),
+        }
+    }
+}
+
+/// Which tasks to cancel: those that are named, wherever they are, or all of a crawl that wait or run
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ToCancel {
+    /// Their keys, at most 10,000; all of the crawl without them
+    #[schema(min_items = 1, max_items = 10_000)]
+    tasks: Option<Vec<String>>,
+    /// Only those of this crawl
+    #[schema(value_type = Option<String>)]
+    crawl: Option<CrawlId>,
+    /// Where to go on: `next` of the answer before
+    cursor: Option<String>,
+}
+
+/// What was cancelled
+#[derive(Serialize, ToSchema)]
+pub(crate) struct CancelledTasks {
+    /// How many
+    cancelled: u64,
+    /// There is more to do: repeat the request with this `cursor`
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    next: Option<String>,
+}
+
+/// Ends tasks that wait or run: their programs are ended within some seconds, and their crawls go on
+#[utoipa::path(
+    post, path = "/api/v1/tasks/cancel", tag = "tasks", security(("token" = [])), request_body = ToCancel,
+    responses(
+        (status = 200, body = CancelledTasks), (status = 404, description = "There is no such crawl")
+    )
+)]
+pub(crate) async fn cancel_tasks(
+    State(api): State<Arc<Api>>,
+    extract::Json(ToCancel { tasks, crawl, cursor }): extract::Json<ToCancel>,
+) -> Result<Json<CancelledTasks>, Problem> {
+    let control = &*api.backend.control;
+    match (tasks, crawl) {
+        (Some(tasks), crawl) if (1..=MOST).contains(&tasks.len()) => {
+            let key = |task: &String| {
+                task.parse().map_err(|error| Problem::malformed(format_args!("tasks: {error}")))
+            };
+            let tasks = tasks.iter().map(key).collect::<Result<Vec<TaskKey>, _>>()?;
+            let mut cancelled = 0;
+            for stats in api.crawls_of(crawl).await? {
+                cancelled += control.cancel_tasks(&stats.crawl_ref(), &tasks).await?;
+            }
+            Ok(Json(CancelledTasks { cancelled, next: None }))
+        }
+        (Some(_), _) => Err(Problem::malformed(format_args!("tasks: 1 to {MOST} at a time"))),
+        (None, Some(id)) => {
+            let crawl = api.known(&id).await?.stats.crawl_ref();
+            let from = cursor.as_deref().map(cursor::decode).transpose()?;
+            let (cancelled, next) = cancel_all(&api, &crawl, from.unwrap_or_default()).await?;
+            Ok(Json(CancelledTasks { cancelled, next: next.as_ref().map(cursor::encode) }))
+        }
+        (None, None) => Err(Problem::malformed("say which `tasks`, or of which `crawl`")),
+    }
+}
+
+/// Cancels the tasks of a crawl from a place in its list on, for as long as one request may take. Returns how many, and where to go on.
+async fn cancel_all(api: &Api, crawl: &CrawlRef, mut at: u64) -> Result<(u64, Option<u64>), Problem> {
+    let until = Instant::now() + LONGEST;
+    let mut cancelled = 0;
+    loop {
+        let page = api.backend.stats.tasks(crawl, at).await?;
+        let keys: Vec<TaskKey> = page.tasks.into_iter().map(|task| task.key).collect();
+        cancelled += api.backend.control.cancel_tasks(crawl, &keys).await?;
+        match page.next {
+            Some(next) if Instant::now() < until => at = next,
+            next => return Ok((cancelled, next)),
+        }
+    }
 }
 
 /// Submits tasks to a spider with a program. When this answers, none of them can be lost; if one of them is no task, none is taken. A call
@@ -229,11 +389,15 @@ pub(crate) async fn get_task(
 )]
 pub(crate) async fn submit_tasks(
     State(api): State<Arc<Api>>,
-    Params(Destination { spider, crawl }): Params<Destination>,
+    Params(Destination { spider, crawl, priority, retries }): Params<Destination>,
     tasks: NewTasks,
 ) -> Result<Json<Submitted>, Problem> {
     let (spider, tasks) = tasks.of_one_spider(spider)?;
-    let tasks: Vec<Task> = tasks.into_iter().map(|new: NewTask| Task::new(&spider, new)).collect();
+    if let Some(retries) = retries.filter(|retries| *retries > MAX_RETRIES) {
+        return Err(Problem::malformed(format_args!("retries: 0 to {MAX_RETRIES}, not {retries}")));
+    }
+    let task = |new: NewTask| Task::new(&spider, new.or(priority, retries));
+    let tasks: Vec<Task> = tasks.into_iter().map(task).collect();
     let keys = (tasks.len() <= MOST_KEYS).then(|| tasks.iter().map(|task| task.key.to_string()).collect());
     let urls: Vec<NewWork> = tasks.into_iter().map(NewWork::task).collect();
     let stats = match &crawl {

@@ -1,5 +1,6 @@
 //! An API over an engine of its own, and a client that accepts no answer but those which the document has.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -347,16 +348,35 @@ impl Worker {
 
     /// Has so many tasks end so.
     pub(crate) async fn end_tasks(&self, count: usize, terminal: Terminal) {
+        let claimed = self.claim_tasks(count).await;
+        self.end(claimed, terminal).await;
+    }
+
+    async fn claim_tasks(&self, count: usize) -> Vec<Claimed> {
         let mut claimed = Vec::new();
         while claimed.len() < count {
             let more = self.frontier.claim_tasks(count - claimed.len());
             claimed.extend(tokio::time::timeout(LIMIT, more).await.unwrap());
         }
-        self.end(claimed, terminal).await;
+        claimed
+    }
+
+    /// Begins so many tasks, and says so with its next sign of life.
+    pub(crate) async fn begin_tasks(&self, count: usize) -> Vec<Claimed> {
+        let claimed = self.claim_tasks(count).await;
+        let claims: Vec<Claim> = claimed.iter().map(|claimed| Claim::of(&claimed.message)).collect();
+        self.frontier.start(&claims).await.unwrap();
+        let key = |claimed: &Claimed| (claimed.message.key().to_string(), UnixMs::now());
+        self.beat_with(claimed.iter().map(key).collect()).await;
+        claimed
     }
 
     /// Shows that it lives.
     pub(crate) async fn beat(&self) -> BeatReply {
+        self.beat_with(BTreeMap::new()).await
+    }
+
+    async fn beat_with(&self, running: BTreeMap<String, UnixMs>) -> BeatReply {
         let (worker, trouble, lacks) = (self.name.clone(), None, Default::default());
         let beat = Heartbeat {
             worker,
@@ -366,7 +386,7 @@ impl Worker {
             latency: None,
             trouble,
             lacks,
-            running: Default::default(),
+            running,
         };
         self.frontier.beat(&beat).await.unwrap()
     }

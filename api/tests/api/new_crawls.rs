@@ -20,6 +20,7 @@ promises! {
     a_crawl_that_is_asked_for_is_pending_and_stands_where_the_answer_says
     what_is_asked_for_is_what_a_worker_is_given
     a_crawl_of_urls_needs_no_spider
+    a_crawl_may_begin_with_tasks_of_a_spider_with_a_program
     whoever_asks_again_with_the_same_key_is_given_the_same_crawl
     as_many_urls_as_a_body_holds_are_taken
     what_is_no_crawl_is_refused_by_its_name_and_asked_for_by_nobody
@@ -117,7 +118,7 @@ async fn what_is_asked_for_is_what_a_worker_is_given(fixture: &Fixture) {
     assert_eq!((new.spider.as_str(), new.project.as_str(), new.priority.get()), ("shop", "default", 0.0));
     let request = r#"{"url": "http://one.example/q", "body": "S3", "data": [1]}"#;
     let request = NewRequest::from_json(request).unwrap();
-    assert_eq!(new.urls, [NewRequest::get("http://one.example/a?b=1"), request]);
+    assert_eq!(new.urls, [NewRequest::get("http://one.example/a?b=1").into(), request.into()]);
     assert_eq!(new.sources, ["http://one.example/sitemap.xml".parse().unwrap()]);
     assert_eq!(new.arguments.get("area").map(|value| value.as_str()), Some("north"));
     assert_eq!(json!(new.settings), json!({"recrawl": "12h", "max_pages": 7, "limit": 3}));
@@ -362,8 +363,39 @@ async fn what_needs_a_crawl_that_has_begun_is_a_conflict_before(fixture: &Fixtur
     let urls = json!({"urls": ["http://one.example/"]});
     assert_eq!(fixture.post_json(&format!("{path}/urls"), &urls).await.status, 409);
     assert_eq!(fixture.get(&format!("{path}/url?url=http://one.example/")).await.status, 409);
-    assert_eq!(fixture.get(&format!("{path}/hosts")).await.body, json!({"hosts": []}));
+    assert_eq!(fixture.get(&format!("{path}/hosts")).await.body["hosts"], json!([]));
     let letters = fixture.get(&format!("/api/v1/dead-letters?crawl={}", crawl.id)).await.body;
     assert_eq!(letters, json!({"dead_letters": []}));
     assert_eq!(fixture.backend.stats.crawl_stats(&crawl.id).await.unwrap(), None, "nothing has begun it");
+}
+
+async fn a_crawl_may_begin_with_tasks_of_a_spider_with_a_program(fixture: &Fixture) {
+    let path = "/api/v1/projects/shop/versions?spider=payments";
+    let deployed =
+        fixture.send(fixture.operator(Method::POST, path).body("[handler]\nrun = ['true']\n")).await;
+    assert_eq!(deployed.status, 201, "{}", deployed.body);
+    let tasks = json!(["one", {"recipe": "two", "retries": 0}]);
+    let body =
+        json!({"project": "shop", "spider": "payments", "urls": ["http://a.example/"], "tasks": tasks});
+    let answer = ask(fixture, body).await;
+    assert_eq!(answer.status, 201, "{}", answer.body);
+    let id = answer.body["crawl"].as_str().unwrap().parse().unwrap();
+    let job = fixture.backend.jobs.job(&id).await.unwrap().unwrap();
+    assert_eq!((job.new.requests().count(), job.new.tasks().count()), (1, 2));
+    let plain = "/api/v1/projects/shop/versions?spider=plain";
+    fixture.send(fixture.operator(Method::POST, plain).body("[start]\nurls = ['http://a.example/']\n")).await;
+    for (body, says) in [
+        (json!({"tasks": ["one"]}), "spider"),
+        (json!({"urls": ["http://a.example/"], "tasks": ["one"]}), "spider"),
+        (json!({"project": "shop", "spider": "plain", "tasks": ["one"]}), "no [handler]"),
+        (
+            json!({"spider": "x", "tasks": ["one", {"recipe": "b", "spider": "y"}]}),
+            "task 2: it is for the spider y",
+        ),
+        (json!({"spider": "x", "tasks": [{"url": "b"}]}), "`url`"),
+    ] {
+        let answer = ask(fixture, body.clone()).await;
+        let detail = answer.body["detail"].as_str().unwrap();
+        assert_eq!((answer.status, detail.contains(says)), (400, true), "{body}: {detail}");
+    }
 }

@@ -25,6 +25,11 @@ promises! {
     the_keys_of_more_than_a_thousand_tasks_are_not_told
     who_may_only_look_submits_nothing
     tasks_that_are_not_done_are_listed_with_where_they_are
+    what_a_request_says_of_its_tasks_counts_for_those_that_do_not_say_it
+    recipes_in_a_list_are_as_long_as_one_asks_for
+    tasks_that_run_are_found_by_what_their_worker_says
+    tasks_are_cancelled_by_their_keys_or_with_all_of_their_crawl
+    a_crawl_tells_what_it_has_of_tasks
 }
 
 const TASKS: &str = "/api/v1/tasks";
@@ -241,4 +246,97 @@ async fn tasks_that_are_not_done_are_listed_with_where_they_are(fixture: &Fixtur
     }
     assert_eq!(api.get(&format!("{TASKS}?crawl=none")).await.status, 404);
     assert_eq!(api.get(&format!("{TASKS}?place=nowhere")).await.status, 400);
+}
+
+async fn what_a_request_says_of_its_tasks_counts_for_those_that_do_not_say_it(fixture: &Fixture) {
+    let (api, _folder) = with_spiders(fixture).await;
+    let body = json!(["one", {"recipe": "two", "priority": -1, "retries": 0}]);
+    let answer = submit_json(&api, "spider=payments&priority=5.5&retries=2", &body).await;
+    assert_eq!(counts(&answer), (2, 0));
+    for (key, priority, retries) in [(0, 5.5, 2), (1, -1.0, 0)] {
+        let key = answer.body["keys"][key].as_str().unwrap();
+        let task = api.get(&format!("{TASKS}/{key}")).await.body;
+        assert_eq!(
+            (task["priority"].as_f64(), task["retries"].as_u64()),
+            (Some(priority), Some(retries)),
+            "{task}"
+        );
+    }
+    for wrong in ["priority=high", "retries=-1", "retries=1000001", "priority=inf"] {
+        let answer = submit_json(&api, &format!("spider=payments&{wrong}"), &json!("three")).await;
+        let name = wrong.split('=').next().unwrap();
+        assert_eq!((answer.status, detail(&answer).contains(name)), (400, true), "{wrong}: {}", answer.body);
+    }
+}
+
+async fn recipes_in_a_list_are_as_long_as_one_asks_for(fixture: &Fixture) {
+    let (api, _folder) = with_spiders(fixture).await;
+    submit_json(&api, "spider=payments", &json!({"recipe": "\u{e4}".repeat(300_000), "unique": "1"})).await;
+    for (query, bytes) in [("?recipe_bytes=0", 0), ("?recipe_bytes=5", 4), ("", 600_000)] {
+        let task = &api.get(&format!("{TASKS}{query}")).await.body["tasks"][0];
+        let recipe = task["recipe"].as_str().unwrap();
+        assert_eq!(
+            (recipe.len(), &task["recipe_bytes"], &task["unique"]),
+            (bytes, &600_000.into(), &"1".into())
+        );
+    }
+}
+
+async fn tasks_that_run_are_found_by_what_their_worker_says(fixture: &Fixture) {
+    let (api, _folder) = with_spiders(fixture).await;
+    submit_json(&api, "spider=payments&crawl=mine", &json!(["one", "two", "three"])).await;
+    let worker = api.worker();
+    let begun = worker.begin_tasks(2).await;
+    let running = api.get(&format!("{TASKS}?place=running")).await.body;
+    let tasks = running["tasks"].as_array().unwrap();
+    assert_eq!((tasks.len(), running["next"].is_null()), (2, true), "{running}");
+    assert!(tasks.iter().all(|task| task["worker"] == worker.name.as_str() && task["since"].is_string()));
+    let workers = api.get("/api/v1/workers").await.body;
+    assert_eq!(workers["workers"][0]["running"].as_object().unwrap().len(), 2, "{workers}");
+    worker.end(begun, Terminal::Done).await;
+    let ended = api.get(&format!("{TASKS}?place=running")).await.body;
+    assert_eq!(ended["tasks"], json!([]), "what a worker said of them is old");
+}
+
+async fn tasks_are_cancelled_by_their_keys_or_with_all_of_their_crawl(fixture: &Fixture) {
+    let (api, _folder) = with_spiders(fixture).await;
+    let tasks: Vec<String> = (0..700).map(|number| format!("recipe {number}")).collect();
+    let answer = submit_json(&api, "spider=payments&crawl=mine", &json!(tasks)).await;
+    let cancel = async |body: Value| api.post_json("/api/v1/tasks/cancel", &body).await;
+    let key = &answer.body["keys"][0];
+    for (body, cancelled) in [
+        (json!({"tasks": [key], "crawl": "mine"}), 1),
+        (json!({"tasks": [key]}), 0),
+        (json!({"tasks": [answer.body["keys"][1], answer.body["keys"][2]]}), 2),
+        (json!({"crawl": "mine"}), 697),
+    ] {
+        let answer = cancel(body.clone()).await;
+        assert_eq!((answer.status, &answer.body["cancelled"]), (200, &cancelled.into()), "{body}");
+        assert!(answer.body["next"].is_null());
+    }
+    assert_eq!(stats(&api, "mine").await["cancelled"], 700);
+    for (body, status) in [
+        (json!({}), 400),
+        (json!({"tasks": []}), 400),
+        (json!({"tasks": ["x"]}), 400),
+        (json!({"crawl": "mine", "cursor": "x"}), 400),
+        (json!({"crawl": "none"}), 404),
+    ] {
+        assert_eq!(cancel(body.clone()).await.status, status, "{body}");
+    }
+    let viewer = api.request(Method::POST, "/api/v1/tasks/cancel").bearer_auth(VIEWER);
+    let viewer = viewer.header("content-type", "application/json").body("{\"crawl\": \"mine\"}");
+    assert_eq!(api.send(viewer).await.status, 403);
+}
+
+async fn a_crawl_tells_what_it_has_of_tasks(fixture: &Fixture) {
+    let (api, _folder) = with_spiders(fixture).await;
+    fixture.crawl("pages", "plain", 2).await;
+    submit_json(&api, "spider=payments&crawl=mine", &json!(["one", "two"])).await;
+    api.worker().end_tasks(1, Terminal::Failed).await;
+    let of = async |path: &str| api.get(&format!("/api/v1/crawls/{path}")).await.body;
+    let tasks = &of("mine/hosts").await["tasks"];
+    assert_eq!((&tasks["admitted"], &tasks["failed"], &tasks["pending"]), (&2.into(), &1.into(), &1.into()));
+    assert_eq!(of("pages/hosts").await["tasks"]["admitted"], 0);
+    assert!(of("pages/hosts?limit=1").await["tasks"].is_null(), "other hosts may follow");
 }

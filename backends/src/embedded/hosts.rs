@@ -43,10 +43,19 @@ pub(super) struct MemoryHosts {
 struct Host {
     schedule: Schedule,
     interval: Option<Duration>,
+    /// The last minute of the clock in which a request was let go, and how many were.
+    requests: (u64, u64),
     /// What the host answered when it last backed off.
     status: u16,
     /// Since when a person has forbidden to ask it.
     blocked: Option<UnixMs>,
+}
+
+impl Host {
+    /// How many requests were let go since the minute began.
+    fn requests_at(&self, now: u64) -> u64 {
+        if self.requests.0 == minute(now) { self.requests.1 } else { 0 }
+    }
 }
 
 struct Schedules {
@@ -108,7 +117,11 @@ impl Schedules {
         }
         let host = self.by_key.entry(ask.key.clone()).or_default();
         host.interval = Some(ask.request.pace.interval);
-        host.schedule.reserve(&ask.request, now)
+        let slot = host.schedule.reserve(&ask.request, now);
+        if slot == Slot::Now {
+            host.requests = (minute(now), host.requests_at(now) + 1);
+        }
+        slot
     }
 }
 
@@ -217,6 +230,7 @@ fn state(key: &HostKey, host: &Host) -> HostState {
         interval: host.interval,
         next: ms(*next),
         line: ms(*line),
+        requests: host.requests_at(now),
         under_way: in_flight.iter().filter(|sent| sent.until > now).count() as u64,
         latency: (*latency > 0).then(|| Duration::from_micros(*latency)),
         backoff: (backoff.until > 0).then(|| HostBackoff {
@@ -227,6 +241,11 @@ fn state(key: &HostKey, host: &Host) -> HostState {
         }),
         blocked: host.blocked,
     }
+}
+
+/// The minute of an instant in microseconds.
+fn minute(now: u64) -> u64 {
+    now / 60_000_000
 }
 
 /// Microseconds since 1970.

@@ -131,6 +131,16 @@ impl Stats for EmbeddedStats {
             .await
     }
 
+    async fn may_have_tasks(&self, crawl: &CrawlRef) -> Result<bool> {
+        let crawl = crawl.clone();
+        self.store
+            .call(move |db, _| match crawls::find(db, &crawl)? {
+                Some(known) => tasks::exist(db, known.key),
+                None => Ok(false),
+            })
+            .await
+    }
+
     async fn tasks(&self, crawl: &CrawlRef, cursor: u64) -> Result<TaskPage> {
         let crawl = crawl.clone();
         self.store

@@ -11,6 +11,12 @@ use super::holdings::Holdings;
 /// So many tasks make a part.
 const PART: usize = 500;
 
+/// Whether a crawl has a task, pending or failed.
+pub(super) fn exist(db: &Connection, crawl: i64) -> Result<bool> {
+    let mut find = db.prepare_cached("SELECT EXISTS (SELECT 1 FROM tasks WHERE crawl = ?1)")?;
+    Ok(find.query_row(params![crawl], |row| row.get(0))?)
+}
+
 /// A part of the tasks of a crawl that have no final state: those in the rows after `cursor`.
 pub(super) fn page(
     db: &Connection,

@@ -112,6 +112,7 @@ fn state(key: &HostKey, fields: &HashMap<String, String>) -> HostState {
         interval: number("interval").map(Duration::from_micros),
         next: instant("next"),
         line: instant("line"),
+        requests: number("requests").filter(|_| number("minute") == Some(now.0 / 60_000)).unwrap_or_default(),
         under_way: fields.iter().filter(is_under_way).count() as u64,
         latency: number("latency").filter(|took| *took > 0).map(Duration::from_micros),
         backoff: (instant("until") > UnixMs(0)).then(|| HostBackoff {

@@ -63,6 +63,10 @@ impl Stats for RedisRecords {
         self.read_url_state(crawl, key).await
     }
 
+    async fn may_have_tasks(&self, crawl: &CrawlRef) -> Result<bool> {
+        self.redis.query(redis::cmd("EXISTS").arg(CrawlKeys::new(crawl).recipes)).await
+    }
+
     async fn tasks(&self, crawl: &CrawlRef, cursor: u64) -> Result<TaskPage> {
         self.list_tasks(crawl, cursor).await
     }

@@ -160,6 +160,7 @@ mod tests {
             next: NOW,
             line: NOW,
             under_way: 0,
+            requests: 0,
             latency: None,
             backoff: Some(HostBackoff { since: NOW, until, strikes: 1, status: 503 }),
             blocked,

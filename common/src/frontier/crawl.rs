@@ -116,6 +116,24 @@ pub struct HostStats {
     pub bytes: u64,
 }
 
+impl CrawlStats {
+    /// What is counted of tasks, which have no host, where `hosts` are all that the crawl has. They may have been read a moment later.
+    pub fn of_tasks(&self, hosts: &[HostStats]) -> Counts {
+        let rest = |of: fn(&Counts) -> u64| {
+            let of_hosts: u64 = hosts.iter().map(|host| of(&host.counts)).sum();
+            of(&self.counts).saturating_sub(of_hosts)
+        };
+        Counts {
+            admitted: rest(|counts| counts.admitted),
+            done: rest(|counts| counts.done),
+            failed: rest(|counts| counts.failed),
+            skipped: rest(|counts| counts.skipped),
+            expired: rest(|counts| counts.expired),
+            cancelled: rest(|counts| counts.cancelled),
+        }
+    }
+}
+
 impl HostStats {
     /// URLs without a terminal state.
     pub fn pending(&self) -> u64 {

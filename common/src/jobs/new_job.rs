@@ -3,10 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use super::{IdempotencyKey, JobOverrides, Priority};
+use crate::list::Entry;
 use crate::names::{CrawlId, CrawlRef, ProjectName, SpiderName, SpiderRef};
 use crate::request::NewRequest;
 use crate::spider::Version;
 use crate::spider::arguments::Arguments;
+use crate::task::NewTask;
 use crate::web::url::CanonicalUrl;
 
 /// How many URLs and sources a job may name.
@@ -27,8 +29,8 @@ pub struct NewJob {
     pub project: ProjectName,
     /// The spider.
     pub spider: SpiderName,
-    /// Pages to crawl as they are, in place of where the spider starts; each by a plain GET, or as it says.
-    pub urls: Vec<NewRequest>,
+    /// Pages to crawl as they are, in place of where the spider starts, each by a plain GET, or as it says; and tasks of the spider.
+    pub urls: Vec<Entry>,
     /// Sitemaps, feeds and lists to read for pages, in place of where the spider starts.
     pub sources: Vec<CanonicalUrl>,
     /// The spider's arguments.
@@ -51,16 +53,16 @@ pub enum InvalidJob {
     /// Its id is that of a crawl which never ends.
     #[error("{0} is for what others publish, and never ends: choose another id")]
     Adhoc(CrawlId),
-    /// It names too many URLs.
+    /// It names too many URLs, tasks and sources.
     #[error(
-        "{0} URLs and sources are too many for a job: write them into a list of URLs, and name that as its source"
+        "{0} URLs, tasks and sources are too many for a job: write them into a list of URLs, and name that as its source"
     )]
     Urls(usize),
     /// It has too many arguments.
     #[error("{0} arguments are too many for a job: it may have {MAX_ARGUMENTS}")]
     Arguments(usize),
     /// All that it names is too long.
-    #[error("the URLs and arguments of a job may have {MAX_BYTES} bytes together: these have {0}")]
+    #[error("the URLs, tasks and arguments of a job may have {MAX_BYTES} bytes together: these have {0}")]
     Bytes(usize),
 }
 
@@ -87,6 +89,16 @@ impl NewJob {
         CrawlRef { id: self.id.clone(), spider: self.spider.clone() }
     }
 
+    /// The pages that it names.
+    pub fn requests(&self) -> impl Iterator<Item = &NewRequest> {
+        self.urls.iter().filter_map(Entry::request)
+    }
+
+    /// The tasks that it names.
+    pub fn tasks(&self) -> impl Iterator<Item = &NewTask> {
+        self.urls.iter().filter_map(|entry| if let Entry::Task(task) = entry { Some(task) } else { None })
+    }
+
     /// Whether it may be asked for: each of its parts is sound, and all together are not too much.
     pub fn check(&self) -> Result<(), InvalidJob> {
         if self.id.is_adhoc() {
@@ -100,7 +112,7 @@ impl NewJob {
         if arguments > MAX_ARGUMENTS {
             return Err(InvalidJob::Arguments(arguments));
         }
-        let urls = self.urls.iter().map(|new| new.to_json().len());
+        let urls = self.urls.iter().map(Entry::bytes);
         let urls = urls.chain(self.sources.iter().map(|url| url.as_str().len()));
         let arguments = self.arguments.iter().map(|(name, value)| name.as_str().len() + value.as_str().len());
         match urls.chain(arguments).sum() {
@@ -120,13 +132,14 @@ mod tests {
 
     #[test]
     fn a_job_that_asks_for_too_much_is_refused() {
-        let url = NewRequest::get("http://a.example/");
+        let url = Entry::from(NewRequest::get("http://a.example/"));
         let argument = |number: usize| format!("a{number}={}", "x".repeat(2_000)).parse().unwrap();
         assert_eq!(job("one").check(), Ok(()));
         let urls = |count| NewJob { urls: vec![url.clone(); count], ..job("one") };
         assert_eq!(urls(10_000).check(), Ok(()));
         assert_eq!(urls(10_001).check(), Err(InvalidJob::Urls(10_001)));
         let long = NewRequest::get(format!("http://a.example/{}", "x".repeat(8_000)));
+        let long = Entry::from(long);
         assert!(matches!(NewJob { urls: vec![long; 132], ..job("one") }.check(), Err(InvalidJob::Bytes(_))));
         let arguments =
             |count| NewJob { arguments: Arguments::of((0..count).map(argument)).unwrap(), ..job("one") };

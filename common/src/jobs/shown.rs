@@ -18,6 +18,8 @@ struct Shown<'a> {
     priority: Priority,
     /// Nothing else of requests, which may have secrets.
     urls: Vec<&'a str>,
+    /// How many tasks it names.
+    tasks: usize,
     sources: &'a [CanonicalUrl],
     arguments: &'a Arguments,
     settings: JobOverrides,
@@ -39,7 +41,8 @@ impl Serialize for Job {
             version: self.new.version.as_ref(),
             status: self.status(),
             priority: self.new.priority,
-            urls: self.new.urls.iter().map(|new| new.url.as_str()).collect(),
+            urls: self.new.requests().map(|new| new.url.as_str()).collect(),
+            tasks: self.new.tasks().count(),
             sources: &self.new.sources,
             arguments: &self.new.arguments,
             settings: self.new.settings,

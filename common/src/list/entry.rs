@@ -1,10 +1,12 @@
 //! What a line of a producer's list may say.
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::request::NewRequest;
 use crate::task::NewTask;
 use crate::text::printable;
+use crate::web::url::CanonicalUrl;
 
 /// A task, or a URL to fetch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +40,52 @@ impl Entry {
             _ => NewTask::try_from(value).map(Self::Task).map_err(|error| error.to_string()),
         }
     }
+
+    /// How many bytes it takes where it is stored.
+    pub fn bytes(&self) -> usize {
+        serde_json::to_vec(self).map_or(0, |json| json.len())
+    }
+
+    /// The request, if it is one.
+    pub fn request(&self) -> Option<&NewRequest> {
+        match self {
+            Self::Request(request) => Some(request),
+            Self::Task(_) => None,
+        }
+    }
+}
+
+impl From<NewRequest> for Entry {
+    fn from(request: NewRequest) -> Self {
+        Self::Request(request)
+    }
+}
+
+impl From<CanonicalUrl> for Entry {
+    fn from(url: CanonicalUrl) -> Self {
+        Self::Request(url.into())
+    }
+}
+
+/// As a job is stored: text is a URL, and a task is always an object. What knows no tasks refuses to read one.
+impl Serialize for Entry {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Task(task) => task.serialize(serializer),
+            Self::Request(request) => request.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Entry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        let read = match value.get("recipe") {
+            Some(_) => NewTask::try_from(value).map(Self::Task).map_err(|error| error.to_string()),
+            None => NewRequest::try_from(value).map(Self::Request).map_err(|error| error.to_string()),
+        };
+        read.map_err(serde::de::Error::custom)
+    }
 }
 
 #[cfg(test)]
@@ -52,6 +100,21 @@ mod tests {
         assert!(matches!(request, Entry::Request(new) if !new.is_plain()));
         for task in [r#""http://a.example/""#, r#"{"recipe": "x"}"#] {
             assert!(matches!(Entry::from_line(task), Ok(Entry::Task(_))), "{task}");
+        }
+    }
+
+    #[test]
+    fn an_entry_that_is_stored_is_read_as_it_was() {
+        for line in ["http://a.example/", r#""http://a.example/""#, r#"{"url": "/", "body": "x"}"#] {
+            let entry = Entry::from_line(line).unwrap();
+            let stored = serde_json::to_value(&entry).unwrap();
+            assert_eq!(serde_json::from_value::<Entry>(stored.clone()).unwrap(), entry, "{line}");
+            let for_older = NewRequest::try_from(stored);
+            assert_eq!(
+                for_older.is_ok(),
+                entry.request().is_some(),
+                "what knows no tasks takes none for a URL"
+            );
         }
     }
 

@@ -129,6 +129,8 @@ pub struct HostState {
     pub line: UnixMs,
     /// Requests in flight, where their number is limited.
     pub under_way: u64,
+    /// Requests that were let go since this minute of the clock began: of workers, of producers, and of programs through the proxy.
+    pub requests: u64,
     /// How long a request took lately, where that is known.
     pub latency: Option<Duration>,
     /// The latest back-off, if it is not forgotten.

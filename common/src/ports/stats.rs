@@ -36,6 +36,11 @@ pub trait Stats: Send + Sync {
     /// What a crawl knows of a URL or a task; of one that is not known, [`UrlState::Unseen`]. `Corrupt` if its record cannot be read.
     async fn url_state(&self, crawl: &CrawlRef, key: &Key) -> Result<UrlState>;
 
+    /// Whether a crawl may have tasks, pending or failed; if not, nobody needs to go through its records for them. It costs little.
+    async fn may_have_tasks(&self, _: &CrawlRef) -> Result<bool> {
+        Ok(true)
+    }
+
     /// A part of the tasks of a crawl that have no final state, in no order. `cursor` is zero at first and then what the last part says;
     /// a task may come twice, and none is left out that is there all the time. One whose record cannot be read is left out.
     async fn tasks(&self, crawl: &CrawlRef, cursor: u64) -> Result<TaskPage>;

@@ -57,7 +57,7 @@ pub struct TaskReport {
     /// Until when it is put aside.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
-    /// The worker that has it.
+    /// The worker that has it, or that gave up on it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worker: Option<WorkerId>,
     /// How often it has failed.
@@ -65,6 +65,9 @@ pub struct TaskReport {
     /// Why it failed for good.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// The page or the task that asked for it, as far as that is known: of one that failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub referrer: Option<Key>,
     /// What it says.
     pub recipe: Option<Recipe>,
     /// What else it says.
@@ -99,6 +102,9 @@ impl TaskReader<'_> {
         (is_failed, cursor): ListPlace,
         only: Option<TaskPlace>,
     ) -> Result<(Vec<TaskReport>, Option<ListPlace>)> {
+        if cursor == 0 && !self.stats.may_have_tasks(crawl).await? {
+            return Ok((Vec::new(), None));
+        }
         let mut reports = Vec::new();
         if !is_failed && only != Some(TaskPlace::Failed) {
             let page = self.stats.tasks(crawl, cursor).await?;
@@ -121,6 +127,35 @@ impl TaskReader<'_> {
             }
         }
         Ok((reports, page.next.map(|next| (true, next))))
+    }
+
+    /// The tasks of these crawls that run, as workers said with their last heartbeat: of each worker 200 at most. It costs as little as there
+    /// are of them, however many others wait.
+    pub async fn running(&self, crawls: &[CrawlRef]) -> Result<Vec<TaskReport>> {
+        let mut running = Vec::new();
+        for state in self.stats.workers().await? {
+            for key in state.running.keys().filter_map(|key| key.parse::<TaskKey>().ok()) {
+                running.extend(self.running_on(&state.worker, crawls, &key).await?);
+            }
+        }
+        Ok(running)
+    }
+
+    /// The task that a worker runs, of the crawl whose record says so; `None` if it has ended since.
+    async fn running_on(
+        &self,
+        worker: &WorkerId,
+        crawls: &[CrawlRef],
+        key: &TaskKey,
+    ) -> Result<Option<TaskReport>> {
+        for crawl in crawls {
+            let found = self.one(crawl, key).await?;
+            let is_it = |report: &TaskReport| report.runs() && report.worker.as_ref() == Some(worker);
+            if let Some(report) = found.filter(is_it) {
+                return Ok(Some(report));
+            }
+        }
+        Ok(None)
     }
 
     /// A task of a crawl, if it is not done there.
@@ -184,6 +219,7 @@ fn report(crawl: &CrawlRef, key: &TaskKey, state: &State, attempts: u32) -> Task
         worker,
         attempts,
         error: None,
+        referrer: None,
         recipe: None,
         says: None,
     }
@@ -194,6 +230,8 @@ fn failed(crawl: &CrawlRef, key: &TaskKey, note: &Note) -> TaskReport {
     TaskReport {
         place: TaskPlace::Failed,
         error: Some(note.cause.error.clone()),
+        worker: note.cause.worker.clone(),
+        referrer: note.referrer.clone(),
         ..report(crawl, key, &nowhere, note.cause.attempts)
     }
 }

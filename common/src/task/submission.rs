@@ -2,6 +2,7 @@
 
 use super::InvalidTask;
 use super::new_task::NewTask;
+use crate::jobs::Priority;
 use crate::names::{CrawlId, CrawlRef, SpiderName};
 use crate::spider::Spider;
 use crate::time::UnixMs;
@@ -24,15 +25,23 @@ pub fn crawl_for(
     named: Option<CrawlId>,
     now: UnixMs,
 ) -> Result<(CrawlRef, bool), NotSubmitted> {
-    if spider.handler.is_none() {
-        return Err(NotSubmitted::NoHandler(spider.name.clone()));
-    }
+    spider.takes_tasks()?;
     let (id, is_new) = match named {
         Some(id) if id.is_adhoc() => return Err(NotSubmitted::Adhoc(id)),
         Some(id) => (id, false),
         None => (CrawlId::generate(now), true),
     };
     Ok((CrawlRef { id, spider: spider.name.clone() }, is_new))
+}
+
+impl Spider {
+    /// Fails if it has no program, which would do its tasks.
+    pub fn takes_tasks(&self) -> Result<(), NotSubmitted> {
+        match self.handler {
+            Some(_) => Ok(()),
+            None => Err(NotSubmitted::NoHandler(self.name.clone())),
+        }
+    }
 }
 
 impl NewTask {
@@ -44,6 +53,12 @@ impl NewTask {
             }
             _ => Ok(self),
         }
+    }
+
+    /// Itself, with the priority and the retries that it does not say itself. A priority of 0 says nothing.
+    pub fn or(self, priority: Option<Priority>, retries: Option<u32>) -> Self {
+        let priority = priority.filter(|_| self.priority == Priority::default()).unwrap_or(self.priority);
+        Self { priority, retries: self.retries.or(retries), ..self }
     }
 }
 

@@ -1,7 +1,9 @@
 //! What the API answers, as far as pages show it.
 
+mod logs;
 mod schedules;
 mod spiders;
+mod tasks;
 
 use std::collections::BTreeMap;
 
@@ -10,9 +12,13 @@ use serde_json::Value;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::jobs::JobStatus;
 
+pub(crate) use self::logs::{Entry, Logs};
 pub(crate) use self::schedules::{Scheduled, Schedules};
 pub(crate) use self::spiders::{
     Added, Argument, Checked, Mistake, Removed, Spider, SpiderText, Spiders, Trial, Version, Versions,
+};
+pub(crate) use self::tasks::{
+    CancelledTasks, IN_LIST, SubmittedTasks, Task, Tasks, is_task, path_of as task_path,
 };
 use crate::shown::{Bytes, Number, Rate, Seconds, Text, Time};
 
@@ -135,6 +141,8 @@ pub(crate) struct Job {
 #[derive(Deserialize)]
 pub(crate) struct CrawlHosts {
     pub(crate) hosts: Vec<CrawlHost>,
+    /// Nothing if there are more hosts than these.
+    pub(crate) tasks: Option<CrawlTasks>,
 }
 
 /// What a crawl has of one host.
@@ -146,6 +154,15 @@ pub(crate) struct CrawlHost {
     pub(crate) failed: Number,
     pub(crate) pending: Number,
     pub(crate) bytes: Bytes,
+}
+
+/// What a crawl has of tasks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub(crate) struct CrawlTasks {
+    pub(crate) admitted: Number,
+    pub(crate) done: Number,
+    pub(crate) failed: Number,
+    pub(crate) pending: Number,
 }
 
 /// The workers that live.
@@ -164,6 +181,8 @@ pub(crate) struct Worker {
     pub(crate) pages_per_second: Rate,
     pub(crate) latency: Option<Latency>,
     pub(crate) health: Text,
+    /// The tasks that its programs do, and since when.
+    pub(crate) running: BTreeMap<String, Time>,
 }
 
 impl Worker {
@@ -220,6 +239,7 @@ pub(crate) struct Host {
     interval_ms: Option<f64>,
     line: Time,
     pub(crate) under_way: Number,
+    pub(crate) requests_this_minute: Number,
     pub(crate) latency_ms: Option<Number>,
     pub(crate) backoff: Option<Backoff>,
     pub(crate) blocked: Option<Time>,

@@ -8,7 +8,7 @@ use trawl_common::frontier::crawl::CrawlState;
 
 use super::Nothing;
 use crate::Console;
-use crate::answers::{Crawl, CrawlHost, CrawlHosts};
+use crate::answers::{Crawl, CrawlHost, CrawlHosts, CrawlTasks};
 use crate::ask::Call;
 use crate::form::{Posted, Segments};
 use crate::guard::Visitor;
@@ -16,7 +16,9 @@ use crate::page::{Answer, Confirm, Here, Page, html, to};
 use crate::shown::counted;
 
 /// How many hosts are shown.
-const HOSTS: &str = "25";
+const SHOWN: usize = 25;
+/// How many are asked for: of a crawl with fewer it is known what is counted of its tasks.
+const HOSTS: &str = "200";
 
 #[derive(Template)]
 #[template(path = "crawl.html")]
@@ -24,6 +26,24 @@ struct CrawlPage {
     page: Page,
     crawl: Crawl,
     hosts: Vec<CrawlHost>,
+    /// What it has of tasks; nothing if it has none, or that is not known.
+    tasks: Option<CrawlTasks>,
+}
+
+impl CrawlPage {
+    /// Whether all that it has are tasks.
+    fn has_only_tasks(&self) -> bool {
+        self.tasks.is_some() && self.hosts.is_empty()
+    }
+
+    /// What it has, in a word.
+    fn units(&self) -> &'static str {
+        match self.tasks {
+            None => "URLs",
+            Some(_) if self.has_only_tasks() => "tasks",
+            Some(_) => "URLs and tasks",
+        }
+    }
 }
 
 pub(crate) async fn show(
@@ -33,10 +53,12 @@ pub(crate) async fn show(
 ) -> Answer {
     let crawl: Crawl = console.ask(&visitor, Call::get(&["crawls", &id])).await?;
     let call = Call::get(&["crawls", &id, "hosts"]).with("limit", HOSTS);
-    let CrawlHosts { hosts } = console.ask(&visitor, call).await?;
+    let CrawlHosts { mut hosts, tasks } = console.ask(&visitor, call).await?;
+    hosts.truncate(SHOWN);
     let title = format!("Crawl {}", crawl.crawl);
     let page = Page::new(title, Here::Crawls, &visitor).live(!crawl.is_over());
-    html(&CrawlPage { page, crawl, hosts })
+    let tasks = tasks.filter(|tasks| tasks.admitted.0 > 0);
+    html(&CrawlPage { page, crawl, hosts, tasks })
 }
 
 pub(crate) async fn pause(

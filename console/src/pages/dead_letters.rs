@@ -8,10 +8,11 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 use strum::VariantNames;
 use trawl_common::frontier::outcome::Reason;
+use url::form_urlencoded;
 
 use super::selection::Selection;
 use crate::Console;
-use crate::answers::{Counted, DeadLetter, DeadLetters, Purged, Replayed};
+use crate::answers::{Counted, DeadLetter, DeadLetters, Purged, Replayed, is_task, task_path};
 use crate::ask::Call;
 use crate::failure::Failure;
 use crate::form::{Asked, Posted, written};
@@ -66,6 +67,16 @@ impl DeadLetter {
 
     pub(crate) fn path(&self) -> String {
         self.selection().path("/dead-letters/one")
+    }
+
+    /// Where it stands in its crawl: the page of its URL, or of its task.
+    fn standing(&self) -> String {
+        let url = self.url.as_str();
+        if is_task(url) {
+            return task_path(url, Some(&self.crawl));
+        }
+        let query = form_urlencoded::Serializer::new(String::new()).append_pair("url", url).finish();
+        format!("/crawls/{}/url?{query}", self.crawl)
     }
 
     /// What went wrong, in a word or two.
@@ -144,7 +155,7 @@ pub(crate) async fn ask_to_replay(
         question: format!("Replay {counted}?").into(),
         notes: vec![
             format!("Of {}.", selection.words()).into(),
-            "Their URLs are fetched again, with no failure counted. Those of a crawl that is over go into \
+            "Their URLs are fetched again and their tasks done again, with no failure counted. Those of a crawl that is over go into \
              a crawl of their own."
                 .into(),
         ],

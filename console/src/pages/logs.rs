@@ -6,21 +6,19 @@ use askama::Template;
 use axum::extract::State;
 use serde::Deserialize;
 use strum::VariantNames;
-use trawl_common::logs::{LogLevel, LogMessage};
+use trawl_common::logs::LogLevel;
 use url::form_urlencoded;
 
 use crate::Console;
+use crate::answers::{Entry, Logs};
 use crate::ask::Call;
 use crate::form::{Asked, written};
 use crate::guard::Visitor;
 use crate::page::{Answer, Here, Page, html};
-use crate::shown::{Text, Time};
+use crate::shown::Text;
 
 /// How many are on one page.
 const LIMIT: &str = "100";
-
-/// A first line that is longer, in characters, is folded with what follows.
-const LINE: usize = 300;
 
 /// Which entries. What is empty leaves all in.
 #[derive(Deserialize)]
@@ -31,60 +29,6 @@ pub(crate) struct Listing {
     level: Option<String>,
     task: Option<String>,
     cursor: Option<String>,
-}
-
-/// What the API answers.
-#[derive(Deserialize)]
-struct Logs {
-    entries: Vec<Entry>,
-    next: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Entry {
-    time: Time,
-    level: LogLevel,
-    worker: Text,
-    spider: Option<Text>,
-    crawl: Option<Text>,
-    host: Option<Text>,
-    key: Option<Text>,
-    class: Option<Text>,
-    message: LogMessage,
-}
-
-impl Entry {
-    /// The style of its level.
-    fn style(&self) -> &'static str {
-        match self.level {
-            LogLevel::Fatal | LogLevel::Panic | LogLevel::Error => "bad",
-            LogLevel::Warn => "paused",
-            LogLevel::Info => "ok",
-            LogLevel::Debug | LogLevel::Trace => "",
-        }
-    }
-
-    /// What is shown at once: as much as is easily read.
-    fn line(&self) -> String {
-        let line = self.message.first_line().0;
-        match line.char_indices().nth(LINE) {
-            Some((end, _)) => format!("{}…", &line[..end]),
-            None => line.to_owned(),
-        }
-    }
-
-    /// The page of its URL in its crawl, if it is about one.
-    fn path(&self) -> Option<String> {
-        let (crawl, key) = (self.crawl.as_ref()?.as_str(), self.key.as_ref()?.as_str());
-        let query = form_urlencoded::Serializer::new(String::new()).append_pair("url", key).finish();
-        key.starts_with("http").then(|| format!("/crawls/{crawl}/url?{query}"))
-    }
-
-    /// All of it, if that is more.
-    fn whole(&self) -> Option<&str> {
-        let (line, rest) = self.message.first_line();
-        (rest.is_some() || line.chars().nth(LINE).is_some()).then_some(self.message.as_str())
-    }
 }
 
 impl Listing {
@@ -149,27 +93,4 @@ pub(crate) async fn list(
         next: next.map(|next| listing.path(Some(&next))),
         listing,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn entry(message: &str) -> Entry {
-        serde_json::from_value(serde_json::json!({
-            "time": "2026-01-31T12:00:00.000Z", "level": "error", "worker": "w", "message": message,
-        }))
-        .unwrap()
-    }
-
-    #[test]
-    fn what_is_long_or_has_more_lines_is_folded() {
-        let short = entry("not found");
-        assert_eq!((short.line(), short.whole()), ("not found".to_owned(), None));
-        let trace = entry("it broke\n  at main");
-        assert_eq!((trace.line(), trace.whole()), ("it broke".to_owned(), Some("it broke\n  at main")));
-        let long = "ä".repeat(LINE + 1);
-        assert_eq!(entry(&long).line(), format!("{}…", "ä".repeat(LINE)));
-        assert_eq!(entry(&long).whole(), Some(&*long));
-    }
 }

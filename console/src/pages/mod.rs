@@ -1,6 +1,7 @@
 //! The pages, by what they are about.
 
 mod arguments;
+mod change_tasks;
 mod crawl;
 mod crawls;
 mod dead_letters;
@@ -8,8 +9,10 @@ mod deploy;
 mod hosts;
 mod items;
 mod jobs;
+mod lines;
 mod logs;
 mod new_crawl;
+mod new_tasks;
 mod overview;
 mod project;
 mod schedules;
@@ -17,6 +20,8 @@ mod selection;
 mod source;
 mod spider;
 mod spiders;
+mod task;
+mod tasks;
 mod url;
 mod workers;
 
@@ -58,6 +63,8 @@ fn looking() -> Router<Arc<Console>> {
         .route("/spiders/{project}/{spider}", get(spider::show))
         .route("/projects/{project}", get(project::show))
         .route("/schedules", get(schedules::list))
+        .route("/tasks", get(tasks::list))
+        .route("/tasks/{task}", get(task::show))
         .route("/logs", get(logs::list))
         .route("/dead-letters", get(dead_letters::list))
         .route("/dead-letters/one", get(dead_letters::show))
@@ -80,6 +87,9 @@ fn changing() -> Router<Arc<Console>> {
         .route("/schedules/{project}/{spider}/resume", post(schedules::resume))
         .route("/dead-letters/replay", get(dead_letters::ask_to_replay).post(dead_letters::replay))
         .route("/dead-letters/purge", get(dead_letters::ask_to_purge).post(dead_letters::purge))
+        .route("/tasks/new", get(new_tasks::ask).post(new_tasks::submit))
+        .route("/tasks/cancel", get(change_tasks::ask_to_cancel).post(change_tasks::cancel))
+        .route("/tasks/{task}/retry", post(change_tasks::retry))
         .route("/hosts/block", get(hosts::ask_to_block).post(hosts::block))
         .route("/hosts/unblock", post(hosts::unblock))
 }

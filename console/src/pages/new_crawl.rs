@@ -5,10 +5,18 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
+use trawl_common::frontier::Work;
+use trawl_common::list::Entry;
+use trawl_common::names::SpiderName;
+use trawl_common::request::NewRequest;
+use trawl_common::task::NewTask;
+use trawl_common::web::url::CanonicalUrl;
 
 use super::arguments::{self, Given};
+use super::lines::{self, Refused, WrongLines};
 use super::spider::About;
 use crate::Console;
 use crate::answers::{Argument, Checked, Crawl, Spiders};
@@ -25,6 +33,8 @@ pub(crate) struct Draft {
     spider: Option<String>,
     project: Option<String>,
     urls: Option<String>,
+    /// URLs, requests and tasks, one a line.
+    list: Option<String>,
     sources: Option<String>,
     arguments: Option<String>,
     version: Option<String>,
@@ -48,7 +58,8 @@ struct NewCrawl<'a> {
     spider: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     project: Option<&'a str>,
-    urls: Vec<&'a str>,
+    urls: Vec<NewRequest>,
+    tasks: Vec<NewTask>,
     sources: Vec<&'a str>,
     arguments: BTreeMap<&'a str, &'a str>,
     version: Option<&'a str>,
@@ -69,12 +80,13 @@ struct NewCrawlPage {
     page: Page,
     draft: Draft,
     /// The spiders that are known, by name.
-    spiders: Vec<String>,
+    spiders: BTreeSet<String>,
     /// The arguments that the spider declares, if it is known.
     declared: Vec<Argument>,
     nonce: String,
     /// Why it was not taken.
     wrong: Option<String>,
+    wrong_lines: WrongLines,
 }
 
 impl Draft {
@@ -86,8 +98,8 @@ impl Draft {
 
     /// Those that have a field, and those that are written one a line.
     fn arguments(&self) -> Result<BTreeMap<&str, &str>, Failure> {
-        let lines = lines(&self.arguments).map(argument);
-        lines.chain(arguments::named(&self.given).map(Ok)).collect()
+        let given = written_lines(&self.arguments).map(argument);
+        given.chain(arguments::named(&self.given).map(Ok)).collect()
     }
 
     /// Moves what is written one a line to the field that it has.
@@ -98,17 +110,34 @@ impl Draft {
             Some((argument.field(), value.to_owned()))
         };
         let (fields, rest): (Vec<_>, Vec<_>) =
-            lines(&self.arguments).partition(|line| has_field(line).is_some());
+            written_lines(&self.arguments).partition(|line| has_field(line).is_some());
         self.given.extend(fields.into_iter().filter_map(has_field));
         self.arguments = (!rest.is_empty()).then(|| rest.join("\n"));
     }
 
-    fn new_crawl(&self) -> Result<NewCrawl<'_>, Failure> {
+    /// What is written in the list. Each wrong line is named.
+    fn entries(&self) -> Result<(Vec<NewRequest>, Vec<NewTask>), Refused> {
+        let spider = written(&self.spider).and_then(|spider| spider.parse::<SpiderName>().ok());
+        let list = self.list.as_deref().unwrap_or_default();
+        let entries = lines::read(list.as_bytes(), |line| entry(line, spider.as_ref()));
+        let (mut requests, mut tasks) = (Vec::new(), Vec::new());
+        for entry in entries.map_err(Refused::Lines)? {
+            match entry {
+                Entry::Request(request) => requests.push(request),
+                Entry::Task(task) => tasks.push(task),
+            }
+        }
+        Ok((requests, tasks))
+    }
+
+    fn new_crawl(&self) -> Result<NewCrawl<'_>, Refused> {
+        let (requests, tasks) = self.entries()?;
         Ok(NewCrawl {
             spider: written(&self.spider),
             project: written(&self.project),
-            urls: lines(&self.urls).collect(),
-            sources: lines(&self.sources).collect(),
+            urls: written_lines(&self.urls).map(NewRequest::get).chain(requests).collect(),
+            tasks,
+            sources: written_lines(&self.sources).collect(),
             arguments: self.arguments()?,
             version: written(&self.version),
             settings: Settings {
@@ -121,8 +150,23 @@ impl Draft {
     }
 }
 
-fn lines(field: &Option<String>) -> impl Iterator<Item = &str> {
+fn written_lines(field: &Option<String>) -> impl Iterator<Item = &str> {
     field.iter().flat_map(|text| text.lines()).map(str::trim).filter(|line| !line.is_empty())
+}
+
+/// An entry of the list, as far as can be told without the settings.
+fn entry(line: &str, spider: Option<&SpiderName>) -> Result<Entry, String> {
+    match Entry::from_line(line)? {
+        Entry::Request(new) => {
+            let url = CanonicalUrl::parse(&new.url).map_err(|error| error.to_string())?;
+            Work::of_request(url, new.clone()).map_err(|error| error.to_string())?;
+            Ok(Entry::Request(new))
+        }
+        Entry::Task(task) => match spider {
+            Some(spider) => task.only_for(spider).map(Entry::Task).map_err(|error| error.to_string()),
+            None => Err("this is a task: say above which spider does it".to_owned()),
+        },
+    }
 }
 
 fn argument(line: &str) -> Result<(&str, &str), Failure> {
@@ -141,7 +185,7 @@ pub(crate) async fn ask(
     Asked(About { spider, project }): Asked<About>,
 ) -> Answer {
     let draft = Draft { spider, project, ..Draft::default() };
-    show(&console, &visitor, draft, None).await
+    html(&NewCrawlPage::of(&console, &visitor, draft).await?)
 }
 
 pub(crate) async fn start(
@@ -150,35 +194,41 @@ pub(crate) async fn start(
     Posted(draft): Posted<Draft>,
 ) -> Answer {
     if draft.show.is_some() {
-        return show(&console, &visitor, draft, None).await;
+        return html(&NewCrawlPage::of(&console, &visitor, draft).await?);
     }
-    match try_start(&console, &visitor, &draft).await {
-        Ok(Crawl { crawl, .. }) => Ok(to(&format!("/crawls/{crawl}"))),
-        // What was written is worth keeping.
-        Err(failure) if failure.status == 400 => {
-            let status = failure.status();
-            let shown = show(&console, &visitor, draft, Some(failure.detail.to_string())).await?;
-            Ok((status, shown).into_response())
+    let (failure, wrong_lines) = match try_start(&console, &visitor, &draft).await {
+        Ok(Crawl { crawl, .. }) => return Ok(to(&format!("/crawls/{crawl}"))),
+        Err(Refused::Lines(lines)) => (None, lines),
+        Err(Refused::Failure(failure)) if matches!(failure.status, 400 | 413) => {
+            (Some(failure), WrongLines::default())
         }
-        Err(failure) => Err(failure),
-    }
+        Err(Refused::Failure(failure)) => return Err(failure),
+    };
+    // What was written is worth keeping.
+    let status = failure.as_ref().map_or(StatusCode::BAD_REQUEST, Failure::status);
+    let wrong = failure.map(|failure| failure.detail.to_string());
+    let shown = NewCrawlPage { wrong, wrong_lines, ..NewCrawlPage::of(&console, &visitor, draft).await? };
+    Ok((status, html(&shown)?).into_response())
 }
 
-async fn try_start(console: &Console, visitor: &Visitor, draft: &Draft) -> Result<Crawl, Failure> {
+async fn try_start(console: &Console, visitor: &Visitor, draft: &Draft) -> Result<Crawl, Refused> {
     let nonce = written(&draft.nonce).ok_or_else(|| Failure::malformed("the form has lost its nonce"))?;
     let call = Call::post(&["crawls"]).body(&draft.new_crawl()?).once(&format!("console-{nonce}"));
-    console.ask(visitor, call).await
+    Ok(console.ask(visitor, call).await?)
 }
 
-async fn show(console: &Console, visitor: &Visitor, mut draft: Draft, wrong: Option<String>) -> Answer {
-    let page = Page::new("New crawl", Here::Crawls, visitor);
-    let Spiders { spiders } = console.ask(visitor, Call::get(&["spiders"])).await?;
-    let spiders =
-        spiders.into_iter().map(|spider| spider.spider).collect::<BTreeSet<_>>().into_iter().collect();
-    let declared = declared(console, visitor, &draft).await?;
-    draft.fill(&declared);
-    // Another crawl than the last try's, which asked for none.
-    html(&NewCrawlPage { page, draft, spiders, declared, nonce: secret(), wrong })
+impl NewCrawlPage {
+    async fn of(console: &Console, visitor: &Visitor, mut draft: Draft) -> Result<Self, Failure> {
+        let page = Page::new("New crawl", Here::Crawls, visitor);
+        let Spiders { spiders } = console.ask(visitor, Call::get(&["spiders"])).await?;
+        let spiders: BTreeSet<_> = spiders.into_iter().map(|spider| spider.spider).collect();
+        let declared = declared(console, visitor, &draft).await?;
+        draft.fill(&declared);
+        // Another crawl than the last try's, which asked for none.
+        let nonce = secret();
+        let (wrong, wrong_lines) = Default::default();
+        Ok(Self { page, draft, spiders, declared, nonce, wrong, wrong_lines })
+    }
 }
 
 /// The arguments of the spider that is named. One that is not known here may yet be known to workers.

@@ -77,6 +77,11 @@ impl Spider {
         self.form("/crawls/new")
     }
 
+    /// The form that submits tasks to it: of those that the API takes tasks for.
+    fn submit_tasks(&self) -> Option<String> {
+        (self.project == "default").then(|| self.form("/tasks/new"))
+    }
+
     /// The form that deploys another version of it.
     fn edit(&self) -> String {
         self.form("/spiders/deploy")
@@ -90,6 +95,11 @@ impl Spider {
 }
 
 impl SpiderPage {
+    /// Whether it has a program, which does tasks.
+    fn has_program(&self) -> bool {
+        self.checked.does.iter().any(|does| does.what == "program")
+    }
+
     /// What was found, in a word or two.
     fn verdict(&self) -> String {
         match self.checked.mistakes.len() as u64 {

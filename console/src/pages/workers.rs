@@ -10,6 +10,7 @@ use crate::answers::{Lane, Lanes, Worker, Workers};
 use crate::ask::Call;
 use crate::guard::Visitor;
 use crate::page::{Answer, Here, Page, html};
+use crate::shown::Time;
 
 #[derive(Template)]
 #[template(path = "workers.html")]
@@ -17,6 +18,18 @@ struct WorkersPage {
     page: Page,
     workers: Vec<Worker>,
     lanes: Vec<Lane>,
+}
+
+impl WorkersPage {
+    /// What programs are doing, on which worker, and since when: that first which has taken the longest.
+    fn running(&self) -> Vec<(&str, &str, &Time)> {
+        let mut running = Vec::new();
+        for Worker { worker, running: tasks, .. } in &self.workers {
+            running.extend(tasks.iter().map(|(task, since)| (task.as_str(), worker.as_str(), since)));
+        }
+        running.sort_by(|one, other| one.2.0.cmp(&other.2.0));
+        running
+    }
 }
 
 pub(crate) async fn list(State(console): State<Arc<Console>>, visitor: Visitor) -> Answer {

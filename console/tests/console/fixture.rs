@@ -22,7 +22,8 @@ use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::outcome::{Reason, Terminal};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{
-    Claim, Ending, Finish, Joining, NewWork, Opening, Response, Settlement, Terms, Verdict,
+    Claim, Claimed, Ending, Finish, Frontier, Heartbeat, Joined, Joining, NewWork, Opening, Response,
+    Settlement, Terms, Verdict,
 };
 use trawl_common::settings::{self, Dedup, Settings};
 use trawl_common::time::UnixMs;
@@ -177,39 +178,77 @@ impl Fixture {
     /// The same, all of which have failed with what a server said.
     pub(crate) async fn failed(&self, id: &str, pages: usize, error: &str) -> CrawlRef {
         let crawl = self.crawl(id, pages).await;
-        let joined = self.backend.engine.join(Joining {
-            worker: WorkerId::of_this_machine(),
+        let worker = self.worker();
+        let mut left = pages;
+        while left > 0 {
+            let claimed = tokio::time::timeout(LIMIT, worker.frontier.claim(left)).await.unwrap();
+            left -= claimed.len();
+            worker.fail(claimed, error).await;
+        }
+        crawl
+    }
+
+    /// Lets a worker join that does nothing by itself.
+    pub(crate) fn worker(&self) -> Worker {
+        let name = WorkerId::of_this_machine();
+        let Joined { frontier, maintenance } = self.backend.engine.join(Joining {
+            worker: name.clone(),
             settings: Settings::default(),
             health: Arc::default(),
             requests: Arc::new(AllRequests),
             tasks: 10,
             stop: CancellationToken::new(),
         });
-        let _maintenance = JoinSet::from_iter([joined.maintenance]);
-        let mut left = pages;
-        while left > 0 {
-            let claimed = tokio::time::timeout(LIMIT, joined.frontier.claim(left)).await.unwrap();
-            left -= claimed.len();
-            let fail = |message| {
-                let cause = Cause {
-                    status: Some(404),
-                    attempts: 1,
-                    ..Cause::new(Reason::Final, error, UnixMs::now())
-                };
-                let mut finish = Finish::new(Claim::of(&message), Terminal::Failed);
-                finish.note = Some(Note::of(cause.clone()));
-                finish.why = Some("http");
-                let ending = Ending { dead_letter: Some(cause), ..Ending::of(finish) };
-                Settlement { message, verdict: Verdict::Ends(Box::new(ending)) }
-            };
-            joined.frontier.settle(claimed.into_iter().map(|claimed| fail(claimed.message)).collect()).await;
-        }
-        crawl
+        Worker { name, frontier, _maintenance: JoinSet::from_iter([maintenance]) }
     }
 
     /// How many URLs of a crawl have no final state.
     pub(crate) async fn pending(&self, crawl: &CrawlRef) -> u64 {
         self.backend.stats.crawl_stats(&crawl.id).await.unwrap().unwrap().pending
+    }
+}
+
+/// A worker.
+pub(crate) struct Worker {
+    name: WorkerId,
+    frontier: Arc<dyn Frontier>,
+    _maintenance: JoinSet<()>,
+}
+
+impl Worker {
+    /// Has these fail with what was said.
+    pub(crate) async fn fail(&self, claimed: Vec<Claimed>, error: &str) {
+        let fail = |Claimed { message, .. }: Claimed| {
+            let cause = Cause {
+                status: message.key().page().is_some().then_some(404),
+                attempts: 1,
+                ..Cause::new(Reason::Final, error, UnixMs::now())
+            };
+            let mut finish = Finish::new(Claim::of(&message), Terminal::Failed);
+            finish.note = Some(Note::of(cause.clone()));
+            finish.why = Some("http");
+            let ending = Ending { dead_letter: Some(cause), ..Ending::of(finish) };
+            Settlement { message, verdict: Verdict::Ends(Box::new(ending)) }
+        };
+        self.frontier.settle(claimed.into_iter().map(fail).collect()).await;
+    }
+
+    /// Begins a task, and says so.
+    pub(crate) async fn begin_task(&self) -> Claimed {
+        let claimed = tokio::time::timeout(LIMIT, self.frontier.claim_tasks(1)).await.unwrap().remove(0);
+        self.frontier.start(&[Claim::of(&claimed.message)]).await.unwrap();
+        let beat = Heartbeat {
+            worker: self.name.clone(),
+            version: "0",
+            in_flight: 1,
+            pages_per_second: 0.0,
+            latency: None,
+            trouble: None,
+            lacks: Default::default(),
+            running: [(claimed.message.key().to_string(), UnixMs::now())].into(),
+        };
+        self.frontier.beat(&beat).await.unwrap();
+        claimed
     }
 }
 

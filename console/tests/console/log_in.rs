@@ -143,6 +143,8 @@ async fn a_viewer_who_asks_for_a_form_is_told_what_role_it_takes_and_no_link_lea
     let cancel = format!("/crawls/{ID}/cancel");
     let forms = [
         "/crawls/new",
+        "/tasks/new",
+        "/tasks/cancel?crawl=x",
         "/spiders/deploy",
         "/hosts/block?host=a.example",
         "/projects/shop/remove",
@@ -157,8 +159,18 @@ async fn a_viewer_who_asks_for_a_form_is_told_what_role_it_takes_and_no_link_lea
         assert!(!shown.has("<form class=\"panel") && !shown.has("name=\"csrf\""), "{path}: {}", shown.text);
     }
     let crawl = format!("/crawls/{ID}");
-    let pages =
-        ["/", "/crawls", &crawl, "/jobs", "/spiders", "/schedules", "/dead-letters", "/hosts", "/workers"];
+    let pages = [
+        "/",
+        "/crawls",
+        &crawl,
+        "/jobs",
+        "/spiders",
+        "/schedules",
+        "/dead-letters",
+        "/hosts",
+        "/workers",
+        "/tasks",
+    ];
     for path in pages {
         let shown = viewer.get(path).await;
         assert_eq!(shown.status, 200, "{path}");

@@ -13,3 +13,4 @@ mod new_crawls;
 mod pages;
 mod schedules;
 mod spiders;
+mod tasks;

@@ -7,7 +7,7 @@ use futures::stream::FuturesUnordered;
 use tokio::sync::mpsc;
 use tracing::{debug, info};
 use trawl_common::frontier::outcome::Class;
-use trawl_common::request::NewRequest;
+use trawl_common::list::Entry;
 use trawl_common::text::printable;
 use trawl_common::web::url::{CanonicalUrl, MAX_URL_BYTES};
 
@@ -162,17 +162,25 @@ impl Discovery {
         }
     }
 
-    /// Takes sources that are themselves pages.
-    async fn take(&self, pages: Vec<NewRequest>, findings: &mpsc::Sender<Vec<Finding>>) {
+    /// Takes sources that are themselves pages, or tasks.
+    async fn take(&self, pages: Vec<Entry>, findings: &mpsc::Sender<Vec<Finding>>) {
         for part in pages.chunks(PART) {
             part.iter().for_each(|_| self.progress.source());
-            let page = |new: &NewRequest| match self.sorter.named(new.clone()) {
-                Ok(candidate) => candidate.map(Finding::Page),
-                Err(reason) => Some(Finding::Invalid { text: printable(&new.url, MAX_URL_BYTES), reason }),
-            };
             // Nobody takes it any more when the run is being stopped.
-            let _ = findings.send(part.iter().filter_map(page).collect()).await;
+            let _ = findings.send(part.iter().filter_map(|entry| self.named(entry)).collect()).await;
         }
+    }
+
+    /// What a person names; `None` if it is outside the spider's domains.
+    fn named(&self, entry: &Entry) -> Option<Finding> {
+        let (found, text) = match entry {
+            Entry::Request(new) => (
+                self.sorter.named(new.clone()).map(|candidate| candidate.map(Finding::Page)),
+                printable(&new.url, MAX_URL_BYTES),
+            ),
+            Entry::Task(new) => (self.sorter.task(new.clone()).map(Some), "a task".to_owned()),
+        };
+        found.unwrap_or_else(|reason| Some(Finding::Invalid { text, reason }))
     }
 
     fn problem(&mut self, source: &Source, problem: &dyn std::fmt::Display) {

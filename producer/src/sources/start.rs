@@ -1,6 +1,6 @@
 //! Where a run begins: with what a person names, or else as its spider's file says.
 
-use trawl_common::request::NewRequest;
+use trawl_common::list::Entry;
 use trawl_common::spider::{self, Spider};
 use trawl_common::web::url::CanonicalUrl;
 
@@ -9,8 +9,8 @@ use crate::sources::source::{InvalidSource, Source};
 /// The beginning of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Start {
-    /// Pages, to be taken as they are, each by a plain GET, or as it says.
-    pub pages: Vec<NewRequest>,
+    /// Pages, to be taken as they are, each by a plain GET, or as it says; and tasks.
+    pub pages: Vec<Entry>,
     /// What is read for the pages that it names.
     pub sources: Vec<Source>,
 }
@@ -35,7 +35,7 @@ impl Start {
         let spider::Start { sitemaps, urls, robots } = &spider.start;
         let page = |text: &String| {
             let invalid = |error| InvalidSource::Url(text.clone(), error);
-            CanonicalUrl::parse(text).map(NewRequest::from).map_err(invalid)
+            CanonicalUrl::parse(text).map(Entry::from).map_err(invalid)
         };
         let start = Self {
             pages: urls.iter().map(page).collect::<Result<_, _>>()?,
@@ -69,7 +69,7 @@ mod tests {
         spider.start.sitemaps = vec!["map.xml".to_owned()];
         assert_eq!(Start::of(&spider, &named), Ok(named.to_vec().into()));
         let start = Start::of(&spider, &[]).unwrap();
-        assert_eq!(start.pages, [NewRequest::get("http://a.example/")]);
+        assert_eq!(start.pages, [Entry::from_line("http://a.example/").unwrap()]);
         let sources: Vec<_> = start.sources.iter().map(ToString::to_string).collect();
         assert_eq!(sources, ["map.xml", "http://a.example/robots.txt"]);
     }

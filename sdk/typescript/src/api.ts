@@ -89,7 +89,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The hosts of a crawl with the most URLs, those first */
+        /** The hosts of a crawl with the most URLs, those first; and its tasks, which have none */
         get: operations["list_crawl_hosts"];
         put?: never;
         post?: never;
@@ -613,6 +613,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/tasks/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Ends tasks that wait or run: their programs are ended within some seconds, and their crawls go on */
+        post: operations["cancel_tasks"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/tasks/{task}": {
         parameters: {
             query?: never;
@@ -620,7 +637,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One task that is not done: of the newest crawl that knows it */
+        /** One task that is not done: of the newest crawl that knows it, or of the one that is named */
         get: operations["get_task"];
         put?: never;
         post?: never;
@@ -744,6 +761,16 @@ export interface components {
             /** @description The name that its schedule has: that of a group, if it is in one */
             host: string;
         };
+        /** @description What was cancelled */
+        CancelledTasks: {
+            /**
+             * Format: int64
+             * @description How many
+             */
+            cancelled: number;
+            /** @description There is more to do: repeat the request with this `cursor` */
+            next?: string;
+        };
         /**
          * @description What had become of a page's content when it was fetched last
          * @enum {string}
@@ -862,6 +889,16 @@ export interface components {
         /** @description The hosts of a crawl */
         CrawlHosts: {
             hosts: components["schemas"]["CrawlHost"][];
+            /** @description What the crawl has of tasks, which have no host; absent if there are more hosts than these */
+            tasks?: components["schemas"]["CrawlTasks"];
+        };
+        /** @description What a crawl has of tasks */
+        CrawlTasks: components["schemas"]["Counters"] & {
+            /**
+             * Format: int64
+             * @description Tasks that have no final state yet
+             */
+            pending: number;
         };
         /** @description An event of the stream */
         CrawlUpdate: {
@@ -974,6 +1011,11 @@ export interface components {
             line: components["schemas"]["Time"];
             /** @description The next free slot */
             next: components["schemas"]["Time"];
+            /**
+             * Format: int64
+             * @description Requests that were let go since this minute of the clock began: of workers, of producers, and of programs through the proxy
+             */
+            requests_this_minute: number;
             /**
              * Format: int64
              * @description Requests under way, where their number is limited
@@ -1119,7 +1161,7 @@ export interface components {
          * @enum {string}
          */
         Name: "progress" | "end" | "problem";
-        /** @description What to crawl: as the file of the spider says, or what `urls` and `sources` name in place of that */
+        /** @description What to crawl: as the file of the spider says, or what `urls`, `tasks` and `sources` name in place of that */
         NewCrawl: {
             /** @description The spider's arguments */
             arguments?: {
@@ -1142,7 +1184,9 @@ export interface components {
             sources?: string[];
             /** @description The spider. Where URLs or sources are named, it may be left out: then it is `default`, which needs no file */
             spider?: string | null;
-            /** @description Pages to crawl as they are, each by a plain GET or as a request says. With the sources at most 10,000 */
+            /** @description Tasks for the program of the spider */
+            tasks?: components["schemas"]["Task"][];
+            /** @description Pages to crawl as they are, each by a plain GET or as a request says. With tasks and sources at most 10,000 */
             urls?: components["schemas"]["UrlOrRequest"][];
             /** @description Which version of the project; the latest without it */
             version?: string | null;
@@ -1222,16 +1266,32 @@ export interface components {
             /** @description Why it failed for good */
             error?: string;
             place: components["schemas"]["PlaceOfTask"];
+            /**
+             * Format: double
+             * @description The highest comes first
+             */
+            priority: number;
             /** @description What it says; nothing if that is lost */
             recipe?: string | null;
+            /** @description How long its recipe is, of which a list may have less */
+            recipe_bytes: number;
+            /** @description The page or the task that asked for it, as far as that is known: of one that failed */
+            referrer?: string;
+            /**
+             * Format: int32
+             * @description How often it is tried again; absent if that is as its spider says
+             */
+            retries?: number;
             /** @description Since when it waits, runs, or has failed; absent where that is not known, such as of a task that began some seconds ago */
             since?: string;
             spider: string;
             /** @description Its key */
             task: string;
+            /** @description What makes it one with others; absent if that is its recipe */
+            unique?: string;
             /** @description Until when it is put aside */
             until?: string;
-            /** @description The worker that has it */
+            /** @description The worker that has it, or that gave up on it */
             worker?: string;
         };
         /** @description A URL without a final state */
@@ -1471,6 +1531,15 @@ export interface components {
          * @example 2026-01-31T12:00:00.000Z
          */
         Time: string;
+        /** @description Which tasks to cancel: those that are named, wherever they are, or all of a crawl that wait or run */
+        ToCancel: {
+            /** @description Only those of this crawl */
+            crawl?: string | null;
+            /** @description Where to go on: `next` of the answer before */
+            cursor?: string | null;
+            /** @description Their keys, at most 10,000; all of the crawl without them */
+            tasks?: string[] | null;
+        };
         /** @description What came of trying a spider on a page */
         Trial: {
             /** @description How large the page is, in bytes */
@@ -1596,6 +1665,10 @@ export interface components {
             latency?: components["schemas"]["Latency"];
             /** Format: double */
             pages_per_second: number;
+            /** @description The tasks that its programs were doing at its last heartbeat, by their keys, and since when; 200 at most */
+            running: {
+                [key: string]: components["schemas"]["Time"];
+            };
             version: string;
             worker: string;
         };
@@ -5841,8 +5914,10 @@ export interface operations {
                 crawl?: string;
                 /** @description Only those of this spider */
                 spider?: string;
-                /** @description Only those that are there */
+                /** @description Only those that are there. Those that run are in one page, as workers said with their last heartbeat: of each worker 200 at most */
                 place?: "waiting" | "running" | "parked" | "failed";
+                /** @description So many bytes of each recipe at most; all of it without this */
+                recipe_bytes?: number;
                 /** @description Where to go on: `next` of the page before */
                 cursor?: string;
             };
@@ -5959,6 +6034,10 @@ export interface operations {
                 spider?: string;
                 /** @description The crawl to continue, or to open; without it, a new one, which is named by the time */
                 crawl?: string;
+                /** @description How urgent those are that do not say so: the highest come first */
+                priority?: number;
+                /** @description How often those are tried again that do not say so; as their spider says without it */
+                retries?: number;
             };
             header?: never;
             path?: never;
@@ -6108,9 +6187,152 @@ export interface operations {
             };
         };
     };
-    get_task: {
+    cancel_tasks: {
         parameters: {
             query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ToCancel"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CancelledTasks"];
+                };
+            };
+            /** @description A parameter or the body is not as this document says */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No token, or one that nobody has */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller may not do this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such crawl */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body did not come in time */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not said to be JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Without tokens: the request is not for localhost */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller asks too often */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description What is stored cannot be understood */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A server behind the API refuses */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A server behind the API is away or full: try again later */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It took too long */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_task: {
+        parameters: {
+            query?: {
+                /** @description Only as this crawl knows it */
+                crawl?: string;
+            };
             header?: never;
             path: {
                 /** @description Its key: `task:` and 32 hexadecimal digits */

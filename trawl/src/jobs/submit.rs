@@ -5,9 +5,9 @@ use serde::Serialize;
 use trawl_cli::{ArgumentFlags, Fail, Outcome, print_json};
 use trawl_common::exit::Exit;
 use trawl_common::jobs::{IdempotencyKey, JobOverrides, NewJob, Priority};
+use trawl_common::list::Entry;
 use trawl_common::names::{CrawlId, ProjectName, SpiderName};
 use trawl_common::ports::Submitted;
-use trawl_common::request::NewRequest;
 use trawl_common::spider::{Recrawl, Version};
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
@@ -64,7 +64,7 @@ impl Args {
     pub(super) async fn run(self, backend: Backend) -> Outcome {
         let new = NewJob {
             project: self.project,
-            urls: self.urls.into_iter().map(NewRequest::from).collect(),
+            urls: self.urls.into_iter().map(Entry::from).collect(),
             sources: self.sources,
             arguments: self.arguments.arguments()?,
             version: self.version,

@@ -2,6 +2,7 @@
 
 use anstream::println;
 use anstyle::Style;
+use trawl_cli::count;
 use trawl_common::jobs::{Job, Problem};
 use trawl_common::text::printable;
 use trawl_common::web::url::MAX_URL_BYTES;
@@ -39,7 +40,11 @@ pub(super) fn print_in_full(job: &Job) {
     }
     row("status", job.status().as_str());
     row("priority", &new.priority.to_string());
-    new.urls.iter().for_each(|url| row("url", &printable(&url.url, MAX_URL_BYTES)));
+    new.requests().for_each(|url| row("url", &printable(&url.url, MAX_URL_BYTES)));
+    let tasks = new.tasks().count() as u64;
+    if tasks > 0 {
+        row("tasks", &count(tasks));
+    }
     new.sources.iter().for_each(|source| row("source", source.as_str()));
     for (name, value) in new.arguments.iter() {
         row("argument", &printable(&format!("{name}={value}"), 200));

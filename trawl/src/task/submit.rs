@@ -169,7 +169,8 @@ impl Args {
             match line.said {
                 Ok(task) => {
                     bytes += task.recipe.as_str().len();
-                    batch.push(NewWork::task(Task::new(&crawl.spider, self.with_defaults(task))));
+                    let task = task.or(self.priority, self.retries);
+                    batch.push(NewWork::task(Task::new(&crawl.spider, task)));
                 }
                 Err(broken) => {
                     answer.invalid += 1;
@@ -186,16 +187,6 @@ impl Args {
             answer.add(&session.admit(&batch).await?);
         }
         Ok(answer)
-    }
-
-    /// A task with what the command says of those that do not say it themselves.
-    fn with_defaults(&self, task: NewTask) -> NewTask {
-        let priority = self.priority.filter(|_| task.priority == Priority::default());
-        NewTask {
-            priority: priority.unwrap_or(task.priority),
-            retries: task.retries.or(self.retries),
-            ..task
-        }
     }
 }
 

@@ -163,8 +163,11 @@ pub async fn everything_known_of_a_host_can_be_listed(ports: &HostPorts) -> Resu
     ports.hosts.reserve(&[fresh, other]).await?;
     ports.hosts.push_back(&key(&host), &refusal(Some(100))).await?;
     ports.control.block(&key(&blocked)).await?;
+    let minute = || UnixMs::now().0 / 60_000;
+    let before = minute();
     let state = ports.control.host(&key(&host)).await?.expect("it was asked");
     assert_eq!((state.interval, state.under_way, state.blocked), (Some(Duration::from_secs(8)), 1, None));
+    assert!(state.requests == 1 || minute() > before, "one was let go: {state:?}");
     let backoff = state.backoff.expect("it backs off");
     assert_eq!((backoff.status, backoff.strikes), (429, 0), "the host named the time itself");
     assert!(state.next >= backoff.until);

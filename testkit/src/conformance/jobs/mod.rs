@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 use trawl_common::jobs::{Hold, Job, JobOutcome, JobState, JobStatus, NewJob, Problem};
+use trawl_common::list::Entry;
 use trawl_common::names::{CrawlId, WorkerId};
 use trawl_common::ports::{ErrorKind, JobCounts, JobFilter, JobPage, Jobs, Result, Submitted};
 use trawl_common::request::NewRequest;
@@ -107,9 +108,18 @@ pub async fn what_is_asked_for_is_given_as_it_was(jobs: &Arc<dyn Jobs>) -> Resul
     let url = |text: &str| text.parse::<CanonicalUrl>().expect("it is written as a URL");
     let post = r#"{"url": "http://a.example/q", "method": "POST", "base64": "//8=", "data": {"n": 1.5}, "retries": 2}"#;
     let post = NewRequest::from_json(post).expect("it is written as a request");
+    let tasks =
+        [r#""http://a.example/""#, r#"{"recipe": "[1]", "unique": "1", "priority": 2.5, "retries": 0}"#];
+    let [task, urgent] = tasks.map(|line| Entry::from_line(line).expect("it is written as a task"));
     let mut full = NewJob {
         project: "shop".parse().expect("it is written as a name"),
-        urls: vec![url("http://a.example/1").into(), url("http://a.example/%C3%A4?x='\"").into(), post],
+        urls: vec![
+            url("http://a.example/1").into(),
+            url("http://a.example/%C3%A4?x='\"").into(),
+            post.into(),
+            task,
+            urgent,
+        ],
         sources: vec![url("http://a.example/sitemap.xml")],
         arguments: Arguments::of(["category=a \"b\" {c} ä".parse().expect("it is written as an argument")])
             .expect("it is given once"),

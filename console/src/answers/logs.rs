@@ -1,0 +1,93 @@
+//! The fleet's log.
+
+use serde::Deserialize;
+use trawl_common::logs::{LogLevel, LogMessage};
+use url::form_urlencoded;
+
+use super::tasks::{is_task, path_of};
+use crate::shown::{Text, Time};
+
+/// A first line that is longer, in characters, is folded with what follows.
+const LINE: usize = 300;
+
+/// A page of the log.
+#[derive(Deserialize)]
+pub(crate) struct Logs {
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) next: Option<String>,
+}
+
+/// An entry of it.
+#[derive(Deserialize)]
+pub(crate) struct Entry {
+    pub(crate) time: Time,
+    pub(crate) level: LogLevel,
+    pub(crate) worker: Text,
+    pub(crate) spider: Option<Text>,
+    pub(crate) crawl: Option<Text>,
+    pub(crate) host: Option<Text>,
+    pub(crate) key: Option<Text>,
+    pub(crate) class: Option<Text>,
+    message: LogMessage,
+}
+
+impl Entry {
+    /// The style of its level.
+    pub(crate) fn style(&self) -> &'static str {
+        match self.level {
+            LogLevel::Fatal | LogLevel::Panic | LogLevel::Error => "bad",
+            LogLevel::Warn => "paused",
+            LogLevel::Info => "ok",
+            LogLevel::Debug | LogLevel::Trace => "",
+        }
+    }
+
+    /// What is shown at once: as much as is easily read.
+    pub(crate) fn line(&self) -> String {
+        let line = self.message.first_line().0;
+        match line.char_indices().nth(LINE) {
+            Some((end, _)) => format!("{}…", &line[..end]),
+            None => line.to_owned(),
+        }
+    }
+
+    /// The page of its URL in its crawl, or of its task, if it is about one.
+    pub(crate) fn path(&self) -> Option<String> {
+        let (crawl, key) = (self.crawl.as_ref().map(Text::as_str), self.key.as_ref()?.as_str());
+        if is_task(key) {
+            return Some(path_of(key, crawl));
+        }
+        let crawl = crawl?;
+        let query = form_urlencoded::Serializer::new(String::new()).append_pair("url", key).finish();
+        key.starts_with("http").then(|| format!("/crawls/{crawl}/url?{query}"))
+    }
+
+    /// All of it, if that is more.
+    pub(crate) fn whole(&self) -> Option<&str> {
+        let (line, rest) = self.message.first_line();
+        (rest.is_some() || line.chars().nth(LINE).is_some()).then_some(self.message.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(message: &str) -> Entry {
+        serde_json::from_value(serde_json::json!({
+            "time": "2026-01-31T12:00:00.000Z", "level": "error", "worker": "w", "message": message,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn what_is_long_or_has_more_lines_is_folded() {
+        let short = entry("not found");
+        assert_eq!((short.line(), short.whole()), ("not found".to_owned(), None));
+        let trace = entry("it broke\n  at main");
+        assert_eq!((trace.line(), trace.whole()), ("it broke".to_owned(), Some("it broke\n  at main")));
+        let long = "ä".repeat(LINE + 1);
+        assert_eq!(entry(&long).line(), format!("{}…", "ä".repeat(LINE)));
+        assert_eq!(entry(&long).whole(), Some(&*long));
+    }
+}

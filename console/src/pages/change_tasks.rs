@@ -1,0 +1,130 @@
+//! Tasks that are tried again, and tasks that nobody wants any more.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+
+use super::Nothing;
+use crate::Console;
+use crate::answers::{CancelledTasks, Replayed, task_path};
+use crate::ask::Call;
+use crate::failure::Failure;
+use crate::form::{Asked, Posted, Segments, written};
+use crate::guard::Visitor;
+use crate::page::{Answer, Confirm, Here, Page, html, to};
+use crate::shown::counted;
+
+/// Which tasks a form or an address names: one, or all of a crawl that wait or run.
+#[derive(Deserialize)]
+pub(crate) struct Named {
+    task: Option<String>,
+    crawl: Option<String>,
+    /// Where the API goes on.
+    cursor: Option<String>,
+}
+
+/// In which crawl.
+#[derive(Deserialize)]
+pub(crate) struct OfCrawl {
+    crawl: Option<String>,
+}
+
+/// The same for the API.
+#[derive(Serialize)]
+struct ToCancel<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tasks: Option<[&'a str; 1]>,
+    crawl: Option<&'a str>,
+    cursor: Option<&'a str>,
+}
+
+/// What is to be tried again, for the API.
+#[derive(Serialize)]
+struct ToReplay<'a> {
+    urls: [&'a str; 1],
+    crawl: Option<&'a str>,
+}
+
+#[derive(Template)]
+#[template(path = "tasks_cancelled.html")]
+struct Cancelled {
+    page: Page,
+    /// What was done.
+    what: String,
+    crawl: String,
+    /// Where to go on, as there is more to do.
+    cursor: String,
+}
+
+/// One task that failed: it is the same as its dead letter that is sent again.
+pub(crate) async fn retry(
+    State(console): State<Arc<Console>>,
+    visitor: Visitor,
+    Segments(task): Segments<String>,
+    Asked(OfCrawl { crawl }): Asked<OfCrawl>,
+    Posted(Nothing {}): Posted<Nothing>,
+) -> Answer {
+    let order = ToReplay { urls: [&task], crawl: written(&crawl) };
+    let Replayed { crawls, .. } =
+        console.ask(&visitor, Call::post(&["dead-letters", "replay"]).body(&order)).await?;
+    match crawls.first() {
+        Some(crawl) => Ok(to(&task_path(&task, Some(crawl)))),
+        None => Err(Failure::malformed(format!("{task} is no dead letter: it was tried again, or purged"))),
+    }
+}
+
+pub(crate) async fn ask_to_cancel(visitor: Visitor, Asked(named): Asked<Named>) -> Answer {
+    let (question, verb, back) = match (written(&named.task), written(&named.crawl)) {
+        (Some(task), crawl) => (format!("Cancel {task}?"), "Cancel the task", task_path(task, crawl)),
+        (None, Some(crawl)) => {
+            (format!("Cancel all tasks of crawl {crawl}?"), "Cancel them", format!("/crawls/{crawl}"))
+        }
+        (None, None) => return Err(Failure::malformed("name a task or a crawl")),
+    };
+    html(&Confirm {
+        page: Page::new("Cancel tasks", Here::Tasks, &visitor),
+        question: question.into(),
+        notes: vec![
+            "What waits is not done; a program that runs is ended within some seconds.".into(),
+            "Its crawl goes on. What has failed stays among the dead letters.".into(),
+        ],
+        action: "/tasks/cancel".to_owned(),
+        fields: named.fields(),
+        verb,
+        back,
+    })
+}
+
+impl Named {
+    fn fields(&self) -> Vec<(&'static str, String)> {
+        let all = [("task", &self.task), ("crawl", &self.crawl)];
+        all.into_iter().filter_map(|(name, field)| Some((name, written(field)?.to_owned()))).collect()
+    }
+}
+
+pub(crate) async fn cancel(
+    State(console): State<Arc<Console>>,
+    visitor: Visitor,
+    Posted(named): Posted<Named>,
+) -> Answer {
+    let (task, crawl) = (written(&named.task), written(&named.crawl));
+    let order = ToCancel { tasks: task.map(|task| [task]), crawl, cursor: written(&named.cursor) };
+    let CancelledTasks { cancelled, next } =
+        console.ask(&visitor, Call::post(&["tasks", "cancel"]).body(&order)).await?;
+    match (task, crawl, next) {
+        (Some(task), ..) if cancelled == 0 => {
+            Err(Failure::malformed(format!("{task} neither waits nor runs: it has ended meanwhile")))
+        }
+        (Some(task), crawl, _) => Ok(to(&task_path(task, crawl))),
+        (None, Some(crawl), Some(cursor)) => html(&Cancelled {
+            page: Page::new("Cancel tasks", Here::Tasks, &visitor),
+            what: format!("{} cancelled.", counted(cancelled, "task was", "tasks were")),
+            crawl: crawl.to_owned(),
+            cursor,
+        }),
+        (None, Some(crawl), None) => Ok(to(&format!("/crawls/{crawl}"))),
+        (None, None, _) => Ok(to("/tasks")),
+    }
+}

@@ -1,0 +1,97 @@
+//! A list that somebody has written or chosen: an entry a line, of which every wrong one is named.
+
+use std::fmt::Display;
+use std::ops::ControlFlow;
+
+use trawl_common::list::{self, Line};
+
+use crate::failure::Failure;
+use crate::shown::{Number, Text};
+
+/// So many wrong lines are named.
+const NAMED: usize = 50;
+
+/// The lines that cannot be read.
+#[derive(Default)]
+pub(crate) struct WrongLines {
+    pub(crate) named: Vec<WrongLine>,
+    count: u64,
+}
+
+/// One of them.
+pub(crate) struct WrongLine {
+    pub(crate) number: u64,
+    pub(crate) reason: Text,
+}
+
+/// Why a form with a list was not taken.
+pub(crate) enum Refused {
+    Lines(WrongLines),
+    Failure(Failure),
+}
+
+impl From<Failure> for Refused {
+    fn from(failure: Failure) -> Self {
+        Self::Failure(failure)
+    }
+}
+
+impl WrongLines {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// How many there are, in words.
+    pub(crate) fn counted(&self) -> String {
+        match self.count {
+            1 => "one line cannot be read".to_owned(),
+            count => format!("{} lines cannot be read", Number(count)),
+        }
+    }
+
+    /// How many are not named.
+    pub(crate) fn left_out(&self) -> Number {
+        Number(self.count - self.named.len() as u64)
+    }
+
+    fn add(&mut self, number: u64, reason: impl Display) {
+        self.count += 1;
+        if self.named.len() < NAMED {
+            self.named.push(WrongLine { number, reason: reason.to_string().into() });
+        }
+    }
+}
+
+/// The entries of a list, or all of its lines that are none.
+pub(crate) fn read<T>(list: &[u8], parse: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>, WrongLines> {
+    let (mut entries, mut wrong) = (Vec::new(), WrongLines::default());
+    let take = |Line { number, said }: Line<T>| {
+        match said {
+            Ok(entry) => entries.push(entry),
+            Err(broken) => wrong.add(number, broken.reason),
+        }
+        ControlFlow::Continue(())
+    };
+    if let Err(error) = list::read(list, parse, take) {
+        wrong.add(1, error);
+    }
+    if wrong.is_empty() { Ok(entries) } else { Err(wrong) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_wrong_line_is_named_with_its_number_and_the_first_fifty_are_shown() {
+        let parse = |line: &str| if line == "x" { Ok(()) } else { Err(format!("no {line}")) };
+        assert_eq!(read(b"x\n\nx\n", parse).map_err(|_| ()), Ok(vec![(), ()]));
+        let list = format!("x\n\nwrong\u{202e}\n{}", "bad\n".repeat(60));
+        let Err(wrong) = read(list.as_bytes(), parse) else { panic!("they are wrong") };
+        assert_eq!((wrong.named[0].number, wrong.named[0].reason.as_str()), (3, "no wrong "));
+        assert_eq!(
+            (wrong.named.len(), wrong.left_out(), &*wrong.counted()),
+            (50, Number(11), "61 lines cannot be read")
+        );
+    }
+}

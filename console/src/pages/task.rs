@@ -1,0 +1,105 @@
+//! One task: where it is, what it says, and what its program had to say.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use serde::Deserialize;
+
+use crate::Console;
+use crate::answers::{Entry, Logs, Task, is_task, task_path};
+use crate::ask::Call;
+use crate::failure::Failure;
+use crate::form::{Asked, Segments, written};
+use crate::guard::Visitor;
+use crate::page::{Answer, Here, Page, html};
+use crate::recipe::Shown;
+use crate::shown::{Number, Text};
+
+/// So many entries of its log are shown.
+const LOG: &str = "50";
+
+/// In which crawl.
+#[derive(Deserialize)]
+pub(crate) struct OfCrawl {
+    crawl: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "task.html")]
+struct TaskPage {
+    page: Page,
+    key: String,
+    /// The crawl that was asked for.
+    crawl: Option<Text>,
+    /// Nothing if it is done, was cancelled, or is not known.
+    task: Option<Task>,
+    recipe: Option<Shown>,
+    /// Of its log, the last entries.
+    entries: Vec<Entry>,
+    has_more: bool,
+}
+
+impl TaskPage {
+    /// All that the log has of it.
+    fn log(&self) -> String {
+        format!("/logs?task={}", self.key)
+    }
+}
+
+impl Task {
+    /// What asked for it, and where that is shown.
+    fn asked_for_by(&self) -> Option<(Text, String)> {
+        let referrer = self.referrer.as_deref()?;
+        let path = match is_task(referrer) {
+            true => task_path(referrer, Some(&self.crawl)),
+            false => {
+                let query = url::form_urlencoded::Serializer::new(String::new())
+                    .append_pair("url", referrer)
+                    .finish();
+                format!("/crawls/{}/url?{query}", self.crawl)
+            }
+        };
+        Some((referrer.into(), path))
+    }
+
+    /// How often it is tried again.
+    fn retries(&self) -> String {
+        match self.retries {
+            Some(Number(0)) => "not at all".to_owned(),
+            Some(Number(1)) => "once".to_owned(),
+            Some(retries) => format!("{retries} times"),
+            None => "as its spider says".to_owned(),
+        }
+    }
+}
+
+pub(crate) async fn show(
+    State(console): State<Arc<Console>>,
+    visitor: Visitor,
+    Segments(key): Segments<String>,
+    Asked(OfCrawl { crawl }): Asked<OfCrawl>,
+) -> Answer {
+    if !is_task(&key) {
+        return Err(Failure::no_page());
+    }
+    let crawl = written(&crawl);
+    let task: Option<Task> =
+        match console.ask(&visitor, Call::get(&["tasks", &key]).with_any("crawl", crawl)).await {
+            Ok(task) => Some(task),
+            Err(Failure { status: 404, .. }) => None,
+            Err(failure) => return Err(failure),
+        };
+    let call = Call::get(&["logs"]).with("task", &key).with("limit", LOG).with_any("crawl", crawl);
+    let Logs { entries, next } = console.ask(&visitor, call).await?;
+    let is_live = task.as_ref().is_some_and(|task| !task.has_failed());
+    html(&TaskPage {
+        page: Page::new("A task", Here::Tasks, &visitor).live(is_live),
+        recipe: task.as_ref().and_then(|task| task.recipe.as_deref()).map(Shown::of),
+        crawl: crawl.map(Text::from),
+        has_more: next.is_some(),
+        key,
+        task,
+        entries,
+    })
+}

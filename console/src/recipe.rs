@@ -1,0 +1,134 @@
+//! A recipe as pages show it: whatever somebody wrote into it, and however much.
+
+use trawl_common::text::{is_harmful, printable};
+
+use crate::shown::Bytes;
+
+/// The most that is shown, in bytes.
+const LONGEST: usize = 64 * 1024;
+/// What JSON on several lines is set in by.
+const STEP: &str = "  ";
+
+/// A recipe, cut where it is too long.
+pub(crate) struct Shown {
+    pub(crate) text: String,
+    /// Whether it is JSON, which stands on several lines here.
+    pub(crate) is_json: bool,
+    /// How much is not shown.
+    pub(crate) left_out: Bytes,
+    /// Whether it has characters that are not seen, which are spaces here.
+    pub(crate) has_unseen: bool,
+}
+
+impl Shown {
+    pub(crate) fn of(recipe: &str) -> Self {
+        let start = recipe.trim_start();
+        let is_json =
+            start.starts_with(['{', '[']) && serde_json::from_str::<serde::de::IgnoredAny>(recipe).is_ok();
+        let end =
+            (0..=LONGEST.min(recipe.len())).rev().find(|at| recipe.is_char_boundary(*at)).unwrap_or_default();
+        let (text, end) = if is_json { set_in(&recipe[..end]) } else { (recipe[..end].to_owned(), end) };
+        let lines: Vec<String> = text.split('\n').map(|line| printable(line, usize::MAX)).collect();
+        let is_unseen = |c: char| is_harmful(c) && !matches!(c, '\n' | '\r' | '\t');
+        Self {
+            text: lines.join("\n"),
+            is_json,
+            left_out: Bytes((recipe.len() - end) as u64),
+            has_unseen: recipe[..end].contains(is_unseen),
+        }
+    }
+}
+
+/// JSON on several lines, and how much of it that is. Nothing in it changes but white space: neither a long number nor the order of keys.
+fn set_in(json: &str) -> (String, usize) {
+    let (mut out, mut depth, mut in_text, mut is_escaped) = (String::new(), 0_usize, false, false);
+    let new_line = |out: &mut String, depth: usize| {
+        out.push('\n');
+        (0..depth.min(32)).for_each(|_| out.push_str(STEP));
+    };
+    let mut chars = json.chars().peekable();
+    let mut read = 0;
+    while let Some(c) = chars.next() {
+        // Lines that are set in may take many times what they say.
+        if out.len() > 2 * LONGEST {
+            break;
+        }
+        read += c.len_utf8();
+        if in_text {
+            out.push(c);
+            in_text = is_escaped || c != '"';
+            is_escaped = !is_escaped && c == '\\';
+            continue;
+        }
+        match c {
+            '{' | '[' => {
+                out.push(c);
+                while chars.next_if(char::is_ascii_whitespace).is_some() {
+                    read += 1;
+                }
+                if let Some(end) = chars.next_if(|next| matches!(next, '}' | ']')) {
+                    read += 1;
+                    out.push(end);
+                    continue;
+                }
+                depth += 1;
+                new_line(&mut out, depth);
+            }
+            '}' | ']' => {
+                depth = depth.saturating_sub(1);
+                new_line(&mut out, depth);
+                out.push(c);
+            }
+            ',' => {
+                out.push(c);
+                new_line(&mut out, depth);
+            }
+            ':' => out.push_str(": "),
+            white if white.is_ascii_whitespace() => {}
+            other => {
+                out.push(other);
+                in_text = other == '"';
+            }
+        }
+    }
+    (out, read)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_stands_on_several_lines_and_says_what_it_said() {
+        let recipe = r#" {"id":12345678901234567890123,"a\"{":[],"b":[1, {"c": "x, y: z"}],"b":{ } }"#;
+        let shown = Shown::of(recipe);
+        assert!(shown.is_json);
+        let expected = "{\n  \"id\": 12345678901234567890123,\n  \"a\\\"{\": [],\n  \"b\": [\n    1,\n    {\n      \"c\": \"x, y: z\"\n    }\n  ],\n  \"b\": {}\n}";
+        assert_eq!(shown.text, expected);
+    }
+
+    #[test]
+    fn what_is_no_json_stands_as_it_is_without_what_is_not_seen() {
+        let shown = Shown::of("line one\r\n<b>\u{202e}two\u{1b}[31m\n\0");
+        assert_eq!(
+            (&*shown.text, shown.is_json, shown.has_unseen),
+            ("line one \n<b> two [31m\n ", false, true)
+        );
+        assert!(!Shown::of(&"[".repeat(500_000)).is_json);
+        let deep = Shown::of(&("[".repeat(10_000) + &"]".repeat(10_000)));
+        assert!(deep.is_json && deep.text.len() < 3 * LONGEST, "{}", deep.text.len());
+    }
+
+    #[test]
+    fn of_a_megabyte_the_start_is_shown_and_said_how_much_is_not() {
+        let shown = Shown::of(&"ä".repeat(512 * 1024));
+        assert_eq!((shown.text.len(), shown.left_out), (LONGEST, Bytes(1024 * 1024 - LONGEST as u64)));
+        assert!(!shown.has_unseen);
+        for depth in [1, 100] {
+            let list = format!("{}{}1{}", "[".repeat(depth), "1,".repeat(500_000), "]".repeat(depth));
+            let shown = Shown::of(&list);
+            assert!(shown.is_json && shown.text.len() < 3 * LONGEST, "{}", shown.text.len());
+            assert!(shown.left_out.0 > 900_000);
+        }
+    }
+}
