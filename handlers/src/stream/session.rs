@@ -9,12 +9,11 @@ use std::time::Duration;
 use data_encoding::BASE64;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
-use tracing::{debug, info};
 use trawl_common::handler::Part;
 use trawl_common::handler::stream::{Body, MAX_INLINE_BYTES, PROTOCOL, PageView, Parts, Request, Start};
-use trawl_common::logs::LogLevel;
 
 use super::driver::Requests;
+use super::own_log::OwnLog;
 use super::pipes::{Pipes, Said};
 use super::{Asked, Page, Work};
 use crate::ended::Ended;
@@ -44,6 +43,7 @@ pub(super) struct Session {
     limit: Duration,
     next_id: u64,
     has_answered: bool,
+    log: OwnLog,
 }
 
 struct InFlight {
@@ -108,6 +108,7 @@ impl Session {
             limit,
             next_id: 1,
             has_answered: false,
+            log: OwnLog::default(),
         })
     }
 
@@ -225,6 +226,7 @@ impl Session {
             Ok(None) => drop(self.in_flight.insert(id, in_flight)),
             Ok(Some(answer)) => {
                 self.has_answered = true;
+                self.log.answered();
                 if was_first {
                     self.first_since = Instant::now();
                 }
@@ -243,18 +245,13 @@ impl Session {
     }
 
     /// What is about no request may only be logged.
-    fn take_log(&self, part: Part) -> Result<(), Broken> {
+    fn take_log(&mut self, part: Part) -> Result<(), Broken> {
         let Part { id: _, verdict, logs, tasks, urls, items, items_file } = part;
         let yields_nothing = items.is_empty() && items_file.is_none() && tasks.is_empty() && urls.is_empty();
         if verdict.is_some() || !yields_nothing {
             return Err(Broken::Said("said something without the `id` of what it answers".to_owned()));
         }
-        for entry in logs {
-            match entry.level {
-                LogLevel::Debug | LogLevel::Trace => debug!(message = entry.message, "a program says"),
-                level => info!(%level, message = entry.message, "a program says"),
-            }
-        }
+        self.log.write(logs);
         Ok(())
     }
 
