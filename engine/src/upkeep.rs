@@ -25,7 +25,8 @@ pub(crate) async fn settles_own(member: &Member, mut from: mpsc::Receiver<Own>) 
     }
 }
 
-/// Extends the leases of what has been held for a while, until the task is cancelled. Most pages are settled before that.
+/// Extends the leases of what has been held for a while, until the task is cancelled. Most pages are settled before that. A lease lasts for
+/// three periods and is extended in its first half, however it falls among the ticks: a worker, or Redis, may stand still for the other.
 pub(crate) async fn extends_leases(member: &Member) {
     let period = member.lease_period();
     let mut ticks = interval(period);
@@ -33,7 +34,7 @@ pub(crate) async fn extends_leases(member: &Member) {
     loop {
         ticks.tick().await;
         // That another worker has one by now is noticed when it is settled.
-        member.extend(&member.in_flight.older_than(period)).await;
+        member.extend(&member.in_flight.older_than(period / 2)).await;
     }
 }
 

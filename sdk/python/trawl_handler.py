@@ -66,7 +66,8 @@ _PART = 512 * 1024
 
 # So much of what a host answers to `fetch` is read.
 _MOST = 64 * 1024 * 1024
-# Items of more characters than that go into a file: an answer may have 16 MB, and a character at most four bytes.
+# Items of more characters than that go into a file: an answer may have 16 MB, a character has at most four bytes, and an object counts as
+# 80 at least.
 _IN_ANSWER = 3_000_000
 
 
@@ -418,7 +419,7 @@ class _Answer:
     def add(self, key: str, value: Any) -> None:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
         if key == "items":
-            self._items += len(text)
+            self._items += len(text) + 80 * text.count("{")
             if self._items > _IN_ANSWER:
                 return self._add_to_file(text)
         self._part.setdefault(key, []).append(text)

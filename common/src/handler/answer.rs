@@ -56,7 +56,7 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Adds a part that took so many bytes. Returns the answer, if it is whole now.
+    /// Adds a part that counts as so many bytes ([`weight`](super::weight())). Returns the answer, if it is whole now.
     ///
     /// Fails if they cannot be parts of one answer.
     pub fn add(&mut self, part: Part, bytes: usize) -> Result<Option<Answer>, InvalidParts> {
@@ -96,7 +96,7 @@ impl Part {
 pub enum InvalidParts {
     /// It is too long.
     #[error(
-        "the program said more than {} MB in answer: more items may be in a file (`items_file`)",
+        "the program said more than {} MB in answer, or so much in small values: more items may be in a file (`items_file`)",
         MAX_ANSWER_BYTES >> 20
     )]
     TooMuch,

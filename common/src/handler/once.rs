@@ -3,7 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::answer::Answer;
-use super::part::{InvalidPart, Part};
+use super::part::{InvalidPart, NotJson, Part};
+use super::weight::weight;
 
 /// The longest argument that Linux takes, in bytes, without its final NUL. A longer task is given on standard input alone.
 pub const MAX_ARGUMENT_BYTES: usize = 128 * 1024 - 1;
@@ -22,6 +23,9 @@ pub enum InvalidOutput {
         "the program wrote no JSON object to its standard output: its answer is the last one there, as {{\"result\": 0}}"
     )]
     NoAnswer,
+    /// What looks like the last JSON object in it is none.
+    #[error("what stands last in braces on standard output is {0}")]
+    NotJson(#[from] NotJson),
     /// The last JSON object in it does not say what becomes of the task.
     #[error(
         "the last JSON object on standard output has no `result`: it is 0 (done), 1 (failed) or 2 (left out)"
@@ -37,25 +41,33 @@ pub enum InvalidOutput {
 ///
 /// Takes time in proportion to the output.
 pub fn answer(output: &[u8]) -> Result<Answer, InvalidOutput> {
-    let object = last_object(output).ok_or(InvalidOutput::NoAnswer)?;
+    let object = last_object(output)?;
     let mut part = Part::of(object, output.len())?;
     let verdict = part.verdict.take().ok_or(InvalidOutput::NoResult)?;
     part.logs.truncate(super::MAX_LOGS);
     Ok(part.ending(verdict))
 }
 
-/// The JSON object that ends last.
-fn last_object(output: &[u8]) -> Option<Map<String, Value>> {
+/// The JSON object that ends last. What looks like an object and is none has no answer in it: that would be one of its items, say. If there is
+/// no object, says what is wrong with the last that looks like one.
+fn last_object(output: &[u8]) -> Result<Map<String, Value>, InvalidOutput> {
     let mut end = output.len();
+    let mut wrong = None;
     for _ in 0..MAX_ENDS {
-        end = memchr::memrchr(b'}', &output[..end])?;
-        let object =
-            start_of(&output[..=end]).and_then(|start| serde_json::from_slice(&output[start..=end]).ok());
-        if object.is_some() {
-            return object;
+        let Some(last) = memchr::memrchr(b'}', &output[..end]) else { break };
+        end = last;
+        let Some(start) = start_of(&output[..=end]) else { continue };
+        match object(&output[start..=end]) {
+            Ok(object) => return Ok(object),
+            Err(error) => (end, wrong) = (start, wrong.or(Some(error))),
         }
     }
-    None
+    Err(wrong.unwrap_or(InvalidOutput::NoAnswer))
+}
+
+fn object(text: &[u8]) -> Result<Map<String, Value>, InvalidOutput> {
+    weight(text).map_err(InvalidPart::from)?;
+    serde_json::from_slice(text).map_err(|error| NotJson::of(&error, text).into())
 }
 
 /// Where the object begins that ends with this text, if it does. From its end on to its start: what stands before an object may be
@@ -107,7 +119,6 @@ mod tests {
             "{'repr': 1}{{{{{\"result\": 0}",
             "\u{feff}{\"result\": 0}\0\0",
             "{\"result\": 0, \"items\": [{\"}\\\\\": \"{\\\"}]\"}]}\nbye } ]} \"}\n",
-            "{not json {\"result\": 0}}",
         ] {
             assert_eq!(verdict(output), Ok(Verdict::Done), "{output:?}");
         }
@@ -122,6 +133,37 @@ mod tests {
         assert_eq!(verdict("{}"), Err(InvalidOutput::NoResult));
         assert_eq!(verdict("{\"result\": 0}\n{\"logs\": []}"), Err(InvalidOutput::NoResult));
         assert!(matches!(verdict("{\"result\": 9}"), Err(InvalidOutput::Invalid(_))));
+    }
+
+    #[test]
+    fn what_looks_like_an_answer_and_is_no_json_is_shown_with_what_is_wrong() {
+        for (output, expected) in [
+            (
+                "{\"result\": 0, \"items\": [{\"price\": NaN}]}\n",
+                "expected value at line 1 column 35): `{\"result\": 0, \"items\"",
+            ),
+            ("{'result': 0}\nbye }", "key must be a string"),
+            ("{\"result\": 0, \"items\": [{\"a\": NaN}, {\"result\": 0}]}", "expected value"),
+            ("{\"result\": 0, \"a\": \"\\ud800\"}", "hex escape"),
+        ] {
+            let error = answer(output.as_bytes()).unwrap_err().to_string();
+            assert!(
+                error.starts_with("what stands last in braces on standard output is not JSON ("),
+                "{error}"
+            );
+            assert!(error.contains(expected), "{error}");
+        }
+        let latin1 = answer(b"{\"result\": 0, \"a\": \"\xe9\"}").unwrap_err().to_string();
+        assert!(latin1.contains("invalid unicode code point"), "{latin1}");
+    }
+
+    #[test]
+    fn an_answer_of_more_small_items_than_memory_takes_is_refused_before_it_is_read() {
+        let output =
+            |count| format!("{{\"result\": 0, \"items\": [{}]}}", vec![r#"{"a":1}"#; count].join(","));
+        assert_eq!(verdict(&output(100_000)), Ok(Verdict::Done));
+        let error = verdict(&output(200_000)).unwrap_err().to_string();
+        assert!(error.contains("more than 4194304 values") && error.contains("`items_file`"), "{error}");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::answer::Verdict;
 use super::log::LogLine;
+use super::weight::{TooManyValues, weight};
 use crate::json_object::{self, UnknownKey, WrongValue, kind};
 use crate::logs::LogLevel;
 use crate::request::{InvalidRequest, NewRequest};
@@ -62,6 +63,9 @@ pub enum InvalidPart {
     /// A value is of another kind than its key's.
     #[error(transparent)]
     Value(#[from] WrongValue),
+    /// It would take too much memory.
+    #[error(transparent)]
+    TooManyValues(#[from] TooManyValues),
     /// One of its items is too long.
     #[error("an item has {0} bytes of JSON: it may have {MAX_ITEM_BYTES}")]
     ItemTooLong(usize),
@@ -93,7 +97,7 @@ pub struct NotJson {
 }
 
 impl NotJson {
-    fn of(error: &serde_json::Error, json: &[u8]) -> Self {
+    pub(super) fn of(error: &serde_json::Error, json: &[u8]) -> Self {
         let start = &json[..json.len().min(80)];
         Self {
             error: printable(&error.to_string(), 120),
@@ -108,6 +112,9 @@ pub enum InvalidItem {
     /// It is no JSON.
     #[error(transparent)]
     NotJson(#[from] NotJson),
+    /// It would take too much memory.
+    #[error(transparent)]
+    TooManyValues(#[from] TooManyValues),
     /// It is JSON of another kind.
     #[error("an item is a JSON object, not {0}")]
     NotAnObject(&'static str),
@@ -115,6 +122,7 @@ pub enum InvalidItem {
 
 /// The fields of an item that stands on a line of its own.
 pub fn item_from_json(line: &[u8]) -> Result<Map<String, Value>, InvalidItem> {
+    weight(line)?;
     match serde_json::from_slice(line).map(without_nul) {
         Ok(Value::Object(item)) => Ok(item),
         Ok(other) => Err(InvalidItem::NotAnObject(kind(&other))),
@@ -125,6 +133,7 @@ pub fn item_from_json(line: &[u8]) -> Result<Map<String, Value>, InvalidItem> {
 impl Part {
     /// Reads one JSON object.
     pub fn from_json(json: &[u8]) -> Result<Self, InvalidPart> {
+        weight(json)?;
         match serde_json::from_slice(json) {
             Ok(Value::Object(object)) => Self::of(object, json.len()),
             Ok(other) => Err(InvalidPart::NotAnObject(kind(&other))),

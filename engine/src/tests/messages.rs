@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::Terminal;
@@ -29,6 +29,23 @@ async fn what_is_held_does_not_count_as_lost_because_leases_take_long_to_extend(
     sleep(Duration::from_millis(4_500)).await;
     servers.fault(Fault::SlowLeases);
     assert_eq!(member.frontier.extend(&[&first, &second]).await, [true, true]);
+}
+
+/// A lease lasts for fifteen seconds, and is looked at every five. What was claimed just after such a look is young at the next one.
+#[tokio::test(start_paused = true)]
+async fn a_lease_is_extended_in_its_first_half_whenever_it_began() {
+    for claimed_after in [1, 2_600, 4_900].map(Duration::from_millis) {
+        let servers = Servers::default();
+        let _member = Member::join(&servers, |_| {});
+        sleep(claimed_after).await;
+        servers.deliver(A);
+        timeout(LIMIT, servers.until_taken()).await.unwrap();
+        let claimed_at = Instant::now();
+        while !servers.calls().contains(&format!("extend {A}")) {
+            sleep(Duration::from_millis(100)).await;
+        }
+        assert!(claimed_at.elapsed() <= Duration::from_millis(7_700), "{:?}", claimed_at.elapsed());
+    }
 }
 
 /// It cannot be acknowledged a second time, so releasing it publishes another.

@@ -4,6 +4,7 @@
 //! (`session`), requests go to it and answers come from it through `pipes`.
 
 mod driver;
+mod own_log;
 mod pipes;
 mod session;
 

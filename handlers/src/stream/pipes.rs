@@ -5,7 +5,7 @@ use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use trawl_common::handler::{MAX_ANSWER_BYTES, Part};
+use trawl_common::handler::{MAX_ANSWER_BYTES, Part, weight};
 
 use crate::output::{self, Flood};
 
@@ -17,7 +17,7 @@ const BUFFER: usize = 64 * 1024;
 
 /// What a program said.
 pub(super) enum Said {
-    /// A part of an answer, and how many bytes it took.
+    /// A part of an answer, and how many bytes it counts as.
     Part(Part, usize),
     /// What is none: what is wrong with it.
     Wrong(String),
@@ -71,7 +71,7 @@ async fn read(stdout: ChildStdout, said: mpsc::Sender<Said>) {
             Ok(false) => return,
             Ok(true) if line.iter().all(u8::is_ascii_whitespace) => continue,
             Ok(true) => match Part::from_json(&line) {
-                Ok(part) => Said::Part(part, line.len()),
+                Ok(part) => Said::Part(part, weight(&line).unwrap_or(MAX_ANSWER_BYTES)),
                 Err(error) => Said::Wrong(format!("wrote a line that is no answer: {error}")),
             },
             Err(Flood) => Said::Wrong(format!("wrote a line of more than {} MB", MAX_ANSWER_BYTES >> 20)),

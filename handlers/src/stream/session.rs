@@ -9,14 +9,13 @@ use std::time::Duration;
 use data_encoding::BASE64;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
-use tracing::{debug, info};
 use trawl_common::handler::Part;
 use trawl_common::handler::stream::{
     self, Body, MAX_INLINE_BYTES, PROTOCOL, PageView, Parts, Request, Start,
 };
-use trawl_common::logs::LogLevel;
 
 use super::driver::Requests;
+use super::own_log::OwnLog;
 use super::pipes::{Pipes, Said};
 use super::{Asked, Came, Page, Response, Work};
 use crate::ended::Ended;
@@ -46,6 +45,7 @@ pub(super) struct Session {
     limit: Duration,
     next_id: u64,
     has_answered: bool,
+    log: OwnLog,
 }
 
 struct InFlight {
@@ -110,6 +110,7 @@ impl Session {
             limit,
             next_id: 1,
             has_answered: false,
+            log: OwnLog::default(),
         })
     }
 
@@ -240,6 +241,7 @@ impl Session {
             Ok(None) => drop(self.in_flight.insert(id, in_flight)),
             Ok(Some(answer)) => {
                 self.has_answered = true;
+                self.log.answered();
                 if was_first {
                     self.first_since = Instant::now();
                 }
@@ -258,18 +260,13 @@ impl Session {
     }
 
     /// What is about no request may only be logged.
-    fn take_log(&self, part: Part) -> Result<(), Broken> {
+    fn take_log(&mut self, part: Part) -> Result<(), Broken> {
         let Part { id: _, verdict, logs, tasks, urls, items, items_file } = part;
         let yields_nothing = items.is_empty() && items_file.is_none() && tasks.is_empty() && urls.is_empty();
         if verdict.is_some() || !yields_nothing {
             return Err(Broken::Said("said something without the `id` of what it answers".to_owned()));
         }
-        for entry in logs {
-            match entry.level {
-                LogLevel::Debug | LogLevel::Trace => debug!(message = entry.message, "a program says"),
-                level => info!(%level, message = entry.message, "a program says"),
-            }
-        }
+        self.log.write(logs);
         Ok(())
     }
 
