@@ -22,11 +22,10 @@ WORKERS = 3
 MOST_IN_HAND = 64
 # The pace is judged over so many seconds. Requests that were sent in time may arrive together on a machine that is busy: so many more are allowed.
 WINDOW, AT_ONCE = 10, 20
-# By their names in spiders/: their folders, their spiders, and those that go one way alone: where a whole run asks for a host that cannot be
-# reached, the worker's proxy answers, so its errbacks have another failure than in Scrapy's own run. bookshop has a downloader middleware of its own.
+# By their names in spiders/: their folders and their spiders. bookshop has a downloader middleware of its own, and its spider `links` errbacks.
 PROJECTS = {
-    "quotes": ("quotesbot", ["quotes", "members", "scroll"], {}),
-    "books": ("bookshop", ["categories", "catalogue"], {"serve": ["links"]}),
+    "quotes": ("quotesbot", ["quotes", "members", "scroll"]),
+    "books": ("bookshop", ["links", "categories", "catalogue"]),
 }
 
 
@@ -126,15 +125,15 @@ def the_crawl_ends_when_the_last_page_is_processed(scale, run):
 def items_equal_those_of_scrapy_itself(scale, run):
     """Each spider of two projects by itself, as a whole run, and request by request."""
     sites = {"quotes": Quotes(scale.quotes, flaky=37), "books": Books(scale.books, flaky=37)}
-    for project, (folder, spiders, more) in PROJECTS.items():
+    for project, (folder, spiders) in PROJECTS.items():
         site = sites[project].origin
-        spiders = {way: spiders[: scale.spiders] + more.get(way, []) for way in ("run", "serve")}
-        own = {spider: scrapy(HERE / "projects" / folder, spider, site) for spider in {*spiders["run"], *spiders["serve"]}}
-        for way, chosen in spiders.items():
+        spiders = spiders[: scale.spiders]
+        own = {spider: scrapy(HERE / "projects" / folder, spider, site) for spider in spiders}
+        for way in ("run", "serve"):
             sites[project].clients.clear()
             with Fleet(WORKERS, scale.timeout) as fleet:
                 fleet.kill_now_and_then(*scale.kills, seed=4)
-                for spider in chosen:
+                for spider in spiders:
                     equals(fleet, f"{project}-{way}", spider, site, f"{spider}-{way}-{run}", own[spider])
                 print(f"  {fleet.spare()} kills", flush=True)
             # Workers ask for robots.txt, whoever downloads the rest.

@@ -14,6 +14,7 @@ from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddlewa
 from scrapy.downloadermiddlewares.retry import RetryMiddleware
 from scrapy.downloadermiddlewares.useragent import UserAgentMiddleware
 from scrapy.exceptions import IgnoreRequest
+from scrapy.http import Response
 from scrapy.settings import Settings, default_settings
 from tldextract import TLDExtract
 
@@ -178,5 +179,11 @@ class Failures(unittest.TestCase):
             retries = RetryMiddleware(Settings({"RETRY_ENABLED": True}))
             self.assertEqual(isinstance(raised, retries.exceptions_to_retry), tried_again, f"{kind}: {raised!r}")
             self.assertIn(detail, f"{raised} {raised.__cause__} {getattr(raised, 'reasons', '')}")
+        self.assertIsNone(failures.of_proxy(Response(URL, 502)), "it is the host's")
+        for error, expected in (("dns_error", "dns"), ("destination_unavailable", "connect"), ("destination_ip_prohibited", "forbidden")):
+            of_proxy = failures.of_proxy(Response(URL, 502, {"Proxy-Status": f"trawl; error={error}"}, b"why\n"))
+            self.assertEqual((of_proxy["class"], of_proxy["detail"]), (expected, "why"))
+        busy = Response(URL, 503, {"Proxy-Status": "trawl; error=connection_limit_reached", "Retry-After": "9"})
+        self.assertIsNone(failures.of_proxy(busy), "it is tried again as Scrapy tries 503")
         skipped = failures.exception({"class": "robots", "skipped": True, "detail": "robots.txt forbids it", "attempt": 1})
         self.assertIsInstance(skipped, IgnoreRequest)

@@ -53,7 +53,7 @@ class Site(http.server.BaseHTTPRequestHandler):
             status, headers["location"] = 302, self.path.removeprefix("/to")
         if self.path == "/hangs":
             # Longer than anybody waits.
-            self.goes_on.wait(5)
+            threading.Event().wait(5)
         if self.path.startswith("/slow"):
             self.asked.append(self.path)
             self.was_asked.release()

@@ -1,4 +1,4 @@
-"""Why trawl has no page of a request, as the exception that Scrapy's own downloader raises."""
+"""Why trawl has no page of a request, or its proxy no answer, as the exception that Scrapy's own downloader raises."""
 
 from __future__ import annotations
 
@@ -6,12 +6,31 @@ from typing import Any
 
 import scrapy.exceptions
 from scrapy.exceptions import IgnoreRequest
+from scrapy.http import Response
 from twisted.internet import defer, error
 from twisted.python.failure import Failure
 from twisted.web.client import ResponseFailed, ResponseNeverReceived
 
 # What may not be asked for: as where robots.txt forbids it.
 _REFUSED = {"forbidden"}
+# What the worker's proxy says of an answer of its own (docs/handlers.md). Where the host is only not to be asked yet, its status 503 is left to RetryMiddleware.
+_OF_PROXY = {
+    "destination_ip_prohibited": "forbidden",
+    "http_request_denied": "forbidden",
+    "dns_error": "dns",
+    "tls_protocol_error": "tls",
+    "http_response_timeout": "timeout",
+    "destination_unavailable": "connect",
+}
+
+
+def of_proxy(response: Response) -> dict[str, Any] | None:
+    """The failure that an answer of the worker's proxy tells of, if it is one."""
+    name, _, error = (response.headers.get("Proxy-Status") or b"").decode("latin-1").partition("; error=")
+    if name != "trawl" or error not in _OF_PROXY:
+        return None
+    detail = response.body.decode(errors="replace").strip()
+    return {"class": _OF_PROXY[error], "skipped": False, "detail": detail}
 
 
 def exception(failure: dict[str, Any]) -> Exception:

@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from scrapy.settings import Settings
+from scrapy.settings import Settings, default_settings
 from scrapy.spiderloader import SpiderLoaderProtocol
 from scrapy.utils.project import get_project_settings, inside_project
 
@@ -33,7 +33,10 @@ def enter(folder: str) -> Settings:
         os.environ.pop("NO_PROXY", None)
     # It would fetch a list of domains from the web, which no spider has asked for.
     logging.getLogger("tldextract").setLevel(logging.CRITICAL)
-    return get_project_settings()
+    settings = get_project_settings()
+    if proxy and settings["DOWNLOADER"] == default_settings.DOWNLOADER:
+        settings.set("DOWNLOADER", "trawl_scrapy.downloader.ByProxy", priority="cmdline")
+    return settings
 
 
 def unknown(spider: str, loader: SpiderLoaderProtocol) -> str:
