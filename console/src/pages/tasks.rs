@@ -23,6 +23,9 @@ const SHOWN: usize = 100;
 /// So many pages of the API are asked for to fill one.
 const ASKED: usize = 4;
 
+/// A page whose recipes have more bytes together does not update itself.
+const READ: u64 = 1024 * 1024;
+
 /// Which tasks. What is empty leaves all in.
 #[derive(Deserialize)]
 pub(crate) struct Listing {
@@ -106,10 +109,12 @@ impl Listing {
         self.of_crawls().into_iter().fold(call, |call, (name, value)| call.with(name, value))
     }
 
-    /// Whether its first page costs little each time. To find those that are put aside, or that wait among many that are, takes a
-    /// search through all.
-    fn is_cheap(&self) -> bool {
-        self.place().is_none_or(|place| place == "running" || place == "failed")
+    /// Whether its first page, which has these, costs little each time. To find those that are put aside, or that wait among many that
+    /// are, takes a search through all; and each recipe is read, however little of it is shown.
+    fn is_cheap(&self, tasks: &[Task]) -> bool {
+        let is_found_at_once = self.place().is_none_or(|place| place == "running" || place == "failed");
+        let bytes: u64 = tasks.iter().map(|task| task.recipe_bytes.0).sum();
+        is_found_at_once && bytes <= READ
     }
 }
 
@@ -137,7 +142,7 @@ pub(crate) async fn list(
         (name, listing.path(chosen, &[]), chosen == listing.place())
     };
     html(&TasksPage {
-        page: Page::new("Tasks", Here::Tasks, &visitor).live(is_first && listing.is_cheap()),
+        page: Page::new("Tasks", Here::Tasks, &visitor).live(is_first && listing.is_cheap(&tasks)),
         choices: std::iter::once("all").chain(TaskPlace::NAMES.iter().copied()).map(choice).collect(),
         tasks,
         is_first,
@@ -170,7 +175,8 @@ async fn part(
             true => Some(Spot { cursor, skip: skip + left }),
             false => next.map(|next| Spot { cursor: Some(next), skip: 0 }),
         };
-        if shown.len() == SHOWN {
+        // Where a page of the API has none, the search for them has taken long already.
+        if shown.len() == SHOWN || count == 0 {
             break;
         }
     }
