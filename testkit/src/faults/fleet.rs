@@ -34,7 +34,7 @@ pub struct Programs {
     pub env: Vec<(String, String)>,
     /// The clock of the first worker's machine, if it is to be set.
     pub clock: Option<Clock>,
-    /// Another build of `trawl`: in each index the two alternate, so that each restart is an upgrade or a roll back.
+    /// Another build of `trawl`: in each index but that of the first worker the two alternate, so that each restart is an upgrade or a roll back.
     pub old: Option<PathBuf>,
     /// What the first worker's environment has besides.
     pub first: Vec<(String, String)>,
@@ -62,9 +62,14 @@ impl Programs {
         Self { trawl: old.unwrap_or_else(|| self.trawl.clone()), ..self.clone() }
     }
 
+    /// The build of a worker. The first is never the other: what only newer builds read waits for one of them.
+    fn build(&self, index: usize, earlier: usize) -> Self {
+        if index == 0 { self.clone() } else { self.alternate(index, earlier) }
+    }
+
     /// The worker of this index, after so many others in it.
     fn worker(&self, index: usize, earlier: usize) -> Command {
-        let mut command = self.alternate(index, earlier).command(["worker"]);
+        let mut command = self.build(index, earlier).command(["worker"]);
         command.env("TRAWL__FETCH__TIMEOUT", format!("{}s", TIMEOUT.as_secs()));
         if index == 0 {
             command.envs(self.first.iter().map(|(name, value)| (name, value)));
@@ -258,5 +263,26 @@ async fn produce(supervisor: Supervisor, words: Vec<String>, producing: watch::S
             sleep(RESTART).await;
         }
         before = ended;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_two_builds_a_worker_of_the_one_under_test_always_runs_and_each_other_restart_changes_the_build() {
+        let programs = Programs {
+            trawl: "new".into(),
+            folder: PathBuf::new(),
+            env: Vec::new(),
+            clock: None,
+            old: Some("old".into()),
+            first: Vec::new(),
+        };
+        let builds = |index| [0, 1, 2].map(|earlier| programs.build(index, earlier).trawl);
+        assert_eq!(builds(0), ["new", "new", "new"].map(PathBuf::from));
+        assert_eq!(builds(1), ["old", "new", "old"].map(PathBuf::from));
+        assert_eq!(builds(2), ["new", "old", "new"].map(PathBuf::from));
     }
 }
