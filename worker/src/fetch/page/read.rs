@@ -58,24 +58,14 @@ pub(super) async fn given(
     Reading { extraction, file, requests, tasks }: Reading,
 ) -> Result<(Yield, Option<Memory>), Outcome> {
     let Job { url: own, message, spider, .. } = job;
-    let hop = response.redirected_to.clone();
-    let landed = hop.clone().filter(|_| job.request().is_none()).map(|url| spider.spider.urls.canonical(url));
-    let landed = landed.filter(|url| url != own);
+    let landed = landed(job, &response);
     let Extraction { items, links, canonical, left_out, missing } = extraction;
-    let missing: Vec<String> = missing.into_iter().map(|missing| missing.field).collect();
-    for field in &missing {
-        debug!(url = %own, field, "a required field is missing");
-    }
+    let missing = named(job, missing);
     let (mut links, mut beyond) = to_follow(shared, job, landed.as_ref(), links, requests);
     beyond.add(Limit::PageLinks, left_out);
     let form = form(shared, job, canonical).await;
-    let mut items: Vec<Item> = match &form {
-        Form::Known => Vec::new(),
-        Form::Own => items.into_iter().map(|extracted| item(job, own, &response, extracted)).collect(),
-        Form::Of(url) => items.into_iter().map(|extracted| item(job, url, &response, extracted)).collect(),
-    };
+    let mut items = items_as(job, &form, &response, items);
     let stood_for = if let Form::Of(canonical) = form { Some(canonical) } else { landed };
-    let landed = stood_for.map(|url| seen_as(url, own));
     spider.empty_fields.look(&spider.spider, &items);
     let in_file = match &file {
         Some(file) if history.compares() => {
@@ -88,30 +78,70 @@ pub(super) async fn given(
         let change = History::change(memory.as_ref());
         Item { change, ..item(job, own, &response, Extracted::default()) }
     });
-    let keeps_response = job.request().is_none() && spider.sinks.iter().any(|sink| sink.keeps_responses());
     let status = Some(response.status).filter(|status| *status > 0);
     let bytes = response.body.len() as u64;
     let count = items.len() as u64 + file.as_ref().map_or(0, ItemsFile::items);
-    let page = Page {
+    let page = page(job, history, items, response);
+    let ids = Ids::ByPlace(name(job, own).to_owned(), page.items.len());
+    let file = file.zip(like).map(|(file, like)| Box::new(FileItems::new(file, &page, like, ids)));
+    let (own_tasks, elsewhere) = asked_for(message, tasks);
+    links.extend(own_tasks);
+    let yielded = Yield {
+        spider: Arc::clone(spider),
+        page: (page.exchange.is_some() || !page.items.is_empty()).then_some(page),
+        file,
+        links,
+        elsewhere,
+        left_out: beyond,
+        landed: stood_for.map(|url| seen_as(url, own)),
+        status,
+        items: count,
+        bytes,
+        missing,
+    };
+    Ok((yielded, memory))
+}
+
+/// Where redirects led from a URL, in the form in which its spider sees URLs; a request stays what it is.
+fn landed(job: &Job, response: &Response) -> Option<CanonicalUrl> {
+    let hop = response.redirected_to.clone().filter(|_| job.request().is_none())?;
+    Some(job.spider.spider.urls.canonical(hop)).filter(|url| *url != job.url)
+}
+
+/// The names of the fields that a page lacks.
+fn named(job: &Job, missing: Vec<Missing>) -> Vec<String> {
+    let missing: Vec<String> = missing.into_iter().map(|missing| missing.field).collect();
+    for field in &missing {
+        debug!(url = %job.url, field, "a required field is missing");
+    }
+    missing
+}
+
+/// The items of a page in this form. One that is known has none.
+fn items_as(job: &Job, form: &Form, response: &Response, extracted: Vec<Extracted>) -> Vec<Item> {
+    let url = match form {
+        Form::Known => return Vec::new(),
+        Form::Own => &job.url,
+        Form::Of(url) => url,
+    };
+    extracted.into_iter().map(|extracted| item(job, url, response, extracted)).collect()
+}
+
+/// What the sinks are given of a page: its items, and where one of them keeps responses, the response.
+fn page(job: &Job, history: &History, items: Vec<Item>, response: Response) -> Page {
+    let Job { url, message, spider, .. } = job;
+    let keeps_response = job.request().is_none() && spider.sinks.iter().any(|sink| sink.keeps_responses());
+    Page {
         key: message.key(),
         crawl: message.crawl.clone(),
         referrer: message.referrer.clone(),
         items,
         exchange: keeps_response.then(|| {
-            let validators = history.validators_for(hop.as_ref());
-            (spider.fetcher.request_headers(hop.as_ref().unwrap_or(own), &validators), response)
+            let hop = response.redirected_to.as_ref();
+            let validators = history.validators_for(hop);
+            (spider.fetcher.request_headers(hop.unwrap_or(url), &validators), response)
         }),
-    };
-    let ids = Ids::ByPlace(name(job, own).to_owned(), page.items.len());
-    let file = file.zip(like).map(|(file, like)| Box::new(FileItems::new(file, &page, like, ids)));
-    let page = (keeps_response || !page.items.is_empty()).then_some(page);
-    let spider = Arc::clone(spider);
-    let (own_tasks, elsewhere) = asked_for(message, tasks);
-    links.extend(own_tasks);
-    let (left_out, items) = (beyond, count);
-    let yielded =
-        Yield { spider, page, file, links, elsewhere, left_out, landed, status, items, bytes, missing };
-    Ok((yielded, memory))
+    }
 }
 
 /// What the spider's program makes of a page, or else its rules.
