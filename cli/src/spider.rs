@@ -32,10 +32,10 @@ impl Default for SpiderArg {
 impl FromStr for SpiderArg {
     type Err = Infallible;
 
-    /// What has a slash or ends in `.toml` is a file.
+    /// What has a slash or ends in `.toml` is a file, or the folder that a spider has with its program.
     fn from_str(text: &str) -> Result<Self, Infallible> {
         let is_file = text.contains(['/', std::path::MAIN_SEPARATOR]) || text.ends_with(".toml");
-        Ok(if is_file { Self::File(text.into()) } else { Self::Name(text.to_owned()) })
+        Ok(if is_file { Self::File(folder::file_at(text.into())) } else { Self::Name(text.to_owned()) })
     }
 }
 

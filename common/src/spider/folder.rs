@@ -218,6 +218,11 @@ impl Folder {
     }
 }
 
+/// The file that a path names: a folder stands for the `spider.toml` in it.
+pub fn file_at(path: PathBuf) -> PathBuf {
+    if path.is_dir() { path.join(IN_OWN_FOLDER) } else { path }
+}
+
 /// The spider that a file is named for; one called `spider.toml` for its folder.
 pub fn name_of(file: &Path) -> Result<SpiderName, Unusable> {
     let folder = file.parent().and_then(Path::file_name);
@@ -296,6 +301,8 @@ mod tests {
             (own.join("spider.toml"), own.clone())
         );
         assert_eq!(name_of(&own.join("spider.toml")).unwrap(), name);
+        assert_eq!(file_at(own.clone()), own.join("spider.toml"));
+        assert_eq!(file_at(own.join("spider.toml")), own.join("spider.toml"));
         assert_eq!(name_of(Path::new("spider.toml")).unwrap().as_str(), "spider");
         fs::write(temporary.path().join("shop.toml"), "max_pages = 2").unwrap();
         assert_eq!(folder.names().unwrap(), vec![name.clone()], "a file beside the folder comes first");

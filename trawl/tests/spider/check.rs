@@ -113,6 +113,15 @@ async fn check_names_the_rules_of_robots_txt_that_are_obeyed_and_warns_without_a
 }
 
 #[tokio::test]
+async fn a_spider_with_a_folder_of_its_own_is_named_by_that_too() {
+    let workspace = Workspace::new();
+    workspace.write("mine/shop/spider.toml", "max_pages = 7");
+    let output = workspace.run(&["spider", "check", "mine/shop"]).await;
+    assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
+    assert!(shown(&output).contains("mine/shop/spider.toml: no mistakes"), "{}", shown(&output));
+}
+
+#[tokio::test]
 async fn check_finds_dates_that_cannot_be_and_names_that_stand_for_nothing() {
     let workspace = Workspace::new();
     let text = "[fields]\nday = { css = 'b', type = 'date', format = 'DD.MM.YYYY' }\n[[sinks]]\nkind = 'jsonl'\npath = '{date}.jsonl'\n";
