@@ -7,6 +7,12 @@
 
 use std::fmt::Write;
 
+/// The start of `text`, of at most `max` bytes, cut at a character's border.
+pub fn start_of(text: &str, max: usize) -> &str {
+    let end = (0..=max.min(text.len())).rev().find(|&end| text.is_char_boundary(end));
+    &text[..end.unwrap_or_default()]
+}
+
 /// `text` on one line without control characters and without what nobody sees, each replaced by a space, cut to at
 /// most `max` bytes at a character's border.
 pub fn printable(text: &str, max: usize) -> String {
@@ -108,6 +114,12 @@ mod tests {
     /// One of each kind.
     const HARMFUL: &str = "\0\u{7}\u{1b}\n\u{7f}\u{85}\u{9b}\u{ad}\u{61c}\u{200b}\u{200d}\u{200f}\u{2028}\u{2029}\
         \u{202a}\u{202e}\u{2060}\u{2066}\u{2069}\u{feff}\u{fff9}\u{e0041}";
+
+    #[test]
+    fn the_start_of_a_text_has_no_half_character() {
+        let starts = [0, 1, 2, 5, 6, usize::MAX].map(|max| start_of("äöü", max));
+        assert_eq!(starts, ["", "", "ä", "äö", "äöü", "äöü"]);
+    }
 
     #[test]
     fn printable_text_has_no_escape_sequences_and_no_half_character() {

@@ -17,6 +17,7 @@ use trawl_common::spider::SpiderText;
 use trawl_common::task::NewTask;
 use trawl_common::task::report::{ListPlace, TaskPlace, TaskReader, TaskReport};
 use trawl_common::task::submission::crawl_for;
+use trawl_common::text::start_of;
 use trawl_common::time::UnixMs;
 use utoipa::{IntoParams, ToSchema};
 
@@ -204,8 +205,7 @@ impl PendingTask {
     /// With so much of its recipe, in bytes.
     fn shortened(self, most: Option<usize>) -> Self {
         let cut = |mut recipe: String| {
-            let end = most.unwrap_or(usize::MAX).min(recipe.len());
-            recipe.truncate((0..=end).rev().find(|at| recipe.is_char_boundary(*at)).unwrap_or_default());
+            recipe.truncate(start_of(&recipe, most.unwrap_or(usize::MAX)).len());
             recipe
         };
         Self { recipe: self.recipe.map(cut), ..self }

@@ -3,6 +3,7 @@
 use serde::{Serialize, Serializer};
 
 use crate::logs::LogLevel;
+use crate::text::start_of;
 
 /// How many bytes of a message are kept.
 const MAX_MESSAGE: usize = 32 * 1024;
@@ -21,10 +22,7 @@ impl LogLine {
     /// A line, its message cut to what is kept.
     pub fn new(level: LogLevel, message: impl Into<String>) -> Self {
         let mut message = message.into();
-        if message.len() > MAX_MESSAGE {
-            let end = (0..=MAX_MESSAGE).rev().find(|at| message.is_char_boundary(*at));
-            message.truncate(end.unwrap_or_default());
-        }
+        message.truncate(start_of(&message, MAX_MESSAGE).len());
         Self { message, level }
     }
 }

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_common::spider::item::Item;
 use trawl_common::spider::{Field, Kind, Spider};
+use trawl_common::text::start_of;
 
 use super::cell::Type;
 use super::relation::Relation;
@@ -138,8 +139,7 @@ fn kind(field: &Field) -> Type {
 /// A name as PostgreSQL can have one: without NUL, and cut to its length.
 fn identifier(name: &str) -> Result<String> {
     let name = name.replace('\0', "");
-    let end = (0..=MAX_NAME.min(name.len())).rev().find(|&end| name.is_char_boundary(end));
-    match &name[..end.unwrap_or_default()] {
+    match start_of(&name, MAX_NAME) {
         "" => Err(Error::new(ErrorKind::Refused, "postgres: a table or a field has no name")),
         name => Ok(name.to_owned()),
     }
