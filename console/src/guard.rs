@@ -10,9 +10,9 @@ use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
 use trawl_api::{Identity, Peer, is_cross_site};
-use url::form_urlencoded;
 
 use crate::Console;
+use crate::address::address;
 use crate::failure::Failure;
 use crate::page;
 use crate::sessions;
@@ -89,8 +89,7 @@ fn ended() -> Failure {
 
 fn to_log_in(request: &Request) -> Redirect {
     let wanted = request.uri().path_and_query().map_or("/", |wanted| wanted.as_str());
-    let query = form_urlencoded::Serializer::new(String::new()).append_pair("next", wanted).finish();
-    Redirect::to(&format!("/log-in?{query}"))
+    Redirect::to(&address("/log-in", [("next", wanted)]))
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Visitor {

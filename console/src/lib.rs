@@ -5,6 +5,7 @@
 //! (`sessions.rs`, `guard.rs`), and HTML (`pages`, `templates`). Each page works without a script; the one that there is
 //! shows what has changed meanwhile.
 
+mod address;
 mod answers;
 mod ask;
 mod assets;

@@ -1,6 +1,6 @@
 //! A recipe as pages show it: whatever somebody wrote into it, and however much.
 
-use trawl_common::text::{is_harmful, printable};
+use trawl_common::text::{is_harmful, printable, start_of};
 
 use crate::shown::Bytes;
 
@@ -22,12 +22,10 @@ pub(crate) struct Shown {
 
 impl Shown {
     pub(crate) fn of(recipe: &str) -> Self {
-        let start = recipe.trim_start();
-        let is_json =
-            start.starts_with(['{', '[']) && serde_json::from_str::<serde::de::IgnoredAny>(recipe).is_ok();
-        let end =
-            (0..=LONGEST.min(recipe.len())).rev().find(|at| recipe.is_char_boundary(*at)).unwrap_or_default();
-        let (text, end) = if is_json { set_in(&recipe[..end]) } else { (recipe[..end].to_owned(), end) };
+        let is_json = recipe.trim_start().starts_with(['{', '['])
+            && serde_json::from_str::<serde::de::IgnoredAny>(recipe).is_ok();
+        let start = start_of(recipe, LONGEST);
+        let (text, end) = if is_json { set_in(start) } else { (start.to_owned(), start.len()) };
         let lines: Vec<String> = text.split('\n').map(|line| printable(line, usize::MAX)).collect();
         let is_unseen = |c: char| is_harmful(c) && !matches!(c, '\n' | '\r' | '\t');
         Self {

@@ -2,9 +2,8 @@
 
 use serde::Deserialize;
 use trawl_common::logs::{LogLevel, LogMessage};
-use url::form_urlencoded;
 
-use super::tasks::{is_task, path_of};
+use crate::address;
 use crate::shown::{Text, Time};
 
 /// A first line that is longer, in characters, is folded with what follows.
@@ -53,13 +52,11 @@ impl Entry {
 
     /// The page of its URL in its crawl, or of its task, if it is about one.
     pub(crate) fn path(&self) -> Option<String> {
-        let (crawl, key) = (self.crawl.as_ref().map(Text::as_str), self.key.as_ref()?.as_str());
-        if is_task(key) {
-            return Some(path_of(key, crawl));
+        let key = self.key.as_ref()?.as_str();
+        match &self.crawl {
+            Some(crawl) if key.starts_with("http") => Some(address::standing(key, crawl.as_str())),
+            crawl => address::is_task(key).then(|| address::task(key, crawl.as_ref().map(Text::as_str))),
         }
-        let crawl = crawl?;
-        let query = form_urlencoded::Serializer::new(String::new()).append_pair("url", key).finish();
-        key.starts_with("http").then(|| format!("/crawls/{crawl}/url?{query}"))
     }
 
     /// All of it, if that is more.

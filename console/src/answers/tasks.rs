@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use trawl_common::task::report::TaskPlace;
 use trawl_common::text::printable;
-use url::form_urlencoded;
 
+use crate::address::{self, address};
 use crate::shown::{Bytes, Number, Text, Time};
 
 /// So much of a recipe is in a list, in bytes; the API is asked for as much and a little more.
@@ -67,28 +67,22 @@ impl Task {
 
     /// Its page.
     pub(crate) fn path(&self) -> String {
-        path_of(&self.task, Some(&self.crawl))
+        address::task(&self.task, Some(&self.crawl))
     }
 
     /// The page that asks before it is cancelled.
     pub(crate) fn cancel(&self) -> String {
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        query.append_pair("task", &self.task).append_pair("crawl", &self.crawl);
-        format!("/tasks/cancel?{}", query.finish())
+        address("/tasks/cancel", [("task", &self.task), ("crawl", &self.crawl)])
     }
 
     /// Where a form goes that has it tried again.
     pub(crate) fn retry(&self) -> String {
-        let query =
-            form_urlencoded::Serializer::new(String::new()).append_pair("crawl", &self.crawl).finish();
-        format!("/tasks/{}/retry?{query}", self.task)
+        address(&format!("/tasks/{}/retry", self.task), [("crawl", &self.crawl)])
     }
 
     /// Its dead letter.
     pub(crate) fn dead_letter(&self) -> String {
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        query.append_pair("crawl", &self.crawl).append_pair("url", &self.task);
-        format!("/dead-letters/one?{}", query.finish())
+        address("/dead-letters/one", [("crawl", &self.crawl), ("url", &self.task)])
     }
 
     pub(crate) fn has_failed(&self) -> bool {
@@ -99,20 +93,4 @@ impl Task {
     pub(crate) fn since_word(&self) -> &'static str {
         if self.has_failed() { "at" } else { "since" }
     }
-}
-
-/// The page of a task; as one crawl knows it, if that is named.
-pub(crate) fn path_of(task: &str, crawl: Option<&str>) -> String {
-    match crawl {
-        Some(crawl) => {
-            let query = form_urlencoded::Serializer::new(String::new()).append_pair("crawl", crawl).finish();
-            format!("/tasks/{task}?{query}")
-        }
-        None => format!("/tasks/{task}"),
-    }
-}
-
-/// Whether a key is that of a task.
-pub(crate) fn is_task(key: &str) -> bool {
-    key.parse::<trawl_common::frontier::TaskKey>().is_ok()
 }

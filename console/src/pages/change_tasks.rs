@@ -7,8 +7,10 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 
 use super::Nothing;
+use super::task::OfCrawl;
 use crate::Console;
-use crate::answers::{CancelledTasks, Replayed, task_path};
+use crate::address;
+use crate::answers::{CancelledTasks, Replayed};
 use crate::ask::Call;
 use crate::failure::Failure;
 use crate::form::{Asked, Posted, Segments, written};
@@ -23,12 +25,6 @@ pub(crate) struct Named {
     crawl: Option<String>,
     /// Where the API goes on.
     cursor: Option<String>,
-}
-
-/// In which crawl.
-#[derive(Deserialize)]
-pub(crate) struct OfCrawl {
-    crawl: Option<String>,
 }
 
 /// The same for the API.
@@ -70,14 +66,14 @@ pub(crate) async fn retry(
     let Replayed { crawls, .. } =
         console.ask(&visitor, Call::post(&["dead-letters", "replay"]).body(&order)).await?;
     match crawls.first() {
-        Some(crawl) => Ok(to(&task_path(&task, Some(crawl)))),
+        Some(crawl) => Ok(to(&address::task(&task, Some(crawl)))),
         None => Err(Failure::malformed(format!("{task} is no dead letter: it was tried again, or purged"))),
     }
 }
 
 pub(crate) async fn ask_to_cancel(visitor: Visitor, Asked(named): Asked<Named>) -> Answer {
     let (question, verb, back) = match (written(&named.task), written(&named.crawl)) {
-        (Some(task), crawl) => (format!("Cancel {task}?"), "Cancel the task", task_path(task, crawl)),
+        (Some(task), crawl) => (format!("Cancel {task}?"), "Cancel the task", address::task(task, crawl)),
         (None, Some(crawl)) => {
             (format!("Cancel all tasks of crawl {crawl}?"), "Cancel them", format!("/crawls/{crawl}"))
         }
@@ -117,7 +113,7 @@ pub(crate) async fn cancel(
         (Some(task), ..) if cancelled == 0 => {
             Err(Failure::malformed(format!("{task} neither waits nor runs: it has ended meanwhile")))
         }
-        (Some(task), crawl, _) => Ok(to(&task_path(task, crawl))),
+        (Some(task), crawl, _) => Ok(to(&address::task(task, crawl))),
         (None, Some(crawl), Some(cursor)) => html(&Cancelled {
             page: Page::new("Cancel tasks", Here::Tasks, &visitor),
             what: format!("{} cancelled.", counted(cancelled, "task was", "tasks were")),

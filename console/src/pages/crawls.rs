@@ -7,9 +7,9 @@ use axum::extract::State;
 use serde::Deserialize;
 use strum::VariantNames;
 use trawl_common::frontier::crawl::CrawlState;
-use url::form_urlencoded;
 
 use crate::Console;
+use crate::address::address;
 use crate::answers::{Crawl, Crawls};
 use crate::ask::Call;
 use crate::form::{Asked, written};
@@ -73,7 +73,5 @@ pub(crate) async fn list(
 
 fn path(status: Option<&str>, spider: Option<&str>, cursor: Option<&str>) -> String {
     let named = [("status", status), ("spider", spider), ("cursor", cursor)];
-    let given = named.into_iter().filter_map(|(name, value)| Some((name, value?)));
-    let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(given).finish();
-    if query.is_empty() { "/crawls".to_owned() } else { format!("/crawls?{query}") }
+    address("/crawls", named.into_iter().filter_map(|(name, value)| Some((name, value?))))
 }

@@ -8,11 +8,11 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 use strum::VariantNames;
 use trawl_common::frontier::outcome::Reason;
-use url::form_urlencoded;
 
 use super::selection::Selection;
 use crate::Console;
-use crate::answers::{Counted, DeadLetter, DeadLetters, Purged, Replayed, is_task, task_path};
+use crate::address;
+use crate::answers::{Counted, DeadLetter, DeadLetters, Purged, Replayed};
 use crate::ask::Call;
 use crate::failure::Failure;
 use crate::form::{Asked, Posted, written};
@@ -71,12 +71,7 @@ impl DeadLetter {
 
     /// Where it stands in its crawl: the page of its URL, or of its task.
     fn standing(&self) -> String {
-        let url = self.url.as_str();
-        if is_task(url) {
-            return task_path(url, Some(&self.crawl));
-        }
-        let query = form_urlencoded::Serializer::new(String::new()).append_pair("url", url).finish();
-        format!("/crawls/{}/url?{query}", self.crawl)
+        address::standing(self.url.as_str(), &self.crawl)
     }
 
     /// What went wrong, in a word or two.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use serde::Deserialize;
-use url::form_urlencoded;
 
 use crate::Console;
+use crate::address::address;
 use crate::answers::{Host, Hosts};
 use crate::ask::Call;
 use crate::failure::Failure;
@@ -122,6 +122,5 @@ async fn change(console: &Console, visitor: &Visitor, host: &str, verb: &str) ->
 }
 
 fn path(name: &str, value: &str) -> String {
-    let query = form_urlencoded::Serializer::new(String::new()).append_pair(name, value).finish();
-    format!("/hosts?{query}")
+    address("/hosts", [(name, value)])
 }

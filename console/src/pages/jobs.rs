@@ -5,9 +5,9 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use serde::Deserialize;
-use url::form_urlencoded;
 
 use crate::Console;
+use crate::address::address;
 use crate::answers::{Crawl, Crawls, Job};
 use crate::ask::Call;
 use crate::form::Asked;
@@ -39,10 +39,7 @@ pub(crate) async fn list(
     let call = Call::get(&["crawls"]).with("job", "true").with("limit", LIMIT);
     let Crawls { crawls, next } = console.ask(&visitor, call.with_any("cursor", cursor.as_deref())).await?;
     let with_job = |mut crawl: Crawl| crawl.job.take().map(|job| (crawl, job));
-    let path = |next: String| {
-        let query = form_urlencoded::Serializer::new(String::new()).append_pair("cursor", &next).finish();
-        format!("/jobs?{query}")
-    };
+    let path = |next: String| address("/jobs", [("cursor", next)]);
     html(&JobsPage {
         page: Page::new("Jobs", Here::Jobs, &visitor).live(cursor.is_none()),
         jobs: crawls.into_iter().filter_map(with_job).collect(),

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::ops::ControlFlow;
 
+use axum::http::StatusCode;
 use trawl_common::list::{self, Line};
 
 use crate::failure::Failure;
@@ -33,6 +34,20 @@ pub(crate) enum Refused {
 impl From<Failure> for Refused {
     fn from(failure: Failure) -> Self {
         Self::Failure(failure)
+    }
+}
+
+impl Refused {
+    /// What the form says of it when it is shown again, because what was written is worth keeping: why, and the lines that are wrong. Another
+    /// status than one of `kept` is a page of its own.
+    pub(crate) fn shown(self, kept: &[u16]) -> Result<(StatusCode, Option<Text>, WrongLines), Failure> {
+        match self {
+            Self::Lines(lines) => Ok((StatusCode::BAD_REQUEST, None, lines)),
+            Self::Failure(failure) if kept.contains(&failure.status) => {
+                Ok((failure.status(), Some(failure.detail), WrongLines::default()))
+            }
+            Self::Failure(failure) => Err(failure),
+        }
     }
 }
 

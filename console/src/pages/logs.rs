@@ -7,9 +7,9 @@ use axum::extract::State;
 use serde::Deserialize;
 use strum::VariantNames;
 use trawl_common::logs::LogLevel;
-use url::form_urlencoded;
 
 use crate::Console;
+use crate::address::address;
 use crate::answers::{Entry, Logs};
 use crate::ask::Call;
 use crate::form::{Asked, written};
@@ -55,12 +55,7 @@ impl Listing {
 
     /// The page of it, from a cursor on.
     fn path(&self, cursor: Option<&str>) -> String {
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        query.extend_pairs(self.fields()).extend_pairs(cursor.map(|cursor| ("cursor", cursor)));
-        match query.finish() {
-            none if none.is_empty() => "/logs".to_owned(),
-            query => format!("/logs?{query}"),
-        }
+        address("/logs", self.fields().into_iter().chain(cursor.map(|cursor| ("cursor", cursor))))
     }
 }
 

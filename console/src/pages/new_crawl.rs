@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
 use trawl_common::frontier::Work;
@@ -26,6 +25,7 @@ use crate::form::{Asked, Posted, written};
 use crate::guard::Visitor;
 use crate::page::{Answer, Here, Page, html, to};
 use crate::sessions::secret;
+use crate::shown::Text;
 
 /// What is in the form, as it was written.
 #[derive(Clone, Default, Deserialize)]
@@ -85,7 +85,7 @@ struct NewCrawlPage {
     declared: Vec<Argument>,
     nonce: String,
     /// Why it was not taken.
-    wrong: Option<String>,
+    wrong: Option<Text>,
     wrong_lines: WrongLines,
 }
 
@@ -196,17 +196,11 @@ pub(crate) async fn start(
     if draft.show.is_some() {
         return html(&NewCrawlPage::of(&console, &visitor, draft).await?);
     }
-    let (failure, wrong_lines) = match try_start(&console, &visitor, &draft).await {
+    let refused = match try_start(&console, &visitor, &draft).await {
         Ok(Crawl { crawl, .. }) => return Ok(to(&format!("/crawls/{crawl}"))),
-        Err(Refused::Lines(lines)) => (None, lines),
-        Err(Refused::Failure(failure)) if matches!(failure.status, 400 | 413) => {
-            (Some(failure), WrongLines::default())
-        }
-        Err(Refused::Failure(failure)) => return Err(failure),
+        Err(refused) => refused,
     };
-    // What was written is worth keeping.
-    let status = failure.as_ref().map_or(StatusCode::BAD_REQUEST, Failure::status);
-    let wrong = failure.map(|failure| failure.detail.to_string());
+    let (status, wrong, wrong_lines) = refused.shown(&[400, 413])?;
     let shown = NewCrawlPage { wrong, wrong_lines, ..NewCrawlPage::of(&console, &visitor, draft).await? };
     Ok((status, html(&shown)?).into_response())
 }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use askama::Template;
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use trawl_common::names::{CrawlId, SpiderName};
 use trawl_common::task::NewTask;
@@ -122,27 +121,14 @@ pub(crate) async fn submit(
     uploaded: Uploaded,
 ) -> Answer {
     let own = uploaded.field("own").unwrap_or_default().to_owned();
-    let (draft, refused) = match Draft::of(uploaded) {
-        Ok(draft) => match send(&console, &visitor, &draft, &own).await {
-            Ok(crawl) => return Ok(to(&format!("/crawls/{crawl}"))),
-            Err(refused) => (draft, refused),
-        },
-        Err(failure) => return Err(failure),
+    let draft = Draft::of(uploaded)?;
+    let refused = match send(&console, &visitor, &draft, &own).await {
+        Ok(crawl) => return Ok(to(&format!("/crawls/{crawl}"))),
+        Err(refused) => refused,
     };
-    let mut shown = NewTasksPage::of(&console, &visitor, draft, own).await?;
-    let status = match refused {
-        Refused::Lines(lines) => {
-            shown.wrong_lines = lines;
-            StatusCode::BAD_REQUEST
-        }
-        // What was written is worth keeping.
-        Refused::Failure(failure) if matches!(failure.status, 400 | 404 | 409 | 413) => {
-            let status = failure.status();
-            shown.wrong = Some(failure.detail);
-            status
-        }
-        Refused::Failure(failure) => return Err(failure),
-    };
+    let (status, wrong, wrong_lines) = refused.shown(&[400, 404, 409, 413])?;
+    let shown =
+        NewTasksPage { wrong, wrong_lines, ..NewTasksPage::of(&console, &visitor, draft, own).await? };
     Ok((status, html(&shown)?).into_response())
 }
 

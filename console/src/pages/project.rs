@@ -6,9 +6,9 @@ use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Deserialize;
-use url::form_urlencoded;
 
 use crate::Console;
+use crate::address::address;
 use crate::answers::{Removed, Version, Versions};
 use crate::ask::Call;
 use crate::failure::Failure;
@@ -35,16 +35,12 @@ struct ProjectPage {
 impl Version {
     /// The page of one of its spiders, as it was in this version.
     fn spider(&self, project: &str, spider: &str) -> String {
-        let query =
-            form_urlencoded::Serializer::new(String::new()).append_pair("version", &self.version).finish();
-        format!("/spiders/{project}/{spider}?{query}")
+        address(&format!("/spiders/{project}/{spider}"), [("version", &self.version)])
     }
 
     /// The question whether to take it away.
     fn removal(&self, project: &str) -> String {
-        let query =
-            form_urlencoded::Serializer::new(String::new()).append_pair("version", &self.version).finish();
-        format!("/projects/{project}/remove?{query}")
+        address(&format!("/projects/{project}/remove"), [("version", &self.version)])
     }
 }
 

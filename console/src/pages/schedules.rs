@@ -5,10 +5,10 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use serde::Deserialize;
-use url::form_urlencoded;
 
 use super::Nothing;
 use crate::Console;
+use crate::address::address;
 use crate::answers::{Crawl, Scheduled, Schedules};
 use crate::ask::Call;
 use crate::form::{Asked, Posted, Segments};
@@ -43,10 +43,7 @@ pub(crate) async fn list(
 ) -> Answer {
     let call = Call::get(&["schedules"]).with("limit", LIMIT).with_any("cursor", cursor.as_deref());
     let Schedules { schedules, next } = console.ask(&visitor, call).await?;
-    let path = |next: String| {
-        let query = form_urlencoded::Serializer::new(String::new()).append_pair("cursor", &next).finish();
-        format!("/schedules?{query}")
-    };
+    let path = |next: String| address("/schedules", [("cursor", next)]);
     html(&SchedulesPage {
         page: Page::new("Schedules", Here::Schedules, &visitor).live(true),
         schedules,

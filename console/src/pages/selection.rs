@@ -1,8 +1,8 @@
 //! Which dead letters are meant: what a filter's form says, and what the API is asked for.
 
 use serde::{Deserialize, Serialize};
-use url::form_urlencoded;
 
+use crate::address::address;
 use crate::ask::Call;
 use crate::form::written;
 use crate::shown::Text;
@@ -71,12 +71,7 @@ impl Selection {
 
     /// The same with more that it says.
     pub(crate) fn path_with(&self, page: &str, more: &[(&str, &str)]) -> String {
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        query.extend_pairs(self.fields()).extend_pairs(more);
-        match query.finish() {
-            none if none.is_empty() => page.to_owned(),
-            query => format!("{page}?{query}"),
-        }
+        address(page, self.fields().into_iter().chain(more.iter().copied()))
     }
 
     /// The call that lists what is meant.

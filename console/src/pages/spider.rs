@@ -7,11 +7,11 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
-use url::form_urlencoded;
 
 use super::arguments::{self, Given};
 use super::source::Source;
 use crate::Console;
+use crate::address::address;
 use crate::answers::{Checked, Spider, SpiderText, Trial};
 use crate::ask::Call;
 use crate::failure::Failure;
@@ -88,9 +88,7 @@ impl Spider {
     }
 
     fn form(&self, path: &str) -> String {
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        query.append_pair("spider", &self.spider).append_pair("project", &self.project);
-        format!("{path}?{}", query.finish())
+        address(path, [("spider", &self.spider), ("project", &self.project)])
     }
 }
 

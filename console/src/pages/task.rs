@@ -7,7 +7,8 @@ use axum::extract::State;
 use serde::Deserialize;
 
 use crate::Console;
-use crate::answers::{Entry, Logs, Task, is_task, task_path};
+use crate::address;
+use crate::answers::{Entry, Logs, Task};
 use crate::ask::Call;
 use crate::failure::Failure;
 use crate::form::{Asked, Segments, written};
@@ -22,7 +23,7 @@ const LOG: &str = "50";
 /// In which crawl.
 #[derive(Deserialize)]
 pub(crate) struct OfCrawl {
-    crawl: Option<String>,
+    pub(super) crawl: Option<String>,
 }
 
 #[derive(Template)]
@@ -51,16 +52,7 @@ impl Task {
     /// What asked for it, and where that is shown.
     fn asked_for_by(&self) -> Option<(Text, String)> {
         let referrer = self.referrer.as_deref()?;
-        let path = match is_task(referrer) {
-            true => task_path(referrer, Some(&self.crawl)),
-            false => {
-                let query = url::form_urlencoded::Serializer::new(String::new())
-                    .append_pair("url", referrer)
-                    .finish();
-                format!("/crawls/{}/url?{query}", self.crawl)
-            }
-        };
-        Some((referrer.into(), path))
+        Some((referrer.into(), address::standing(referrer, &self.crawl)))
     }
 
     /// How often it is tried again.
@@ -80,7 +72,7 @@ pub(crate) async fn show(
     Segments(key): Segments<String>,
     Asked(OfCrawl { crawl }): Asked<OfCrawl>,
 ) -> Answer {
-    if !is_task(&key) {
+    if !address::is_task(&key) {
         return Err(Failure::no_page());
     }
     let crawl = written(&crawl);

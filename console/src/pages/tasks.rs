@@ -6,9 +6,9 @@ use askama::Template;
 use axum::extract::State;
 use serde::Deserialize;
 use trawl_common::task::report::TaskPlace;
-use url::form_urlencoded;
 
 use crate::Console;
+use crate::address::address;
 use crate::answers::{IN_LIST, Task, Tasks};
 use crate::ask::Call;
 use crate::failure::Failure;
@@ -77,7 +77,7 @@ impl Listing {
     /// The page of those at a place, with more that it says.
     fn path(&self, place: Option<&str>, more: &[(&str, &str)]) -> String {
         let all = self.of_crawls().into_iter().chain(place.map(|place| ("place", place)));
-        path("/tasks", all.chain(more.iter().copied()))
+        address("/tasks", all.chain(more.iter().copied()))
     }
 
     /// The first page of them.
@@ -95,13 +95,13 @@ impl Listing {
 
     /// Their dead letters, to be sent again.
     fn replay(&self) -> String {
-        path("/dead-letters/replay", self.of_crawls().into_iter())
+        address("/dead-letters/replay", self.of_crawls())
     }
 
     /// All that have no end of the one crawl, to be cancelled; `None` of more crawls than one.
     fn cancel(&self) -> Option<String> {
         let crawl = written(&self.crawl)?;
-        Some(path("/tasks/cancel", [("crawl", crawl)].into_iter()))
+        Some(address("/tasks/cancel", [("crawl", crawl)]))
     }
 
     fn call(&self) -> Call {
@@ -115,13 +115,6 @@ impl Listing {
         let is_found_at_once = self.place().is_none_or(|place| place == "running" || place == "failed");
         let bytes: u64 = tasks.iter().map(|task| task.recipe_bytes.0).sum();
         is_found_at_once && bytes <= READ
-    }
-}
-
-fn path<'a>(page: &str, said: impl Iterator<Item = (&'a str, &'a str)>) -> String {
-    match form_urlencoded::Serializer::new(String::new()).extend_pairs(said).finish() {
-        none if none.is_empty() => page.to_owned(),
-        query => format!("{page}?{query}"),
     }
 }
 
