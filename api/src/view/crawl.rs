@@ -1,0 +1,180 @@
+//! Crawls, their jobs, and what they have of hosts and tasks.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use trawl_common::frontier::crawl::{Counts, CrawlState, HostStats};
+use trawl_common::jobs::{self, Problem};
+use trawl_common::spider::Version;
+use trawl_common::spider::arguments::{ArgumentName, ArgumentValue};
+use utoipa::ToSchema;
+
+use super::{JobStatus, Status, Time};
+use crate::known::Known;
+
+/// How many URLs ended how
+#[derive(Serialize, ToSchema)]
+struct Counters {
+    /// URLs that were new and taken in
+    admitted: u64,
+    /// URLs that were fetched and stored
+    done: u64,
+    /// URLs that failed for good
+    failed: u64,
+    /// URLs that were left out on purpose
+    skipped: u64,
+    /// URLs that outlived their deadline
+    expired: u64,
+    /// URLs that were dropped with the crawl
+    cancelled: u64,
+}
+
+impl From<Counts> for Counters {
+    fn from(counts: Counts) -> Self {
+        let Counts { admitted, done, failed, skipped, expired, cancelled } = counts;
+        Self { admitted, done, failed, skipped, expired, cancelled }
+    }
+}
+
+/// A crawl and its counters
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Crawl {
+    /// Its id
+    crawl: String,
+    spider: String,
+    #[schema(value_type = Status)]
+    status: CrawlState,
+    /// Whether nothing more will come of it: every URL has its final state, and nobody reads its sources
+    over: bool,
+    #[serde(flatten)]
+    counters: Counters,
+    /// URLs that have no final state yet
+    pending: u64,
+    /// Bytes of the bodies of all that was done
+    bytes: u64,
+    /// How many URLs ended why, as `failed:http`
+    reasons: BTreeMap<String, u64>,
+    /// Links that limits left out
+    left_out: u64,
+    /// Whether every source has been read to its end
+    discovered: bool,
+    /// When it began; before that, when it was asked for
+    started: Time,
+    /// From its start to its end, or to now
+    seconds: f64,
+    /// What keeps its URLs waiting, each in a sentence; only of one crawl that is asked for
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(nullable = false, required = false)]
+    waits: Vec<String>,
+    /// The job that it is of; absent if it is of none
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    job: Option<Job>,
+}
+
+/// A crawl that was asked for. One that fails leaves its crawl cancelled
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct Job {
+    #[schema(value_type = JobStatus)]
+    status: jobs::JobStatus,
+    /// The highest is begun first
+    priority: f64,
+    /// Whose it is
+    project: String,
+    /// Which version of the project, if it is not the latest
+    version: Option<String>,
+    /// The spider's arguments
+    arguments: BTreeMap<String, String>,
+    /// When it was asked for
+    asked: Time,
+    /// When a worker took it
+    started: Option<Time>,
+    ended: Option<Time>,
+    /// Which worker took it last
+    worker: Option<String>,
+    /// Why it failed, or which of its sources could not be read
+    problem: Option<String>,
+}
+
+impl From<&jobs::Job> for Job {
+    fn from(job: &jobs::Job) -> Self {
+        let run = job.run();
+        let argument = |(name, value): (&ArgumentName, &ArgumentValue)| (name.to_string(), value.to_string());
+        Self {
+            status: job.status(),
+            priority: job.new.priority.get(),
+            project: job.new.project.to_string(),
+            version: job.new.version.as_ref().map(Version::to_string),
+            arguments: job.new.arguments.iter().map(argument).collect(),
+            asked: job.asked.into(),
+            started: run.map(|run| run.started.into()),
+            ended: job.ended().map(Time::from),
+            worker: run.map(|run| run.runner.to_string()),
+            problem: job.problem().map(Problem::to_string),
+        }
+    }
+}
+
+impl From<Known> for Crawl {
+    fn from(known: Known) -> Self {
+        let over = known.is_over();
+        let Known { stats, job, .. } = known;
+        Self {
+            over,
+            job,
+            waits: Vec::new(),
+            crawl: stats.crawl.to_string(),
+            spider: stats.spider.to_string(),
+            status: stats.status,
+            counters: stats.counts.into(),
+            pending: stats.pending,
+            bytes: stats.bytes,
+            reasons: stats.reasons,
+            left_out: stats.left_out,
+            discovered: stats.discovered,
+            started: stats.started.into(),
+            seconds: stats.seconds,
+        }
+    }
+}
+
+impl Crawl {
+    /// The same, with what keeps its URLs waiting.
+    pub(crate) fn waiting(self, waits: Vec<String>) -> Self {
+        Self { waits, ..self }
+    }
+}
+
+/// What a crawl has of one host
+#[derive(Serialize, ToSchema)]
+pub(crate) struct CrawlHost {
+    /// The host, with its port if that is not the usual one
+    host: String,
+    #[serde(flatten)]
+    counters: Counters,
+    /// URLs that have no final state yet
+    pending: u64,
+    bytes: u64,
+}
+
+/// What a crawl has of tasks
+#[derive(Serialize, ToSchema)]
+pub(crate) struct CrawlTasks {
+    #[serde(flatten)]
+    counters: Counters,
+    /// Tasks that have no final state yet
+    pending: u64,
+}
+
+impl From<Counts> for CrawlTasks {
+    fn from(counts: Counts) -> Self {
+        Self { pending: counts.admitted.saturating_sub(counts.ended()), counters: counts.into() }
+    }
+}
+
+impl From<HostStats> for CrawlHost {
+    fn from(stats: HostStats) -> Self {
+        let pending = stats.pending();
+        Self { host: stats.host, counters: stats.counts.into(), pending, bytes: stats.bytes }
+    }
+}

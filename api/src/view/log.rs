@@ -1,0 +1,57 @@
+//! The fleet's log.
+
+use serde::Serialize;
+use trawl_common::logs;
+use utoipa::ToSchema;
+
+use super::{LogLevel, Time};
+
+/// An entry of the fleet's log
+#[derive(Serialize, ToSchema)]
+pub(crate) struct LogEntry {
+    /// When it happened
+    time: Time,
+    #[schema(value_type = LogLevel)]
+    level: logs::LogLevel,
+    /// Who says so
+    worker: String,
+    /// Of which spider it is; absent if of none
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    spider: Option<String>,
+    /// In which crawl it happened; absent if in none
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    crawl: Option<String>,
+    /// With which host; absent if with none
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    host: Option<String>,
+    /// The URL or the task that it is about; absent if about none
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    key: Option<String>,
+    /// The kind of a failure; absent if nothing failed
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    class: Option<String>,
+    /// What happened: one line or many, at most 64 KiB
+    message: String,
+}
+
+impl From<logs::LogEntry> for LogEntry {
+    fn from(entry: logs::LogEntry) -> Self {
+        let logs::LogEntry { time, level, worker, spider, crawl, host, key, class, message } = entry;
+        Self {
+            time: time.into(),
+            level,
+            worker: worker.to_string(),
+            spider: spider.map(|spider| spider.to_string()),
+            crawl: crawl.map(|crawl| crawl.to_string()),
+            host,
+            key,
+            class,
+            message: message.as_str().to_owned(),
+        }
+    }
+}
