@@ -7,7 +7,6 @@ use trawl_common::frontier::Key;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
 use trawl_common::health::Health;
-use trawl_common::jobs::Priority;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::Result;
 
@@ -69,8 +68,7 @@ pub(crate) async fn send_until_done(
 /// Lists those tasks among messages that are in the queue again which begin before others. Before they are confirmed: what dies in between
 /// is sent once more, and listed then.
 pub(crate) async fn list_urgent(records: &dyn Records, messages: &[Message], tries: Tries<'_>) -> Result<()> {
-    let is_urgent =
-        |message: &&Message| message.lane == Lane::Task && message.work.priority() > Priority::default();
+    let is_urgent = |message: &&Message| message.lane == Lane::Task && message.work.priority().is_urgent();
     let urgent: Vec<&Message> = messages.iter().filter(is_urgent).collect();
     match urgent[..] {
         [] => Ok(()),

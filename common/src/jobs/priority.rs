@@ -23,6 +23,11 @@ impl Priority {
     pub fn get(self) -> f64 {
         self.0
     }
+
+    /// Whether it is above the default: what has it comes before others.
+    pub fn is_urgent(self) -> bool {
+        self > Self::default()
+    }
 }
 
 impl TryFrom<f64> for Priority {

@@ -1,7 +1,9 @@
 //! When each URL may be fetched: after its host's `robots.txt` is known, with a fetch permit of this worker, in a slot of its host.
 
+mod due;
 pub(crate) mod exchange;
 mod fetch_permits;
+mod ready;
 mod request;
 pub(crate) mod robots;
 pub(crate) mod robots_memory;
@@ -9,5 +11,6 @@ mod scheduler;
 pub(crate) mod standstill;
 mod unknown_robots;
 
+pub(crate) use ready::{Next, Permits, Ready};
 pub(crate) use request::ask;
-pub(crate) use scheduler::{Exits, Next, Permits, Ready, Scheduler};
+pub(crate) use scheduler::{Exits, Scheduler};

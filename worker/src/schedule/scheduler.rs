@@ -1,18 +1,15 @@
 //! From claimed URLs to those that may be fetched now.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tokio_util::time::DelayQueue;
 use trawl_common::frontier::outcome::{Class, Failure, Outcome, Skip};
-use trawl_common::jobs::Priority;
-use trawl_common::politeness::ceiling::Ceiling;
 use trawl_common::politeness::gcra::Standing;
 use trawl_common::politeness::permit::HostPermit;
 use trawl_common::politeness::schedules::{Decision, HostRequest};
@@ -22,44 +19,21 @@ use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 use trawl_common::web::url::Origin;
 
+use super::due::Due;
 use super::exchange::Rank;
-use super::fetch_permits::FetchPermits;
+use super::ready::{Next, Permits, Ready};
 use super::request::{NotAsked, ask_hosts, decided, prepare};
 use super::robots::Learnt;
 use super::standstill::Why;
 use super::unknown_robots::UnknownRobots;
 use crate::claim::Claims;
 use crate::fetch::backoff::refused;
-use crate::fetch::domains::{SLOW, UnderWay};
+use crate::fetch::domains::SLOW;
 use crate::handlers::NoPage;
 use crate::job::Job;
 use crate::settlement::Settlement;
 use crate::shared::Shared;
 use crate::store;
-
-/// A job that may begin.
-pub(crate) struct Ready {
-    pub(crate) job: Job,
-    pub(crate) next: Next,
-}
-
-/// What a job begins with.
-pub(crate) enum Next {
-    /// It is fetched now.
-    Fetch(Box<Permits>),
-    /// There is no page for it, and its spider's program takes in why.
-    HandOver(Box<NoPage>),
-}
-
-/// What a job has that may be fetched now.
-pub(crate) struct Permits {
-    pub(crate) host_permit: HostPermit,
-    /// Not for a page of a slow domain, which has a slow permit.
-    pub(crate) fetch_permit: Option<OwnedSemaphorePermit>,
-    pub(crate) under_way: UnderWay,
-    /// Whether no other such job begins until this one is settled.
-    pub(crate) is_alone: bool,
-}
 
 /// So many urgent jobs of a host stay off its waitlist at once, about.
 const MOST_AHEAD: usize = 8;
@@ -74,31 +48,6 @@ pub(crate) struct Exits {
     /// Those that may begin.
     pub(crate) ready: mpsc::Sender<Vec<Ready>>,
     pub(crate) settle: mpsc::Sender<Settlement>,
-}
-
-/// Jobs to ask for when there are permits.
-struct Due {
-    jobs: VecDeque<Job>,
-    permits: FetchPermits,
-}
-
-impl Due {
-    fn new(permits: usize, ceiling: &Arc<Ceiling>) -> Self {
-        Self { jobs: VecDeque::new(), permits: FetchPermits::new(permits, Arc::clone(ceiling)) }
-    }
-
-    /// Waits for permits. Returns as many jobs: those that are due, else, unless `claimed` is `None`, those that are claimed.
-    /// `None` when nothing is settled any more. Cancelling the call loses nothing.
-    async fn next(&mut self, claimed: Option<&mut Claims>) -> Option<Vec<Job>> {
-        if self.jobs.is_empty() && claimed.is_none() {
-            return std::future::pending().await;
-        }
-        let most = self.permits.some().await;
-        match claimed {
-            Some(claimed) if self.jobs.is_empty() => claimed.up_to(most).await,
-            _ => Some(self.jobs.drain(..most.min(self.jobs.len())).collect()),
-        }
-    }
 }
 
 /// Owns all that waits in a worker before it is fetched, and is the one place that decides what goes when.
@@ -254,8 +203,8 @@ impl Scheduler {
     /// The request of a job, which stays off the waitlist if the job is urgent: it would come after all that its host has. If many such jobs wait,
     /// the others queue as all do: each that finds no slot would ask again every second.
     fn placed(&self, job: &Job, request: HostRequest) -> HostRequest {
-        let is_urgent = rank(job) > Rank::OfCrawl(Priority::default());
-        if is_urgent && self.shared.exchange.waiting(&request.key) < MOST_AHEAD {
+        if job.message.work.priority().is_urgent() && self.shared.exchange.waiting(&request.key) < MOST_AHEAD
+        {
             return HostRequest { standing: Standing::Aside, ..request };
         }
         request

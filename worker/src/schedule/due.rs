@@ -1,0 +1,35 @@
+//! Jobs that are due, and the fetch permits that they need.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use trawl_common::politeness::ceiling::Ceiling;
+
+use super::fetch_permits::FetchPermits;
+use crate::claim::Claims;
+use crate::job::Job;
+
+/// Jobs to ask for when there are permits.
+pub(super) struct Due {
+    pub(super) jobs: VecDeque<Job>,
+    pub(super) permits: FetchPermits,
+}
+
+impl Due {
+    pub(super) fn new(permits: usize, ceiling: &Arc<Ceiling>) -> Self {
+        Self { jobs: VecDeque::new(), permits: FetchPermits::new(permits, Arc::clone(ceiling)) }
+    }
+
+    /// Waits for permits. Returns as many jobs: those that are due, else, unless `claimed` is `None`, those that are claimed.
+    /// `None` when nothing is settled any more. Cancelling the call loses nothing.
+    pub(super) async fn next(&mut self, claimed: Option<&mut Claims>) -> Option<Vec<Job>> {
+        if self.jobs.is_empty() && claimed.is_none() {
+            return std::future::pending().await;
+        }
+        let most = self.permits.some().await;
+        match claimed {
+            Some(claimed) if self.jobs.is_empty() => claimed.up_to(most).await,
+            _ => Some(self.jobs.drain(..most.min(self.jobs.len())).collect()),
+        }
+    }
+}
