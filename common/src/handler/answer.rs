@@ -56,7 +56,7 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Adds a part that counts as so many bytes ([`weight`](super::weight())). Returns the answer, if it is whole now.
+    /// Adds a part that counts as so many bytes ([`Part::weighed`]). Returns the answer, if it is whole now.
     ///
     /// Fails if they cannot be parts of one answer.
     pub fn add(&mut self, part: Part, bytes: usize) -> Result<Option<Answer>, InvalidParts> {

@@ -15,7 +15,7 @@ mod weight;
 pub use answer::{Answer, Verdict};
 pub use log::LogLine;
 pub use part::{InvalidItem, InvalidPart, MAX_ITEM_BYTES, NotJson, Part, item_from_json};
-pub use weight::{TooManyValues, weight};
+pub use weight::TooManyValues;
 
 /// How many bytes a handler may say in answer to one task or page: on standard output with `once`, in all parts of an answer with
 /// `stream`.

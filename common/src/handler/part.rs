@@ -131,14 +131,20 @@ pub fn item_from_json(line: &[u8]) -> Result<Map<String, Value>, InvalidItem> {
 }
 
 impl Part {
-    /// Reads one JSON object.
-    pub fn from_json(json: &[u8]) -> Result<Self, InvalidPart> {
-        weight(json)?;
+    /// Reads one JSON object. Returns it with the bytes that it counts as in an answer ([`Parts::add`](super::stream::Parts::add)): more than it
+    /// has if it has many values.
+    pub fn weighed(json: &[u8]) -> Result<(Self, usize), InvalidPart> {
+        let weight = weight(json)?;
         match serde_json::from_slice(json) {
-            Ok(Value::Object(object)) => Self::of(object, json.len()),
+            Ok(Value::Object(object)) => Ok((Self::of(object, json.len())?, weight)),
             Ok(other) => Err(InvalidPart::NotAnObject(kind(&other))),
             Err(error) => Err(NotJson::of(&error, json).into()),
         }
+    }
+
+    #[cfg(test)]
+    pub(super) fn from_json(json: &[u8]) -> Result<Self, InvalidPart> {
+        Ok(Self::weighed(json)?.0)
     }
 
     /// What an object says that was read from so many bytes of JSON.

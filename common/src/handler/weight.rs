@@ -20,7 +20,7 @@ pub struct TooManyValues;
 
 /// What a text counts as, if it is JSON: its bytes, or more if it has many values. Looks only at brackets and commas, so that it can be asked
 /// before the text is read.
-pub fn weight(json: &[u8]) -> Result<usize, TooManyValues> {
+pub(super) fn weight(json: &[u8]) -> Result<usize, TooManyValues> {
     let (mut values, mut is_in_string, mut is_escaped) = (1, false, false);
     for byte in json {
         match byte {

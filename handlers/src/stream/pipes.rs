@@ -5,7 +5,7 @@ use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use trawl_common::handler::{MAX_ANSWER_BYTES, Part, weight};
+use trawl_common::handler::{MAX_ANSWER_BYTES, Part};
 
 use crate::output::{self, Flood};
 
@@ -70,8 +70,8 @@ async fn read(stdout: ChildStdout, said: mpsc::Sender<Said>) {
         let next = match output::line(&mut stdout, &mut line, MAX_ANSWER_BYTES).await {
             Ok(false) => return,
             Ok(true) if line.iter().all(u8::is_ascii_whitespace) => continue,
-            Ok(true) => match Part::from_json(&line) {
-                Ok(part) => Said::Part(part, weight(&line).unwrap_or(MAX_ANSWER_BYTES)),
+            Ok(true) => match Part::weighed(&line) {
+                Ok((part, weight)) => Said::Part(part, weight),
                 Err(error) => Said::Wrong(format!("wrote a line that is no answer: {error}")),
             },
             Err(Flood) => Said::Wrong(format!("wrote a line of more than {} MB", MAX_ANSWER_BYTES >> 20)),
