@@ -6,6 +6,7 @@ use async_trait::async_trait;
 
 use super::{Response, Result};
 use crate::frontier::Key;
+use crate::frontier::message::Message;
 use crate::names::CrawlRef;
 use crate::spider::Spider;
 use crate::spider::item::Item;
@@ -24,6 +25,19 @@ pub struct Page {
     pub items: Vec<Item>,
     /// The header fields of the request, and the response; `None` where no sink keeps them ([`Sink::keeps_responses`]).
     pub exchange: Option<(Headers, Response)>,
+}
+
+impl Page {
+    /// What was handled of this message gave these items, and no response that is kept.
+    pub fn of(message: &Message, items: Vec<Item>) -> Self {
+        Self {
+            key: message.key(),
+            crawl: message.crawl.clone(),
+            referrer: message.referrer.clone(),
+            items,
+            exchange: None,
+        }
+    }
 }
 
 /// Takes what pages gave. A page may come more than once; the ids of its items say that they are the same.

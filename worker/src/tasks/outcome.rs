@@ -104,8 +104,7 @@ fn yielded(
     let mut equals = Equals::default();
     let items = items_of(message, &key, items, &mut equals);
     let (own, of_file) = (items.len() as u64, file.as_ref().map_or(0, ItemsFile::items));
-    let referrer = message.referrer.clone();
-    let page = Page { key, crawl: message.crawl.clone(), referrer, items, exchange: None };
+    let page = Page::of(message, items);
     let file = file.map(|file| {
         let (like, ids) = (item(message, &page.key), Ids::ByContent(Contents::new(equals, &file)));
         Box::new(FileItems::new(file, &page, like, ids))

@@ -131,17 +131,12 @@ fn items_as(job: &Job, form: &Form, response: &Response, extracted: Vec<Extracte
 fn page(job: &Job, history: &History, items: Vec<Item>, response: Response) -> Page {
     let Job { url, message, spider, .. } = job;
     let keeps_response = job.request().is_none() && spider.sinks.iter().any(|sink| sink.keeps_responses());
-    Page {
-        key: message.key(),
-        crawl: message.crawl.clone(),
-        referrer: message.referrer.clone(),
-        items,
-        exchange: keeps_response.then(|| {
-            let hop = response.redirected_to.as_ref();
-            let validators = history.validators_for(hop);
-            (spider.fetcher.request_headers(hop.unwrap_or(url), &validators), response)
-        }),
-    }
+    let exchange = keeps_response.then(|| {
+        let hop = response.redirected_to.as_ref();
+        let validators = history.validators_for(hop);
+        (spider.fetcher.request_headers(hop.unwrap_or(url), &validators), response)
+    });
+    Page { exchange, ..Page::of(message, items) }
 }
 
 /// What the spider's program makes of a page, or else its rules.

@@ -26,16 +26,9 @@ pub(super) fn without_page(job: Job, history: History, outcome: Outcome) -> Sett
     };
     let gone = gone(&job, last, status);
     let items = gone.len() as u64;
-    let page = Page {
-        key: job.message.key(),
-        crawl: job.message.crawl.clone(),
-        referrer: job.message.referrer.clone(),
-        items: gone,
-        exchange: None,
-    };
+    let page = Some(Page::of(&job.message, gone));
     let (file, links, elsewhere, left_out, landed, bytes, missing) = Default::default();
     let spider = Arc::clone(&job.spider);
-    let page = Some(page);
     let status = Some(status);
     let yielded =
         Yield { spider, page, file, links, elsewhere, left_out, landed, status, items, bytes, missing };
