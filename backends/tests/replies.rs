@@ -25,7 +25,7 @@ use trawl_common::settings::{Redis, ServerUrl};
 use trawl_common::task::NewTask;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
-use trawl_engine::{Lease, Linking, Parking, Probe, Records};
+use trawl_engine::{Lease, Linking, Parking, Probe, Records, TaskStart};
 use trawl_testkit::faults::replies::ReplyLoser;
 use trawl_testkit::servers;
 
@@ -133,6 +133,22 @@ impl Fleet {
         }
         if self.queue.is_empty() {
             self.sweep().await;
+        }
+    }
+
+    /// Claims one of the tasks that are queued, or looks for what is not.
+    async fn claim_tasks(&mut self, held: &mut VecDeque<Message>) {
+        let Some(message) = self.queue.pop_front() else { return self.sweep().await };
+        let messages = [message];
+        let reply = again(|| self.redis.claim(&self.worker, &messages)).await.remove(0);
+        match reply {
+            ClaimReply::Take { .. } => held.extend(messages),
+            ClaimReply::Wait { .. } | ClaimReply::SendAgain => {
+                self.queue.extend(messages);
+                sleep(Duration::from_millis(50)).await;
+            }
+            ClaimReply::Drop => {}
+            other => panic!("{other:?}"),
         }
     }
 
@@ -326,6 +342,63 @@ async fn a_crawl_is_exact_whichever_answer_is_lost() {
     let left: Vec<usize> = swept.into_values().filter(|count| *count > 0).collect();
     let expected = [SEEDS.len(), LINKED.len() - 2, 1, 1];
     assert_eq!(left, expected, "the seeds, the links, and the page and the task that were replayed");
+}
+
+/// Does tasks one after the other, of which the last is urgent. Its message comes when it may have been done already. Returns in which order they
+/// began.
+async fn tasks_are_done_once(redis: RedisRecords) -> Vec<usize> {
+    let mut fleet = Fleet::new(redis);
+    let lease = again(|| fleet.redis.open(&fleet.crawl, Terms::default(), "producer", LONG)).await;
+    let task = |(recipe, priority): (&str, f64)| {
+        let priority = priority.try_into().unwrap();
+        let new = NewTask { priority, ..NewTask::of(recipe.parse().unwrap()) };
+        NewWork::task(Task::new(&SpiderName::default(), new))
+    };
+    let tasks = [("0", 0.0), ("1", 0.0), ("2", 0.0), ("3", 5.0)].map(task);
+    again(|| fleet.redis.admit(&lease, &tasks)).await;
+    let messages: Vec<Message> = tasks.iter().map(|task| task.message(&fleet.crawl)).collect();
+    let urgent = [&messages[3]];
+    again(|| fleet.redis.list_urgent(&urgent)).await;
+    fleet.send(messages).await;
+    again(|| fleet.redis.close(lease.clone())).await;
+    let (mut held, mut begun) = (VecDeque::new(), Vec::new());
+    while fleet.crawl_stats("c").await.status != CrawlState::Finished {
+        let Some(message) = held.pop_front() else {
+            fleet.claim_tasks(&mut held).await;
+            continue;
+        };
+        match again(|| fleet.redis.start_task(&fleet.worker, &message)).await {
+            TaskStart::This(Start::Go) => {
+                begun.push(number(&message.work));
+                fleet.finish(Finish::new(Claim::of(&message), Terminal::Done)).await;
+            }
+            TaskStart::This(start) => assert_eq!(start, Start::Lost),
+            TaskStart::Behind(urgent) => held.extend([urgent.message, message]),
+        }
+    }
+    assert_eq!((begun.len(), begun.iter().copied().collect()), (4, BTreeSet::from([0, 1, 2, 3])));
+    let counts = fleet.crawl_stats("c").await.counts;
+    assert_eq!(counts, Counts { admitted: 4, done: 4, ..Counts::default() });
+    begun
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn urgent_tasks_are_done_once_whichever_answer_is_lost() {
+    let without_answer = async |number| {
+        let (proxy, link) = behind_a_proxy().await;
+        proxy.lose(number);
+        let begun = tasks_are_done_once(RedisRecords::new(link, LOST_AFTER, Redis::default().dedup)).await;
+        (proxy.passed(), begun)
+    };
+    // The first run has the server load the scripts.
+    without_answer(0).await;
+    let (answers, begun) = without_answer(0).await;
+    assert_eq!(begun, [3, 0, 1, 2], "where no answer is lost, the urgent one is first");
+    let runs = (1..=answers).map(async |number| {
+        eprintln!("answer {number} is lost");
+        without_answer(number).await
+    });
+    futures::future::join_all(runs).await;
 }
 
 /// Asks for jobs, runs them, and ends them. Each is fed once, in its turn, and nothing is left of it but its end.

@@ -57,11 +57,6 @@ impl Worker {
 }
 
 impl Carrier {
-    /// Lets a worker join that is sent one task at a time.
-    fn join_for_one(&self, case: &Case) -> Worker {
-        self.join_for(case.worker.clone(), 1, |_| {})
-    }
-
     /// A crawl of tasks with these priorities.
     async fn submit(&self, case: &Case, tasks: &[(&str, f64)]) -> Result<()> {
         let session = self.open(case, Terms::default()).await?;
@@ -69,6 +64,15 @@ impl Carrier {
         let tasks: Vec<NewWork> = tasks.iter().map(new).collect();
         assert_eq!(session.admit(&tasks).await?, vec![true; tasks.len()]);
         session.close().await
+    }
+
+    /// A crawl of four tasks, the worker that does one after the other, and the one that it has begun.
+    async fn busy_with_one(&self) -> Result<(Case, Worker, Claimed)> {
+        let case = Case::new();
+        let worker = self.join_for(case.worker.clone(), 1, |_| {});
+        self.submit(&case, &LOW).await?;
+        let first = worker.begin_task().await;
+        Ok((case, worker, first))
     }
 }
 
@@ -78,10 +82,7 @@ const LOW: [(&str, f64); 4] = [("a", 0.0), ("b", 0.0), ("c", 0.0), ("d", 0.0)];
 pub async fn the_most_urgent_task_begins_first_whichever_message_comes_first(
     carrier: &Carrier,
 ) -> Result<()> {
-    let case = Case::new();
-    let worker = carrier.join_for_one(&case);
-    carrier.submit(&case, &LOW).await?;
-    let first = worker.begin_task().await;
+    let (case, worker, first) = carrier.busy_with_one().await?;
     let next = case.next_crawl();
     let urgent = [("x", 5.0), ("low", -1.0), ("y", 5.0), ("z", 0.5), ("urgent", 7.5), ("w", 5.0)];
     carrier.submit(&next, &urgent).await?;
@@ -102,10 +103,7 @@ pub async fn the_most_urgent_task_begins_first_whichever_message_comes_first(
 pub async fn an_urgent_task_whose_crawl_is_paused_or_over_begins_before_none(
     carrier: &Carrier,
 ) -> Result<()> {
-    let case = Case::new();
-    let worker = carrier.join_for_one(&case);
-    carrier.submit(&case, &LOW).await?;
-    let first = worker.begin_task().await;
+    let (case, worker, first) = carrier.busy_with_one().await?;
     let [paused, over, other] = [case.next_crawl(), case.next_crawl(), case.next_crawl()];
     carrier.submit(&paused, &[("paused", 5.0)]).await?;
     carrier.control.pause(&paused.crawl).await?;
@@ -124,10 +122,8 @@ pub async fn an_urgent_task_whose_crawl_is_paused_or_over_begins_before_none(
 
 /// Whatever the worker does with it that began it before its message came.
 pub async fn an_urgent_task_that_comes_back_is_done_once(carrier: &Carrier) -> Result<()> {
-    let case = Case::new();
-    let (worker, other) = (carrier.join_for_one(&case), case.other.clone());
-    carrier.submit(&case, &LOW).await?;
-    let first = worker.begin_task().await;
+    let (case, worker, first) = carrier.busy_with_one().await?;
+    let other = case.other.clone();
     let next = case.next_crawl();
     carrier.submit(&next, &[("fails", 3.0), ("moves", 2.0)]).await?;
     worker.end_task(first).await;
