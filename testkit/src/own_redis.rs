@@ -6,10 +6,10 @@ use std::process::Stdio;
 use redis::FromRedisValue;
 use redis::aio::MultiplexedConnection;
 use tempfile::TempDir;
-use tokio::process::{Child, Command};
+use tokio::process::Child;
 use trawl_common::settings::ServerUrl;
 
-use crate::faults::private::until_ok;
+use crate::faults::private::{script, until_ok};
 
 /// A running server. It ends with this value.
 pub struct OwnRedis {
@@ -30,9 +30,9 @@ impl OwnRedis {
         let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
         let port = free.local_addr().expect("it is bound").port();
         drop(free);
-        let mut command = Command::new("redis-server");
+        let mut command = script(["exec", "redis-server"]);
         command.args(["--bind", "127.0.0.1", "--save", "", "--port", &port.to_string(), "--dir"]);
-        command.arg(folder.path()).stdin(Stdio::null()).stdout(Stdio::null()).kill_on_drop(true);
+        command.arg(folder.path()).stdout(Stdio::null());
         let server = command.spawn().expect("redis-server starts");
         let client = redis::Client::open(("127.0.0.1", port)).expect("it is an address");
         let ping = || async {

@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use redis::{Cmd, FromRedisValue, RedisResult, Value, cmd};
-use tokio::process::Command;
 use tokio::time::{sleep, timeout};
 
 use crate::cluster;
-use crate::faults::private::{LOOK, Server};
+use crate::faults::private::{LOOK, Server, script};
 
 /// So soon the cluster takes a master that does not answer for dead, in ms.
 const NODE_TIMEOUT: u64 = 2000;
@@ -82,7 +81,7 @@ impl Shard {
         cluster::kill(&folder.file_name().expect("it has a name").to_string_lossy());
         // Not before: it comes back empty, and the cluster would take that for what it had.
         self.await_promotion().await;
-        let mut command = Command::new("redis-server");
+        let mut command = script(["exec", "redis-server"]);
         command.arg(folder.join("redis.conf"));
         Server::default().start(command, &folder).expect("the node starts again");
         self.await_replica(self.master).await;

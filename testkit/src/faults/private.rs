@@ -1,5 +1,6 @@
 //! Private servers at fixed addresses, which a test may kill and bring back: what is common to all.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::net::SocketAddr;
@@ -95,7 +96,8 @@ fn script_path() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/servers")
 }
 
-fn script<'a>(words: impl IntoIterator<Item = &'a std::ffi::OsStr>) -> Command {
+/// `scripts/servers` with these arguments.
+pub(crate) fn script(words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
     let mut command = Command::new(script_path());
     command.args(words).stdin(Stdio::null()).kill_on_drop(true);
     command
