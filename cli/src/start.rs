@@ -7,7 +7,6 @@ use std::process::ExitCode;
 use anstyle::{AnsiColor, Style};
 use clap::{Args, ColorChoice};
 use tokio::runtime;
-use tracing::level_filters::LevelFilter;
 use trawl_common::settings::{Settings, Source};
 use trawl_common::telemetry;
 use trawl_common::text::is_harmful;
@@ -64,8 +63,7 @@ impl Global {
     /// Reads the settings from `source` and starts logging by them.
     pub fn load(&self, source: &Source) -> Result<Settings, Fail> {
         let settings = source.load().map_err(mistakes::of_settings)?;
-        let least = if self.quiet { LevelFilter::WARN } else { LevelFilter::TRACE };
-        telemetry::start(&settings.log, has_colours(), least)
+        telemetry::start(&settings.log, has_colours(), self.quiet)
             .map_err(|error| Fail::usage(format!("settings: log.level: {error}")))?;
         Ok(settings)
     }

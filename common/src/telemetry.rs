@@ -6,7 +6,7 @@ use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::{self, Write};
 
 use anstyle::Style;
-use tracing::error;
+use tracing::{Subscriber, error};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::filter::{LevelFilter, ParseError};
@@ -27,21 +27,13 @@ const SILENT: &[&str] = &["html5ever", "lapin", "redis"];
 
 const DIM: Style = Style::new().dimmed();
 
-/// Starts logging as the settings say, panics included, in `colours` or not, and nothing below the level `least`, whatever
-/// they say. Called once, by `main`.
-pub fn start(log: &Log, colours: bool, least: LevelFilter) -> Result<(), ParseError> {
-    let filter = EnvFilter::builder().parse(directives(&log.level))?;
-    let builder = tracing_subscriber::fmt().with_env_filter(filter);
-    match log.format {
-        LogFormat::Text => {
-            let builder = builder.with_writer(io::stderr).with_target(false).with_ansi(colours);
-            builder.fmt_fields(text_fields()).finish().with(least).init();
-        }
-        LogFormat::Json => {
-            let builder = builder.json().flatten_event(true).with_writer(|| Json(io::stderr()));
-            builder.finish().with(least).init();
-        }
-    }
+/// Starts logging to standard error as the settings say, panics included; if `is_quiet`, nothing below a warning, whatever they say.
+/// Called once, by `main`.
+///
+/// # Errors
+/// If `log.level` cannot be read.
+pub fn start(log: &Log, colours: bool, is_quiet: bool) -> Result<(), ParseError> {
+    subscriber(log, colours, is_quiet)?.init();
     // What a parser panics with may quote the page.
     std::panic::set_hook(Box::new(|panic| {
         error!(%panic, "panicked");
@@ -51,6 +43,27 @@ pub fn start(log: &Log, colours: bool, least: LevelFilter) -> Result<(), ParseEr
         }
     }));
     Ok(())
+}
+
+/// Its highest level is the highest that is written: it opens the gates of `tracing` and `log`, and html5ever says something of every
+/// character of a page.
+fn subscriber(
+    log: &Log,
+    colours: bool,
+    is_quiet: bool,
+) -> Result<Box<dyn Subscriber + Send + Sync>, ParseError> {
+    let builder = tracing_subscriber::fmt().with_env_filter(EnvFilter::builder().parse(directives(&log.level))?);
+    let cap = is_quiet.then_some(LevelFilter::WARN);
+    Ok(match log.format {
+        LogFormat::Text => {
+            let builder = builder.with_writer(io::stderr).with_target(false).with_ansi(colours);
+            Box::new(builder.fmt_fields(text_fields()).finish().with(cap))
+        }
+        LogFormat::Json => {
+            let builder = builder.json().flatten_event(true).with_writer(|| Json(io::stderr()));
+            Box::new(builder.finish().with(cap))
+        }
+    })
 }
 
 /// What `log.level` means: a level in it is that of trawl's own events, and other libraries say no more than warnings. What it
@@ -105,7 +118,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use tracing::subscriber::with_default;
-    use tracing::{Subscriber, debug, info, warn};
+    use tracing::{debug, info, warn};
 
     use super::*;
 
@@ -168,6 +181,19 @@ mod tests {
         assert_eq!(logged("info, trawl_worker=debug"), "DEBUG own, INFO own, WARN library");
         assert_eq!(logged("warn,hyper=debug"), "DEBUG library, WARN library");
         assert_eq!(logged("info,html5ever=warn"), "INFO own, WARN library, WARN silent");
+    }
+
+    #[test]
+    fn nothing_is_asked_for_that_is_not_written() {
+        for format in [LogFormat::Text, LogFormat::Json] {
+            let highest = |level: &str, is_quiet| {
+                let log = Log { level: level.to_owned(), format, ..Log::default() };
+                subscriber(&log, false, is_quiet).unwrap().max_level_hint()
+            };
+            assert_eq!(highest("info", false), Some(LevelFilter::INFO));
+            assert_eq!(highest("warn", false), Some(LevelFilter::WARN));
+            assert_eq!(highest("info,hyper=debug", false), Some(LevelFilter::DEBUG));
+        }
     }
 
     #[test]
