@@ -8,6 +8,8 @@ mod support;
 mod control_log;
 #[path = "fleet/newer.rs"]
 mod newer;
+#[path = "fleet/silent.rs"]
+mod silent;
 #[path = "fleet/strangers.rs"]
 mod strangers;
 #[path = "fleet/topology.rs"]

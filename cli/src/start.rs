@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use anstyle::{AnsiColor, Style};
 use clap::{Args, ColorChoice};
 use tokio::runtime;
+use trawl_common::open_files;
 use trawl_common::settings::{Settings, Source};
 use trawl_common::telemetry;
 use trawl_common::text::is_harmful;
@@ -77,6 +78,7 @@ pub fn main(name: &str, color: ColorChoice, program: impl Future<Output = Outcom
         ColorChoice::Never => anstream::ColorChoice::Never,
     };
     color.write_global();
+    open_files::raise_limit();
     // This fails only if a provider was installed before, and none was.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let outcome = match runtime::Builder::new_multi_thread().enable_all().build() {

@@ -27,6 +27,7 @@ pub mod logs;
 pub mod metrics;
 pub mod names;
 pub mod nearest;
+pub mod open_files;
 pub mod politeness;
 pub mod ports;
 pub mod request;

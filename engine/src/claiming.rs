@@ -14,7 +14,6 @@ use trawl_common::frontier::ClaimReply;
 use trawl_common::frontier::ladder::until_another_worker;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::{Malformed, Message};
-use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::ports::{Claim, Error, ErrorKind, one_each};
 use trawl_common::settings::Acks;
 use trawl_common::time::UnixMs;
@@ -86,10 +85,8 @@ impl Claiming<'_> {
 
     /// Whether enough is held. The broker itself only limits what is not acknowledged.
     fn is_crowded(&self) -> bool {
-        let settings = &self.member.settings;
-        let is_none = |lane| settings.queues.acks(lane) == Acks::None;
-        let most = usize::from(settings.worker.prefetch) * SourceQueue::ALL.len();
-        Lane::ALL.into_iter().any(is_none) && self.member.in_flight.len() >= most
+        let is_none = |lane| self.member.settings.queues.acks(lane) == Acks::None;
+        Lane::ALL.into_iter().any(is_none) && self.member.is_full()
     }
 
     /// 1. Acknowledges what comes through a lane that says so.
@@ -121,6 +118,11 @@ impl Claiming<'_> {
                 },
             }
         }
+        self.claim(messages).await;
+    }
+
+    /// Claims these, which are in flight, and hands out what this worker is to handle.
+    pub(crate) async fn claim(&self, messages: Vec<Message>) {
         if messages.is_empty() {
             return;
         }

@@ -9,6 +9,7 @@ use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
+use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::health::Health;
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{Claimed, ErrorKind, History, OpenCrawl, Pages, Requests, Result, one_each};
@@ -125,6 +126,11 @@ impl Member {
     /// When messages of a lane are acknowledged.
     pub(crate) fn acks(&self, message: &Message) -> Acks {
         self.settings.queues.acks(message.lane)
+    }
+
+    /// Whether it holds as much as the broker sends ahead.
+    pub(crate) fn is_full(&self) -> bool {
+        self.in_flight.len() >= usize::from(self.settings.worker.prefetch) * SourceQueue::ALL.len()
     }
 
     /// What has been held for longer is kept by saying so; most pages are settled before.

@@ -92,7 +92,8 @@ pub(crate) async fn park_until_done(
     let _ = confirm(records, messages, Tries::UntilDone(health)).await;
 }
 
-async fn confirm(records: &dyn Records, messages: Vec<Message>, tries: Tries<'_>) -> Result<()> {
+/// Takes these out of the outbox. A record that is still new counts as queued from now on.
+pub(crate) async fn confirm(records: &dyn Records, messages: Vec<Message>, tries: Tries<'_>) -> Result<()> {
     let mut all: BTreeMap<CrawlRef, Vec<Key>> = BTreeMap::new();
     for message in messages {
         let key = message.key();

@@ -3,13 +3,18 @@
 
 use std::time::Duration;
 
+use moka::sync::Cache;
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval, sleep};
-use tracing::info;
+use tracing::{info, warn};
 use trawl_common::batching::gather;
 use trawl_common::events::{CrawlEvent, Event};
-use trawl_common::ports::Result;
+use trawl_common::frontier::lane::Lane;
+use trawl_common::frontier::message::Message;
+use trawl_common::ports::{Result, fingerprint};
+use trawl_common::web::url::Fingerprint;
 
+use crate::claiming::Claiming;
 use crate::member::Member;
 use crate::outbox::{self, Tries};
 use crate::own::Own;
@@ -40,8 +45,9 @@ pub(crate) async fn extends_leases(member: &Member) {
 
 /// Looks for lost records, and sends their messages again, until the task is cancelled.
 pub(crate) async fn sweeps(member: &Member) {
+    let mut resent = Resent::new(member.settings.recovery.lost_after);
     loop {
-        match sweep(member).await {
+        match sweep(member, &mut resent).await {
             Ok(rest) => {
                 member.health.works("sweeping");
                 sleep(rest).await;
@@ -57,12 +63,12 @@ pub(crate) async fn sweeps(member: &Member) {
 
 /// 1. Takes one step of the sweep.
 /// 2. Sends a probe, if it is time.
-/// 3. Sends the messages of lost records again.
+/// 3. Sends the messages of lost records again, and claims those of which that was in vain.
 /// 4. Records, for crawls that wait for it, how long the longest parked message takes.
 /// 5. Publishes dead letters of what could not be read.
 /// 6. Announces events of crawls and hosts; those of a crawl once the history has it. What is not announced yet is found again, and no
 ///    crawl is forgotten before its end was announced.
-async fn sweep(member: &Member) -> Result<Duration> {
+async fn sweep(member: &Member, resent: &mut Resent) -> Result<Duration> {
     let Member { records, broker, worker, .. } = member;
     let found = records.sweep(worker).await?;
     if let Some(times) = found.probe {
@@ -72,9 +78,20 @@ async fn sweep(member: &Member) -> Result<Duration> {
             records.probes_returned(&returned).await?;
         }
     }
-    if !found.lost.is_empty() {
-        info!(urls = found.lost.len(), "sending lost URLs on their way again");
-        outbox::send(&**records, &**broker, found.lost, Tries::One).await?;
+    let (claimed, lost): (Vec<_>, Vec<_>) =
+        found.lost.into_iter().partition(|message| resent.is_in_vain(message) && take(member, message));
+    if !lost.is_empty() {
+        info!(urls = lost.len(), "sending lost URLs on their way again");
+        outbox::send(&**records, &**broker, lost, Tries::One).await?;
+    }
+    if !claimed.is_empty() {
+        warn!(
+            urls = claimed.len(),
+            "the messages of these URLs were lost {MOST_RESENT} times: does another program take from trawl's queues? Claiming them \
+             without a message"
+        );
+        Claiming { member }.claim(claimed.clone()).await;
+        outbox::confirm(&**records, claimed, Tries::One).await?;
     }
     for crawl in &found.awaiting {
         records.await_parked(crawl, broker.longest_parked().await?).await?;
@@ -97,6 +114,38 @@ async fn sweep(member: &Member) -> Result<Duration> {
         records.hosts_announced(&event).await?;
     }
     Ok(found.rest)
+}
+
+/// Holds a URL or a task without a message of it, if this worker may take one more of its kind.
+fn take(member: &Member, message: &Message) -> bool {
+    let is_done_here = message.lane != Lane::Task || member.tasks > 0;
+    // One that is parked waits for its instant.
+    let may_take =
+        is_done_here && message.until.is_none() && !member.is_full() && !member.stop.is_cancelled();
+    may_take && member.in_flight.take(message, None)
+}
+
+/// A URL whose message was lost this often is claimed without one.
+const MOST_RESENT: u8 = 3;
+
+/// How often the message of a URL was sent again lately. A fleet has one sweeper, so it knows of each.
+struct Resent(Cache<Fingerprint, u8>);
+
+impl Resent {
+    /// The most URLs of which it is known.
+    const MOST: u64 = 100_000;
+
+    fn new(lost_after: Duration) -> Self {
+        Self(Cache::builder().max_capacity(Self::MOST).time_to_idle(lost_after * 20).build())
+    }
+
+    /// Whether the message of a URL that is lost now was sent often enough. Counts that it is sent once more, if not.
+    fn is_in_vain(&mut self, message: &Message) -> bool {
+        let url = fingerprint(&message.crawl, message.work.as_str());
+        let resent = self.0.get(&url).unwrap_or_default();
+        self.0.insert(url, (resent + 1).min(MOST_RESENT));
+        resent >= MOST_RESENT
+    }
 }
 
 /// Stores the state of a crawl in the history, if there is one. Returns whether it is stored. A history that is away delays nothing else.

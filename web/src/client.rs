@@ -9,9 +9,10 @@ use trawl_common::settings;
 
 use super::coding;
 use super::guard::{BehindProxy, Guard};
+use super::machine::WithinOpenFiles;
 use super::proxy::Proxy;
 
-/// How long an idle connection is kept. There is no limit over all hosts, so time must be one.
+/// How long an idle connection is kept. Where files are scarce none is ([`trawl_common::open_files`]).
 pub(super) const IDLE_TIME: Duration = Duration::from_secs(5);
 
 /// How many headers an answer may have. Honest sites stay below; together they may have some 400 KB, by hyper.
@@ -50,6 +51,7 @@ pub(super) fn nameless(
         .http2_keep_alive_while_idle(true)
         .tcp_nodelay(true)
         .no_proxy()
+        .connector_layer(WithinOpenFiles)
         // A server that refuses a stream of HTTP/2 would get the next requests at once.
         .retry(reqwest::retry::never())
         .redirect(reqwest::redirect::Policy::none());

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::io;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -13,15 +14,22 @@ use trawl_common::ports::Response as Page;
 use trawl_common::time::UnixMs;
 
 use super::guard::Refused;
+use super::machine;
 
-/// A request that got no answer.
-pub(super) fn no_answer(error: &reqwest::Error) -> Failure {
-    Failure::new(classify(error, Class::Connect), innermost(error))
+/// A request to one of these addresses that got no answer.
+pub(super) fn no_answer(error: &reqwest::Error, addresses: &[IpAddr]) -> Failure {
+    of_machine(error, addresses)
+        .unwrap_or_else(|| Failure::new(classify(error, Class::Connect), innermost(error)))
+}
+
+/// The failure of a request for which this machine lacked something. `addresses` are those of the host.
+pub(super) fn of_machine(error: &(dyn Error + 'static), addresses: &[IpAddr]) -> Option<Failure> {
+    machine::failure(causes(error), addresses)
 }
 
 /// An answer that ended before its body was complete, or whose content coding is broken.
 pub(super) fn broken_body(error: &reqwest::Error) -> Failure {
-    Failure::new(classify(error, Class::Body), innermost(error))
+    of_machine(error, &[]).unwrap_or_else(|| Failure::new(classify(error, Class::Body), innermost(error)))
 }
 
 /// An answer whose status is not a success.

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::{Stream, stream};
 use reqwest::StatusCode;
-use reqwest::header::{HeaderMap, HeaderValue, USER_AGENT};
+use reqwest::header::{CONNECTION, HeaderMap, HeaderValue, USER_AGENT};
 use rustls::ClientConfig;
 use tokio::time::timeout;
 use trawl_common::frontier::Request;
 use trawl_common::frontier::message::Hop;
 use trawl_common::frontier::outcome::{Failure, is_refusal};
+use trawl_common::open_files;
 use trawl_common::ports::Response;
 use trawl_common::request::Method;
 use trawl_common::settings;
@@ -25,7 +26,7 @@ use url::Url;
 use super::answer::{self, Answer, Opened, Start};
 use super::body::Body;
 use super::client::{client, nameless, preferences};
-use super::guard::{self, Guard, Lookup};
+use super::guard::{Guard, Lookup};
 use super::memory::MemoryBudget;
 use super::own::Own;
 use super::passage::Passage;
@@ -35,7 +36,7 @@ use super::sent::Sent;
 use super::threads::Threads;
 use super::time_limit::within;
 use super::unusable::Unusable;
-use super::{conditions, failure, kind, redirect, sent, trust};
+use super::{conditions, failure, kind, machine, redirect, resolver, sent, trust};
 
 /// What all bodies of a fetcher may take that shares with no other.
 const MEMORY: u64 = 256 << 20;
@@ -58,7 +59,7 @@ pub struct Fetcher {
 impl Fetcher {
     /// A fetcher with these settings. The process must have a default rustls crypto provider.
     pub fn new(settings: &settings::Fetch) -> Result<Self, Unusable> {
-        Self::with(settings, guard::system_lookup, trust::tls()?)
+        Self::with(settings, resolver::lookup, trust::tls()?)
     }
 
     /// A fetcher that asks as `spider` says, and with these settings where that says nothing.
@@ -155,7 +156,7 @@ impl Fetcher {
     /// answer to validators is a [`Failure`], as is whatever settings do not allow. Who follows redirects counts them:
     /// [`MAX_REDIRECTS`](crate::MAX_REDIRECTS).
     pub async fn ask(&self, url: &CanonicalUrl, validators: &Validators) -> Result<Answer, Failure> {
-        within(self.settings.timeout, async {
+        self.within_limit(url, async {
             let response = self.request(url, Sent::get(conditions::headers(validators))).await?;
             if response.status() == StatusCode::NOT_MODIFIED && !validators.is_empty() {
                 return Ok(Answer::NotModified);
@@ -171,7 +172,7 @@ impl Fetcher {
     /// The same for a request, of which redirects have come to `hop`. To one for any status whatever response comes is the page.
     pub async fn ask_for(&self, request: &Request, hop: Option<&Hop>) -> Result<Answer, Failure> {
         let (url, method) = (sent::target(request, hop), request.new.method);
-        within(self.settings.timeout, async {
+        self.within_limit(url, async {
             let response = self.request(url, Sent::of(request, hop)).await?;
             if request.new.any_status {
                 return self.whatever(method, response).await.map(Answer::Page);
@@ -200,7 +201,7 @@ impl Fetcher {
         url: &CanonicalUrl,
     ) -> Result<Opened<impl Stream<Item = Result<Bytes, Failure>> + Send + use<>>, Failure> {
         let timeout = self.settings.timeout;
-        within(timeout, async {
+        self.within_limit(url, async {
             let response = self.request(url, Sent::get(HeaderMap::new())).await?;
             if let Some(target) = redirect::target(&self.guard, url, &response)? {
                 return Ok(Opened::Redirect(target));
@@ -222,7 +223,7 @@ impl Fetcher {
     /// `robots.txt` (RFC 9309 2.3.1), where every status means something. A redirect to what settings do not allow is a
     /// [`Failure`] of class `forbidden`.
     pub(super) async fn start(&self, url: &CanonicalUrl, most: usize) -> Result<answer::Hop, Failure> {
-        within(self.settings.timeout, async {
+        self.within_limit(url, async {
             let response = self.request(url, Sent::get(HeaderMap::new())).await?;
             if let Some(target) = redirect::target(&self.guard, url, &response)? {
                 return Ok(answer::Hop::Redirect(target));
@@ -243,24 +244,38 @@ impl Fetcher {
         let own = self.own.as_ref().map(|own| own.fields(url)).unwrap_or_default();
         let sent = sent.beside(own);
         let url = url.to_url();
-        let proxy = self.proxy.as_ref();
-        self.guard.check_behind(proxy, &url).await?;
-        match (self.send(url, sent).await, proxy) {
-            (Err(failure), Some(proxy)) => Err(proxy.or_is_away(failure).await),
-            (answer, _) => answer,
+        self.guard.check_behind(self.proxy.as_ref(), &url).await?;
+        self.send(url, sent).await
+    }
+
+    /// The result of `call`, which asks for `url`, within `fetch.timeout`. A failure says what is to blame.
+    async fn within_limit<T>(
+        &self,
+        url: &CanonicalUrl,
+        call: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        match within(self.settings.timeout, call).await {
+            Err(failure) => {
+                Err(machine::blame(failure, self.proxy.as_ref(), &self.guard, &url.to_url()).await)
+            }
+            answer => answer,
         }
     }
 
     /// Where it runs, its connection is read to the end of the answer.
     async fn send(&self, url: Url, sent: Sent) -> Result<reqwest::Response, Failure> {
-        let Sent { method, fields, body } = sent;
+        let Sent { method, mut fields, body } = sent;
+        if open_files::is_scarce() {
+            fields.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        let asked = url.clone();
         let request = self.client.request(method, url).headers(fields);
         let answer = if body.is_empty() { request } else { request.body(body) }.send();
         let answer = match &self.threads {
             Some(threads) => threads.run(answer).await,
             None => answer.await,
         };
-        answer.map_err(|error| failure::no_answer(&error))
+        answer.map_err(|error| failure::no_answer(&error, &self.guard.addresses(&asked)))
     }
 
     async fn answer(&self, response: reqwest::Response) -> Result<Answer, Failure> {

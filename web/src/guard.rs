@@ -11,7 +11,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt;
 use futures::future::BoxFuture;
 use moka::sync::Cache;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -22,14 +21,10 @@ use url::Url;
 
 use super::address::is_public;
 use super::proxy::Proxy;
+use super::{failure, resolver};
 
-/// Finds the addresses of a name.
+/// Finds out the addresses of a name.
 pub(super) type Lookup = fn(String) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>>;
-
-/// Asks the system's resolver.
-pub(super) fn system_lookup(name: String) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> {
-    async move { Ok(tokio::net::lookup_host((name, 0)).await?.collect()) }.boxed()
-}
 
 /// How long the addresses of a name are remembered: a request that waits for its slot must connect to those that were checked.
 const KNOWN_FOR: Duration = Duration::from_secs(30);
@@ -81,7 +76,7 @@ impl Guard {
     /// By these settings. As a client's resolver it finds only addresses that may be asked; ports, and addresses written in a
     /// URL, are to be checked before each request ([`Guard::may_ask`]).
     pub fn of(settings: settings::Fetch) -> Self {
-        Self::new(settings.into(), system_lookup)
+        Self::new(settings.into(), resolver::lookup)
     }
 
     /// Whether `url` may be asked, as far as it shows without asking a resolver.
@@ -113,6 +108,17 @@ impl Guard {
         self.known.get(name)
     }
 
+    /// The addresses of `url`'s host, as far as they are known.
+    pub(super) fn addresses(&self, url: &Url) -> Vec<IpAddr> {
+        match literal_address(url) {
+            Some(address) => vec![address],
+            None => {
+                let found = url.domain().and_then(|name| self.found(name));
+                found.iter().flat_map(|found| found.iter().map(SocketAddr::ip)).collect()
+            }
+        }
+    }
+
     /// Whether `url` may be asked, as far as it shows without asking a resolver.
     pub(super) fn check(&self, url: &Url) -> Result<(), Refused> {
         let port = url.port_or_known_default().unwrap_or_default();
@@ -138,7 +144,7 @@ impl Guard {
             self.check_address(address)?;
             return Ok(vec![address]);
         }
-        let found = self.find(url.host_str().unwrap_or_default()).await.map_err(no_name)?;
+        let found = self.find(url.host_str().unwrap_or_default()).await.map_err(not_found)?;
         let allowed = self.filter(&found).map_err(|refused| match refused {
             Some(refused) => refused.into(),
             None => no_name(NoAddress),
@@ -161,7 +167,7 @@ impl Guard {
     /// Whether every address of `url`'s host may be asked: for a SOCKS proxy, which may be given any.
     pub(super) async fn check_name(&self, url: &Url) -> Result<(), Failure> {
         let Some(name) = url.domain() else { return Ok(()) };
-        let found = self.find(name).await.map_err(no_name)?;
+        let found = self.find(name).await.map_err(not_found)?;
         if found.is_empty() {
             return Err(no_name(NoAddress));
         }
@@ -203,6 +209,11 @@ impl Resolve for Guard {
     }
 }
 
+/// Why a name was not found: it has no address, or this machine cannot look any up.
+fn not_found(error: io::Error) -> Failure {
+    failure::of_machine(&error, &[]).unwrap_or_else(|| no_name(error))
+}
+
 /// A name without an address.
 fn no_name(error: impl Display) -> Failure {
     Failure::new(Class::Dns, error)
@@ -231,7 +242,7 @@ mod tests {
     use super::*;
 
     fn guard(settings: settings::Fetch) -> Guard {
-        Guard::new(settings.into(), system_lookup)
+        Guard::new(settings.into(), resolver::lookup)
     }
 
     #[test]

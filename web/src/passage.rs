@@ -15,11 +15,11 @@ use trawl_common::settings;
 use trawl_common::web::url::CanonicalUrl;
 use url::Url;
 
-use super::failure;
 use super::guard::Guard;
 use super::proxy::Proxy;
 use super::threads::Threads;
 use super::time_limit::within;
+use super::{failure, machine};
 
 /// The fields that are about one connection (RFC 9110 7.6.1). `Expect` is among them: the proxy has said by itself that it wants the
 /// body. So is `Host`, which is made anew from the URL (RFC 9112 3.2.2).
@@ -84,26 +84,25 @@ impl Passage {
         B: Body<Data = Bytes> + Send + Sync + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        within(self.settings.timeout, async {
-            let (parts, body) = request.into_parts();
-            let url = Url::parse(&parts.uri.to_string()).map_err(no_url)?;
-            let proxy = self.proxy.as_ref();
+        let (parts, body) = request.into_parts();
+        let url = Url::parse(&parts.uri.to_string()).map_err(no_url)?;
+        let (asked, proxy) = (url.clone(), self.proxy.as_ref());
+        let answer = within(self.settings.timeout, async {
             self.guard.check_behind(proxy, &url).await?;
             let mut fields = parts.headers;
             remove_hop_by_hop(&mut fields);
-            let asking = self.client.request(parts.method, url).headers(fields);
+            let asking = self.client.request(parts.method, url.clone()).headers(fields);
             let asking = asking.body(reqwest::Body::wrap(body)).send();
             let answer = match &self.threads {
                 Some(threads) => threads.run(asking).await,
                 None => asking.await,
             };
-            match (answer.map_err(|error| failure::no_answer(&error)), proxy) {
-                (Ok(answer), _) => passed(answer),
-                (Err(failure), Some(proxy)) => Err(proxy.or_is_away(failure).await),
-                (Err(failure), None) => Err(failure),
-            }
-        })
-        .await
+            passed(answer.map_err(|error| failure::no_answer(&error, &self.guard.addresses(&asked)))?)
+        });
+        match answer.await {
+            Err(failure) => Err(machine::blame(failure, proxy, &self.guard, &url).await),
+            passed => passed,
+        }
     }
 }
 

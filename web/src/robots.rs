@@ -43,8 +43,8 @@ pub enum NoRobots {
     Blocked,
     /// This host asked for a back-off until then (429, 503).
     Refused(HostKey, Failure, UnixMs),
-    /// The proxy cannot be reached.
-    NoProxy(Failure),
+    /// No host is to blame: this side lacks something ([`Class::is_blameless`]).
+    Blameless(Failure),
     /// The store of the schedules failed for good.
     Failed(Error),
 }
@@ -106,7 +106,7 @@ impl Fetcher {
                 Err(failure) if matches!(failure.class, Class::Forbidden | Class::Redirect) => {
                     return Ok(none());
                 }
-                Err(failure) if failure.class == Class::Proxy => return Err(NoRobots::NoProxy(failure)),
+                Err(failure) if failure.class.is_blameless() => return Err(NoRobots::Blameless(failure)),
                 Err(failure) => return Ok(passing(0, failure.to_string())),
             }
         }

@@ -1,6 +1,7 @@
 //! A [`Fetcher`] against servers on this machine.
 
 mod http2;
+mod machine;
 mod memory;
 mod names;
 mod own;

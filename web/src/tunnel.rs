@@ -17,6 +17,7 @@ use url::Url;
 
 use super::passage::{Passage, no_url};
 use super::proxy::Proxy;
+use super::{failure, machine};
 
 impl Passage {
     /// Connects to the host and port of `url` within `fetch.connect_timeout`: to the very address that was checked.
@@ -38,9 +39,9 @@ impl Passage {
             let what = format!("no connection within {limit:?} (`fetch.connect_timeout`)");
             Err(Failure::new(Class::Timeout, what))
         });
-        match (connected, proxy) {
-            (Err(failure), Some(proxy)) => Err(proxy.or_is_away(failure).await),
-            (connected, _) => connected,
+        match connected {
+            Err(failure) => Err(machine::blame(failure, proxy, &self.guard, &url).await),
+            connected => connected,
         }
     }
 
@@ -78,7 +79,10 @@ impl Passage {
 /// One address after another, until one answers.
 async fn directly(addresses: Vec<IpAddr>, port: u16) -> Result<TcpStream, Failure> {
     let addresses: Vec<_> = addresses.into_iter().map(|address| SocketAddr::new(address, port)).collect();
-    TcpStream::connect(&addresses[..]).await.map_err(broken)
+    machine::connect(&addresses).await.map_err(|error| {
+        let ips: Vec<_> = addresses.iter().map(SocketAddr::ip).collect();
+        failure::of_machine(&error, &ips).unwrap_or_else(|| broken(error))
+    })
 }
 
 async fn to_proxy(proxy: Proxy) -> std::io::Result<TokioIo<TcpStream>> {

@@ -52,6 +52,7 @@ mod tasks;
 mod tests;
 mod trial;
 mod url_log;
+mod wanting;
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -93,6 +94,7 @@ use trawl_common::spider::folder::Folder;
 use trawl_web::Threads;
 pub use trial::{PageReader, TaskTrial, Trials};
 use url_log::UrlLog;
+use wanting::Wanting;
 
 /// Why a worker could not start, or could not go on.
 #[derive(Debug, thiserror::Error)]
@@ -211,6 +213,7 @@ async fn run_with(
         url_log: UrlLog::new(&settings, log.clone()),
         host_log,
         standstill: Standstill::default(),
+        wanting: Wanting::default(),
         known_links: KnownLinks::default(),
         watch: Watch::default(),
         id,

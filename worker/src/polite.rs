@@ -139,7 +139,7 @@ impl Asker {
             }
             Err(NoRobots::Later(until)) => Err(NotAsked::Later(host(), until)),
             Err(NoRobots::Blocked) => Err(NotAsked::Blocked(host())),
-            Err(NoRobots::Refused(_, failure, _) | NoRobots::NoProxy(failure)) => {
+            Err(NoRobots::Refused(_, failure, _) | NoRobots::Blameless(failure)) => {
                 Err(NotAsked::Failed(failure))
             }
             Err(NoRobots::Failed(error)) => Err(NotAsked::Port(error)),

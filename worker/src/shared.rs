@@ -22,6 +22,7 @@ use crate::schedule::standstill::Standstill;
 use crate::spiders::Spiders;
 use crate::tally::Tally;
 use crate::url_log::UrlLog;
+use crate::wanting::Wanting;
 
 /// The ports, the settings, and what the parts of a worker tell each other.
 pub(crate) struct Shared {
@@ -46,6 +47,7 @@ pub(crate) struct Shared {
     pub(crate) log: LogWriter,
     pub(crate) url_log: UrlLog,
     pub(crate) standstill: Standstill,
+    pub(crate) wanting: Wanting,
     pub(crate) known_links: KnownLinks,
     pub(crate) host_log: Arc<HostLog>,
     /// What programs are busy with.

@@ -21,6 +21,7 @@ use trawl_common::trace;
 use trawl_engine::{Consumer, Content, Delivery, Receipt};
 
 use super::acks::{Ack, Acks};
+use super::channel::answered;
 use super::codec::Trust;
 use super::connection::failed;
 use super::layout::Layout;
@@ -54,7 +55,7 @@ impl Session {
         layout: &Arc<Layout>,
         trust: &Trust,
     ) -> Result<(Arc<Self>, RabbitConsumer)> {
-        let channel = connection.create_channel().await.map_err(failed)?;
+        let channel = answered(connection.create_channel()).await.map_err(failed)?;
         // A quarter of the window may wait for a straggler before acks are sent singly.
         let acks = AsyncMutex::new(Acks::new(usize::from(prefetch) / 4));
         let is_flushing = AtomicBool::new(false);
@@ -64,7 +65,7 @@ impl Session {
         for line in SourceQueue::ALL.into_iter().filter(|line| window(*line) > 0) {
             // Not global: each consumer that follows gets a window of its own.
             let options = BasicQosOptions::default();
-            session.channel.basic_qos(window(line), options).await.map_err(failed)?;
+            answered(session.channel.basic_qos(window(line), options)).await.map_err(failed)?;
             streams.push((line, session.consume(names::line(line)).await?));
         }
         let (tell, found) = mpsc::unbounded_channel();
@@ -76,7 +77,7 @@ impl Session {
     async fn consume(&self, queue: &str) -> Result<lapin::Consumer> {
         let (tag, options) = (format!("trawl.{queue}"), BasicConsumeOptions::default());
         let consuming = self.channel.basic_consume(queue.into(), tag.into(), options, FieldTable::default());
-        consuming.await.map_err(failed)
+        answered(consuming).await.map_err(failed)
     }
 
     /// Acknowledges deliveries, or holds that back for a moment.
@@ -106,7 +107,7 @@ impl Session {
         let mut acks = self.acks.lock().await;
         for tag in tags {
             let options = BasicNackOptions { requeue: true, multiple: false };
-            self.channel.basic_nack(tag, options).await.map_err(failed)?;
+            answered(self.channel.basic_nack(tag, options)).await.map_err(failed)?;
             let send = acks.returned(tag);
             self.send(send).await?;
         }
@@ -116,7 +117,7 @@ impl Session {
 
     async fn send(&self, acks: impl IntoIterator<Item = Ack>) -> Result<()> {
         for Ack { tag, multiple } in acks {
-            self.channel.basic_ack(tag, BasicAckOptions { multiple }).await.map_err(failed)?;
+            answered(self.channel.basic_ack(tag, BasicAckOptions { multiple })).await.map_err(failed)?;
         }
         Ok(())
     }

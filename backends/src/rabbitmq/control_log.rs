@@ -107,7 +107,7 @@ impl ControlLog {
         let mut belief = Belief::default();
         let mut has_newer = false;
         loop {
-            let entry = reader.next().await?;
+            let entry = reader.next_before_end().await?;
             if let Some(body) = &entry.body
                 && belief.has(entry.offset, self.seal.author(Purpose::Control, body, &entry.headers))
             {

@@ -12,7 +12,7 @@ use trawl_common::frontier::ladder::RUNGS;
 use trawl_common::ports::{Error, ErrorKind, LaneName, Result};
 use trawl_common::settings;
 
-use super::channel::is_soft;
+use super::channel::{answered, is_soft};
 use super::connection::{Endpoint, failed};
 use super::names;
 
@@ -118,10 +118,10 @@ impl Looking<'_> {
     async fn at(&mut self, queue: String) -> Result<Option<Depth>> {
         let channel = match self.channel.take() {
             Some(open) => open,
-            None => self.connection.create_channel().await.map_err(failed)?,
+            None => answered(self.connection.create_channel()).await.map_err(failed)?,
         };
         let look = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };
-        match channel.queue_declare(queue.into(), look, FieldTable::default()).await {
+        match answered(channel.queue_declare(queue.into(), look, FieldTable::default())).await {
             Ok(queue) => {
                 self.channel = Some(channel);
                 let (messages, consumers) = (queue.message_count().into(), queue.consumer_count().into());

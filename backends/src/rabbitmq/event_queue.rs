@@ -12,7 +12,7 @@ use trawl_common::names::SubscriberName;
 use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_common::settings::{self, Queues};
 
-use super::channel::close;
+use super::channel::{answered, close};
 use super::connection::{Endpoint, failed};
 use super::layout::Layout;
 use super::{events, names, passive};
@@ -37,7 +37,7 @@ impl EventQueues {
     pub async fn open(&self, name: &SubscriberName, pattern: &Pattern) -> Result<EventQueue> {
         let (queue, connection) = (names::subscriber(name), self.broker.open("trawl events").await?);
         events::subscriber(&connection, &self.layout, &queue, pattern).await?;
-        let channel = connection.create_channel().await.map_err(failed)?;
+        let channel = answered(connection.create_channel()).await.map_err(failed)?;
         Ok(EventQueue { queue, channel, coming: None, _connection: connection })
     }
 
@@ -47,8 +47,8 @@ impl EventQueues {
         if !passive::exists(&connection, &queue).await? {
             return Ok(false);
         }
-        let channel = connection.create_channel().await.map_err(failed)?;
-        channel.queue_delete(queue.into(), QueueDeleteOptions::default()).await.map_err(failed)?;
+        let channel = answered(connection.create_channel()).await.map_err(failed)?;
+        answered(channel.queue_delete(queue.into(), QueueDeleteOptions::default())).await.map_err(failed)?;
         Ok(true)
     }
 }
@@ -73,7 +73,8 @@ pub struct Received {
 impl EventQueue {
     /// The next event that is there already; `None` if there is none.
     pub async fn get(&self) -> Result<Option<Received>> {
-        let got = self.channel.basic_get(self.queue.clone().into(), BasicGetOptions::default()).await;
+        let got =
+            answered(self.channel.basic_get(self.queue.clone().into(), BasicGetOptions::default())).await;
         Ok(got.map_err(failed)?.map(|message| received(message.delivery)))
     }
 
@@ -94,7 +95,7 @@ impl EventQueue {
 
     /// Says that an event is dealt with: it does not come again.
     pub async fn done(&self, received: &Received) -> Result<()> {
-        self.channel.basic_ack(received.tag, BasicAckOptions::default()).await.map_err(failed)
+        answered(self.channel.basic_ack(received.tag, BasicAckOptions::default())).await.map_err(failed)
     }
 
     /// Returns when the broker knows of all that is done.
@@ -104,10 +105,10 @@ impl EventQueue {
 }
 
 async fn consume(channel: &Channel, queue: &str) -> Result<lapin::Consumer> {
-    channel.basic_qos(AHEAD, BasicQosOptions::default()).await.map_err(failed)?;
+    answered(channel.basic_qos(AHEAD, BasicQosOptions::default())).await.map_err(failed)?;
     let options = BasicConsumeOptions::default();
     let consuming = channel.basic_consume(queue.into(), "".into(), options, FieldTable::default());
-    consuming.await.map_err(failed)
+    answered(consuming).await.map_err(failed)
 }
 
 fn received(delivery: Delivery) -> Received {

@@ -13,6 +13,7 @@ use tracing::debug;
 use trawl_common::ports::Result;
 use trawl_common::settings::{self, Queues};
 
+use super::channel::answered;
 use super::connection::{Endpoint, failed};
 use super::layout::Layout;
 use super::names;
@@ -84,10 +85,10 @@ impl JobWakeUps {
     async fn take(&self) -> Result<Taking> {
         let connection = self.broker.open("trawl jobs").await?;
         Topology::Consuming(Arc::clone(&self.layout), Tasks::Left).declare(&connection).await?;
-        let channel = connection.create_channel().await.map_err(failed)?;
+        let channel = answered(connection.create_channel()).await.map_err(failed)?;
         let options = BasicConsumeOptions { no_ack: true, ..BasicConsumeOptions::default() };
         let tag = format!("trawl.{}", names::JOBS);
         let consuming = channel.basic_consume(names::JOBS.into(), tag.into(), options, FieldTable::default());
-        Ok(Taking { wake_ups: consuming.await.map_err(failed)?, _connection: connection })
+        Ok(Taking { wake_ups: answered(consuming).await.map_err(failed)?, _connection: connection })
     }
 }

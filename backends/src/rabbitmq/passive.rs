@@ -9,7 +9,7 @@ use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_common::settings::Topology;
 
 use super::arguments::{Arguments, shown};
-use super::channel::{close, durable, is_precondition_failed, is_soft};
+use super::channel::{answered, close, durable, is_precondition_failed, is_soft};
 use super::connection::failed;
 use super::layout::Layout;
 use super::names;
@@ -72,9 +72,9 @@ pub(super) async fn is_idle(connection: &Connection, name: &str) -> Result<bool>
 }
 
 async fn look(connection: &Connection, name: &str) -> Result<Option<Queue>> {
-    let channel = connection.create_channel().await.map_err(failed)?;
+    let channel = answered(connection.create_channel()).await.map_err(failed)?;
     let look = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };
-    match channel.queue_declare(name.into(), look, FieldTable::default()).await {
+    match answered(channel.queue_declare(name.into(), look, FieldTable::default())).await {
         Ok(queue) => {
             close(&channel).await;
             Ok(Some(queue))
@@ -101,8 +101,8 @@ async fn differences(
     let (mut options, mut table) = (durable(), arguments.table());
     let mut all = Vec::new();
     while all.len() < DIFFERENCES {
-        let channel = connection.create_channel().await.map_err(failed)?;
-        let error = match channel.queue_declare(name.into(), options, table.clone()).await {
+        let channel = answered(connection.create_channel()).await.map_err(failed)?;
+        let error = match answered(channel.queue_declare(name.into(), options, table.clone())).await {
             Ok(_) => {
                 close(&channel).await;
                 break;

@@ -11,6 +11,7 @@ use tokio::sync::Mutex;
 use trawl_common::metrics;
 use trawl_common::ports::{Error, ErrorKind, Result};
 
+use super::channel::answered;
 use super::connection::{Endpoint, failed};
 use super::passive;
 use super::topology::{self, Topology};
@@ -101,8 +102,8 @@ impl Publisher {
         *link = None;
         let connection = self.broker.open("trawl publisher").await?;
         self.topology.declare(&connection).await?;
-        let channel = connection.create_channel().await.map_err(failed)?;
-        channel.confirm_select(ConfirmSelectOptions::default()).await.map_err(failed)?;
+        let channel = answered(connection.create_channel()).await.map_err(failed)?;
+        answered(channel.confirm_select(ConfirmSelectOptions::default())).await.map_err(failed)?;
         *link = Some(Link { connection, channel: channel.clone() });
         Ok(channel)
     }

@@ -1,21 +1,19 @@
 //! Reading a stream from any place, to where it ended when reading began and beyond.
 
-use std::time::Duration;
-
 use futures::StreamExt;
 use lapin::message::Delivery;
 use lapin::options::{BasicAckOptions, BasicConsumeOptions, BasicQosOptions, ConfirmSelectOptions};
 use lapin::types::{AMQPValue, FieldTable, ShortString};
 use lapin::{BasicProperties, Channel, Connection};
+use tokio::time::timeout;
 use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_common::time::UnixMs;
 
+use super::channel::{ANSWER_TIMEOUT, answered};
 use super::connection::failed;
 use super::publisher::{self, Outgoing};
 
-/// A stream from which not even the reader's own mark comes back for so long is blocked, or without its leader.
-const MARK_TIMEOUT: Duration = Duration::from_secs(30);
-/// The header of a mark: of a message that is no entry, by which a reader finds where the stream ends.
+// The header of a mark: of a message that is no entry, by which a reader finds where the stream ends.
 const MARK: &str = "mark";
 const OFFSET: &str = "x-stream-offset";
 
@@ -77,9 +75,15 @@ impl StreamReader {
         entry(next(&mut self.consumer, self.stream).await?, self.stream)
     }
 
+    /// The next message of those before the end, which are there: it comes in time, or the stream has lost its leader.
+    pub(super) async fn next_before_end(&mut self) -> Result<Entry> {
+        let stream = self.stream;
+        soon(stream, self.next()).await
+    }
+
     /// Says that all up to `entry` is dealt with, so that the broker sends more.
     pub async fn done(&self, entry: &Entry) -> Result<()> {
-        self.channel.basic_ack(entry.tag, BasicAckOptions { multiple: true }).await.map_err(failed)
+        answered(self.channel.basic_ack(entry.tag, BasicAckOptions { multiple: true })).await.map_err(failed)
     }
 }
 
@@ -94,20 +98,25 @@ async fn end(connection: &Connection, stream: &str) -> Result<u64> {
             let delivery = next(&mut consumer, stream).await?;
             let is_it = delivery.properties.message_id().as_ref().is_some_and(|other| other.as_str() == id);
             let Entry { offset, tag, .. } = entry(delivery, stream)?;
-            channel.basic_ack(tag, BasicAckOptions::default()).await.map_err(failed)?;
+            answered(channel.basic_ack(tag, BasicAckOptions::default())).await.map_err(failed)?;
             if is_it {
                 return Ok(offset);
             }
         }
     };
-    let offset = tokio::time::timeout(MARK_TIMEOUT, come_back).await.unwrap_or_else(|_| {
-        let text =
-            format!("rabbitmq: nothing came from the stream {stream} for {} s", MARK_TIMEOUT.as_secs());
-        Err(Error::new(ErrorKind::Unavailable, text))
-    })?;
+    let offset = soon(stream, come_back).await?;
     // Nobody waits on this channel: failing to close it changes nothing.
-    let _ = channel.close(200, "found the end".into()).await;
+    let _ = answered(channel.close(200, "found the end".into())).await;
     Ok(offset)
+}
+
+/// What comes from a stream that is known to be in it.
+async fn soon<T>(stream: &str, coming: impl Future<Output = Result<T>>) -> Result<T> {
+    timeout(ANSWER_TIMEOUT, coming).await.unwrap_or_else(|_| {
+        let text =
+            format!("rabbitmq: nothing came from the stream {stream} for {} s", ANSWER_TIMEOUT.as_secs());
+        Err(Error::new(ErrorKind::Unavailable, text))
+    })
 }
 
 fn mark(stream: &str, id: &str) -> Outgoing {
@@ -130,8 +139,8 @@ async fn consume(
     from: StreamStart,
     prefetch: u16,
 ) -> Result<(Channel, lapin::Consumer)> {
-    let channel = connection.create_channel().await.map_err(failed)?;
-    channel.basic_qos(prefetch, BasicQosOptions::default()).await.map_err(failed)?;
+    let channel = answered(connection.create_channel()).await.map_err(failed)?;
+    answered(channel.basic_qos(prefetch, BasicQosOptions::default())).await.map_err(failed)?;
     let place = match from {
         StreamStart::First => AMQPValue::LongString("first".into()),
         StreamStart::Next => AMQPValue::LongString("next".into()),
@@ -142,10 +151,11 @@ async fn consume(
     arguments.insert(ShortString::from(OFFSET), place);
     let options = BasicConsumeOptions::default();
     let tag = format!("trawl.{stream}");
-    let consumer =
-        channel.basic_consume(stream.into(), tag.into(), options, arguments).await.map_err(failed)?;
+    let consumer = answered(channel.basic_consume(stream.into(), tag.into(), options, arguments))
+        .await
+        .map_err(failed)?;
     // The broker says that it will read, and then finds the place; but it answers this after that.
-    channel.confirm_select(ConfirmSelectOptions::default()).await.map_err(failed)?;
+    answered(channel.confirm_select(ConfirmSelectOptions::default())).await.map_err(failed)?;
     Ok((channel, consumer))
 }
 

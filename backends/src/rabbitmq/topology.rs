@@ -12,7 +12,7 @@ use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_common::settings::{self, Items};
 
 use super::arguments::{self, Arguments, DELIVERY_LIMIT};
-use super::channel::{close, durable, is_precondition_failed};
+use super::channel::{answered, close, durable, is_precondition_failed};
 use super::connection::failed;
 use super::layout::Layout;
 use super::{events, names, passive};
@@ -124,8 +124,8 @@ impl Stream {
         if self.topology == settings::Topology::Passive {
             return passive::find(connection, self.name, &arguments::shown(&self.table())).await;
         }
-        let channel = connection.create_channel().await.map_err(failed)?;
-        let declared = channel.queue_declare(self.name.into(), durable(), self.table()).await;
+        let channel = answered(connection.create_channel()).await.map_err(failed)?;
+        let declared = answered(channel.queue_declare(self.name.into(), durable(), self.table())).await;
         declared.map_err(|error| refused("stream", self.name, self.settings, &error))?;
         if let Some(name) = self.exchange {
             let declared = exchange(&channel, name, ExchangeKind::Topic).await;
@@ -154,11 +154,12 @@ impl Stream {
 
 /// How long the messages on the fullest rung are under way at most; zero when all are empty.
 pub(super) async fn longest_parked(connection: &Connection) -> Result<Duration> {
-    let channel = connection.create_channel().await.map_err(failed)?;
+    let channel = answered(connection.create_channel()).await.map_err(failed)?;
     let mut longest = Duration::ZERO;
     for rung in RUNGS {
         let look = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };
-        let queue = channel.queue_declare(names::rung(rung).into(), look, FieldTable::default()).await;
+        let queue =
+            answered(channel.queue_declare(names::rung(rung).into(), look, FieldTable::default())).await;
         if queue.map_err(failed)?.message_count() > 0 {
             longest = longest.max(rung);
         }
@@ -177,7 +178,7 @@ pub(super) struct Declaring<'a> {
 
 impl<'a> Declaring<'a> {
     pub(super) async fn on(connection: &'a Connection, layout: &'a Layout) -> Result<Self> {
-        let channel = connection.create_channel().await.map_err(failed)?;
+        let channel = answered(connection.create_channel()).await.map_err(failed)?;
         Ok(Self { connection, layout, channel, conflicts: Vec::new() })
     }
 
@@ -207,7 +208,7 @@ impl<'a> Declaring<'a> {
     }
 
     async fn try_queue(&self, name: &str, arguments: Arguments<'_>) -> lapin::Result<()> {
-        self.channel.queue_declare(name.into(), durable(), arguments.table()).await.map(drop)
+        answered(self.channel.queue_declare(name.into(), durable(), arguments.table())).await.map(drop)
     }
 
     /// Keeps a conflict for the end; any other error ends it at once.
@@ -220,7 +221,7 @@ impl<'a> Declaring<'a> {
     }
 
     async fn reopen(&mut self) -> Result<()> {
-        self.channel = self.connection.create_channel().await.map_err(failed)?;
+        self.channel = answered(self.connection.create_channel()).await.map_err(failed)?;
         Ok(())
     }
 
@@ -250,13 +251,13 @@ fn warn_of_limit(queue: &str) {
 
 async fn exchange(channel: &Channel, name: &str, kind: ExchangeKind) -> lapin::Result<()> {
     let options = ExchangeDeclareOptions { durable: true, ..ExchangeDeclareOptions::default() };
-    channel.exchange_declare(name.into(), kind, options, FieldTable::default()).await
+    answered(channel.exchange_declare(name.into(), kind, options, FieldTable::default())).await
 }
 
 async fn bind(channel: &Channel, queue: &str, exchange: &str, key: &str) -> Result<()> {
     let options = QueueBindOptions::default();
     let bound = channel.queue_bind(queue.into(), exchange.into(), key.into(), options, FieldTable::default());
-    bound.await.map_err(failed)
+    answered(bound).await.map_err(failed)
 }
 
 fn conflict(what: &str, name: &str, error: &lapin::Error) -> String {

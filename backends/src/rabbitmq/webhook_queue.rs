@@ -13,6 +13,7 @@ use lapin::{Acker, BasicProperties, Connection};
 use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_common::settings::{self, Queues};
 
+use super::channel::answered;
 use super::connection::{Endpoint, failed};
 use super::layout::Layout;
 use super::names;
@@ -47,11 +48,11 @@ impl WebhookQueue {
     pub(crate) async fn take(&self, id: &str, at_once: u16) -> Result<Deliveries> {
         let connection = self.broker.open("trawl webhook").await?;
         self.topology.declare(&connection).await?;
-        let channel = connection.create_channel().await.map_err(failed)?;
-        channel.basic_qos(at_once, BasicQosOptions::default()).await.map_err(failed)?;
+        let channel = answered(connection.create_channel()).await.map_err(failed)?;
+        answered(channel.basic_qos(at_once, BasicQosOptions::default())).await.map_err(failed)?;
         let (queue, options) = (names::webhook(id), BasicConsumeOptions::default());
         let consuming = channel.basic_consume(queue.into(), "".into(), options, FieldTable::default());
-        let coming = consuming.await.map_err(failed)?;
+        let coming = answered(consuming).await.map_err(failed)?;
         Ok(Deliveries { coming, seal: self.seal.clone(), _connection: connection })
     }
 
@@ -140,7 +141,7 @@ pub(crate) struct Delivery {
 impl Delivery {
     /// Says that it is delivered, or put off: it does not come again.
     pub(crate) async fn done(self) -> Result<()> {
-        self.acker.ack(BasicAckOptions::default()).await.map(drop).map_err(failed)
+        answered(self.acker.ack(BasicAckOptions::default())).await.map(drop).map_err(failed)
     }
 }
 

@@ -45,11 +45,13 @@ pub enum Class {
     Proxy,
     /// The spider's program failed, or what it answered is no answer (`docs/handlers.md`).
     Handler,
+    /// This machine lacks what a request takes: open files, memory, threads, ports, or a resolver that answers. No host is to blame.
+    Machine,
 }
 
 impl Class {
     /// Every class.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Timeout,
         Self::Dns,
         Self::Connect,
@@ -65,11 +67,17 @@ impl Class {
         Self::Banned,
         Self::Proxy,
         Self::Handler,
+        Self::Machine,
     ];
 
     /// The name in headers, logs and settings.
     pub fn as_str(self) -> &'static str {
         self.into()
+    }
+
+    /// Whether no host is to blame, and no URL: the same request succeeds once this side is set right, and is no attempt until then.
+    pub fn is_blameless(self) -> bool {
+        matches!(self, Self::Proxy | Self::Machine)
     }
 }
 
@@ -261,7 +269,7 @@ mod tests {
         let (skips, limits) = ([Skip::ContentType, Skip::Robots], Limit::ALL.map(Limit::as_str));
         assert_eq!(
             Class::ALL.map(Class::as_str).join(" "),
-            "timeout dns connect tls http body size parse missing forbidden redirect robots banned proxy handler"
+            "timeout dns connect tls http body size parse missing forbidden redirect robots banned proxy handler machine"
         );
         assert_eq!(
             Reason::ALL.map(Reason::as_str).join(" "),
@@ -276,7 +284,7 @@ mod tests {
     #[test]
     fn a_failure_is_read_as_it_was_written_whatever_its_class() {
         // The last of them, so that one that `ALL` lacks is noticed.
-        let last = Class::Handler as usize;
+        let last = Class::Machine as usize;
         assert_eq!(Class::ALL.len(), last + 1);
         for class in Class::ALL {
             let failure = Failure::new(class, "a: b");

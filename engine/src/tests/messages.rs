@@ -134,6 +134,27 @@ async fn a_message_whose_record_only_newer_workers_read_waits_and_the_record_is_
 
 /// From the sweep.
 #[tokio::test(start_paused = true)]
+async fn a_url_whose_messages_are_lost_again_and_again_is_claimed_without_one() {
+    let servers = Servers::default();
+    let lost = Message::seed(A.parse().unwrap(), CrawlRef::adhoc(), Lane::Bulk);
+    let member = Member::join(&servers, |_| {});
+    for time in 1..=3 {
+        servers.lose(lost.clone());
+        timeout(LIMIT, servers.until("confirm", time)).await.unwrap();
+    }
+    servers.lose(lost.clone());
+    let claimed = member.claim().await;
+    assert_eq!((claimed.message.key(), claimed.attempts), (lost.key(), 0));
+    let calls = servers.calls();
+    assert_eq!(calls.iter().filter(|call| call.starts_with("publish")).count(), 3);
+    let settled =
+        member.settle(claimed.message.clone(), Verdict::Ends(Box::new(ends(&lost, Terminal::Done)))).await;
+    assert_eq!(settled.ended.len(), 1);
+    timeout(LIMIT, servers.until("finish", 1)).await.unwrap();
+    assert!(!servers.calls().iter().any(|call| call.starts_with("ack")), "there is no message");
+}
+
+#[tokio::test(start_paused = true)]
 async fn lost_messages_are_published_and_confirmed() -> Result<()> {
     let servers = Servers::default();
     let lost = Message::seed(A.parse().unwrap(), CrawlRef::adhoc(), Lane::Bulk);

@@ -11,7 +11,7 @@ use trawl_common::politeness::gcra::Standing;
 use trawl_common::politeness::permit::HostPermit;
 use trawl_common::politeness::schedules::{Decision, HostRequest, HostSchedules};
 use trawl_common::politeness::waiting::{FIRST_LOOK, NEAR, SOON};
-use trawl_common::ports::Response;
+use trawl_common::ports::{Error, ErrorKind, Response};
 use trawl_common::settings::{HostPolicy, Politeness};
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
@@ -27,6 +27,12 @@ pub(crate) const READERS: usize = 8;
 /// How long a source counts as a request in flight to its host. A longer read may be waiting for the backlog, and the backlog may
 /// be waiting for pages of this very host.
 pub(crate) const COUNTS_AS_IN_FLIGHT_FOR: Duration = Duration::from_secs(5);
+
+/// The name of what fails where no host is to blame: the proxy is away, or this machine lacks something.
+const ASKING: &str = "asking for sources";
+
+/// The time after which a source is asked for again then.
+const AGAIN: Duration = Duration::from_secs(5);
 
 /// Opens sources over HTTP.
 pub(crate) struct Asking {
@@ -59,7 +65,7 @@ impl Asking {
     }
 
     /// Asks for `url` and follows its redirects; each request waits for a slot of its host. A host that asks for a back-off is asked
-    /// again after it. Returns the answer without its body, and the body; reading that fails once the servers have taken
+    /// again after it; where no host is to blame, it is waited until the request can be sent. Returns the answer without its body, and the body; reading that fails once the servers have taken
     /// `producer.timeout`, or once the receiver of `wanted` is gone.
     pub(crate) async fn open<T: Send + 'static>(
         &self,
@@ -89,6 +95,16 @@ impl Asking {
                     let until = pushed.map_err(ReadError::Port)?;
                     let left = rest.checked_sub(until.wait_from(UnixMs::now()));
                     rest = left.ok_or(ReadError::Fetch(failure))?;
+                }
+                Err(failure) if failure.class.is_blameless() => {
+                    permit.end(false);
+                    drop(reader);
+                    let error = Error::new(ErrorKind::Unavailable, &failure.detail);
+                    self.schedules.health.fails_lately(ASKING, &error, AGAIN * 4);
+                    tokio::select! {
+                        () = sleep(AGAIN) => {}
+                        () = wanted.closed() => return Err(ReadError::Stopped),
+                    }
                 }
                 Err(failure) => {
                     permit.end(failure.status.is_some_and(|status| status < 500));

@@ -10,6 +10,7 @@ mod keys;
 mod priorities;
 mod robots;
 mod stores;
+mod strangers;
 #[path = "../support/mod.rs"]
 mod support;
 mod zombie;

@@ -26,7 +26,7 @@ fn trusting(identity: &Identity, settings: &settings::Fetch) -> Fetcher {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut tls = trust::tls().unwrap();
     tls.dangerous().set_certificate_verifier(Arc::clone(&identity.verifier));
-    Fetcher::with(settings, guard::system_lookup, tls).unwrap()
+    Fetcher::with(settings, resolver::lookup, tls).unwrap()
 }
 
 /// Tries `attacks`, one after the other. With its client a server loses its connection, whatever it sends.

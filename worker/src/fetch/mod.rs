@@ -2,7 +2,7 @@
 
 pub(crate) mod apart;
 pub(crate) mod backoff;
+pub(crate) mod blameless;
 pub(crate) mod dispatcher;
 pub(crate) mod domains;
 mod page;
-pub(crate) mod proxy;

@@ -112,6 +112,7 @@ impl From<Failure> for Refusal {
             Class::Dns => (StatusCode::BAD_GATEWAY, "dns_error"),
             Class::Tls => (StatusCode::BAD_GATEWAY, "tls_protocol_error"),
             Class::Timeout => (StatusCode::GATEWAY_TIMEOUT, "http_response_timeout"),
+            Class::Machine => (StatusCode::SERVICE_UNAVAILABLE, "proxy_internal_error"),
             _ => (StatusCode::BAD_GATEWAY, "destination_unavailable"),
         };
         Self::new(status, kind, failure.to_string())

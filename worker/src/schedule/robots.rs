@@ -17,7 +17,7 @@ use trawl_common::web::url::Origin;
 use trawl_web::NoRobots;
 
 use super::standstill::Why;
-use crate::fetch::{apart, proxy};
+use crate::fetch::{apart, blameless};
 use crate::shared::Shared;
 use crate::spiders::Loaded;
 
@@ -110,7 +110,7 @@ async fn fetch(
     let answer = answer.await.unwrap_or_else(|until| Err(NoRobots::Later(until)));
     drop(asking);
     if let Ok(_) | Err(NoRobots::Refused(..)) = &answer {
-        proxy::proxy_works(shared, spider);
+        blameless::proxy_works(shared, spider);
     }
     let learnt = match answer {
         Ok(robots) => {
@@ -121,7 +121,7 @@ async fn fetch(
         Err(NoRobots::Blocked) => Learnt::Blocked,
         Err(NoRobots::Failed(error)) => Learnt::Failed(error),
         Err(NoRobots::Later(until)) => Learnt::Later(until),
-        Err(NoRobots::NoProxy(failure)) => Learnt::Later(proxy::proxy_fails(shared, spider, &failure)),
+        Err(NoRobots::Blameless(failure)) => Learnt::Later(blameless::fails(shared, spider, &failure)),
         Err(NoRobots::Refused(host, failure, until)) => {
             shared.standstill.waits(&host, until, Why::Refused(failure.status.unwrap_or_default()));
             Learnt::Refused(failure, until)

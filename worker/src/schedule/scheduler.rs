@@ -28,6 +28,7 @@ use super::standstill::Why;
 use super::unknown_robots::UnknownRobots;
 use crate::claim::Claims;
 use crate::fetch::backoff::refused;
+use crate::fetch::blameless::wanting_until;
 use crate::fetch::domains::SLOW;
 use crate::handlers::NoPage;
 use crate::job::Job;
@@ -57,7 +58,8 @@ pub(crate) struct Exits {
 /// 3. An unknown robots.txt is waited for here, for a while.
 /// 4. Where its host shares an address with many, a job whose host lets it go waits for a slot there. If its slot has passed
 ///    by then, or no permit is free, it asks its host once more, and nothing else.
-/// 5. A job whose slot is due may exchange it with a request of a program, or a job that is more urgent, and waits for that one's slot.
+/// 5. While this machine lacks something that requests take, nothing is claimed or begun.
+/// 6. A job whose slot is due may exchange it with a request of a program, or a job that is more urgent, and waits for that one's slot.
 pub(crate) struct Scheduler {
     shared: Arc<Shared>,
     exits: Exits,
@@ -119,6 +121,7 @@ impl Scheduler {
         let stop = self.stop.clone();
         loop {
             let (crowded, slow) = (self.crowded_until(), self.unknown_robots.some_slow_at());
+            let wanting = wanting_until(&self.shared);
             let claimed = Some(&mut self.claims).filter(|_| crowded.is_none());
             tokio::select! {
                 biased;
@@ -140,8 +143,9 @@ impl Scheduler {
                 },
                 () = sleep_until(crowded.unwrap_or_else(Instant::now)), if crowded.is_some() => {}
                 () = sleep_until(slow.unwrap_or_else(Instant::now)), if slow.is_some() => self.send_away().await,
-                Some(jobs) = self.suspects.next(None) => self.ask(jobs).await?,
-                jobs = self.due.next(claimed) => match jobs {
+                () = sleep_until(wanting.unwrap_or_else(Instant::now)), if wanting.is_some() => {}
+                Some(jobs) = self.suspects.next(None), if wanting.is_none() => self.ask(jobs).await?,
+                jobs = self.due.next(claimed), if wanting.is_none() => match jobs {
                     Some(mut jobs) => {
                         self.suspects.jobs.extend(jobs.extract_if(.., |job| job.is_suspect()));
                         self.ask(jobs).await?;

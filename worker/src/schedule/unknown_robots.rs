@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+use trawl_common::open_files;
 use trawl_common::politeness::robots::RobotsKey;
 use trawl_common::web::url::Origin;
 
@@ -89,7 +90,9 @@ impl UnknownRobots {
         job: Job,
         has_space: bool,
     ) -> Option<(Job, Duration)> {
-        let may_ask = has_space && self.waiting.len() < shared.settings.worker.prefetch.into();
+        let may_ask = has_space
+            && open_files::has_room()
+            && self.waiting.len() < shared.settings.worker.prefetch.into();
         let key = job.spider.politeness.robots_key(&origin);
         match self.waiting.get_mut(&key) {
             Some(waiting) if has_space && waiting.has_space() => {

@@ -131,7 +131,7 @@ impl Records for Servers {
 
     async fn sweep(&self, _: &WorkerId) -> Result<Sweep> {
         let lost = std::mem::take(&mut self.state().lost);
-        Ok(Sweep { lost, rest: Duration::from_secs(3_600), ..Sweep::default() })
+        Ok(Sweep { lost, rest: Duration::from_secs(30), ..Sweep::default() })
     }
 
     async fn probe_sent(&self, _: ProbeTimes) -> Result<()> {

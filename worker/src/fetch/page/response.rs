@@ -14,8 +14,7 @@ use trawl_web::{Answer, MAX_REDIRECTS, NoPage, Redirect, Trail};
 
 use super::failed;
 use super::identity::is_known;
-use crate::fetch::proxy::proxy_is_away;
-use crate::fetch::{apart, backoff};
+use crate::fetch::{apart, backoff, blameless};
 use crate::history::History;
 use crate::job::Job;
 use crate::schedule;
@@ -99,7 +98,7 @@ async fn fetch(
         if let Some(ban) = ban {
             return Err(backoff::banned(shared, job, ban).await);
         }
-        if let Some(until) = proxy_is_away(shared, &job.spider, &answer) {
+        if let Some(until) = blameless::put_off(shared, &job.spider, &answer) {
             (job.message.slot, job.message.turn) = (None, None);
             return Err(Outcome::Deferred { until });
         }

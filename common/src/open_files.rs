@@ -1,0 +1,135 @@
+//! The files that this process may have open at once: connections are files, and so are pipes to programs.
+//!
+//! The system gives each file the lowest number that is free. So a connection that is opened only while the lowest free number is below a bound
+//! leaves all numbers from there on to the servers, the sinks, the state file and programs, however many connections there are.
+
+use std::fs::File;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Most systems let no process have more where there is no hard limit (macOS: `OPEN_MAX`).
+const MOST_UNLIMITED: u64 = 10_240;
+
+/// Files that connections to hosts leave to all else: a quarter of the limit, and no more than this.
+const MOST_RESERVED: u64 = 512;
+
+/// Any file, to look for the lowest free number with.
+static ANY: OnceLock<Option<OwnedFd>> = OnceLock::new();
+
+/// Connections that are being opened. Each may take a number that is still free.
+static OPENING: AtomicU64 = AtomicU64::new(0);
+
+/// Raises the limit of this process to the highest that it may have. To be called before anything is opened.
+pub fn raise_limit() {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    for current in [maximum, Some(maximum.unwrap_or(u64::MAX).min(MOST_UNLIMITED).max(current.unwrap_or(0)))]
+    {
+        if setrlimit(Resource::Nofile, Rlimit { current, maximum }).is_ok() {
+            break;
+        }
+    }
+    any();
+}
+
+/// How many files this process may have open.
+pub fn limit() -> u64 {
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
+/// Whether another connection to a host may be opened now.
+pub fn has_room() -> bool {
+    in_use() < bound()
+}
+
+/// Whether connections are to be closed after their answers: half of the files that they may take are in use.
+pub fn is_scarce() -> bool {
+    in_use() >= bound() / 2
+}
+
+/// A connection that is being opened, until it is dropped.
+#[derive(Debug)]
+pub struct Opening(());
+
+impl Opening {
+    /// Of a connection that may be opened.
+    ///
+    /// # Errors
+    /// There is no room for it.
+    pub fn begin() -> Result<Self, TooFewFiles> {
+        let is_allowed = has_room();
+        OPENING.fetch_add(1, Ordering::Relaxed);
+        let opening = Self(());
+        if is_allowed { Ok(opening) } else { Err(TooFewFiles(limit())) }
+    }
+}
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        OPENING.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// This process has as many files open as its limit allows, but for those that are reserved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "too few open files: this process may have {0}, connections among them: raise the limit (`ulimit -n`, systemd: `LimitNOFILE`, Docker: \
+     `--ulimit nofile`), or lower `worker.concurrency`"
+)]
+pub struct TooFewFiles(u64);
+
+impl TooFewFiles {
+    /// With the limit of this process.
+    pub fn now() -> Self {
+        Self(limit())
+    }
+}
+
+/// The numbers below which connections to hosts may be opened.
+fn bound() -> u64 {
+    let limit = limit();
+    limit - (limit / 4).min(MOST_RESERVED)
+}
+
+/// The lowest number that is free, and as many as are about to be taken.
+fn in_use() -> u64 {
+    let Some(any) = any() else { return 0 };
+    let lowest = rustix::io::fcntl_dupfd_cloexec(any, 0).map_or(u64::MAX / 2, |free| free.as_raw_fd() as u64);
+    lowest + OPENING.load(Ordering::Relaxed)
+}
+
+fn any() -> Option<&'static OwnedFd> {
+    ANY.get_or_init(|| File::open("/").ok().map(OwnedFd::from)).as_ref()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_is_raised_and_files_that_are_open_leave_less_room() {
+        raise_limit();
+        let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+        assert!(
+            current == maximum || current.is_some_and(|current| current >= MOST_UNLIMITED),
+            "{current:?}"
+        );
+        assert!(has_room());
+        // As after `ulimit -S -n`, when many files are open.
+        let files: Vec<File> = (0..200).map(|_| File::open("/").unwrap()).collect();
+        let limited =
+            |current| setrlimit(Resource::Nofile, Rlimit { current: Some(current), maximum }).unwrap();
+        limited(240);
+        assert!(!has_room() && is_scarce());
+        assert_eq!(Opening::begin().unwrap_err(), TooFewFiles(240));
+        drop(files);
+        assert!(has_room());
+        let opening: Vec<Opening> = std::iter::from_fn(|| Opening::begin().ok()).collect();
+        assert!((100..180).contains(&opening.len()), "{}", opening.len());
+        drop(opening);
+        assert!(has_room());
+        limited(current.unwrap());
+    }
+}

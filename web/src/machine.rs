@@ -1,0 +1,115 @@
+//! What a request takes of this machine: files, memory, threads, ports, a resolver. Where one of these is wanting no host is to blame, and no URL.
+
+use std::error::Error;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::task::{Context, Poll};
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use rustix::io::Errno;
+use tower::{BoxError, Layer, Service};
+use trawl_common::frontier::outcome::{Class, Failure};
+use trawl_common::open_files::{Opening, TooFewFiles};
+use url::Url;
+
+use super::guard::Guard;
+use super::proxy::Proxy;
+use super::resolver::{self, NoResolver};
+
+/// The failure of a request for which this machine lacked something, if `causes` say so. `addresses` are those of the host.
+pub(super) fn failure<'a>(
+    causes: impl Iterator<Item = &'a (dyn Error + 'static)>,
+    addresses: &[IpAddr],
+) -> Option<Failure> {
+    let lack = |detail: &dyn std::fmt::Display| Some(Failure::new(Class::Machine, detail));
+    causes.into_iter().find_map(|cause| {
+        if cause.is::<TooFewFiles>() || cause.is::<NoResolver>() {
+            return lack(&cause);
+        }
+        match Errno::from_io_error(cause.downcast_ref()?)? {
+            Errno::MFILE => lack(&TooFewFiles::now()),
+            Errno::NFILE | Errno::NOBUFS | Errno::NOMEM | Errno::AGAIN => lack(&cause),
+            // Without an address of the kind that a host has, none of its URLs can ever be asked for from here.
+            Errno::ADDRNOTAVAIL if addresses.iter().any(|address| has_source(*address)) => {
+                lack(&"no local port is free for another connection to this address")
+            }
+            _ => None,
+        }
+    })
+}
+
+/// Whether this machine has an address from which `address` can be asked.
+fn has_source(address: IpAddr) -> bool {
+    let any: IpAddr = match address {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    // It sends nothing.
+    let connect = |socket: UdpSocket| socket.connect(SocketAddr::new(address, 9));
+    UdpSocket::bind(SocketAddr::new(any, 0)).and_then(connect).is_ok()
+}
+
+/// What a failure to ask for `url` is to be blamed on, if not on its host: a proxy that is away, or a resolver that answers nothing.
+pub(super) async fn blame(failure: Failure, proxy: Option<&Proxy>, guard: &Guard, url: &Url) -> Failure {
+    let failure = match proxy {
+        Some(proxy) => proxy.or_is_away(failure).await,
+        None => failure,
+    };
+    // Of a name that was found, it was not the resolver that took its time.
+    let is_unknown = |name| guard.found(name).is_none();
+    let asks_resolver = proxy.is_none_or(|proxy| !proxy.resolves_names);
+    match failure.class {
+        Class::Timeout
+            if asks_resolver && url.domain().is_some_and(is_unknown) && !resolver::is_answering().await =>
+        {
+            Failure::new(Class::Machine, NoResolver)
+        }
+        _ => failure,
+    }
+}
+
+/// Has a client open no connection for which there is no room among the files of this process.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WithinOpenFiles;
+
+/// A connector within these bounds.
+#[derive(Clone, Debug)]
+pub(super) struct Bounded<S>(S);
+
+impl<S> Layer<S> for WithinOpenFiles {
+    type Service = Bounded<S>;
+
+    fn layer(&self, connector: S) -> Bounded<S> {
+        Bounded(connector)
+    }
+}
+
+impl<R, S> Service<R> for Bounded<S>
+where
+    S: Service<R, Error = BoxError>,
+    S::Future: Send + 'static,
+{
+    type Response = S::Response;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<S::Response, BoxError>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.0.poll_ready(context)
+    }
+
+    fn call(&mut self, to: R) -> Self::Future {
+        let connecting = self.0.call(to);
+        async move {
+            let _opening = Opening::begin()?;
+            connecting.await
+        }
+        .boxed()
+    }
+}
+
+/// A connection to one of these addresses, if there is room for it.
+pub(super) async fn connect(addresses: &[SocketAddr]) -> io::Result<tokio::net::TcpStream> {
+    let _opening = Opening::begin().map_err(io::Error::other)?;
+    tokio::net::TcpStream::connect(addresses).await
+}
