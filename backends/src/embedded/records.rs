@@ -39,6 +39,7 @@ pub(super) fn read(
         deadline: fields.optional_instant("deadline")?,
         attempts: fields.number("attempts")?,
         starts: fields.number("starts")?,
+        lapsed: Vec::new(),
         has_begun: holdings.has_begun(id),
     }))
 }
@@ -318,6 +319,7 @@ impl Stored {
             deadline: self.deadline,
             attempts: self.attempts,
             starts: self.starts,
+            lapsed: Vec::new(),
             has_begun: holdings.has_begun(self.id),
         }
     }
