@@ -3,7 +3,7 @@
 //! Processes of a fleet compare instants that others wrote: deadlines, slots, when a parked URL is due. So all of them go
 //! by one clock, that of the frontier. A process measures it now and then ([`follow`]) and counts on with its machine's
 //! monotonic time, so that setting a machine's clock changes nothing. A process that follows no other clock goes
-//! by its machine's.
+//! by its machine's; one that has to wait by it goes [on with it](go_on), whatever that is set back to.
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,6 +42,13 @@ pub fn follow(reading: ClockReading) {
     let _ = BASE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, mend);
 }
 
+/// Goes on with the machine's clock: where that was set back, by monotonic time from what it said before. So what is to come at an instant
+/// comes when as much time has passed. A clock that is set forward is followed: the machine may have slept.
+pub fn go_on() {
+    let read = machine_micros().saturating_sub(micros_between(*ORIGIN, Instant::now())).max(1);
+    BASE.fetch_max(read, Ordering::Relaxed);
+}
+
 /// A base that agrees with the latest reading. What agrees already stays, so that a slow answer moves nothing.
 fn mended(base: u64, (earliest, latest): (u64, u64)) -> u64 {
     if base == 0 { earliest + (latest - earliest) / 2 } else { base.clamp(earliest, latest) }
@@ -49,15 +56,24 @@ fn mended(base: u64, (earliest, latest): (u64, u64)) -> u64 {
 
 /// The milliseconds since 1970 by the clock that is followed, else by the machine's.
 pub(crate) fn now_ms() -> u64 {
+    now_micros() / 1_000
+}
+
+/// The microseconds since 1970 by the same clock.
+pub fn now_micros() -> u64 {
     match BASE.load(Ordering::Relaxed) {
-        0 => machine_ms(),
-        base => (base + micros_between(*ORIGIN, Instant::now())) / 1_000,
+        0 => machine_micros(),
+        base => base + micros_between(*ORIGIN, Instant::now()),
     }
 }
 
 /// The milliseconds since 1970 by the machine's clock.
 pub(crate) fn machine_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
+    machine_micros() / 1_000
+}
+
+fn machine_micros() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as u64
 }
 
 fn micros_between(earlier: Instant, later: Instant) -> u64 {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use tracing::warn;
 use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
 use trawl_common::politeness::addresses::AddressRate;
@@ -119,6 +120,7 @@ async fn read_all(
     let reading = Reading::new(Arc::clone(&settings), job, hosts, &health, Some(ports), &progress)?;
     let opening = Opening { crawl: crawl.clone(), terms, text, is_new, lease };
     let session = ports.engine.open(opening, Arc::clone(&health)).await?;
+    say_what_stays(crawl, &terms, &session.terms());
     // A page that is asked for before its crawl has begun does not stand for one of it.
     let (findings, discovered) = reading.start(stop);
     let backlog = Backlog::of(
@@ -145,6 +147,17 @@ async fn read_all(
         session.close().await?;
     }
     Ok(report)
+}
+
+/// Warns of what was asked for and cannot be had of a crawl that has begun: it has taken URLs for seen by what it began with.
+fn say_what_stays(CrawlRef { id, .. }: &CrawlRef, asked: &Terms, is: &Terms) {
+    if asked.recrawl != is.recrawl {
+        let (asked, is) = (asked.recrawl, is.recrawl);
+        warn!(
+            crawl = %id,
+            "recrawl = {asked} has no effect: the crawl goes on with recrawl = {is}, as it began; let it end, or cancel it, and begin another"
+        );
+    }
 }
 
 /// Reads every source and shows each finding to `show`, without touching any server of trawl's: `hosts` keeps schedules of this

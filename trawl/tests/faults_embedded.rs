@@ -41,6 +41,28 @@ async fn a_crawl_survives_any_number_of_kills() {
     }
 }
 
+/// Each time they were beside others, or were not the only ones that had been.
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_that_are_in_flight_when_their_process_is_killed_are_no_poison() {
+    let site = Site::serve(30).await;
+    let source = format!("{}/sitemap.xml", site.origin);
+    let folder = tempfile::tempdir().unwrap();
+    let crawl = crawl(folder.path());
+    site.hold_after(0);
+    let mut asked = 0;
+    // All that a process asks for at once; then those that may be what kills it, one at a time.
+    for (run, in_flight) in (1..).zip([8, 8, 1, 1, 1, 1, 1, 1]) {
+        let mut killed = crawl.command(&source, run).spawn().unwrap();
+        asked += in_flight;
+        timeout(LIMIT, site.asked_for(asked)).await.unwrap();
+        killed.kill().await.unwrap();
+    }
+    site.answer_all();
+    let output = timeout(LIMIT, crawl.command(&source, 9).output()).await.unwrap().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(urls(&crawl).len(), 30, "{}", stderr(&output));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn ctrl_c_ends_a_crawl_whose_disk_is_full() {
     let site = Site::serve(20_000).await;

@@ -155,7 +155,11 @@ impl CrawlSpiders {
                     error!(crawl = %id, %spider, "the crawl's spider has a file, which is not here: its URLs are left to other workers")
                 }
                 Some(_) => {
-                    warn!(crawl = %id, %spider, "the spider's file here is not the one that the crawl was opened with")
+                    warn!(
+                        crawl = %id, %spider,
+                        "the spider's file here is not the one that the crawl was opened with: what it says of pages holds from now on, \
+                         max_pages and max_per_host once sources are read into the crawl again (producer --crawl {id}, or the same trawl crawl)"
+                    )
                 }
             }
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Failure, Outcome};
 use trawl_common::frontier::retry;
-use trawl_common::frontier::{MAX_STARTS, Request};
+use trawl_common::frontier::{Request, is_suspect};
 use trawl_common::ports::{Claim, OpenCrawl};
 use trawl_common::settings::Retry;
 use trawl_common::time::UnixMs;
@@ -33,9 +33,9 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// Whether it may start once more and no more: it was in flight each time when its worker died.
+    /// Whether it may be what kills workers: it was in flight more than once when its worker died.
     pub(crate) fn is_suspect(&self) -> bool {
-        self.starts + 1 == MAX_STARTS
+        is_suspect(self.starts)
     }
 
     /// What becomes of it after a failure.

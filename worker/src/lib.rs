@@ -77,7 +77,7 @@ use spiders::Spiders;
 pub use spiders::Unready;
 use tally::{Counts, Tally};
 use tasks::{TaskRunner, Tasks};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -246,7 +246,8 @@ async fn run_with(
     pipeline.spawn(scheduler.run());
     if let Some((runner, at_once)) = runner {
         let (shared, settle) = (Arc::clone(&shared), store.clone());
-        let tasks = Tasks { shared, runner, spiders: crawl_spiders, at_once, settle };
+        let suspects = Arc::new(Semaphore::new(1));
+        let tasks = Tasks { shared, runner, spiders: crawl_spiders, at_once, settle, suspects };
         pipeline.spawn(tasks.run(stop.clone()));
     }
     pipeline.spawn(dispatcher::run(Arc::clone(&shared), to_start, store, stop.clone()));

@@ -100,6 +100,10 @@ fn claim_of(
             is_cleared = true;
             continue;
         };
+        let found = match found {
+            Ok(stored) => stored.if_seen(db, &mut memory.seen, &crawl.crawl)?,
+            unreadable => unreadable,
+        };
         let stored = match found {
             Ok(stored) => stored,
             Err(unreadable) => {

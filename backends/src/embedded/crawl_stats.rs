@@ -67,7 +67,8 @@ fn read(db: &Connection, clock: Clock, row: &Row<'_>) -> Result<CrawlStats> {
     })
 }
 
-fn counts(fields: &Fields<'_, '_>) -> Result<Counts> {
+/// The counters of a row that has them.
+pub(super) fn counts(fields: &Fields<'_, '_>) -> Result<Counts> {
     Ok(Counts {
         admitted: fields.number("admitted")?,
         done: fields.number("done")?,

@@ -184,7 +184,7 @@ impl Dispatch {
     fn tasks(&self, db: &Connection, holdings: &Holdings, now: UnixMs, most: usize) -> Result<Vec<Found>> {
         let mut tasks = db.prepare_cached(&format!(
             "{COLUMNS}, t.payload FROM tasks t CROSS JOIN records r CROSS JOIN crawls c
-             WHERE t.record IS NOT NULL AND r.id = t.record AND c.key = r.crawl
+             WHERE t.record IS NOT NULL AND r.id = t.record AND t.crawl = r.crawl AND t.key = r.url AND c.key = r.crawl
                AND (r.due IS NULL OR r.due <= ?1) AND {GOING}
              ORDER BY t.priority DESC, t.record"
         ))?;

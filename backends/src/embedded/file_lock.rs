@@ -1,21 +1,28 @@
-//! The right to change a state file: one process at a time has it.
+//! The right to change a state file: one process at a time has it, by whatever name.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::sinks::lock;
 
-/// A lock on `<state file>-lock`, free again when the process ends, however it ends.
+/// Two locks that are free again when the process ends, however it ends.
 ///
-/// The state file itself is SQLite's to lock: to close it once more would give up those locks.
+/// The one on `<state file>-lock` is taken first: it is the one that older programs know, and the file itself is not opened without it,
+/// as to close it would give up what SQLite has locked in this process. The one on the file itself (by `flock`, which SQLite
+/// does not use) is for those that know it by another name.
 pub(super) struct FileLock {
-    path: PathBuf,
-    _file: File,
+    /// The state file, without symbolic links.
+    pub(super) state: PathBuf,
+    /// The number of names that it has.
+    pub(super) names: u64,
+    beside: PathBuf,
+    /// Closed after SQLite has closed it.
+    _files: [File; 2],
 }
 
 /// A process that was killed may take so long to be gone.
@@ -25,11 +32,13 @@ const LOCK_TIMEOUT: Duration = Duration::from_millis(500);
 const LOOK: Duration = Duration::from_millis(20);
 
 impl FileLock {
-    /// `ResourceBusy` if another process has it, and does not end at once.
+    /// Locks a state file, which is created where there is none, for its owner's eyes only. `ResourceBusy` if another process
+    /// has it, and does not end at once.
     pub(super) fn wait(state: &Path) -> io::Result<Self> {
+        let state = without_links(state)?;
         let begun = Instant::now();
         loop {
-            match Self::take(state) {
+            match Self::take(&state) {
                 Err(error)
                     if error.kind() == io::ErrorKind::ResourceBusy && begun.elapsed() < LOCK_TIMEOUT =>
                 {
@@ -41,18 +50,37 @@ impl FileLock {
     }
 
     fn take(state: &Path) -> io::Result<Self> {
-        let mut path = OsString::from(state);
-        path.push("-lock");
-        let path = PathBuf::from(path);
-        let file = OpenOptions::new().create(true).append(true).mode(0o600).open(&path)?;
-        lock::take(&path, &file)?;
-        Ok(Self { path, _file: file })
+        let mut beside = OsString::from(state);
+        beside.push("-lock");
+        let beside = PathBuf::from(beside);
+        let first = locked(&beside)?;
+        // What SQLite puts beside it has the same mode.
+        let file = locked(state).inspect_err(|_| drop(fs::remove_file(&beside)))?;
+        let names = file.metadata()?.nlink();
+        Ok(Self { state: state.to_owned(), names, beside, _files: [file, first] })
+    }
+}
+
+fn locked(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
+    lock::take(path, &file)?;
+    Ok(file)
+}
+
+/// The path of a file that may not exist yet.
+fn without_links(path: &Path) -> io::Result<PathBuf> {
+    match (fs::canonicalize(path), path.file_name()) {
+        (Err(error), Some(name)) if error.kind() == io::ErrorKind::NotFound => {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            Ok(fs::canonicalize(folder.unwrap_or(Path::new(".")))?.join(name))
+        }
+        (found, _) => found,
     }
 }
 
 impl Drop for FileLock {
     /// Whoever waits for the lock of a file that is gone finds that out, and gets the error that it is taken.
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
+        let _ = fs::remove_file(&self.beside);
     }
 }

@@ -9,6 +9,7 @@ use tokio::sync::{Mutex, oneshot};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use trawl_common::backoff::Backoff;
+use trawl_common::clock;
 use trawl_common::frontier::Start;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::source_queue::SourceQueue;
@@ -234,6 +235,7 @@ impl Frontier for EmbeddedFrontier {
 
     /// People see the worker that said so last; those who look into the file from outside see how long it has been at work.
     async fn beat(&self, beat: &Heartbeat) -> Result<BeatReply> {
+        clock::go_on();
         drop(self.store.submit(|db, _| crawls::touch(db)));
         Ok(self.last_beat.is(beat))
     }

@@ -1,15 +1,16 @@
-//! Hosts' schedules and robots.txt files in memory. What outlasts the process is what a person or a host said: blocks
-//! and back-offs, in the table `hosts`.
+//! Hosts' schedules and robots.txt files in memory. What outlasts the process is in the table `hosts`: blocks, back-offs, and when
+//! each host may be asked next by the requests that were sent to it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use moka::sync::Cache as Memory;
 use rusqlite::{Connection, Row, params};
 use tracing::error;
-use trawl_common::politeness::gcra::{Backoff, Schedule, Slot};
+use trawl_common::clock::now_micros as now;
+use trawl_common::politeness::gcra::{Backoff, Pace, Schedule, Slot};
 use trawl_common::politeness::robots::RobotsKey;
 use trawl_common::ports::{
     BackoffRequest, Ended, Error, HostBackoff, HostControl, HostSlotRequest, HostState, Hosts,
@@ -22,11 +23,11 @@ use super::error;
 use super::fields::{Fields, sql_ms};
 use super::store::Store;
 
+/// No host is left alone for longer: what says so is not what trawl wrote.
+const LONGEST_BACKOFF: Duration = Duration::from_secs(31 * 24 * 3600);
+
 /// Fewer schedules than this are never searched for old ones.
 const FEW: usize = 1024;
-
-/// For so long a URL waits of whose host the file holds what cannot be read.
-const LEFT_ALONE: Duration = Duration::from_secs(60);
 
 /// All robots.txt files together may take so many bytes.
 const ROBOTS_BYTES: u64 = 32 << 20;
@@ -49,9 +50,31 @@ struct Host {
     status: u16,
     /// Since when a person has forbidden to ask it.
     blocked: Option<UnixMs>,
+    /// The theoretical arrival time of the next request by those that were sent, in microseconds: that of its schedule is by those
+    /// that were reserved as well, of which a new process knows nothing.
+    next: u64,
+    /// Whether its schedule is of an earlier process.
+    is_resumed: bool,
 }
 
 impl Host {
+    /// Reserves a slot. The first one of a process is by the pace that this process has: the earlier one may have been slower.
+    fn reserve(&mut self, ask: &HostSlotRequest, now: u64) -> Slot {
+        let Pace { interval, burst, .. } = ask.request.pace;
+        let interval_us = interval.as_micros() as u64;
+        if std::mem::take(&mut self.is_resumed) {
+            let latest = now + interval_us * u64::from(burst.max(1));
+            self.schedule.next = self.schedule.next.min(latest).max(self.schedule.backoff.until);
+        }
+        self.interval = Some(interval);
+        let slot = self.schedule.reserve(&ask.request, now);
+        if slot == Slot::Now {
+            self.requests = (minute(now), self.requests_at(now) + 1);
+            self.next = self.next.max(now) + interval_us;
+        }
+        slot
+    }
+
     /// How many requests were let go since the minute began.
     fn requests_at(&self, now: u64) -> u64 {
         if self.requests.0 == minute(now) { self.requests.1 } else { 0 }
@@ -60,7 +83,7 @@ impl Host {
 
 struct Schedules {
     by_key: HashMap<HostKey, Host>,
-    /// What of the file cannot be read. These hosts are left alone: they may have been blocked, or have asked for a pause.
+    /// What of the file cannot be read. These hosts count as blocked: they may have been, or have asked for a pause.
     unreadable: HashMap<HostKey, Error>,
     /// At how many to look for old ones: twice as many as the last search left.
     full: usize,
@@ -108,29 +131,42 @@ impl Schedules {
 
     fn reserve(&mut self, ask: &HostSlotRequest, now: u64) -> Slot {
         if self.unreadable.contains_key(&ask.key) {
-            return Slot::Later { wait: LEFT_ALONE, turn: UnixMs::now().plus(LEFT_ALONE) };
+            return Slot::Blocked;
         }
         if self.by_key.len() >= self.full && !self.by_key.contains_key(&ask.key) {
             // A schedule that lies in the past means the same as none.
             self.by_key.retain(|_, host| !host.schedule.is_past(now));
             self.full = FEW.max(2 * self.by_key.len());
         }
-        let host = self.by_key.entry(ask.key.clone()).or_default();
-        host.interval = Some(ask.request.pace.interval);
-        let slot = host.schedule.reserve(&ask.request, now);
-        if slot == Slot::Now {
-            host.requests = (minute(now), host.requests_at(now) + 1);
-        }
-        slot
+        self.by_key.entry(ask.key.clone()).or_default().reserve(ask, now)
+    }
+
+    /// The hosts that get a request by these slots, where the next one has to wait for it.
+    fn asked_by(&self, asks: &[HostSlotRequest], slots: &[Slot]) -> Vec<(HostKey, Host)> {
+        let is_sent =
+            |ask: &HostSlotRequest, slot: &Slot| *slot == Slot::Now && !ask.request.pace.interval.is_zero();
+        let asked = asks.iter().zip(slots).filter(|(ask, slot)| is_sent(ask, slot));
+        asked.filter_map(|(ask, _)| Some((ask.key.clone(), self.by_key.get(&ask.key)?.clone()))).collect()
     }
 }
 
 #[async_trait]
 impl Hosts for MemoryHosts {
+    /// A request that may be sent now is noted in the file before its start is, so that the next process knows of it.
     async fn reserve(&self, asks: &[HostSlotRequest]) -> Result<Vec<Slot>> {
-        let now = now();
-        let mut schedules = self.schedules();
-        Ok(asks.iter().map(|ask| schedules.reserve(ask, now)).collect())
+        let (slots, asked) = {
+            let (now, mut schedules) = (now(), self.schedules());
+            let slots: Vec<Slot> = asks.iter().map(|ask| schedules.reserve(ask, now)).collect();
+            let asked = schedules.asked_by(asks, &slots);
+            (slots, asked)
+        };
+        if !asked.is_empty() {
+            // Where it fails, as on a full disk, so does the start.
+            drop(
+                self.store.submit(move |db, _| asked.iter().try_for_each(|(key, host)| write(db, key, host))),
+            );
+        }
+        Ok(slots)
     }
 
     async fn stay(&self, visits: &[InFlightRequest], lapse: Duration) -> Result<()> {
@@ -248,11 +284,6 @@ fn minute(now: u64) -> u64 {
     now / 60_000_000
 }
 
-/// Microseconds since 1970.
-fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as u64
-}
-
 fn ms(micros: u64) -> UnixMs {
     UnixMs(micros / 1_000)
 }
@@ -269,7 +300,8 @@ pub(super) struct Known {
 impl Known {
     /// Reads what earlier processes learnt about hosts. What cannot be read is named in the log.
     pub(super) fn read(db: &Connection) -> error::Result<Self> {
-        let mut all = db.prepare("SELECT key, since, until, strikes, status, blocked FROM hosts")?;
+        let mut all =
+            db.prepare("SELECT key, since, until, strikes, status, blocked, next, at FROM hosts")?;
         let mut rows = all.query([])?;
         let (mut known, now) = (Self::default(), now());
         while let Some(row) = rows.next()? {
@@ -281,7 +313,7 @@ impl Known {
                 }
                 Err(fault) => {
                     let error = Error::from(fault);
-                    error!(%error, "a host is left alone until that is set right");
+                    error!(%error, "a host counts as blocked until that is set right");
                     known.unreadable.insert(key, error);
                 }
             }
@@ -302,16 +334,27 @@ fn host(row: &Row<'_>) -> error::Result<Host> {
     let fields = Fields::new(row, "host", "key");
     let (until, blocked) = (fields.number("until")?, fields.optional_instant("blocked")?);
     let backoff = Backoff { since: fields.number("since")?, until, strikes: fields.number("strikes")? };
-    let (is_blocked, at) = (blocked.is_some(), backoff.since);
-    let schedule = Schedule { next: until, backoff, is_blocked, at, ..Schedule::default() };
-    Ok(Host { schedule, status: fields.number("status")?, blocked, ..Host::default() })
+    if until.saturating_sub(backoff.since.max(now())) > LONGEST_BACKOFF.as_micros() as u64 {
+        return Err(fields.unreadable("until"));
+    }
+    let (next, at) = (fields.number("next")?, backoff.since.max(fields.number("at")?));
+    let is_blocked = blocked.is_some();
+    let schedule = Schedule { next: until.max(next), backoff, is_blocked, at, ..Schedule::default() };
+    Ok(Host {
+        schedule,
+        status: fields.number("status")?,
+        blocked,
+        next,
+        is_resumed: true,
+        ..Host::default()
+    })
 }
 
 fn write(db: &Connection, key: &HostKey, host: &Host) -> error::Result<()> {
     let Backoff { since, until, strikes } = host.schedule.backoff;
     db.prepare_cached(
-        "INSERT OR REPLACE INTO hosts (key, since, until, strikes, status, blocked)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        "INSERT OR REPLACE INTO hosts (key, since, until, strikes, status, blocked, next, at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
     )?
     .execute(params![
         key.as_str(),
@@ -319,7 +362,9 @@ fn write(db: &Connection, key: &HostKey, host: &Host) -> error::Result<()> {
         until as i64,
         strikes,
         host.status,
-        host.blocked.map(sql_ms)
+        host.blocked.map(sql_ms),
+        host.next as i64,
+        host.schedule.at as i64,
     ])?;
     Ok(())
 }

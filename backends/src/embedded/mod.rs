@@ -20,7 +20,7 @@
 //! engine
 //! frontier  session  control
 //! settle
-//! admission  claiming  commands
+//! admission  claiming  commands  resuming
 //! corrupt
 //! ending
 //! transitions
@@ -61,6 +61,7 @@ mod pages;
 mod payloads;
 mod places;
 mod records;
+mod resuming;
 mod schedules;
 mod schema;
 mod seen;
@@ -79,12 +80,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tokio::sync::Notify;
+use trawl_common::clock;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{
     Cache, Control, Engine, HostControl, Hosts, Jobs, Logs, Pages, Ports, Result, Schedules, SinkFactory,
     SpiderStore, Stats,
 };
 use trawl_common::settings;
+use trawl_common::time::UnixMs;
 
 use self::cache::MemoryCache;
 use self::control::EmbeddedControl;
@@ -118,7 +121,10 @@ impl Embedded {
     /// Fails with `Busy` while another process has it open, with `Refused` if it is not a state file of
     /// trawl or was written by a newer one, and with `Unavailable` if it cannot be read or written.
     pub fn open(path: &Path) -> Result<Self> {
-        Self::over(schema::open(path)?, Clock::Runs)
+        clock::go_on();
+        let mut state = schema::open(path)?;
+        resuming::resume(&mut state.db, UnixMs::now()).map_err(|fault| schema::unusable(fault, path))?;
+        Self::over(state, Clock::Runs)
     }
 
     /// Looks into the state file at `path`, which another process may be changing meanwhile. What changes anything fails.

@@ -39,6 +39,7 @@ pub(super) fn read(
         deadline: fields.optional_instant("deadline")?,
         attempts: fields.number("attempts")?,
         starts: fields.number("starts")?,
+        lapsed: Vec::new(),
         has_begun: holdings.has_begun(id),
     }))
 }
@@ -318,6 +319,7 @@ impl Stored {
             deadline: self.deadline,
             attempts: self.attempts,
             starts: self.starts,
+            lapsed: Vec::new(),
             has_begun: holdings.has_begun(self.id),
         }
     }
@@ -363,5 +365,22 @@ impl Stored {
     fn unreadable(&self, field: &str, held: &str) -> Unreadable {
         let error = unreadable("record", &self.url, field, held).into();
         Unreadable { id: self.id, crawl: self.crawl, url: self.url.clone(), error }
+    }
+
+    /// The same, if its URL is seen as that of this record: else one of the two is not what trawl wrote, and what ends could not be found.
+    pub(super) fn if_seen(
+        self,
+        db: &Connection,
+        seen: &mut Seen,
+        crawl: &CrawlRef,
+    ) -> Result<std::result::Result<Self, Unreadable>> {
+        match seen.find(db, &Address::new(crawl, &self.url))? {
+            Some(id) if id == self.id => Ok(Ok(self)),
+            other => {
+                let held = other.map_or_else(String::new, |id| id.to_string());
+                let error = unreadable("the URL seen as", &self.url, "record", &held).into();
+                Ok(Err(Unreadable { id: self.id, crawl: self.crawl, url: self.url, error }))
+            }
+        }
     }
 }

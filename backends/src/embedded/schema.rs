@@ -1,25 +1,21 @@
 //! The state file: its tables, and how it is opened.
 
-use std::fs::OpenOptions;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, OpenFlags, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 use trawl_common::ports::{Error, ErrorKind, Result};
-use trawl_common::time::UnixMs;
 
 use super::error::Fault;
-use super::fields::sql_ms;
 use super::file_lock::FileLock;
 
 /// Marks a file as ours (`application_id`): "trwl".
 const APPLICATION: i64 = 0x7472_776c;
 
 /// The version of the tables below (`user_version`).
-const VERSION: i64 = 11;
+const VERSION: i64 = 12;
 
 /// A URL costs an insertion at the end of `records` and of `fresh`, and later a share of a sorted one in
 /// `seen`; its terminal state costs a search and a deletion. The partial indexes hold only what was parked
@@ -239,6 +235,13 @@ const OUT_OF_10: &str = "
     PRAGMA user_version = 11;
 ";
 
+/// What version 12 has more: when each host may be asked next, by what it was asked so far, and when that was written, in microseconds.
+const OUT_OF_11: &str = "
+    ALTER TABLE hosts ADD COLUMN next INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE hosts ADD COLUMN at INTEGER NOT NULL DEFAULT 0;
+    PRAGMA user_version = 12;
+";
+
 /// What each spider remembers of pages, of version 4 too; of those not visited yet the depth alone.
 const PAGES: &str = "
     CREATE TABLE pages (
@@ -274,7 +277,7 @@ const INTO_2: &str = "
 ";
 
 /// What takes a file of each version to the next one, in order.
-const STEPS: [(i64, &str); 10] = [
+const STEPS: [(i64, &str); 11] = [
     (2, OUT_OF_2),
     (3, OUT_OF_3),
     (3, PAGES),
@@ -285,20 +288,20 @@ const STEPS: [(i64, &str); 10] = [
     (8, OUT_OF_8),
     (9, OUT_OF_9),
     (10, OUT_OF_10),
+    (11, OUT_OF_11),
 ];
 
 /// The state file at `path`, which this process alone may change; created where there is none, for its owner's eyes only.
 pub(super) fn open(path: &Path) -> Result<State> {
-    let unopened = |error: io::Error| {
-        Error::new(ErrorKind::Unavailable, format_args!("{} cannot be opened: {error}", path.display()))
-    };
-    // What SQLite puts beside it has the same mode.
-    OpenOptions::new().create(true).append(true).mode(0o600).open(path).map_err(unopened)?;
     let lock = FileLock::wait(path).map_err(|error| match error.kind() {
         io::ErrorKind::ResourceBusy => in_use(path),
-        _ => unopened(error),
+        _ => Error::new(ErrorKind::Unavailable, format_args!("{} cannot be opened: {error}", path.display())),
     })?;
-    let db = Connection::open(path).map_err(Fault::from).and_then(|mut db| prepare(&mut db).map(|()| db));
+    if lock.names > 1 {
+        return Err(named_twice(path));
+    }
+    let db = Connection::open(&lock.state).map_err(Fault::from);
+    let db = db.and_then(|mut db| prepare(&mut db).map(|()| db));
     Ok(State { db: db.map_err(|fault| unusable(fault, path))?, _lock: Some(lock) })
 }
 
@@ -329,7 +332,15 @@ fn in_use(path: &Path) -> Error {
     Error::new(ErrorKind::Busy, text)
 }
 
-fn unusable(fault: Fault, path: &Path) -> Error {
+/// SQLite keeps what is not in the file yet beside one of its names: after a crash, whoever opens it by another finds half of it.
+fn named_twice(path: &Path) -> Error {
+    let text =
+        "has another name, as a hard link: remove one of them, or copy the file in place of linking it";
+    Error::new(ErrorKind::Refused, format_args!("{} {text}", path.display()))
+}
+
+/// The error of one who cannot use the state file at `path`.
+pub(super) fn unusable(fault: Fault, path: &Path) -> Error {
     let file = path.display();
     let error = match fault {
         Fault::Sqlite(error) => error,
@@ -402,13 +413,6 @@ fn prepare(db: &mut Connection) -> std::result::Result<(), Fault> {
     for (_, step) in STEPS.iter().filter(|(version, _)| *version >= from) {
         tx.execute_batch(step)?;
     }
-    // Nobody had it open since.
-    tx.execute(
-        "UPDATE crawls SET away = away + max(0, ?1 - coalesce(touched, ?1)), touched = ?1 WHERE ended IS NULL",
-        params![sql_ms(UnixMs::now())],
-    )?;
-    // Whoever fed a job is gone as well.
-    tx.execute("UPDATE jobs SET until = 0 WHERE until IS NOT NULL", [])?;
     tx.commit()?;
     db.busy_timeout(BUSY_TIMEOUT)?;
     Ok(())

@@ -11,6 +11,7 @@
 use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension, params};
+use tracing::error;
 use trawl_common::names::CrawlRef;
 use trawl_common::web::url::Fingerprint;
 
@@ -87,13 +88,14 @@ impl Seen {
     }
 
     fn add_key(&mut self, db: &Connection, url: Fingerprint, record: i64) -> Result<()> {
-        db.prepare_cached("INSERT INTO fresh (record, url) VALUES (?1, ?2)")?
+        // What has this row already is not what trawl wrote: no two records have the same.
+        db.prepare_cached("INSERT OR REPLACE INTO fresh (record, url) VALUES (?1, ?2)")?
             .execute(params![record, url.0])?;
         let fresh = self.fresh(db)?;
         fresh.insert(url, record);
         if fresh.len() >= FRESH {
             db.execute_batch(
-                "INSERT INTO seen (url, record) SELECT url, record FROM fresh ORDER BY url;
+                "INSERT OR REPLACE INTO seen (url, record) SELECT url, record FROM fresh ORDER BY url;
                  DELETE FROM fresh;",
             )?;
             fresh.clear();
@@ -146,8 +148,17 @@ impl Seen {
     fn fresh(&mut self, db: &Connection) -> Result<&mut HashMap<Fingerprint, i64>> {
         if self.fresh.is_none() {
             let mut all = db.prepare_cached("SELECT url, record FROM fresh")?;
-            let entry = |row: &rusqlite::Row<'_>| Ok((Fingerprint(row.get(0)?), row.get(1)?));
-            self.fresh = Some(all.query_map([], entry)?.collect::<rusqlite::Result<_>>()?);
+            let entry = |row: &rusqlite::Row<'_>| Ok((row.get(1)?, row.get(0).map(Fingerprint)));
+            let mut fresh = HashMap::new();
+            for entry in all.query_map([], entry)? {
+                match entry? {
+                    (record, Ok(url)) => drop(fresh.insert(url, record)),
+                    (record, Err(error)) => {
+                        error!(record, %error, "the field url of this row of fresh cannot be read: what has it counts as never seen");
+                    }
+                }
+            }
+            self.fresh = Some(fresh);
         }
         Ok(self.fresh.get_or_insert_default())
     }

@@ -95,6 +95,8 @@ pub(super) struct CrawlKeys {
     pub(super) own: SeenKeys,
     /// What is under way in it, if it may do only so many pages.
     pub(super) begun: String,
+    /// Hash: URL -> the workers whose start of it had no end because their lease lapsed.
+    pub(super) lapsed: String,
     pub(super) hosts: String,
     pub(super) pending: String,
     /// Hash: task that has a record, or failed -> what it says.
@@ -129,6 +131,7 @@ impl CrawlKeys {
                 packed: format!("{{{seen}}}:seen:{id}:p"),
             },
             begun: format!("{{{seen}}}:begun:{id}"),
+            lapsed: format!("{{{seen}}}:lapsed:{id}"),
             hosts: format!("{{{seen}}}:hosts:{id}"),
             pending: format!("{{{seen}}}:pending:{id}"),
             recipes: format!("{{{seen}}}:recipes:{id}"),
@@ -149,9 +152,10 @@ impl CrawlKeys {
 
 impl CrawlKeys {
     /// All that belongs to the crawl alone; but for what it has seen itself, which goes when it is over.
-    pub(super) fn all(self) -> [String; 12] {
+    pub(super) fn all(self) -> [String; 13] {
         let Self {
             begun,
+            lapsed,
             hosts,
             pending,
             recipes,
@@ -165,7 +169,10 @@ impl CrawlKeys {
             text,
             ..
         } = self;
-        [begun, hosts, pending, recipes, crawl, failed, invalid, corrupt, unreported, told, gone, text]
+        [
+            begun, lapsed, hosts, pending, recipes, crawl, failed, invalid, corrupt, unreported, told, gone,
+            text,
+        ]
     }
 
     /// Every key that a call about the crawl touches, with the types that it may be of.
@@ -181,6 +188,7 @@ impl CrawlKeys {
             (self.own.plain, &["set", "zset"]),
             (self.own.packed, hash),
             (self.begun, set),
+            (self.lapsed, hash),
             (self.hosts, hash),
             (self.failed, hash),
             (self.invalid, hash),

@@ -56,6 +56,7 @@ fn record_of(fields: &Fields) -> Result<Record> {
         deadline: instant("deadline")?,
         attempts: fields.required("attempts")?,
         starts: fields.required("starts")?,
+        lapsed: Vec::new(),
         has_begun: fields.required::<u8>("begun")? == 1,
     })
 }

@@ -28,6 +28,31 @@ async fn a_state_file_belongs_to_one_process_at_a_time() {
     assert_eq!(available(&open(&path), 2).await, [0, 1]);
 }
 
+#[test]
+fn a_state_file_is_one_by_whatever_name() {
+    let (directory, engine) = state_file();
+    let at = |name: &str| directory.path().join(name);
+    std::os::unix::fs::symlink("crawl.db", at("link.db")).unwrap();
+    std::fs::hard_link(at("crawl.db"), at("hard.db")).unwrap();
+    std::fs::create_dir(at("folder")).unwrap();
+    for name in ["crawl.db", "link.db", "hard.db", "folder/../crawl.db"] {
+        let refused = Embedded::open(&at(name)).err().unwrap();
+        assert_eq!(refused.kind, ErrorKind::Busy, "{name}: {refused}");
+    }
+    assert!(!at("hard.db-lock").exists());
+    drop(engine);
+    // What a killed process had written is beside the name that it knew.
+    for name in ["crawl.db", "hard.db"] {
+        let refused = Embedded::open(&at(name)).err().unwrap();
+        assert_eq!(refused.kind, ErrorKind::Refused);
+        assert!(refused.to_string().contains("has another name, as a hard link"), "{refused}");
+    }
+    std::fs::remove_file(at("hard.db")).unwrap();
+    drop(open(&at("link.db")));
+    drop(open(&at("crawl.db")));
+    assert!(at("link.db").is_symlink());
+}
+
 #[tokio::test]
 async fn others_may_look_into_a_state_file_while_its_process_works_but_change_nothing() {
     let (directory, engine) = state_file();
@@ -99,7 +124,7 @@ async fn a_file_of_another_program_or_of_a_newer_one_is_refused_by_name() {
     newer.pragma_update(None, "user_version", 99).unwrap();
     drop(newer);
     let reported = refusal(&path);
-    assert!(reported.ends_with("crawl.db has schema version 99, and this program knows 11"), "{reported}");
+    assert!(reported.ends_with("crawl.db has schema version 99, and this program knows 12"), "{reported}");
 }
 
 #[tokio::test]

@@ -47,7 +47,7 @@ async fn a_killed_process_loses_nothing() {
     assert_eq!((stats.counts.admitted, stats.counts.done, stats.pending), (100, 1, 99));
     let left: Vec<usize> = (0..100).filter(|number| *number != 2).collect();
     assert_eq!(available(&engine, left.len()).await, left);
-    for (starts, expected) in [(1, Start::Go), (2, Start::Go), (3, Start::Poison)] {
+    for (starts, expected) in [(1, Start::Go), (2, Start::Go), (3, Start::Go), (4, Start::Poison)] {
         let worker = join(&engine);
         let claimed = worker.claim(2).await;
         let suspect = claimed.iter().find(|claimed| number(claimed) == 1).unwrap();

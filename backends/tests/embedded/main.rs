@@ -3,9 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod file;
+mod flipped;
 mod killed;
 mod order;
 mod refused;
+mod resumed;
 mod support;
 mod unreadable;
 

@@ -103,13 +103,13 @@ async fn stats_that_cannot_be_read_are_an_error_and_those_of_other_crawls_are_li
 }
 
 #[tokio::test]
-async fn a_host_that_cannot_be_read_is_left_alone_and_no_other_is() {
+async fn a_host_that_cannot_be_read_counts_as_blocked_and_no_other_does() {
     let (directory, engine) = state_file();
     drop(engine);
-    change(&directory, "INSERT INTO hosts VALUES ('odd.example', 1, -5, 0, 503, NULL)");
+    change(&directory, "INSERT INTO hosts VALUES ('odd.example', 1, -5, 0, 503, NULL, 0, 0)");
     let engine = open(&directory.path().join("crawl.db"));
     let slots = engine.hosts().reserve(&[ask("odd.example"), ask("site.example")]).await.unwrap();
-    assert!(matches!(slots[..], [Slot::Later { .. }, Slot::Now]), "{slots:?}");
+    assert!(matches!(slots[..], [Slot::Blocked, Slot::Now]), "{slots:?}");
     let refused = engine.host_control().unblock(&HostKey::from_text("odd.example")).await.unwrap_err();
     assert!(refused.to_string().contains("the field until of host odd.example holds `-5`"), "{refused}");
 }
@@ -117,7 +117,7 @@ async fn a_host_that_cannot_be_read_is_left_alone_and_no_other_is() {
 #[tokio::test]
 async fn a_back_off_that_is_over_keeps_nobody_from_looking_into_the_file() {
     let (directory, engine) = state_file();
-    change(&directory, "INSERT INTO hosts VALUES ('slow.example', 1, 2, 0, 503, NULL)");
+    change(&directory, "INSERT INTO hosts VALUES ('slow.example', 1, 2, 0, 503, NULL, 0, 0)");
     let watching = Embedded::watch(&directory.path().join("crawl.db")).unwrap();
     assert_eq!(watching.host_control().hosts().await.unwrap(), []);
     drop(engine);

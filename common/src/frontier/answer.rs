@@ -62,6 +62,14 @@ pub enum Taken {
     LeftOut,
 }
 
-/// How often a URL may be started without an end before it counts as poison. A worker gives the last start to one URL at a
-/// time: else what is in flight beside poison again and again would pass for poison too.
-pub const MAX_STARTS: u32 = 3;
+/// Maximum number of starts without an end. A record that had as many is poison.
+pub const MAX_STARTS: u32 = 4;
+
+/// Number of starts without an end from which a record is a suspect: each worker starts one suspect at a time. What dies beside others
+/// tells nothing, so it takes two deaths as the only suspect to make poison: a worker may be killed for reasons of its own once.
+pub const SUSPECT_STARTS: u32 = 2;
+
+/// Whether a record that was started so often without an end may be what kills its workers.
+pub fn is_suspect(starts: u32) -> bool {
+    starts >= SUSPECT_STARTS
+}

@@ -25,7 +25,7 @@ mod tests;
 mod transitions;
 mod work;
 
-pub use answer::{ClaimReply, MAX_STARTS, Start, Taken};
+pub use answer::{ClaimReply, MAX_STARTS, SUSPECT_STARTS, Start, Taken, is_suspect};
 pub use context::{Context, PagesLeft, Watermark};
 pub use end::{End, Finished};
 pub use key::{InvalidRequestKey, InvalidTaskKey, Key, RequestKey, TaskKey};

@@ -30,6 +30,8 @@ pub struct Record {
     pub attempts: u32,
     /// Starts so far that had no end.
     pub starts: u32,
+    /// The workers whose start is among them because their lease lapsed.
+    pub lapsed: Vec<WorkerId>,
     /// Whether it takes one of the places that `max_pages` leaves: it was started, and neither put aside nor given back since.
     /// It keeps its place when its worker dies, for whoever takes it over.
     pub has_begun: bool,
@@ -69,12 +71,31 @@ pub enum State {
 impl Record {
     /// The record of a URL of which nothing else is known.
     pub fn new(state: State, lane: Lane, deadline: Option<UnixMs>) -> Self {
-        Self { state, lane, deadline, attempts: 0, starts: 0, has_begun: false }
+        Self { state, lane, deadline, attempts: 0, starts: 0, lapsed: Vec::new(), has_begun: false }
     }
 
     /// Whether `worker` holds it: also beyond its lease, as long as nobody has taken it.
     pub(super) fn is_held_by(&self, worker: &WorkerId) -> bool {
         matches!(&self.state, State::Held { by, .. } if by == worker)
+    }
+
+    /// Its holder loses it, as its lease has lapsed: the holder is dead, or stands still.
+    pub(super) fn lapse(&mut self) {
+        if let State::Held { by, has_started: true, .. } = &self.state
+            && !self.lapsed.contains(by)
+        {
+            self.lapsed.push(by.clone());
+        }
+    }
+
+    /// A worker that had lost it because its lease lapsed lives after all: its start is no step towards poison.
+    pub(super) fn withdraw_start(&mut self, worker: &WorkerId) {
+        if self.starts > 0
+            && let Some(at) = self.lapsed.iter().position(|by| by == worker)
+        {
+            self.lapsed.remove(at);
+            self.starts -= 1;
+        }
     }
 
     /// Its holder puts it aside or gives it back. The start that led here has ended; what had not started keeps the starts that

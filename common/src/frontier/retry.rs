@@ -25,8 +25,8 @@ pub fn again(policy: &Retry, failure: Failure, attempts: u32, now: UnixMs, jitte
     Outcome::Retry(failure, now.plus(wait))
 }
 
-/// No server can send a URL further away than this.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
+/// The longest that a URL is put aside after a failure, whatever its server asks for.
+pub const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 fn is_final(policy: &Retry, failure: &Failure) -> bool {
     match failure.status {

@@ -125,7 +125,11 @@ impl World {
             Call::Admit => drop(url.admit(Lane::Bulk, None, true, &context)),
             Call::Confirm => url.confirm(),
             Call::Claim(who) => drop(url.claim(&worker(who), &message(), &context)),
-            Call::Extend(who) => drop(url.extend(&worker(who), &message(), &context)),
+            Call::Extend(who) => {
+                if !url.extend(&worker(who), &message(), &context) && has_lapsed(&before, who) {
+                    self.unended[at] = self.unended[at].saturating_sub(u32::from(*url != before));
+                }
+            }
             Call::Start(who) => {
                 if url.start(&worker(who), &context) == Start::Go && !had_started {
                     self.unended[at] += 1;
@@ -190,6 +194,46 @@ proptest! {
             world.take(at, call);
         }
     }
+}
+
+/// Whether a worker's start of a URL is one that lapsed.
+fn has_lapsed(url: &UrlState, who: usize) -> bool {
+    matches!(url, UrlState::Pending(record) if record.lapsed.contains(&worker(who)))
+}
+
+/// Its machine stood still, it was stopped, or cut off: each time for longer than its leases last.
+#[test]
+fn a_worker_that_lives_after_all_makes_no_poison() {
+    let mut url = held_after(0);
+    let mut now = context(UnixMs(1_000_000));
+    for _ in 0..2 * MAX_STARTS {
+        for (who, other) in [(0, 1), (1, 0)] {
+            assert_eq!(url.start(&worker(who), &now), Start::Go);
+            now.now = now.now.plus(now.possession() + Duration::from_secs(1));
+            let taken = url.claim(&worker(other), &message(), &now);
+            assert!(matches!(taken, ClaimReply::Take { .. }), "{taken:?}");
+            for _ in 0..2 {
+                assert!(!url.extend(&worker(who), &message(), &now), "another holds it");
+            }
+        }
+    }
+    let UrlState::Pending(record) = url else { panic!("{url:?}") };
+    assert_eq!((record.starts, record.lapsed), (0, Vec::new()));
+}
+
+#[test]
+fn a_worker_that_says_nothing_any_more_makes_a_step_towards_poison_whoever_sweeps() {
+    let mut url = held_after(0);
+    let mut now = context(UnixMs(1_000_000));
+    for starts in 1..=MAX_STARTS {
+        assert_eq!(url.start(&worker(0), &now), Start::Go);
+        now.now = now.now.plus(now.lost_after + Duration::from_secs(1));
+        assert!(url.sweep(|_| Watermark::default(), &now));
+        assert!(!url.extend(&worker(1), &message(), &now), "it never held it");
+        let taken = url.claim(&worker(0), &message(), &now);
+        assert!(matches!(taken, ClaimReply::Take { starts: counted, .. } if counted == starts), "{taken:?}");
+    }
+    assert_eq!(url.start(&worker(0), &now), Start::Poison);
 }
 
 /// A URL that was started so often without an end, and is in the first worker's hands.

@@ -90,7 +90,8 @@ impl UrlState {
         }
     }
 
-    /// **Extend:** a worker goes on holding the URL. If the store has forgotten the URL, it is admitted again, held by the worker.
+    /// **Extend:** a worker goes on holding the URL. If the store has forgotten the URL, it is admitted again, held by the worker. If the
+    /// worker lost it because its lease lapsed, it lives after all, and so its start does not count.
     /// Returns whether the worker holds it.
     pub fn extend(&mut self, worker: &WorkerId, message: &Message, context: &Context) -> bool {
         if context.status.is_over() {
@@ -108,7 +109,10 @@ impl UrlState {
                     *since = context.now;
                     true
                 }
-                _ => false,
+                _ => {
+                    record.withdraw_start(worker);
+                    false
+                }
             },
         }
     }
@@ -175,6 +179,7 @@ impl UrlState {
         let Self::Pending(record) = self else { return false };
         let is_lost = record.is_lost(watermark, context);
         if is_lost {
+            record.lapse();
             record.state = State::New { since: context.now };
         }
         is_lost
@@ -207,6 +212,9 @@ impl Record {
                 };
             }
             _ => {}
+        }
+        if !self.is_held_by(worker) {
+            self.lapse();
         }
         if context.status == CrawlState::Paused {
             self.state = LET_GO;

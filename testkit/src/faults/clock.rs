@@ -33,7 +33,14 @@ impl Clock {
 
     /// Sets it to less than a minute off.
     pub(crate) fn set(&self, pick: u64) -> io::Result<()> {
-        let off = i64::try_from(pick % (2 * MOST + 1)).unwrap_or_default() - MOST.cast_signed();
+        self.set_off(i64::try_from(pick % (2 * MOST + 1)).unwrap_or_default() - MOST.cast_signed())
+    }
+
+    /// Sets it so many seconds off.
+    ///
+    /// # Errors
+    /// When its file cannot be written.
+    pub fn set_off(&self, off: i64) -> io::Result<()> {
         // Replaced as a whole: it is read at any time.
         let new = self.file.with_extension("new");
         fs::write(&new, format!("{off:+}"))?;
@@ -41,7 +48,7 @@ impl Clock {
     }
 
     /// What a process needs to go by it.
-    pub(crate) fn env(&self) -> [(&'static str, PathBuf); 4] {
+    pub fn env(&self) -> [(&'static str, PathBuf); 4] {
         [
             ("LD_PRELOAD", self.library.clone()),
             ("FAKETIME_TIMESTAMP_FILE", self.file.clone()),

@@ -4,6 +4,7 @@
 
 mod commands;
 mod refusals;
+mod resumed;
 mod sources;
 
 use std::collections::HashSet;

@@ -166,7 +166,7 @@ async fn poison(settings: &[(&str, &str)]) {
     };
     let mut producer = spawn(fleet.producer("list.txt"));
     let worker = || spawn(fleet.command(&["worker", "--concurrency", "4", "-q"]));
-    for start in 1..=3 {
+    for start in 1..=4 {
         let mut doomed = worker();
         timeout(LIMIT, site.asked_for_path("/poison", start)).await.unwrap();
         doomed.kill().await.unwrap();
@@ -175,7 +175,7 @@ async fn poison(settings: &[(&str, &str)]) {
     assert_eq!(timeout(LIMIT, producer.wait()).await.unwrap().unwrap().code(), Some(3));
     let (url, headers) = dead_letter(&channel_of(&fleet).await).await;
     assert!(url == poison && headers.contains("reason=poison"), "{url} {headers}");
-    assert_eq!(site.log()["/poison"], 3);
+    assert_eq!(site.log()["/poison"], 4);
     let fetched: HashSet<String> =
         fleet.items().await.iter().map(|item| item["url"].as_str().unwrap().to_owned()).collect();
     assert_eq!(fetched.len(), 30, "it takes no other URL with it");
@@ -183,12 +183,12 @@ async fn poison(settings: &[(&str, &str)]) {
 }
 
 #[tokio::test]
-async fn a_page_that_kills_its_worker_three_times_is_poison_on_quorum_queues() {
+async fn a_page_that_kills_its_worker_four_times_is_poison_on_quorum_queues() {
     poison(&[("TRAWL__QUEUES__TYPE", "quorum")]).await;
 }
 
 #[tokio::test]
-async fn a_page_that_kills_its_worker_three_times_is_poison_on_classic_queues() {
+async fn a_page_that_kills_its_worker_four_times_is_poison_on_classic_queues() {
     poison(&[("TRAWL__QUEUES__TYPE", "classic")]).await;
 }
 

@@ -44,3 +44,49 @@ async fn a_worker_that_wakes_does_not_decide_about_what_another_has_taken_over()
     assert_eq!(fleet.items().await.len(), 1);
     ends_well(worker).await;
 }
+
+/// How often the page of a crawl was started without an end, by its record.
+async fn starts(fleet: &Fleet) -> u32 {
+    let client = redis::Client::open(fleet.redis.reveal()).unwrap();
+    let name = &fleet.name;
+    let mut store = client.get_multiplexed_async_connection().await.unwrap();
+    let records: Vec<String> = redis::cmd("HVALS")
+        .arg(format!("{{crawled_urls:{name}}}:pending:{name}"))
+        .query_async(&mut store)
+        .await
+        .unwrap();
+    let starts = records.first().and_then(|record| record.split(' ').nth(4)?.parse().ok());
+    starts.unwrap_or_default()
+}
+
+/// They come back and say so, and so their leases that lapsed tell nothing of the page.
+#[tokio::test]
+async fn workers_that_were_only_stopped_make_no_poison() {
+    let fleet = Fleet::new().await;
+    let site = Site::serve(1).await;
+    site.hold_after(0);
+    fs::write(fleet.folder.path().join("list.txt"), format!("{}\n", site.page(0))).unwrap();
+    let mut producer = fleet.producer("list.txt").spawn().unwrap();
+    let mut workers: Vec<Child> = Vec::new();
+    for asked in 1..=6 {
+        workers.push(fleet.worker(&[("TRAWL__WORKER__PREFETCH", "1")]));
+        timeout(LIMIT, site.asked_for(asked)).await.unwrap();
+        if let [.., stopped, _] = &workers[..] {
+            signal(stopped, "-CONT").await;
+            let waiting = async {
+                while starts(&fleet).await > 1 {
+                    tokio::task::yield_now().await;
+                }
+            };
+            timeout(LIMIT, waiting).await.expect("only the start of the one that has the page counts");
+        }
+        if asked < 6 {
+            signal(&workers[workers.len() - 1], "-STOP").await;
+        }
+    }
+    site.answer_all();
+    assert_eq!(timeout(LIMIT, producer.wait()).await.unwrap().unwrap().code(), Some(0));
+    for worker in workers {
+        ends_well(worker).await;
+    }
+}

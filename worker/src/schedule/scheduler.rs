@@ -9,6 +9,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tokio_util::time::DelayQueue;
+use trawl_common::frontier::SUSPECT_STARTS;
 use trawl_common::frontier::outcome::{Class, Failure, Outcome, Skip};
 use trawl_common::politeness::gcra::Standing;
 use trawl_common::politeness::permit::HostPermit;
@@ -38,6 +39,9 @@ use crate::store;
 
 /// So many urgent jobs of a host stay off its waitlist at once, about.
 const MOST_AHEAD: usize = 8;
+
+/// The time within which the suspects that a killed worker has left are claimed, about: it may have put some aside for a moment.
+const SUSPECTS_COME: Duration = Duration::from_secs(5);
 
 /// What a job goes before.
 fn rank(job: &Job) -> Rank {
@@ -147,7 +151,7 @@ impl Scheduler {
                 Some(jobs) = self.suspects.next(None), if wanting.is_none() => self.ask(jobs).await?,
                 jobs = self.due.next(claimed), if wanting.is_none() => match jobs {
                     Some(mut jobs) => {
-                        self.suspects.jobs.extend(jobs.extract_if(.., |job| job.is_suspect()));
+                        jobs.extract_if(.., |job| job.is_suspect()).for_each(|job| self.suspect(job));
                         self.ask(jobs).await?;
                     }
                     // Settling has broken down; its panic is the worker's.
@@ -268,7 +272,7 @@ impl Scheduler {
         let Some(fetch_permit) = due.permits.take() else {
             // It has waited at an address, and asks its host once more when there is a permit.
             (job.message.slot, job.waits_for_host_only) = (Some(UnixMs::now()), true);
-            due.jobs.push_back(job);
+            self.is_due(job);
             return None;
         };
         let host = job.target().host();
@@ -377,9 +381,21 @@ impl Scheduler {
         if let Learnt::Failed(error) = learnt { Err(error) } else { Ok(()) }
     }
 
+    /// A suspect that has died as one lets those that have not, and are about to be claimed, go first.
+    fn suspect(&mut self, job: Job) {
+        match job.starts > SUSPECT_STARTS {
+            true => drop(self.reserved.insert(job, SUSPECTS_COME)),
+            false => self.is_due(job),
+        }
+    }
+
+    /// Of suspects, the one with the fewest starts goes first: no page is the only suspect at two deaths while others were at none.
     fn is_due(&mut self, job: Job) {
-        let due = if job.is_suspect() { &mut self.suspects } else { &mut self.due };
-        due.jobs.push_back(job);
+        if !job.is_suspect() {
+            return self.due.jobs.push_back(job);
+        }
+        let at = self.suspects.jobs.partition_point(|other| other.starts <= job.starts);
+        self.suspects.jobs.insert(at, job);
     }
 
     async fn hand_on(&self, ready: Vec<Ready>) {

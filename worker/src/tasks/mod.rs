@@ -3,7 +3,8 @@
 //! 1. Takes a permit, then claims a task: what this worker cannot run yet, another may.
 //! 2. Finds its spider, as its crawl needs it. A task whose spider is not here is left to others, and one whose spider's sinks take nothing
 //!    comes back later: it would keep the permits of other spiders' tasks.
-//! 3. Counts the start, unless a more urgent task of the spider waits in the fleet: then that one comes first. A task that was started three times and never ended kills its workers: it becomes a dead letter.
+//! 3. Counts the start, unless a more urgent task of the spider waits in the fleet: then that one comes first. A task that was
+//!    started so often without an end kills its workers: it becomes a dead letter. Suspects begin one at a time.
 //! 4. Has the [`TaskRunner`] run it. Its lease is extended meanwhile, as that of all that the worker holds. A task that is not the worker's
 //!    any more, as when its crawl was cancelled, is broken off.
 //! 5. Makes of what it gave what the sinks and the frontier take (`outcome`), and hands that on to be stored and settled.
@@ -22,7 +23,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 use trawl_common::frontier::outcome::{Class, Failure, Outcome, Reason, Skip};
-use trawl_common::frontier::{Start, Task};
+use trawl_common::frontier::{Start, Task, is_suspect};
 use trawl_common::ports::Claimed;
 use trawl_common::time::UnixMs;
 
@@ -47,6 +48,8 @@ pub(crate) struct Tasks {
     pub(crate) at_once: u16,
     /// Where they go when they have run.
     pub(crate) settle: mpsc::Sender<Settlement>,
+    /// The place of the one that runs of those that may be what kills workers.
+    pub(crate) suspects: Arc<Semaphore>,
 }
 
 impl Tasks {
@@ -74,12 +77,17 @@ impl Tasks {
     }
 
     async fn handle(&self, claimed: Claimed) {
+        let place = match is_suspect(claimed.starts) {
+            true => Arc::clone(&self.suspects).acquire_owned().await.ok(),
+            false => None,
+        };
         let began = Instant::now();
         let settlement = match self.begin(&claimed).await {
             Ok(Some((spider, task))) => self.work(&claimed, spider, &task).await.after(began.elapsed()),
             Ok(None) => return,
             Err(outcome) => Settlement::of_task(claimed, outcome, None),
         };
+        let settlement = settlement.with_slot(place);
         // Closed only when the settler is gone, which ends after this.
         let _ = self.settle.send(settlement).await;
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use trawl_common::frontier::{MAX_STARTS, Start};
+use trawl_common::frontier::{MAX_STARTS, SUSPECT_STARTS, Start};
 use trawl_common::names::WorkerId;
 use trawl_common::ports::ErrorKind;
 use trawl_common::settings::Settings;
@@ -230,7 +230,7 @@ async fn a_url_that_kills_its_workers_becomes_a_dead_letter_and_is_not_fetched()
 async fn urls_that_may_kill_workers_begin_one_at_a_time_beside_the_others() {
     let memory = Memory::default();
     for number in 1..=2 {
-        memory.has_begun(&url(number), MAX_STARTS - 1);
+        memory.has_begun(&url(number), SUSPECT_STARTS);
         memory.page(&url(number), Some(Duration::from_secs(3)));
     }
     memory.page(&url(3), QUICK);
@@ -238,6 +238,20 @@ async fn urls_that_may_kill_workers_begin_one_at_a_time_beside_the_others() {
     let ended = [1, 2, 3].map(|number| at(&calls, &format!("settle {} done", url(number))));
     assert!(ended[0] < at(&calls, "reserve 192.0.2.2"), "{calls:#?}");
     assert!(ended[2] < ended[0], "{calls:#?}");
+}
+
+/// Whichever of them was killed last time: it takes another death as the only one to make it poison.
+#[tokio::test(start_paused = true)]
+async fn of_urls_that_may_kill_workers_the_one_with_the_fewest_starts_begins_first() {
+    let memory = Memory::default();
+    for (number, starts) in (1..).zip([MAX_STARTS - 1, SUSPECT_STARTS, SUSPECT_STARTS]) {
+        memory.has_begun(&url(number), starts);
+        memory.page(&url(number), Some(Duration::from_secs(3)));
+    }
+    let calls = Worker::start(&memory, |_| {}).until_ended(3).await;
+    let [last, first, second] = [1, 2, 3].map(|number| at(&calls, &format!("start {}", url(number))));
+    assert!(first < second && second < last, "{calls:#?}");
+    assert!(at(&calls, &format!("settle {} done", url(3))) < last, "{calls:#?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -189,6 +189,27 @@ async fn a_task_that_comes_behind_a_more_urgent_one_is_claimed_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn tasks_that_may_kill_workers_begin_one_at_a_time_beside_the_others() {
+    let memory = Memory::default();
+    let suspects = [r#""slow 1""#, r#""slow 2""#].map(|line| {
+        let key = Memory::default().task(line);
+        memory.has_begun(key.as_str(), SUSPECT_STARTS);
+        assert_eq!(memory.task(line), key);
+        key
+    });
+    let other = memory.task(r#""slow 3""#);
+    let calls = Worker::start_with(&memory, |_| {}, {
+        let runner = ByWord(memory.clone());
+        |_| Some((Arc::new(runner), 3))
+    })
+    .until_ended(3)
+    .await;
+    let started = at(&calls, &format!("start {}", suspects[1]));
+    assert!(at(&calls, &format!("settle {} done", suspects[0])) < started, "{calls:#?}");
+    assert!(at(&calls, &format!("start {other}")) < started, "{calls:#?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_task_that_kills_its_workers_becomes_a_dead_letter_and_is_not_run() {
     let memory = Memory::default();
     let task = memory.task(r#""done""#);

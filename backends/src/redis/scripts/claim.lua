@@ -93,7 +93,10 @@ local function waits_since(record)
 end
 
 -- Returns attempts, starts, deadline, since when it has waited.
-local function claim(record, is_new, wake)
+local function claim(url, record, is_new, wake)
+  if not (recovers and is_new) and is_free(record) and not is_held_by(record, worker) then
+    lapse(KEYS[6], url, record)
+  end
   if recovers and is_new then
     -- The queue goes round once, so that this server knows all that is in it long before all is fetched.
     return -2, 0, '-'
@@ -117,8 +120,9 @@ local function claim(record, is_new, wake)
   return -1, 0, '-'
 end
 
-local function extend(record, is_new)
+local function extend(url, record, is_new)
   if not is_new and not is_held_by(record, worker) then
+    withdraw_start(KEYS[6], url, record, worker)
     return -1, 0, '-'
   end
   hold(record, is_new and 'h' or record.state)
@@ -140,7 +144,7 @@ for i, url in ipairs(urls) do
   end
   local attempts, starts, deadline, since = -1, 0, '-', '-'
   if record then
-    attempts, starts, deadline, since = (extends and extend or claim)(record, is_new, ARGV[places[i] + 7])
+    attempts, starts, deadline, since = (extends and extend or claim)(url, record, is_new, ARGV[places[i] + 7])
     changed[#changed + 1] = url
     changed[#changed + 1] = format(record)
   elseif is_new then

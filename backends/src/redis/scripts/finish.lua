@@ -6,6 +6,8 @@
 local recrawl, room = is_recrawl(KEYS[1]), room_in(KEYS[1])
 local requests, asked = requests_of(KEYS[1], KEYS[8]), {}
 local is_limited = room or redis.call('EXISTS', KEYS[10]) == 1
+local lapsed = lapsed_of(KEYS[2])
+local has_lapsed = redis.call('EXISTS', lapsed) == 1
 local answer, stats, hosts = {}, {}, {}
 -- By its text: what the spider has seen by this, and what it has not after all; what the crawl itself has seen.
 local seen, unseen, own = {}, {}, {}
@@ -52,6 +54,9 @@ for i = 3, #ARGV, 9 do
     redis.call('SREM', KEYS[10], url)
   end
   if ended == 1 then
+    if has_lapsed then
+      redis.call('HDEL', lapsed, url)
+    end
     -- What was not even asked for a later crawl may find again.
     local untouched = kind == 'expired' or kind == 'cancelled' or why == 'limit' or why == 'blocked'
     if kind == 'done' and room then

@@ -210,6 +210,56 @@ local function gone_of(key)
   return key_beside(key, 'gone')
 end
 
+-- The hash of the workers whose start of a URL had no end because their lease lapsed, by its URL. One that says so within an hour lives, and
+-- its start is no step towards poison.
+local function lapsed_of(key)
+  return key_beside(key, 'lapsed')
+end
+
+local function workers_in(text)
+  local workers = {}
+  for worker in string.gmatch(text or '', '%S+') do
+    workers[#workers + 1] = worker
+  end
+  return workers
+end
+
+-- Its holder loses the record of a URL, as its lease has lapsed.
+local function lapse(pending, url, record)
+  if record.state ~= 'f' then
+    return
+  end
+  local lapsed = lapsed_of(pending)
+  local workers = workers_in(redis.call('HGET', lapsed, url))
+  for _, worker in ipairs(workers) do
+    if worker == record.holder then
+      return
+    end
+  end
+  workers[#workers + 1] = record.holder
+  redis.call('HSET', lapsed, url, table.concat(workers, ' '))
+  redis.call('PEXPIRE', lapsed, 3600000)
+end
+
+-- A worker that had lost the record because its lease lapsed lives after all.
+local function withdraw_start(pending, url, record, worker)
+  local lapsed, left = lapsed_of(pending), {}
+  local workers = workers_in(record.starts > 0 and redis.call('HGET', lapsed, url))
+  for _, other in ipairs(workers) do
+    if other ~= worker then
+      left[#left + 1] = other
+    end
+  end
+  if #left == #workers then
+    return
+  elseif #left > 0 then
+    redis.call('HSET', lapsed, url, table.concat(left, ' '))
+  else
+    redis.call('HDEL', lapsed, url)
+  end
+  record.starts = record.starts - 1
+end
+
 -- What changes in a hash of counters, added up and written at once.
 local function add(sums, name, count)
   sums[name] = (sums[name] or 0) + count

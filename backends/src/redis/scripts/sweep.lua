@@ -41,6 +41,7 @@ local function revive(url, record)
   end
   room = room - #payload
   local until_then = record.state == 'p' and record.since > now and int(record.since) or '-'
+  lapse(KEYS[1], url, record)
   record.state, record.since, record.holder = 'n', now, '-'
   redis.call('HSET', KEYS[1], url, format(record))
   redis.call('ZADD', KEYS[2], int(now), ARGV[1] .. ' ' .. url)

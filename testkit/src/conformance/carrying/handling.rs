@@ -153,7 +153,7 @@ pub async fn what_a_worker_that_is_gone_held_is_claimed_by_another(carrier: &Car
 }
 
 /// Whatever kills its worker is stopped before it kills them all.
-pub async fn the_fourth_start_without_an_end_is_poison(carrier: &Carrier) -> Result<()> {
+pub async fn the_fifth_start_without_an_end_is_poison(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     carrier.begin(&case, 1, Terms::default()).await?;
     for starts in 0..MAX_STARTS {

@@ -177,7 +177,7 @@ macro_rules! one_process_conformance {
             a_crawl_whose_session_was_dropped_ends_without_it
             a_session_that_was_dropped_may_be_followed_by_another
             what_a_worker_that_is_gone_held_is_claimed_by_another
-            the_fourth_start_without_an_end_is_poison
+            the_fifth_start_without_an_end_is_poison
             a_url_ends_once
             what_was_never_admitted_does_not_end
             what_is_parked_before_it_starts_stays_a_suspect

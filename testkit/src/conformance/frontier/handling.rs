@@ -102,7 +102,7 @@ pub async fn messages_of_several_crawls_are_answered_in_order(frontier: &Arc<dyn
 }
 
 /// Whatever kills its worker is stopped before it kills them all.
-pub async fn the_fourth_start_without_an_end_is_poison(frontier: &Arc<dyn Records>) -> Result<()> {
+pub async fn the_fifth_start_without_an_end_is_poison(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     fixture.begin(1).await?;
     for _ in 0..MAX_STARTS {

@@ -67,7 +67,7 @@ macro_rules! frontier_conformance {
             a_url_is_seen_while_it_is_pending_and_when_it_has_ended
             where_redirects_led_counts_as_seen
             messages_of_several_crawls_are_answered_in_order
-            the_fourth_start_without_an_end_is_poison
+            the_fifth_start_without_an_end_is_poison
             a_start_that_is_asked_for_again_counts_once
             a_retry_is_an_end_and_no_step_towards_poison
             what_is_put_aside_before_it_starts_stays_a_suspect

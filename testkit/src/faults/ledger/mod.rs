@@ -14,6 +14,8 @@ mod verdict;
 use std::collections::HashMap;
 use std::time::Duration;
 
+use trawl_common::frontier::MAX_STARTS;
+
 pub use facts::{Ask, DeadLetter, End, Facts, Injected, ItemLine, Page, Quiet, Replay};
 pub use stats::ReportedStats;
 pub use verdict::{Judgement, Row};
@@ -28,8 +30,6 @@ use super::units::Units;
 pub(super) const SETTLING: Duration = Duration::from_secs(1);
 /// A worker that a fault hindered tries again after as long as that lasted, but no longer than this.
 const TRYING_AGAIN: Duration = Duration::from_secs(10);
-/// A page that was begun so often and never settled is put down as poison.
-const POISON: usize = 3;
 
 impl Facts {
     /// Checks every promise.
@@ -114,7 +114,8 @@ impl Facts {
             verdict.problems.push(format!("{}: its items have different ids", page.url));
         }
         let poisoned = dead_letters.contains("poison")
-            && asks.iter().filter(|ask| self.explanation(ask, Duration::MAX).is_some()).count() >= POISON;
+            && asks.iter().filter(|ask| self.explanation(ask, Duration::MAX).is_some()).count()
+                >= MAX_STARTS as usize;
         let right = match (page.fate, self.units.dead_letter(page.fate)) {
             // What it leads to has an end of its own.
             (Fate::Redirect(_), _) if self.units == Units::Pages => {

@@ -1,0 +1,163 @@
+//! What a process does with the state file of the one before it.
+//!
+//! Between the two a clock may have been set back, and a bit may have flipped. What cannot be as trawl has written it, and would keep its crawl
+//! from its end, is taken out of the way and named in the log.
+
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
+use tracing::error;
+use trawl_common::frontier::retry::LONGEST;
+use trawl_common::ports::Error;
+use trawl_common::time::UnixMs;
+
+use super::corrupt::quarantine;
+use super::error::{Result, unless_corrupt};
+use super::fields::{Fields, sql_ms, unreadable};
+use super::records::{self, COLUMNS, FROM, Stored, Unreadable};
+use super::seen::Seen;
+use super::store::Memory;
+use super::{crawl_stats, crawls};
+
+/// Nothing is put aside for longer, but for a slot of its host.
+const LONGEST_PARKED: Duration = Duration::from_secs(LONGEST.as_secs() + 60);
+
+/// 1. Moves instants back with the clock.
+/// 2. Has what waits for a slot of its host ask for one again: the hosts' schedules know of no slots that an earlier process reserved, and the
+///    rate may be another.
+/// 3. Notes that nobody had the file open since.
+/// 4. Takes records out of the way that nobody would ever be given.
+/// 5. Has the counters of each crawl agree with its records.
+pub(super) fn resume(db: &mut Connection, now: UnixMs) -> Result<()> {
+    let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    take_over(&tx, now)?;
+    Ok(tx.commit()?)
+}
+
+fn take_over(db: &Connection, now: UnixMs) -> Result<()> {
+    go_back(db, now)?;
+    db.execute(
+        "UPDATE records SET due = min(due, ?1), slot = NULL, turn = NULL, looks = 0
+         WHERE slot IS NOT NULL OR turn IS NOT NULL",
+        [sql_ms(now)],
+    )?;
+    db.execute(
+        "UPDATE crawls SET away = away + iif(touched BETWEEN 0 AND ?1, ?1 - touched, 0), touched = ?1 WHERE ended IS NULL",
+        [sql_ms(now)],
+    )?;
+    // Whoever fed a job is gone as well.
+    db.execute("UPDATE jobs SET until = 0 WHERE until IS NOT NULL", [])?;
+    let mut memory = Memory::default();
+    for record in never_given(db, now)? {
+        take_away(db, &mut memory, record)?;
+    }
+    for record in unseen_tasks(db, &mut memory.seen)? {
+        take_away(db, &mut memory, record)?;
+    }
+    count_again(db)
+}
+
+/// What was put aside comes after as much time as it would have had the clock not been set back since the file was last in use.
+fn go_back(db: &Connection, now: UnixMs) -> Result<()> {
+    let mut last = db.prepare("SELECT coalesce(max(touched), 0) FROM crawls WHERE ended IS NULL")?;
+    let last: i64 = last.query_row([], |row| row.get(0))?;
+    let by = last.saturating_sub(sql_ms(now));
+    if by > 0 {
+        db.execute("UPDATE records SET due = max(0, due - ?1) WHERE due > ?1", [by])?;
+    }
+    Ok(())
+}
+
+/// Records of no crawl that goes on, in no row that is walked, put aside for ever, or of tasks of which nothing is kept.
+fn never_given(db: &Connection, now: UnixMs) -> Result<Vec<Unreadable>> {
+    let latest = sql_ms(now.plus(LONGEST_PARKED));
+    let mut select = db.prepare(
+        "SELECT r.id, r.crawl, CAST(r.url AS BLOB), r.due, CASE
+             WHEN r.crawl NOT IN (SELECT key FROM crawls WHERE status NOT IN ('finished', 'cancelled')) THEN 'crawl'
+             WHEN r.id <= 0 THEN 'id'
+             WHEN r.due > ?1 THEN 'due'
+             WHEN r.lane = 'task' AND NOT EXISTS (
+                 SELECT 1 FROM tasks t WHERE t.crawl = r.crawl AND t.key = r.url AND t.record = r.id
+             ) THEN 'payload'
+         END AS field FROM records r WHERE field IS NOT NULL",
+    )?;
+    let mut rows = select.query([latest])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (id, crawl, due): (i64, i64, Option<i64>) = (row.get(0)?, row.get(1)?, row.get(3)?);
+        let url = String::from_utf8_lossy(row.get_ref(2)?.as_bytes().unwrap_or_default()).into_owned();
+        let field: String = row.get(4)?;
+        let held = match &*field {
+            "crawl" => crawl.to_string(),
+            "id" => id.to_string(),
+            "due" => due.unwrap_or_default().to_string(),
+            _ => String::new(),
+        };
+        let error = unreadable("record", &url, &field, &held).into();
+        found.push(Unreadable { id, crawl, url, error });
+    }
+    Ok(found)
+}
+
+/// Tasks that are not seen as those of their records: admitted once more, a task would have two. Of URLs that is found when they are claimed.
+fn unseen_tasks(db: &Connection, seen: &mut Seen) -> Result<Vec<Unreadable>> {
+    let mut select = db.prepare(&format!("{COLUMNS} {FROM} WHERE r.lane = 'task'"))?;
+    let mut rows = select.query([])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let Ok(stored) = Stored::read(row)? else { continue };
+        let Some(crawl) = unless_corrupt(crawls::at(db, stored.crawl))? else { continue };
+        found.extend(stored.if_seen(db, seen, &crawl.crawl)?.err());
+    }
+    Ok(found)
+}
+
+/// Takes a record out of the way. One of no crawl that goes on is taken for that of a crawl that lacks one; if there is none, it goes.
+fn take_away(db: &Connection, memory: &mut Memory, record: Unreadable) -> Result<()> {
+    let known =
+        "SELECT EXISTS (SELECT 1 FROM crawls WHERE key = ?1 AND status NOT IN ('finished', 'cancelled'))";
+    let crawl = match db.query_row(known, [record.crawl], |row| row.get(0))? {
+        true => record.crawl,
+        false => match lacking(db)? {
+            Some(crawl) => crawl,
+            None => {
+                error!(url = record.url, error = %record.error, "a record of no crawl is dropped");
+                return records::delete(db, record.id);
+            }
+        },
+    };
+    db.execute("UPDATE records SET crawl = ?2 WHERE id = ?1", [record.id, crawl])?;
+    // A crawl that cannot be read itself is left alone with all that it has.
+    unless_corrupt(quarantine(db, memory, &Unreadable { crawl, ..record })).map(|_| ())
+}
+
+/// A crawl that goes on with fewer records than its counters say.
+fn lacking(db: &Connection) -> Result<Option<i64>> {
+    let mut select = db.prepare(
+        "SELECT key FROM crawls c WHERE status NOT IN ('finished', 'cancelled')
+         AND admitted > done + failed + skipped + expired + cancelled
+                        + (SELECT count(*) FROM records r WHERE r.crawl = c.key)",
+    )?;
+    Ok(select.query_row([], |row| row.get(0)).optional()?)
+}
+
+/// Has each crawl that goes on have admitted what has ended and what is left. Else it would end too early, or never.
+fn count_again(db: &Connection) -> Result<()> {
+    let mut select = db.prepare(
+        "SELECT c.*, (SELECT count(*) FROM records r WHERE r.crawl = c.key) AS records FROM crawls c
+         WHERE status NOT IN ('finished', 'cancelled')",
+    )?;
+    let mut rows = select.query([])?;
+    while let Some(row) = rows.next()? {
+        let fields = Fields::new(row, "crawl", "id");
+        let Some(counts) = unless_corrupt(crawl_stats::counts(&fields))? else { continue };
+        let right = counts.ended().saturating_add(fields.number("records")?);
+        if counts.admitted != right {
+            let error = Error::from(fields.unreadable("admitted"));
+            error!(%error, right, "the counter is set right");
+            let right = i64::try_from(right).unwrap_or(i64::MAX);
+            db.execute("UPDATE crawls SET admitted = ?2 WHERE key = ?1", [row.get("key")?, right])?;
+        }
+    }
+    Ok(())
+}

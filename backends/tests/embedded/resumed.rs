@@ -1,0 +1,117 @@
+//! What the next process makes of what the one before it has left.
+
+use std::time::Duration;
+
+use super::support::*;
+use trawl_common::frontier::outcome::Reason;
+use trawl_common::politeness::gcra::{Pace, Slot};
+use trawl_common::ports::{HostSlotRequest, Settlement, Verdict};
+use trawl_common::time::UnixMs;
+
+/// A request for a slot of a host that may be asked once in so many seconds.
+fn ask_every(seconds: u64) -> HostSlotRequest {
+    let mut ask = ask("site.example");
+    ask.request.pace = Pace { interval: Duration::from_secs(seconds), ..Pace::UNLIMITED };
+    ask
+}
+
+/// Reserved for within so many seconds, but no earlier than a second before that.
+fn is_about(slot: Slot, seconds: u64) -> bool {
+    let limits = Duration::from_secs(seconds - 1)..=Duration::from_secs(seconds);
+    matches!(slot, Slot::Reserved { wait, .. } if limits.contains(&wait))
+}
+
+#[tokio::test]
+async fn a_host_is_asked_no_sooner_because_another_process_goes_on_and_at_the_new_rate_at_once() {
+    let (directory, engine) = state_file();
+    let path = directory.path().join("crawl.db");
+    // The second slot is of no account: whoever held it asks for another.
+    let slots = engine.hosts().reserve(&[ask_every(20), ask_every(20)]).await.unwrap();
+    assert!(slots[0] == Slot::Now && is_about(slots[1], 20), "{slots:?}");
+    let session = admit(&engine, 0..1).await;
+    drop((session, engine));
+    for (seconds, expected) in [(20, 20), (10, 10), (20, 20)] {
+        let engine = open(&path);
+        let slots = engine.hosts().reserve(&[ask_every(seconds)]).await.unwrap();
+        assert!(is_about(slots[0], expected), "{seconds}: {slots:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_waits_for_a_slot_of_its_host_asks_for_another_one_in_the_next_process() {
+    let (directory, engine) = state_file();
+    let _session = admit(&engine, 0..3).await;
+    let worker = join(&engine);
+    let later = UnixMs::now().plus(LONG);
+    let mut batch = Vec::new();
+    for claimed in worker.claim(3).await {
+        let number = number(&claimed);
+        let mut message = claimed.message;
+        message.slot = (number == 0).then_some(later);
+        message.turn = (number == 1).then_some((later, 1));
+        batch.push(Settlement { message, verdict: Verdict::PutAside { until: later, failed: number == 2 } });
+    }
+    worker.settle(batch).await;
+    drop((_session, worker, engine));
+    let engine = open(&directory.path().join("crawl.db"));
+    let claimed = claim_all(&*join(&engine), 2).await;
+    assert_eq!(claimed.iter().map(number).collect::<Vec<_>>(), [0, 1], "a failure waits for its time");
+    assert!(claimed.iter().all(|claimed| claimed.message.slot.is_none() && claimed.message.turn.is_none()));
+}
+
+#[tokio::test]
+async fn what_was_put_aside_comes_in_time_though_the_clock_was_set_back_in_between() {
+    let (directory, engine) = state_file();
+    let _session = admit(&engine, 0..1).await;
+    let worker = join(&engine);
+    let claimed = worker.claim(1).await;
+    put_aside(&*worker, &claimed[0], 0).await;
+    drop((_session, worker, engine));
+    change(&directory, "UPDATE crawls SET touched = touched + 3600000");
+    change(&directory, "UPDATE records SET due = due + 3600000");
+    assert_eq!(available(&open(&directory.path().join("crawl.db")), 1).await, [0]);
+}
+
+/// Else the crawl would wait for it for as long.
+#[tokio::test]
+async fn what_would_never_be_given_to_anyone_is_a_dead_letter() {
+    let changes = [
+        ("due", "UPDATE records SET due = 1 << 60 WHERE url LIKE '%/1'"),
+        ("crawl", "UPDATE records SET crawl = crawl + 64 WHERE url LIKE '%/1'"),
+        ("record", "UPDATE fresh SET url = x'00000000000000000000000000000000' WHERE record = 2"),
+        ("record", "UPDATE fresh SET record = record + 64 WHERE record = 2"),
+        ("record", "UPDATE records SET url = 'http://site.example/5' WHERE url LIKE '%/1'"),
+    ];
+    for (field, sql) in changes {
+        let (directory, engine) = state_file();
+        admit(&engine, 0..3).await.close().await.unwrap();
+        drop(engine);
+        change(&directory, sql);
+        let engine = open(&directory.path().join("crawl.db"));
+        let worker = join(&engine);
+        let claimed = claim_all(&*worker, 2).await;
+        worker.settle(claimed.iter().map(done).collect()).await;
+        let stats = engine.stats().crawl_stats(&crawl().id).await.unwrap().unwrap();
+        assert!(stats.status.is_over(), "{sql}: {stats:?}");
+        assert_eq!((stats.counts.admitted, stats.counts.done, stats.counts.failed), (3, 2, 1), "{sql}");
+        let listed = engine.control().failed(&crawl(), 0).await.unwrap().failed;
+        let [(_, note)] = &listed[..] else { panic!("{sql}: {listed:?}") };
+        assert_eq!(note.cause.reason, Reason::Corrupt);
+        assert!(note.cause.error.contains(&format!("the field {field} of ")), "{}", note.cause.error);
+    }
+}
+
+#[tokio::test]
+async fn a_crawl_whose_counters_disagree_with_its_records_ends_with_the_last_of_these() {
+    for sql in ["UPDATE crawls SET admitted = admitted + 64", "UPDATE crawls SET done = done + 1024"] {
+        let (directory, engine) = state_file();
+        admit(&engine, 0..2).await.close().await.unwrap();
+        drop(engine);
+        change(&directory, sql);
+        let engine = open(&directory.path().join("crawl.db"));
+        let worker = join(&engine);
+        let claimed = claim_all(&*worker, 2).await;
+        worker.settle(claimed.iter().map(done).collect()).await;
+        assert!(engine.stats().crawl_stats(&crawl().id).await.unwrap().unwrap().status.is_over(), "{sql}");
+    }
+}
