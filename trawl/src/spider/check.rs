@@ -106,12 +106,13 @@ pub(super) fn as_json(file: &Path, examined: Result<&Examined, &Unusable>) -> Va
 }
 
 fn handler_as_json(handler: &Handler) -> Value {
-    let Handler { run, mode, timeout, memory, proxy, .. } = handler;
+    let Handler { run, mode, timeout, memory, disk, proxy, .. } = handler;
     json!({
         "run": run,
         "mode": mode.to_string(),
         "timeout": timeout.as_secs_f64(),
         "memory": memory.as_u64(),
+        "disk": disk.as_u64(),
         "proxy": proxy.to_string(),
     })
 }
