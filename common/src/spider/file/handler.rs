@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::given::Given;
 use super::placeholders;
-use super::secret::secret;
+use super::secret::secret_of_program;
 use super::section::Section;
 use crate::duration;
 use crate::handler::once::MAX_ARGUMENT_BYTES;
@@ -42,7 +42,7 @@ pub(super) fn handler(mut section: Section<'_>) -> Option<Handler> {
 
 /// No argument of the spider may stand there: whoever starts a crawl does not choose what is run.
 fn run(given: &Given<'_>) -> Option<Vec<String>> {
-    if given.notes.is_for_trial() {
+    if given.notes.is_tried() {
         return given.wrong("no program is run where a spider is tried over HTTP");
     }
     let words = given.list()?;
@@ -99,7 +99,7 @@ fn object(given: &Given<'_>) -> Option<Secret> {
     let (mut object, mut is_whole) = (Map::new(), true);
     for (name, _, value) in section.entries() {
         let value = if is_variable(&value) {
-            secret(&value).map(|secret| Value::from(secret.reveal()))
+            secret_of_program(&value).map(|secret| Value::from(secret.reveal()))
         } else {
             value.json()
         };
@@ -122,17 +122,17 @@ fn is_variable(value: &Given<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Reading, read, read_for_trial};
+    use super::super::{Reading, read};
     use super::*;
-    use crate::settings::Items;
-    use crate::spider::Spider;
+    use crate::settings::{Items, Spiders};
+    use crate::spider::{Origin, Spider};
 
     fn usual() -> Spider {
         Spider::without_file("payments".parse().unwrap(), &Items::default())
     }
 
     fn reading(text: &str) -> Reading {
-        read(usual(), text, &|name| (name == "TOKEN").then(|| "s3cret".to_owned()))
+        read(usual(), text, Origin::Local, &|name| (name == "TOKEN").then(|| "s3cret".to_owned()))
     }
 
     #[track_caller]
@@ -198,7 +198,9 @@ mod tests {
 
     #[test]
     fn no_text_that_came_over_http_runs_a_program() {
-        let Reading { spider, mistakes, .. } = read_for_trial(usual(), "[handler]\nrun = ['sh']");
+        let limits = Spiders::default();
+        let tried = Origin::Tried(&limits);
+        let Reading { spider, mistakes, .. } = read(usual(), "[handler]\nrun = ['sh']", tried, &|_| None);
         assert_eq!(spider.handler, None);
         assert!(mistakes[0].what.contains("no program is run"), "{mistakes:?}");
     }
