@@ -13,9 +13,9 @@ use trawl_common::names::{ProjectName, SpiderName};
 use trawl_common::ports::{self, SpiderStore};
 use trawl_common::settings::Settings;
 use trawl_common::spider::arguments::{Arguments, Declaration, Declarations};
-use trawl_common::spider::file::{self, with_arguments};
-use trawl_common::spider::folder::{Folder, Unusable, environment, name_of};
-use trawl_common::spider::{FileHash, InvalidFiles, Mistake, Spider, SpiderFiles, Version};
+use trawl_common::spider::file::with_arguments;
+use trawl_common::spider::folder::{Folder, Unusable, name_of};
+use trawl_common::spider::{FileHash, InvalidFiles, Mistake, Origin, Spider, SpiderFiles, Version};
 use trawl_extract::Examined;
 
 use crate::Api;
@@ -91,7 +91,8 @@ pub(crate) fn files_of(name: Option<&str>, upload: &[u8], settings: &Settings) -
     let files = SpiderFiles::of(files)?;
     let (mut mistaken, mut patterns) = (Vec::new(), 0);
     for (name, text) in files.iter() {
-        let reading = Examined::of(name.clone(), text, &Arguments::default(), settings).reading;
+        let origin = Origin::Delivered(&settings.spiders);
+        let reading = Examined::of(name.clone(), text, &Arguments::default(), settings, origin).reading;
         patterns += reading.patterns;
         if patterns > MAX_PATTERNS {
             return Err(Unfit::Patterns);
@@ -244,7 +245,7 @@ pub(crate) fn check_arguments(new: &NewJob, text: &str, settings: &Settings) -> 
     let spider = &new.spider;
     let wrong = |mistakes| Unrunnable::Arguments(mistaken(spider, text, mistakes));
     let text = with_arguments(text, &new.arguments).map_err(wrong)?;
-    let reading = file::read(Spider::of_settings(spider.clone(), settings), &text, &environment);
+    let reading = Folder::of(settings).reading(spider, &text);
     let unset = not_given(&reading.arguments);
     if unset.is_empty() { Ok(()) } else { Err(wrong(unset)) }
 }
@@ -257,7 +258,7 @@ pub(crate) fn spider_of(
     has_begun: bool,
     settings: &Settings,
 ) -> Result<Spider, Unusable> {
-    let reading = file::read(Spider::of_settings(name.clone(), settings), text, &environment);
+    let reading = Folder::of(settings).reading(name, text);
     let mut mistakes = reading.mistakes;
     if !has_begun {
         mistakes.extend(not_given(&reading.arguments));

@@ -67,7 +67,7 @@ pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
         spider_store,
         schedules,
         pages,
-        sink_factory: Arc::new(Sinks::of_fleet(worker.clone(), sinks, queue)),
+        sink_factory: Arc::new(Sinks::of_fleet(worker.clone(), sinks, queue, &settings.fetch)),
         logs,
         history,
     })

@@ -112,7 +112,7 @@ impl PostgresHistory {
     /// At `url`. `Refused` if that is none.
     pub fn new(url: &ServerUrl) -> Result<Self> {
         let name = format!("history in postgres {url}");
-        Ok(Self { name, server: Server::new(url)?, link: Mutex::default() })
+        Ok(Self { name, server: Server::new(url, None)?, link: Mutex::default() })
     }
 
     /// Stores rows in the order of their ids, so that workers who store the same ones don't wait for each other in a circle.

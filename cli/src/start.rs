@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 use clap::{Args, ColorChoice};
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use tokio::runtime;
 use trawl_common::open_files;
 use trawl_common::settings::{Settings, Source};
@@ -79,6 +80,9 @@ pub fn main(name: &str, color: ColorChoice, program: impl Future<Output = Outcom
     };
     color.write_global();
     open_files::raise_limit();
+    // Secrets are in its memory and its environment: other programs of the same user, such as those of spiders, look into neither, and no
+    // core file has them. This fails nowhere.
+    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     // This fails only if a provider was installed before, and none was.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let outcome = match runtime::Builder::new_multi_thread().enable_all().build() {

@@ -5,7 +5,7 @@ use trawl_common::politeness::robots::RobotsName;
 use trawl_common::settings::Settings;
 use trawl_common::spider::arguments::Arguments;
 use trawl_common::spider::file::{self, Reading};
-use trawl_common::spider::{Mistake, Spider, folder};
+use trawl_common::spider::{Mistake, Origin, Spider, folder};
 
 use crate::Ready;
 
@@ -32,29 +32,21 @@ pub enum Robots {
 }
 
 impl Examined {
-    /// Reads what the file of the spider `name` says, with these values for its arguments, as far as it can be read.
-    pub fn of(name: SpiderName, written: &str, arguments: &Arguments, settings: &Settings) -> Self {
-        let read = |usual, text: &str| file::read(usual, text, &folder::environment);
-        Self::with(name, written, arguments, settings, read)
-    }
-
-    /// The same, where the text is to be tried by whoever sent it over HTTP: [`file::read_for_trial`].
-    pub fn for_trial(name: SpiderName, written: &str, arguments: &Arguments, settings: &Settings) -> Self {
-        Self::with(name, written, arguments, settings, file::read_for_trial)
-    }
-
-    fn with(
+    /// Reads what the file of the spider `name` says, with these values for its arguments, as far as it can be read. What it may not
+    /// have, coming from `origin`, is a mistake.
+    pub fn of(
         name: SpiderName,
         written: &str,
         arguments: &Arguments,
         settings: &Settings,
-        read: impl Fn(Spider, &str) -> Reading,
+        origin: Origin<'_>,
     ) -> Self {
         let (text, mistaken) = match file::with_arguments(written, arguments) {
             Ok(text) => (text, Vec::new()),
             Err(mistakes) => (written.to_owned(), mistakes),
         };
-        let mut reading = read(Spider::of_settings(name, settings), &text);
+        let mut reading =
+            file::read(Spider::of_settings(name, settings), &text, origin, &folder::environment);
         reading.mistakes.extend(mistaken);
         let ready = Ready::of(&reading.spider);
         if let Err(mistakes) = &ready {

@@ -77,6 +77,7 @@ impl Supervised {
             token: &token,
             parent: std::process::id(),
             memory: program.handler.memory.as_u64(),
+            disk: program.handler.disk.as_u64(),
             folder: &folder,
         };
         let mut command = program.supervisor.command();

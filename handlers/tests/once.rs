@@ -14,13 +14,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use bytesize::ByteSize;
-use rustix::process::{Pid, test_kill_process};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use support::{failure, program, task};
 use tokio::task::JoinSet;
 use trawl_common::handler::{Answer, Verdict};
 use trawl_common::spider::{Handler, Mode, ProxyUse, Secret};
 use trawl_common::task::TaskView;
-use trawl_handlers::{Admission, Ended, ItemsFile, Place, Program, ProxyAccess, once};
+use trawl_handlers::{Admission, Ended, ItemsFile, Place, Program, ProxyAccess, exec, once};
 
 /// Runs a script of the shell for one task, in a folder that is there until the test ends.
 async fn shell(script: &str) -> Ended {
@@ -251,8 +251,8 @@ async fn a_program_that_hangs_ends_at_its_deadline_however_it_hangs() {
         "import time; time.sleep(60)",
         "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)",
         "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); os.close(1); time.sleep(60)",
-        // Its supervisor can do nothing then.
-        "import os, signal, time; os.kill(os.getppid(), signal.SIGSTOP); time.sleep(60)",
+        // Where it may, its supervisor can do nothing then.
+        "import os, signal, time\ntry: os.kill(os.getppid(), signal.SIGSTOP)\nexcept PermissionError: pass\ntime.sleep(60)",
     ];
     let begun = Instant::now();
     let mut running =
@@ -304,11 +304,17 @@ async fn memory_is_bounded_for_one_process_and_for_all_together() {
 }
 
 #[tokio::test]
-async fn a_program_that_kills_its_supervisor_dies_with_all_that_it_started() {
+async fn a_program_whose_supervisor_is_killed_dies_with_all_that_it_started() {
     let folder = tempfile::tempdir().unwrap();
     let script = r#"echo $$ > program; (setsid sh -c 'echo $$ > daemon; sleep 1000' > /dev/null 2>&1 &)
-        while [ ! -s daemon ]; do sleep 0.01; done; kill -9 $PPID; sleep 1000"#;
-    let ended = once(&program(folder.path(), Mode::Once, &["sh", "-c", script]), &task("x")).await;
+        while [ ! -s daemon ]; do sleep 0.01; done; echo $PPID > supervisor; sleep 1000"#;
+    let (program, task) = (program(folder.path(), Mode::Once, &["sh", "-c", script]), task("x"));
+    let supervisor = folder.path().join("supervisor");
+    let kill = async {
+        let pid = content(&supervisor).await.trim().parse().ok().and_then(Pid::from_raw).unwrap();
+        kill_process(pid, Signal::KILL).unwrap();
+    };
+    let (ended, ()) = tokio::join!(once(&program, &task), kill);
     let (what, _) = failure(ended);
     assert!(what.contains("lost its supervisor"), "{what}");
     for file in ["program", "daemon"] {
@@ -317,6 +323,58 @@ async fn a_program_that_kills_its_supervisor_dies_with_all_that_it_started() {
         let state = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
         assert!(state.is_empty() || state.contains(") Z "), "{file}: {state}");
     }
+}
+
+#[tokio::test]
+async fn a_program_can_neither_signal_nor_look_into_what_bounds_it() {
+    if !exec::can_confine() {
+        return;
+    }
+    // In the place of a worker is a process of this test's own: it has a secret, and is no descendant of the program either.
+    let mut worker = Command::new("sleep").arg("60").env("SECRET", "s3cret").spawn().unwrap();
+    let script = format!(
+        r#"
+import json, os, signal
+def tries(what):
+    try: return "refused" if what() == b"" else "done"
+    except PermissionError: return "refused"
+    except OSError as error: return str(error)
+outside = {{"supervisor": os.getppid(), "worker": {}}}
+got = {{}}
+for name, pid in outside.items():
+    for sent in ("SIGSTOP", "SIGTERM", "SIGKILL"):
+        got[name + " " + sent] = tries(lambda: os.kill(pid, getattr(signal, sent)))
+    got[name + " group"] = tries(lambda: os.killpg(os.getpgid(pid), signal.SIGTERM))
+    got[name + " pidfd"] = tries(lambda: signal.pidfd_send_signal(os.pidfd_open(pid), signal.SIGTERM))
+    for file in ("environ", "mem", "maps", "fd/0"):
+        got[name + " " + file] = tries(lambda: open("/proc/%d/%s" % (pid, file), "rb").read(1))
+child = os.fork()
+if child == 0:
+    signal.pause()
+os.kill(child, signal.SIGKILL)
+print(json.dumps({{"result": 0, "items": [got]}}))
+"#,
+        worker.id()
+    );
+    let answer = answer(python(&script, |handler| handler).await);
+    let is_there = worker.try_wait().unwrap().is_none();
+    worker.kill().unwrap();
+    worker.wait().unwrap();
+    assert!(is_there && answer.items[0].len() == 18, "{:?}", answer.items);
+    assert!(answer.items[0].values().all(|got| got == "refused"), "{:?}", answer.items);
+}
+
+#[tokio::test]
+async fn a_folder_that_fills_ends_its_program() {
+    let small = |handler| Handler { disk: ByteSize::mb(16), ..handler };
+    let endless = "import os\nwith open(os.environ['TRAWL_TMP'] + '/x', 'wb') as file:\n  while True: file.write(b'x' * 65536)";
+    let many = "import os, time\nos.mkdir(os.environ['TRAWL_TMP'] + '/d')\nfor n in range(100_001):\n  open(f\"{os.environ['TRAWL_TMP']}/d/{n}\", 'w').close()\ntime.sleep(60)";
+    for script in [endless, many] {
+        let (what, _) = failure(python(script, small).await);
+        assert!(what.contains("had more in TRAWL_TMP than it may ([handler] disk"), "{what}");
+    }
+    let sparse = "import os\nos.truncate(os.open(os.environ['TRAWL_TMP'] + '/x', os.O_CREAT | os.O_RDWR), 1 << 40)\nprint('{\"result\": 0}')";
+    is_done(python(sparse, small).await);
 }
 
 #[tokio::test]
@@ -341,7 +399,7 @@ async fn a_worker_that_is_killed_leaves_no_program_behind() {
 import os, signal, subprocess, sys, time
 exe, tmp = sys.argv[1:]
 script = "(setsid sh -c 'echo $$ > daemon; sleep 1000' &) ; while [ ! -s daemon ]; do sleep 0.01; done; echo $$ > program; sleep 1000"
-subprocess.Popen([exe, "handler-exec", "supervise", "token", str(os.getpid()), "1000000000", tmp, "/bin/sh", "-c", script],
+subprocess.Popen([exe, "handler-exec", "supervise", "token", str(os.getpid()), "1000000000", "1000000000", tmp, "/bin/sh", "-c", script],
                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0)
 while not (os.path.exists("program") and os.path.getsize("program")): time.sleep(0.01)
 os.kill(os.getpid(), signal.SIGKILL)
@@ -362,7 +420,7 @@ async fn a_worker_that_is_killed_when_its_program_has_ended_leaves_no_folder_beh
     let worker = r#"
 import os, signal, subprocess, sys
 exe, tmp = sys.argv[1:]
-supervisor = subprocess.Popen([exe, "handler-exec", "supervise", "token", str(os.getpid()), "1000000000", tmp, "/bin/true"],
+supervisor = subprocess.Popen([exe, "handler-exec", "supervise", "token", str(os.getpid()), "1000000000", "1000000000", tmp, "/bin/true"],
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0)
 said = supervisor.stderr.read()
 assert said == b"\ntoken exited 0\n" and os.path.exists(tmp) and supervisor.poll() is None, said

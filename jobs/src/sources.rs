@@ -52,7 +52,7 @@ pub(crate) async fn of(runner: &Runner, new: &NewJob) -> Result<Job, Unfeedable>
     let folder = runner.folder.clone().with_overrides(new.settings.of_spider());
     let file = file_of(runner, new, &folder).await?;
     let (folder, text, is_brought) = match file {
-        Some(SpiderFile { text, path, is_brought }) => (folder.with_file(path), Some(text), is_brought),
+        Some(SpiderFile { text, path, is_brought }) => (folder.calling(path), Some(text), is_brought),
         None => (folder, None, false),
     };
     let spider = folder.spider(&new.spider, text.as_deref(), &runner.settings.items)?;

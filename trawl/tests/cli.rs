@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::{Output, Stdio};
 use std::time::Duration;
@@ -269,4 +270,38 @@ async fn shells_complete_every_command_and_every_command_has_a_manual_page() {
         let page = fs::read_to_string(folder.path().join(format!("share/man1/{name}.1"))).unwrap();
         assert!(page.contains(&format!(".TH {name}")), "{page}");
     }
+}
+
+/// The owner of its environment: root's, where no other process of its user may look into it (proc(5)).
+fn environment_owner(pid: u32) -> u32 {
+    fs::metadata(format!("/proc/{pid}/environ")).unwrap().uid()
+}
+
+#[tokio::test]
+async fn other_programs_of_its_user_look_into_neither_its_environment_nor_its_memory() {
+    const NOBODY: u32 = 65534;
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    // It reads what it is to crawl, and waits for that.
+    let mut command = trawl(folder.path(), &["crawl", "-", "-q"]);
+    command.stdin(Stdio::piped()).env("SECRET", "s3cret");
+    let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
+    if is_root {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    let mut running = command.spawn().unwrap();
+    let pid = running.id().unwrap();
+    let hidden = async {
+        while environment_owner(pid) != 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(LIMIT, hidden).await.expect("it hides them");
+    if is_root {
+        let look = format!("cat /proc/{pid}/environ /proc/{pid}/maps");
+        let seen = Command::new("sh").args(["-c", &look]).uid(NOBODY).gid(NOBODY).output().await.unwrap();
+        assert!(seen.stdout.is_empty() && !seen.status.success(), "{}", stdout(&seen));
+    }
+    drop(running.stdin.take());
+    timeout(LIMIT, running.wait()).await.unwrap().unwrap();
 }

@@ -13,11 +13,13 @@ use serde_json::Value;
 use support::{Fleet, LIMIT, ends_well};
 use tokio::process::{Child, Command};
 use tokio::time::{sleep, timeout};
+use trawl_backends::redis::RedisSpiderStore;
 use trawl_backends::{fleet, redis};
 use trawl_common::jobs::{Job, JobStatus, NewJob};
-use trawl_common::ports::{JobFilter, JobPage, Jobs, Submitted};
+use trawl_common::ports::{JobFilter, JobPage, Jobs, SpiderStore, Submitted};
 use trawl_common::request::NewRequest;
 use trawl_common::settings::{Redis, Settings};
+use trawl_common::spider::SpiderFiles;
 use trawl_testkit::site::Site;
 
 const ALL: JobPage = JobPage { before: None, max: 10_000 };
@@ -187,4 +189,66 @@ async fn a_deployed_spider_runs_with_its_arguments_on_workers_that_have_no_file_
     for worker in workers {
         ends_well(worker).await;
     }
+}
+
+/// Deploys a spider past all that looks at it, as whoever can write to Redis may.
+async fn write_to_redis(fleet: &Fleet, spider: &str, text: String) {
+    let settings = Redis { url: fleet.redis.clone(), ..Redis::default() };
+    let store = RedisSpiderStore::new(redis::connect(&settings).await.unwrap());
+    let files = SpiderFiles::of([(spider.parse().unwrap(), text)].into()).unwrap();
+    store.add(&"default".parse().unwrap(), &"r1".parse().unwrap(), &files).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_deployed_spider_has_nothing_of_its_worker_also_where_nobody_looked_at_it_before() {
+    let fleet = Fleet::new().await;
+    let site = Site::serve(1).await;
+    let (jobs, worker) = (jobs_of(&fleet).await, fleet.worker(&[("SECRET", "s3cret")]));
+    let start = format!("[start]\nurls = ['{}']\n", site.page(0));
+    let program = fleet.folder.path().join("spiders/other/run.sh");
+    let sink = |path: &str| format!("{start}[[sinks]]\nkind = 'jsonl'\npath = '{path}'\n");
+    let attacks = [
+        (sink(program.to_str().unwrap()), "spiders.sinks_dir"),
+        (sink("spiders/other/run.sh"), "spiders.sinks_dir"),
+        (sink("items/../spiders/other/run.sh"), "spiders.sinks_dir"),
+        ("[start]\nsitemaps = ['/proc/self/environ']\n".to_owned(), "starts from URLs alone"),
+        (format!("{start}[request]\nheaders = {{ X = {{ env = 'SECRET' }} }}\n"), "spiders.variables"),
+    ];
+    for (number, (text, why)) in attacks.iter().enumerate() {
+        let file = fleet.folder.path().join("evil.toml");
+        fs::write(&file, text).unwrap();
+        let (_, refused) = run(fleet.command(&["spider", "push", file.to_str().unwrap()]), 2).await;
+        assert!(refused.contains(why), "{text}: {refused}");
+        write_to_redis(&fleet, "evil", text.clone()).await;
+        jobs.submit(&NewJob::new(format!("j{number}").parse().unwrap(), "evil".parse().unwrap()))
+            .await
+            .unwrap();
+        let all = ended(&jobs, number + 1, LIMIT).await;
+        let job = all.iter().find(|job| job.new.id.as_str() == format!("j{number}")).unwrap();
+        assert_eq!(job.status(), JobStatus::Failed, "{text}");
+        let shown = format!("{job:?}");
+        assert!(shown.contains(why) && !shown.contains("s3cret"), "{text}: {shown}");
+    }
+    assert!(!program.exists() && site.log().is_empty());
+    let (letters, _) = run(fleet.command(&["dlq", "list", "--json"]), 0).await;
+    assert_eq!(letters, "");
+    // What is allowed works.
+    write_to_redis(&fleet, "good", sink("items/{spider}/a.jsonl")).await;
+    jobs.submit(&NewJob::new("good".parse().unwrap(), "good".parse().unwrap())).await.unwrap();
+    run(fleet.command(&["wait", "good"]), 0).await;
+    let items = fs::read_to_string(fleet.folder.path().join("items/good/a.jsonl")).unwrap();
+    assert_eq!(items.lines().count(), 1, "{items}");
+    // Links that somebody made there lead nowhere.
+    std::os::unix::fs::symlink(fleet.folder.path().join("spiders"), fleet.folder.path().join("items/link"))
+        .unwrap();
+    write_to_redis(&fleet, "link", sink("items/link/run.sh")).await;
+    jobs.submit(&NewJob::new("link".parse().unwrap(), "link".parse().unwrap())).await.unwrap();
+    let said = async {
+        while !run(fleet.command(&["logs", "--json"]), 0).await.0.contains("symbolic link") {
+            sleep(Duration::from_millis(100)).await;
+        }
+    };
+    timeout(LIMIT, said).await.expect("the log says so");
+    assert!(!fleet.folder.path().join("spiders/run.sh").exists());
+    ends_well(worker).await;
 }

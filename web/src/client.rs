@@ -56,6 +56,9 @@ pub(super) fn nameless(
         .retry(reqwest::retry::never())
         .redirect(reqwest::redirect::Policy::none());
     Ok(match (&settings.proxy, proxy) {
+        (Some(url), Some(proxy)) if proxy.is_guarded() => {
+            client.proxy(reqwest::Proxy::all(url.reveal())?).dns_resolver(Arc::new(guard.clone()))
+        }
         (Some(url), Some(proxy)) => client
             .proxy(reqwest::Proxy::all(url.reveal())?)
             .dns_resolver(Arc::new(BehindProxy { guard: guard.clone(), proxy: proxy.host.clone() })),

@@ -74,7 +74,7 @@ impl Fetcher {
     ) -> Result<Self, Unusable> {
         let settings = Arc::new(settings.clone());
         let guard = Guard::new(Arc::clone(&settings), lookup);
-        let proxy = Proxy::of(&settings);
+        let proxy = Proxy::of(&settings, &guard);
         let mut sent = preferences();
         sent.extend(HeaderValue::try_from(settings.user_agent_line()).map(|agent| (USER_AGENT, agent)));
         Ok(Self {

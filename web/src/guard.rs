@@ -121,16 +121,35 @@ impl Guard {
 
     /// Whether `url` may be asked, as far as it shows without asking a resolver.
     pub(super) fn check(&self, url: &Url) -> Result<(), Refused> {
-        let port = url.port_or_known_default().unwrap_or_default();
-        if !self.settings.ports.iter().any(|ports| ports.contains(port)) {
-            return Err(Refused::Port(port));
-        }
+        self.check_port(url.port_or_known_default().unwrap_or_default())?;
         literal_address(url).map_or(Ok(()), |address| self.check_address(address))
+    }
+
+    /// Whether a server may be connected to, as far as it shows without asking a resolver.
+    pub(super) fn check_server(&self, host: &str, port: u16) -> Result<(), Refused> {
+        self.check_port(port)?;
+        host.parse().map_or(Ok(()), |address| self.check_address(address))
+    }
+
+    /// The addresses of a server that is no web page's, such as a database, as far as it may be connected to: to be connected to as
+    /// they are, for a second answer of the name server may be another.
+    ///
+    /// # Errors
+    /// It may not be connected to, or has no address.
+    pub async fn addresses(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, Failure> {
+        self.check_server(host, port)?;
+        let found = match host.parse() {
+            Ok(address) => [SocketAddr::new(address, port)].into(),
+            Err(_) => self.find(host).await.map_err(no_name)?,
+        };
+        let allowed = self.filter(&found).map_err(no_address)?;
+        Ok(allowed.iter().map(|address| SocketAddr::new(address.ip(), port)).collect())
     }
 
     /// Whether `url` may be asked, behind `proxy` if there is one: all that is to be checked before a request.
     pub(super) async fn check_behind(&self, proxy: Option<&Proxy>, url: &Url) -> Result<(), Failure> {
         self.check(url)?;
+        proxy.map_or(Ok(()), Proxy::check)?;
         match proxy {
             Some(proxy) if proxy.resolves_names => Ok(self.check_public_name(url, &proxy.host)?),
             Some(_) => self.check_name(url).await,
@@ -145,10 +164,7 @@ impl Guard {
             return Ok(vec![address]);
         }
         let found = self.find(url.host_str().unwrap_or_default()).await.map_err(not_found)?;
-        let allowed = self.filter(&found).map_err(|refused| match refused {
-            Some(refused) => refused.into(),
-            None => no_name(NoAddress),
-        })?;
+        let allowed = self.filter(&found).map_err(no_address)?;
         Ok(allowed.iter().map(SocketAddr::ip).collect())
     }
 
@@ -172,6 +188,11 @@ impl Guard {
             return Err(no_name(NoAddress));
         }
         Ok(found.iter().try_for_each(|address| self.check_address(address.ip()))?)
+    }
+
+    fn check_port(&self, port: u16) -> Result<(), Refused> {
+        let allowed = self.settings.ports.iter().any(|ports| ports.contains(port));
+        if allowed { Ok(()) } else { Err(Refused::Port(port)) }
     }
 
     fn check_address(&self, address: IpAddr) -> Result<(), Refused> {
@@ -214,12 +235,17 @@ fn not_found(error: io::Error) -> Failure {
     failure::of_machine(&error, &[]).unwrap_or_else(|| no_name(error))
 }
 
+/// A name none of whose addresses is allowed, or that has none.
+fn no_address(refused: Option<Refused>) -> Failure {
+    refused.map_or_else(|| no_name(NoAddress), Failure::from)
+}
+
 /// A name without an address.
 fn no_name(error: impl Display) -> Failure {
     Failure::new(Class::Dns, error)
 }
 
-/// The resolver of a client with a proxy, whose own name may lead anywhere: whoever runs the crawl chose it. A page
+/// The resolver of a client with a proxy, whose own name may lead anywhere: whoever has the machine chose it. A page
 /// on that name does not get so far: [`Guard::check_name`] comes before.
 pub(super) struct BehindProxy {
     pub(super) guard: Guard,

@@ -9,6 +9,8 @@ use trawl_common::frontier::outcome::{Class, Failure};
 use trawl_common::settings;
 use url::Url;
 
+use super::guard::Guard;
+
 /// A proxy, and what is needed to check whether it can be reached.
 #[derive(Clone, Debug)]
 pub(super) struct Proxy {
@@ -20,12 +22,15 @@ pub(super) struct Proxy {
     pub(super) resolves_names: bool,
     port: u16,
     connect_timeout: Duration,
+    /// What has to allow its own address; `None` where whoever has the machine chose it.
+    guard: Option<Guard>,
 }
 
 impl Proxy {
-    /// The proxy of these settings.
-    pub(super) fn of(settings: &settings::Fetch) -> Option<Self> {
-        let url = Url::parse(settings.proxy.as_ref()?.reveal()).ok()?;
+    /// The proxy of these settings. `guard` has to allow its own address, if a spider chose it that came with a crawl.
+    pub(super) fn of(settings: &settings::Fetch, guard: &Guard) -> Option<Self> {
+        let server = settings.proxy.as_ref()?;
+        let url = Url::parse(server.reveal()).ok()?;
         let mut shown = url.clone();
         // Both fail only where there is nothing to hide.
         let _ = shown.set_password(None);
@@ -37,12 +42,32 @@ impl Proxy {
             resolves_names: is_http,
             port: url.port_or_known_default().unwrap_or(1080),
             connect_timeout: settings.connect_timeout,
+            guard: server.is_guarded().then(|| guard.clone()),
         })
+    }
+
+    /// Whether its own address may be asked, as far as that shows without asking a resolver.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        let Some(guard) = &self.guard else { return Ok(()) };
+        guard.check_server(&self.host, self.port).map_err(|refused| {
+            Failure::new(Class::Forbidden, format_args!("the proxy {}: {refused}", self.shown))
+        })
+    }
+
+    /// Whether its own address is checked as those of pages are.
+    pub(super) fn is_guarded(&self) -> bool {
+        self.guard.is_some()
     }
 
     /// A connection to it.
     pub(super) async fn connect(&self) -> io::Result<TcpStream> {
-        TcpStream::connect((&*self.host, self.port)).await
+        match &self.guard {
+            Some(guard) => {
+                let allowed = guard.addresses(&self.host, self.port).await.map_err(io::Error::other)?;
+                TcpStream::connect(&*allowed).await
+            }
+            None => TcpStream::connect((&*self.host, self.port)).await,
+        }
     }
 
     /// Why a request got no answer: the proxy is away, or else what `failure` says.

@@ -7,8 +7,10 @@ use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use trawl_common::names::{ProjectName, SpiderName};
+use trawl_common::settings::Settings;
 use trawl_common::spider::arguments::Arguments;
-use trawl_common::spider::{self, Version};
+use trawl_common::spider::folder::Folder;
+use trawl_common::spider::{self, Origin, Version};
 use trawl_extract::Examined;
 use utoipa::{IntoParams, ToSchema};
 
@@ -132,7 +134,12 @@ pub(crate) async fn get_spider_check(
     Params(OfVersion { version }): Params<OfVersion>,
 ) -> Result<Json<Checked>, Problem> {
     let (_, text) = api.spider_text(&project, version.as_ref(), &spider).await?;
-    Ok(Json(api.checked(&identity, Draft { text, spider, arguments: Arguments::default() }).await?))
+    let folder = Folder::of(&api.backend.settings);
+    let examine = move |settings: &Settings| {
+        let origin = folder.origin(&spider, &text);
+        Examined::of(spider.clone(), &text, &Arguments::default(), settings, origin)
+    };
+    Ok(Json(api.checked(&identity, examine).await?))
 }
 
 /// A spider to check
@@ -208,15 +215,21 @@ pub(crate) async fn check_spider(
     identity: Identity,
     extract::Json(draft): extract::Json<Draft>,
 ) -> Result<Json<Checked>, Problem> {
-    Ok(Json(api.checked(&identity, draft).await?))
+    let Draft { text, spider, arguments } = draft;
+    let examine = move |settings: &Settings| {
+        Examined::of(spider, &text, &arguments, settings, Origin::Delivered(&settings.spiders))
+    };
+    Ok(Json(api.checked(&identity, examine).await?))
 }
 
 impl Api {
-    async fn checked(&self, identity: &Identity, draft: Draft) -> Result<Checked, Problem> {
-        let Draft { text, spider, arguments } = draft;
+    async fn checked(
+        &self,
+        identity: &Identity,
+        examine: impl FnOnce(&Settings) -> Examined + Send + 'static,
+    ) -> Result<Checked, Problem> {
         let settings = Arc::clone(&self.backend.settings);
-        let examine = move || Checked::from(Examined::of(spider, &text, &arguments, &settings));
-        self.examine(identity, examine).await
+        self.examine(identity, move || Checked::from(examine(&settings))).await
     }
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use trawl_common::names::{ProjectName, SpiderName};
 use trawl_common::spider::arguments::Arguments;
-use trawl_common::spider::{LinkVerdict, Version};
+use trawl_common::spider::{LinkVerdict, Origin, Version};
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::{Attempt, Examined, Extracted, NotTried, RobotsOutcome, Tried, Untried};
@@ -130,7 +130,10 @@ pub(crate) async fn try_spider(
     let url = parsed("url", &new.url)?;
     let text = text(&api, &new).await?;
     let settings = Arc::clone(&api.backend.settings);
-    let examine = move || Examined::for_trial(new.spider, &text, &new.arguments, &settings);
+    let examine = move || {
+        let origin = Origin::Tried(&settings.spiders);
+        Examined::of(new.spider, &text, &new.arguments, &settings, origin)
+    };
     let Examined { reading, ready, robots, .. } = api.examine(&identity, examine).await?;
     let mut mistakes = reading.mistakes;
     mistakes.extend(not_given(&reading.arguments));

@@ -7,6 +7,7 @@ mod fixture;
 mod access;
 mod crawls;
 mod dead_letters;
+mod delivered;
 mod document;
 mod events;
 mod hostile;

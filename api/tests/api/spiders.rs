@@ -6,7 +6,7 @@ use std::sync::Arc;
 use reqwest::Method;
 use serde_json::{Value, json};
 use trawl_api::Backend;
-use trawl_common::settings::Settings;
+use trawl_common::settings::{self, Settings};
 
 use crate::fixture::{Answer, Fixture, VIEWER};
 
@@ -129,6 +129,8 @@ async fn what_a_spider_leaves_to_others_is_told(fixture: &Fixture) {
     let text = "schedule = '0 3 * * *'\n[arguments]\npage = { help = 'which' }\n\
                 [start]\nurls = ['http://a.example/{arg.page}']\n\
                 [request]\nheaders = { X-Key = { env = 'TRAWL_NO_SUCH' } }\n";
+    let limits = settings::Spiders { variables: vec!["TRAWL_NO_SUCH".to_owned()], ..Default::default() };
+    let fixture = &fixture.also_with(Settings { spiders: limits, ..Settings::default() }).await;
     let checked = check(fixture, json!({ "text": text, "arguments": { "page": "1" } })).await.body;
     assert_eq!(checked["mistakes"], json!([]), "{checked}");
     assert_eq!(checked["unset"].as_array().unwrap().len(), 1, "{checked}");

@@ -8,6 +8,7 @@ use tracing::warn;
 use trawl_common::settings::Compress;
 
 use super::append::Appender;
+use super::directory::Directory;
 use super::whole::{Records, pack, whole};
 use super::{lock, parts};
 
@@ -31,6 +32,7 @@ pub(super) struct Form {
 /// Each append is one write, so a killed process leaves at most one half record at the end, which the next one to open
 /// the file cuts off: what it is of was not yet acknowledged, and is written again.
 pub(super) struct Growing {
+    folder: Directory,
     path: PathBuf,
     form: Form,
     file: Appender,
@@ -41,10 +43,11 @@ pub(super) struct Growing {
 }
 
 impl Growing {
-    /// Opens `path` for appending, with the folders it needs. `ResourceBusy` if someone else writes to it.
-    pub(super) fn open(path: &Path, form: Form) -> io::Result<Self> {
-        let (file, begun) = open_whole(path, &form)?;
-        let mut growing = Self { path: path.to_owned(), form, file, begun, aside: 0 };
+    /// Opens the file `name` in `folder` for appending. `ResourceBusy` if someone else writes to it.
+    pub(super) fn open(folder: Directory, name: &Path, form: Form) -> io::Result<Self> {
+        let path = folder.path().join(name);
+        let (file, begun) = open_whole(&folder, &path, &form)?;
+        let mut growing = Self { folder, path, form, file, begun, aside: 0 };
         growing.append(Vec::new())?;
         Ok(growing)
     }
@@ -97,20 +100,18 @@ impl Growing {
                 return Err(error);
             }
         }
-        (self.file, self.begun) = open_whole(&self.path, &self.form)?;
+        (self.file, self.begun) = open_whole(&self.folder, &self.path, &self.form)?;
         Ok(())
     }
 }
 
 /// The file, and whether it holds anything.
-fn open_whole(path: &Path, form: &Form) -> io::Result<(Appender, bool)> {
+fn open_whole(folder: &Directory, path: &Path, form: &Form) -> io::Result<(Appender, bool)> {
     if path.as_os_str() == "-" {
         return Ok((Appender::of_stdout()?, false));
     }
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    let mut file = OpenOptions::new().create(true).append(true).read(true).open(path)?;
+    let name = Path::new(path.file_name().unwrap_or_default());
+    let mut file = folder.open(name, OpenOptions::new().create(true).append(true).read(true))?;
     if !file.metadata()?.is_file() {
         return Ok((Appender::new(file)?, false));
     }

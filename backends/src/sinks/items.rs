@@ -12,6 +12,7 @@ use trawl_common::spider::item::Item;
 
 use super::columns::Columns;
 use super::csv;
+use super::directory::Directory;
 use super::disk::{self, in_background};
 use super::growing::{Form, Growing};
 use super::whole::{Records, unpack};
@@ -31,26 +32,27 @@ enum Format {
 }
 
 impl ItemFile {
-    /// A file of JSON Lines.
-    pub(super) fn json(lines: &Lines) -> Result<Self> {
+    /// A file of JSON Lines, in this folder.
+    pub(super) fn json(lines: &Lines, folder: Directory) -> Result<Self> {
         let form = form(lines, Records::Lines, Vec::new());
-        Self::open("jsonl", &lines.path, Format::Json, form)
+        Self::open("jsonl", &lines.path, folder, Format::Json, form)
     }
 
     /// A file of comma-separated values. `Refused` if it exists and has other columns, unless it may be set aside.
-    pub(super) fn csv(lines: &Lines, columns: Columns) -> Result<Self> {
+    pub(super) fn csv(lines: &Lines, columns: Columns, folder: Directory) -> Result<Self> {
         let head = csv::head(&columns).map_err(|error| disk::failed(&lines.path, &error))?;
         let form = form(lines, Records::Quoted, head);
-        Self::open("csv", &lines.path, Format::Csv(columns), form)
+        Self::open("csv", &lines.path, folder, Format::Csv(columns), form)
     }
 
-    fn open(kind: &str, path: &Path, format: Format, form: Form) -> Result<Self> {
+    fn open(kind: &str, path: &Path, folder: Directory, format: Format, form: Form) -> Result<Self> {
         let opened = || {
             let (compress, rotate) = (form.compress, form.rotate);
-            let mut file = Growing::open(path, form)?;
+            let mut file = Growing::open(folder, Path::new(path.file_name().unwrap_or_default()), form)?;
+            let reached = file.place().0;
             if let Format::Csv(columns) = &format
-                && path.is_file()
-                && let Err(other) = csv::check(unpack(File::open(path)?, compress)?, columns)
+                && reached.is_file()
+                && let Err(other) = csv::check(unpack(File::open(reached)?, compress)?, columns)
             {
                 match rotate {
                     Some(_) => file.set_aside()?,

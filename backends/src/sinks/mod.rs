@@ -3,6 +3,7 @@
 mod append;
 mod columns;
 mod csv;
+mod directory;
 mod disk;
 mod growing;
 mod items;
@@ -22,10 +23,12 @@ pub use postgres::Postgres;
 pub use stream::Stream;
 use trawl_common::names::WorkerId;
 use trawl_common::ports::{Error, ErrorKind, Result, Sink, SinkFactory};
-use trawl_common::settings::{Folder, Lines, SinkSettings};
+use trawl_common::settings::{self, Folder, Lines, SinkSettings};
 use trawl_common::spider::Spider;
+use trawl_web::Guard;
 
 use self::columns::Columns;
+use self::directory::Directory;
 use self::items::ItemFile;
 use self::parquet::Parquet;
 use self::warc::Archive;
@@ -37,6 +40,8 @@ pub struct Sinks {
     default: Vec<SinkSettings>,
     broker: Option<Arc<RabbitMq>>,
     files: Mutex<Vec<OpenFile>>,
+    /// What databases have to be allowed by that somebody chose who has not the machine.
+    guard: Guard,
 }
 
 /// A file that has one writer, for all that name it alike.
@@ -50,12 +55,19 @@ struct OpenFile {
 impl Sinks {
     /// For this worker; `default` is where items go of a spider that does not say it itself.
     pub fn new(worker: WorkerId, default: Vec<SinkSettings>) -> Self {
-        Self { worker, default, broker: None, files: Mutex::default() }
+        let guard = Guard::of(settings::Fetch::default());
+        Self { worker, default, broker: None, files: Mutex::default(), guard }
     }
 
-    /// With a broker, for the stream.
-    pub fn of_fleet(worker: WorkerId, default: Vec<SinkSettings>, broker: Arc<RabbitMq>) -> Self {
-        Self { worker, default, broker: Some(broker), files: Mutex::default() }
+    /// With a broker, for the stream, and where databases may be that spiders of crawls name.
+    pub fn of_fleet(
+        worker: WorkerId,
+        default: Vec<SinkSettings>,
+        broker: Arc<RabbitMq>,
+        fetch: &settings::Fetch,
+    ) -> Self {
+        let guard = Guard::of(fetch.clone());
+        Self { broker: Some(broker), guard, ..Self::new(worker, default) }
     }
 
     /// For a program that produces no items.
@@ -67,18 +79,28 @@ impl Sinks {
         match settings {
             SinkSettings::Jsonl(lines) => {
                 let lines = self.lines(lines, spider);
-                self.file(SinkSettings::Jsonl(lines.clone()), Vec::new(), || ItemFile::json(&lines))
+                let directory = of_file(&lines)?;
+                self.file(SinkSettings::Jsonl(lines.clone()), Vec::new(), || {
+                    ItemFile::json(&lines, directory)
+                })
             }
             SinkSettings::Csv(lines) => {
                 let lines = self.lines(lines, spider);
                 let columns = Columns::of(spider);
                 let names = columns.names().map(str::to_owned).collect();
-                self.file(SinkSettings::Csv(lines.clone()), names, || ItemFile::csv(&lines, columns))
+                let directory = of_file(&lines)?;
+                self.file(SinkSettings::Csv(lines.clone()), names, || {
+                    ItemFile::csv(&lines, columns, directory)
+                })
             }
             SinkSettings::Parquet(folder) => {
-                Ok(Arc::new(Parquet::open(&self.folder(folder, spider), spider)?))
+                let folder = self.folder(folder, spider);
+                Ok(Arc::new(Parquet::open(&folder, of_folder(&folder)?, spider)?))
             }
-            SinkSettings::Warc(folder) => Ok(Arc::new(Archive::open(&self.folder(folder, spider), spider)?)),
+            SinkSettings::Warc(folder) => {
+                let folder = self.folder(folder, spider);
+                Ok(Arc::new(Archive::open(&folder, of_folder(&folder)?, spider)?))
+            }
             SinkSettings::Stream => match &self.broker {
                 Some(broker) => Ok(Arc::new(Stream::new(Arc::clone(broker)))),
                 None => Err(Error::new(
@@ -87,18 +109,19 @@ impl Sinks {
                 )),
             },
             SinkSettings::Postgres { url, table } => {
-                Ok(Arc::new(Postgres::new(url, table.as_deref(), spider)?))
+                Ok(Arc::new(Postgres::with(url, table.as_deref(), spider, &self.guard)?))
             }
         }
     }
 
-    /// The file that is open already, or else what `open` opens.
+    /// The file that is open already, or else what `open` opens: it has one writer, whoever named it.
     fn file(
         &self,
         settings: SinkSettings,
         columns: Vec<String>,
         open: impl FnOnce() -> Result<ItemFile>,
     ) -> Result<Arc<dyn Sink>> {
+        let settings = anywhere(settings);
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         files.retain(|file| file.sink.strong_count() > 0);
         let same = files.iter().find(|file| file.settings == settings && file.columns == columns);
@@ -123,6 +146,26 @@ impl Sinks {
         let path = path.to_string_lossy().replace("{worker}", self.worker.as_str());
         path.replace("{spider}", spider.name.as_str()).into()
     }
+}
+
+/// The same file, whoever named it.
+fn anywhere(settings: SinkSettings) -> SinkSettings {
+    match settings {
+        SinkSettings::Jsonl(lines) => SinkSettings::Jsonl(Lines { below: None, ..lines }),
+        SinkSettings::Csv(lines) => SinkSettings::Csv(Lines { below: None, ..lines }),
+        other => other,
+    }
+}
+
+/// The folder that a file is in.
+fn of_file(lines: &Lines) -> Result<Directory> {
+    Directory::of(lines.path.parent().unwrap_or(Path::new("")), lines.below.as_deref())
+        .map_err(|error| disk::failed(&lines.path, &error))
+}
+
+/// A folder of files.
+fn of_folder(folder: &Folder) -> Result<Directory> {
+    Directory::of(&folder.path, folder.below.as_deref()).map_err(|error| disk::failed(&folder.path, &error))
 }
 
 impl SinkFactory for Sinks {

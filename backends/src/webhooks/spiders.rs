@@ -19,10 +19,8 @@ use tracing::{debug, info, warn};
 use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Result, Stats};
-use trawl_common::settings::{self, Settings, Webhook};
-use trawl_common::spider::Spider;
-use trawl_common::spider::file;
-use trawl_common::spider::folder::{Folder, environment};
+use trawl_common::settings::{Settings, Webhook};
+use trawl_common::spider::folder::Folder;
 use trawl_common::time::UnixMs;
 
 use super::event::Event;
@@ -53,7 +51,6 @@ const KNOWN: u64 = 1_000;
 pub struct SpiderWebhooks {
     stats: Arc<dyn Stats>,
     folder: Folder,
-    items: settings::Items,
     queue: WebhookQueue,
     client: Client,
     known: Cache<CrawlRef, Arc<Subscribers>>,
@@ -77,7 +74,6 @@ impl SpiderWebhooks {
         Ok(Self {
             stats,
             folder,
-            items: settings.items.clone(),
             queue: WebhookQueue::new(&settings.rabbitmq, &settings.queues, [ID.to_owned()].into())?,
             client: Client::guarded(&settings.fetch)?,
             known: memory(KNOWN_FOR),
@@ -182,7 +178,6 @@ impl SpiderWebhooks {
 
     /// Those that can be read. Whoever fetches pages says what is wrong with the rest of the file.
     fn webhooks(&self, crawl: &CrawlRef, text: &str) -> Vec<Webhook> {
-        let usual = Spider::without_file(crawl.spider.clone(), &self.items);
-        file::read(usual, text, &environment).spider.webhooks
+        self.folder.reading(&crawl.spider, text).spider.webhooks
     }
 }

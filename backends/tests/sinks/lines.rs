@@ -77,7 +77,7 @@ fn value(cell: &str, is_text: bool) -> Value {
 }
 
 fn lines(path: PathBuf, compress: Compress) -> Lines {
-    Lines { path, rotate: None, compress, sync: false }
+    Lines::plain(path, compress)
 }
 
 fn shelf(name: &str, kind: As, compress: Compress) -> (TempDir, Arc<dyn Shelf>) {

@@ -14,7 +14,7 @@ use trawl_testkit::faults::disk::Disk;
 use super::*;
 
 fn settings(folder: &Path, rotate: ByteSize) -> SinkSettings {
-    SinkSettings::Parquet(Folder { path: folder.to_owned(), rotate, sync: false })
+    SinkSettings::Parquet(Folder { rotate, ..Folder::plain(folder.to_owned()) })
 }
 
 struct ParquetShelf {

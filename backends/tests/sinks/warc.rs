@@ -15,7 +15,7 @@ use super::*;
 const WARC: &str = ".warc.gz";
 
 fn settings(folder: &Path) -> SinkSettings {
-    SinkSettings::Warc(Folder { path: folder.to_owned(), rotate: ByteSize::gb(1), sync: false })
+    SinkSettings::Warc(Folder::plain(folder.to_owned()))
 }
 
 /// A page whose body says which it is.
@@ -192,11 +192,8 @@ async fn pages_without_their_response_leave_no_file() {
 #[tokio::test]
 async fn a_file_that_is_large_enough_is_finished_and_a_close_finishes_the_last() {
     let folder = tempfile::tempdir().unwrap();
-    let sink = open(&SinkSettings::Warc(Folder {
-        path: folder.path().to_owned(),
-        rotate: ByteSize(1),
-        sync: false,
-    }));
+    let small = Folder { rotate: ByteSize(1), ..Folder::plain(folder.path().to_owned()) };
+    let sink = open(&SinkSettings::Warc(small));
     for number in 0..3 {
         sink.put(&[captured(number)]).await.unwrap();
     }

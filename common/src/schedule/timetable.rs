@@ -111,7 +111,7 @@ fn read_version(
 ) -> BTreeMap<SpiderName, Option<Schedule>> {
     let Some((version, files)) = latest else { return BTreeMap::new() };
     let read = |(spider, text): (&SpiderName, &str)| {
-        let folder = Folder::of(settings).with_file(format!("{project}/{version}/{spider}.toml").into());
+        let folder = Folder::of(settings).calling(format!("{project}/{version}/{spider}.toml").into());
         (spider.clone(), schedule_of(&folder, spider, text, settings))
     };
     files.iter().map(read).collect()

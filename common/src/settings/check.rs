@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytesize::ByteSize;
 
-use super::{ServerUrl, Settings};
+use super::{ServerUrl, Settings, path_below};
 
 /// Everything that is wrong, each with the key that it is about.
 pub(super) fn check(settings: &Settings) -> Vec<(&'static str, String)> {
@@ -21,6 +21,12 @@ pub(super) fn check(settings: &Settings) -> Vec<(&'static str, String)> {
     let is_shared = settings.api.is_one_token_of_two();
     refuse(is_shared, "api", "two callers have the same token: give each one of its own");
     limits(settings, &mut refuse);
+    let has_programs = path_below(&settings.spiders_dir, &settings.spiders.sinks_dir).is_some();
+    refuse(
+        has_programs,
+        "spiders.sinks_dir",
+        "spiders_dir is below it: items could be written over programs",
+    );
     for sink in &settings.sinks {
         if let Err(what) = sink.check() {
             refuse(true, "sinks", &what);

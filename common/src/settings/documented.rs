@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bytesize::ByteSize;
 use serde_json::Value;
 
 use super::{
@@ -44,8 +43,8 @@ fn one_of_each() -> Settings {
         news: true,
     };
     let sinks = vec![
-        SinkSettings::Csv(Lines { path: path.clone(), rotate: None, compress: Compress::None, sync: true }),
-        SinkSettings::Warc(Folder { path, rotate: ByteSize::gb(1), sync: true }),
+        SinkSettings::Csv(Lines::plain(path.clone(), Compress::None)),
+        SinkSettings::Warc(Folder::plain(path)),
         SinkSettings::Postgres { url: ServerUrl::new("postgres://db/x"), table: None },
     ];
     let webhook = Webhook {

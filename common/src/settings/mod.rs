@@ -34,6 +34,7 @@ mod retry;
 mod secret;
 mod secret_hash;
 pub(crate) mod sinks;
+mod spiders;
 mod tracing;
 mod tree;
 mod urls;
@@ -71,7 +72,8 @@ pub use retry::Retry;
 pub use secret::ServerUrl;
 pub use secret_hash::{NoHash, SecretHash, WeakSecret};
 use serde::{Deserialize, Serialize};
-pub use sinks::{Compress, Folder, Lines, SinkSettings};
+pub use sinks::{Compress, Folder, Lines, SinkSettings, path_below};
+pub use spiders::Spiders;
 pub use tracing::Tracing;
 pub use urls::{NoParam, Param, Urls};
 pub use webhooks::{NoSecret, Webhook, WebhookSecret};
@@ -87,6 +89,9 @@ use crate::frontier::route::{Rule, When};
 pub struct Settings {
     /// The folder with the files of spiders.
     pub spiders_dir: PathBuf,
+    /// What spiders may have of a machine whose texts came with a crawl.
+    #[serde(default)]
+    pub spiders: Spiders,
     /// The broker.
     pub rabbitmq: RabbitMq,
     /// The store.
@@ -152,6 +157,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             spiders_dir: "spiders".into(),
+            spiders: Spiders::default(),
             rabbitmq: RabbitMq::default(),
             redis: Redis::default(),
             cache: Cache::default(),

@@ -2,33 +2,46 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use url::Url;
 
 use super::Node;
 
 /// The URL of a server, user and password included. Shown, logged and serialised without the password.
-#[derive(Clone, PartialEq, Eq, Deserialize)]
-#[serde(transparent)]
-pub struct ServerUrl(String);
+#[derive(Clone, PartialEq, Eq)]
+pub struct ServerUrl {
+    url: String,
+    is_guarded: bool,
+}
 
 impl ServerUrl {
     /// The address `url`.
     pub fn new(url: impl Into<String>) -> Self {
-        Self(url.into())
+        Self { url: url.into(), is_guarded: false }
+    }
+
+    /// The same address, chosen by someone who has not the machine: it is connected to only where pages may be (`[fetch]`).
+    #[must_use]
+    pub fn guarded(self) -> Self {
+        Self { is_guarded: true, ..self }
+    }
+
+    /// Whether it is connected to only where pages may be.
+    pub fn is_guarded(&self) -> bool {
+        self.is_guarded
     }
 
     /// The whole address, password included: for a client's connect call and nothing else.
     pub fn reveal(&self) -> &str {
-        &self.0
+        &self.url
     }
 
     /// The same address at another node of the cluster.
     pub fn at(&self, node: &Node) -> Self {
-        let moved = Url::parse(&self.0).ok().and_then(|mut url| {
+        let moved = Url::parse(&self.url).ok().and_then(|mut url| {
             url.set_host(Some(&node.host.to_string())).ok()?;
             url.set_port(Some(node.port)).ok()?;
-            Some(Self(url.into()))
+            Some(Self { url: url.into(), ..*self })
         });
         // Only what is no URL cannot be moved, and connecting to it says so.
         moved.unwrap_or_else(|| self.clone())
@@ -36,20 +49,20 @@ impl ServerUrl {
 
     /// Whether the address asks for TLS: `amqps` or `rediss`.
     pub fn is_tls(&self) -> bool {
-        Url::parse(&self.0).is_ok_and(|url| matches!(url.scheme(), "amqps" | "rediss"))
+        Url::parse(&self.url).is_ok_and(|url| matches!(url.scheme(), "amqps" | "rediss"))
     }
 
     /// The same address at another host, for `RABBITMQ_HOST` and `REDIS_HOST`.
     pub(super) fn with_host(&self, host: &str) -> Option<Self> {
-        let mut url = Url::parse(&self.0).ok()?;
+        let mut url = Url::parse(&self.url).ok()?;
         url.set_host(Some(host)).ok()?;
-        Some(Self(url.into()))
+        Some(Self { url: url.into(), ..*self })
     }
 }
 
 impl fmt::Display for ServerUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match Url::parse(&self.0) {
+        match Url::parse(&self.url) {
             Ok(mut url) if url.has_host() => {
                 // A user without a password may be a token. Both fail only for a URL that can hold neither.
                 if url.password().is_some() {
@@ -69,6 +82,12 @@ impl fmt::Display for ServerUrl {
 impl fmt::Debug for ServerUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+impl<'de> Deserialize<'de> for ServerUrl {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        String::deserialize(from).map(Self::new)
     }
 }
 

@@ -1,7 +1,7 @@
 //! `[[sinks]]`: where items go.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 
 use bytesize::ByteSize;
 use serde::{Deserialize, Serialize};
@@ -45,10 +45,10 @@ impl SinkSettings {
             _ => (&*name, Compress::None),
         };
         match plain.rsplit_once('.').map(|(_, ending)| ending) {
-            Some("csv") => Self::Csv(Lines { path, rotate: None, compress, sync: false }),
-            Some("parquet") => Self::Parquet(Folder { path, rotate: Folder::usual_size(), sync: false }),
-            Some("warc") => Self::Warc(Folder { path, rotate: Folder::usual_size(), sync: false }),
-            _ => Self::Jsonl(Lines { path, rotate: None, compress, sync: false }),
+            Some("csv") => Self::Csv(Lines::plain(path, compress)),
+            Some("parquet") => Self::Parquet(Folder::plain(path)),
+            Some("warc") => Self::Warc(Folder::plain(path)),
+            _ => Self::Jsonl(Lines::plain(path, compress)),
         }
     }
 }
@@ -82,6 +82,22 @@ pub(crate) fn check_path(path: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// What is left of `path` below the folder `root`, if it stays there by its name: nothing but names of folders and files.
+pub fn path_below(path: &Path, root: &Path) -> Option<PathBuf> {
+    let mut rest = plain(path);
+    for component in plain(root) {
+        if rest.next()? != component {
+            return None;
+        }
+    }
+    rest.map(|component| matches!(component, Component::Normal(_)).then_some(component)).collect()
+}
+
+/// Its components, without those that lead nowhere.
+fn plain(path: &Path) -> impl Iterator<Item = Component<'_>> {
+    path.components().filter(|component| *component != Component::CurDir)
+}
+
 impl fmt::Display for SinkSettings {
     /// For people: what it is and where.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -101,6 +117,9 @@ impl fmt::Display for SinkSettings {
 pub struct Lines {
     /// The file.
     pub path: PathBuf,
+    /// The folder that it may not leave, neither by its name nor by a symbolic link; `None` for any.
+    #[serde(skip)]
+    pub below: Option<PathBuf>,
     /// How large it grows before it is set aside, as `items-1.jsonl`, and a new one begun; any size without it.
     #[serde(default)]
     pub rotate: Option<ByteSize>,
@@ -110,6 +129,13 @@ pub struct Lines {
     /// Whether what is written is on the disk before its URLs are finished: then it outlasts a power cut, too.
     #[serde(default)]
     pub sync: bool,
+}
+
+impl Lines {
+    /// A file that anybody with the machine names, of any size.
+    pub fn plain(path: PathBuf, compress: Compress) -> Self {
+        Self { path, below: None, rotate: None, compress, sync: false }
+    }
 }
 
 /// How a file is compressed.
@@ -131,6 +157,9 @@ pub enum Compress {
 pub struct Folder {
     /// The folder.
     pub path: PathBuf,
+    /// The folder that it may not leave, neither by its name nor by a symbolic link; `None` for any.
+    #[serde(skip)]
+    pub below: Option<PathBuf>,
     /// How large one file may grow.
     #[serde(default = "Folder::usual_size", serialize_with = "exact_bytes")]
     pub rotate: ByteSize,
@@ -140,6 +169,11 @@ pub struct Folder {
 }
 
 impl Folder {
+    /// A folder that anybody with the machine names, with files of the usual size.
+    pub fn plain(path: PathBuf) -> Self {
+        Self { path, below: None, rotate: Self::usual_size(), sync: false }
+    }
+
     /// How large one file may grow unless someone says otherwise.
     pub fn usual_size() -> ByteSize {
         ByteSize::gb(1)
@@ -159,9 +193,26 @@ mod tests {
     }
 
     #[test]
+    fn a_path_stays_below_a_folder_or_is_none() {
+        let below = |path: &str, root: &str| path_below(Path::new(path), Path::new(root));
+        let rest = |path: &str| Some(PathBuf::from(path));
+        assert_eq!(below("items/shop/a.jsonl", "items"), rest("shop/a.jsonl"));
+        assert_eq!(below("./items//a.jsonl", "items/"), rest("a.jsonl"));
+        assert_eq!(below("/srv/items/a.jsonl", "/srv/items"), rest("a.jsonl"));
+        assert_eq!(below("a.jsonl", "."), rest("a.jsonl"));
+        assert_eq!(below("items", "items"), rest(""));
+        for path in
+            ["a.jsonl", "/items/a", "items/../a", "items/a/../../b", "../items/a", "itemsa/b", "-", ""]
+        {
+            assert_eq!(below(path, "items"), None, "{path}");
+        }
+        assert_eq!(below("/etc/passwd", "."), None);
+    }
+
+    #[test]
     fn the_extension_of_a_path_decides_the_format() {
         let of = |path: &str| SinkSettings::of_path(path.into());
-        let lines = |path: &str, compress| Lines { path: path.into(), rotate: None, compress, sync: false };
+        let lines = |path: &str, compress| Lines::plain(path.into(), compress);
         for (path, compress) in [
             ("a.jsonl", Compress::None),
             ("a.jsonl.gz", Compress::Gzip),

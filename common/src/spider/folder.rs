@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::arguments::Arguments;
 use super::file::{self, Reading};
-use super::{FileHash, Handler, Mistake, Spider, SpiderOverrides};
+use super::{FileHash, Handler, Mistake, Origin, Spider, SpiderOverrides};
 use crate::names::{InvalidName, SpiderName};
 use crate::settings::{self, Settings, Urls};
 use crate::small_file;
@@ -24,10 +24,14 @@ pub struct Folder {
     path: PathBuf,
     /// A file that is found by its name wherever it is.
     named: Option<PathBuf>,
+    /// What the file is called in mistakes of a text that is no file's here.
+    called: Option<PathBuf>,
     overrides: SpiderOverrides,
     /// What one spider is given.
     arguments: Option<(SpiderName, Arguments)>,
     urls: Urls,
+    /// What confines texts that are no file's here.
+    limits: settings::Spiders,
 }
 
 /// Why a spider's file cannot be worked with.
@@ -81,14 +85,28 @@ impl fmt::Display for Listing<'_> {
 impl Folder {
     /// The folder that the settings name.
     pub fn of(settings: &Settings) -> Self {
-        let (named, overrides, arguments) = Default::default();
-        Self { path: settings.spiders_dir.clone(), named, overrides, arguments, urls: settings.urls.clone() }
+        let (named, called, overrides, arguments) = Default::default();
+        Self {
+            path: settings.spiders_dir.clone(),
+            named,
+            called,
+            overrides,
+            arguments,
+            urls: settings.urls.clone(),
+            limits: settings.spiders.clone(),
+        }
     }
 
     /// The same, where the spider that `file` is named for has that file.
     #[must_use]
     pub fn with_file(self, file: PathBuf) -> Self {
         Self { named: Some(file), ..self }
+    }
+
+    /// The same, where a text that is given is called so in its mistakes: it was deployed, and is no file here.
+    #[must_use]
+    pub fn calling(self, path: PathBuf) -> Self {
+        Self { called: Some(path), ..self }
     }
 
     /// The same, where each spider does as wished, whatever its file says.
@@ -159,6 +177,34 @@ impl Folder {
         }
     }
 
+    /// Where `text` comes from, as what the file of the spider `name` says: from this machine if that is what its file here says, with
+    /// the values that `text` has for its arguments; else from elsewhere.
+    pub fn origin(&self, name: &SpiderName, text: &str) -> Origin<'_> {
+        let is_here = self::text(&self.file(name))
+            .is_ok_and(|own| own == text || self.is_same_with_values(name, &own, text));
+        if is_here { Origin::Local } else { Origin::Delivered(&self.limits) }
+    }
+
+    /// Whether `own` with the values of the arguments of `brought` is that text.
+    fn is_same_with_values(&self, name: &SpiderName, own: &str, brought: &str) -> bool {
+        let declared =
+            file::read(self.usual(name), brought, Origin::Delivered(&self.limits), &|_| None).arguments;
+        let values = Arguments::of_declared(&declared);
+        let with_values = |text| file::with_arguments(text, &values).ok();
+        !values.is_empty() && with_values(own).is_some_and(|own| with_values(brought) == Some(own))
+    }
+
+    /// The spider `name` as it were without a file.
+    fn usual(&self, name: &SpiderName) -> Spider {
+        Spider { urls: self.urls.clone(), ..Spider::without_file(name.clone(), &settings::Items::default()) }
+    }
+
+    /// What `text` says as the file of the spider `name`, with all that is wrong in it: also what it may not have, coming from
+    /// elsewhere.
+    pub fn reading(&self, name: &SpiderName, text: &str) -> Reading {
+        file::read(self.usual(name), text, self.origin(name, text), &environment)
+    }
+
     /// The spider `name`, ready to work, from what its file says, if it has one.
     pub fn spider(
         &self,
@@ -190,7 +236,7 @@ impl Folder {
         let spider = match text {
             None => usual,
             Some(text) => {
-                let ready = ready(file::read(usual, text, &environment));
+                let ready = ready(file::read(usual, text, self.origin(name, text), &environment));
                 let spider = ready.map_err(|mistakes| self.mistaken(name, text, mistakes))?;
                 Spider { file: Some(FileHash::of(text)), ..spider }
             }
@@ -202,19 +248,19 @@ impl Folder {
     /// text of that spider. What else of it lacks a value is no matter.
     pub fn handler(&self, name: &SpiderName, brought: &str) -> Result<Option<Handler>, Unusable> {
         let Some(text) = self.text(name)? else { return Ok(None) };
-        let usual = || Spider::without_file(name.clone(), &settings::Items::default());
         let mistaken = |mistakes| self.mistaken(name, &text, mistakes);
-        let declared = file::read(usual(), &text, &environment).arguments;
-        let values = file::read(usual(), brought, &environment).arguments;
+        let read = |text: &str| file::read(self.usual(name), text, Origin::Local, &environment);
+        let (declared, values) = (read(&text).arguments, read(brought).arguments);
         let arguments = Arguments::of_declared(&values).only(|name| declared.contains_key(name));
         let given = file::with_arguments(&text, &arguments).map_err(mistaken)?;
-        let reading = file::read(usual(), &given, &environment);
+        let reading = read(&given);
         if reading.mistakes.is_empty() { Ok(reading.spider.handler) } else { Err(mistaken(reading.mistakes)) }
     }
 
     /// That the file of the spider `name` has mistakes.
     pub fn mistaken(&self, name: &SpiderName, text: &str, mistakes: Vec<Mistake>) -> Unusable {
-        Unusable::Mistaken { path: self.file(name), text: text.to_owned(), mistakes }
+        let path = self.called.clone().unwrap_or_else(|| self.file(name));
+        Unusable::Mistaken { path, text: text.to_owned(), mistakes }
     }
 }
 

@@ -22,6 +22,8 @@ pub struct Handler {
     pub concurrency: Option<NonZeroUsize>,
     /// How much memory it and its children may take together.
     pub memory: ByteSize,
+    /// How much its folder `TRAWL_TMP` may hold.
+    pub disk: ByteSize,
     /// How often a task is tried again that does not say so itself; `None` for as often as the settings say.
     pub retries: Option<u32>,
     /// A JSON object that it is given.
@@ -77,6 +79,7 @@ impl Handler {
             timeout: minutes(10),
             concurrency: None,
             memory: ByteSize::gb(1),
+            disk: ByteSize::gb(4),
             retries: None,
             secret: Secret::new("{}"),
             proxy: ProxyUse::default(),

@@ -73,7 +73,8 @@ mod tests {
         let no_program = crawl_for(&plain, None, UnixMs(0)).unwrap_err();
         assert!(no_program.to_string().contains("payments has no [handler]"), "{no_program}");
         let text = "[handler]\nrun = ['true']\n";
-        let spider = crate::spider::file::read(plain, text, &|_| None).ready().unwrap();
+        let spider =
+            crate::spider::file::read(plain, text, crate::spider::Origin::Local, &|_| None).ready().unwrap();
         let (made, is_new) = crawl_for(&spider, None, UnixMs(0)).unwrap();
         assert!(is_new && made.id.as_str().starts_with("19700101-000000-"), "{made:?}");
         let (named, is_new) = crawl_for(&spider, Some("mine".parse().unwrap()), UnixMs(0)).unwrap();

@@ -11,14 +11,18 @@ pub(crate) struct Order<'a> {
     pub(crate) parent: u32,
     /// How many bytes of memory the program and all its descendants may take.
     pub(crate) memory: u64,
+    /// How many bytes the folder may hold.
+    pub(crate) disk: u64,
     /// The folder that is removed at the end.
     pub(crate) folder: &'a Path,
 }
 
 impl Order<'_> {
-    pub(crate) fn to_arguments(&self) -> [OsString; 4] {
-        let Self { token, parent, memory, folder } = self;
-        [(*token).into(), parent.to_string().into(), memory.to_string().into(), folder.as_os_str().into()]
+    pub(crate) fn to_arguments(&self) -> [OsString; 5] {
+        let Self { token, parent, memory, disk, folder } = self;
+        let numbers = [parent.to_string(), memory.to_string(), disk.to_string()].map(OsString::from);
+        let [parent, memory, disk] = numbers;
+        [(*token).into(), parent, memory, disk, folder.as_os_str().into()]
     }
 }
 
@@ -27,6 +31,7 @@ pub(super) struct Received {
     pub(super) token: String,
     pub(super) parent: i32,
     pub(super) memory: u64,
+    pub(super) disk: u64,
     pub(super) folder: PathBuf,
     /// The program and its arguments.
     pub(super) run: Vec<OsString>,
@@ -39,6 +44,7 @@ impl Received {
             token: arguments.next()?.into_string().ok()?,
             parent: arguments.next()?.to_str()?.parse().ok()?,
             memory: arguments.next()?.to_str()?.parse().ok()?,
+            disk: arguments.next()?.to_str()?.parse().ok()?,
             folder: arguments.next()?.into(),
             run: arguments.collect(),
         };

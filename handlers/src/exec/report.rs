@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::MAX_PROCESSES;
+use super::{MAX_FILES, MAX_PROCESSES};
 
 /// How a program ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub(crate) enum Report {
     Memory,
     /// It had more processes than it may.
     Processes,
+    /// Its folder held more than it may.
+    Disk,
     /// It was asked to end.
     Stopped,
     /// It could not be supervised: why.
@@ -29,6 +31,9 @@ impl fmt::Display for Report {
             Self::Killed(signal) => write!(f, "was killed by signal {signal}"),
             Self::Memory => f.write_str("took more memory than it may ([handler] memory)"),
             Self::Processes => write!(f, "had more than {MAX_PROCESSES} processes and threads"),
+            Self::Disk => {
+                write!(f, "had more in TRAWL_TMP than it may ([handler] disk, and {MAX_FILES} files)")
+            }
             Self::Stopped => f.write_str("was stopped"),
             Self::Unsupervised(why) => write!(f, "could not be supervised: {why}"),
         }
@@ -43,6 +48,7 @@ impl Report {
             Self::Killed(signal) => format!("killed {signal}"),
             Self::Memory => "memory".to_owned(),
             Self::Processes => "processes".to_owned(),
+            Self::Disk => "disk".to_owned(),
             Self::Stopped => "stopped".to_owned(),
             Self::Unsupervised(why) => format!("unsupervised {}", why.replace('\n', " ")),
         };
@@ -70,6 +76,7 @@ impl Report {
             "killed" => Self::Killed(rest.parse().ok()?),
             "memory" => Self::Memory,
             "processes" => Self::Processes,
+            "disk" => Self::Disk,
             "stopped" => Self::Stopped,
             "unsupervised" => Self::Unsupervised(rest.to_owned()),
             _ => return None,
@@ -88,6 +95,7 @@ mod tests {
             Report::Killed(9),
             Report::Memory,
             Report::Processes,
+            Report::Disk,
             Report::Stopped,
             Report::Unsupervised("no\nprocess".to_owned()),
         ];

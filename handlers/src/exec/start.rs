@@ -8,6 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::str::FromStr;
 
+use landlock::{CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetError, Scope};
 use rustix::io::Errno;
 use rustix::process::{
     Pid, Resource, Rlimit, Signal, getppid, set_parent_process_death_signal, setpriority_process, setrlimit,
@@ -39,6 +40,7 @@ fn number<T: FromStr>(argument: Option<OsString>) -> Option<T> {
 /// 2. Dies with its supervisor.
 /// 3. The priority of the worker, not that of the supervisor.
 /// 4. Leaves no core, reserves no more than twice the memory that it may use, and is what the system ends first when memory is short.
+/// 5. Signals and looks into nothing but what it starts itself, where the system can see to that.
 fn bound(supervisor: i32, memory: u64, priority: i32) -> Result<(), Box<dyn Error>> {
     setsid()?;
     set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -51,7 +53,23 @@ fn bound(supervisor: i32, memory: u64, priority: i32) -> Result<(), Box<dyn Erro
     setrlimit(Resource::Data, limit(memory.saturating_mul(2)))?;
     // No matter where the system has none.
     let _ = fs::write("/proc/self/oom_score_adj", "1000");
+    confine()?;
     Ok(())
+}
+
+/// Puts this process and all that it starts into a domain of Landlock, out of which no signal and no ptrace(2) leads: not to the
+/// supervisor, by whose limits it lives, not to the worker, and not to the programs of other tasks. It gains no rights by setuid
+/// programs any more. Older systems do a part of that, or nothing.
+fn confine() -> Result<(), RulesetError> {
+    let ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort);
+    ruleset.scope(Scope::Signal)?.create()?.restrict_self()?;
+    Ok(())
+}
+
+/// Whether the system keeps programs from signalling their supervisors.
+pub(super) fn can_confine() -> bool {
+    let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+    ruleset.scope(Scope::Signal).and_then(Ruleset::create).is_ok()
 }
 
 fn advice(error: &io::Error) -> &'static str {

@@ -8,19 +8,23 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::process::{
-    Pid, Signal, WaitStatus, getpid, getppid, getpriority_process, kill_process_group, set_child_subreaper,
-    setpriority_process,
+    DumpableBehavior, Pid, Signal, WaitStatus, getpid, getppid, getpriority_process, kill_process_group,
+    set_child_subreaper, set_dumpable_behavior, setpriority_process,
 };
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
+use super::disk;
 use super::order::Received;
 use super::processes::{Reaped, of_machine, reap, signal_all, usage};
 use super::{GRACE, MAX_PROCESSES, NAME, Report, START};
 
 /// How often the worker, the processes and the memory are looked at.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// How often the program's folder is looked at. A look takes longer the more is in it, and never more than a tenth of the time.
+const LOOK_AT_DISK: Duration = Duration::from_millis(250);
 
 /// A machine that has so many more processes than a look ago may have a fork bomb.
 const MANY: usize = MAX_PROCESSES / 4;
@@ -37,6 +41,8 @@ const DEATH: Duration = Duration::from_secs(10);
 /// Supervises one run, and says how it ended. The program's folder goes with this process.
 pub(super) fn run(arguments: Vec<OsString>) -> u8 {
     let Some(order) = Received::of(arguments) else { return super::usage() };
+    // The program is of the same user, and has its own limits and secrets from here. This fails nowhere.
+    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let done = match runtime {
         Ok(runtime) => runtime.block_on(whole_run(&order)),
@@ -113,6 +119,8 @@ struct Watch<'a> {
     look: Interval,
     /// How many processes the machine had at the last look.
     of_machine: usize,
+    /// When the program's folder is to be looked at.
+    disk: Instant,
 }
 
 impl<'a> Watch<'a> {
@@ -121,7 +129,8 @@ impl<'a> Watch<'a> {
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (asked_to_end, something_ended) =
             (signal(SignalKind::terminate())?, signal(SignalKind::child())?);
-        Ok(Self { order, asked_to_end, something_ended, look, of_machine: of_machine() })
+        let (of_machine, disk) = (of_machine(), Instant::now());
+        Ok(Self { order, asked_to_end, something_ended, look, of_machine, disk })
     }
 
     /// Waits until the program has ended, or has to. It is looked at in its time also where processes end faster than they are reaped.
@@ -181,15 +190,28 @@ impl<'a> Watch<'a> {
     }
 
     /// Which limit is exceeded, if one is.
-    fn exceeded(&self) -> Option<Report> {
+    fn exceeded(&mut self) -> Option<Report> {
         let usage = usage();
         if usage.processes > MAX_PROCESSES {
             Some(Report::Processes)
         } else if usage.memory > self.order.memory {
             Some(Report::Memory)
+        } else if self.fills_disk() {
+            Some(Report::Disk)
         } else {
             None
         }
+    }
+
+    /// Whether the program's folder has more than it may, if that is to be looked at again.
+    fn fills_disk(&mut self) -> bool {
+        let begun = Instant::now();
+        if begun < self.disk {
+            return false;
+        }
+        let has_more = disk::has_more(&self.order.folder, self.order.disk);
+        self.disk = Instant::now() + LOOK_AT_DISK.max(10 * begun.elapsed());
+        has_more
     }
 
     /// Asks all processes to end, and waits for a while until they have.

@@ -9,7 +9,7 @@ use trawl_common::exit::Exit;
 use trawl_common::settings::Settings;
 use trawl_common::spider::arguments::{Arguments, Declaration};
 use trawl_common::spider::folder::Unusable;
-use trawl_common::spider::{Handler, Mistake};
+use trawl_common::spider::{Handler, Mistake, Origin};
 use trawl_extract::{Examined, Robots};
 
 use super::examine::examine;
@@ -20,7 +20,7 @@ pub(super) fn run(spiders: &[SpiderArg], arguments: &Arguments, json: bool, sett
     let mut exit = Exit::Ok;
     for spider in spiders {
         let file = &spider.file(settings)?;
-        let examined = examine(file, arguments, settings);
+        let examined = examine(file, arguments, settings, Origin::Local);
         match &examined {
             examined if json => print_json(&as_json(file, examined.as_ref())),
             Ok(examined) => print_report(file, examined),
@@ -106,12 +106,13 @@ pub(super) fn as_json(file: &Path, examined: Result<&Examined, &Unusable>) -> Va
 }
 
 fn handler_as_json(handler: &Handler) -> Value {
-    let Handler { run, mode, timeout, memory, proxy, .. } = handler;
+    let Handler { run, mode, timeout, memory, disk, proxy, .. } = handler;
     json!({
         "run": run,
         "mode": mode.to_string(),
         "timeout": timeout.as_secs_f64(),
         "memory": memory.as_u64(),
+        "disk": disk.as_u64(),
         "proxy": proxy.to_string(),
     })
 }

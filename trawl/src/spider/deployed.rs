@@ -9,7 +9,7 @@ use trawl_common::exit::Exit;
 use trawl_common::names::{ProjectName, SpiderName};
 use trawl_common::ports::Deployed;
 use trawl_common::spider::arguments::Arguments;
-use trawl_common::spider::{SpiderFiles, Version};
+use trawl_common::spider::{Origin, SpiderFiles, Version};
 use trawl_common::time::UnixMs;
 
 use super::examine::examine;
@@ -70,7 +70,9 @@ impl Push {
         let (mut files, mut wrong) = (BTreeMap::new(), 0);
         for spider in &self.spiders {
             let file = spider.file(&backend.settings)?;
-            let examined = examine(&file, &Arguments::default(), &backend.settings).map_err(Fail::usage)?;
+            let origin = Origin::Delivered(&backend.settings.spiders);
+            let examined =
+                examine(&file, &Arguments::default(), &backend.settings, origin).map_err(Fail::usage)?;
             mistakes::print(&file, &examined.text, &examined.reading.mistakes);
             wrong += examined.reading.mistakes.len();
             if files.insert(spider.name()?, examined.text).is_some() {

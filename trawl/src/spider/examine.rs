@@ -4,16 +4,21 @@ use std::path::Path;
 
 use trawl_cli::{Fail, SpiderArg, unusable};
 use trawl_common::settings::Settings;
-use trawl_common::spider::Spider;
 use trawl_common::spider::arguments::Arguments;
 use trawl_common::spider::folder::{self, Folder, Unusable};
+use trawl_common::spider::{Origin, Spider};
 use trawl_extract::{Examined, Ready};
 use trawl_worker::Unready;
 
-/// Reads a file, with these values for its arguments, as far as it can be read.
-pub(crate) fn examine(path: &Path, arguments: &Arguments, settings: &Settings) -> Result<Examined, Unusable> {
+/// Reads a file, with these values for its arguments, as far as it can be read: for this machine, or, from another origin, for others.
+pub(crate) fn examine(
+    path: &Path,
+    arguments: &Arguments,
+    settings: &Settings,
+    origin: Origin<'_>,
+) -> Result<Examined, Unusable> {
     let name = folder::name_of(path)?;
-    Ok(Examined::of(name, &folder::text(path)?, arguments, settings))
+    Ok(Examined::of(name, &folder::text(path)?, arguments, settings, origin))
 }
 
 /// A spider as a person names it, ready to work, from what is found in its `folder`. Every mistake in its file is shown.

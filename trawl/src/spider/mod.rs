@@ -15,6 +15,7 @@ use trawl_cli::{ArgumentFlags, Fail, Global, Outcome, SpiderArg, print_json};
 use trawl_common::exit::Exit;
 use trawl_common::names::SpiderName;
 use trawl_common::settings::Settings;
+use trawl_common::spider::Origin;
 use trawl_common::spider::arguments::Arguments;
 use trawl_common::spider::folder::Folder;
 
@@ -88,7 +89,7 @@ fn list(json: bool, settings: &Settings, global: &Global) -> Outcome {
     }
     for name in names {
         let file = folder.file(&name);
-        let examined = examine::examine(&file, &Arguments::default(), settings);
+        let examined = examine::examine(&file, &Arguments::default(), settings, Origin::Local);
         if json {
             print_json(&check::as_json(&file, examined.as_ref()));
         } else {

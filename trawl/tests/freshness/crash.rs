@@ -174,7 +174,7 @@ impl Case {
     }
 
     fn ports(&self, store: &Embedded) -> Ports {
-        let out = Lines { path: self.out(), rotate: None, compress: Compress::None, sync: false };
+        let out = Lines::plain(self.out(), Compress::None);
         store.ports(Arc::new(Sinks::new(WorkerId::of_this_machine(), vec![SinkSettings::Jsonl(out)])))
     }
 

@@ -40,6 +40,39 @@ fn guarded(settings: settings::Fetch) -> Fetcher {
 }
 
 #[tokio::test]
+async fn a_proxy_that_a_delivered_spider_names_is_where_pages_may_be() {
+    let origin = serve(Router::new().route("/", get(|| async { "hello" }))).await;
+    let (_, port) = origin.rsplit_once(':').unwrap();
+    let through = |proxy: String, is_guarded: bool| {
+        let url = ServerUrl::new(proxy);
+        let proxy = Some(if is_guarded { url.guarded() } else { url });
+        guarded(settings::Fetch { proxy, ..settings::Fetch::default() })
+    };
+    let page = CanonicalUrl::parse("http://page.example/").unwrap();
+    for proxy in [
+        format!("http://localhost:{port}"),
+        format!("http://127.0.0.2:{port}"),
+        "http://127.0.0.1:25".to_owned(),
+        "http://metadata.google.internal".to_owned(),
+        format!("http://mapped.example:{port}"),
+        format!("socks5://127.0.0.2:{port}"),
+    ] {
+        let asked = through(proxy.clone(), true).ask(&page, &Validators::default()).await;
+        let failure = asked.expect_err(&proxy);
+        let why = failure.to_string();
+        let is_refused = why.contains("is not a public address") || why.contains("fetch.ports");
+        assert!(is_refused || failure.class == Class::Dns, "{proxy}: {why}");
+        let connected = through(proxy.clone(), true).passage().unwrap().connect(&page).await;
+        assert!(connected.is_err(), "{proxy}");
+    }
+    let allowed = through(format!("http://rebinding.example:{port}"), true);
+    LOOKUPS.set(0);
+    assert!(allowed.ask(&page, &Validators::default()).await.is_ok());
+    let own = through(format!("http://127.0.0.2:{port}"), false).ask(&page, &Validators::default()).await;
+    assert!(!own.is_err_and(|failure| failure.class == Class::Forbidden), "whoever has the machine chose it");
+}
+
+#[tokio::test]
 async fn a_name_leads_nowhere_that_an_address_may_not() {
     const PRIVATE: &str = "forbidden: is not a public address";
     const PRIVATE_NAME: &str = "forbidden: is not a public name";

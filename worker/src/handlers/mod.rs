@@ -7,17 +7,18 @@ mod task;
 mod watch;
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
+use tracing::info;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::Outcome;
 use trawl_common::names::ProjectName;
 use trawl_common::ports::{Error, ErrorKind};
 use trawl_common::spider::{Mode, Spider};
 use trawl_common::task::TaskView;
-use trawl_handlers::{CannotRun, Ended, Program, ProxyAccess, Stream, Supervisor, Work, once};
+use trawl_handlers::{CannotRun, Ended, Program, ProxyAccess, Stream, Supervisor, Work, exec, once};
 
 pub(crate) use self::failure::NoPage;
 pub(crate) use self::logs::log_warning;
@@ -59,6 +60,12 @@ impl Running {
         let supervisor = Supervisor::default();
         let program = Program { project, spider: spider.name.clone(), handler, folder, supervisor, proxy };
         program.file()?;
+        static SAID: Once = Once::new();
+        if !exec::can_confine() {
+            SAID.call_once(|| {
+                info!("programs can signal what bounds them on this system: Linux 6.12 keeps them from it")
+            });
+        }
         Ok(Some(match mode {
             Mode::Once => {
                 let most = program.handler.concurrency.map_or(Semaphore::MAX_PERMITS, usize::from);

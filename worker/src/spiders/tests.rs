@@ -306,3 +306,32 @@ fn a_spider_whose_program_is_not_here_waits_for_it() {
     fixture.spiders.look_again();
     assert!(fixture.spiders.get(&fixture.name).is_some_and(|loaded| loaded.program.is_some()));
 }
+
+#[test]
+fn a_text_that_came_with_a_crawl_has_nothing_of_the_machine_unless_it_is_that_of_its_own_file() {
+    let fixture = Fixture::new();
+    let text = |site: &str| {
+        format!(
+            "[start]\nsitemaps = ['/proc/self/environ', '{{arg.site}}/sitemap.xml']\n\
+             [[sinks]]\nkind = 'jsonl'\npath = '/srv/items.jsonl'\n[arguments]\nsite = '{site}'\n"
+        )
+    };
+    let bring = |text: String| {
+        let text = SpiderText::from(text);
+        let loaded = fixture.spiders.of_text(&fixture.name, &text).is_some();
+        (loaded, fixture.spiders.wrong(&fixture.name, Some(&text)).unwrap_or_default())
+    };
+    let (is_loaded, wrong) = bring(text("https://a.example"));
+    assert!(
+        !is_loaded && wrong.contains("spiders.sinks_dir") && wrong.contains("from URLs alone"),
+        "{wrong}"
+    );
+    fixture.write(&text("https://b.example"));
+    assert_eq!(
+        bring(text("https://c.example")),
+        (true, String::new()),
+        "the file here, with a crawl's argument"
+    );
+    let (is_loaded, wrong) = bring(text("https://d.example").replace("/srv/items", "/srv/others"));
+    assert!(!is_loaded && wrong.contains("spiders.sinks_dir"), "{wrong}");
+}

@@ -8,7 +8,7 @@ mod column;
 mod turn;
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -22,6 +22,7 @@ use trawl_common::settings::Folder;
 use trawl_common::spider::Spider;
 
 use super::columns::Columns;
+use super::directory::Directory;
 use super::disk::{self, in_background};
 use super::growing::Growing;
 use super::items::{json, plain_json};
@@ -38,7 +39,9 @@ pub(super) struct Parquet {
 }
 
 struct Shelf {
-    folder: PathBuf,
+    /// As its settings name it.
+    shown: PathBuf,
+    folder: Directory,
     spider: SpiderName,
     columns: Columns,
     rotate: u64,
@@ -56,10 +59,10 @@ struct Spool {
 
 impl Parquet {
     /// The items of this spider in this folder. Needs a runtime, in which spools are turned.
-    pub(super) fn open(folder: &Folder, spider: &Spider) -> Result<Self> {
-        std::fs::create_dir_all(&folder.path).map_err(|error| disk::failed(&folder.path, &error))?;
+    pub(super) fn open(folder: &Folder, directory: Directory, spider: &Spider) -> Result<Self> {
         let shelf = Arc::new(Shelf {
-            folder: folder.path.clone(),
+            shown: folder.path.clone(),
+            folder: directory,
             spider: spider.name.clone(),
             columns: Columns::of(spider),
             rotate: folder.rotate.as_u64(),
@@ -88,12 +91,12 @@ impl Sink for Parquet {
 
     async fn put(&self, pages: &[Page]) -> Result<()> {
         let items = pages.iter().flat_map(|page| &page.items);
-        let lines = json(items).map_err(|error| disk::failed(&self.shelf.folder, &error))?;
+        let lines = json(items).map_err(|error| disk::failed(&self.shelf.shown, &error))?;
         if lines.is_empty() {
             return Ok(());
         }
         let shelf = Arc::clone(&self.shelf);
-        let length = in_background(&self.shelf.folder, move || shelf.append(lines)).await?;
+        let length = in_background(&self.shelf.shown, move || shelf.append(lines)).await?;
         if length >= self.shelf.rotate {
             self.shelf.turn_behind();
         }
@@ -103,7 +106,7 @@ impl Sink for Parquet {
     async fn close(&self) -> Result<()> {
         let _turn = self.shelf.turning.lock().await;
         let shelf = Arc::clone(&self.shelf);
-        in_background(&self.shelf.folder, move || shelf.turn()).await
+        in_background(&self.shelf.shown, move || shelf.turn()).await
     }
 }
 
@@ -119,7 +122,7 @@ impl Shelf {
             Some(spool) => spool,
             None => {
                 let name = orphans::growing_name(&parts::fresh_name(self.spider.as_str()), turn::SPOOL);
-                let file = Growing::open(&self.folder.join(name), plain_json(self.sync))?;
+                let file = Growing::open(self.folder.clone(), Path::new(&name), plain_json(self.sync))?;
                 Spool { file, since: Instant::now() }
             }
         };
@@ -159,7 +162,7 @@ impl Shelf {
         let shelf = Arc::clone(self);
         spawn_blocking(move || {
             if let Err(error) = work(&shelf) {
-                warn!(folder = %shelf.folder.display(), %error, "no Parquet file yet; the items are in the spool");
+                warn!(folder = %shelf.shown.display(), %error, "no Parquet file yet; the items are in the spool");
             }
             drop(turn);
         });
@@ -174,6 +177,6 @@ impl Shelf {
     }
 
     fn turn_orphans(&self) -> io::Result<()> {
-        turn::all(&self.folder, &self.spider, &self.columns, &mut self.orphans())
+        turn::all(self.folder.path(), &self.spider, &self.columns, &mut self.orphans())
     }
 }

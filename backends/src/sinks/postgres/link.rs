@@ -3,11 +3,15 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use tokio_postgres::{Client, Config};
+use tokio_postgres::config::Host;
+use tokio_postgres::tls::MakeTlsConnect;
+use tokio_postgres::{Client, Config, Connection, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use tokio_util::task::AbortOnDropHandle;
+use trawl_common::frontier::outcome::Class;
 use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_common::settings::ServerUrl;
+use trawl_web::Guard;
 
 use super::error::failed;
 use super::relation::Relation;
@@ -23,6 +27,15 @@ const STATEMENT_TIMEOUT: Duration = Duration::from_secs(60);
 pub(crate) struct Server {
     url: ServerUrl,
     config: Config,
+    /// What has to allow its addresses; `None` where whoever has the machine chose them.
+    guarded: Option<Guarded>,
+}
+
+/// A server that is connected to only where pages may be.
+struct Guarded {
+    guard: Guard,
+    host: String,
+    port: u16,
 }
 
 /// An open connection to tables that fit.
@@ -34,7 +47,8 @@ pub(crate) struct Link {
 }
 
 impl Server {
-    pub(crate) fn new(url: &ServerUrl) -> Result<Self> {
+    /// The server at `url`, and `guard` if that has to allow it.
+    pub(crate) fn new(url: &ServerUrl, guard: Option<&Guard>) -> Result<Self> {
         let refused = |why: &dyn std::fmt::Display| {
             let text = format!("postgres: {url}: {why}: write postgres://user:password@host:port/database");
             Error::new(ErrorKind::Refused, text)
@@ -44,7 +58,11 @@ impl Server {
         if config.get_hosts().is_empty() {
             return Err(refused(&"no host is named"));
         }
+        let guarded =
+            guard.map(|guard| Guarded::new(&config, guard)).transpose().map_err(|why| refused(&why))?;
+        // What this machine's own variable says is not for a server that somebody else chose.
         if config.get_password().is_none()
+            && guarded.is_none()
             && let Ok(password) = std::env::var("PGPASSWORD")
         {
             config.password(password);
@@ -56,14 +74,15 @@ impl Server {
             .application_name("trawl")
             .connect_timeout(CONNECT_TIMEOUT)
             .tcp_user_timeout(STATEMENT_TIMEOUT);
-        Ok(Self { url: url.clone(), config })
+        Ok(Self { url: url.clone(), config, guarded })
     }
 
     /// Connects, and makes these tables ready.
     pub(crate) async fn connect(&self, tables: &[Relation<'_>]) -> Result<Link> {
-        let tls = MakeRustlsConnect::new(tls::client(None));
-        let (client, connection) =
-            within(&self.url, CONNECT_TIMEOUT + CONNECT_TIMEOUT, self.config.connect(tls)).await?;
+        let (client, connection) = match &self.guarded {
+            None => self.open(&self.config).await?,
+            Some(guarded) => self.open_guarded(guarded).await?,
+        };
         let driver = tokio::spawn(async move {
             // Whoever waits for a reply gets the error.
             let _ = connection.await;
@@ -73,6 +92,52 @@ impl Server {
             link.prepare(table).await?;
         }
         Ok(link)
+    }
+}
+
+type Encrypted = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream;
+type Opened = (Client, Connection<Socket, Encrypted>);
+
+impl Server {
+    async fn open(&self, config: &Config) -> Result<Opened> {
+        let tls = MakeRustlsConnect::new(tls::client(None));
+        within(&self.url, CONNECT_TIMEOUT + CONNECT_TIMEOUT, config.connect(tls)).await
+    }
+
+    /// To the very addresses that are allowed, one after another.
+    async fn open_guarded(&self, Guarded { guard, host, port }: &Guarded) -> Result<Opened> {
+        let allowed = guard.addresses(host, *port).await.map_err(|failure| {
+            let kind = match failure.class {
+                Class::Forbidden => ErrorKind::Refused,
+                _ => ErrorKind::Unavailable,
+            };
+            Error::new(kind, format!("postgres at {}: {failure}", self.url))
+        })?;
+        let mut opened =
+            Err(Error::new(ErrorKind::Unavailable, format!("postgres at {}: no address", self.url)));
+        for address in allowed {
+            opened = self.open(self.config.clone().hostaddr(address.ip())).await;
+            if opened.is_ok() {
+                break;
+            }
+        }
+        opened
+    }
+}
+
+impl Guarded {
+    /// One host, by its name or its address: what else a URL may say of where to connect to is not looked at.
+    fn new(config: &Config, guard: &Guard) -> std::result::Result<Self, &'static str> {
+        let host = match config.get_hosts() {
+            [Host::Tcp(host)] if config.get_hostaddrs().is_empty() => host.clone(),
+            _ => {
+                return Err(
+                    "a spider that is deployed, or comes with a crawl, names one host, and no socket or `hostaddr`",
+                );
+            }
+        };
+        let port = config.get_ports().first().copied().unwrap_or(5432);
+        Ok(Self { guard: guard.clone(), host, port })
     }
 }
 
@@ -171,4 +236,33 @@ fn upsert(table: &Relation<'_>) -> String {
         typed = list(&|name, kind| format!("{name} {kind}")),
         replaced = list(&|name, _| format!("{name} = excluded.{name}")),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use trawl_common::settings;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_database_that_a_delivered_spider_names_is_where_pages_may_be() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let guard = Guard::of(settings::Fetch::default());
+        let server = |url: &str| Server::new(&ServerUrl::new(url).guarded(), Some(&guard));
+        for host in ["127.0.0.1", "localhost", "[::1]:6379", "169.254.169.254:80", "93.184.216.34:22"] {
+            let server = server(&format!("postgres://u:s3cret@{host}/db")).unwrap();
+            let error = server.connect(&[]).await.err().unwrap();
+            let why = error.to_string();
+            assert!(why.contains("is not a public address") || why.contains("fetch.ports"), "{host}: {why}");
+            assert!(error.kind == ErrorKind::Refused && !why.contains("s3cret"), "{host}: {why}");
+        }
+        for url in [
+            "postgres://u@%2Fvar%2Frun%2Fpostgresql/db",
+            "postgres://u@db.example,other.example/db",
+            "postgres://u@db.example/db?hostaddr=127.0.0.1",
+        ] {
+            let why = server(url).err().unwrap().to_string();
+            assert!(why.contains("names one host"), "{url}: {why}");
+        }
+    }
 }

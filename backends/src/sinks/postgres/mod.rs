@@ -14,9 +14,10 @@ use serde_json::{Map, Value};
 use table::Table;
 use tokio::sync::Mutex;
 use trawl_common::ports::{Error, ErrorKind, Page, Result, Sink};
-use trawl_common::settings::ServerUrl;
+use trawl_common::settings::{self, ServerUrl};
 use trawl_common::spider::Spider;
 use trawl_common::spider::item::Item;
+use trawl_web::Guard;
 
 /// Rows in one statement at most.
 const ROWS: usize = 500;
@@ -32,11 +33,17 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// The sink of `spider`. Without `table`, each kind of item has one of its own, named as the kind, or as the spider.
+    /// The sink of `spider`. Without `table`, each kind of item has one of its own, named as the kind, or as the spider. A server that
+    /// somebody chose who has not the machine is where pages may be by default.
     pub fn new(url: &ServerUrl, table: Option<&str>, spider: &Spider) -> Result<Self> {
+        Self::with(url, table, spider, &Guard::of(settings::Fetch::default()))
+    }
+
+    /// The same, where `guard` says where such a server may be.
+    pub(super) fn with(url: &ServerUrl, table: Option<&str>, spider: &Spider, guard: &Guard) -> Result<Self> {
         Ok(Self {
             name: format!("postgres {url}"),
-            server: link::Server::new(url)?,
+            server: link::Server::new(url, url.is_guarded().then_some(guard))?,
             tables: table::tables(table, spider)?,
             link: Mutex::default(),
         })

@@ -17,6 +17,7 @@ use trawl_common::spider::Spider;
 
 use self::record::Capture;
 use self::volume::Volume;
+use super::directory::Directory;
 use super::disk::{self, in_background};
 use super::orphans::{BEAT, Orphans};
 
@@ -28,7 +29,9 @@ pub(super) struct Archive {
 }
 
 struct Shelf {
-    folder: PathBuf,
+    /// As its settings name it.
+    shown: PathBuf,
+    folder: Directory,
     prefix: String,
     rotate: u64,
     sync: bool,
@@ -38,9 +41,10 @@ struct Shelf {
 
 impl Archive {
     /// The archive in this folder. What dead processes left there is finished. Needs a runtime, in which that goes on.
-    pub(super) fn open(folder: &Folder, spider: &Spider) -> Result<Self> {
+    pub(super) fn open(folder: &Folder, directory: Directory, spider: &Spider) -> Result<Self> {
         let shelf = Shelf {
-            folder: folder.path.clone(),
+            shown: folder.path.clone(),
+            folder: directory,
             prefix: spider.name.to_string(),
             rotate: folder.rotate.as_u64(),
             sync: folder.sync,
@@ -53,7 +57,7 @@ impl Archive {
         tokio::spawn(async move {
             tokio::time::sleep(BEAT).await;
             while let Some(shelf) = watched.upgrade() {
-                let folder = shelf.folder.clone();
+                let folder = shelf.shown.clone();
                 if let Err(error) = in_background(&folder, move || shelf.tend()).await {
                     warn!(%error, "what other processes may have left is not looked at");
                 }
@@ -80,12 +84,12 @@ impl Sink for Archive {
             return Ok(());
         }
         let shelf = Arc::clone(&self.shelf);
-        in_background(&self.shelf.folder, move || shelf.append(&captures)).await
+        in_background(&self.shelf.shown, move || shelf.append(&captures)).await
     }
 
     async fn close(&self) -> Result<()> {
         let shelf = Arc::clone(&self.shelf);
-        in_background(&self.shelf.folder, move || shelf.finish(0)).await
+        in_background(&self.shelf.shown, move || shelf.finish(0)).await
     }
 }
 
@@ -95,7 +99,7 @@ impl Shelf {
         let mut place = self.volume.lock().unwrap_or_else(PoisonError::into_inner);
         let mut volume = match place.take() {
             Some(volume) => volume,
-            None => Volume::begin(&self.folder, &self.prefix, self.sync)?,
+            None => Volume::begin(self.folder.path(), &self.prefix, self.sync)?,
         };
         let appended = volume.append(captures);
         // If it was taken over, it is not known whether with these: they go to the next one.
@@ -110,7 +114,7 @@ impl Shelf {
             volume.beat()?;
         }
         let mut orphans = self.orphans.lock().unwrap_or_else(PoisonError::into_inner);
-        volume::finish_leftovers(&self.folder, &mut orphans)
+        volume::finish_leftovers(self.folder.path(), &mut orphans)
     }
 
     /// Finishes the file if it has so many bytes.

@@ -140,7 +140,6 @@ fn finish(names: &Names) -> io::Result<()> {
 
 /// Finishes the files of processes that are no more. What cannot be finished is left as it is, and the log says why.
 pub(super) fn finish_leftovers(folder: &Path, orphans: &mut Orphans) -> io::Result<()> {
-    fs::create_dir_all(folder)?;
     for index in Begun::all(folder, INDEX)? {
         match finish_leftover(folder, &index, orphans) {
             Ok(()) => info!(file = index.name, "finished what another process had begun"),

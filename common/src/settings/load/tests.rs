@@ -43,6 +43,23 @@ fn a_time_that_would_take_what_is_slow_for_lost_is_refused() {
 }
 
 #[test]
+fn the_folder_for_items_of_delivered_spiders_holds_no_programs() {
+    for (root, is_refused) in
+        [(".", true), ("spiders", true), ("./spiders/../items", false), ("items", false)]
+    {
+        let shown =
+            from(&format!("[spiders]\nsinks_dir = '{root}'"), &[]).err().map(|wrong| wrong.to_string());
+        assert_eq!(
+            shown.is_some_and(|shown| shown.contains("spiders_dir is below it")),
+            is_refused,
+            "{root}"
+        );
+    }
+    let listed = from("", &[("TRAWL__SPIDERS__VARIABLES", "SHOP_TOKEN,OTHER")]).unwrap();
+    assert_eq!(listed.spiders.variables, ["SHOP_TOKEN", "OTHER"]);
+}
+
+#[test]
 fn no_source_gives_the_defaults() {
     assert_eq!(from("", &[]).unwrap(), Settings::default());
 }

@@ -156,11 +156,11 @@ mod tests {
 
     use super::*;
     use crate::settings::{Items, SinkSettings};
-    use crate::spider::Spider;
     use crate::spider::file::{Reading, read};
+    use crate::spider::{Origin, Spider};
 
     fn reading(text: &str) -> Reading {
-        read(Spider::without_file("shop".parse().unwrap(), &Items::default()), text, &|_| None)
+        read(Spider::without_file("shop".parse().unwrap(), &Items::default()), text, Origin::Local, &|_| None)
     }
 
     fn given(arguments: &[&str]) -> Arguments {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::given::Given;
 use super::placeholders;
-use super::secret::secret;
+use super::secret::secret_of_program;
 use super::section::Section;
 use crate::duration;
 use crate::handler::once::MAX_ARGUMENT_BYTES;
@@ -16,6 +16,9 @@ use crate::spider::{Handler, Mode, ProxyUse, Secret};
 
 /// The least memory: less than that no interpreter starts in.
 const LEAST_MEMORY: ByteSize = ByteSize::mb(16);
+
+/// The least room for files: a page that is too large for a line comes as one.
+const LEAST_DISK: ByteSize = ByteSize::mb(16);
 
 /// What `[handler]` says; `None` if it does not say what to run.
 pub(super) fn handler(mut section: Section<'_>) -> Option<Handler> {
@@ -26,6 +29,7 @@ pub(super) fn handler(mut section: Section<'_>) -> Option<Handler> {
         timeout: section.read("timeout", timeout).unwrap_or(usual.timeout),
         concurrency: section.read("concurrency", concurrency),
         memory: section.read("memory", memory).unwrap_or(usual.memory),
+        disk: section.read("disk", disk).unwrap_or(usual.disk),
         retries: section.read("retries", |given| given.whole(0)),
         secret: section.read("secret", object).unwrap_or(usual.secret),
         proxy: section.read("proxy", |given| given.one_of(&ProxyUse::ALL)).unwrap_or_default(),
@@ -38,7 +42,7 @@ pub(super) fn handler(mut section: Section<'_>) -> Option<Handler> {
 
 /// No argument of the spider may stand there: whoever starts a crawl does not choose what is run.
 fn run(given: &Given<'_>) -> Option<Vec<String>> {
-    if given.notes.is_for_trial() {
+    if given.notes.is_tried() {
         return given.wrong("no program is run where a spider is tried over HTTP");
     }
     let words = given.list()?;
@@ -74,8 +78,16 @@ fn concurrency(given: &Given<'_>) -> Option<NonZeroUsize> {
 }
 
 fn memory(given: &Given<'_>) -> Option<ByteSize> {
+    size(given, LEAST_MEMORY)
+}
+
+fn disk(given: &Given<'_>) -> Option<ByteSize> {
+    size(given, LEAST_DISK)
+}
+
+fn size(given: &Given<'_>, least: ByteSize) -> Option<ByteSize> {
     match given.verbatim()?.parse::<ByteSize>() {
-        Ok(size) if size < LEAST_MEMORY => given.wrong(format_args!("must be {LEAST_MEMORY} or more")),
+        Ok(size) if size < least => given.wrong(format_args!("must be {least} or more")),
         Ok(size) => Some(size),
         Err(_) => given.wrong("write a size, as `512 MB`"),
     }
@@ -87,7 +99,7 @@ fn object(given: &Given<'_>) -> Option<Secret> {
     let (mut object, mut is_whole) = (Map::new(), true);
     for (name, _, value) in section.entries() {
         let value = if is_variable(&value) {
-            secret(&value).map(|secret| Value::from(secret.reveal()))
+            secret_of_program(&value).map(|secret| Value::from(secret.reveal()))
         } else {
             value.json()
         };
@@ -110,17 +122,17 @@ fn is_variable(value: &Given<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Reading, read, read_for_trial};
+    use super::super::{Reading, read};
     use super::*;
-    use crate::settings::Items;
-    use crate::spider::Spider;
+    use crate::settings::{Items, Spiders};
+    use crate::spider::{Origin, Spider};
 
     fn usual() -> Spider {
         Spider::without_file("payments".parse().unwrap(), &Items::default())
     }
 
     fn reading(text: &str) -> Reading {
-        read(usual(), text, &|name| (name == "TOKEN").then(|| "s3cret".to_owned()))
+        read(usual(), text, Origin::Local, &|name| (name == "TOKEN").then(|| "s3cret".to_owned()))
     }
 
     #[track_caller]
@@ -133,7 +145,7 @@ mod tests {
     #[test]
     fn a_program_is_read_with_its_limits_and_its_secret() {
         let text = "[handler]\nrun = ['python3', 'run.py']\nmode = 'stream'\ntimeout = '1h'\nconcurrency = 4\n\
-            memory = '512 MB'\nretries = 5\nproxy = 'all'\nsecret = { DB = { env = 'TOKEN' }, pages = 3, hosts = ['a'] }\n";
+            memory = '512 MB'\ndisk = '20 GB'\nretries = 5\nproxy = 'all'\nsecret = { DB = { env = 'TOKEN' }, pages = 3, hosts = ['a'] }\n";
         let spider = reading(text).ready().unwrap();
         let handler = spider.page_handler().unwrap();
         assert_eq!(
@@ -141,6 +153,7 @@ mod tests {
             (&["python3".to_owned(), "run.py".to_owned()][..], Mode::Stream)
         );
         assert_eq!((handler.timeout.as_secs(), handler.memory), (3600, ByteSize::mb(512)));
+        assert_eq!(handler.disk, ByteSize::gb(20));
         assert_eq!((handler.concurrency.unwrap().get(), handler.retries), (4, Some(5)));
         assert_eq!(handler.proxy, ProxyUse::All);
         let secret: Value = serde_json::from_str(handler.secret.reveal()).unwrap();
@@ -162,6 +175,7 @@ mod tests {
             ("[handler]\nrun = ['x']\ntimeout = '8d'", "a week at most"),
             ("[handler]\nrun = ['x']\nconcurrency = 0", "must be 1 or more"),
             ("[handler]\nrun = ['x']\nmemory = '1 MB'", "or more"),
+            ("[handler]\nrun = ['x']\ndisk = '1 MB'", "handler.disk: must be"),
             ("[handler]\nrun = ['x']\nmemory = 'much'", "write a size, as `512 MB`"),
             ("[handler]\nrun = ['x']\nsecret = { a = { env = 'NONE' } }", "NONE"),
             ("[handler]\nrun = ['x']\nsecret = { a = { env = 'NONE', b = 1 } }", "there is no key"),
@@ -184,7 +198,9 @@ mod tests {
 
     #[test]
     fn no_text_that_came_over_http_runs_a_program() {
-        let Reading { spider, mistakes, .. } = read_for_trial(usual(), "[handler]\nrun = ['sh']");
+        let limits = Spiders::default();
+        let tried = Origin::Tried(&limits);
+        let Reading { spider, mistakes, .. } = read(usual(), "[handler]\nrun = ['sh']", tried, &|_| None);
         assert_eq!(spider.handler, None);
         assert!(mistakes[0].what.contains("no program is run"), "{mistakes:?}");
     }

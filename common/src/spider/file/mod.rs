@@ -31,7 +31,7 @@ use self::given::Given;
 use self::notes::Notes;
 use self::section::Section;
 use super::arguments::Declarations;
-use super::{ItemRule, Mistake, Place, Spider};
+use super::{ItemRule, Mistake, Origin, Place, Spider};
 
 /// What a file says.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,19 +67,14 @@ impl Reading {
 }
 
 /// Reads `text`, the file of a spider that without it were as `usual`: what the file leaves out stays so. Variables are
-/// looked up in `environment`.
-pub fn read(usual: Spider, text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Reading {
-    read_with(usual, Notes::new(text, environment))
-}
-
-/// The same, where whoever sent the text over HTTP is to have nothing of this machine: no variable is looked up, and it is a mistake
-/// to send one to a site, or to name a proxy. Those that sinks name are not set.
-pub fn read_for_trial(usual: Spider, text: &str) -> Reading {
-    read_with(usual, Notes::for_trial(text))
-}
-
-fn read_with(usual: Spider, notes: Notes<'_>) -> Reading {
-    let (text, mut spider) = (notes.text(), usual);
+/// looked up in `environment`. What the text may not have, coming from `origin`, is a mistake.
+pub fn read(
+    usual: Spider,
+    text: &str,
+    origin: Origin<'_>,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Reading {
+    let (notes, mut spider) = (Notes::new(text, origin, environment), usual);
     match DeTable::parse(text) {
         Ok(table) => {
             file(&mut spider, &notes, Section::new(&notes, String::new(), table.get_ref(), 0..0));

@@ -5,9 +5,10 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use super::placeholders::{self, Unfilled};
+use crate::settings;
 use crate::spider::arguments::{Declaration, Declarations};
 use crate::spider::pattern::{Allowance, Untaken};
-use crate::spider::{Mistake, Place, Places};
+use crate::spider::{Mistake, Origin, Place, Places};
 
 /// The environment, by the names of its variables.
 pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -24,26 +25,24 @@ pub(super) struct Notes<'a> {
     unset: RefCell<Vec<Mistake>>,
     arguments: RefCell<Declarations>,
     patterns: RefCell<Allowance>,
-    /// Whether the text was sent over HTTP, and must learn nothing of this machine.
-    is_for_trial: bool,
+    origin: Origin<'a>,
 }
 
 impl<'a> Notes<'a> {
-    pub(super) fn new(text: &'a str, environment: Environment<'a>) -> Self {
+    pub(super) fn new(text: &'a str, origin: Origin<'a>, environment: Environment<'a>) -> Self {
         let (mistakes, unset, arguments, patterns) = Default::default();
-        let is_for_trial = false;
         let places = Places::of(text);
-        Self { text, places, environment, mistakes, unset, arguments, patterns, is_for_trial }
+        Self { text, places, environment, mistakes, unset, arguments, patterns, origin }
     }
 
-    /// Those of a text that is to have nothing of this machine.
-    pub(super) fn for_trial(text: &'a str) -> Self {
-        Self { is_for_trial: true, ..Self::new(text, &|_| None) }
+    /// Whether the text is tried for a caller.
+    pub(super) fn is_tried(&self) -> bool {
+        self.origin.is_tried()
     }
 
-    /// Whether the text is to have nothing of this machine.
-    pub(super) fn is_for_trial(&self) -> bool {
-        self.is_for_trial
+    /// What confines the text; `None` if nothing does.
+    pub(super) fn limits(&self) -> Option<&'a settings::Spiders> {
+        self.origin.limits()
     }
 
     /// What is read.
@@ -65,7 +64,7 @@ impl<'a> Notes<'a> {
 
     /// The value of the variable `name`; that it is not set is noted.
     pub(super) fn variable(&self, place: Place, name: &str) -> Option<String> {
-        let value = (self.environment)(name);
+        let value = (self.environment)(name).filter(|_| !self.is_tried());
         if value.is_none() {
             let what = format!("the environment variable {name} is not set");
             self.unset.borrow_mut().push(Mistake { place: Some(place), what });

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use url::Url;
 
 use super::given::Given;
-use super::secret::secret;
+use super::secret::{secret, server};
 use super::section::Section;
 use crate::settings::ServerUrl;
 use crate::spider::{Request, Secret};
@@ -74,20 +74,20 @@ fn cookie(_: &str, given: &Given<'_>) -> Option<Secret> {
 
 /// A value that goes to a site. What is tried sends nothing that only this machine knows.
 fn sent(given: &Given<'_>) -> Option<Secret> {
-    if given.notes.is_for_trial() && given.is_table() {
+    if given.notes.is_tried() && given.is_table() {
         return given.wrong("no environment variable is read where a spider is tried over HTTP");
     }
     secret(given)
 }
 
 fn proxy(given: &Given<'_>) -> Option<ServerUrl> {
-    if given.notes.is_for_trial() {
+    if given.notes.is_tried() {
         return given.wrong("no spider chooses a proxy where it is tried over HTTP");
     }
     let secret = secret(given)?;
     let is_proxy = |url: &Url| matches!(url.scheme(), "http" | "socks5") && url.has_host();
     if Url::parse(secret.reveal()).is_ok_and(|url| is_proxy(&url)) {
-        Some(ServerUrl::new(secret.reveal()))
+        Some(server(given, &secret))
     } else {
         given.wrong("write http://user:password@host:port, or socks5://")
     }

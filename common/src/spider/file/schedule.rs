@@ -50,13 +50,13 @@ pub(super) fn note_lacking(given: &Given<'_>, notes: &Notes<'_>, start: &Start) 
 mod tests {
     use super::*;
     use crate::settings::Items;
-    use crate::spider::Spider;
     use crate::spider::file::{Reading, read};
+    use crate::spider::{Origin, Spider};
 
     const START: &str = "[start]\nurls = ['https://a.example/']\n";
 
     fn reading(text: &str) -> Reading {
-        read(Spider::without_file("shop".parse().unwrap(), &Items::default()), text, &|_| None)
+        read(Spider::without_file("shop".parse().unwrap(), &Items::default()), text, Origin::Local, &|_| None)
     }
 
     #[test]

@@ -3,10 +3,24 @@
 use super::given::Given;
 use super::placeholders;
 use super::section::Section;
+use crate::settings::ServerUrl;
 use crate::spider::{Place, Secret};
+use crate::text::printable;
 
 /// A text, or `{ env = "NAME" }`: what the variable says.
 pub(super) fn secret(given: &Given<'_>) -> Option<Secret> {
+    read(given, variable)
+}
+
+/// The same for a program. It may be any variable: a program that a worker runs is that of the worker's own file.
+pub(super) fn secret_of_program(given: &Given<'_>) -> Option<Secret> {
+    read(given, any_variable)
+}
+
+fn read<'a>(
+    given: &Given<'a>,
+    variable: impl FnOnce(&Given<'a>) -> Option<(Place, &'a str)>,
+) -> Option<Secret> {
     if !given.is_table() {
         return Some(Secret::new(given.text()?.value));
     }
@@ -17,8 +31,32 @@ pub(super) fn secret(given: &Given<'_>) -> Option<Secret> {
     given.notes.variable(place, name).map(Secret::new)
 }
 
-/// The name of an environment variable. No argument may choose it.
+/// The address of a server that a text names itself, or by a variable. Whoever has the machine chose what a variable says, and what a
+/// text of this machine says as long as no argument stands in it. Any other address is guarded.
+pub(super) fn server(given: &Given<'_>, url: &Secret) -> ServerUrl {
+    let server = ServerUrl::new(url.reveal());
+    let has_argument = || given.verbatim().is_some_and(placeholders::is_in);
+    let is_own = given.is_table() || given.notes.limits().is_none() && !has_argument();
+    if is_own { server } else { server.guarded() }
+}
+
+/// The name of an environment variable that the text may have.
 pub(super) fn variable<'a>(given: &Given<'a>) -> Option<(Place, &'a str)> {
+    let (place, name) = any_variable(given)?;
+    match given.notes.limits() {
+        // It has none anyway, and is told so where it would send one.
+        Some(_) if given.notes.is_tried() => Some((place, name)),
+        Some(limits) if !limits.variables.iter().any(|listed| listed == name) => given.wrong(format_args!(
+            "a spider that is deployed, or comes with a crawl, may name only the variables that `spiders.variables` \
+             of the settings lists, and {} is not among them",
+            printable(name, 60)
+        )),
+        _ => Some((place, name)),
+    }
+}
+
+/// The name of an environment variable. No argument may choose it.
+fn any_variable<'a>(given: &Given<'a>) -> Option<(Place, &'a str)> {
     let name = given.verbatim()?;
     if placeholders::is_in(name) {
         given.wrong("no argument may say which environment variable is read")

@@ -1,15 +1,16 @@
 //! `[[sinks]]`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bytesize::ByteSize;
 use toml::de::DeValue;
 
 use super::given::Given;
-use super::secret::secret;
+use super::secret::{self, secret};
 use super::section::Section;
 use crate::settings::sinks::check_path;
-use crate::settings::{Compress, Folder, Lines, ServerUrl, SinkSettings};
+use crate::settings::{Compress, Folder, Lines, ServerUrl, SinkSettings, path_below};
+use crate::text::printable;
 
 #[derive(Clone, Copy)]
 enum Kind {
@@ -47,18 +48,20 @@ pub(super) fn sink(mut section: Section<'_>) -> Option<SinkSettings> {
 }
 
 fn lines(section: &mut Section<'_>) -> Option<Lines> {
-    let path = section.need("path", path);
+    let path = section.need("path", |given| path(given, false));
     let rotate = section.read("rotate", size);
     let compress = section.read("compress", |given| given.one_of(&COMPRESSIONS)).unwrap_or_default();
     let sync = section.read("sync", Given::flag).unwrap_or_default();
-    Some(Lines { path: path?, rotate, compress, sync })
+    let (path, below) = path?;
+    Some(Lines { path, below, rotate, compress, sync })
 }
 
 fn folder(section: &mut Section<'_>) -> Option<Folder> {
-    let path = section.need("path", path);
+    let path = section.need("path", |given| path(given, true));
     let rotate = section.read("rotate", size).unwrap_or_else(Folder::usual_size);
     let sync = section.read("sync", Given::flag).unwrap_or_default();
-    Some(Folder { path: path?, rotate, sync })
+    let (path, below) = path?;
+    Some(Folder { path, below, rotate, sync })
 }
 
 fn postgres(section: &mut Section<'_>) -> Option<SinkSettings> {
@@ -70,17 +73,27 @@ fn postgres(section: &mut Section<'_>) -> Option<SinkSettings> {
 fn server(given: &Given<'_>) -> Option<ServerUrl> {
     let secret = secret(given)?;
     if secret.reveal().starts_with("postgres://") || secret.reveal().starts_with("postgresql://") {
-        Some(ServerUrl::new(secret.reveal()))
+        Some(secret::server(given, &secret))
     } else {
         given.wrong("write postgres://user:password@host:port/database, or { env = \"NAME\" }")
     }
 }
 
-fn path(given: &Given<'_>) -> Option<PathBuf> {
-    let path = given.words_of(within_a_folder)?.value;
-    match check_path(&path) {
-        Ok(()) => Some(path.into()),
-        Err(what) => given.wrong(what),
+/// Where a sink writes, and below which folder it stays: any, where the text is of this machine.
+fn path(given: &Given<'_>, is_folder: bool) -> Option<(PathBuf, Option<PathBuf>)> {
+    let path = PathBuf::from(given.words_of(within_a_folder)?.value);
+    if let Err(what) = check_path(&path.to_string_lossy()) {
+        return given.wrong(what);
+    }
+    let Some(limits) = given.notes.limits() else { return Some((path, None)) };
+    let root = &limits.sinks_dir;
+    match path_below(&path, root) {
+        Some(rest) if is_folder || rest != Path::new("") => Some((path, Some(root.clone()))),
+        _ => given.wrong(format_args!(
+            "a spider that is deployed, or comes with a crawl, writes nowhere but below the folder `spiders.sinks_dir` of the \
+             settings, without `..`: write `{}`",
+            printable(&root.join("shop.jsonl").to_string_lossy(), 100)
+        )),
     }
 }
 

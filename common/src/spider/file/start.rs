@@ -1,6 +1,7 @@
 //! `allowed_domains` and `[start]`.
 
 use super::given::Given;
+use super::placeholders;
 use super::section::Section;
 use crate::spider::{Start, domains};
 use crate::text::printable;
@@ -53,10 +54,20 @@ fn page(given: &Given<'_>, domains: &[String]) -> Option<String> {
     Some(url.to_string())
 }
 
-/// A URL, or else a file.
+/// A URL, or else a file: only a text of this machine names one, and no argument chooses it.
 fn source(given: &Given<'_>) -> Option<String> {
     let text = given.words()?.value;
-    if text.contains("://") { url(given).map(String::from) } else { Some(text) }
+    if text.contains("://") {
+        url(given).map(String::from)
+    } else if given.notes.limits().is_some() {
+        given.wrong(
+            "a spider that is deployed, or comes with a crawl, starts from URLs alone, not from a file",
+        )
+    } else if placeholders::is_in(given.verbatim()?) {
+        given.wrong("no argument may say which file is read: with the values that are given this is no URL")
+    } else {
+        Some(text)
+    }
 }
 
 fn url(given: &Given<'_>) -> Option<CanonicalUrl> {

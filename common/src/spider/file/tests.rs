@@ -1,3 +1,4 @@
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -5,8 +6,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::frontier::lane::Lane;
 use crate::politeness::rate::Rate;
-use crate::settings::{Compress, Items, SinkSettings, Urls};
-use crate::spider::{Ban, Field, FieldSource, Kind, PageField, Recrawl, Required, Then};
+use crate::settings::{Compress, Items, SinkSettings, Spiders, Urls};
+use crate::spider::{Ban, Field, FieldSource, Kind, PageField, Recrawl, Required, Start, Then};
 use crate::web::url::CanonicalUrl;
 
 /// A file that says everything that can be said.
@@ -21,7 +22,7 @@ fn environment(name: &str) -> Option<String> {
 }
 
 fn reading(text: &str) -> Reading {
-    read(Spider::without_file("shop".parse().unwrap(), &Items::default()), text, &environment)
+    read(Spider::without_file("shop".parse().unwrap(), &Items::default()), text, Origin::Local, &environment)
 }
 
 /// Each mistake as `line:column what`.
@@ -78,7 +79,8 @@ fn what_is_tried_over_http_has_no_variable_and_no_proxy_of_this_machine() {
                 headers = { X-Key = { env = 'TOKEN' }, X-Lang = 'en' }\ncookies = { id = { env = 'TOKEN' } }\n\
                 [[sinks]]\nkind = 'postgres'\nurl = { env = 'TOKEN' }\n";
     let usual = Spider::without_file("shop".parse().unwrap(), &Items::default());
-    let Reading { spider, mistakes, unset, .. } = read_for_trial(usual, text);
+    let Reading { spider, mistakes, unset, .. } =
+        read(usual, text, Origin::Tried(&Spiders::default()), &environment);
     let found: Vec<_> = mistakes.iter().map(|mistake| mistake.what.split(": ").next().unwrap()).collect();
     assert_eq!(found, ["request.proxy", "request.headers.X-Key", "request.cookies.id"], "{mistakes:?}");
     assert_eq!(unset.len(), 1, "that of the sink, which is not opened: {unset:?}");
@@ -86,6 +88,68 @@ fn what_is_tried_over_http_has_no_variable_and_no_proxy_of_this_machine() {
         (spider.request.headers.len(), spider.request.proxy, spider.request.cookies.len()),
         (1, None, 0)
     );
+}
+
+/// What is wrong with a text that came with a crawl.
+fn delivered(text: &str) -> (Spider, Vec<String>) {
+    let usual = Spider::without_file("shop".parse().unwrap(), &Items::default());
+    let limits = Spiders { variables: vec!["TOKEN".to_owned()], ..Spiders::default() };
+    let Reading { spider, mistakes, .. } = read(usual, text, Origin::Delivered(&limits), &environment);
+    (spider, mistakes.into_iter().map(|mistake| mistake.what).collect())
+}
+
+#[test]
+fn a_text_that_came_with_a_crawl_names_no_file_of_the_machine_that_works_by_it() {
+    for path in ["/etc/cron.d/x", "../spiders/other/run.sh", "items/../x", "-", "shop.jsonl", "items"] {
+        let (_, wrong) = delivered(&format!("[[sinks]]\nkind = 'jsonl'\npath = '{path}'"));
+        assert!(matches!(&wrong[..], [one] if one.contains("spiders.sinks_dir")), "{path}: {wrong:?}");
+    }
+    let (spider, wrong) = delivered(
+        "[[sinks]]\nkind = 'csv'\npath = 'items/{spider}/{worker}.csv'\n[[sinks]]\nkind = 'warc'\npath = 'items'",
+    );
+    let sinks = spider.sinks.unwrap();
+    let below = |below: &Option<PathBuf>| below.as_deref() == Some(Path::new("items"));
+    assert!(wrong.is_empty() && matches!(&sinks[0], SinkSettings::Csv(lines) if below(&lines.below)));
+    assert!(matches!(&sinks[1], SinkSettings::Warc(folder) if below(&folder.below)));
+    for key in ["sitemaps", "robots"] {
+        for file in ["/proc/self/environ", "list.txt", "-"] {
+            let (spider, wrong) = delivered(&format!("[start]\n{key} = ['{file}']"));
+            assert!(matches!(&wrong[..], [one] if one.contains("from URLs alone")), "{file}: {wrong:?}");
+            assert_eq!(spider.start, Start::default());
+        }
+    }
+}
+
+#[test]
+fn a_text_that_came_with_a_crawl_has_listed_variables_alone_and_its_servers_are_guarded() {
+    let text = |name: &str| {
+        format!(
+            "allowed_domains = ['a.example']\n[request]\nproxy = 'http://proxy.example:3128'\n\
+             headers = {{ X = {{ env = '{name}' }} }}\ncookies = {{ X = {{ env = '{name}' }} }}\n\
+             [[sinks]]\nkind = 'postgres'\nurl = 'postgres://db/x'\n\
+             [[webhooks]]\nurl = 'https://a.example/'\nsecret = {{ env = '{name}' }}\n"
+        )
+    };
+    let (spider, wrong) = delivered(&text("TOKEN"));
+    assert!(wrong.is_empty(), "{wrong:?}");
+    let SinkSettings::Postgres { url, .. } = &spider.sinks.unwrap()[0] else { panic!("no database") };
+    assert!(url.is_guarded() && spider.request.proxy.unwrap().is_guarded());
+    let (_, wrong) = delivered(&text("BROKEN"));
+    assert_eq!(wrong.iter().filter(|what| what.contains("spiders.variables")).count(), 3, "{wrong:?}");
+    let own = reading(&text("TOKEN")).spider;
+    assert!(!own.request.proxy.unwrap().is_guarded(), "whoever wrote a file of this machine has the machine");
+    let argument = "[request]\nproxy = 'http://{arg.host}:3128'\n[arguments]\nhost = '10.0.0.1'";
+    assert!(reading(argument).spider.request.proxy.unwrap().is_guarded(), "an argument chose it");
+    let listed = "[request]\nproxy = { env = 'TOKEN' }";
+    let (_, wrong) = delivered(listed);
+    assert!(wrong[0].contains("write http://"), "{wrong:?}");
+}
+
+#[test]
+fn no_argument_chooses_a_file_that_is_read() {
+    let text = |value: &str| format!("[start]\nsitemaps = ['{{arg.site}}']\n[arguments]\nsite = '{value}'\n");
+    assert!(mistakes(&text("https://a.example/sitemap.xml")).is_empty());
+    one(&text("trawl.toml"), "2:13 start.sitemaps: no argument may say which file is read");
 }
 
 #[test]
@@ -353,7 +417,7 @@ fn what_makes_urls_one_is_checked() {
         urls: Urls { sort_query: true, ..Urls::default() },
         ..Spider::without_file("shop".parse().unwrap(), &Items::default())
     };
-    let urls = read(usual, "[urls]\nstrip_tracking = false", &environment).spider.urls;
+    let urls = read(usual, "[urls]\nstrip_tracking = false", Origin::Local, &environment).spider.urls;
     assert_eq!((urls.strip_tracking, urls.sort_query), (false, true), "what the file leaves out stays");
 }
 

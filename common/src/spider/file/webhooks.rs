@@ -64,15 +64,15 @@ fn secret(given: &Given<'_>) -> Option<WebhookSecret> {
 #[cfg(test)]
 mod tests {
     use crate::settings::{Items, Webhook};
-    use crate::spider::Spider;
     use crate::spider::file::read;
+    use crate::spider::{Origin, Spider};
 
     const SECRET: &str = "secret = { env = 'HOOK' }";
 
     /// What one is read as; or else what is wrong.
     fn one(more: &str) -> Result<Webhook, String> {
         let usual = Spider::without_file("shop".parse().unwrap(), &Items::default());
-        let ready = read(usual, &format!("[[webhooks]]\n{more}"), &|_| None).ready();
+        let ready = read(usual, &format!("[[webhooks]]\n{more}"), Origin::Local, &|_| None).ready();
         match ready {
             Ok(mut spider) => Ok(spider.webhooks.remove(0)),
             Err(mistakes) => Err(mistakes.iter().map(|mistake| mistake.to_string()).collect()),
