@@ -29,6 +29,10 @@ pub(super) const WATERMARKS: &str = "tides";
 pub(super) const JOBS: &str = "jobs";
 /// Sorted set: job -> its number in the order of asking.
 pub(super) const ALL_JOBS: &str = "{jobs}:all";
+/// String: the run of the server that has taken in the stream `journal`, a blank, and the lease by which it did.
+pub(super) const JOURNAL: &str = "{jobs}:journal";
+/// String: the lease of the process that takes it in.
+pub(super) const RESTORING: &str = "{jobs}:restoring";
 /// Sorted set: job that is over -> when it ended, in ms.
 pub(super) const ENDED_JOBS: &str = "{jobs}:ended";
 

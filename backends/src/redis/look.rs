@@ -67,7 +67,7 @@ impl RedisRecords {
     /// 1. Takes the lease of the one process that sweeps; without it there is no round.
     /// 2. Learns what was ordered from the log, in a store that is new or was emptied.
     /// 3. Sends a probe, if it is time.
-    /// 4. Writes into the log what it lacks, if RabbitMQ may have been emptied.
+    /// 4. Writes into the log and into the journal what they lack, if RabbitMQ may have been emptied.
     /// 5. Has announced what happened to crawls and hosts.
     /// 6. Ends what can end, and has that announced.
     /// 7. Goes on with `round`, or begins one where the last has come to; forgets crawls that are long over.
@@ -91,6 +91,7 @@ impl RedisRecords {
             Err(error) if error.is_temporary() => debug!(%error, "the stream control is looked at later"),
             completed => completed?,
         }
+        self.complete_journal().await?;
         for standing in crawls.iter().filter(|one| !(one.is_over() && one.is_announced)) {
             let news = self.notice(&standing.crawl, now).await;
             sweep.news.extend(self.unless_foreign(&standing.crawl, news).await?.unwrap_or_default());
