@@ -10,6 +10,8 @@ use trawl_common::web::url::CanonicalUrl;
 pub(super) const SCHEMA: &str = "trawl:schema";
 /// Hash: crawl -> spider.
 pub(super) const CRAWLS: &str = "crawls";
+/// Hash: crawl that was opened and is not known to be over -> spider. A hint: programs that do not know it open crawls, too.
+pub(super) const OPEN_CRAWLS: &str = "crawls:open";
 /// Sorted set: worker -> its last beat, in ms.
 pub(super) const WORKERS: &str = "workers";
 /// Hash: worker -> how many URLs it held at its last beat. Who ends is taken out: who is left and has no beat has vanished.

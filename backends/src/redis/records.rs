@@ -10,10 +10,12 @@ use trawl_common::names::CrawlRef;
 use trawl_common::ports::Result;
 use trawl_common::settings::{Adhoc, Dedup, Events, Keep};
 
+use super::eviction::Eviction;
 use super::named::{Named, none_named};
 use super::round::Round;
 use super::scripts::{Clock, Scripts};
 use super::second_home::SecondHome;
+use super::standings::{OVER, OVER_FOR, Standing};
 use super::{Link, RedisHosts, RedisJournal, failed, full};
 use crate::rabbitmq::{ControlLog, QueueDepths};
 
@@ -38,6 +40,9 @@ pub struct RedisRecords {
     pub(super) queues: Option<QueueDepths>,
     /// When each crawl that this process works on was last put into the index.
     pub(super) indexed: Memory<CrawlRef, ()>,
+    /// The crawls of which this process knows that they are over, and all is done about them.
+    pub(super) over: Memory<CrawlRef, Standing>,
+    pub(super) eviction: Eviction,
     pub(super) named: Named,
 }
 
@@ -63,6 +68,8 @@ impl RedisRecords {
             journal: None,
             queues: None,
             indexed: Memory::builder().max_capacity(INDEXED).time_to_live(lost_after / 4).build(),
+            over: Memory::builder().max_capacity(OVER).time_to_live(OVER_FOR).build(),
+            eviction: Eviction::default(),
             named: none_named(),
         }
     }
