@@ -6,15 +6,15 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::{info, warn};
 use trawl_common::names::WorkerId;
-use trawl_common::ports::{Engine, Error, ErrorKind, History, Jobs, Ports, Result};
+use trawl_common::ports::{Engine, Error, ErrorKind, History, Jobs, Ports, Result, Schedules, SpiderStore};
 use trawl_common::settings::{Cache, Redis, Settings, SinkSettings};
 use trawl_engine::Coordinator;
 
 use crate::history::PostgresHistory;
-use crate::rabbitmq::{ControlLog, JobWakeUps, QueueDepths, RabbitMq};
+use crate::rabbitmq::{ControlLog, JobWakeUps, Journal, QueueDepths, RabbitMq};
 use crate::redis::{
-    self, Link, RedisCache, RedisHosts, RedisJobs, RedisLogs, RedisPages, RedisRecords, RedisSchedules,
-    RedisSpiderStore,
+    self, Link, RedisCache, RedisHosts, RedisJobs, RedisJournal, RedisLogs, RedisPages, RedisRecords,
+    RedisSchedules, RedisSpiderStore,
 };
 use crate::sinks::Sinks;
 
@@ -37,19 +37,18 @@ pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
     };
     redis::check_schema(&store).await?;
     redis::warn_of_eviction(&store).await;
-    let (records, hosts) = records_of(settings, store.clone())?;
+    let asked = asked_of(settings, store.clone())?;
+    let (records, hosts) = records_beside(settings, store.clone(), Some(asked.journal.clone()))?;
     records.check_clock().await?;
     let Settings { queues, items, .. } = settings;
     let queue = patiently("rabbitmq", || RabbitMq::connect(&broker, queues, items)).await?;
     let queue = Arc::new(queue.open_to_strangers(&settings.adhoc.spiders));
     records.seal_log().await;
+    asked.journal.seal().await;
     let sinks = match &settings.sinks[..] {
         [] => vec![SinkSettings::Stream],
         named => named.to_vec(),
     };
-    let jobs = jobs_of(settings, store.clone())?;
-    let spider_store = Arc::new(RedisSpiderStore::new(store.clone()));
-    let schedules = Arc::new(RedisSchedules::new(store.clone()));
     let logs = Arc::new(RedisLogs::new(store.clone(), &settings.log));
     let pages = Arc::new(RedisPages::new(store));
     let history = match &settings.history.postgres {
@@ -63,9 +62,9 @@ pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
         stats: records,
         hosts,
         cache: Arc::new(cache),
-        jobs,
-        spider_store,
-        schedules,
+        jobs: asked.jobs,
+        spider_store: asked.spider_store,
+        schedules: asked.schedules,
         pages,
         sink_factory: Arc::new(Sinks::of_fleet(worker.clone(), sinks, queue, &settings.fetch)),
         logs,
@@ -84,10 +83,30 @@ pub async fn engine_of(
     Ok(Arc::new(Coordinator::new(records, broker, Arc::new(RedisPages::new(store)))))
 }
 
-/// The jobs, and what wakes workers for them.
-pub fn jobs_of(settings: &Settings, store: Link) -> Result<Arc<dyn Jobs>> {
+/// What people ask for, in Redis and in the journal.
+pub struct Asked {
+    /// The jobs, and what wakes workers for them.
+    pub jobs: Arc<dyn Jobs>,
+    /// What is deployed.
+    pub spider_store: Arc<dyn SpiderStore>,
+    /// What is remembered of schedules.
+    pub schedules: Arc<dyn Schedules>,
+    journal: Arc<RedisJournal>,
+}
+
+/// What people ask for, of the fleet with these settings. RabbitMQ is connected to when it is needed.
+pub fn asked_of(settings: &Settings, store: Link) -> Result<Asked> {
     let wake_ups = JobWakeUps::new(&settings.rabbitmq, &settings.queues)?;
-    Ok(Arc::new(RedisJobs::new(store, settings.jobs.per_spider).waking(Arc::new(wake_ups))))
+    let stream = Journal::new(&settings.rabbitmq, settings.queues.topology)?;
+    let journal = Arc::new(RedisJournal::new(store.clone(), stream));
+    let jobs = RedisJobs::new(store.clone(), settings.jobs.per_spider).waking(Arc::new(wake_ups));
+    let spider_store = RedisSpiderStore::new(store.clone()).with_journal(Arc::clone(&journal));
+    Ok(Asked {
+        jobs: Arc::new(jobs.with_journal(Arc::clone(&journal))),
+        spider_store: Arc::new(spider_store),
+        schedules: Arc::new(RedisSchedules::new(store).with_journal(Arc::clone(&journal))),
+        journal,
+    })
 }
 
 /// The response cache on this server, within its budget unless the server keeps one.
@@ -102,6 +121,15 @@ async fn cache_on(link: Link, settings: &Cache) -> RedisCache {
 
 /// The records of URLs and the schedules of hosts, of which what people order is also written to the broker.
 pub fn records_of(settings: &Settings, store: Link) -> Result<(Arc<RedisRecords>, Arc<RedisHosts>)> {
+    records_beside(settings, store, None)
+}
+
+/// Likewise; who sweeps them sees to the journal.
+fn records_beside(
+    settings: &Settings,
+    store: Link,
+    journal: Option<Arc<RedisJournal>>,
+) -> Result<(Arc<RedisRecords>, Arc<RedisHosts>)> {
     let log = Arc::new(ControlLog::new(&settings.rabbitmq, settings.queues.topology)?);
     let Redis { max_robots_bytes, dedup, .. } = settings.redis;
     let hosts = RedisHosts::new(store.clone(), max_robots_bytes.as_u64())
@@ -113,7 +141,12 @@ pub fn records_of(settings: &Settings, store: Link) -> Result<(Arc<RedisRecords>
         .keeping(settings.keep.clone())
         .telling(settings.events.clone())
         .looking_at(QueueDepths::new(&settings.rabbitmq)?);
-    Ok((Arc::new(records.with_log(log, Arc::clone(&hosts))), hosts))
+    let records = records.with_log(log, Arc::clone(&hosts));
+    let records = match journal {
+        Some(journal) => records.with_journal(journal),
+        None => records,
+    };
+    Ok((Arc::new(records), hosts))
 }
 
 async fn patiently<T, F: Future<Output = Result<T>>>(server: &str, connect: impl Fn() -> F) -> Result<T> {

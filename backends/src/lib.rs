@@ -14,6 +14,7 @@ mod control_log;
 pub mod embedded;
 pub mod fleet;
 pub mod history;
+mod journal;
 mod left_out;
 mod notes;
 pub mod rabbitmq;

@@ -244,6 +244,8 @@ pub struct Sweep {
     pub news: Vec<CrawlEvent>,
     /// The same of hosts ([`Records::hosts_announced`]).
     pub hosts: Vec<HostEvent>,
+    /// Crawls that do not end by themselves: the store has thrown away what may have been theirs. To be said, as often as they are here.
+    pub evicted: Vec<CrawlRef>,
     /// When to take the next step.
     pub rest: Duration,
 }

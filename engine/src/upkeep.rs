@@ -11,7 +11,7 @@ use trawl_common::batching::gather;
 use trawl_common::events::{CrawlEvent, Event};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
-use trawl_common::ports::{Result, fingerprint};
+use trawl_common::ports::{Error, ErrorKind, Result, fingerprint};
 use trawl_common::web::url::Fingerprint;
 
 use crate::claiming::Claiming;
@@ -71,6 +71,15 @@ pub(crate) async fn sweeps(member: &Member) {
 async fn sweep(member: &Member, resent: &mut Resent) -> Result<Duration> {
     let Member { records, broker, worker, .. } = member;
     let found = records.sweep(worker).await?;
+    if let Some(crawl) = found.evicted.first() {
+        let text = format!(
+            "redis has thrown keys away while crawl {0} was open: what it lacks nobody knows, and it does not end by itself. \
+             `redis-cli config set maxmemory-policy noeviction`, then `trawl cancel {0}`, and crawl again",
+            crawl.id
+        );
+        let error = Error::new(ErrorKind::Corrupt, text);
+        member.health.fails_lately("keeping records", &error, 2 * member.settings.recovery.lost_after);
+    }
     if let Some(times) = found.probe {
         let returned = broker.probe(times).await?;
         records.probe_sent(times).await?;

@@ -6,10 +6,12 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use tracing::info;
 use trawl_common::frontier::crawl::CrawlState;
+use trawl_common::health::Health;
 use trawl_common::jobs::{Job, JobOutcome, JobState};
-use trawl_common::ports::Result;
+use trawl_common::ports::{ErrorKind, Opening, Result, Terms};
 
 use crate::history::Kept;
+use crate::sources::{self, Unfeedable};
 use crate::{LOOK, Runner};
 
 /// So many jobs are looked at in one go.
@@ -50,16 +52,44 @@ async fn look(runner: &Runner) -> Result<()> {
 
 /// How the job has ended, if it has.
 async fn outcome_of(runner: &Runner, job: &Job) -> Result<Option<JobOutcome>> {
-    let stats = runner.ports.stats.crawl_stats(&job.new.id).await?;
+    let Some(stats) = runner.ports.stats.crawl_stats(&job.new.id).await? else {
+        return reopen(runner, job).await;
+    };
     let is_cancelled = matches!(job.state, JobState::Fed { is_cancelled: true, .. });
-    Ok(match stats.map(|stats| stats.status) {
-        Some(CrawlState::Finished) => Some(JobOutcome::Finished { problem: job.problem().cloned() }),
-        Some(CrawlState::Cancelled) => Some(JobOutcome::Cancelled),
+    Ok(match stats.status {
+        CrawlState::Finished => Some(JobOutcome::Finished { problem: job.problem().cloned() }),
+        CrawlState::Cancelled => Some(JobOutcome::Cancelled),
         _ if is_cancelled => {
             runner.cancel_crawl(&job.new.crawl()).await?;
             Some(JobOutcome::Cancelled)
         }
-        Some(CrawlState::Pending | CrawlState::Running | CrawlState::Paused) => None,
-        None => Some(JobOutcome::failed("its crawl is gone: was the store emptied?")),
+        CrawlState::Pending | CrawlState::Running | CrawlState::Paused => None,
     })
+}
+
+/// Opens the crawl of a job once more, as the store knows the job and not the crawl: it was emptied, and has learnt first of jobs. So what
+/// the spider's file says is kept with the crawl again, for workers that have no such file. Returns the job's end if that cannot be.
+async fn reopen(runner: &Runner, job: &Job) -> Result<Option<JobOutcome>> {
+    let run = match sources::of(runner, &job.new).await {
+        Ok(run) => run,
+        Err(Unfeedable::Port(error)) => return Err(error),
+        Err(unfeedable) => {
+            return Ok(Some(JobOutcome::failed(format_args!("its crawl is gone, and {unfeedable}"))));
+        }
+    };
+    let opening = Opening {
+        crawl: job.new.crawl(),
+        terms: Terms::of(&run.spider),
+        text: run.text,
+        is_new: false,
+        lease: runner.lease(),
+    };
+    match runner.ports.engine.open(opening, Arc::new(Health::fail_fast())).await {
+        // Its sources are read.
+        Ok(session) => session.close().await?,
+        // It is over, as the store knows by now; or another crawl of the spider is being fed, and this one is looked at again.
+        Err(error) if matches!(error.kind, ErrorKind::Stale | ErrorKind::Busy) => {}
+        Err(error) => return Err(error),
+    }
+    Ok(None)
 }

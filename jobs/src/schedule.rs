@@ -90,11 +90,9 @@ async fn is_busy(runner: &Runner, job: &NewJob) -> Result<bool> {
             return Ok(true);
         }
     }
-    let crawls = runner.ports.stats.crawls().await?;
+    let crawls = runner.ports.stats.open_crawls(&job.spider).await?;
     let is_another = |id: &CrawlId| *id != job.id && !id.is_adhoc();
-    Ok(crawls
-        .iter()
-        .any(|stats| stats.spider == job.spider && is_another(&stats.crawl) && !stats.status.is_over()))
+    Ok(crawls.iter().any(|stats| is_another(&stats.crawl)))
 }
 
 #[cfg(test)]

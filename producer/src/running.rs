@@ -43,7 +43,7 @@ pub(crate) async fn beginning(
 
 /// The newest crawl of a spider that is not over.
 pub(crate) async fn running(stats: &dyn Stats, spider: &SpiderName) -> Result<Option<CrawlStats>> {
-    Ok(crawls(stats, spider).await?.find(|stats| !stats.status.is_over()))
+    Ok(stats.open_crawls(spider).await?.into_iter().find(|stats| !stats.crawl_ref().is_adhoc()))
 }
 
 /// The newest crawl of a spider.

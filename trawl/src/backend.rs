@@ -8,9 +8,7 @@ use clap::Subcommand;
 use trawl_backends::embedded::Embedded;
 use trawl_backends::fleet;
 use trawl_backends::rabbitmq::ItemStream;
-use trawl_backends::redis::{
-    self, Link, RedisLogs, RedisPages, RedisRecords, RedisSchedules, RedisSpiderStore,
-};
+use trawl_backends::redis::{self, Link, RedisLogs, RedisPages, RedisRecords};
 use trawl_cli::{CrawlArg, Fail, Global};
 use trawl_common::explain::Explainer;
 use trawl_common::frontier::crawl::CrawlStats;
@@ -120,9 +118,7 @@ impl Backend {
         redis::check_schema(&redis).await?;
         let (records, hosts) = fleet::records_of(&settings, redis.clone())?;
         records.follow_clock().await?;
-        let jobs = fleet::jobs_of(&settings, redis.clone())?;
-        let spider_store = Arc::new(RedisSpiderStore::new(redis.clone()));
-        let schedules = Arc::new(RedisSchedules::new(redis.clone()));
+        let fleet::Asked { jobs, spider_store, schedules, .. } = fleet::asked_of(&settings, redis.clone())?;
         let logs = Arc::new(RedisLogs::new(redis.clone(), &settings.log));
         let schedules_of_hosts = Arc::clone(&hosts) as Arc<dyn Hosts>;
         let (stats, control, global) = (records.clone(), records.clone(), global.clone());

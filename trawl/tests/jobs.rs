@@ -30,7 +30,7 @@ async fn jobs_of(fleet: &Fleet) -> Arc<dyn Jobs> {
         Settings { redis: Redis { url: fleet.redis.clone(), ..Redis::default() }, ..Settings::default() };
     settings.rabbitmq.url = fleet.vhost.url.clone();
     let store = redis::connect(&settings.redis).await.unwrap();
-    fleet::jobs_of(&settings, store).unwrap()
+    fleet::asked_of(&settings, store).unwrap().jobs
 }
 
 /// A job that fetches one page of the site, of a spider that has a file.

@@ -137,13 +137,13 @@ impl ControlLog {
 /// Which records count. Those that nobody signed are from before the fleet had a key, as long as the stream still has its
 /// beginning and no signed one came before them.
 #[derive(Default)]
-struct Belief {
+pub(super) struct Belief {
     /// Whether records without a signature count; not known before the first.
     unsigned: Option<bool>,
 }
 
 impl Belief {
-    fn has(&mut self, offset: u64, author: Author) -> bool {
+    pub(super) fn has(&mut self, offset: u64, author: Author) -> bool {
         let unsigned = self.unsigned.get_or_insert(offset == 0);
         match author {
             Author::Anyone => true,

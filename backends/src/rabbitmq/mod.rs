@@ -18,6 +18,7 @@ mod event_queue;
 mod events;
 mod items;
 mod job_wake_ups;
+mod journal;
 mod layout;
 mod names;
 mod newer;
@@ -64,6 +65,7 @@ pub use self::depths::{Depth, Depths, QueueDepths};
 pub use self::event_queue::{EventQueue, EventQueues, Received};
 pub use self::items::ItemStream;
 pub use self::job_wake_ups::JobWakeUps;
+pub use self::journal::Journal;
 pub use self::stream::{Entry, StreamReader, StreamStart};
 pub(crate) use self::webhook_queue::{Delivery, WebhookQueue};
 

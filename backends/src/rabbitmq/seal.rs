@@ -37,6 +37,8 @@ pub enum Purpose {
     Probe(SourceQueue),
     /// To tell what was ordered.
     Control,
+    /// To tell what was asked for.
+    Journal,
     /// To tell what happened.
     Event,
 }
@@ -115,6 +117,7 @@ fn digest(key: &Hmac<Sha256>, purpose: Purpose, body: &[u8], headers: &FieldTabl
             put(line.as_str().as_bytes());
         }
         Purpose::Control => put(b"trawl control 1"),
+        Purpose::Journal => put(b"trawl journal 1"),
         Purpose::Event => put(b"trawl event 1"),
     }
     put(body);

@@ -19,6 +19,10 @@ use super::{events, names, passive};
 
 /// What the stream `control` keeps: some 400,000 records.
 const CONTROL_BYTES: u64 = 100_000_000;
+/// How long the stream `journal` keeps an entry. What still holds is written there again long before.
+const JOURNAL_AGE: Duration = Duration::from_secs(2 * 24 * 3600);
+/// A stream drops whole segments, and never the last one: of so many bytes in the stream `journal`.
+const JOURNAL_SEGMENT: u64 = 32 << 20;
 
 /// What is declared, or looked for, on a connection before it is used.
 #[derive(Clone)]
@@ -92,6 +96,7 @@ pub(super) struct Stream {
     settings: Option<&'static str>,
     max_age: Option<Duration>,
     max_bytes: Option<u64>,
+    segment: Option<u64>,
     topology: settings::Topology,
 }
 
@@ -104,6 +109,7 @@ impl Stream {
             settings: Some("[items]"),
             max_age: items.retention,
             max_bytes: items.max_size.map(|size| size.as_u64()),
+            segment: None,
             topology,
         }
     }
@@ -116,8 +122,28 @@ impl Stream {
             settings: None,
             max_age: None,
             max_bytes: Some(CONTROL_BYTES),
+            segment: None,
             topology,
         }
+    }
+
+    /// What was asked for.
+    pub(super) fn journal(topology: settings::Topology) -> Self {
+        Self {
+            name: names::JOURNAL,
+            exchange: None,
+            settings: None,
+            max_age: Some(JOURNAL_AGE),
+            max_bytes: None,
+            segment: Some(JOURNAL_SEGMENT),
+            topology,
+        }
+    }
+
+    /// Whether it is for others to declare, and they have not.
+    pub(super) async fn is_missing(self, connection: &Connection) -> Result<bool> {
+        let is_passive = self.topology == settings::Topology::Passive;
+        Ok(is_passive && !passive::exists(connection, self.name).await?)
     }
 
     async fn declare(self, connection: &Connection) -> Result<()> {
@@ -145,8 +171,12 @@ impl Stream {
         if let Some(age) = self.max_age {
             put("x-max-age", AMQPValue::LongString(format!("{}s", age.as_secs()).into()));
         }
-        if let Some(bytes) = self.max_bytes {
-            put("x-max-length-bytes", AMQPValue::LongLongInt(bytes.min(i64::MAX as u64) as i64));
+        let sizes =
+            [("x-max-length-bytes", self.max_bytes), ("x-stream-max-segment-size-bytes", self.segment)];
+        for (name, size) in sizes {
+            if let Some(bytes) = size {
+                put(name, AMQPValue::LongLongInt(bytes.min(i64::MAX as u64) as i64));
+            }
         }
         table
     }

@@ -13,6 +13,7 @@ use super::keys;
 impl RedisRecords {
     /// Measures Redis' clock; this process goes by it from now on.
     pub async fn follow_clock(&self) -> Result<()> {
+        self.look_at_eviction().await;
         let asked = Instant::now();
         let micros = self.time().await?;
         clock::follow(ClockReading { micros, asked, answered: Instant::now() });

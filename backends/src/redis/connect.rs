@@ -120,7 +120,7 @@ pub async fn evicts(link: &Link) -> bool {
 }
 
 /// By which policy the server throws something away when its memory is full, if it does and says so.
-async fn eviction(link: &Link) -> Option<String> {
+pub(super) async fn eviction(link: &Link) -> Option<String> {
     let info: InfoDict = redis::cmd("INFO").arg("memory").query_async(&mut link.clone()).await.ok()?;
     let is_bounded = info.get::<u64>("maxmemory").is_some_and(|limit| limit > 0);
     info.get::<String>("maxmemory_policy").filter(|policy| is_bounded && policy != "noeviction")

@@ -23,7 +23,7 @@ impl RedisRecords {
         let () = self.redis.query(&entering(crawl)).await?;
         let id = crawl.id.as_str();
         match self.spider_of(crawl).await?.filter(|known| known != crawl.spider.as_str()) {
-            None => Ok(()),
+            None => self.note_open(crawl).await,
             Some(other) => {
                 let message = format!("{id} is a crawl of the spider {other}: give this one another id");
                 Err(Error::new(ErrorKind::Refused, message))

@@ -110,7 +110,10 @@ impl RedisRecords {
 
     /// From the list first: what is in it must be there.
     pub(super) async fn unlink_crawl(&self, crawl: &CrawlRef) -> Result<()> {
-        let () = self.redis.query(redis::cmd("HDEL").arg(keys::CRAWLS).arg(crawl.id.as_str())).await?;
+        for list in [keys::CRAWLS, keys::OPEN_CRAWLS] {
+            let () = self.redis.query(redis::cmd("HDEL").arg(list).arg(crawl.id.as_str())).await?;
+        }
+        self.over.invalidate(crawl);
         self.redis.query(redis::cmd("UNLINK").arg(&CrawlKeys::new(crawl).all()[..])).await
     }
 }

@@ -32,6 +32,9 @@ const FAILURES_TTL: Duration = Duration::from_secs(24 * 3600);
 impl RedisRecords {
     /// Takes in what one page links to, unless the worker no longer holds it.
     async fn follow(&self, worker: &WorkerId, page: &Claim, links: &[NewWork]) -> Result<Linked> {
+        if self.check_eviction().is_err() {
+            return Ok(Linked::StoreFull);
+        }
         let keys = CrawlKeys::new(&page.crawl);
         let mut taken = Vec::with_capacity(links.len());
         for batch in batches(links, payload_bytes) {
@@ -105,6 +108,7 @@ impl Records for RedisRecords {
     }
 
     async fn admit(&self, lease: &Lease, urls: &[NewWork]) -> Result<Vec<bool>> {
+        self.check_eviction()?;
         let keys = CrawlKeys::new(&lease.crawl);
         let mut new = Vec::with_capacity(urls.len());
         for batch in batches(urls, payload_bytes) {
@@ -137,6 +141,7 @@ impl Records for RedisRecords {
     }
 
     async fn take_in(&self, crawl: &CrawlRef, urls: &[NewWork]) -> Result<Vec<bool>> {
+        self.check_eviction()?;
         let keys = CrawlKeys::new(crawl);
         let mut new = Vec::with_capacity(urls.len());
         for batch in batches(urls, payload_bytes) {

@@ -8,17 +8,19 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use redis::{ScriptInvocation, Value};
-use tracing::warn;
+use tracing::{debug, warn};
 use trawl_common::jobs::{Hold, Job, JobOutcome, JobStatus, NewJob, Problem, StoredState};
 use trawl_common::names::{CrawlId, WorkerId};
 use trawl_common::ports::{Error, ErrorKind, JobCounts, JobFilter, JobPage, Jobs, Result, Submitted};
 use trawl_common::time::UnixMs;
 
 use super::fields::Fields;
+use super::journal::{Journaled, RedisJournal};
 use super::keys::{self, JobKeys};
 use super::script_calls::corrupt;
-use super::scripts::{Clock, JobScripts};
+use super::scripts::{Clock, Guard, JobScripts};
 use super::{Link, failed};
+use crate::journal::Record;
 use crate::left_out::LeftOut;
 use crate::rabbitmq::JobWakeUps;
 
@@ -32,6 +34,7 @@ pub struct RedisJobs {
     scripts: JobScripts,
     per_spider: NonZeroU32,
     wake_ups: Option<Arc<JobWakeUps>>,
+    journal: Journaled,
     left_out: LeftOut,
 }
 
@@ -39,8 +42,16 @@ impl RedisJobs {
     /// On this connection; each spider runs `per_spider` at a time. Nobody is woken for a job.
     pub fn new(redis: Link, per_spider: NonZeroU32) -> Self {
         let keys = JobKeys::of(redis.is_cluster());
-        let (wake_ups, left_out) = Default::default();
-        Self { redis, keys, scripts: JobScripts::new(Clock::SERVER), per_spider, wake_ups, left_out }
+        let (wake_ups, journal, left_out) = Default::default();
+        let scripts = JobScripts::new(Clock::SERVER, Guard::None);
+        Self { redis, keys, scripts, per_spider, wake_ups, journal, left_out }
+    }
+
+    /// The same, of which every change is also written to the journal.
+    #[must_use]
+    pub fn with_journal(self, journal: Arc<RedisJournal>) -> Self {
+        let scripts = JobScripts::new(Clock::SERVER, Guard::Journal);
+        Self { journal: Journaled::by(journal), scripts, ..self }
     }
 
     /// The same, which wakes workers by these.
@@ -53,6 +64,33 @@ impl RedisJobs {
         let mut call = script.key(keys::JOBS);
         call.arg(self.keys.prefix()).arg(self.per_spider.get());
         call
+    }
+
+    /// What a script gives, once the store has what the journal has.
+    async fn run<T: redis::FromRedisValue>(&self, call: &ScriptInvocation<'_>) -> Result<T> {
+        self.journal.run(&self.redis, call).await
+    }
+
+    /// Writes a job into the journal, and notes that.
+    async fn keep(&self, job: &NewJob, number: u64, asked: UnixMs) -> Result<()> {
+        if !self.journal.is_there() {
+            return Ok(());
+        }
+        self.journal.append(|| Record::Submitted { new: Box::new(job.clone()), number, asked }).await?;
+        let mut call = self.call(&self.scripts.kept);
+        self.redis.run(call.arg(job.id.as_str())).await
+    }
+
+    /// Without this a store that loses the job would have another worker feed it, which costs fetches and loses nothing.
+    async fn keep_taken(&self, job: &Job, lease: Duration) {
+        let Some(run) = job.run().cloned() else { return };
+        let record = || {
+            let (job, lease) = (job.new.id.clone(), lease.as_millis() as u64);
+            Record::Taken { job, runner: run.runner, started: run.started, lease }
+        };
+        if let Err(error) = self.journal.append(record).await {
+            debug!(job = %job.new.id, %error, "the journal does not say who feeds a job");
+        }
     }
 
     /// A wake-up that cannot be sent costs a few seconds: whoever waits looks all the same.
@@ -105,20 +143,29 @@ impl Jobs for RedisJobs {
         for (name, value) in fields_of(job)? {
             call.arg(name).arg(value);
         }
-        match self.redis.run::<Option<String>>(&call).await? {
-            Some(known) => Ok(Submitted::Known(known.parse().map_err(|_| corrupt("jobs/submit"))?)),
-            None => {
-                self.wake().await;
-                Ok(Submitted::New)
-            }
+        let unreadable = || corrupt("jobs/submit");
+        let (first, second, what): (String, String, String) = self.run(&call).await?;
+        if what == "new" {
+            let number = first.parse().map_err(|_| unreadable())?;
+            self.keep(job, number, UnixMs(second.parse().map_err(|_| unreadable())?)).await?;
+            self.wake().await;
+            return Ok(Submitted::New);
         }
+        let id: CrawlId = first.parse().map_err(|_| unreadable())?;
+        // Whoever asked before may have been told that it failed.
+        if second.is_empty()
+            && let Some(known) = self.job(&id).await?
+        {
+            self.keep(&known.new, known.number, known.asked).await?;
+        }
+        Ok(Submitted::Known(id))
     }
 
     async fn take(&self, runner: &WorkerId, lease: Duration) -> Result<Option<Job>> {
         let mut call = self.call(&self.scripts.take);
         call.arg(runner.as_str()).arg(lease.as_millis() as u64);
         loop {
-            let (passed, id, stored): (Vec<String>, Option<String>, Value) = self.redis.run(&call).await?;
+            let (passed, id, stored): (Vec<String>, Option<String>, Value) = self.run(&call).await?;
             if !passed.is_empty() {
                 // For the log.
                 self.read(&passed).await?;
@@ -126,6 +173,7 @@ impl Jobs for RedisJobs {
             let Some(id) = id else { return Ok(None) };
             // One that cannot be read keeps its spider busy until the lease lapses; the next is another's.
             if let Some(job) = self.left_out.unless_corrupt(self.job_of(&id, stored))? {
+                self.keep_taken(&job, lease).await;
                 return Ok(Some(job));
             }
         }
@@ -137,27 +185,32 @@ impl Jobs for RedisJobs {
         for job in jobs {
             call.arg(job.as_str());
         }
-        let holds: Vec<String> = self.redis.run(&call).await?;
+        let holds: Vec<String> = self.run(&call).await?;
         holds.iter().map(|hold| hold_of(hold)).collect()
     }
 
     async fn fed(&self, runner: &WorkerId, job: &CrawlId, problem: Option<Problem>) -> Result<Hold> {
+        // First: a call that fails is made again.
+        let text = problem.as_ref().map(|problem| problem.as_str().to_owned());
+        self.journal.append(|| Record::Fed { job: job.clone(), problem: text }).await?;
         let mut call = self.call(&self.scripts.fed);
         call.arg(runner.as_str()).arg(job.as_str()).arg(problem.as_ref().map_or("", Problem::as_str));
-        hold_of(&self.redis.run::<String>(&call).await?)
+        hold_of(&self.run::<String>(&call).await?)
     }
 
     async fn put_back(&self, runner: &WorkerId, job: &CrawlId, wait: Duration) -> Result<()> {
         let mut call = self.call(&self.scripts.put_back);
         call.arg(runner.as_str()).arg(job.as_str()).arg(wait.as_millis() as u64);
-        self.redis.run(&call).await
+        self.run(&call).await
     }
 
     async fn end(&self, job: &CrawlId, outcome: &JobOutcome) -> Result<()> {
+        // First, likewise.
+        self.journal.append(|| Record::ended(job, outcome, UnixMs::now())).await?;
         let mut call = self.call(&self.scripts.end);
         call.arg(job.as_str()).arg(outcome.status().as_str());
         call.arg(outcome.problem().map_or("", Problem::as_str));
-        let () = self.redis.run(&call).await?;
+        let () = self.run(&call).await?;
         // Its spider may run the next.
         self.wake().await;
         Ok(())
@@ -165,19 +218,31 @@ impl Jobs for RedisJobs {
 
     async fn cancel(&self, job: &CrawlId) -> Result<Option<JobStatus>> {
         let mut call = self.call(&self.scripts.cancel);
-        let was: Option<String> = self.redis.run(call.arg(job.as_str())).await?;
-        was.map(|was| was.parse().map_err(|_| corrupt("jobs/cancel"))).transpose()
+        let was: Option<String> = self.run(call.arg(job.as_str())).await?;
+        let was = was.map(|was| was.parse().map_err(|_| corrupt("jobs/cancel"))).transpose()?;
+        // Also once it is cancelled: whoever asked before may have been told that it failed.
+        if matches!(was, Some(JobStatus::Pending | JobStatus::Running | JobStatus::Cancelled)) {
+            self.journal.append(|| Record::Cancelled { job: job.clone() }).await?;
+        }
+        Ok(was)
     }
 
     async fn look_after(&self, max: usize, pause: Duration) -> Result<Vec<Job>> {
         let mut call = self.call(&self.scripts.look_after);
         call.arg(max.min(PART)).arg(pause.as_millis() as u64);
-        let found: Vec<(String, Value)> = self.redis.run(&call).await?;
+        let found: Vec<(String, Value)> = self.run(&call).await?;
         self.readable(found)
     }
 
     async fn job(&self, id: &CrawlId) -> Result<Option<Job>> {
-        let stored = self.stored(&[id.to_string()]).await?.pop().filter(|stored| !is_empty(stored));
+        let mut call = self.call(&self.scripts.job);
+        call.arg(id.as_str());
+        let stored: Vec<Value> = match self.run(&call).await {
+            // What the store has may be all, and the journal cannot be read now.
+            Err(error) if error.is_temporary() => self.stored(&[id.to_string()]).await?,
+            stored => stored?,
+        };
+        let stored = stored.into_iter().next().filter(|stored| !is_empty(stored));
         stored.map(|stored| self.job_of(id.as_str(), stored)).transpose()
     }
 
@@ -221,7 +286,7 @@ impl Jobs for RedisJobs {
 
     async fn forget(&self, keep: usize, age: Duration) -> Result<u64> {
         let mut call = self.call(&self.scripts.forget);
-        self.redis.run(call.arg(keep).arg(age.as_millis() as u64)).await
+        self.run(call.arg(keep).arg(age.as_millis() as u64)).await
     }
 
     async fn wake_up(&self) {
@@ -247,7 +312,7 @@ fn hold_of(text: &str) -> Result<Hold> {
 }
 
 /// What was asked for, as fields: lists and tables as JSON.
-fn fields_of(job: &NewJob) -> Result<Vec<(&'static str, String)>> {
+pub(super) fn fields_of(job: &NewJob) -> Result<Vec<(&'static str, String)>> {
     let json = |value: serde_json::Result<String>| {
         value.map_err(|error| {
             Error::new(ErrorKind::Refused, format_args!("a job that cannot be written: {error}"))

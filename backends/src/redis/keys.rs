@@ -10,6 +10,8 @@ use trawl_common::web::url::CanonicalUrl;
 pub(super) const SCHEMA: &str = "trawl:schema";
 /// Hash: crawl -> spider.
 pub(super) const CRAWLS: &str = "crawls";
+/// Hash: crawl that was opened and is not known to be over -> spider. A hint: programs that do not know it open crawls, too.
+pub(super) const OPEN_CRAWLS: &str = "crawls:open";
 /// Sorted set: worker -> its last beat, in ms.
 pub(super) const WORKERS: &str = "workers";
 /// Hash: worker -> how many URLs it held at its last beat. Who ends is taken out: who is left and has no beat has vanished.
@@ -29,6 +31,10 @@ pub(super) const WATERMARKS: &str = "tides";
 pub(super) const JOBS: &str = "jobs";
 /// Sorted set: job -> its number in the order of asking.
 pub(super) const ALL_JOBS: &str = "{jobs}:all";
+/// String: the run of the server that has taken in the stream `journal`, a blank, and the lease by which it did.
+pub(super) const JOURNAL: &str = "{jobs}:journal";
+/// String: the lease of the process that takes it in.
+pub(super) const RESTORING: &str = "{jobs}:restoring";
 /// Sorted set: job that is over -> when it ended, in ms.
 pub(super) const ENDED_JOBS: &str = "{jobs}:ended";
 

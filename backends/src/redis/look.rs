@@ -5,17 +5,16 @@ use std::time::{Duration, Instant};
 
 use tracing::{debug, info};
 use trawl_common::events::CrawlEvent;
-use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::names::{CrawlRef, WorkerId};
-use trawl_common::ports::{ErrorKind, Result};
+use trawl_common::ports::Result;
 use trawl_common::time::UnixMs;
 use trawl_engine::{ProbeTimes, Sweep};
 
-use super::fields::Fields;
+use super::RedisRecords;
 use super::keys::{self, CrawlKeys};
 use super::round::{Round, Watermarks};
-use super::{RedisRecords, failed};
+use super::standings::Standing;
 
 /// So many hundred records of a crawl that has done all that it may are skipped at a time: a producer may still be
 /// adding to them.
@@ -33,31 +32,6 @@ const GONE_AFTER: Duration = Duration::from_secs(24 * 3600);
 /// The field of [`keys::WATERMARKS`] that says where a round has come to: the crawl, a blank, the cursor.
 const PLACE: &str = "place";
 
-/// The fields that say how a crawl stands.
-const STANDING: [&str; 6] = ["status", "announced", "cleared", "done", "max_pages", "ended"];
-
-/// How a crawl stands.
-pub(super) struct Standing {
-    pub(super) crawl: CrawlRef,
-    status: Option<CrawlState>,
-    is_announced: bool,
-    is_cleared: bool,
-    /// Whether it has done as many pages as it may.
-    is_full: bool,
-    ended: UnixMs,
-    records: u64,
-}
-
-impl Standing {
-    fn is_over(&self) -> bool {
-        matches!(self.status, Some(CrawlState::Finished | CrawlState::Cancelled))
-    }
-
-    fn is_running(&self) -> bool {
-        self.status == Some(CrawlState::Running)
-    }
-}
-
 impl RedisRecords {
     /// How often the sweeper looks.
     pub(super) fn look_every(&self) -> Duration {
@@ -67,7 +41,7 @@ impl RedisRecords {
     /// 1. Takes the lease of the one process that sweeps; without it there is no round.
     /// 2. Learns what was ordered from the log, in a store that is new or was emptied.
     /// 3. Sends a probe, if it is time.
-    /// 4. Writes into the log what it lacks, if RabbitMQ may have been emptied.
+    /// 4. Writes into the log and into the journal what they lack, if RabbitMQ may have been emptied.
     /// 5. Has announced what happened to crawls and hosts.
     /// 6. Ends what can end, and has that announced.
     /// 7. Goes on with `round`, or begins one where the last has come to; forgets crawls that are long over.
@@ -91,6 +65,7 @@ impl RedisRecords {
             Err(error) if error.is_temporary() => debug!(%error, "the stream control is looked at later"),
             completed => completed?,
         }
+        self.complete_journal().await?;
         for standing in crawls.iter().filter(|one| !(one.is_over() && one.is_announced)) {
             let news = self.notice(&standing.crawl, now).await;
             sweep.news.extend(self.unless_foreign(&standing.crawl, news).await?.unwrap_or_default());
@@ -145,40 +120,6 @@ impl RedisRecords {
         })
     }
 
-    /// How every crawl stands that can be read, in the order of their names.
-    async fn standings(&self) -> Result<Vec<Standing>> {
-        let all = self.all_crawls().await?;
-        match self.standings_of(&all).await {
-            Err(error) if error.kind == ErrorKind::Corrupt => {}
-            reply => return reply,
-        }
-        // One by one, to see which it is.
-        let mut standings = Vec::with_capacity(all.len());
-        for crawl in &all {
-            let reply = self.standings_of(std::slice::from_ref(crawl)).await;
-            standings.extend(self.unless_foreign(crawl, reply).await?.unwrap_or_default());
-        }
-        Ok(standings)
-    }
-
-    async fn standings_of(&self, crawls: &[CrawlRef]) -> Result<Vec<Standing>> {
-        if crawls.is_empty() {
-            return Ok(Vec::new());
-        }
-        let mut pipeline = redis::pipe();
-        for crawl in crawls {
-            let keys = CrawlKeys::new(crawl);
-            pipeline.cmd("HMGET").arg(keys.crawl).arg(&STANDING);
-            pipeline.cmd("HLEN").arg(keys.pending);
-        }
-        let reply: Vec<redis::Value> = pipeline.query_async(&mut self.redis.clone()).await.map_err(failed)?;
-        crawls
-            .iter()
-            .zip(reply.chunks_exact(2))
-            .map(|(crawl, reply)| standing(crawl.clone(), reply))
-            .collect()
-    }
-
     /// Ends what can end; what has ended and is cleared up is announced until someone has.
     async fn tend(&self, standing: &Standing, watermarks: &Watermarks, sweep: &mut Sweep) -> Result<()> {
         let Standing { crawl, is_cleared, is_announced, is_full, .. } = standing;
@@ -189,6 +130,9 @@ impl RedisRecords {
                 sweep.news.extend(self.read_stats(crawl).await?.and_then(CrawlEvent::ended));
             }
         } else if standing.is_running() {
+            if standing.is_evicted && !crawl.is_adhoc() {
+                sweep.evicted.push(crawl.clone());
+            }
             sweep.corrupt.extend(self.unreported(crawl).await?);
             let mut steps = if *is_full { CLEAR_STEPS } else { 0 };
             while steps > 0 && self.clear_step(crawl).await? > 0 {
@@ -228,24 +172,6 @@ impl RedisRecords {
         }
         self.forget_workers(UnixMs(now.0.saturating_sub(GONE_AFTER.as_millis() as u64))).await
     }
-}
-
-fn standing(crawl: CrawlRef, reply: &[redis::Value]) -> Result<Standing> {
-    let stored: Vec<Option<String>> =
-        redis::from_redis_value_ref(&reply[0]).map_err(|error| failed(error.into()))?;
-    let stored = STANDING.into_iter().zip(stored);
-    let stored = stored.filter_map(|(name, text)| Some((name.to_owned(), text?)));
-    let fields = Fields::new(CrawlKeys::new(&crawl).crawl, stored.collect());
-    let done = fields.count("done")?;
-    Ok(Standing {
-        crawl,
-        status: fields.read("status")?,
-        is_announced: fields.count("announced")? == 1,
-        is_cleared: fields.count("cleared")? == 1,
-        is_full: fields.read::<u64>("max_pages")?.is_some_and(|most| done >= most),
-        ended: UnixMs(fields.count("ended")?),
-        records: redis::from_redis_value_ref(&reply[1]).map_err(|error| failed(error.into()))?,
-    })
 }
 
 impl Round {

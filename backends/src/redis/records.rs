@@ -10,11 +10,13 @@ use trawl_common::names::CrawlRef;
 use trawl_common::ports::Result;
 use trawl_common::settings::{Adhoc, Dedup, Events, Keep};
 
+use super::eviction::Eviction;
 use super::named::{Named, none_named};
 use super::round::Round;
 use super::scripts::{Clock, Scripts};
 use super::second_home::SecondHome;
-use super::{Link, RedisHosts, failed, full};
+use super::standings::{OVER, OVER_FOR, Standing};
+use super::{Link, RedisHosts, RedisJournal, failed, full};
 use crate::rabbitmq::{ControlLog, QueueDepths};
 
 /// Of so many crawls a process remembers that the index knows them.
@@ -32,10 +34,15 @@ pub struct RedisRecords {
     pub(super) round: Mutex<Option<Round>>,
     /// Where this store learns what it has forgotten.
     pub(super) second_home: Option<SecondHome>,
+    /// Where what was asked for is kept beside this store.
+    pub(super) journal: Option<Arc<RedisJournal>>,
     /// Where it is seen how much waits.
     pub(super) queues: Option<QueueDepths>,
     /// When each crawl that this process works on was last put into the index.
     pub(super) indexed: Memory<CrawlRef, ()>,
+    /// The crawls of which this process knows that they are over, and all is done about them.
+    pub(super) over: Memory<CrawlRef, Standing>,
+    pub(super) eviction: Eviction,
     pub(super) named: Named,
 }
 
@@ -58,8 +65,11 @@ impl RedisRecords {
             events: Events::default(),
             round: Mutex::default(),
             second_home: None,
+            journal: None,
             queues: None,
             indexed: Memory::builder().max_capacity(INDEXED).time_to_live(lost_after / 4).build(),
+            over: Memory::builder().max_capacity(OVER).time_to_live(OVER_FOR).build(),
+            eviction: Eviction::default(),
             named: none_named(),
         }
     }
@@ -87,6 +97,12 @@ impl RedisRecords {
     #[must_use]
     pub fn with_log(self, log: Arc<ControlLog>, hosts: Arc<RedisHosts>) -> Self {
         Self { second_home: Some(SecondHome::new(log, hosts)), ..self }
+    }
+
+    /// The same, which sees to it that the journal has what this store has of jobs, deployed spiders and schedules.
+    #[must_use]
+    pub fn with_journal(self, journal: Arc<RedisJournal>) -> Self {
+        Self { journal: Some(journal), ..self }
     }
 
     /// The same, which tells how much waits in these queues.

@@ -10,9 +10,9 @@ use trawl_common::ports::{Error, ErrorKind, Result, Terms};
 
 use super::RedisRecords;
 use super::keys::{self, CrawlKeys};
-use super::look::Standing;
 use super::script_calls::limits;
 use super::second_home::{Past, SecondHome};
+use super::standings::Standing;
 use crate::control_log::{Logged, LoggedCrawl, Record};
 
 /// The field of [`keys::WATERMARKS`] that says how far the log was taken in: 1 while it is being read, more when it has been. A
@@ -174,6 +174,7 @@ impl RedisRecords {
         under_way: UnderWay,
     ) -> Result<bool> {
         self.index(crawl).await?;
+        self.note_open(crawl).await?;
         let mut call = self.scripts.create.key(CrawlKeys::new(crawl).crawl);
         call.arg(crawl.spider.as_str()).arg(status.as_str()).arg(discovery);
         call.arg(u8::from(under_way == UnderWay::Perhaps)).arg(terms.recrawl.to_string());

@@ -1,6 +1,7 @@
 //! What is remembered of schedules on Redis: the hash `schedules`, spider -> up to when it is done, in ms, or `paused`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use trawl_common::names::SpiderRef;
@@ -8,8 +9,10 @@ use trawl_common::ports::{Error, ErrorKind, Result, ScheduleState, Schedules};
 use trawl_common::time::UnixMs;
 
 use super::corrupt::shown;
+use super::journal::{Journaled, RedisJournal};
 use super::scripts::ScheduleScripts;
 use super::{Link, keys};
+use crate::journal::Record;
 use crate::left_out::LeftOut;
 
 /// What stands for a schedule that is held.
@@ -20,18 +23,27 @@ pub struct RedisSchedules {
     redis: Link,
     scripts: ScheduleScripts,
     left_out: LeftOut,
+    journal: Journaled,
 }
 
 impl RedisSchedules {
     /// On this connection.
     pub fn new(redis: Link) -> Self {
-        Self { redis, scripts: ScheduleScripts::default(), left_out: LeftOut::default() }
+        let (scripts, left_out, journal) = Default::default();
+        Self { redis, scripts, left_out, journal }
+    }
+
+    /// The same, of which every change is also written to the journal.
+    #[must_use]
+    pub fn with_journal(self, journal: Arc<RedisJournal>) -> Self {
+        Self { journal: Journaled::by(journal), ..self }
     }
 }
 
 #[async_trait]
 impl Schedules for RedisSchedules {
     async fn list(&self) -> Result<BTreeMap<SpiderRef, ScheduleState>> {
+        self.journal.catch_up().await?;
         let all: Vec<(Vec<u8>, Vec<u8>)> =
             self.redis.query(redis::cmd("HGETALL").arg(keys::SCHEDULES)).await?;
         let mut states = BTreeMap::new();
@@ -43,16 +55,39 @@ impl Schedules for RedisSchedules {
 
     async fn note(&self, spider: &SpiderRef, until: UnixMs) -> Result<()> {
         let mut call = self.scripts.note.key(keys::SCHEDULES);
-        self.redis.run(call.arg(spider.to_string()).arg(until.0)).await
+        if self.redis.run(call.arg(spider.to_string()).arg(until.0)).await? {
+            self.journal.append(|| Record::schedule(spider, ScheduleState::Done(until))).await?;
+        }
+        Ok(())
     }
 
     async fn pause(&self, spider: &SpiderRef) -> Result<()> {
-        self.redis.query(redis::cmd("HSET").arg(keys::SCHEDULES).arg(spider.to_string()).arg(PAUSED)).await
+        self.journal.catch_up().await?;
+        let () = self
+            .redis
+            .query(redis::cmd("HSET").arg(keys::SCHEDULES).arg(spider.to_string()).arg(PAUSED))
+            .await?;
+        self.journal.append(|| Record::schedule(spider, ScheduleState::Paused)).await
     }
 
     async fn resume(&self, spider: &SpiderRef, now: UnixMs) -> Result<()> {
+        self.journal.catch_up().await?;
         let mut call = self.scripts.resume.key(keys::SCHEDULES);
-        self.redis.run(call.arg(spider.to_string()).arg(now.0)).await
+        let until: Option<u64> = self.redis.run(call.arg(spider.to_string()).arg(now.0)).await?;
+        match until {
+            Some(until) => {
+                self.journal.append(|| Record::schedule(spider, ScheduleState::Done(UnixMs(until)))).await
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// As it is stored.
+pub(super) fn stored(state: ScheduleState) -> String {
+    match state {
+        ScheduleState::Done(until) => until.0.to_string(),
+        ScheduleState::Paused => String::from_utf8_lossy(PAUSED).into_owned(),
     }
 }
 

@@ -29,7 +29,8 @@ impl Clock {
     }
 
     fn compose(self, head: &str, parts: &[&str]) -> Script {
-        Script::new(&format!("{head}\nlocal FORMAT = {FORMAT}\n{}{}", self.0, parts.concat()))
+        let run = include_str!("scripts/run.lua");
+        Script::new(&format!("{head}\nlocal FORMAT = {FORMAT}\n{}{run}{}", self.0, parts.concat()))
     }
 
     fn plain(self, body: &str) -> Script {
@@ -202,14 +203,27 @@ pub(super) struct JobScripts {
     pub(super) end: Script,
     pub(super) cancel: Script,
     pub(super) look_after: Script,
+    pub(super) job: Script,
     pub(super) read: Script,
     pub(super) forget: Script,
+    pub(super) kept: Script,
+    pub(super) restore: Script,
+}
+
+/// Whether scripts refuse a server that has yet to take in the stream `journal`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Guard {
+    None,
+    Journal,
 }
 
 impl JobScripts {
     /// On `clock`.
-    pub(super) fn new(clock: Clock) -> Self {
-        let script = |head, body| clock.compose(head, &[include_str!("scripts/jobs/queue.lua"), body]);
+    pub(super) fn new(clock: Clock, guard: Guard) -> Self {
+        let queue = include_str!("scripts/jobs/queue.lua");
+        let guard = if guard == Guard::Journal { include_str!("scripts/jobs/guard.lua") } else { "" };
+        let anyway = |head, body| clock.compose(head, &[queue, body]);
+        let script = |head, body| clock.compose(head, &[queue, guard, body]);
         Self {
             submit: script(TAKES_IN, include_str!("scripts/jobs/submit.lua")),
             take: script(GOES_ON, include_str!("scripts/jobs/take.lua")),
@@ -219,8 +233,29 @@ impl JobScripts {
             end: script(GOES_ON, include_str!("scripts/jobs/end.lua")),
             cancel: script(GOES_ON, include_str!("scripts/jobs/cancel.lua")),
             look_after: script(GOES_ON, include_str!("scripts/jobs/look_after.lua")),
-            read: script(READS, include_str!("scripts/jobs/read.lua")),
+            job: script(READS, include_str!("scripts/jobs/read.lua")),
+            read: anyway(READS, include_str!("scripts/jobs/read.lua")),
             forget: script(GOES_ON, include_str!("scripts/jobs/forget.lua")),
+            kept: anyway(GOES_ON, include_str!("scripts/jobs/kept.lua")),
+            restore: anyway(GOES_ON, include_str!("scripts/jobs/restore.lua")),
+        }
+    }
+}
+
+/// Every script of the stream `journal`.
+pub(super) struct JournalScripts {
+    pub(super) behind: Script,
+    pub(super) taken_in: Script,
+    pub(super) give_up: Script,
+}
+
+impl Default for JournalScripts {
+    fn default() -> Self {
+        let script = |head, body| Clock::SERVER.compose(head, &[body]);
+        Self {
+            behind: script(READS, include_str!("scripts/journal/behind.lua")),
+            taken_in: script(GOES_ON, include_str!("scripts/journal/taken_in.lua")),
+            give_up: script(GOES_ON, include_str!("scripts/journal/give_up.lua")),
         }
     }
 }
@@ -229,6 +264,7 @@ impl JobScripts {
 pub(super) struct VersionScripts {
     pub(super) add: Script,
     pub(super) remove: Script,
+    pub(super) restore: Script,
 }
 
 impl VersionScripts {
@@ -238,6 +274,7 @@ impl VersionScripts {
         Self {
             add: script(TAKES_IN, include_str!("scripts/versions/add.lua")),
             remove: script(GOES_ON, include_str!("scripts/versions/remove.lua")),
+            restore: script(GOES_ON, include_str!("scripts/versions/restore.lua")),
         }
     }
 }
@@ -246,6 +283,7 @@ impl VersionScripts {
 pub(super) struct ScheduleScripts {
     pub(super) note: Script,
     pub(super) resume: Script,
+    pub(super) restore: Script,
 }
 
 impl Default for ScheduleScripts {
@@ -254,6 +292,7 @@ impl Default for ScheduleScripts {
         Self {
             note: script(GOES_ON, include_str!("scripts/schedules/note.lua")),
             resume: script(GOES_ON, include_str!("scripts/schedules/resume.lua")),
+            restore: script(GOES_ON, include_str!("scripts/schedules/restore.lua")),
         }
     }
 }

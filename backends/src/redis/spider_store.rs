@@ -1,6 +1,7 @@
 //! The versions of projects on Redis: the set `projects`, and a hash for each, `project:<name>` (`scripts/versions/project.lua`).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -10,14 +11,20 @@ use trawl_common::spider::{FileHash, SpiderFiles, SpiderText, Version};
 use trawl_common::time::UnixMs;
 
 use super::Link;
+use super::journal::{Journaled, RedisJournal};
 use super::keys;
 use super::scripts::{Clock, VersionScripts};
+use crate::journal::Record;
 
 /// The versions of a fleet's projects.
 pub struct RedisSpiderStore {
     redis: Link,
     scripts: VersionScripts,
+    journal: Journaled,
 }
+
+/// A version with all that it has.
+pub(super) type Whole = (Version, u64, UnixMs, BTreeMap<SpiderName, String>);
 
 /// A version as it is stored.
 #[derive(Deserialize)]
@@ -30,7 +37,42 @@ struct Manifest {
 impl RedisSpiderStore {
     /// On this connection.
     pub fn new(redis: Link) -> Self {
-        Self { redis, scripts: VersionScripts::new(Clock::SERVER) }
+        Self { redis, scripts: VersionScripts::new(Clock::SERVER), journal: Journaled::default() }
+    }
+
+    /// The same, of which every change is also written to the journal.
+    #[must_use]
+    pub fn with_journal(self, journal: Arc<RedisJournal>) -> Self {
+        Self { journal: Journaled::by(journal), ..self }
+    }
+
+    /// All versions of a project, with their texts.
+    pub(super) async fn whole(&self, project: &ProjectName) -> Result<Vec<Whole>> {
+        let mut all = Vec::new();
+        for (version, manifest) in self.manifests(project).await? {
+            let (number, added) = (manifest.number, UnixMs(manifest.added));
+            // One that is removed in between is none.
+            if let Some(files) = self.files(project, manifest).await? {
+                all.push((version, number, added, files));
+            }
+        }
+        Ok(all)
+    }
+
+    /// The texts of a version; `None` if one is missing.
+    async fn files(
+        &self,
+        project: &ProjectName,
+        manifest: Manifest,
+    ) -> Result<Option<BTreeMap<SpiderName, String>>> {
+        let (names, hashes): (Vec<_>, Vec<_>) = manifest.spiders.into_iter().unzip();
+        let mut read = redis::cmd("HMGET");
+        read.arg(keys::project(project));
+        for hash in hashes {
+            read.arg(format!("t:{hash}"));
+        }
+        let texts: Vec<Option<String>> = self.redis.query(&read).await?;
+        Ok(names.into_iter().zip(texts).map(|(name, text)| Some((name, text?))).collect())
     }
 
     /// All versions of a project, the latest last.
@@ -59,6 +101,7 @@ impl RedisSpiderStore {
 #[async_trait]
 impl SpiderStore for RedisSpiderStore {
     async fn add(&self, project: &ProjectName, version: &Version, files: &SpiderFiles) -> Result<()> {
+        self.journal.catch_up().await?;
         // First: a project that is not listed has no schedules. One without versions is none, if this process dies in between.
         let () = self.redis.query(redis::cmd("SADD").arg(keys::PROJECTS).arg(project.as_str())).await?;
         let mut call = self.scripts.add.key(keys::project(project));
@@ -66,10 +109,15 @@ impl SpiderStore for RedisSpiderStore {
         for (name, text) in files.iter() {
             call.arg(name.as_str()).arg(FileHash::of(text).to_string()).arg(text);
         }
-        self.redis.run(&call).await
+        let (number, added) = self.redis.run(&call).await?;
+        let spiders = files.iter().map(|(name, text)| (name.clone(), text.to_owned())).collect();
+        let (project, version) = (project.clone(), version.clone());
+        let deployed = || Record::Deployed { project, version, number, added: UnixMs(added), spiders };
+        self.journal.append(deployed).await
     }
 
     async fn projects(&self) -> Result<Vec<ProjectName>> {
+        self.journal.catch_up().await?;
         let names: Vec<String> = self.redis.query(redis::cmd("SMEMBERS").arg(keys::PROJECTS)).await?;
         let names = names.iter().map(|name| name.parse().map_err(|_| unreadable(keys::PROJECTS, name)));
         let mut projects = names.collect::<Result<Vec<_>>>()?;
@@ -78,6 +126,7 @@ impl SpiderStore for RedisSpiderStore {
     }
 
     async fn versions(&self, project: &ProjectName) -> Result<Vec<Deployed>> {
+        self.journal.catch_up().await?;
         let deployed = |(version, manifest): (Version, Manifest)| Deployed {
             version,
             added: UnixMs(manifest.added),
@@ -93,19 +142,11 @@ impl SpiderStore for RedisSpiderStore {
     }
 
     async fn latest(&self, project: &ProjectName) -> Result<Option<(Version, SpiderFiles)>> {
+        self.journal.catch_up().await?;
         let Some((version, manifest)) = self.manifests(project).await?.pop() else { return Ok(None) };
-        let key = keys::project(project);
-        let (names, hashes): (Vec<_>, Vec<_>) = manifest.spiders.into_iter().unzip();
-        let mut read = redis::cmd("HMGET");
-        read.arg(&key);
-        for hash in hashes {
-            read.arg(format!("t:{hash}"));
-        }
-        let texts: Vec<Option<String>> = self.redis.query(&read).await?;
         // None is missing, unless the version is removed just now: then the next call finds another.
-        let files: Option<_> = names.into_iter().zip(texts).map(|(name, text)| Some((name, text?))).collect();
-        let files = files.and_then(|files| SpiderFiles::of(files).ok());
-        let files = files.ok_or_else(|| unreadable(&key, version.as_str()))?;
+        let files = self.files(project, manifest).await?.and_then(|files| SpiderFiles::of(files).ok());
+        let files = files.ok_or_else(|| unreadable(&keys::project(project), version.as_str()))?;
         Ok(Some((version, files)))
     }
 
@@ -115,6 +156,7 @@ impl SpiderStore for RedisSpiderStore {
         version: Option<&Version>,
         spider: &SpiderName,
     ) -> Result<Option<(Version, SpiderText)>> {
+        self.journal.catch_up().await?;
         let mut all = self.manifests(project).await?;
         let found = match version {
             None => all.pop(),
@@ -128,14 +170,18 @@ impl SpiderStore for RedisSpiderStore {
     }
 
     async fn remove(&self, project: &ProjectName, version: Option<&Version>) -> Result<bool> {
+        self.journal.catch_up().await?;
         let mut call = self.scripts.remove.key(keys::project(project));
         if let Some(version) = version {
             call.arg(version.as_str());
         }
-        let (were_there, left): (bool, usize) = self.redis.run(&call).await?;
+        let (were_there, left, number): (bool, usize, u64) = self.redis.run(&call).await?;
         if left == 0 {
             let () = self.redis.query(redis::cmd("SREM").arg(keys::PROJECTS).arg(project.as_str())).await?;
         }
+        // Also what was not there: whoever asked before may have been told that it failed.
+        let (project, version) = (project.clone(), version.cloned());
+        self.journal.append(|| Record::Removed { project, version, number }).await?;
         Ok(were_there)
     }
 }

@@ -36,6 +36,17 @@ impl Stats for RedisRecords {
         Ok(all)
     }
 
+    async fn open_crawls(&self, spider: &SpiderName) -> Result<Vec<CrawlStats>> {
+        let mut open = Vec::new();
+        for crawl in self.open_crawls_of(spider).await? {
+            let stats = self.read_stats(&crawl).await;
+            open.extend(self.unless_foreign(&crawl, stats).await?.flatten());
+        }
+        open.retain(|stats| !stats.status.is_over());
+        open.sort_by_key(|stats| std::cmp::Reverse(stats.started));
+        Ok(open)
+    }
+
     async fn hosts(&self, crawl: &CrawlRef, most: usize) -> Result<Vec<HostStats>> {
         self.read_hosts(crawl, most).await
     }

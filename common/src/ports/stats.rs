@@ -21,6 +21,12 @@ pub trait Stats: Send + Sync {
     /// The stats of every crawl that is known, the newest first.
     async fn crawls(&self) -> Result<Vec<CrawlStats>>;
 
+    /// The stats of a spider's crawls that are not over, the newest first. Its cost does not grow with those that are.
+    async fn open_crawls(&self, spider: &SpiderName) -> Result<Vec<CrawlStats>> {
+        let is_open = |stats: &CrawlStats| stats.spider == *spider && !stats.status.is_over();
+        Ok(self.crawls().await?.into_iter().filter(is_open).collect())
+    }
+
     /// The stats of a crawl by host, the `most` with the most URLs, those first.
     async fn hosts(&self, crawl: &CrawlRef, most: usize) -> Result<Vec<HostStats>>;
 

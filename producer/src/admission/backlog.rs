@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tracing::info;
+use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Backlog as Waiting, Result, Stats};
@@ -43,9 +44,8 @@ impl Backlog {
         health: Arc<Health>,
         progress: Arc<Progress>,
     ) -> Result<Self> {
-        let known = health.patiently("listing the crawls", || stats.crawls()).await?;
-        let open = known.into_iter().filter(|stats| stats.spider == crawl.spider && !stats.status.is_over());
-        let mut crawls: Vec<CrawlRef> = open.map(|stats| stats.crawl_ref()).collect();
+        let open = health.patiently("listing the crawls", || stats.open_crawls(&crawl.spider)).await?;
+        let mut crawls: Vec<CrawlRef> = open.iter().map(CrawlStats::crawl_ref).collect();
         if !crawls.contains(crawl) {
             crawls.push(crawl.clone());
         }

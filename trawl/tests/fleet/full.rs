@@ -120,3 +120,47 @@ async fn a_producer_on_a_full_redis_waits_stops_at_once_when_it_is_asked_to_and_
     until("all is fetched", async || crawl_stats(&fleet, "third").await["done"] == 15).await;
     ends_well(worker).await;
 }
+
+#[tokio::test]
+async fn a_redis_that_throws_records_away_takes_in_nothing_and_no_crawl_ends_as_finished_there() {
+    let redis = OwnRedis::start().await;
+    let (fleet, site) = (fleet_on(&redis).await, Site::serve(20).await);
+    feed(&fleet, (0..20).map(|number| site.page(number)), &fleet.name).await;
+    site.hold_after(0);
+    let worker = fleet.worker(&[]);
+    timeout(LIMIT, site.asked_for(4)).await.unwrap();
+    // A key goes that matters to nobody, and then the records of the crawl, as if they had been thrown away with it.
+    redis.set("maxmemory-policy", "volatile-random").await;
+    let () = redis.ask(redis::cmd("SET").arg("junk").arg("x").arg("EX").arg(600)).await;
+    redis.fill().await;
+    until("a key is thrown away", async || {
+        let _: redis::Value = redis.ask(&redis::cmd("PING")).await;
+        let stats: String = redis.ask(redis::cmd("INFO").arg("stats")).await;
+        !stats.contains("evicted_keys:0")
+    })
+    .await;
+    redis.set("maxmemory", "10gb").await;
+    redis.set("maxmemory-policy", "allkeys-random").await;
+    let [crawl, records] =
+        ["crawl", "pending"].map(|kind| format!("{{crawled_urls:{0}}}:{kind}:{0}", fleet.name));
+    let () = redis.ask(redis::cmd("HSET").arg(crawl).arg("evictions").arg(0)).await;
+    let log = fleet.folder.path().join("producer.log");
+    let mut more = producer(&fleet, std::iter::once(site.page(19)), "another");
+    let mut more =
+        more.env("TRAWL__LOG__LEVEL", "warn").stderr(fs::File::create(&log).unwrap()).spawn().unwrap();
+    until("it says what to do", async || {
+        fs::read_to_string(&log).unwrap().contains("config set maxmemory-policy noeviction")
+    })
+    .await;
+    terminate(&more).await;
+    assert_eq!(timeout(LIMIT, more.wait()).await.unwrap().unwrap().code(), Some(143));
+    let () = redis.ask(redis::cmd("DEL").arg(records)).await;
+    site.answer_all();
+    until("the worker says so", async || {
+        let printed = fleet.command(&["status"]).output().await.unwrap();
+        String::from_utf8_lossy(&printed.stdout).contains("does not end by itself")
+    })
+    .await;
+    assert_eq!(crawl_stats(&fleet, &fleet.name).await["status"], "running");
+    ends_well(worker).await;
+}

@@ -13,6 +13,12 @@ if is_over(ARGV[2]) then
 elseif ARGV[4] == '1' then
   redis.call('HSET', KEYS[1], 'barrier', now, 'pass', 1)
 end
+local count, may_take_records = evictions()
+redis.call('HSET', KEYS[1], 'evictions', count)
+if ARGV[4] == '1' and may_take_records and count > 0 then
+  -- It may be one that was thrown away.
+  redis.call('HSET', KEYS[1], 'evicted', 1)
+end
 if ARGV[2] == 'paused' then
   redis.call('HSET', KEYS[1], 'paused_at', now)
 end

@@ -146,13 +146,6 @@ local function end_start(record)
   end
 end
 
--- Another run of the server than the one that a crawl's stats were written in may have lost its last second. So may one
--- that was a replica meanwhile, as what another had replaced its own: then its replication has another id.
-local function run_id()
-  local replication = string.match(redis.call('INFO', 'replication'), 'master_replid:(%x+)')
-  return string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') .. (replication and '-' .. replication or '')
-end
-
 local function is_over(status)
   return status == 'finished' or status == 'cancelled'
 end
@@ -288,6 +281,29 @@ local function add_host(sums, url, what, count)
   end
 end
 
+-- How many keys the server has thrown away since it runs, and whether it may take such as do not expire.
+local function evictions()
+  local policy = string.match(redis.call('INFO', 'memory'), 'maxmemory_policy:(%a+)')
+  return tonumber(string.match(redis.call('INFO', 'stats'), 'evicted_keys:(%d+)')) or 0, policy ~= 'volatile'
+end
+
+-- Whether the server has thrown keys away while the crawl was open. What it lacks since then nobody knows: it does not end by itself.
+local function is_evicted(crawl)
+  local state = redis.call('HMGET', crawl, 'status', 'evicted', 'evictions')
+  if not state[1] or state[2] then
+    return state[2] == '1'
+  end
+  local count, may_take_records = evictions()
+  local known = tonumber(state[3])
+  if known and may_take_records and count > known then
+    redis.call('HSET', crawl, 'evicted', 1)
+    return true
+  elseif known ~= count then
+    redis.call('HSET', crawl, 'evictions', count)
+  end
+  return false
+end
+
 -- A crawl ends when its sources are read to their end, no record is left, and nothing that the server may have
 -- forgotten can still be under way.
 local function end_if_done(crawl, pending, now)
@@ -296,7 +312,9 @@ local function end_if_done(crawl, pending, now)
     return
   end
   local run = run_id()
-  if state[4] == run then
+  if is_evicted(crawl) then
+    return
+  elseif state[4] == run then
     redis.call('HSET', crawl, 'status', 'finished', 'ended', int(now), 'announced', 0)
   else
     redis.call('HSET', crawl, 'run', run, 'barrier', int(now), 'pass', 1)

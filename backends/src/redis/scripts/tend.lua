@@ -32,5 +32,6 @@ elseif barrier and watermark >= barrier then
     redis.call('HSET', KEYS[1], 'discovery', 'ended', 'incomplete', 1)
   end
 end
+is_evicted(KEYS[1])
 end_if_done(KEYS[1], KEYS[2], now)
 return reply

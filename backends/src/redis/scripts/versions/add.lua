@@ -1,4 +1,5 @@
--- ARGV: version, how many are kept, then for each spider its name, the hash of its text, and the text. Adds a version.
+-- ARGV: version, how many are kept, then for each spider its name, the hash of its text, and the text. Adds a version. Returns the number
+-- of this change, and when it was.
 local number = redis.call('HINCRBY', PROJECT, 'number', 1)
 local version = {number = number, added = math.floor(now_us() / 1000), spiders = {}}
 for at = 3, #ARGV, 3 do
@@ -11,3 +12,4 @@ for at = 1, #all - tonumber(ARGV[2]) do
   redis.call('HDEL', PROJECT, all[at].field)
 end
 drop_texts()
+return {version.number, version.added}

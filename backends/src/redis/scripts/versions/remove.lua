@@ -1,4 +1,5 @@
--- ARGV: version; none for all. Removes it, and keeps the number of changes. Returns whether it was there, and how many are left.
+-- ARGV: version; none for all. Removes it, and keeps the number of changes. Returns whether it was there, how many are left,
+-- and the number of this change.
 local was_there = 0
 for _, field in ipairs(redis.call('HKEYS', PROJECT)) do
   local is_meant = field ~= 'number'
@@ -9,6 +10,6 @@ for _, field in ipairs(redis.call('HKEYS', PROJECT)) do
     was_there = redis.call('HDEL', PROJECT, field)
   end
 end
-redis.call('HINCRBY', PROJECT, 'number', was_there)
+local number = redis.call('HINCRBY', PROJECT, 'number', was_there)
 drop_texts()
-return {was_there, #versions()}
+return {was_there, #versions(), number}

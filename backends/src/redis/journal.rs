@@ -1,0 +1,210 @@
+//! When a store learns from the stream `journal` what it lacks of jobs, deployed spiders and schedules, and when the stream learns it
+//! from the store.
+//!
+//! A store that was emptied or restarted, or whose server has taken over from another, is behind: it may lack what was confirmed.
+//! Scripts of jobs refuse to run there, so whoever calls one takes the journal in first. What the stream has lost, the sweeper
+//! writes there again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::{RedisError, ScriptInvocation};
+use tokio::sync::Mutex;
+use tokio::time::{Instant, sleep};
+use tracing::{debug, info};
+use trawl_common::ports::{Error, ErrorKind, Result};
+use trawl_common::time::UnixMs;
+
+use super::scripts::JournalScripts;
+use super::{Link, RedisRecords, failed, full, has_code, keys};
+use crate::journal::Record;
+use crate::rabbitmq::Journal;
+
+/// The lease of who takes the journal in. Should it lapse, another does it too, which changes nothing.
+const LEASE: Duration = Duration::from_secs(60);
+
+/// How long to wait for another process that takes it in.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How often to look whether that has come to its end.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// How often the stream is held against the store, even if it can have lost nothing: what holds is written again before it is too
+/// old to be kept.
+const COMPLETE_EVERY: Duration = Duration::from_secs(6 * 3600);
+
+/// The journal of a store.
+pub struct RedisJournal {
+    pub(super) redis: Link,
+    pub(super) stream: Journal,
+    scripts: JournalScripts,
+    /// Held by whoever takes it in: one at a time.
+    reading: Mutex<()>,
+    completed: Mutex<Option<Instant>>,
+}
+
+impl RedisJournal {
+    /// That of the store behind this connection, kept in `stream`.
+    pub fn new(redis: Link, stream: Journal) -> Self {
+        let (scripts, reading, completed) = Default::default();
+        Self { redis, stream, scripts, reading, completed }
+    }
+
+    /// Ends the time from which entries count that nobody signed, if the fleet has a key.
+    pub(crate) async fn seal(&self) {
+        self.stream.seal().await;
+    }
+
+    /// Adds records; they are durable when this returns.
+    pub(super) async fn append(&self, records: impl IntoIterator<Item = Record> + Send) -> Result<()> {
+        self.stream.append(records).await
+    }
+
+    /// Takes the journal in, if the store is behind.
+    pub(super) async fn catch_up(&self) -> Result<()> {
+        if !self.look().await?.is_behind {
+            return Ok(());
+        }
+        let _turn = self.reading.lock().await;
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let now = self.look().await?;
+            if !now.is_behind || self.try_take_in(&now.run).await? {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                let text =
+                    "another process has been taking in the stream journal for minutes: is it stopped?";
+                return Err(Error::new(ErrorKind::Unavailable, text));
+            }
+            sleep(LOOK_EVERY).await;
+        }
+    }
+
+    async fn look(&self) -> Result<Standing> {
+        let (run, taken, is_behind) = self.redis.run(&self.scripts.behind.key(keys::JOURNAL)).await?;
+        Ok(Standing { run, taken, is_behind })
+    }
+
+    /// Returns whether the store is no longer behind.
+    async fn try_take_in(&self, run: &str) -> Result<bool> {
+        let lease = format!("{:032x}", rand::random::<u128>());
+        let mut set = redis::cmd("SET");
+        set.arg(keys::RESTORING).arg(&lease).arg("NX").arg("PX").arg(LEASE.as_millis() as u64);
+        let taken: Option<String> = full::anyway(&self.redis, &set).await.map_err(failed)?;
+        if taken.is_none() {
+            return Ok(false);
+        }
+        let taken_in = self.take_in(&lease, run).await;
+        if !matches!(taken_in, Ok(true)) {
+            let mut call = self.scripts.give_up.key(keys::RESTORING);
+            // Else it lapses.
+            let _: Result<()> = self.redis.run(call.arg(&lease)).await;
+        }
+        taken_in
+    }
+
+    async fn take_in(&self, lease: &str, run: &str) -> Result<bool> {
+        let logged = self.stream.read().await?;
+        let restored = self.restore(&logged).await?;
+        if restored > 0 {
+            info!(jobs = restored, "the store had forgotten jobs: they are restored");
+        }
+        let mut call = self.scripts.taken_in.key(keys::JOURNAL);
+        self.redis.run(call.key(keys::RESTORING).arg(lease).arg(run)).await
+    }
+
+    /// Writes into the stream what it lacks, or would soon lack, of what the store has: RabbitMQ may have been emptied, and what is old is
+    /// dropped from it. The sweeper does it now and then.
+    pub(super) async fn complete(&self) -> Result<()> {
+        let mut completed = self.completed.lock().await;
+        let is_due = completed.is_none_or(|last| last.elapsed() >= COMPLETE_EVERY);
+        if !is_due && !self.stream.is_in_doubt().await {
+            return Ok(());
+        }
+        self.catch_up().await?;
+        let before = self.look().await?;
+        let in_doubt = self.stream.doubt().await?;
+        let missing = self.missing_from(&in_doubt.logged, UnixMs::now()).await?;
+        let after = self.look().await?;
+        if after.is_behind || after.taken != before.taken {
+            // What was not there is not over: it may have been forgotten just then.
+            return Err(Error::new(ErrorKind::Unavailable, "redis was emptied or restarted just now"));
+        }
+        if !missing.is_empty() {
+            info!(
+                records = missing.len(),
+                "what the stream journal lacked of jobs and spiders is written there"
+            );
+        }
+        self.stream.complete(in_doubt, missing).await?;
+        *completed = Some(Instant::now());
+        Ok(())
+    }
+}
+
+impl RedisRecords {
+    /// Writes into the journal what it lacks. A RabbitMQ that is away is asked the next time.
+    pub(super) async fn complete_journal(&self) -> Result<()> {
+        let Some(journal) = &self.journal else { return Ok(()) };
+        match journal.complete().await {
+            Err(error) if error.is_temporary() => debug!(%error, "the stream journal is looked at later"),
+            completed => completed?,
+        }
+        Ok(())
+    }
+}
+
+/// How a store stands to its journal.
+struct Standing {
+    run: String,
+    /// By whom and in which run it was taken in last.
+    taken: String,
+    is_behind: bool,
+}
+
+/// A journal, if a store has one.
+#[derive(Clone, Default)]
+pub(super) struct Journaled(Option<Arc<RedisJournal>>);
+
+impl Journaled {
+    pub(super) fn by(journal: Arc<RedisJournal>) -> Self {
+        Self(Some(journal))
+    }
+
+    /// Whether there is one.
+    pub(super) fn is_there(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Adds a record.
+    pub(super) async fn append(&self, record: impl FnOnce() -> Record + Send) -> Result<()> {
+        match &self.0 {
+            Some(journal) => journal.append([record()]).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Takes the journal in, if the store is behind.
+    pub(super) async fn catch_up(&self) -> Result<()> {
+        match &self.0 {
+            Some(journal) => journal.catch_up().await,
+            None => Ok(()),
+        }
+    }
+
+    /// What a script gives that refuses a store which is behind.
+    pub(super) async fn run<T: redis::FromRedisValue>(
+        &self,
+        redis: &Link,
+        call: &ScriptInvocation<'_>,
+    ) -> Result<T> {
+        loop {
+            let reply: std::result::Result<T, RedisError> = call.invoke_async(&mut redis.clone()).await;
+            match (reply, &self.0) {
+                (Err(error), Some(journal)) if has_code(&error, "BEHIND") => journal.catch_up().await?,
+                (reply, _) => return reply.map_err(failed),
+            }
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! How crawls stand, read at a cost that does not grow with those that are over.
+//!
+//! What is over, announced and cleared up stays so. A process remembers for a while which crawls that is true of, and asks for the
+//! others. One that is forgotten and opened again under its id is asked for at once: whoever opens it lists it in
+//! [`keys::OPEN_CRAWLS`].
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use trawl_common::frontier::crawl::CrawlState;
+use trawl_common::names::{CrawlRef, SpiderName};
+use trawl_common::ports::{ErrorKind, Result};
+use trawl_common::time::UnixMs;
+
+use super::fields::Fields;
+use super::keys::{self, CrawlKeys};
+use super::{RedisRecords, failed};
+
+/// Maximum number of crawls that a process remembers to be over.
+pub(super) const OVER: u64 = 100_000;
+/// How long it remembers one. Programs that do not list what they open may open one again.
+pub(super) const OVER_FOR: Duration = Duration::from_secs(10 * 60);
+
+/// The fields that say how a crawl stands.
+const STANDING: [&str; 7] = ["status", "announced", "cleared", "done", "max_pages", "ended", "evicted"];
+
+/// How a crawl stands.
+#[derive(Clone)]
+pub(super) struct Standing {
+    pub(super) crawl: CrawlRef,
+    pub(super) status: Option<CrawlState>,
+    pub(super) is_announced: bool,
+    pub(super) is_cleared: bool,
+    /// Whether it has done as many pages as it may.
+    pub(super) is_full: bool,
+    pub(super) ended: UnixMs,
+    /// Whether the server has thrown away what may have been its own.
+    pub(super) is_evicted: bool,
+    pub(super) records: u64,
+}
+
+impl Standing {
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self.status, Some(CrawlState::Finished | CrawlState::Cancelled))
+    }
+
+    /// Whether nothing is left to be done about it.
+    fn is_settled(&self) -> bool {
+        self.is_over() && self.is_announced && self.is_cleared
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        self.status == Some(CrawlState::Running)
+    }
+}
+
+impl RedisRecords {
+    /// How every crawl stands that can be read, in the order of their names.
+    pub(super) async fn standings(&self) -> Result<Vec<Standing>> {
+        let all = self.all_crawls().await?;
+        let listed = self.listed_as_open().await?;
+        let known =
+            |crawl: &CrawlRef| self.over.get(crawl).filter(|_| !listed.contains_key(crawl.id.as_str()));
+        let (mut standings, mut unknown) = (Vec::with_capacity(all.len()), Vec::new());
+        for crawl in all {
+            match known(&crawl) {
+                Some(standing) => standings.push(standing),
+                None => unknown.push(crawl),
+            }
+        }
+        let (settled, open): (Vec<_>, Vec<_>) =
+            self.read_standings(&unknown).await?.into_iter().partition(Standing::is_settled);
+        let unlisted = settled.iter().map(|one| one.crawl.id.as_str()).filter(|id| listed.contains_key(*id));
+        let unlisted: Vec<&str> = unlisted.collect();
+        if !unlisted.is_empty() {
+            self.write::<()>(redis::cmd("HDEL").arg(keys::OPEN_CRAWLS).arg(&unlisted)).await?;
+        }
+        settled.iter().for_each(|one| self.over.insert(one.crawl.clone(), one.clone()));
+        standings.extend(settled);
+        standings.extend(open);
+        standings.sort_by(|one, other| one.crawl.id.cmp(&other.crawl.id));
+        Ok(standings)
+    }
+
+    /// A spider's crawls that are not known to be over.
+    pub(super) async fn open_crawls_of(&self, spider: &SpiderName) -> Result<Vec<CrawlRef>> {
+        let mut all = self.all_crawls().await?;
+        let listed = self.listed_as_open().await?;
+        all.retain(|crawl| {
+            let is_listed = || listed.contains_key(crawl.id.as_str());
+            crawl.spider == *spider && (is_listed() || !self.over.contains_key(crawl))
+        });
+        let standings = self.read_standings(&all).await?;
+        let settled = standings.iter().filter(|one| one.is_settled());
+        settled.for_each(|one| self.over.insert(one.crawl.clone(), one.clone()));
+        Ok(standings.into_iter().filter(|one| !one.is_over()).map(|one| one.crawl).collect())
+    }
+
+    /// Lists a crawl that is being opened.
+    pub(super) async fn note_open(&self, crawl: &CrawlRef) -> Result<()> {
+        let (id, spider) = (crawl.id.as_str(), crawl.spider.as_str());
+        self.write(redis::cmd("HSET").arg(keys::OPEN_CRAWLS).arg(id).arg(spider)).await
+    }
+
+    /// The crawls that are listed as open, by their ids.
+    async fn listed_as_open(&self) -> Result<HashMap<String, String>> {
+        self.redis.query(redis::cmd("HGETALL").arg(keys::OPEN_CRAWLS)).await
+    }
+
+    /// How each of these stands that can be read.
+    async fn read_standings(&self, crawls: &[CrawlRef]) -> Result<Vec<Standing>> {
+        match self.standings_of(crawls).await {
+            Err(error) if error.kind == ErrorKind::Corrupt => {}
+            reply => return reply,
+        }
+        // One by one, to see which it is.
+        let mut standings = Vec::with_capacity(crawls.len());
+        for crawl in crawls {
+            let reply = self.standings_of(std::slice::from_ref(crawl)).await;
+            standings.extend(self.unless_foreign(crawl, reply).await?.unwrap_or_default());
+        }
+        Ok(standings)
+    }
+
+    async fn standings_of(&self, crawls: &[CrawlRef]) -> Result<Vec<Standing>> {
+        if crawls.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut pipeline = redis::pipe();
+        for crawl in crawls {
+            let keys = CrawlKeys::new(crawl);
+            pipeline.cmd("HMGET").arg(keys.crawl).arg(&STANDING);
+            pipeline.cmd("HLEN").arg(keys.pending);
+        }
+        let reply: Vec<redis::Value> = pipeline.query_async(&mut self.redis.clone()).await.map_err(failed)?;
+        crawls
+            .iter()
+            .zip(reply.chunks_exact(2))
+            .map(|(crawl, reply)| standing(crawl.clone(), reply))
+            .collect()
+    }
+}
+
+fn standing(crawl: CrawlRef, reply: &[redis::Value]) -> Result<Standing> {
+    let stored: Vec<Option<String>> =
+        redis::from_redis_value_ref(&reply[0]).map_err(|error| failed(error.into()))?;
+    let stored = STANDING.into_iter().zip(stored);
+    let stored = stored.filter_map(|(name, text)| Some((name.to_owned(), text?)));
+    let fields = Fields::new(CrawlKeys::new(&crawl).crawl, stored.collect());
+    let done = fields.count("done")?;
+    Ok(Standing {
+        crawl,
+        status: fields.read("status")?,
+        is_announced: fields.count("announced")? == 1,
+        is_cleared: fields.count("cleared")? == 1,
+        is_full: fields.read::<u64>("max_pages")?.is_some_and(|most| done >= most),
+        ended: UnixMs(fields.count("ended")?),
+        is_evicted: fields.count("evicted")? == 1,
+        records: redis::from_redis_value_ref(&reply[1]).map_err(|error| failed(error.into()))?,
+    })
+}
