@@ -27,6 +27,9 @@ pub(super) const ITEMS: &str = "items";
 /// The stream of what was ordered of crawls and hosts.
 pub(super) const CONTROL: &str = "control";
 
+/// The stream of how many pages crawls have done that may do only so many.
+pub(super) const COUNTS: &str = "control.counts";
+
 /// Wake-ups for workers: there may be a job to take.
 pub(super) const JOBS: &str = "crawl_jobs";
 
@@ -65,7 +68,7 @@ pub(super) fn is_own(queue: &str) -> bool {
         .any(|prefix| queue.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('.')));
     is_rung
         || is_for_events
-        || [FAILED, ITEMS, CONTROL, JOBS].contains(&queue)
+        || [FAILED, ITEMS, CONTROL, COUNTS, JOBS].contains(&queue)
         || SourceQueue::ALL.into_iter().any(|line| self::line(line) == queue)
 }
 

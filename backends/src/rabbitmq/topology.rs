@@ -20,6 +20,9 @@ use super::{events, names, passive};
 /// What the stream `control` keeps: some 400,000 records.
 const CONTROL_BYTES: u64 = 100_000_000;
 
+/// What the stream `control.counts` keeps. Its last entry says all that the ones before it did, so it need not keep more than one.
+const COUNTS_BYTES: u64 = 2_000_000;
+
 /// What is declared, or looked for, on a connection before it is used.
 #[derive(Clone)]
 pub(super) enum Topology {
@@ -92,6 +95,8 @@ pub(super) struct Stream {
     settings: Option<&'static str>,
     max_age: Option<Duration>,
     max_bytes: Option<u64>,
+    /// The size of the parts that it is thrown away in, where that of the broker (500 MB) is too large.
+    segment_bytes: Option<u64>,
     topology: settings::Topology,
 }
 
@@ -104,6 +109,7 @@ impl Stream {
             settings: Some("[items]"),
             max_age: items.retention,
             max_bytes: items.max_size.map(|size| size.as_u64()),
+            segment_bytes: None,
             topology,
         }
     }
@@ -116,7 +122,18 @@ impl Stream {
             settings: None,
             max_age: None,
             max_bytes: Some(CONTROL_BYTES),
+            segment_bytes: None,
             topology,
+        }
+    }
+
+    /// How many pages crawls have done.
+    pub(super) fn counts(topology: settings::Topology) -> Self {
+        Self {
+            name: names::COUNTS,
+            max_bytes: Some(COUNTS_BYTES),
+            segment_bytes: Some(COUNTS_BYTES / 2),
+            ..Self::control(topology)
         }
     }
 
@@ -147,6 +164,9 @@ impl Stream {
         }
         if let Some(bytes) = self.max_bytes {
             put("x-max-length-bytes", AMQPValue::LongLongInt(bytes.min(i64::MAX as u64) as i64));
+        }
+        if let Some(bytes) = self.segment_bytes {
+            put("x-stream-max-segment-size-bytes", AMQPValue::LongLongInt(bytes.min(i64::MAX as u64) as i64));
         }
         table
     }

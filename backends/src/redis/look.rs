@@ -14,6 +14,7 @@ use trawl_engine::{ProbeTimes, Sweep};
 
 use super::fields::Fields;
 use super::keys::{self, CrawlKeys};
+use super::news::LOGGED;
 use super::round::{Round, Watermarks};
 use super::{RedisRecords, failed};
 
@@ -34,16 +35,20 @@ const GONE_AFTER: Duration = Duration::from_secs(24 * 3600);
 const PLACE: &str = "place";
 
 /// The fields that say how a crawl stands.
-const STANDING: [&str; 6] = ["status", "announced", "cleared", "done", "max_pages", "ended"];
+const STANDING: [&str; 7] = ["status", "announced", "cleared", "done", "done_before", "max_pages", "ended"];
 
 /// How a crawl stands.
 pub(super) struct Standing {
     pub(super) crawl: CrawlRef,
     status: Option<CrawlState>,
     is_announced: bool,
+    /// Whether the log has its end.
+    is_logged: bool,
     is_cleared: bool,
-    /// Whether it has done as many pages as it may.
-    is_full: bool,
+    /// How many pages it has done.
+    done: u64,
+    /// How many it may do.
+    max_pages: Option<u64>,
     ended: UnixMs,
     records: u64,
 }
@@ -53,8 +58,18 @@ impl Standing {
         matches!(self.status, Some(CrawlState::Finished | CrawlState::Cancelled))
     }
 
+    /// Whether it has done as many pages as it may.
+    fn is_full(&self) -> bool {
+        self.max_pages.is_some_and(|most| self.done >= most)
+    }
+
     fn is_running(&self) -> bool {
         self.status == Some(CrawlState::Running)
+    }
+
+    /// Whether its records are swept: in a pause, too, for RabbitMQ may lose their messages then.
+    fn is_open(&self) -> bool {
+        matches!(self.status, Some(CrawlState::Running | CrawlState::Paused))
     }
 }
 
@@ -67,7 +82,7 @@ impl RedisRecords {
     /// 1. Takes the lease of the one process that sweeps; without it there is no round.
     /// 2. Learns what was ordered from the log, in a store that is new or was emptied.
     /// 3. Sends a probe, if it is time.
-    /// 4. Writes into the log what it lacks, if RabbitMQ may have been emptied.
+    /// 4. Writes into the log what it lacks, if RabbitMQ may have been emptied, and how many pages crawls have done.
     /// 5. Has announced what happened to crawls and hosts.
     /// 6. Ends what can end, and has that announced.
     /// 7. Goes on with `round`, or begins one where the last has come to; forgets crawls that are long over.
@@ -90,6 +105,10 @@ impl RedisRecords {
             // The store's crawls need no RabbitMQ to end.
             Err(error) if error.is_temporary() => debug!(%error, "the stream control is looked at later"),
             completed => completed?,
+        }
+        if let Some(home) = &self.second_home {
+            let limited = crawls.iter().filter(|one| one.is_open() && one.max_pages.is_some());
+            home.count(limited.map(|one| (one.crawl.id.to_string(), one.done)).collect()).await;
         }
         for standing in crawls.iter().filter(|one| !(one.is_over() && one.is_announced)) {
             let news = self.notice(&standing.crawl, now).await;
@@ -170,19 +189,25 @@ impl RedisRecords {
             let keys = CrawlKeys::new(crawl);
             pipeline.cmd("HMGET").arg(keys.crawl).arg(&STANDING);
             pipeline.cmd("HLEN").arg(keys.pending);
+            pipeline.cmd("HEXISTS").arg(keys.told).arg(LOGGED);
         }
         let reply: Vec<redis::Value> = pipeline.query_async(&mut self.redis.clone()).await.map_err(failed)?;
         crawls
             .iter()
-            .zip(reply.chunks_exact(2))
+            .zip(reply.chunks_exact(3))
             .map(|(crawl, reply)| standing(crawl.clone(), reply))
             .collect()
     }
 
     /// Ends what can end; what has ended and is cleared up is announced until someone has.
     async fn tend(&self, standing: &Standing, watermarks: &Watermarks, sweep: &mut Sweep) -> Result<()> {
-        let Standing { crawl, is_cleared, is_announced, is_full, .. } = standing;
+        let Standing { crawl, status, is_cleared, is_announced, is_logged, .. } = standing;
         if standing.is_over() {
+            if let Some(status) = status
+                && !(*is_logged || *is_announced)
+            {
+                self.write_end_down(crawl, *status).await;
+            }
             if !is_cleared {
                 sweep.corrupt.extend(self.unreported(crawl).await?);
             } else if !is_announced {
@@ -190,7 +215,7 @@ impl RedisRecords {
             }
         } else if standing.is_running() {
             sweep.corrupt.extend(self.unreported(crawl).await?);
-            let mut steps = if *is_full { CLEAR_STEPS } else { 0 };
+            let mut steps = if standing.is_full() { CLEAR_STEPS } else { 0 };
             while steps > 0 && self.clear_step(crawl).await? > 0 {
                 steps -= 1;
             }
@@ -198,8 +223,10 @@ impl RedisRecords {
             let mut call = self.scripts.tend.prepare_invoke();
             call.key(&keys.crawl).key(&keys.pending).key(&keys.leases);
             call.arg(crawl.id.as_str()).arg(watermarks.lowest()).arg(self.lost_after.as_millis() as u64);
-            if self.redis.run::<String>(&call).await? == "await" {
-                sweep.awaiting.push(crawl.clone());
+            match self.redis.run::<String>(&call).await?.as_str() {
+                "await" => sweep.awaiting.push(crawl.clone()),
+                "ended" => self.write_end_down(crawl, CrawlState::Finished).await,
+                _ => {}
             }
         }
         Ok(())
@@ -236,13 +263,15 @@ fn standing(crawl: CrawlRef, reply: &[redis::Value]) -> Result<Standing> {
     let stored = STANDING.into_iter().zip(stored);
     let stored = stored.filter_map(|(name, text)| Some((name.to_owned(), text?)));
     let fields = Fields::new(CrawlKeys::new(&crawl).crawl, stored.collect());
-    let done = fields.count("done")?;
+    let done = fields.count("done")? + fields.count("done_before")?;
     Ok(Standing {
         crawl,
         status: fields.read("status")?,
         is_announced: fields.count("announced")? == 1,
+        is_logged: redis::from_redis_value_ref(&reply[2]).map_err(|error| failed(error.into()))?,
         is_cleared: fields.count("cleared")? == 1,
-        is_full: fields.read::<u64>("max_pages")?.is_some_and(|most| done >= most),
+        done,
+        max_pages: fields.read("max_pages")?,
         ended: UnixMs(fields.count("ended")?),
         records: redis::from_redis_value_ref(&reply[1]).map_err(|error| failed(error.into()))?,
     })
@@ -251,8 +280,8 @@ fn standing(crawl: CrawlRef, reply: &[redis::Value]) -> Result<Standing> {
 impl Round {
     /// Begins at the crawl and the cursor that `place` names, if there is that crawl.
     fn begin(watermarks: Watermarks, crawls: &[Standing], place: Option<&String>) -> Self {
-        let running = crawls.iter().filter(|standing| standing.is_running());
-        let mut left: VecDeque<CrawlRef> = running.map(|standing| standing.crawl.clone()).collect();
+        let open = crawls.iter().filter(|standing| standing.is_open());
+        let mut left: VecDeque<CrawlRef> = open.map(|standing| standing.crawl.clone()).collect();
         let (first, cursor) = place.and_then(|place| place.split_once(' ')).unwrap_or_default();
         let found = left.iter().position(|crawl| crawl.id.as_str() == first);
         left.rotate_left(found.unwrap_or_default());
@@ -260,21 +289,21 @@ impl Round {
         Self::of(watermarks, crawls, left, cursor)
     }
 
-    /// Goes on with what is left and still runs.
+    /// Goes on with what is left and not over.
     fn go_on(mut self, watermarks: Watermarks, crawls: &[Standing]) -> Self {
-        let runs = |crawl: &CrawlRef| crawls.iter().any(|one| one.crawl == *crawl && one.is_running());
-        if !self.left.front().is_some_and(runs) {
+        let is_open = |crawl: &CrawlRef| crawls.iter().any(|one| one.crawl == *crawl && one.is_open());
+        if !self.left.front().is_some_and(is_open) {
             self.cursor = "0".to_owned();
         }
-        self.left.retain(runs);
+        self.left.retain(is_open);
         Self::of(watermarks, crawls, self.left, self.cursor)
     }
 
     fn of(watermarks: Watermarks, crawls: &[Standing], left: VecDeque<CrawlRef>, cursor: String) -> Self {
         let over = crawls.iter().filter(|standing| standing.is_over() && !standing.is_cleared);
         let clearing = over.map(|standing| (standing.crawl.clone(), standing.is_announced)).collect();
-        let running = crawls.iter().filter(|standing| standing.is_running());
-        let records = running.map(|standing| standing.records).sum();
+        let open = crawls.iter().filter(|standing| standing.is_open());
+        let records = open.map(|standing| standing.records).sum();
         Self { looked: Instant::now(), clearing, left, cursor, records, watermarks }
     }
 }
