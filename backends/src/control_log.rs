@@ -2,15 +2,19 @@
 //!
 //! Redis is where a crawl's state is read and changed. What can't be known from the messages that wait in the queues is written
 //! to a stream of RabbitMQ as well: the terms that a crawl was opened with, pauses, ends, blocked hosts. A store that has
-//! lost its data learns them from there, so that a limit holds and what was cancelled stays so.
+//! lost its data, or the last second of it, learns them from there, so that a limit holds and what was cancelled stays so.
+//!
+//! Orders of one crawl or host follow each other by the instants that Redis gave them. Two people may order at once, and then
+//! their entries stand in the stream in either order.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use trawl_common::format::is_newer;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
 use trawl_common::ports::Terms;
+use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 
 /// One entry, as JSON in the stream.
@@ -25,11 +29,26 @@ pub(crate) enum Record {
         terms: Terms,
     },
     /// A crawl was paused, goes on, was cancelled, or has finished.
-    Status { crawl: CrawlId, spider: SpiderName, status: CrawlState },
+    Status {
+        crawl: CrawlId,
+        spider: SpiderName,
+        status: CrawlState,
+        /// The instant of the order; absent for a finish, and in entries of programs before November 2026.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<UnixMs>,
+    },
     /// A host is to be asked no more.
-    Blocked { host: String },
+    Blocked {
+        host: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<UnixMs>,
+    },
     /// A host may be asked again.
-    Unblocked { host: String },
+    Unblocked {
+        host: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<UnixMs>,
+    },
     /// From here on records are signed. It says nothing else.
     Sealed,
 }
@@ -46,8 +65,13 @@ impl Record {
         Self::Opened { crawl: crawl.id.clone(), spider: crawl.spider.clone(), terms }
     }
 
-    pub(crate) fn status(crawl: &CrawlRef, status: CrawlState) -> Self {
-        Self::Status { crawl: crawl.id.clone(), spider: crawl.spider.clone(), status }
+    pub(crate) fn status(crawl: &CrawlRef, status: CrawlState, at: Option<UnixMs>) -> Self {
+        Self::Status { crawl: crawl.id.clone(), spider: crawl.spider.clone(), status, at }
+    }
+
+    pub(crate) fn host(key: &HostKey, LoggedHost { is_blocked, ordered }: LoggedHost) -> Self {
+        let (host, at) = (key.to_string(), Some(ordered).filter(|at| at.0 > 0));
+        if is_blocked { Self::Blocked { host, at } } else { Self::Unblocked { host, at } }
     }
 }
 
@@ -64,39 +88,106 @@ impl Formatted {
     }
 }
 
+/// How many pages each crawl has done that may do only so many, by its id. Each entry of the stream `control.counts` says all that is to be
+/// known, so that stream keeps few.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Counts {
+    pub(crate) done: BTreeMap<String, u64>,
+}
+
+impl Counts {
+    /// Takes in another entry. Two processes may write at once for a moment, so the larger count is the newer one.
+    pub(crate) fn apply(&mut self, entry: Self) {
+        for (crawl, done) in entry.done {
+            let known = self.done.entry(crawl).or_default();
+            *known = done.max(*known);
+        }
+    }
+}
+
 /// What a crawl was by the last records about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LoggedCrawl {
     pub(crate) terms: Terms,
     pub(crate) status: CrawlState,
+    /// The instant of the last order; zero if there was none.
+    pub(crate) ordered: UnixMs,
+    /// How many pages it has done, as far as is known.
+    pub(crate) done: u64,
+}
+
+impl LoggedCrawl {
+    /// A crawl that runs, and of which nothing was ordered.
+    pub(crate) fn running(terms: Terms) -> Self {
+        Self { terms, status: CrawlState::Running, ordered: UnixMs(0), done: 0 }
+    }
+}
+
+/// The last order about a host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LoggedHost {
+    pub(crate) is_blocked: bool,
+    /// The instant of that order; zero if there was none.
+    pub(crate) ordered: UnixMs,
 }
 
 /// What all records together say.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Logged {
     pub(crate) crawls: BTreeMap<CrawlRef, LoggedCrawl>,
-    pub(crate) blocked: BTreeSet<HostKey>,
+    pub(crate) hosts: BTreeMap<HostKey, LoggedHost>,
+}
+
+/// The instant of an order after `last`, if it counts: one that says none came later.
+fn later(last: UnixMs, at: Option<UnixMs>) -> Option<UnixMs> {
+    let at = at.unwrap_or(UnixMs(last.0 + 1));
+    (at >= last).then_some(at)
 }
 
 impl Logged {
     /// Takes in the next record.
     pub(crate) fn apply(&mut self, record: Record) {
-        let unknown = LoggedCrawl { terms: Terms::default(), status: CrawlState::Running };
+        let unknown = LoggedCrawl::running(Terms::default());
         match record {
             Record::Opened { crawl, spider, terms } => {
                 self.crawls.entry(CrawlRef { id: crawl, spider }).or_insert(unknown).terms = terms;
             }
-            Record::Status { crawl, spider, status } => {
+            Record::Status { crawl, spider, status, at } => {
                 let crawl = self.crawls.entry(CrawlRef { id: crawl, spider }).or_insert(unknown);
                 // What is over stays so.
-                if !crawl.status.is_over() {
-                    crawl.status = status;
+                if !crawl.status.is_over()
+                    && let Some(ordered) = later(crawl.ordered, at)
+                {
+                    *crawl = LoggedCrawl { status, ordered, ..*crawl };
                 }
             }
-            Record::Blocked { host } => drop(self.blocked.insert(HostKey::from_text(&host))),
+            Record::Blocked { host, at } => self.order(&host, true, at),
+            Record::Unblocked { host, at } => self.order(&host, false, at),
             Record::Sealed => {}
-            Record::Unblocked { host } => drop(self.blocked.remove(&HostKey::from_text(&host))),
         }
+    }
+
+    fn order(&mut self, host: &str, is_blocked: bool, at: Option<UnixMs>) {
+        let known = self.hosts.entry(HostKey::from_text(host)).or_default();
+        if let Some(ordered) = later(known.ordered, at) {
+            *known = LoggedHost { is_blocked, ordered };
+        }
+    }
+
+    /// Takes in what crawls have done.
+    pub(crate) fn count(&mut self, counts: &Counts) {
+        for (crawl, logged) in &mut self.crawls {
+            logged.done = counts.done.get(crawl.id.as_str()).copied().unwrap_or_default();
+        }
+    }
+
+    /// Whether it has a crawl that goes on and may do only so many pages.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.crawls.values().any(|crawl| crawl.terms.max_pages.is_some() && !crawl.status.is_over())
+    }
+
+    pub(crate) fn has_blocked(&self, host: &HostKey) -> bool {
+        self.hosts.get(host).is_some_and(|host| host.is_blocked)
     }
 }
 
@@ -125,11 +216,12 @@ mod tests {
         let terms = |pages| Terms { max_pages: NonZeroU64::new(pages), ..Terms::default() };
         let logged = logged([
             Record::opened(&crawl("a"), terms(5)),
-            Record::status(&crawl("a"), CrawlState::Paused),
+            Record::status(&crawl("a"), CrawlState::Paused, Some(UnixMs(30))),
             Record::opened(&crawl("a"), terms(7)),
             Record::opened(&crawl("b"), terms(9)),
         ]);
-        let expected = LoggedCrawl { terms: terms(7), status: CrawlState::Paused };
+        let expected =
+            LoggedCrawl { terms: terms(7), status: CrawlState::Paused, ordered: UnixMs(30), done: 0 };
         assert_eq!(logged.crawls[&crawl("a")], expected);
         assert_eq!(logged.crawls[&crawl("b")].status, CrawlState::Running);
     }
@@ -152,20 +244,45 @@ mod tests {
         for end in [CrawlState::Finished, CrawlState::Cancelled] {
             let logged = logged([
                 Record::opened(&crawl("a"), Terms::default()),
-                Record::status(&crawl("a"), end),
-                Record::status(&crawl("a"), CrawlState::Running),
+                Record::status(&crawl("a"), end, None),
+                Record::status(&crawl("a"), CrawlState::Running, Some(UnixMs(30))),
             ]);
             assert_eq!(logged.crawls[&crawl("a")].status, end);
         }
     }
 
+    /// The status that counts, and its instant.
+    fn last(orders: &[(CrawlState, Option<u64>)]) -> (CrawlState, u64) {
+        let logged =
+            logged(orders.iter().map(|&(status, at)| Record::status(&crawl("a"), status, at.map(UnixMs))));
+        let LoggedCrawl { status, ordered, .. } = logged.crawls[&crawl("a")];
+        (status, ordered.0)
+    }
+
+    #[test]
+    fn of_two_orders_the_one_that_redis_took_later_counts_wherever_it_stands() {
+        use CrawlState::{Paused, Running};
+        for orders in [[(Paused, Some(10)), (Running, Some(11))], [(Running, Some(11)), (Paused, Some(10))]] {
+            assert_eq!(last(&orders), (Running, 11));
+        }
+        assert_eq!(
+            last(&[(Running, Some(10)), (Paused, None)]),
+            (Paused, 11),
+            "an older program's comes after"
+        );
+        assert_eq!(last(&[(Paused, None), (Running, Some(10))]), (Running, 10));
+    }
+
     #[test]
     fn a_host_is_blocked_until_it_is_unblocked() {
         let record = |host: &str, blocked| match blocked {
-            true => Record::Blocked { host: host.to_owned() },
-            false => Record::Unblocked { host: host.to_owned() },
+            true => Record::Blocked { host: host.to_owned(), at: Some(UnixMs(10)) },
+            false => Record::Unblocked { host: host.to_owned(), at: Some(UnixMs(11)) },
         };
-        let logged = logged([record("a", true), record("b", true), record("a", false)]);
-        assert_eq!(logged.blocked, BTreeSet::from([HostKey::from_text("b")]));
+        let of = |host: &str, records| logged(records).has_blocked(&HostKey::from_text(host));
+        assert!(of("a", [record("a", true), record("b", false)]));
+        assert!(!of("a", [record("a", true), record("a", false)]));
+        assert!(!of("a", [record("a", false), record("a", true)]), "it was lifted after that");
+        assert!(!of("c", [record("a", true), record("b", true)]));
     }
 }

@@ -1,6 +1,7 @@
 //! A Redis for one test alone, whose memory it may bound: that is a setting of the whole server.
 
 use std::net::{Ipv4Addr, TcpListener};
+use std::path::Path;
 use std::process::Stdio;
 
 use redis::FromRedisValue;
@@ -16,8 +17,9 @@ pub struct OwnRedis {
     /// Where to connect.
     pub url: ServerUrl,
     client: redis::Client,
-    _server: Child,
-    _folder: TempDir,
+    port: u16,
+    server: Child,
+    folder: TempDir,
 }
 
 impl OwnRedis {
@@ -30,18 +32,35 @@ impl OwnRedis {
         let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
         let port = free.local_addr().expect("it is bound").port();
         drop(free);
-        let mut command = script(["exec", "redis-server"]);
-        command.args(["--bind", "127.0.0.1", "--save", "", "--port", &port.to_string(), "--dir"]);
-        command.arg(folder.path()).stdout(Stdio::null());
-        let server = command.spawn().expect("redis-server starts");
         let client = redis::Client::open(("127.0.0.1", port)).expect("it is an address");
+        let url = ServerUrl::new(format!("redis://127.0.0.1:{port}/0"));
+        let own = Self { url, client, port, server: launch(port, folder.path()), folder };
+        own.answers().await;
+        own
+    }
+
+    /// Writes all that it has to its disk.
+    pub async fn save(&self) {
+        let () = self.ask(&redis::cmd("SAVE")).await;
+    }
+
+    /// `kill -9`; a restart with what was saved last.
+    ///
+    /// # Panics
+    /// As [`Self::start`].
+    pub async fn restart(&mut self) {
+        self.server.kill().await.expect("it can be killed");
+        self.server = launch(self.port, self.folder.path());
+        self.answers().await;
+    }
+
+    async fn answers(&self) {
         let ping = || async {
-            let mut link = client.get_multiplexed_async_connection().await.map_err(std::io::Error::other)?;
+            let mut link =
+                self.client.get_multiplexed_async_connection().await.map_err(std::io::Error::other)?;
             redis::cmd("PING").query_async::<()>(&mut link).await.map_err(std::io::Error::other)
         };
         until_ok(ping).await.expect("redis-server answers");
-        let url = ServerUrl::new(format!("redis://127.0.0.1:{port}/0"));
-        Self { url, client, _server: server, _folder: folder }
     }
 
     /// Has no memory left from now on.
@@ -71,4 +90,12 @@ impl OwnRedis {
             self.client.get_multiplexed_async_connection().await.expect("the server answers");
         command.query_async(&mut link).await.expect("the server takes it")
     }
+}
+
+/// Starts a server with what is in its folder.
+fn launch(port: u16, folder: &Path) -> Child {
+    let mut command = script(["exec", "redis-server"]);
+    command.args(["--bind", "127.0.0.1", "--save", "", "--port", &port.to_string(), "--dir"]);
+    command.arg(folder).stdout(Stdio::null());
+    command.spawn().expect("redis-server starts")
 }

@@ -86,6 +86,14 @@ impl VirtualHost {
         send(Method::PUT, &format!("/api/queues/{}/{queue}", self.name), body.to_string()).await;
     }
 
+    /// Deletes a queue under those who read it.
+    ///
+    /// # Panics
+    /// When there is no such queue.
+    pub async fn delete(&self, queue: &str) {
+        call(Method::DELETE, &format!("/api/queues/{}/{queue}", self.name)).await;
+    }
+
     /// Publishes a message to a queue, as anybody may, with properties as JSON: however deep, it is passed on as it is.
     ///
     /// # Panics

@@ -15,7 +15,14 @@ use support::{Fleet, LIMIT, ends_well};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 use tokio::time::timeout;
+use trawl_testkit::own_redis::OwnRedis;
 use trawl_testkit::site::Site;
+
+/// A fleet on a Redis of its own, which can be started anew with what it had saved.
+async fn forgetful() -> (Fleet, OwnRedis) {
+    let redis = OwnRedis::start().await;
+    (Fleet { redis: redis.url.clone(), ..Fleet::new().await }, redis)
+}
 
 async fn store(fleet: &Fleet) -> MultiplexedConnection {
     let client = redis::Client::open(fleet.redis.reveal()).unwrap();
@@ -173,6 +180,58 @@ async fn a_blocked_host_stays_blocked_in_a_store_that_was_emptied() {
     let worker = fleet.worker(&[]);
     assert_eq!(end(&fleet).await["skipped"], 10);
     assert_eq!(pages_asked(&site), 0);
+    ends_well(worker).await;
+}
+
+#[tokio::test]
+async fn a_crawl_stays_cancelled_in_a_store_that_has_lost_its_last_second() {
+    let (fleet, mut redis) = forgetful().await;
+    let site = Site::serve(30).await;
+    list(&fleet, &site, 30);
+    produce(&fleet).await;
+    redis.save().await;
+    succeeds(fleet.command(&["cancel", &fleet.name])).await;
+    redis.restart().await;
+    let worker = fleet.worker(&[]);
+    let cancelled = async { while crawl_stats(&fleet).await["status"] != "cancelled" {} };
+    timeout(LIMIT, cancelled).await.expect("it is cancelled again");
+    ends_well(worker).await;
+    assert_eq!(pages_asked(&site), 0);
+}
+
+#[tokio::test]
+async fn a_crawl_stays_paused_and_goes_on_in_a_store_that_has_lost_its_last_second_twice() {
+    let (fleet, mut redis) = forgetful().await;
+    let site = Site::serve(30).await;
+    list(&fleet, &site, 30);
+    produce(&fleet).await;
+    redis.save().await;
+    succeeds(fleet.command(&["pause", &fleet.name])).await;
+    redis.restart().await;
+    let worker = fleet.worker(&[]);
+    let paused = async { while crawl_stats(&fleet).await["status"] != "paused" {} };
+    timeout(LIMIT, paused).await.expect("it is paused again");
+    assert_eq!(pages_asked(&site), 0);
+    redis.save().await;
+    succeeds(fleet.command(&["resume", &fleet.name])).await;
+    redis.restart().await;
+    timeout(LIMIT, async { while crawl_stats(&fleet).await["done"] != 30 {} }).await.expect("it goes on");
+    ends_well(worker).await;
+}
+
+#[tokio::test]
+async fn a_host_stays_blocked_in_a_store_that_has_lost_its_last_second() {
+    let (fleet, mut redis) = forgetful().await;
+    let site = Site::serve(40).await;
+    list(&fleet, &site, 40);
+    produce(&fleet).await;
+    redis.save().await;
+    succeeds(fleet.command(&["hosts", "block", &site.origin])).await;
+    redis.restart().await;
+    let worker = fleet.worker(&[]);
+    let stats = end(&fleet).await;
+    // Each of the four that are fetched at once may have had leave before the first of them began.
+    assert!(pages_asked(&site) <= 4, "{stats} {:?}", site.log());
     ends_well(worker).await;
 }
 

@@ -68,7 +68,7 @@ pub(super) fn crawl_of(db: &Connection, id: i64) -> Result<i64> {
 /// a lane is found by its row.
 fn waits(due: Option<UnixMs>) -> State {
     match due {
-        Some(until) => State::Parked { until, unconfirmed: Some(until) },
+        Some(until) => State::Parked { until, unconfirmed: Some(until), in_pause: false },
         None => State::Queued { since: UnixMs(0) },
     }
 }

@@ -37,8 +37,11 @@ pub(super) fn page(
         let Ok(key) = row.get_ref(1)?.as_str().unwrap_or_default().parse::<TaskKey>() else { continue };
         let due: Option<i64> = row.get(2)?;
         let due = due.map(|due| UnixMs(due.max(0).cast_unsigned())).filter(|due| *due > now);
-        let waits = due
-            .map_or(State::Queued { since: UnixMs(0) }, |until| State::Parked { until, unconfirmed: None });
+        let waits = due.map_or(State::Queued { since: UnixMs(0) }, |until| State::Parked {
+            until,
+            unconfirmed: None,
+            in_pause: false,
+        });
         let state = holdings.state(last, now).unwrap_or(waits);
         page.tasks.push(PendingTask { key, state, attempts: row.get(3)? });
     }

@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
+use futures::{FutureExt, StreamExt};
+use lapin::options::BasicAckOptions;
 use lapin::types::FieldTable;
-use lapin::{BasicProperties, Connection};
+use lapin::{BasicProperties, Channel, Connection};
+use serde::Serialize;
 use tokio::sync::Mutex;
 use tracing::{debug, warn};
 use trawl_common::ports::Result;
@@ -16,7 +19,7 @@ use super::publisher::{Outgoing, Publisher};
 use super::seal::{Author, Purpose, Seal};
 use super::stream::{self, StreamStart};
 use super::topology::{Stream, Topology};
-use crate::control_log::{Logged, Record};
+use crate::control_log::{Counts, Logged, Record};
 
 /// Records that the broker sends ahead.
 const PREFETCH: u16 = 1_000;
@@ -27,16 +30,37 @@ pub struct ControlLog {
     seal: Seal,
     publisher: Publisher,
     topology: Topology,
-    /// Was open when the stream was complete. A broker that is emptied closes its connections: while this one is open, the
-    /// stream still has all of it.
-    witness: Mutex<Option<Connection>>,
+    /// Of the stream of counts.
+    counting: (Publisher, Topology),
+    /// Has watched the stream since it was complete.
+    witness: Mutex<Option<Witness>>,
+}
+
+/// Reads the stream without need of what it says. A broker that is emptied closes its connections, and one whose stream is deleted ends the
+/// reading: while neither has happened, the stream still has all of it.
+struct Witness {
+    consumer: lapin::Consumer,
+    _channel: Channel,
+    connection: Connection,
+}
+
+impl Witness {
+    async fn is_undisturbed(&mut self) -> bool {
+        while let Some(delivered) = self.consumer.next().now_or_never() {
+            let Some(Ok(delivery)) = delivered else { return false };
+            if delivery.acker.ack(BasicAckOptions::default()).await.is_err() {
+                return false;
+            }
+        }
+        self.connection.status().connected()
+    }
 }
 
 /// A stream that may lack records.
 pub(crate) struct InDoubt {
     /// What it has.
     pub(crate) logged: Logged,
-    witness: Connection,
+    witness: Witness,
 }
 
 impl ControlLog {
@@ -44,42 +68,81 @@ impl ControlLog {
     pub fn new(broker: &settings::RabbitMq, topology: settings::Topology) -> Result<Self> {
         let seal = Seal::new(broker);
         let broker = Arc::new(Endpoint::new(broker)?);
-        let topology = Topology::Stream(Stream::control(topology));
-        let publisher = Publisher::new(Arc::clone(&broker), topology.clone());
-        Ok(Self { broker, seal, publisher, topology, witness: Mutex::default() })
+        let [counts, topology] = [Stream::counts(topology), Stream::control(topology)].map(Topology::Stream);
+        let [counting, publisher] =
+            [&counts, &topology].map(|stream| Publisher::new(Arc::clone(&broker), stream.clone()));
+        Ok(Self {
+            broker,
+            seal,
+            publisher,
+            topology,
+            counting: (counting, counts),
+            witness: Mutex::default(),
+        })
     }
 
     /// Adds a record; it is durable when this returns.
     pub(crate) async fn append(&self, record: &Record) -> Result<()> {
-        self.publisher.send([self.outgoing(record)]).await
+        self.publisher.send([self.outgoing(names::CONTROL, record)]).await
     }
 
-    /// What the stream has, if the broker may have been emptied since it was complete.
+    /// Notes how many pages crawls have done.
+    pub(crate) async fn append_counts(&self, counts: &Counts) -> Result<()> {
+        self.counting.0.send([self.outgoing(names::COUNTS, counts)]).await
+    }
+
+    /// How many pages crawls had done when that was noted last.
+    pub(crate) async fn read_counts(&self) -> Result<Counts> {
+        let mut counts = Counts::default();
+        let mut unreadable = 0;
+        let take = |_, body: &[u8], author: Author| match serde_json::from_slice(body) {
+            Ok(entry) if author != Author::Stranger => counts.apply(entry),
+            _ => unreadable += 1,
+        };
+        self.read_entries(names::COUNTS, &self.counting.1, take).await?;
+        if unreadable > 0 {
+            warn!(
+                entries = unreadable,
+                "entries of the stream control.counts count for nothing: another wrote them"
+            );
+        }
+        Ok(counts)
+    }
+
+    /// What the stream has, if it may have lost entries since it was complete: the broker was emptied, or somebody has deleted it.
     pub(crate) async fn in_doubt(&self) -> Result<Option<InDoubt>> {
-        if self.witness.lock().await.as_ref().is_some_and(|connection| connection.status().connected()) {
+        let mut known = self.witness.lock().await;
+        if let Some(witness) = known.as_mut()
+            && witness.is_undisturbed().await
+        {
             return Ok(None);
         }
-        // First: a broker that is emptied from here on closes it.
-        let witness = self.broker.open("trawl control").await?;
+        *known = None;
+        // First: it notices what becomes of the stream from here on.
+        let connection = self.broker.open("trawl control").await?;
+        self.topology.declare(&connection).await?;
+        let (channel, consumer) = stream::consume(&connection, names::CONTROL, StreamStart::Next, 1).await?;
+        let witness = Witness { consumer, _channel: channel, connection };
         Ok(Some(InDoubt { logged: self.read().await?, witness }))
     }
 
     /// Adds what the stream lacked. Then it is complete.
     pub(crate) async fn complete(&self, InDoubt { witness, .. }: InDoubt, missing: &[Record]) -> Result<()> {
-        let outgoing: Vec<Outgoing> = missing.iter().map(|record| self.outgoing(record)).collect();
+        let outgoing: Vec<Outgoing> =
+            missing.iter().map(|record| self.outgoing(names::CONTROL, record)).collect();
         self.publisher.send(outgoing).await?;
         *self.witness.lock().await = Some(witness);
         Ok(())
     }
 
-    fn outgoing(&self, record: &Record) -> Outgoing {
+    fn outgoing(&self, stream: &str, entry: &impl Serialize) -> Outgoing {
         // Names and numbers: they always serialise.
-        let body = serde_json::to_vec(record).unwrap_or_default();
+        let body = serde_json::to_vec(entry).unwrap_or_default();
         let mut headers = FieldTable::default();
         self.seal.sign(Purpose::Control, &body, &mut headers);
         Outgoing {
             exchange: "",
-            key: names::CONTROL.to_owned(),
+            key: stream.to_owned(),
             body,
             properties: BasicProperties::default()
                 .with_delivery_mode(2)
@@ -100,34 +163,49 @@ impl ControlLog {
 
     /// What all records say that were added before.
     pub(crate) async fn read(&self) -> Result<Logged> {
-        let connection = self.broker.open("trawl control").await?;
-        self.topology.declare(&connection).await?;
-        let mut reader = stream::read(connection, names::CONTROL, StreamStart::First, PREFETCH).await?;
         let mut logged = Logged::default();
         let mut belief = Belief::default();
         let mut has_newer = false;
+        let take = |offset: u64, body: &[u8], author: Author| {
+            if !belief.has(offset, author) {
+                return;
+            }
+            match Record::read(body) {
+                Ok(Some(record)) => logged.apply(record),
+                Ok(None) => has_newer = true,
+                Err(error) => {
+                    let text = printable(&String::from_utf8_lossy(body), 200);
+                    warn!(offset, %error, text, "an unreadable record in the stream control");
+                }
+            }
+        };
+        self.read_entries(names::CONTROL, &self.topology, take).await?;
+        if has_newer {
+            warn!(
+                "the stream control has entries of a newer trawl: they are left to newer programs. Update this one"
+            );
+        }
+        Ok(logged)
+    }
+
+    /// Gives to `take` the offset, body and author of every entry that was added before.
+    async fn read_entries(
+        &self,
+        stream: &'static str,
+        topology: &Topology,
+        mut take: impl FnMut(u64, &[u8], Author) + Send,
+    ) -> Result<()> {
+        let connection = self.broker.open("trawl control").await?;
+        topology.declare(&connection).await?;
+        let mut reader = stream::read(connection, stream, StreamStart::First, PREFETCH).await?;
         loop {
             let entry = reader.next_before_end().await?;
-            if let Some(body) = &entry.body
-                && belief.has(entry.offset, self.seal.author(Purpose::Control, body, &entry.headers))
-            {
-                match Record::read(body) {
-                    Ok(Some(record)) => logged.apply(record),
-                    Ok(None) => has_newer = true,
-                    Err(error) => {
-                        let text = printable(&String::from_utf8_lossy(body), 200);
-                        warn!(offset = entry.offset, %error, text, "an unreadable record in the stream control");
-                    }
-                }
+            if let Some(body) = &entry.body {
+                take(entry.offset, body, self.seal.author(Purpose::Control, body, &entry.headers));
             }
             // The reader's own mark is there, or a later one.
             if entry.offset >= reader.end() {
-                if has_newer {
-                    warn!(
-                        "the stream control has entries of a newer trawl: they are left to newer programs. Update this one"
-                    );
-                }
-                return Ok(logged);
+                return Ok(());
             }
             reader.done(&entry).await?;
         }

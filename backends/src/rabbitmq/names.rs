@@ -29,6 +29,8 @@ pub(super) const CONTROL: &str = "control";
 
 /// The stream of what was asked for: jobs, deployed spiders, schedules.
 pub(super) const JOURNAL: &str = "journal";
+/// The stream of how many pages crawls have done that may do only so many.
+pub(super) const COUNTS: &str = "control.counts";
 
 /// Wake-ups for workers: there may be a job to take.
 pub(super) const JOBS: &str = "crawl_jobs";
@@ -68,7 +70,7 @@ pub(super) fn is_own(queue: &str) -> bool {
         .any(|prefix| queue.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('.')));
     is_rung
         || is_for_events
-        || [FAILED, ITEMS, CONTROL, JOURNAL, JOBS].contains(&queue)
+        || [FAILED, ITEMS, CONTROL, COUNTS, JOURNAL, JOBS].contains(&queue)
         || SourceQueue::ALL.into_iter().any(|line| self::line(line) == queue)
 }
 

@@ -133,7 +133,8 @@ fn mark(stream: &str, id: &str) -> Outgoing {
     }
 }
 
-async fn consume(
+/// Begins to read a stream, on a channel of its own.
+pub(super) async fn consume(
     connection: &Connection,
     stream: &str,
     from: StreamStart,

@@ -24,6 +24,9 @@ const JOURNAL_AGE: Duration = Duration::from_secs(2 * 24 * 3600);
 /// A stream drops whole segments, and never the last one: of so many bytes in the stream `journal`.
 const JOURNAL_SEGMENT: u64 = 32 << 20;
 
+/// What the stream `control.counts` keeps. Its last entry says all that the ones before it did, so it need not keep more than one.
+const COUNTS_BYTES: u64 = 2_000_000;
+
 /// What is declared, or looked for, on a connection before it is used.
 #[derive(Clone)]
 pub(super) enum Topology {
@@ -96,7 +99,8 @@ pub(super) struct Stream {
     settings: Option<&'static str>,
     max_age: Option<Duration>,
     max_bytes: Option<u64>,
-    segment: Option<u64>,
+    /// The size of the parts that it is thrown away in, where that of the broker (500 MB) is too large.
+    segment_bytes: Option<u64>,
     topology: settings::Topology,
 }
 
@@ -109,7 +113,7 @@ impl Stream {
             settings: Some("[items]"),
             max_age: items.retention,
             max_bytes: items.max_size.map(|size| size.as_u64()),
-            segment: None,
+            segment_bytes: None,
             topology,
         }
     }
@@ -122,7 +126,7 @@ impl Stream {
             settings: None,
             max_age: None,
             max_bytes: Some(CONTROL_BYTES),
-            segment: None,
+            segment_bytes: None,
             topology,
         }
     }
@@ -135,7 +139,7 @@ impl Stream {
             settings: None,
             max_age: Some(JOURNAL_AGE),
             max_bytes: None,
-            segment: Some(JOURNAL_SEGMENT),
+            segment_bytes: Some(JOURNAL_SEGMENT),
             topology,
         }
     }
@@ -144,6 +148,16 @@ impl Stream {
     pub(super) async fn is_missing(self, connection: &Connection) -> Result<bool> {
         let is_passive = self.topology == settings::Topology::Passive;
         Ok(is_passive && !passive::exists(connection, self.name).await?)
+    }
+
+    /// How many pages crawls have done.
+    pub(super) fn counts(topology: settings::Topology) -> Self {
+        Self {
+            name: names::COUNTS,
+            max_bytes: Some(COUNTS_BYTES),
+            segment_bytes: Some(COUNTS_BYTES / 2),
+            ..Self::control(topology)
+        }
     }
 
     async fn declare(self, connection: &Connection) -> Result<()> {
@@ -172,7 +186,7 @@ impl Stream {
             put("x-max-age", AMQPValue::LongString(format!("{}s", age.as_secs()).into()));
         }
         let sizes =
-            [("x-max-length-bytes", self.max_bytes), ("x-stream-max-segment-size-bytes", self.segment)];
+            [("x-max-length-bytes", self.max_bytes), ("x-stream-max-segment-size-bytes", self.segment_bytes)];
         for (name, size) in sizes {
             if let Some(bytes) = size {
                 put(name, AMQPValue::LongLongInt(bytes.min(i64::MAX as u64) as i64));

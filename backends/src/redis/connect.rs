@@ -12,6 +12,7 @@ use tracing::warn;
 use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_common::settings::Redis;
 
+use super::link::Opener;
 use super::{Link, kind};
 use crate::tls::{self, Authority};
 
@@ -59,8 +60,7 @@ async fn to_server(settings: &Redis, certificates: TlsCertificates) -> RedisResu
         .set_response_timeout(Some(TIMEOUT))
         .set_number_of_retries(1)
         .set_max_delay(MAX_PAUSE);
-    let client = client(settings, certificates)?;
-    Ok(Link::to_server(client.get_connection_manager_with_config(config).await?))
+    Opener::Server(client(settings, certificates)?, Box::new(config)).open().await
 }
 
 async fn to_cluster(settings: &Redis, certificates: TlsCertificates) -> RedisResult<Link> {
@@ -76,8 +76,8 @@ async fn to_cluster(settings: &Redis, certificates: TlsCertificates) -> RedisRes
         .retries(4)
         .tcp_settings(tcp());
     let builder = if settings.url.is_tls() { builder.certs(certificates.clone()) } else { builder };
-    match builder.build()?.get_async_connection().await {
-        Ok(connection) => Ok(Link::to_cluster(connection)),
+    match Opener::Cluster(builder.build()?).open().await {
+        Ok(link) => Ok(link),
         // It says only that no node could be reached; a plain connection says why.
         Err(error) => Err(why_not(settings, certificates).await.unwrap_or(error)),
     }

@@ -17,7 +17,6 @@ use super::keys::CrawlKeys;
 use super::script_calls::{BATCH, corrupt as wrong_answer, over};
 use super::seen::{entry, seen_keys};
 use super::{corrupt, failed};
-use crate::control_log::Record;
 use crate::notes;
 
 /// So many dead letters are replayed in one call of a script: each may have some megabytes.
@@ -30,16 +29,6 @@ const PAGE: usize = 500;
 pub(super) fn encode(note: &Note) -> String {
     // Names, numbers and text: they always serialise.
     serde_json::to_string(note).unwrap_or_default()
-}
-
-impl RedisRecords {
-    /// Carries out `verb`, and returns the crawl's status before; `None` if there is no such crawl.
-    pub(super) async fn command(&self, crawl: &CrawlRef, verb: &str) -> Result<Option<String>> {
-        let keys = CrawlKeys::new(crawl);
-        let mut call = self.scripts.command.prepare_invoke();
-        call.key(&keys.crawl).key(&keys.pending).key(&keys.leases).arg(verb).arg(crawl.id.as_str());
-        self.redis.run(&call).await
-    }
 }
 
 impl RedisRecords {
@@ -101,21 +90,15 @@ impl Control for RedisRecords {
     }
 
     async fn pause(&self, crawl: &CrawlRef) -> Result<()> {
-        going(crawl, self.command(crawl, "pause").await?)?;
-        self.log(|| Record::status(crawl, CrawlState::Paused)).await
+        self.order(crawl, CrawlState::Paused).await
     }
 
     async fn resume(&self, crawl: &CrawlRef) -> Result<()> {
-        going(crawl, self.command(crawl, "resume").await?)?;
-        self.log(|| Record::status(crawl, CrawlState::Running)).await
+        self.order(crawl, CrawlState::Running).await
     }
 
     async fn cancel(&self, crawl: &CrawlRef) -> Result<()> {
-        let before = self.command(crawl, "cancel").await?;
-        if before.as_deref() != Some("cancelled") {
-            going(crawl, before)?;
-        }
-        self.log(|| Record::status(crawl, CrawlState::Cancelled)).await?;
+        self.order(crawl, CrawlState::Cancelled).await?;
         while self.clear_step(crawl).await? > 0 {}
         Ok(())
     }
@@ -197,15 +180,6 @@ impl Control for RedisRecords {
             purged += self.redis.run::<u64>(&call).await?;
         }
         Ok(purged)
-    }
-}
-
-/// That a command met a crawl that is not over.
-fn going(crawl: &CrawlRef, before: Option<String>) -> Result<()> {
-    match before.as_deref() {
-        Some("running" | "paused" | "pending") => Ok(()),
-        Some(status) => Err(over(crawl, status)),
-        None => Err(over(crawl, "unknown")),
     }
 }
 

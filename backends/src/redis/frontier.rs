@@ -24,7 +24,6 @@ use super::script_calls::{BATCH, batches, by_crawl, corrupt, optional};
 use super::second_home::Past;
 use super::seen::{entry, seen_keys};
 use super::{RedisRecords, control, failed};
-use crate::control_log::Record;
 
 /// How long `failures:<url>` outlives the last failure.
 const FAILURES_TTL: Duration = Duration::from_secs(24 * 3600);
@@ -176,7 +175,14 @@ impl Records for RedisRecords {
         let keys = CrawlKeys::new(&lease.crawl);
         let mut call = self.scripts.close.prepare_invoke();
         call.key(&keys.leases).key(&keys.crawl).key(&keys.pending).arg(lease.token);
-        if self.redis.run(&call).await? { Ok(()) } else { Err(stale(&lease)) }
+        match self.redis.run::<u8>(&call).await? {
+            0 => Err(stale(&lease)),
+            2 => {
+                self.write_end_down(&lease.crawl, CrawlState::Finished).await;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
     }
 
     async fn claim(&self, worker: &WorkerId, messages: &[Message]) -> Result<Vec<ClaimReply>> {
@@ -201,6 +207,13 @@ impl Records for RedisRecords {
                 }
                 let answer: Option<Vec<u8>> = self.unless_foreign(crawl, self.redis.run(&call).await).await?;
                 let Some(answer) = answer else { continue };
+                if answer.is_empty() {
+                    self.obey(crawl).await?;
+                    // They go round once more: their hosts may be blocked, which they are not to slip past.
+                    let claims: Vec<Claim> = places.iter().map(|&at| claims[at].clone()).collect();
+                    self.release(worker, &claims).await?;
+                    continue;
+                }
                 for (&at, reply) in places.iter().zip(one_each(answer, places.len(), "starts")?) {
                     starts[at] = start_of(reply).ok_or_else(|| corrupt("start"))?;
                 }
@@ -285,7 +298,10 @@ impl Records for RedisRecords {
                 }
                 let answer: Option<Vec<bool>> =
                     self.unless_foreign(crawl, self.redis.run(&call).await).await?;
-                let Some(answer) = answer else { continue };
+                let Some(mut answer) = answer else { continue };
+                if answer.pop() == Some(true) {
+                    self.write_end_down(crawl, CrawlState::Finished).await;
+                }
                 let mut failures = Vec::new();
                 for (&at, reply) in places.iter().zip(one_each(answer, places.len(), "ends")?) {
                     ended[at] = reply;
@@ -362,7 +378,6 @@ impl Records for RedisRecords {
             return self.keep_announced(event).await;
         }
         let crawl = &event.stats.crawl_ref();
-        self.log(|| Record::status(crawl, CrawlState::Finished)).await?;
         self.write(redis::cmd("HSET").arg(CrawlKeys::new(crawl).crawl).arg("announced").arg(1)).await
     }
 

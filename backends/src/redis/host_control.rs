@@ -11,8 +11,9 @@ use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 
 use super::hosts::RedisHosts;
-use super::{host_news, keys, robots};
-use crate::control_log::Record;
+use super::script_calls::optional;
+use super::{Link, host_news, keys, robots};
+use crate::control_log::{LoggedHost, Record};
 
 /// Listed for ever.
 const FOR_EVER: UnixMs = UnixMs(1 << 52);
@@ -45,56 +46,69 @@ impl HostControl for RedisHosts {
     }
 
     async fn block(&self, key: &HostKey) -> Result<()> {
-        self.list_for_news(key).await?;
-        self.block_and(key, Announcing::All).await?;
-        self.write_down(Record::Blocked { host: key.to_string() }).await
+        self.order(key, true).await.map(drop)
     }
 
     async fn unblock(&self, key: &HostKey) -> Result<bool> {
-        self.list_for_news(key).await?;
-        let was = self.redis.run::<u8>(self.scripts.block.key(keys::rate_limit(key)).arg(0).arg(1)).await?;
-        let () = self
-            .redis
-            .query(redis::cmd("ZADD").arg(keys::HOSTS).arg("XX").arg(UnixMs::now().0).arg(key.as_str()))
-            .await?;
-        self.write_down(Record::Unblocked { host: key.to_string() }).await?;
-        Ok(was == 1)
+        self.order(key, false).await
     }
-}
-
-/// Whether a block is announced.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Announcing {
-    All,
-    /// They know of it.
-    Nobody,
 }
 
 impl RedisHosts {
-    /// Blocks a host again, in a store that has forgotten that it was.
-    pub(super) async fn block_in_store(&self, key: &HostKey) -> Result<()> {
-        self.block_and(key, Announcing::Nobody).await
+    /// Blocks a host, or lifts a block and a back-off. Returns whether there was either.
+    async fn order(&self, key: &HostKey, is_blocked: bool) -> Result<bool> {
+        self.list_for_news(key).await?;
+        let apart = self.redis.apart().await?;
+        let (was, ordered) = self.change(&apart, key, is_blocked, None).await?;
+        self.list_as(key, is_blocked).await?;
+        if let Some(log) = &self.log {
+            log.append(&Record::host(key, LoggedHost { is_blocked, ordered })).await?;
+        }
+        apart.until_durable(&keys::rate_limit(key)).await;
+        Ok(was)
     }
 
-    /// The hosts that are blocked.
-    pub(super) async fn blocked_in_store(&self) -> Result<Vec<HostKey>> {
+    /// Carries out the last order that the log has of a host, unless a later one is known here. All who are told of orders know of it.
+    pub(super) async fn carry_out_logged(&self, key: &HostKey, last: LoggedHost) -> Result<()> {
+        let (_, ordered) = self.change(&self.redis, key, last.is_blocked, Some(last.ordered)).await?;
+        if ordered <= last.ordered { self.list_as(key, last.is_blocked).await } else { Ok(()) }
+    }
+
+    /// Changes the schedule of a host. Returns whether there was a block or a back-off, and the instant of the last order.
+    async fn change(
+        &self,
+        link: &Link,
+        key: &HostKey,
+        is_blocked: bool,
+        logged: Option<UnixMs>,
+    ) -> Result<(bool, UnixMs)> {
+        let mut call = self.scripts.block.key(keys::rate_limit(key));
+        call.arg(u8::from(is_blocked)).arg(u8::from(logged.is_none())).arg(optional(logged.map(|at| at.0)));
+        let (was, ordered): (bool, u64) = link.run(&call).await?;
+        Ok((was, UnixMs(ordered)))
+    }
+
+    /// Lists a host for as long as it is blocked; or as any other, if it is listed.
+    async fn list_as(&self, key: &HostKey, is_blocked: bool) -> Result<()> {
+        if is_blocked {
+            return self.list_until(key, FOR_EVER).await;
+        }
+        let now = UnixMs::now().0;
+        self.redis.query(redis::cmd("ZADD").arg(keys::HOSTS).arg("XX").arg(now).arg(key.as_str())).await
+    }
+
+    /// The hosts that are blocked, and the instant of the last order about each.
+    pub(super) async fn blocked_in_store(&self) -> Result<Vec<(HostKey, LoggedHost)>> {
         let mut call = redis::cmd("ZRANGE");
         call.arg(keys::HOSTS).arg(FOR_EVER.0).arg("+inf").arg("BYSCORE");
         let hosts: Vec<String> = self.redis.query(&call).await?;
-        Ok(hosts.iter().map(|host| HostKey::from_text(host)).collect())
-    }
-
-    async fn block_and(&self, key: &HostKey, announcing: Announcing) -> Result<()> {
-        let announces = u8::from(announcing == Announcing::All);
-        self.redis.run::<u8>(self.scripts.block.key(keys::rate_limit(key)).arg(1).arg(announces)).await?;
-        self.list_until(key, FOR_EVER).await
-    }
-
-    async fn write_down(&self, record: Record) -> Result<()> {
-        match &self.log {
-            Some(log) => log.append(&record).await,
-            None => Ok(()),
+        let mut blocked = Vec::with_capacity(hosts.len());
+        for key in hosts.iter().map(|host| HostKey::from_text(host)) {
+            let known = redis::cmd("HGET").arg(keys::rate_limit(&key)).arg("ordered").to_owned();
+            let ordered = UnixMs(self.redis.query::<Option<u64>>(&known).await?.unwrap_or_default());
+            blocked.push((key, LoggedHost { is_blocked: true, ordered }));
         }
+        Ok(blocked)
     }
 }
 

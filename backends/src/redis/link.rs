@@ -1,10 +1,17 @@
 //! The way to Redis: one server, or a cluster.
 
+use std::collections::HashMap;
+
 use futures::future::try_join_all;
-use redis::aio::{ConnectionLike, ConnectionManager};
+use redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig};
+use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
-use redis::cluster_routing::{Route, SingleNodeRoutingInfo, Slot, SlotAddr};
-use redis::{Arg, Cmd, FromRedisValue, Pipeline, RedisFuture, RedisResult, ScriptInvocation, Value};
+use redis::cluster_routing::{
+    MultipleNodeRoutingInfo, Route, RoutingInfo, SingleNodeRoutingInfo, Slot, SlotAddr,
+};
+use redis::{
+    Arg, Client, Cmd, FromRedisValue, InfoDict, Pipeline, RedisFuture, RedisResult, ScriptInvocation, Value,
+};
 use trawl_common::ports::Result;
 
 use super::failed;
@@ -15,7 +22,26 @@ use super::failed;
 /// slot. A pipeline may touch many slots: it is sent in parts, one a slot, and only commands of the same slot keep
 /// their order. No pipeline is a transaction: a full server refuses even those that only read.
 #[derive(Clone)]
-pub struct Link(Kind);
+pub struct Link(Kind, Opener);
+
+/// Opens connections to one server or cluster.
+#[derive(Clone)]
+pub(super) enum Opener {
+    Server(Client, Box<ConnectionManagerConfig>),
+    Cluster(ClusterClient),
+}
+
+impl Opener {
+    pub(super) async fn open(self) -> RedisResult<Link> {
+        let kind = match &self {
+            Self::Server(client, config) => {
+                Kind::Server(client.get_connection_manager_with_config((**config).clone()).await?)
+            }
+            Self::Cluster(client) => Kind::Cluster(client.get_async_connection().await?),
+        };
+        Ok(Link(kind, self))
+    }
+}
 
 #[derive(Clone)]
 enum Kind {
@@ -24,8 +50,9 @@ enum Kind {
 }
 
 impl Link {
-    pub(super) fn to_server(connection: ConnectionManager) -> Self {
-        Self(Kind::Server(connection))
+    /// Another connection to the same server or cluster.
+    pub(super) async fn apart(&self) -> Result<Self> {
+        self.1.clone().open().await.map_err(failed)
     }
 
     pub(super) fn is_cluster(&self) -> bool {
@@ -42,9 +69,37 @@ impl Link {
         command.query_async(&mut self.clone()).await.map_err(failed)
     }
 
-    pub(super) fn to_cluster(connection: ClusterConnection) -> Self {
-        Self(Kind::Cluster(connection))
+    /// What a command without a key gives on the server that has `key`.
+    pub(super) async fn query_at<T: FromRedisValue>(&self, key: &str, command: &Cmd) -> Result<T> {
+        let Kind::Cluster(cluster) = &self.0 else { return self.query(command).await };
+        let route = Route::with_slot(Slot::for_key(key.as_bytes()), SlotAddr::Master);
+        let node = RoutingInfo::SingleNode(SingleNodeRoutingInfo::SpecificNode(route));
+        let answer = cluster.clone().route_command(command.clone(), node).await.map_err(failed)?;
+        redis::from_redis_value(answer).map_err(|error| failed(error.into()))
     }
+
+    /// The run that the data of each master is of (`scripts/record.lua`), in an order that does not change.
+    pub(super) async fn runs(&self) -> Result<String> {
+        let mut info = redis::cmd("INFO");
+        info.arg("server").arg("replication");
+        let mut runs = match &self.0 {
+            Kind::Server(_) => vec![run_of(&self.query::<InfoDict>(&info).await?)],
+            Kind::Cluster(cluster) => {
+                let masters = RoutingInfo::MultiNode((MultipleNodeRoutingInfo::AllMasters, None));
+                let answers = cluster.clone().route_command(info, masters).await.map_err(failed)?;
+                let answers: HashMap<String, InfoDict> =
+                    redis::from_redis_value(answers).map_err(|error| failed(error.into()))?;
+                answers.values().map(run_of).collect()
+            }
+        };
+        runs.sort_unstable();
+        Ok(runs.join(" "))
+    }
+}
+
+fn run_of(info: &InfoDict) -> String {
+    let text = |name| info.get::<String>(name).unwrap_or_default();
+    format!("{}-{}", text("run_id"), text("master_replid"))
 }
 
 impl ConnectionLike for Link {

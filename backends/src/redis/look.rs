@@ -41,7 +41,7 @@ impl RedisRecords {
     /// 1. Takes the lease of the one process that sweeps; without it there is no round.
     /// 2. Learns what was ordered from the log, in a store that is new or was emptied.
     /// 3. Sends a probe, if it is time.
-    /// 4. Writes into the log and into the journal what they lack, if RabbitMQ may have been emptied.
+    /// 4. Writes into the log and into the journal what they lack, if RabbitMQ may have been emptied, and how many pages crawls have done.
     /// 5. Has announced what happened to crawls and hosts.
     /// 6. Ends what can end, and has that announced.
     /// 7. Goes on with `round`, or begins one where the last has come to; forgets crawls that are long over.
@@ -66,6 +66,10 @@ impl RedisRecords {
             completed => completed?,
         }
         self.complete_journal().await?;
+        if let Some(home) = &self.second_home {
+            let limited = crawls.iter().filter(|one| one.is_open() && one.max_pages.is_some());
+            home.count(limited.map(|one| (one.crawl.id.to_string(), one.done)).collect()).await;
+        }
         for standing in crawls.iter().filter(|one| !(one.is_over() && one.is_announced)) {
             let news = self.notice(&standing.crawl, now).await;
             sweep.news.extend(self.unless_foreign(&standing.crawl, news).await?.unwrap_or_default());
@@ -122,8 +126,13 @@ impl RedisRecords {
 
     /// Ends what can end; what has ended and is cleared up is announced until someone has.
     async fn tend(&self, standing: &Standing, watermarks: &Watermarks, sweep: &mut Sweep) -> Result<()> {
-        let Standing { crawl, is_cleared, is_announced, is_full, .. } = standing;
+        let Standing { crawl, status, is_cleared, is_announced, is_logged, .. } = standing;
         if standing.is_over() {
+            if let Some(status) = status
+                && !(*is_logged || *is_announced)
+            {
+                self.write_end_down(crawl, *status).await;
+            }
             if !is_cleared {
                 sweep.corrupt.extend(self.unreported(crawl).await?);
             } else if !is_announced {
@@ -134,7 +143,7 @@ impl RedisRecords {
                 sweep.evicted.push(crawl.clone());
             }
             sweep.corrupt.extend(self.unreported(crawl).await?);
-            let mut steps = if *is_full { CLEAR_STEPS } else { 0 };
+            let mut steps = if standing.is_full() { CLEAR_STEPS } else { 0 };
             while steps > 0 && self.clear_step(crawl).await? > 0 {
                 steps -= 1;
             }
@@ -142,8 +151,10 @@ impl RedisRecords {
             let mut call = self.scripts.tend.prepare_invoke();
             call.key(&keys.crawl).key(&keys.pending).key(&keys.leases);
             call.arg(crawl.id.as_str()).arg(watermarks.lowest()).arg(self.lost_after.as_millis() as u64);
-            if self.redis.run::<String>(&call).await? == "await" {
-                sweep.awaiting.push(crawl.clone());
+            match self.redis.run::<String>(&call).await?.as_str() {
+                "await" => sweep.awaiting.push(crawl.clone()),
+                "ended" => self.write_end_down(crawl, CrawlState::Finished).await,
+                _ => {}
             }
         }
         Ok(())
@@ -177,8 +188,8 @@ impl RedisRecords {
 impl Round {
     /// Begins at the crawl and the cursor that `place` names, if there is that crawl.
     fn begin(watermarks: Watermarks, crawls: &[Standing], place: Option<&String>) -> Self {
-        let running = crawls.iter().filter(|standing| standing.is_running());
-        let mut left: VecDeque<CrawlRef> = running.map(|standing| standing.crawl.clone()).collect();
+        let open = crawls.iter().filter(|standing| standing.is_open());
+        let mut left: VecDeque<CrawlRef> = open.map(|standing| standing.crawl.clone()).collect();
         let (first, cursor) = place.and_then(|place| place.split_once(' ')).unwrap_or_default();
         let found = left.iter().position(|crawl| crawl.id.as_str() == first);
         left.rotate_left(found.unwrap_or_default());
@@ -186,21 +197,21 @@ impl Round {
         Self::of(watermarks, crawls, left, cursor)
     }
 
-    /// Goes on with what is left and still runs.
+    /// Goes on with what is left and not over.
     fn go_on(mut self, watermarks: Watermarks, crawls: &[Standing]) -> Self {
-        let runs = |crawl: &CrawlRef| crawls.iter().any(|one| one.crawl == *crawl && one.is_running());
-        if !self.left.front().is_some_and(runs) {
+        let is_open = |crawl: &CrawlRef| crawls.iter().any(|one| one.crawl == *crawl && one.is_open());
+        if !self.left.front().is_some_and(is_open) {
             self.cursor = "0".to_owned();
         }
-        self.left.retain(runs);
+        self.left.retain(is_open);
         Self::of(watermarks, crawls, self.left, self.cursor)
     }
 
     fn of(watermarks: Watermarks, crawls: &[Standing], left: VecDeque<CrawlRef>, cursor: String) -> Self {
         let over = crawls.iter().filter(|standing| standing.is_over() && !standing.is_cleared);
         let clearing = over.map(|standing| (standing.crawl.clone(), standing.is_announced)).collect();
-        let running = crawls.iter().filter(|standing| standing.is_running());
-        let records = running.map(|standing| standing.records).sum();
+        let open = crawls.iter().filter(|standing| standing.is_open());
+        let records = open.map(|standing| standing.records).sum();
         Self { looked: Instant::now(), clearing, left, cursor, records, watermarks }
     }
 }

@@ -16,6 +16,8 @@ use super::keys::CrawlKeys;
 
 /// The field that says how far the crawl was, and since when.
 const PROGRESS: &str = "progress";
+/// The field that says that the log has the crawl's end.
+pub(super) const LOGGED: &str = "logged";
 
 /// The end of how many URLs was the last that was seen, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +98,12 @@ impl RedisRecords {
     }
 
     /// Apart from the crawl's own hash: one that Redis has just forgotten must not seem to be there.
-    async fn keep_noted(&self, crawl: &CrawlRef, field: &str, value: &impl fmt::Display) -> Result<()> {
+    pub(super) async fn keep_noted(
+        &self,
+        crawl: &CrawlRef,
+        field: &str,
+        value: &impl fmt::Display,
+    ) -> Result<()> {
         let key = CrawlKeys::new(crawl).told;
         self.write(redis::cmd("HSET").arg(key).arg(field).arg(value.to_string())).await
     }

@@ -1,12 +1,13 @@
 //! Crawls that the store does not know: new ones, and those that it has forgotten.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use tokio::sync::MutexGuard;
 use tracing::{info, warn};
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Error, ErrorKind, Result, Terms};
+use trawl_common::time::UnixMs;
 
 use super::RedisRecords;
 use super::keys::{self, CrawlKeys};
@@ -18,6 +19,10 @@ use crate::control_log::{Logged, LoggedCrawl, Record};
 /// The field of [`keys::WATERMARKS`] that says how far the log was taken in: 1 while it is being read, more when it has been. A
 /// format that adds to what entries say has a field of its own: a program before it has left those out.
 const LOG: &str = "log";
+
+/// The field of [`keys::WATERMARKS`] that names the runs of the servers in which the log was taken in: others may have lost what was
+/// ordered last.
+const LOG_RUN: &str = "log:run";
 
 /// Whether what was admitted to a crawl may be under way, although the store does not know the crawl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,8 +62,7 @@ impl RedisRecords {
         }
         self.log(|| Record::opened(crawl, terms)).await?;
         let under_way = if past == Past::Certain { UnderWay::Perhaps } else { UnderWay::Nothing };
-        let new = LoggedCrawl { terms, status: CrawlState::Running };
-        self.make(crawl, new, "open", under_way).await?;
+        self.make(crawl, LoggedCrawl::running(terms), "open", under_way).await?;
         Ok(())
     }
 
@@ -74,26 +78,32 @@ impl RedisRecords {
             return Ok(());
         }
         let under_way = if crawl.is_adhoc() { UnderWay::Nothing } else { UnderWay::Perhaps };
-        let unknown = LoggedCrawl { terms: Terms::default(), status: CrawlState::Running };
+        let unknown = LoggedCrawl::running(Terms::default());
         if self.make(crawl, unknown, "unknown", under_way).await? && !crawl.is_adhoc() {
             warn!(crawl = %crawl.id, "a crawl that neither the store nor the log knows goes on without limits");
         }
         Ok(())
     }
 
-    /// Takes in what the log says, if this store never did: it is new, or was emptied. Those who meet a crawl see to that too, but
-    /// nobody speaks any more of one whose last URL had ended. `known` has the fields of
-    /// [`keys::WATERMARKS`].
+    /// Takes in what the log says, if this store never did: it is new, or was emptied; or if it may have lost its last second. Those who
+    /// meet a crawl see to that too, but nobody speaks any more of one whose last URL had ended, or that was paused. `known` has the
+    /// fields of [`keys::WATERMARKS`].
     pub(super) async fn remember(&self, known: &HashMap<String, String>) -> Result<()> {
+        if self.second_home.is_none() {
+            return Ok(());
+        }
+        // First: if another server takes over from here on, the log is taken in once more.
+        let runs = self.redis.runs().await?;
         let is_past = |count: &String| count.parse::<u64>().is_ok_and(|count| count > 1);
-        if self.second_home.is_none() || known.get(LOG).is_some_and(is_past) {
+        if known.get(LOG).is_some_and(is_past) && known.get(LOG_RUN) == Some(&runs) {
             return Ok(());
         }
         let () = self.write(redis::cmd("HSET").arg(keys::WATERMARKS).arg(LOG).arg(1)).await?;
         let _turn = self.turn().await;
         self.recover(None).await?;
         // In a store that was emptied meanwhile this is one, and it is taken in once more.
-        self.write(redis::cmd("HINCRBY").arg(keys::WATERMARKS).arg(LOG).arg(1)).await
+        let () = self.write(redis::cmd("HINCRBY").arg(keys::WATERMARKS).arg(LOG).arg(1)).await?;
+        self.write(redis::cmd("HSET").arg(keys::WATERMARKS).arg(LOG_RUN).arg(runs)).await
     }
 
     /// Writes into the log what it lacks of the store's crawls and blocked hosts: RabbitMQ may have been emptied. Where both
@@ -113,8 +123,8 @@ impl RedisRecords {
             }
         }
         let blocked = hosts.blocked_in_store().await?;
-        let unknown = blocked.into_iter().filter(|host| !logged.blocked.contains(host));
-        missing.extend(unknown.map(|host| Record::Blocked { host: host.to_string() }));
+        let unknown = blocked.iter().filter(|(host, _)| !logged.has_blocked(host));
+        missing.extend(unknown.map(|(host, order)| Record::host(host, *order)));
         if !missing.is_empty() {
             info!(
                 records = missing.len(),
@@ -128,12 +138,17 @@ impl RedisRecords {
     async fn records_of(&self, crawl: &CrawlRef) -> Result<Vec<Record>> {
         let Some(stats) = self.read_stats(crawl).await? else { return Ok(Vec::new()) };
         let opened = (!crawl.is_adhoc()).then_some(Record::opened(crawl, self.read_terms(crawl).await?));
-        let changed = (stats.status != CrawlState::Running).then(|| Record::status(crawl, stats.status));
+        let ordered = redis::cmd("HGET").arg(CrawlKeys::new(crawl).crawl).arg("ordered").to_owned();
+        let ordered: Option<u64> = self.redis.query(&ordered).await?;
+        let changed = (stats.status != CrawlState::Running).then(|| {
+            let ordered = ordered.filter(|_| stats.status != CrawlState::Finished);
+            Record::status(crawl, stats.status, ordered.map(UnixMs))
+        });
         Ok(opened.into_iter().chain(changed).collect())
     }
 
     /// The log is read by one at a time.
-    async fn turn(&self) -> Option<MutexGuard<'_, ()>> {
+    pub(super) async fn turn(&self) -> Option<MutexGuard<'_, ()>> {
         match &self.second_home {
             Some(home) => Some(home.reading.lock().await),
             None => None,
@@ -145,15 +160,17 @@ impl RedisRecords {
     }
 
     /// Reads the log, and makes anew all of it that the store has forgotten: `crawl`, the others that are not over, and
-    /// blocks of hosts. Returns what the log says.
-    async fn recover(&self, crawl: Option<&CrawlRef>) -> Result<Logged> {
-        let Some(SecondHome { log, hosts, .. }) = &self.second_home else {
-            return Ok(Logged::default());
+    /// orders about crawls and hosts. Returns what the log says.
+    pub(super) async fn recover(&self, crawl: Option<&CrawlRef>) -> Result<Logged> {
+        let logged = match &self.second_home {
+            Some(home) => home.read().await?,
+            None => Logged::default(),
         };
-        let logged = log.read().await?;
-        // First: once a crawl is there, its URLs are fetched.
-        for host in &logged.blocked {
-            hosts.block_in_store(host).await?;
+        // First: once a crawl is there, or its orders are known, its URLs are fetched.
+        if let Some(home) = &self.second_home {
+            for (host, last) in &logged.hosts {
+                home.hosts.carry_out_logged(host, *last).await?;
+            }
         }
         for (known, state) in &logged.crawls {
             if (Some(known) == crawl || !state.status.is_over())
@@ -162,6 +179,12 @@ impl RedisRecords {
                 info!(crawl = %known.id, status = %state.status, "the store had forgotten a crawl: it is restored");
             }
         }
+        let known: BTreeSet<CrawlRef> = self.all_crawls().await?.into_iter().chain(crawl.cloned()).collect();
+        for crawl in &known {
+            let last = logged.crawls.get(crawl).copied().unwrap_or(LoggedCrawl::running(Terms::default()));
+            let carried_out = self.carry_out_logged(crawl, last.status, last.ordered).await;
+            self.unless_foreign(crawl, carried_out).await?;
+        }
         Ok(logged)
     }
 
@@ -169,7 +192,7 @@ impl RedisRecords {
     async fn make(
         &self,
         crawl: &CrawlRef,
-        LoggedCrawl { terms, status }: LoggedCrawl,
+        LoggedCrawl { terms, status, ordered, done }: LoggedCrawl,
         discovery: &str,
         under_way: UnderWay,
     ) -> Result<bool> {
@@ -179,7 +202,7 @@ impl RedisRecords {
         call.arg(crawl.spider.as_str()).arg(status.as_str()).arg(discovery);
         call.arg(u8::from(under_way == UnderWay::Perhaps)).arg(terms.recrawl.to_string());
         limits(&mut call, terms);
-        self.redis.run(&call).await
+        self.redis.run(call.arg(ordered.0).arg(done)).await
     }
 
     /// Enters a crawl that this process works on into the index, if that may have lost it. Returns whether its id is its own: the

@@ -14,6 +14,7 @@ use trawl_common::time::UnixMs;
 
 use super::fields::Fields;
 use super::keys::{self, CrawlKeys};
+use super::news::LOGGED;
 use super::{RedisRecords, failed};
 
 /// Maximum number of crawls that a process remembers to be over.
@@ -22,7 +23,8 @@ pub(super) const OVER: u64 = 100_000;
 pub(super) const OVER_FOR: Duration = Duration::from_secs(10 * 60);
 
 /// The fields that say how a crawl stands.
-const STANDING: [&str; 7] = ["status", "announced", "cleared", "done", "max_pages", "ended", "evicted"];
+const STANDING: [&str; 8] =
+    ["status", "announced", "cleared", "done", "done_before", "max_pages", "ended", "evicted"];
 
 /// How a crawl stands.
 #[derive(Clone)]
@@ -30,9 +32,13 @@ pub(super) struct Standing {
     pub(super) crawl: CrawlRef,
     pub(super) status: Option<CrawlState>,
     pub(super) is_announced: bool,
+    /// Whether the log has its end.
+    pub(super) is_logged: bool,
     pub(super) is_cleared: bool,
-    /// Whether it has done as many pages as it may.
-    pub(super) is_full: bool,
+    /// How many pages it has done.
+    pub(super) done: u64,
+    /// How many it may do.
+    pub(super) max_pages: Option<u64>,
     pub(super) ended: UnixMs,
     /// Whether the server has thrown away what may have been its own.
     pub(super) is_evicted: bool,
@@ -49,8 +55,18 @@ impl Standing {
         self.is_over() && self.is_announced && self.is_cleared
     }
 
+    /// Whether it has done as many pages as it may.
+    pub(super) fn is_full(&self) -> bool {
+        self.max_pages.is_some_and(|most| self.done >= most)
+    }
+
     pub(super) fn is_running(&self) -> bool {
         self.status == Some(CrawlState::Running)
+    }
+
+    /// Whether its records are swept: in a pause, too, for RabbitMQ may lose their messages then.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self.status, Some(CrawlState::Running | CrawlState::Paused))
     }
 }
 
@@ -131,11 +147,12 @@ impl RedisRecords {
             let keys = CrawlKeys::new(crawl);
             pipeline.cmd("HMGET").arg(keys.crawl).arg(&STANDING);
             pipeline.cmd("HLEN").arg(keys.pending);
+            pipeline.cmd("HEXISTS").arg(keys.told).arg(LOGGED);
         }
         let reply: Vec<redis::Value> = pipeline.query_async(&mut self.redis.clone()).await.map_err(failed)?;
         crawls
             .iter()
-            .zip(reply.chunks_exact(2))
+            .zip(reply.chunks_exact(3))
             .map(|(crawl, reply)| standing(crawl.clone(), reply))
             .collect()
     }
@@ -147,13 +164,15 @@ fn standing(crawl: CrawlRef, reply: &[redis::Value]) -> Result<Standing> {
     let stored = STANDING.into_iter().zip(stored);
     let stored = stored.filter_map(|(name, text)| Some((name.to_owned(), text?)));
     let fields = Fields::new(CrawlKeys::new(&crawl).crawl, stored.collect());
-    let done = fields.count("done")?;
+    let done = fields.count("done")? + fields.count("done_before")?;
     Ok(Standing {
         crawl,
         status: fields.read("status")?,
         is_announced: fields.count("announced")? == 1,
+        is_logged: redis::from_redis_value_ref(&reply[2]).map_err(|error| failed(error.into()))?,
         is_cleared: fields.count("cleared")? == 1,
-        is_full: fields.read::<u64>("max_pages")?.is_some_and(|most| done >= most),
+        done,
+        max_pages: fields.read("max_pages")?,
         ended: UnixMs(fields.count("ended")?),
         is_evicted: fields.count("evicted")? == 1,
         records: redis::from_redis_value_ref(&reply[1]).map_err(|error| failed(error.into()))?,

@@ -56,7 +56,9 @@ fn task(fields: &[String]) -> Option<Option<PendingTask>> {
     let state = match state.as_str() {
         "n" => State::New { since },
         "q" => State::Queued { since },
-        "p" => State::Parked { until: since, unconfirmed: None },
+        // For people: it waits for its crawl to go on.
+        "p" if holder != "-" => State::Queued { since: UnixMs(0) },
+        "p" => State::Parked { until: since, unconfirmed: None, in_pause: false },
         started => State::Held { by: holder.parse().ok()?, since, has_started: started == "f" },
     };
     Some(Some(PendingTask { key, state, attempts: attempts.parse().ok()? }))

@@ -5,9 +5,9 @@ use trawl_common::frontier::message::Message;
 use trawl_common::frontier::{MAX_STARTS, Start};
 use trawl_common::metrics;
 use trawl_common::names::{CrawlId, CrawlRef, WorkerId};
-use trawl_common::ports::{Error, ErrorKind, Result};
+use trawl_common::ports::{Claim, Error, ErrorKind, Result};
 use trawl_common::time::UnixMs;
-use trawl_engine::{TaskStart, Urgent};
+use trawl_engine::{Records, TaskStart, Urgent};
 
 use super::RedisRecords;
 use super::frontier::start_of;
@@ -33,6 +33,12 @@ impl RedisRecords {
                 Reply::Start(start) => return Ok(TaskStart::This(start)),
                 Reply::Urgent(urgent) => return Ok(TaskStart::Behind(Box::new(urgent))),
                 Reply::Unreadable { crawl, key } => self.quarantine(&crawl, &[key]).await?,
+                Reply::Unsure => {
+                    self.obey(&task.crawl).await?;
+                    let claim = Claim { crawl: task.crawl.clone(), key: task.key() };
+                    self.release(worker, &[claim]).await?;
+                    return Ok(TaskStart::This(Start::Lost));
+                }
             }
         }
     }
@@ -65,6 +71,8 @@ enum Reply {
         crawl: CrawlRef,
         key: Vec<u8>,
     },
+    /// What was ordered of the crawl may be lost.
+    Unsure,
 }
 
 /// `None` for a reply that the script never gives. All urgent ones are of the spider of `crawl`.
@@ -73,6 +81,9 @@ fn read(crawl: &CrawlRef, reply: &Value) -> Option<Reply> {
         return start_of(start).map(Reply::Start);
     }
     let parts = Vec::<Vec<u8>>::from_redis_value_ref(reply).ok()?;
+    if parts.is_empty() {
+        return Some(Reply::Unsure);
+    }
     let (claim, sent) = parts.split_at_checked(ABOUT_CLAIM)?;
     let text = |at: usize| str::from_utf8(&claim[at]).ok();
     let id: CrawlId = text(0)?.parse().ok()?;

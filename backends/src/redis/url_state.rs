@@ -47,7 +47,9 @@ fn record_of(fields: &Fields) -> Result<Record> {
     let state = match fields.required("state")? {
         'n' => State::New { since },
         'q' => State::Queued { since },
-        'p' => State::Parked { until: since, unconfirmed: instant("unconfirmed")? },
+        // For people: it waits for its crawl to go on.
+        'p' if fields.read::<String>("holder")?.is_some() => State::Queued { since: UnixMs(0) },
+        'p' => State::Parked { until: since, unconfirmed: instant("unconfirmed")?, in_pause: false },
         started => State::Held { by: fields.required("holder")?, since, has_started: started == 'f' },
     };
     Ok(Record {

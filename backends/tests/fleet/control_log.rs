@@ -1,4 +1,4 @@
-//! What was ordered of crawls and hosts outlives RabbitMQ's loss of all data, and then that of Redis.
+//! What was ordered of crawls and hosts outlives RabbitMQ's loss of all data, and then that of Redis; and the loss of Redis' last second.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -6,21 +6,31 @@ use std::sync::Arc;
 use tokio::time::timeout;
 use trawl_backends::fleet::records_of;
 use trawl_backends::redis::{RedisHosts, RedisRecords};
+use trawl_common::frontier::Start;
 use trawl_common::frontier::crawl::CrawlState;
+use trawl_common::frontier::lane::Lane;
+use trawl_common::frontier::message::Message;
+use trawl_common::frontier::outcome::Terminal;
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{Control, HostControl, Stats, Terms};
-use trawl_common::settings::{self, Settings};
+use trawl_common::ports::{Claim, Control, Finish, HostControl, NewWork, Stats, Terms};
+use trawl_common::settings::{self, ServerUrl, Settings};
 use trawl_common::web::host::HostKey;
+use trawl_common::web::url::CanonicalUrl;
 use trawl_engine::Records;
+use trawl_testkit::own_redis::OwnRedis;
 use trawl_testkit::servers::{self, VirtualHost};
 
 use crate::support::{LONG, link};
 
 /// Records and hosts on a Redis of their own, beside this RabbitMQ.
 async fn store(vhost: &VirtualHost) -> (Arc<RedisRecords>, Arc<RedisHosts>) {
+    store_on(vhost, servers::own_database().await).await
+}
+
+async fn store_on(vhost: &VirtualHost, redis: ServerUrl) -> (Arc<RedisRecords>, Arc<RedisHosts>) {
     let rabbitmq = settings::RabbitMq { url: vhost.url.clone(), ..settings::RabbitMq::default() };
     let settings = Settings { rabbitmq, ..Settings::default() };
-    records_of(&settings, link(servers::own_database().await).await).unwrap()
+    records_of(&settings, link(redis).await).unwrap()
 }
 
 /// A crawl of a spider of its own.
@@ -65,4 +75,143 @@ async fn what_was_ordered_is_restored_from_a_rabbitmq_that_was_emptied_before_re
     // What is over is made again for whoever meets it, and for no other.
     let reopened = later.open(&crawl("cancelled"), terms, "producer", LONG).await;
     assert!(reopened.is_err_and(|error| !error.is_temporary()), "it stays cancelled");
+}
+
+async fn status(records: &RedisRecords, id: &str) -> CrawlState {
+    records.crawl_stats(&crawl(id).id).await.unwrap().unwrap().status
+}
+
+async fn is_blocked(hosts: &RedisHosts, host: &HostKey) -> bool {
+    hosts.host(host).await.unwrap().is_some_and(|state| state.blocked.is_some())
+}
+
+#[tokio::test]
+async fn what_was_ordered_holds_in_a_redis_that_has_lost_its_last_second() {
+    let vhost = VirtualHost::new().await;
+    let mut redis = OwnRedis::start().await;
+    let (records, hosts) = store_on(&vhost, redis.url.clone()).await;
+    for id in ["paused", "resumed", "cancelled"] {
+        records.begin(&crawl(id), Terms::default(), "producer", LONG).await.unwrap();
+    }
+    let [bad, good] = ["bad.example", "good.example"].map(HostKey::from_text);
+    records.pause(&crawl("resumed")).await.unwrap();
+    hosts.block(&good).await.unwrap();
+    redis.save().await;
+    records.pause(&crawl("paused")).await.unwrap();
+    records.resume(&crawl("resumed")).await.unwrap();
+    records.cancel(&crawl("cancelled")).await.unwrap();
+    hosts.block(&bad).await.unwrap();
+    hosts.unblock(&good).await.unwrap();
+    redis.restart().await;
+
+    let (records, hosts) = store_on(&vhost, redis.url.clone()).await;
+    assert_eq!(status(&records, "cancelled").await, CrawlState::Running, "it is forgotten");
+    records.sweep(&"w".parse().unwrap()).await.unwrap();
+    assert_eq!(status(&records, "paused").await, CrawlState::Paused);
+    assert_eq!(status(&records, "resumed").await, CrawlState::Running);
+    assert_eq!(status(&records, "cancelled").await, CrawlState::Cancelled);
+    assert!(is_blocked(&hosts, &bad).await && !is_blocked(&hosts, &good).await);
+
+    // What is ordered from now on comes after that, in a Redis that forgets once more.
+    redis.save().await;
+    records.resume(&crawl("paused")).await.unwrap();
+    hosts.unblock(&bad).await.unwrap();
+    redis.restart().await;
+    let (records, hosts) = store_on(&vhost, redis.url.clone()).await;
+    records.sweep(&"w".parse().unwrap()).await.unwrap();
+    assert_eq!(status(&records, "paused").await, CrawlState::Running);
+    assert!(!is_blocked(&hosts, &bad).await);
+}
+
+#[tokio::test]
+async fn no_page_begins_and_no_order_is_taken_before_a_redis_knows_again_what_it_has_lost() {
+    let vhost = VirtualHost::new().await;
+    let mut redis = OwnRedis::start().await;
+    let (records, _) = store_on(&vhost, redis.url.clone()).await;
+    let (worker, url) = ("w".parse().unwrap(), CanonicalUrl::parse("http://site.example/").unwrap());
+    let claim = |id| Claim { crawl: crawl(id), key: url.clone().into() };
+    for id in ["started", "resumed"] {
+        let lease = records.begin(&crawl(id), Terms::default(), "producer", LONG).await.unwrap();
+        records.admit(&lease, &[NewWork::seed(url.clone(), Lane::Bulk)]).await.unwrap();
+        records.claim(&worker, &[Message::seed(url.clone(), crawl(id), Lane::Bulk)]).await.unwrap();
+    }
+    assert_eq!(records.start(&worker, &[claim("resumed")]).await.unwrap(), [Start::Go]);
+    redis.save().await;
+    for id in ["started", "resumed"] {
+        records.cancel(&crawl(id)).await.unwrap();
+    }
+    redis.restart().await;
+
+    let (records, _) = store_on(&vhost, redis.url.clone()).await;
+    assert!(records.resume(&crawl("resumed")).await.is_err(), "it stays cancelled");
+    redis.restart().await;
+    let (records, _) = store_on(&vhost, redis.url.clone()).await;
+    assert_eq!(records.start(&worker, &[claim("started")]).await.unwrap(), [Start::Lost]);
+    assert_eq!(status(&records, "started").await, CrawlState::Cancelled);
+}
+
+#[tokio::test]
+async fn a_crawl_that_finished_is_not_begun_anew_in_a_redis_that_forgets_it_before_its_end_was_announced() {
+    let vhost = VirtualHost::new().await;
+    let (records, _) = store(&vhost).await;
+    let lease = records.begin(&crawl("ended"), Terms::default(), "producer", LONG).await.unwrap();
+    records.close(lease).await.unwrap();
+    let (later, _) = store(&vhost).await;
+    let reopened = later.open(&crawl("ended"), Terms::default(), "producer", LONG).await;
+    assert!(reopened.is_err_and(|error| !error.is_temporary()));
+}
+
+#[tokio::test]
+async fn what_was_ordered_is_written_again_when_somebody_deletes_the_stream_while_all_goes_on() {
+    let vhost = VirtualHost::new().await;
+    let (records, _) = store(&vhost).await;
+    let worker = "w".parse().unwrap();
+    records.begin(&crawl("paused"), Terms::default(), "producer", LONG).await.unwrap();
+    records.pause(&crawl("paused")).await.unwrap();
+    records.sweep(&worker).await.unwrap();
+    vhost.delete("control").await;
+    let restored = async {
+        loop {
+            // It notices the end of its reading a moment later.
+            records.sweep(&worker).await.unwrap();
+            let (later, _) = store(&vhost).await;
+            later.sweep(&worker).await.unwrap();
+            if let Some(stats) = later.crawl_stats(&crawl("paused").id).await.unwrap() {
+                return stats.status;
+            }
+        }
+    };
+    assert_eq!(timeout(LONG, restored).await.expect("it is restored"), CrawlState::Paused);
+}
+
+#[tokio::test]
+async fn a_page_limit_counts_what_was_done_before_redis_was_emptied() {
+    let vhost = VirtualHost::new().await;
+    let (records, _) = store(&vhost).await;
+    let (worker, crawl) = ("w".parse().unwrap(), crawl("limited"));
+    let url = |number| CanonicalUrl::parse(&format!("http://site.example/{number}")).unwrap();
+    let claims = |numbers: std::ops::Range<usize>| -> Vec<Claim> {
+        numbers.map(|number| Claim { crawl: crawl.clone(), key: url(number).into() }).collect()
+    };
+    let messages = |numbers: std::ops::Range<usize>| -> Vec<Message> {
+        numbers.map(|number| Message::seed(url(number), crawl.clone(), Lane::Bulk)).collect()
+    };
+    let terms = Terms { max_pages: NonZeroU64::new(5), ..Terms::default() };
+    let lease = records.begin(&crawl, terms, "producer", LONG).await.unwrap();
+    let new: Vec<NewWork> = (0..9).map(|number| NewWork::seed(url(number), Lane::Bulk)).collect();
+    records.admit(&lease, &new).await.unwrap();
+    records.claim(&worker, &messages(0..4)).await.unwrap();
+    records.start(&worker, &claims(0..4)).await.unwrap();
+    let done: Vec<Finish> =
+        claims(0..4).into_iter().map(|claim| Finish::new(claim, Terminal::Done)).collect();
+    records.finish(&worker, &done).await.unwrap();
+    records.sweep(&worker).await.unwrap();
+
+    let (later, _) = store(&vhost).await;
+    // The first time they go round, so that Redis knows all of them.
+    for _ in 0..2 {
+        later.claim(&worker, &messages(4..6)).await.unwrap();
+    }
+    let started = later.start(&worker, &claims(4..6)).await.unwrap();
+    assert_eq!(started, [Start::Go, Start::Awaited], "one of five is left");
 }

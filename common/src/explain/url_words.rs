@@ -73,7 +73,7 @@ impl Words<'_> {
         let lane = queue(record.lane);
         match &record.state {
             State::New { since } => format!("Its message is on its way into {lane}, since {since}."),
-            // Let go in a pause, or of a state file, which does not keep it.
+            // Put aside in a pause, or of a state file, which does not keep it.
             State::Queued { since: UnixMs(0) } => format!("It waits in {lane} for a worker."),
             State::Queued { since } => format!("It waits in {lane} for a worker, since {since}."),
             State::Parked { until, .. } if *until <= self.now => {
@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn a_failed_url_is_explained_with_the_time_and_number_of_its_next_attempt() {
         let until = NOW.plus(Duration::from_secs(60));
-        let parked = record(State::Parked { until, unconfirmed: None }, 1);
+        let parked = record(State::Parked { until, unconfirmed: None, in_pause: false }, 1);
         assert_eq!(
             words(&parked, |_| {}),
             format!(

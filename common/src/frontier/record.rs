@@ -56,6 +56,9 @@ pub enum State {
         until: UnixMs,
         /// Since when that message waits to be confirmed, if it does.
         unconfirmed: Option<UnixMs>,
+        /// Whether it waits only because its crawl is paused. It is sent again as soon as the crawl goes on; until then its message comes
+        /// back now and then.
+        in_pause: bool,
     },
     /// A worker holds it.
     Held {
@@ -109,6 +112,11 @@ impl Record {
 }
 
 impl State {
+    /// Put aside in a pause, by a message that comes back then.
+    pub(super) fn let_go(until: UnixMs) -> Self {
+        Self::Parked { until, unconfirmed: None, in_pause: true }
+    }
+
     /// Whether its holder has neither extended its lease nor settled it within `possession`.
     pub fn has_lapsed(&self, now: UnixMs, possession: Duration) -> bool {
         matches!(self, Self::Held { since, .. } if since.plus(possession) < now)

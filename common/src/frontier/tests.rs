@@ -293,8 +293,13 @@ fn a_lease_is_anothers_until_it_has_lapsed() {
 #[test]
 fn before_its_time_a_parked_url_keeps_its_own_message_and_drops_copies() {
     let until = UnixMs(60_000);
-    let parked =
-        || UrlState::Pending(Record::new(State::Parked { until, unconfirmed: None }, Lane::Bulk, None));
+    let parked = || {
+        UrlState::Pending(Record::new(
+            State::Parked { until, unconfirmed: None, in_pause: false },
+            Lane::Bulk,
+            None,
+        ))
+    };
     let claim = |wake, now| parked().claim(&worker(0), &Message { wake, ..message() }, &context(UnixMs(now)));
     assert_eq!(claim(None, 0), ClaimReply::Drop);
     assert_eq!(claim(Some(until), 0), ClaimReply::Wait { until });

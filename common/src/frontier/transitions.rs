@@ -18,9 +18,6 @@ use crate::frontier::source_queue::SourceQueue;
 use crate::names::WorkerId;
 use crate::time::UnixMs;
 
-/// Since the beginning of time without a message: the first sweep after a pause finds it.
-const LET_GO: State = State::Queued { since: UnixMs(0) };
-
 impl UrlState {
     /// How a URL that has no record stands to a request for it. That does not ask what its spider has seen, but when the URL was
     /// last asked for or fetched: within `again` it counts as ended. An instant that lies ahead is of a clock that was set back.
@@ -123,7 +120,7 @@ impl UrlState {
         match context.status {
             CrawlState::Running => record.start(context),
             CrawlState::Paused => {
-                record.state = LET_GO;
+                record.state = State::let_go(context.now);
                 Start::Lost
             }
             CrawlState::Pending | CrawlState::Finished | CrawlState::Cancelled => Start::Lost,
@@ -135,10 +132,10 @@ impl UrlState {
     pub fn park(&mut self, worker: &WorkerId, until: UnixMs, failed: bool, context: &Context) -> bool {
         let Some(record) = self.held_by(worker) else {
             let Self::Pending(record) = self else { return false };
-            return matches!(record.state, State::Parked { until: parked_until, unconfirmed: Some(_) } if parked_until == until);
+            return matches!(record.state, State::Parked { until: parked_until, unconfirmed: Some(_), .. } if parked_until == until);
         };
         record.end_start();
-        record.state = State::Parked { until, unconfirmed: Some(context.now) };
+        record.state = State::Parked { until, unconfirmed: Some(context.now), in_pause: false };
         record.attempts += u32::from(failed);
         true
     }
@@ -203,7 +200,7 @@ impl Record {
             {
                 return ClaimReply::Wait { until: UnixMs(since.plus(context.possession()).0 + 1) };
             }
-            State::Parked { until, .. } if *until > context.now.plus(EARLY) => {
+            State::Parked { until, in_pause: false, .. } if *until > context.now.plus(EARLY) => {
                 // The message that it waits for is kept; a copy of another is not.
                 return if wake == Some(*until) {
                     ClaimReply::Wait { until: *until }
@@ -217,8 +214,9 @@ impl Record {
             self.lapse();
         }
         if context.status == CrawlState::Paused {
-            self.state = LET_GO;
-            return ClaimReply::Wait { until: context.now.plus(context.pause_wait) };
+            let until = context.now.plus(context.pause_wait);
+            self.state = State::let_go(until);
+            return ClaimReply::Wait { until };
         }
         self.state = State::Held { by: worker.clone(), since: context.now, has_started: false };
         if context.is_full() {
@@ -260,7 +258,8 @@ impl Record {
         match &self.state {
             State::New { since } => is_stale(*since),
             State::Queued { since } => is_missing(*since, self.lane.into()),
-            State::Parked { until, unconfirmed } => {
+            State::Parked { in_pause: true, .. } if context.status == CrawlState::Running => true,
+            State::Parked { until, unconfirmed, .. } => {
                 unconfirmed.is_some_and(is_stale) || is_missing(*until, SourceQueue::Due)
             }
             State::Held { .. } => self.state.has_lapsed(context.now, context.possession()),

@@ -29,6 +29,9 @@ const REPLIES_COME: Duration = Duration::from_secs(5);
 /// A producer that is to be hit must have begun by then.
 const PRODUCER_STARTS: Duration = Duration::from_secs(3);
 
+/// After so many times `recovery.lost_after` RabbitMQ has again what it lost of a paused crawl: it comes round each eight of them.
+const WHOLE_AGAIN: u32 = 12;
+
 /// One of so many replies is lost.
 const REPLIES: u64 = 100;
 
@@ -227,6 +230,12 @@ impl Injector {
             }
             Kind::StoreKill => self.store.restart().await?,
             Kind::StoreTruncated => self.store.restart_truncated().await?,
+            Kind::StoreTruncatedAfterPause => {
+                self.operator.pause(fleet.programs()).await?;
+                self.store.restart_truncated().await?;
+                sleep(SETTLING + self.while_of(step)).await;
+                self.operator.resume(fleet.programs()).await?;
+            }
             Kind::StoreFlushed => self.store.flush().await?,
             Kind::StoreEmptied => self.store.restart_emptied().await?,
             Kind::BrokerCut => self.broker_proxy.cut(),
@@ -246,6 +255,7 @@ impl Injector {
             Kind::BrokerDeleted => {
                 self.broker.delete_queue(QUEUES[(step.pick % QUEUES.len() as u64) as usize]).await?;
             }
+            Kind::ControlDeleted => self.broker.delete_queue("control").await?,
             Kind::BrokerLimit => {
                 self.broker.limit_deliveries(Some(1)).await?;
                 for _ in 0..2 {
@@ -287,7 +297,12 @@ impl Injector {
             Kind::OtherFull => self.operator.fill(programs, time).await,
             kind => {
                 self.operator.pause(programs).await?;
-                if kind == Kind::CrawlPausedEmptied {
+                if kind == Kind::CrawlPausedBothLost {
+                    self.broker.restart_emptied().await?;
+                    // What waits in the pause is sent again when it does not come back.
+                    sleep(self.lost_after * WHOLE_AGAIN).await;
+                }
+                if kind.empties_store() {
                     self.store.restart_emptied().await?;
                 }
                 sleep(time).await;

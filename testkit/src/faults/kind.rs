@@ -65,6 +65,9 @@ pub enum Kind {
     /// `kill -9` of Redis, and a restart without the last second of its append-only file.
     #[strum(serialize = "redis-truncated")]
     StoreTruncated,
+    /// The crawl is paused; at once `kill -9` of Redis, and a restart without its last second. Later the crawl goes on.
+    #[strum(serialize = "redis-truncated-after-pause")]
+    StoreTruncatedAfterPause,
     /// `FLUSHALL`.
     #[strum(serialize = "redis-flushed")]
     StoreFlushed,
@@ -92,6 +95,9 @@ pub enum Kind {
     /// One queue is deleted under its consumers.
     #[strum(serialize = "rabbitmq-deleted")]
     BrokerDeleted,
+    /// The stream `control` is deleted under those who read it.
+    #[strum(serialize = "control-deleted")]
+    ControlDeleted,
     /// RabbitMQ gives up what comes back twice, and every worker is killed twice.
     #[strum(serialize = "rabbitmq-delivery-limit")]
     BrokerLimit,
@@ -104,6 +110,9 @@ pub enum Kind {
     /// The crawl is paused, Redis is emptied meanwhile, and the crawl goes on.
     #[strum(serialize = "crawl-paused-redis-emptied")]
     CrawlPausedEmptied,
+    /// The crawl is paused, RabbitMQ loses everything, then Redis does, and the crawl goes on.
+    #[strum(serialize = "crawl-paused-rabbitmq-gone-redis-emptied")]
+    CrawlPausedBothLost,
     /// The host is blocked for a while; then what was skipped is sent again.
     #[strum(serialize = "host-blocked")]
     HostBlocked,
@@ -162,6 +171,7 @@ impl Kind {
             | Self::StoreFull
             | Self::StoreKill
             | Self::StoreTruncated
+            | Self::StoreTruncatedAfterPause
             | Self::StoreFlushed
             | Self::StoreEmptied => Subject::Store,
             Self::BrokerCut
@@ -171,10 +181,12 @@ impl Kind {
             | Self::BrokerKill
             | Self::BrokerPurged
             | Self::BrokerDeleted
+            | Self::ControlDeleted
             | Self::BrokerLimit
             | Self::BrokerGone => Subject::Broker,
             Self::CrawlPaused
             | Self::CrawlPausedEmptied
+            | Self::CrawlPausedBothLost
             | Self::HostBlocked
             | Self::DeadLettersReplayed
             | Self::OtherCancelled
@@ -187,7 +199,9 @@ impl Kind {
     /// Whether a server loses what it had confirmed. Two such faults never meet: either server may lose
     /// everything, not both.
     pub fn loses_data(self) -> bool {
-        self.forgets() || matches!(self, Self::BrokerPurged | Self::BrokerDeleted | Self::BrokerGone)
+        let broker_loses =
+            [Self::BrokerPurged, Self::BrokerDeleted, Self::ControlDeleted, Self::BrokerGone].contains(&self);
+        self.forgets() || broker_loses
     }
 
     /// Whether this fault may come before the fleet has mended what `earlier` did to it. Both servers may not lose
@@ -211,19 +225,28 @@ impl Kind {
     /// What happened so long before the fault is undone by it.
     pub fn reaches_back(self) -> Duration {
         // The file's size is looked at now and then.
-        if self == Self::StoreTruncated { UNSYNCED + Duration::from_millis(200) } else { Duration::ZERO }
+        if self.truncates_store() { UNSYNCED + Duration::from_millis(200) } else { Duration::ZERO }
     }
 
     /// Whether Redis forgets what was finished.
     pub fn forgets(self) -> bool {
-        self.empties_store() || self == Self::StoreTruncated
+        self.empties_store() || self.truncates_store()
+    }
+
+    /// Whether Redis forgets its last second.
+    fn truncates_store(self) -> bool {
+        matches!(self, Self::StoreTruncated | Self::StoreTruncatedAfterPause)
     }
 
     /// Whether Redis forgets everything, so that what was finished may be fetched again.
     pub fn empties_store(self) -> bool {
         matches!(
             self,
-            Self::StoreFlushed | Self::StoreEmptied | Self::CrawlPausedEmptied | Self::WorkerKillFlushed
+            Self::StoreFlushed
+                | Self::StoreEmptied
+                | Self::CrawlPausedEmptied
+                | Self::CrawlPausedBothLost
+                | Self::WorkerKillFlushed
         )
     }
 }

@@ -74,7 +74,7 @@ local function is_free(record)
     return is_held_by(record, worker) or record.since + possession < now
   end
   -- Clocks differ a little; what comes a moment early waits in the worker.
-  return record.state ~= 'p' or record.since <= now + 5000
+  return record.state ~= 'p' or is_let_go(record) or record.since <= now + 5000
 end
 
 local function hold(record, state)
@@ -84,12 +84,12 @@ end
 -- Until when a message waits in a pause. It is a copy, for a server that forgets its record, and then the end of the crawl
 -- waits for it: eight times `recovery.lost_after`, and longer where more than a thousand would come back each second.
 local function after_a_while()
-  return int(now + math.min(math.max(32 * possession, redis.call('HLEN', KEYS[6])), 3600000))
+  return now + math.min(math.max(32 * possession, redis.call('HLEN', KEYS[6])), 3600000)
 end
 
 -- Since when a free record waits for a worker; "-" where that is not known, as of one that was let go.
 local function waits_since(record)
-  return not is_held(record) and record.since > 0 and int(record.since) or '-'
+  return not is_held(record) and not is_let_go(record) and record.since > 0 and int(record.since) or '-'
 end
 
 -- Returns attempts, starts, deadline, since when it has waited.
@@ -101,9 +101,8 @@ local function claim(url, record, is_new, wake)
     -- The queue goes round once, so that this server knows all that is in it long before all is fetched.
     return -2, 0, '-'
   elseif status == 'paused' and is_free(record) then
-    -- Since the beginning of time without a message, it is found as soon as the pause is over.
-    record.state, record.since, record.holder = 'q', 0, '-'
-    return -3, 0, after_a_while()
+    let_go(record, after_a_while())
+    return -3, 0, int(record.since)
   elseif is_free(record) then
     local since = waits_since(record)
     hold(record, 'h')

@@ -1,5 +1,5 @@
 -- KEYS: leases, crawl, pending. ARGV: token. Discovery ends with the last lease. Returns 1 if the lease was this token's, or
--- was the last to be closed, or discovery has ended already: an answer may have been lost.
+-- was the last to be closed, or discovery has ended already: an answer may have been lost; 2 if the crawl has ended with it; else 0.
 local now = now_ms()
 if not lease_of(KEYS[1], ARGV[1], now) then
   local state = redis.call('HMGET', KEYS[2], 'discovery', 'closed')
@@ -9,6 +9,6 @@ redis.call('HDEL', KEYS[1], ARGV[1])
 redis.call('HSET', KEYS[2], 'closed', ARGV[1])
 if #living_leases(KEYS[1], now) == 0 then
   redis.call('HSET', KEYS[2], 'discovery', 'ended')
-  end_if_done(KEYS[2], KEYS[3], now)
+  return end_if_done(KEYS[2], KEYS[3], now) and 2 or 1
 end
 return 1

@@ -1,6 +1,22 @@
--- KEYS: crawl, pending, leases. ARGV: pause, resume or cancel, crawl id. Returns the status before.
+-- KEYS: crawl, pending, leases. ARGV: pause, resume, cancel, or nothing that is ordered; crawl id; the instant of the order in ms, if it is from
+-- the log ("-": it is given now). One from the log counts only if no later one is known.
+-- Returns the status before, and the instant of the last order; nothing if the crawl is not known; "unsure" if this server may have lost an
+-- order (record.lua): it is to be given again when those in the log are known.
 local now = now_ms()
-local before = redis.call('HGET', KEYS[1], 'status')
+local state = redis.call('HMGET', KEYS[1], 'status', 'ordered')
+local before, ordered = state[1], tonumber(state[2] or 0)
+local is_logged = ARGV[3] ~= '-'
+if not before then
+  return {}
+elseif is_logged then
+  redis.call('HSET', KEYS[1], 'orders_run', run_id())
+elseif is_unsure(KEYS[1]) then
+  return {'unsure'}
+end
+local at = is_logged and tonumber(ARGV[3]) or math.max(now, ordered + 1)
+if ARGV[1] == '' or is_over(before) or is_logged and at <= ordered then
+  return {before, int(ordered)}
+end
 if ARGV[1] == 'pause' and before == 'running' then
   redis.call('HSET', KEYS[1], 'status', 'paused', 'paused_at', int(now))
 elseif ARGV[1] == 'resume' and before == 'paused' then
@@ -9,7 +25,7 @@ elseif ARGV[1] == 'resume' and before == 'paused' then
   redis.call('HDEL', KEYS[1], 'paused_at')
   redis.call('HSET', KEYS[1], 'status', 'running')
   end_if_done(KEYS[1], KEYS[2], now)
-elseif ARGV[1] == 'cancel' and (before == 'running' or before == 'paused') then
+elseif ARGV[1] == 'cancel' then
   redis.call('HSET', KEYS[1], 'status', 'cancelled', 'discovery', 'ended', 'ended', int(now), 'announced', 0)
   redis.call('HDEL', KEYS[1], 'barrier', 'pass', 'paused_at')
   -- Who reads sources for it holds up no other crawl of the spider.
@@ -19,4 +35,5 @@ elseif ARGV[1] == 'cancel' and (before == 'running' or before == 'paused') then
     end
   end
 end
-return before
+redis.call('HSET', KEYS[1], 'ordered', int(at))
+return {before, int(at)}

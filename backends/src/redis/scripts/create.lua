@@ -1,12 +1,16 @@
--- KEYS: crawl. ARGV: spider, status, discovery, whether what was admitted to it may be under way (1 or 0), recrawl, and the
--- other terms: max_pages, max_per_host, file ("-": none). Makes a crawl that is not known. Returns whether it was not.
+-- KEYS: crawl. ARGV: spider, status, discovery, whether what was admitted to it may be under way (1 or 0), recrawl, the other
+-- terms: max_pages, max_per_host, file ("-": none), the instant of the last order, in ms, and how many pages it has done in a
+-- server that was emptied. Makes a crawl that is not known. Returns whether it was not.
 if redis.call('EXISTS', KEYS[1]) == 1 then
   return 0
 end
-local now = int(now_ms())
+local now, run = int(now_ms()), run_id()
 redis.call('HSET', KEYS[1], 'spider', ARGV[1], 'status', ARGV[2], 'started', now, 'discovery', ARGV[3], 'recrawl', ARGV[5],
-  'run', run_id())
+  'run', run, 'orders_run', run, 'ordered', ARGV[9])
 write_terms(KEYS[1], ARGV[6], ARGV[7], ARGV[8])
+if ARGV[10] ~= '0' then
+  redis.call('HSET', KEYS[1], 'done_before', ARGV[10])
+end
 if is_over(ARGV[2]) then
   -- Its end was announced when it came.
   redis.call('HSET', KEYS[1], 'discovery', 'ended', 'ended', now, 'announced', 1)

@@ -1,8 +1,8 @@
 -- KEYS: crawl, pending, failed, outbox, gone, seen and own (each plain, packed), begun, hosts. ARGV: worker, crawl id, then
 -- url, short, kind, why (empty: no word), bytes, note (empty: none), where it landed (empty: there) and the short of that, what
 -- its page adds to the stats, a line of number and name each, for each.
--- Returns for each whether it has ended, by this call or before. A counter moves only where a record went, and a record goes
--- only by its holder.
+-- Returns for each whether it has ended, by this call or before; then whether the crawl has, by this call. A counter moves only where a
+-- record went, and a record goes only by its holder.
 local recrawl, room = is_recrawl(KEYS[1]), room_in(KEYS[1])
 local requests, asked = requests_of(KEYS[1], KEYS[8]), {}
 local is_limited = room or redis.call('EXISTS', KEYS[10]) == 1
@@ -103,7 +103,7 @@ for i = 3, #ARGV, 9 do
 end
 write(KEYS[1], stats)
 write(KEYS[11], hosts)
-end_if_done(KEYS[1], KEYS[2], now_ms())
+answer[#answer + 1] = end_if_done(KEYS[1], KEYS[2], now_ms()) and 1 or 0
 if next(seen) then
   learn(url_set(KEYS[6], KEYS[7]), entries(seen))
 end

@@ -139,11 +139,29 @@ local function is_held_by(record, worker)
   return is_held(record) and record.holder == worker
 end
 
+-- In place of the holder of what was put aside because its crawl is paused: its message comes back by then, and goes round. As soon as the
+-- crawl goes on, it is sent again. Programs before November 2026 take it for put aside until then, and wrote `q0` instead.
+local PAUSED = 'paused'
+
+local function let_go(record, until_then)
+  record.state, record.since, record.holder = 'p', until_then, PAUSED
+end
+
+local function is_let_go(record)
+  return record.state == 'p' and record.holder == PAUSED
+end
+
 -- Only a start without an end counts towards poison, and this one has ended. What has not begun here has ended nothing.
 local function end_start(record)
   if record.state == 'f' then
     record.starts = 0
   end
+end
+
+-- Whether this server may have lost what was ordered of the crawl last: its data is of another run than the one in which all of that was known.
+-- Then the log tells (command.lua). No page begins before.
+local function is_unsure(crawl)
+  return redis.call('HGET', crawl, 'orders_run') ~= run_id()
 end
 
 local function is_over(status)
@@ -166,10 +184,10 @@ local function write_terms(crawl, max_pages, max_per_host, file)
   end
 end
 
--- How many more pages a crawl may have done; nil for any number.
+-- How many more pages a crawl may have done; nil for any number. What it had done in a server that was emptied counts.
 local function room_in(crawl)
-  local state = redis.call('HMGET', crawl, 'max_pages', 'done')
-  return state[1] and math.max(state[1] - (state[2] or 0), 0) or nil
+  local state = redis.call('HMGET', crawl, 'max_pages', 'done', 'done_before')
+  return state[1] and math.max(state[1] - (state[2] or 0) - (state[3] or 0), 0) or nil
 end
 
 -- Nil for a task, which has no host.
@@ -305,20 +323,21 @@ local function is_evicted(crawl)
 end
 
 -- A crawl ends when its sources are read to their end, no record is left, and nothing that the server may have
--- forgotten can still be under way.
+-- forgotten can still be under way. Returns whether it has ended now.
 local function end_if_done(crawl, pending, now)
   local state = redis.call('HMGET', crawl, 'status', 'discovery', 'barrier', 'run')
   if state[1] ~= 'running' or state[2] ~= 'ended' or state[3] or redis.call('HLEN', pending) > 0 then
-    return
+    return false
   end
   local run = run_id()
   if is_evicted(crawl) then
-    return
+    return false
   elseif state[4] == run then
     redis.call('HSET', crawl, 'status', 'finished', 'ended', int(now), 'announced', 0)
   else
     redis.call('HSET', crawl, 'run', run, 'barrier', int(now), 'pass', 1)
   end
+  return state[4] == run
 end
 
 -- Whether a text is a record that only newer programs read: it begins with `v` and its format. It is left to them.

@@ -1,6 +1,10 @@
 -- KEYS: pending, crawl, begun. ARGV: worker, most starts, urls. Returns for each: 1 go, 2 poison, 3 the crawl has done all that
--- it may, 4 it has as many under way as it may still do, 0 lost.
+-- it may, 4 it has as many under way as it may still do, 0 lost. Returns an empty list if the crawl runs, as far as is known, and this server
+-- may have lost an order.
 local status = redis.call('HGET', KEYS[2], 'status')
+if status == 'running' and is_unsure(KEYS[2]) then
+  return {}
+end
 local room = room_in(KEYS[2])
 local answer, changed = {}, {}
 
@@ -37,7 +41,7 @@ for i = 3, #ARGV do
   local reply = 0
   if record and is_held_by(record, ARGV[1]) then
     if status == 'paused' then
-      record.state, record.since, record.holder = 'q', 0, '-'
+      let_go(record, NOW)
     elseif status == 'running' then
       reply = start(record, ARGV[i])
     end

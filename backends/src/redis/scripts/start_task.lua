@@ -12,10 +12,10 @@ local MOST_STALE = 16
 local function may_begin(pending, crawl, task, record)
   local status = redis.call('HGET', crawl, 'status')
   if status == 'paused' then
-    record.state, record.since, record.holder = 'q', 0, '-'
+    let_go(record, NOW)
     redis.call('HSET', pending, task, format(record))
   end
-  return status == 'running' and room_in(crawl) ~= 0
+  return status == 'running' and not is_unsure(crawl) and room_in(crawl) ~= 0
 end
 
 local function hold(pending, crawl, id, task, record)

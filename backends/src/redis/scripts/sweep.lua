@@ -16,8 +16,15 @@ local answer = {'0'}
 -- So many bytes of what tasks and requests say may still be returned; the others are found in the next round.
 local room = 16 * 1024 * 1024
 
-local function is_lost(state, since, lane)
-  if state == 'n' then
+local is_running = redis.call('HGET', key_beside(KEYS[1], 'crawl'), 'status') == 'running'
+
+local function is_lost(state, since, lane, was_let_go)
+  if is_running and was_let_go then
+    return true
+  elseif state == 'q' and since == 0 and not is_running then
+    -- Where its message is, the older program that put it aside in this pause did not say.
+    return false
+  elseif state == 'n' then
     return since + lost_after < now
   elseif state == 'h' or state == 'f' then
     return since + possession < now
@@ -31,7 +38,8 @@ end
 local function is_worth_reading(text)
   local state, since, lane = string.match(text, '^([nqphf])(%d+)%S* ?([bpt]?)')
   since = tonumber(since)
-  return not since or is_stray(state, since) or is_lost(state, since, LANES[lane] or 'bulk')
+  local was_let_go = state == 'p' and string.find(text, ' ' .. PAUSED, 1, true)
+  return not since or is_stray(state, since) or is_lost(state, since, LANES[lane] or 'bulk', was_let_go)
 end
 
 local function revive(url, record)
@@ -40,7 +48,7 @@ local function revive(url, record)
     return
   end
   room = room - #payload
-  local until_then = record.state == 'p' and record.since > now and int(record.since) or '-'
+  local until_then = record.state == 'p' and not is_let_go(record) and record.since > now and int(record.since) or '-'
   lapse(KEYS[1], url, record)
   record.state, record.since, record.holder = 'n', now, '-'
   redis.call('HSET', KEYS[1], url, format(record))
@@ -72,7 +80,7 @@ answer[1] = scan[1]
 for i = 1, #scan[2], 2 do
   local url, text = scan[2][i], scan[2][i + 1]
   local record = is_worth_reading(text) and read(KEYS[1], url, text)
-  if record and is_lost(record.state, record.since, record.lane) then
+  if record and is_lost(record.state, record.since, record.lane, is_let_go(record)) then
     revive(url, record)
   elseif record and record.mended then
     redis.call('HSET', KEYS[1], url, format(record))

@@ -1,5 +1,5 @@
 -- KEYS: crawl, pending, leases. ARGV: crawl id, the lowest watermark of all lines, lost_after in ms.
--- Ends what can end in a running crawl. Returns "await" if it waits for what is parked.
+-- Ends what can end in a running crawl. Returns "await" if it waits for what is parked, "ended" if it has ended now.
 local now = now_ms()
 local watermark, lost_after = tonumber(ARGV[2]), tonumber(ARGV[3])
 local reader = living_leases(KEYS[3], now)[1]
@@ -33,5 +33,4 @@ elseif barrier and watermark >= barrier then
   end
 end
 is_evicted(KEYS[1])
-end_if_done(KEYS[1], KEYS[2], now)
-return reply
+return end_if_done(KEYS[1], KEYS[2], now) and 'ended' or reply

@@ -2,26 +2,15 @@
 
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::outcome::Terminal;
-use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::politeness::gcra::{BackoffTerms, Pace, SlotRequest, Standing};
 use trawl_common::ports::{BackoffRequest, Control, Finish, Stats};
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
-use trawl_engine::{Parking, Probe, ProbeTimes};
+use trawl_engine::Parking;
 
 use super::*;
 
 const DAY: Duration = Duration::from_secs(86_400);
-
-impl Fixture {
-    /// Sends a probe through every line, which comes back.
-    async fn probe(&self) {
-        let sent = self.frontier.now().await.unwrap();
-        let probes =
-            SourceQueue::ALL.map(|line| Probe { line, times: ProbeTimes { sent, previous: UnixMs(0) } });
-        self.frontier.probes_returned(&probes).await.unwrap();
-    }
-}
 
 /// One request in ten seconds.
 fn one(deadline: Option<UnixMs>) -> HostSlotRequest {

@@ -6,6 +6,7 @@ use trawl_common::ports::{BackoffRequest, HostControl};
 use trawl_common::web::host::HostKey;
 
 use super::*;
+use crate::control_log::LoggedHost;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -89,7 +90,8 @@ async fn a_block_and_its_end_are_told_of_once_each_and_not_when_they_change_noth
     sorted.sort_unstable();
     assert_eq!(sorted, both);
     assert_eq!(events[0].crawl, None, "a person has ordered it");
-    telling.hosts.block_in_store(&host).await.unwrap();
+    let last = LoggedHost { is_blocked: true, ordered: UnixMs(1 << 50) };
+    telling.hosts.carry_out_logged(&host, last).await.unwrap();
     assert_eq!(telling.tell().await, [], "a block that a store learns again is none that is new");
 }
 

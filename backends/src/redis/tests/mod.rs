@@ -6,6 +6,7 @@ mod foreign;
 mod host_news;
 mod newer;
 mod news;
+mod pausing;
 mod requests;
 mod schedules;
 mod schema;
@@ -18,13 +19,15 @@ use std::time::Duration;
 use redis::FromRedisValue;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
+use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::frontier::{ClaimReply, Key};
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
 use trawl_common::politeness::gcra::Slot;
 use trawl_common::ports::{Claim, HostSlotRequest, Hosts, NewWork, Terms};
 use trawl_common::settings::{Dedup, Redis};
+use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
-use trawl_engine::{Lease, Records, Sweep};
+use trawl_engine::{Lease, Probe, ProbeTimes, Records, Sweep};
 use trawl_testkit::servers;
 
 use super::scripts::Clock;
@@ -106,6 +109,14 @@ impl Fixture {
 
     async fn claim(&self, worker: &WorkerId, number: usize) -> ClaimReply {
         self.frontier.claim(worker, &[self.message(number)]).await.unwrap().remove(0)
+    }
+
+    /// Sends a probe through every line, which comes back.
+    async fn probe(&self) {
+        let sent = self.frontier.now().await.unwrap();
+        let probes =
+            SourceQueue::ALL.map(|line| Probe { line, times: ProbeTimes { sent, previous: UnixMs(0) } });
+        self.frontier.probes_returned(&probes).await.unwrap();
     }
 
     /// A whole round of the sweep, by a process that has done none before.

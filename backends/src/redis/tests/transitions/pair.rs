@@ -168,7 +168,7 @@ impl Pair {
                 }
             }
             Step::Cancel => {
-                self.frontier.command(&self.crawl, "cancel").await.unwrap();
+                self.frontier.order(&self.crawl, CrawlState::Cancelled).await.ok();
                 self.rules.status = CrawlState::Cancelled;
             }
             Step::Clear => {

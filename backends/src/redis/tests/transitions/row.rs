@@ -2,7 +2,6 @@
 
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::{Record, State};
-use trawl_common::names::WorkerId;
 
 /// A record, as its text says.
 #[derive(Debug, PartialEq, Eq)]
@@ -43,15 +42,17 @@ impl Row {
         let (state, since, holder) = match &record.state {
             State::New { since } => ('n', since, None),
             State::Queued { since } => ('q', since, None),
-            State::Parked { until, .. } => ('p', until, None),
-            State::Held { by, since, has_started } => (if *has_started { 'f' } else { 'h' }, since, Some(by)),
+            State::Parked { until, in_pause, .. } => ('p', until, in_pause.then(|| "paused".to_owned())),
+            State::Held { by, since, has_started } => {
+                (if *has_started { 'f' } else { 'h' }, since, Some(by.to_string()))
+            }
         };
         Self {
             state,
             since: since.0,
             deadline: record.deadline.map(|deadline| deadline.0),
             lane: record.lane,
-            holder: holder.map(WorkerId::to_string),
+            holder,
             starts: record.starts,
             attempts: record.attempts,
         }
