@@ -19,11 +19,11 @@ use super::resolver::{self, NoResolver};
 
 /// The failure of a request for which this machine lacked something, if `causes` say so. `addresses` are those of the host.
 pub(super) fn failure<'a>(
-    causes: impl Iterator<Item = &'a (dyn Error + 'static)>,
+    mut causes: impl Iterator<Item = &'a (dyn Error + 'static)>,
     addresses: &[IpAddr],
 ) -> Option<Failure> {
     let lack = |detail: &dyn std::fmt::Display| Some(Failure::new(Class::Machine, detail));
-    causes.into_iter().find_map(|cause| {
+    causes.find_map(|cause| {
         if cause.is::<TooFewFiles>() || cause.is::<NoResolver>() {
             return lack(&cause);
         }
