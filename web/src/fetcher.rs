@@ -275,7 +275,7 @@ impl Fetcher {
             Some(threads) => threads.run(answer).await,
             None => answer.await,
         };
-        answer.map_err(|error| failure::no_answer(&error, &self.guard.addresses(&asked)))
+        answer.map_err(|error| failure::no_answer(&error, &self.guard.known_addresses(&asked)))
     }
 
     async fn answer(&self, response: reqwest::Response) -> Result<Answer, Failure> {

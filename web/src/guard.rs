@@ -109,7 +109,7 @@ impl Guard {
     }
 
     /// The addresses of `url`'s host, as far as they are known.
-    pub(super) fn addresses(&self, url: &Url) -> Vec<IpAddr> {
+    pub(super) fn known_addresses(&self, url: &Url) -> Vec<IpAddr> {
         match literal_address(url) {
             Some(address) => vec![address],
             None => {
@@ -140,7 +140,7 @@ impl Guard {
         self.check_server(host, port)?;
         let found = match host.parse() {
             Ok(address) => [SocketAddr::new(address, port)].into(),
-            Err(_) => self.find(host).await.map_err(no_name)?,
+            Err(_) => self.find(host).await.map_err(not_found)?,
         };
         let allowed = self.filter(&found).map_err(no_address)?;
         Ok(allowed.iter().map(|address| SocketAddr::new(address.ip(), port)).collect())

@@ -97,7 +97,7 @@ impl Passage {
                 Some(threads) => threads.run(asking).await,
                 None => asking.await,
             };
-            passed(answer.map_err(|error| failure::no_answer(&error, &self.guard.addresses(&asked)))?)
+            passed(answer.map_err(|error| failure::no_answer(&error, &self.guard.known_addresses(&asked)))?)
         });
         match answer.await {
             Err(failure) => Err(machine::blame(failure, proxy, &self.guard, &url).await),
