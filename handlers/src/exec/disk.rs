@@ -4,14 +4,12 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::MAX_FILES;
-
 /// How large the blocks are that a file's size on disk is counted in (stat(2)).
 const BLOCK: u64 = 512;
 
-/// Whether all that is in `folder` takes more than `most` bytes of disk, or is more than [`MAX_FILES`] files and folders. Links are
+/// Whether all that is in `folder` takes more than `most` bytes of disk, or is more than `most_files` files and folders. Links are
 /// not followed. What is deleted meanwhile does not count, nor what is deleted and still open.
-pub(super) fn has_more(folder: &Path, most: u64) -> bool {
+pub(super) fn has_more(folder: &Path, most: u64, most_files: usize) -> bool {
     let (mut bytes, mut files) = (0_u64, 0);
     let mut to_look_at = vec![folder.to_owned()];
     while let Some(folder) = to_look_at.pop() {
@@ -19,7 +17,7 @@ pub(super) fn has_more(folder: &Path, most: u64) -> bool {
             let Ok(metadata) = entry.metadata() else { continue };
             files += 1;
             bytes = bytes.saturating_add(metadata.blocks().saturating_mul(BLOCK));
-            if files > MAX_FILES || bytes > most {
+            if files > most_files || bytes > most {
                 return true;
             }
             if metadata.is_dir() {
@@ -28,4 +26,21 @@ pub(super) fn has_more(folder: &Path, most: u64) -> bool {
         }
     }
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_and_bytes_count_wherever_they_are_below_the_folder_and_links_lead_nowhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let below = folder.path().join("a/b");
+        fs::create_dir_all(&below).unwrap();
+        fs::write(below.join("x"), vec![1; 100_000]).unwrap();
+        std::os::unix::fs::symlink("/", below.join("root")).unwrap();
+        let has_more = |bytes, files| has_more(folder.path(), bytes, files);
+        assert!(!has_more(1 << 20, 4) && has_more(1 << 20, 3) && has_more(90_000, 4));
+        assert!(!super::has_more(Path::new("/nowhere"), 0, 0));
+    }
 }

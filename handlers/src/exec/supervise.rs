@@ -18,7 +18,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 use super::disk;
 use super::order::Received;
 use super::processes::{Reaped, of_machine, reap, signal_all, usage};
-use super::{GRACE, MAX_PROCESSES, NAME, Report, START};
+use super::{GRACE, MAX_FILES, MAX_PROCESSES, NAME, Report, START};
 
 /// How often the worker, the processes and the memory are looked at.
 const LOOK: Duration = Duration::from_millis(50);
@@ -209,7 +209,7 @@ impl<'a> Watch<'a> {
         if begun < self.disk {
             return false;
         }
-        let has_more = disk::has_more(&self.order.folder, self.order.disk);
+        let has_more = disk::has_more(&self.order.folder, self.order.disk, MAX_FILES);
         self.disk = Instant::now() + LOOK_AT_DISK.max(10 * begun.elapsed());
         has_more
     }
