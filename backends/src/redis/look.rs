@@ -14,7 +14,6 @@ use trawl_engine::{ProbeTimes, Sweep};
 
 use super::fields::Fields;
 use super::keys::{self, CrawlKeys};
-use super::news::LOGGED;
 use super::round::{Round, Watermarks};
 use super::{RedisRecords, failed};
 
@@ -42,8 +41,6 @@ pub(super) struct Standing {
     pub(super) crawl: CrawlRef,
     status: Option<CrawlState>,
     is_announced: bool,
-    /// Whether the log has its end.
-    is_logged: bool,
     is_cleared: bool,
     /// How many pages it has done.
     done: u64,
@@ -189,22 +186,21 @@ impl RedisRecords {
             let keys = CrawlKeys::new(crawl);
             pipeline.cmd("HMGET").arg(keys.crawl).arg(&STANDING);
             pipeline.cmd("HLEN").arg(keys.pending);
-            pipeline.cmd("HEXISTS").arg(keys.told).arg(LOGGED);
         }
         let reply: Vec<redis::Value> = pipeline.query_async(&mut self.redis.clone()).await.map_err(failed)?;
         crawls
             .iter()
-            .zip(reply.chunks_exact(3))
+            .zip(reply.chunks_exact(2))
             .map(|(crawl, reply)| standing(crawl.clone(), reply))
             .collect()
     }
 
     /// Ends what can end; what has ended and is cleared up is announced until someone has.
     async fn tend(&self, standing: &Standing, watermarks: &Watermarks, sweep: &mut Sweep) -> Result<()> {
-        let Standing { crawl, status, is_cleared, is_announced, is_logged, .. } = standing;
+        let Standing { crawl, status, is_cleared, is_announced, .. } = standing;
         if standing.is_over() {
             if let Some(status) = status
-                && !(*is_logged || *is_announced)
+                && !(*is_announced || self.has_end_written(crawl).await)
             {
                 self.write_end_down(crawl, *status).await;
             }
@@ -268,7 +264,6 @@ fn standing(crawl: CrawlRef, reply: &[redis::Value]) -> Result<Standing> {
         crawl,
         status: fields.read("status")?,
         is_announced: fields.count("announced")? == 1,
-        is_logged: redis::from_redis_value_ref(&reply[2]).map_err(|error| failed(error.into()))?,
         is_cleared: fields.count("cleared")? == 1,
         done,
         max_pages: fields.read("max_pages")?,
