@@ -32,8 +32,8 @@ impl HostControl for RedisHosts {
     async fn host(&self, key: &HostKey) -> Result<Option<HostState>> {
         let mut fields: HashMap<String, String> =
             self.redis.query(redis::cmd("HGETALL").arg(keys::rate_limit(key))).await?;
-        // Events of a host that are still to be announced are no schedule.
-        fields.retain(|name, _| !host_news::is_news(name));
+        // Events of a host that are still to be announced are no schedule, nor is when it was ordered something.
+        fields.retain(|name, _| !host_news::is_news(name) && name != "ordered");
         Ok((!fields.is_empty()).then(|| state(key, &fields)))
     }
 

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use tracing::{debug, info};
 use trawl_common::events::CrawlEvent;
+use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::Result;
@@ -126,10 +127,10 @@ impl RedisRecords {
 
     /// Ends what can end; what has ended and is cleared up is announced until someone has.
     async fn tend(&self, standing: &Standing, watermarks: &Watermarks, sweep: &mut Sweep) -> Result<()> {
-        let Standing { crawl, status, is_cleared, is_announced, is_logged, .. } = standing;
+        let Standing { crawl, status, is_cleared, is_announced, .. } = standing;
         if standing.is_over() {
             if let Some(status) = status
-                && !(*is_logged || *is_announced)
+                && !(*is_announced || self.has_end_written(crawl).await)
             {
                 self.write_end_down(crawl, *status).await;
             }

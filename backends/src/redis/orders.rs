@@ -49,6 +49,12 @@ impl RedisRecords {
         Ok(())
     }
 
+    /// Whether the log has the end of a crawl; not, where somebody has written over what says so.
+    pub(super) async fn has_end_written(&self, crawl: &CrawlRef) -> bool {
+        let noted = redis::cmd("HEXISTS").arg(CrawlKeys::new(crawl).told).arg(LOGGED).to_owned();
+        self.redis.query(&noted).await.unwrap_or_default()
+    }
+
     /// Writes down that a crawl has ended, so that a Redis which forgets it does not begin it anew. If that fails, the sweeper does it.
     pub(super) async fn write_end_down(&self, crawl: &CrawlRef, status: CrawlState) {
         let written = async {

@@ -14,7 +14,6 @@ use trawl_common::time::UnixMs;
 
 use super::fields::Fields;
 use super::keys::{self, CrawlKeys};
-use super::news::LOGGED;
 use super::{RedisRecords, failed};
 
 /// Maximum number of crawls that a process remembers to be over.
@@ -32,8 +31,6 @@ pub(super) struct Standing {
     pub(super) crawl: CrawlRef,
     pub(super) status: Option<CrawlState>,
     pub(super) is_announced: bool,
-    /// Whether the log has its end.
-    pub(super) is_logged: bool,
     pub(super) is_cleared: bool,
     /// How many pages it has done.
     pub(super) done: u64,
@@ -147,12 +144,11 @@ impl RedisRecords {
             let keys = CrawlKeys::new(crawl);
             pipeline.cmd("HMGET").arg(keys.crawl).arg(&STANDING);
             pipeline.cmd("HLEN").arg(keys.pending);
-            pipeline.cmd("HEXISTS").arg(keys.told).arg(LOGGED);
         }
         let reply: Vec<redis::Value> = pipeline.query_async(&mut self.redis.clone()).await.map_err(failed)?;
         crawls
             .iter()
-            .zip(reply.chunks_exact(3))
+            .zip(reply.chunks_exact(2))
             .map(|(crawl, reply)| standing(crawl.clone(), reply))
             .collect()
     }
@@ -169,7 +165,6 @@ fn standing(crawl: CrawlRef, reply: &[redis::Value]) -> Result<Standing> {
         crawl,
         status: fields.read("status")?,
         is_announced: fields.count("announced")? == 1,
-        is_logged: redis::from_redis_value_ref(&reply[2]).map_err(|error| failed(error.into()))?,
         is_cleared: fields.count("cleared")? == 1,
         done,
         max_pages: fields.read("max_pages")?,

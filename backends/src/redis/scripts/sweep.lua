@@ -69,7 +69,7 @@ if ARGV[2] == '0' then
       local record = read(KEYS[1], url, text)
       if not record and not (text and is_newer(text)) then
         redis.call('ZREM', KEYS[2], member)
-      elseif record and (record.state == 'n' or record.state == 'p') then
+      elseif record and (record.state == 'n' or record.state == 'p' and not is_let_go(record)) then
         revive(url, record)
       end
     end

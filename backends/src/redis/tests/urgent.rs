@@ -135,7 +135,7 @@ async fn an_urgent_task_that_is_met_in_a_pause_is_sent_again_after_it() {
     assert_eq!(fixture.listed().await, 0);
     let record: String =
         fixture.ask(redis::cmd("HGET").arg("{crawled_urls}:pending:paused").arg(urgent.work.as_str())).await;
-    assert!(record.starts_with("q0 "), "{record}");
+    assert!(record.starts_with('p') && record.ends_with(" paused"), "{record}");
 }
 
 #[tokio::test]

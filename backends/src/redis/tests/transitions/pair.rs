@@ -280,9 +280,11 @@ impl Pair {
             let score: Option<u64> = self.ask("ZSCORE", |keys| keys.outbox, &[&member]).await;
             match record.state {
                 State::New { since } => assert_eq!(score, Some(since.0)),
-                State::Parked { unconfirmed, .. } => assert_eq!(score, unconfirmed.map(|since| since.0)),
+                State::Parked { unconfirmed, in_pause: false, .. } => {
+                    assert_eq!(score, unconfirmed.map(|since| since.0));
+                }
                 // What a worker claimed before it was confirmed may still be listed.
-                State::Queued { .. } | State::Held { .. } => {}
+                State::Queued { .. } | State::Held { .. } | State::Parked { in_pause: true, .. } => {}
             }
         }
         let begun: BTreeSet<String> = self.ask("SMEMBERS", |keys| keys.begun, &[]).await;
