@@ -6,6 +6,8 @@
 mod support;
 #[path = "fleet/control_log.rs"]
 mod control_log;
+#[path = "fleet/large.rs"]
+mod large;
 #[path = "fleet/newer.rs"]
 mod newer;
 #[path = "fleet/strangers.rs"]
