@@ -8,6 +8,8 @@ mod support;
 mod control_log;
 #[path = "fleet/journal.rs"]
 mod journal;
+#[path = "fleet/large.rs"]
+mod large;
 #[path = "fleet/newer.rs"]
 mod newer;
 #[path = "fleet/silent.rs"]

@@ -99,11 +99,19 @@ impl VirtualHost {
     /// # Panics
     /// When no queue takes it.
     pub async fn publish(&self, queue: &str, body: &str, properties: &str) {
-        let [queue, body] = [queue, body].map(|text| Value::from(text).to_string());
+        self.publish_to("amq.default", queue, body, properties).await;
+    }
+
+    /// The same to an exchange.
+    ///
+    /// # Panics
+    /// Likewise.
+    pub async fn publish_to(&self, exchange: &str, key: &str, body: &str, properties: &str) {
+        let [key, body] = [key, body].map(|text| Value::from(text).to_string());
         let message = format!(
-            r#"{{"routing_key": {queue}, "payload": {body}, "payload_encoding": "string", "properties": {properties}}}"#
+            r#"{{"routing_key": {key}, "payload": {body}, "payload_encoding": "string", "properties": {properties}}}"#
         );
-        let path = format!("/api/exchanges/{}/amq.default/publish", self.name);
+        let path = format!("/api/exchanges/{}/{exchange}/publish", self.name);
         let answer = send(Method::POST, &path, message).await;
         assert_eq!(answer, r#"{"routed":true}"#);
     }

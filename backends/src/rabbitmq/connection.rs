@@ -18,7 +18,7 @@ use trawl_common::metrics;
 use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_common::settings::{self, ServerUrl};
 
-use super::screen::{ByteStream, Screened, Screening};
+use super::screen::{ByteStream, Screened, Screening, ServerVersion};
 use crate::tls::{self, Authority};
 
 /// Within this time a node accepts a connection, or counts as away.
@@ -33,6 +33,7 @@ pub(super) struct Endpoint {
     tls: Option<TlsConnector>,
     /// The node that is tried first.
     current: AtomicUsize,
+    version: ServerVersion,
 }
 
 impl Endpoint {
@@ -46,7 +47,13 @@ impl Endpoint {
             nodes: std::iter::once(url.clone()).chain(others).collect(),
             tls,
             current: AtomicUsize::default(),
+            version: ServerVersion::default(),
         })
+    }
+
+    /// The version of the node that a connection was opened to last, if there was one.
+    pub(super) fn server_version(&self) -> Option<String> {
+        self.version.get()
     }
 
     /// Opens one connection, named so that the management page shows whose it is. Each node is tried once; what
@@ -75,7 +82,8 @@ impl Endpoint {
     }
 
     async fn open_at(&self, url: &ServerUrl, name: &str) -> Result<Connection> {
-        let connecting = tokio::time::timeout(CONNECT_TIMEOUT, connect(url, name, self.tls.clone()));
+        let connecting =
+            tokio::time::timeout(CONNECT_TIMEOUT, connect(url, name, self.tls.clone(), self.version.clone()));
         match connecting.await {
             Ok(Ok(connection)) => {
                 metrics::connected();
@@ -99,14 +107,19 @@ impl Endpoint {
 }
 
 /// Opens a connection whose frames are screened before the client library reads them.
-async fn connect(url: &ServerUrl, name: &str, tls: Option<TlsConnector>) -> lapin::Result<Connection> {
+async fn connect(
+    url: &ServerUrl,
+    name: &str,
+    tls: Option<TlsConnector>,
+    version: ServerVersion,
+) -> lapin::Result<Connection> {
     let properties = ConnectionProperties::default().with_connection_name(name.into());
     let mut uri: AMQPUri = url.reveal().parse().map_err(io::Error::other)?;
     uri.query.heartbeat.get_or_insert(HEARTBEAT);
     let screening = Runtime::new(Screening(Tokio::current()));
     let open = async move |uri: AMQPUri, _| {
         let stream = open_stream(&uri.authority.host, uri.authority.port, tls.as_ref()).await?;
-        Ok(AsyncTcpStream::Plain(Screened::new(stream)))
+        Ok(AsyncTcpStream::Plain(Screened::new(stream, version.clone())))
     };
     Connection::connector(uri, screening, open, properties).await
 }

@@ -1,4 +1,4 @@
-//! Consuming: five queues on one channel, the urgent ones first, and those of other programs after them.
+//! Consuming: five queues and the lanes' inlets on one channel, the urgent ones first, and those of other programs after them.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +17,7 @@ use tracing::{debug, info, warn};
 use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::metrics;
 use trawl_common::ports::{Error, ErrorKind, Result};
+use trawl_common::settings::Topology;
 use trawl_common::trace;
 use trawl_engine::{Consumer, Content, Delivery, Receipt};
 
@@ -67,11 +68,24 @@ impl Session {
             let options = BasicQosOptions::default();
             answered(session.channel.basic_qos(window(line), options)).await.map_err(failed)?;
             streams.push((line, session.consume(names::line(line)).await?));
+            if let Some(inlet) = names::inlet(line)
+                && session.has_inlet(inlet, layout).await?
+            {
+                streams.push((line, session.consume(inlet).await?));
+            }
         }
         let (tell, found) = mpsc::unbounded_channel();
         let search = tokio::spawn(search(Arc::clone(&session), Arc::clone(layout), tell));
         let _search = AbortOnDropHandle::new(search);
         Ok((session, RabbitConsumer { session: id, trust: trust.clone(), streams, found, _search }))
+    }
+
+    /// Whether there is this inlet. Who declares the queues in trawl's place may not know of inlets.
+    async fn has_inlet(&self, inlet: &str, layout: &Layout) -> Result<bool> {
+        match layout.queues.topology {
+            Topology::Declare => Ok(true),
+            Topology::Passive => passive::exists(&self.connection, inlet).await,
+        }
     }
 
     async fn consume(&self, queue: &str) -> Result<lapin::Consumer> {
@@ -213,7 +227,7 @@ impl RabbitConsumer {
         if batch.is_empty() {
             return Poll::Pending;
         }
-        // The bulk lane and the queues of other programs take turns.
+        // The bulk lane, its inlet and the queues of other programs take turns.
         if let Some(first) = self.streams.iter().position(|(line, _)| *line == SourceQueue::Bulk) {
             self.streams[first..].rotate_left(1);
         }

@@ -88,6 +88,11 @@ async fn all(connection: &Connection) -> Result<Depths> {
                 sum.consumers += more.consumers;
             }
         }
+        // Whoever takes from an inlet takes from its lane, and counts there.
+        if let (Some(depth), Some(inlet)) = (&mut depth, lane.line().and_then(names::inlet)) {
+            let more = looking.at(inlet.to_owned()).await?;
+            depth.messages += more.unwrap_or_default().messages;
+        }
         all.extend(depth.map(|depth| (lane, depth)));
     }
     if let Some(channel) = looking.channel {

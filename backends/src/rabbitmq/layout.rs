@@ -43,7 +43,7 @@ impl Layout {
         self.named.lock().unwrap_or_else(PoisonError::into_inner).insert(queue.to_owned())
     }
 
-    /// Every queue, and what it is declared with.
+    /// Every queue but the inlets, and what it is declared with.
     pub(super) fn all(&self) -> Vec<(String, Arguments<'static>)> {
         let rung = |rung: Duration| {
             let back = Some(("", names::DUE));
@@ -63,6 +63,12 @@ impl Layout {
     /// The queues of the lanes of URLs.
     pub(super) fn lanes(&self) -> Vec<(String, Arguments<'static>)> {
         Lane::OF_URLS.map(|lane| (names::line(lane.into()).to_owned(), self.of_line(lane.into()))).to_vec()
+    }
+
+    /// The queues of what strangers publish for a lane. Nothing expires there and nothing is dead-lettered.
+    pub(super) fn inlets(&self) -> impl Iterator<Item = (SourceQueue, &'static str, Arguments<'static>)> {
+        let arguments = Arguments { is_consumed: true, ..self.arguments() };
+        SourceQueue::ALL.into_iter().filter_map(move |line| Some((line, names::inlet(line)?, arguments)))
     }
 
     /// The queue of one who reads events.

@@ -34,8 +34,8 @@ mod stream;
 mod topology;
 mod webhook_queue;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -46,6 +46,7 @@ use layout::Layout;
 use publisher::{Outgoing, Publisher};
 use seal::Seal;
 use topology::{Stream, Tasks, Topology};
+use tracing::warn;
 use trawl_common::events::Event;
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::ladder::Wake;
@@ -54,7 +55,7 @@ use trawl_common::frontier::message::Message;
 use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::names::SpiderName;
 use trawl_common::ports::{Page, Result};
-use trawl_common::settings::{self, Items, Queues};
+use trawl_common::settings::{self, Items, QueueType, Queues};
 use trawl_common::spider::item::Item;
 use trawl_common::time::UnixMs;
 use trawl_common::trace;
@@ -79,6 +80,7 @@ pub struct RabbitMq {
     items: Publisher,
     consuming: Current,
     sessions: AtomicU64,
+    fault: Once,
 }
 
 impl RabbitMq {
@@ -107,6 +109,7 @@ impl RabbitMq {
             broker,
             consuming: Current::default(),
             sessions: AtomicU64::new(1),
+            fault: Once::new(),
         })
     }
 
@@ -120,6 +123,21 @@ impl RabbitMq {
     pub async fn publish_items(&self, pages: &[Page]) -> Result<()> {
         let items: Vec<&Item> = pages.iter().flat_map(|page| &page.items).collect();
         self.items.send(items.into_iter().map(items::outgoing)).await
+    }
+
+    /// Says once that the broker has a fault by which strangers can stop the delay ladder.
+    fn warn_of_fault(&self) {
+        let version = self.broker.server_version().filter(|version| stops_dead_lettering(version));
+        if let Some(version) = version.filter(|_| self.layout.queues.kind == QueueType::Quorum) {
+            self.fault.call_once(|| {
+                warn!(
+                    "rabbitmq {version}: whoever may write to the default exchange can stop all dead-lettering of the node, and the delay \
+                     ladder with it, for good by one message: give other programs a user that may write to the exchange `{}` alone \
+                     (docs/attacks.md), or run RabbitMQ 4",
+                    names::URLS
+                );
+            });
+        }
     }
 
     /// The session that all these receipts belong to, and their tags; without those of older sessions.
@@ -216,6 +234,7 @@ impl Broker for RabbitMq {
         let tasks = if lacks_tasks { 0 } else { tasks };
         let takes = if tasks > 0 { Tasks::Taken } else { Tasks::Left };
         Topology::Consuming(Arc::clone(&self.layout), takes).declare(&connection).await?;
+        self.warn_of_fault();
         let id = self.sessions.fetch_add(1, Ordering::Relaxed);
         let windows = (prefetch, tasks);
         let (session, consumer) = Session::open(id, connection, windows, &self.layout, &self.trust).await?;
@@ -236,6 +255,12 @@ impl Broker for RabbitMq {
             None => Ok(()),
         }
     }
+}
+
+/// Whether this version stops dead-lettering at least once for good over an `x-death` that it cannot read: 3.10.8 does, 4.0.5 does not.
+fn stops_dead_lettering(version: &str) -> bool {
+    let major = version.split('.').next().and_then(|major| major.parse().ok());
+    major.is_some_and(|major: u32| major < 4)
 }
 
 fn to_queue(message: &Message, queue: String, seal: &Seal) -> Outgoing {

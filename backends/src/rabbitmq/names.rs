@@ -41,7 +41,7 @@ pub(super) const EVENTS: &str = "events";
 /// What the queues of webhooks begin with.
 const WEBHOOKS: &str = "webhooks";
 
-/// Where strangers may publish who may write to nothing else: to the lanes, by their queues' names.
+/// Where strangers may publish who may write to nothing else: for the lanes, by their queues' names.
 pub(super) const URLS: &str = "urls";
 
 /// The priority lane.
@@ -50,6 +50,17 @@ pub(super) const PRIORITY: &str = "priority_queue";
 pub(super) const BULK: &str = "url_queue_ttl";
 /// The lane of tasks.
 pub(super) const TASKS: &str = "task_queue";
+
+/// The queue of what the exchange [`URLS`] is sent for a lane. It is not the lane's own: that dead-letters, and RabbitMQ before 4.0
+/// stops doing so for good, in all queues of the node, over a stranger's message with an `x-death` that it cannot read.
+pub(super) fn inlet(line: SourceQueue) -> Option<&'static str> {
+    match line {
+        SourceQueue::Priority => Some("urls.priority_queue"),
+        SourceQueue::Task => Some("urls.task_queue"),
+        SourceQueue::Bulk => Some("urls.url_queue_ttl"),
+        SourceQueue::Due | SourceQueue::Expired => None,
+    }
+}
 
 /// The queue of a line.
 pub(super) fn line(line: SourceQueue) -> &'static str {
@@ -71,7 +82,7 @@ pub(super) fn is_own(queue: &str) -> bool {
     is_rung
         || is_for_events
         || [FAILED, ITEMS, CONTROL, COUNTS, JOURNAL, JOBS].contains(&queue)
-        || SourceQueue::ALL.into_iter().any(|line| self::line(line) == queue)
+        || SourceQueue::ALL.into_iter().any(|line| self::line(line) == queue || inlet(line) == Some(queue))
 }
 
 /// The queue of one who reads events.

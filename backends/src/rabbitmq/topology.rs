@@ -51,8 +51,12 @@ async fn declare(layout: &Layout, connection: &Connection) -> Result<()> {
     for (name, arguments) in layout.all() {
         declaring.queue(&name, arguments).await?;
     }
-    for lane in [names::BULK, names::PRIORITY, names::TASKS] {
-        declaring.bind(lane, names::URLS, lane).await?;
+    for (line, inlet, arguments) in layout.inlets() {
+        let lane = names::line(line);
+        declaring.queue(inlet, arguments).await?;
+        declaring.bind(inlet, names::URLS, lane).await?;
+        // Before there were inlets, strangers wrote to the lanes themselves.
+        declaring.unbind(lane, names::URLS, lane).await?;
     }
     declaring.bind(names::FAILED, names::FAILED_EXCHANGE, names::FAILED_KEY).await?;
     declaring.bind(names::EXPIRED, names::EXPIRED_EXCHANGE, names::EXPIRED_KEY).await?;
@@ -271,6 +275,12 @@ impl<'a> Declaring<'a> {
 
     pub(super) async fn bind(&self, queue: &str, exchange: &str, key: &str) -> Result<()> {
         bind(&self.channel, queue, exchange, key).await
+    }
+
+    async fn unbind(&self, queue: &str, exchange: &str, key: &str) -> Result<()> {
+        let none = FieldTable::default();
+        let unbound = self.channel.queue_unbind(queue.into(), exchange.into(), key.into(), none);
+        unbound.await.map_err(failed)
     }
 
     pub(super) async fn end(self) -> Result<()> {

@@ -24,6 +24,9 @@ const LEVEL: i32 = 1;
 /// The largest body that is kept.
 const MAX_BODY: usize = 2 * 1024 * 1024;
 
+/// The largest value, with the head of a response.
+const MAX_STORED: usize = 2 * MAX_BODY;
+
 /// A response cache on Redis.
 pub struct RedisCache {
     redis: Link,
@@ -61,9 +64,7 @@ impl RedisCache {
 #[async_trait]
 impl Cache for RedisCache {
     async fn get(&self, url: &CanonicalUrl) -> Result<Option<Response>> {
-        let mut redis = self.redis.clone();
-        let stored: Option<Vec<u8>> =
-            redis::cmd("GET").arg(keys::content(url)).query_async(&mut redis).await.map_err(failed)?;
+        let stored = self.redis.value(&keys::content(url), MAX_STORED).await?;
         stored.map(|bytes| decode(&bytes)).transpose()
     }
 
@@ -72,6 +73,9 @@ impl Cache for RedisCache {
             return Ok(());
         }
         let (key, value) = (keys::content(url), encode(response, self.encoding)?);
+        if value.len() > MAX_STORED {
+            return Ok(());
+        }
         let mut set = redis::cmd("SET");
         set.arg(&key).arg(&value).arg("PX").arg(ttl.as_millis() as u64);
         let () = set.query_async(&mut self.redis.clone()).await.map_err(failed)?;

@@ -38,7 +38,7 @@ impl HostControl for RedisHosts {
     }
 
     async fn known_robots(&self, key: &RobotsKey) -> Result<Option<RobotsFile>> {
-        let kept: Option<Vec<u8>> = self.redis.query(redis::cmd("GET").arg(keys::robots(key))).await?;
+        let kept = self.redis.value(&keys::robots(key), robots::MAX_STORED).await?;
         Ok(match kept.map(robots::decode).transpose()? {
             Some(RobotsEntry::Known(file)) => Some(file),
             Some(RobotsEntry::Yours | RobotsEntry::Awaited) | None => None,

@@ -197,8 +197,7 @@ impl Hosts for RedisHosts {
 
     async fn robots(&self, key: &RobotsKey, lease: Duration) -> Result<RobotsEntry> {
         let key = keys::robots(key);
-        let kept: Option<Vec<u8>> = self.redis.query(redis::cmd("GET").arg(&key)).await?;
-        if let Some(kept) = kept {
+        if let Some(kept) = self.redis.value(&key, super::robots::MAX_STORED).await? {
             return super::robots::decode(kept);
         }
         let lease = lease.as_millis() as u64;
@@ -222,7 +221,7 @@ impl Hosts for RedisHosts {
 
     async fn give_up_robots(&self, key: &RobotsKey) -> Result<()> {
         let key = keys::robots(key);
-        let kept: Option<Vec<u8>> = self.redis.query(redis::cmd("GET").arg(&key)).await?;
+        let kept = self.redis.value(&key, super::robots::MAX_STORED).await?;
         // What another has fetched meanwhile stays.
         if kept.is_none_or(|kept| kept != super::robots::AWAITED.as_bytes()) {
             return Ok(());

@@ -12,7 +12,8 @@ use redis::cluster_routing::{
 use redis::{
     Arg, Client, Cmd, FromRedisValue, InfoDict, Pipeline, RedisFuture, RedisResult, ScriptInvocation, Value,
 };
-use trawl_common::ports::Result;
+use trawl_common::ports::{Error, ErrorKind, Result};
+use trawl_common::text::printable;
 
 use super::failed;
 
@@ -67,6 +68,25 @@ impl Link {
     /// What a command gives.
     pub(super) async fn query<T: FromRedisValue>(&self, command: &Cmd) -> Result<T> {
         command.query_async(&mut self.clone()).await.map_err(failed)
+    }
+
+    /// The value of a key, of at most `max` bytes. No more than that is read of it: anybody who may write to Redis could have put
+    /// any number of bytes there.
+    pub(super) async fn value(&self, key: &str, max: usize) -> Result<Option<Vec<u8>>> {
+        let mut read = redis::cmd("GETRANGE");
+        // The end is part of it: a byte more shows that there are more.
+        let value: Vec<u8> = self.query(read.arg(key).arg(0).arg(max)).await?;
+        match value.len() {
+            0 => Ok(None),
+            bytes if bytes > max => {
+                let text = format!(
+                    "redis: the value of {} is larger than any that trawl writes",
+                    printable(key, 200)
+                );
+                Err(Error::new(ErrorKind::Corrupt, text))
+            }
+            _ => Ok(Some(value)),
+        }
     }
 
     /// What a command without a key gives on the server that has `key`.

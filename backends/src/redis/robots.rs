@@ -8,6 +8,9 @@ use trawl_common::ports::{Error, ErrorKind, Result, RobotsEntry, RobotsFile};
 /// What stands in place of a file while someone fetches it.
 pub(super) const AWAITED: &str = "awaited";
 
+/// The largest value: a whole file with its head, of which none is packed to more than itself and a little.
+pub(super) const MAX_STORED: usize = MAX_BYTES + 64 * 1024;
+
 /// Smaller files are stored so that `redis-cli` shows them.
 const SMALL: usize = 2 * 1024;
 

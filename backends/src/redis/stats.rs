@@ -14,6 +14,9 @@ use super::fields::Fields;
 use super::forgetting::Seeing;
 use super::keys::{self, CrawlKeys};
 
+/// The longest text of a spider's file that is read: more than may be deployed.
+const MAX_TEXT: usize = 8 << 20;
+
 /// The memory that all records take is estimated from so many of them.
 const MEASURED: u32 = 1000;
 #[async_trait]
@@ -65,8 +68,7 @@ impl Stats for RedisRecords {
 
     /// Bytes that others wrote there and that are no text are mistakes of the file, which its reader names.
     async fn spider_text(&self, crawl: &CrawlRef) -> Result<Option<SpiderText>> {
-        let kept: Option<Vec<u8>> =
-            self.redis.query(redis::cmd("GET").arg(CrawlKeys::new(crawl).text)).await?;
+        let kept = self.redis.value(&CrawlKeys::new(crawl).text, MAX_TEXT).await?;
         Ok(kept.map(|bytes| String::from_utf8_lossy(&bytes).into_owned().into()))
     }
 

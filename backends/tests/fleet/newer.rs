@@ -35,3 +35,24 @@ async fn a_message_that_only_newer_workers_read_comes_back_as_it_was_until_one_t
     assert!(["colour", "hue", "new"].iter().all(|part| written.contains(part)), "{written}");
     assert!(came.iter().all(|newer| *newer == came[0]), "{came:?}");
 }
+
+/// Without a key, anybody may write one.
+#[tokio::test]
+async fn what_a_broker_acts_on_is_not_passed_on() {
+    let (vhost, engine) = engine(QueueType::Quorum, LONG).await;
+    let headers = json!({"v": FORMAT + 1, "x-death": [1], "CC": ["failed_urls"], "BCC": ["failed_urls"]});
+    let properties = json!({
+        "message_id": Fingerprint::of(URL).to_string(), "headers": headers, "reply_to": "amq.rabbitmq.reply-to.x",
+        "user_id": "guest",
+    });
+    vhost.publish("url_queue_ttl", URL, &properties.to_string()).await;
+    let mut consumer = engine.queue.consume(10, 10).await.unwrap();
+    let Content::Newer(newer) = next(&mut *consumer).await.content else { panic!("it is newer") };
+    let written = String::from_utf8_lossy(&newer.message);
+    assert!(
+        ["x-death", "CC", "guest", "amq.rabbitmq"].iter().all(|part| !written.contains(part)),
+        "{written}"
+    );
+    engine.queue.pass_on(&[newer], engine.queue.wake(UnixMs::now())).await.unwrap();
+    assert!(matches!(next(&mut *consumer).await.content, Content::Newer(_)));
+}

@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use lapin::options::BasicPublishOptions;
+use lapin::types::{AMQPValue, FieldArray, FieldTable};
 use lapin::{BasicProperties, Connection, ConnectionProperties};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::{Hop, Message};
 use trawl_common::names::CrawlRef;
-use trawl_common::settings::FleetKey;
+use trawl_common::settings::{FleetKey, ServerUrl};
 use trawl_common::web::url::CanonicalUrl;
-use trawl_engine::{Broker, Consumer, Content, Unproven};
+use trawl_engine::{Broker, Consumer, Content, Parked, Unproven};
 use trawl_testkit::attacks::Section;
 
 use super::*;
@@ -178,10 +179,77 @@ async fn a_publisher_who_may_write_to_one_exchange_reaches_the_lanes_and_nothing
         assert!(publish("urls", lane).await, "{lane}");
         assert!(matches!(next(&queue, &mut *consumer).await, Content::Message(_)), "{lane}");
     }
-    for beside in ["due_queue", "wait.10", "failed_urls", "expired_urls", "control", "items"] {
+    let own = ["due_queue", "wait.10", "failed_urls", "expired_urls", "control", "items"];
+    for beside in own.into_iter().chain(["urls.url_queue_ttl", "urls.task_queue"]) {
         assert!(!publish("urls", beside).await, "{beside}");
         assert!(!publish("", beside).await, "{beside}");
     }
     assert!(!publish("", "url_queue_ttl").await, "whoever may use the default exchange may write to all");
     assert!(!publish("failed_exchange", "failed").await);
+}
+
+/// What a broker that dead-letters may stumble over, in headers.
+const DEATHS: [&str; 8] = [
+    r#"[1]"#,
+    r#"[["a"]]"#,
+    r#"[{}]"#,
+    r#"[{"reason": 1, "queue": 2, "count": "x"}]"#,
+    r#"[{"reason": "expired", "queue": "urls.url_queue_ttl"}, 1]"#,
+    r#"{"a": 1}"#,
+    r#""boo""#,
+    r#"7"#,
+];
+
+/// RabbitMQ 3.10 dead-letters nothing any more, in the whole node and for good, once a message with such a header has expired in a
+/// queue that dead-letters at least once.
+#[tokio::test]
+async fn no_death_that_a_stranger_has_written_stops_the_ladder() {
+    let vhost = VirtualHost::new().await;
+    let queue = by_keys(&vhost, &["a"]).await;
+    let publisher = vhost.writer("^urls$").await;
+    for lane in ["url_queue_ttl", "priority_queue", "task_queue"] {
+        for death in DEATHS {
+            let properties = format!(r#"{{"headers": {{"x-death": {death}}}, "expiration": "1"}}"#);
+            // As often as makes a supervisor give up.
+            for _ in 0..6 {
+                vhost.publish_to("urls", lane, URL, &properties).await;
+            }
+        }
+    }
+    let mut headers = FieldTable::default();
+    headers.insert("x-death".into(), AMQPValue::FieldArray(FieldArray::from(vec![AMQPValue::LongInt(1)])));
+    let hostile = BasicProperties::default().with_headers(headers);
+    publish_as(&publisher, hostile.clone().with_expiration("1".into())).await;
+    let mut consumer = queue.consume(100, 100).await.unwrap();
+    publish_as(&publisher, hostile).await;
+    let asked = until_readable(&queue, &mut *consumer).await;
+    assert!(!asked.is_ours);
+    let wake = queue.wake(UnixMs::now().plus(Duration::from_secs(1)));
+    let own = Message { is_ours: true, wake: Some(wake.at), ..asked };
+    queue.park(&[Parked { message: own.clone(), wake }]).await.unwrap();
+    let back = loop {
+        let message = until_readable(&queue, &mut *consumer).await;
+        if message.is_ours {
+            break message;
+        }
+    };
+    assert_eq!(back.work, own.work, "what waits on the ladder comes back");
+}
+
+async fn publish_as(publisher: &ServerUrl, properties: BasicProperties) {
+    let connection = Connection::connect(publisher.reveal(), ConnectionProperties::default()).await.unwrap();
+    let channel = connection.create_channel().await.unwrap();
+    channel.confirm_select(Default::default()).await.unwrap();
+    let options = BasicPublishOptions::default();
+    let sent =
+        channel.basic_publish("urls".into(), "url_queue_ttl".into(), options, URL.as_bytes(), properties);
+    assert!(sent.await.unwrap().await.unwrap().is_ack());
+}
+
+async fn until_readable(queue: &RabbitMq, consumer: &mut dyn Consumer) -> Message {
+    loop {
+        if let Content::Message(message) = next(queue, consumer).await {
+            return message;
+        }
+    }
 }

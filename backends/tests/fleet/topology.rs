@@ -100,6 +100,39 @@ async fn a_queue_from_before_it_had_a_delivery_limit_stops_nobody() {
     assert_eq!(vhost.queue("url_queue_ttl").await["arguments"], old);
 }
 
+/// Strangers wrote to the lanes themselves before there were inlets.
+#[tokio::test]
+async fn what_is_published_to_the_exchange_comes_once_from_an_inlet_that_dead_letters_nothing() {
+    let vhost = VirtualHost::new().await;
+    connect(&vhost, &Queues::default()).await.unwrap();
+    let channel = channel(&vhost).await;
+    for lane in ["url_queue_ttl", "priority_queue", "task_queue"] {
+        let bound = channel.queue_bind(
+            lane.into(),
+            "urls".into(),
+            lane.into(),
+            Default::default(),
+            FieldTable::default(),
+        );
+        bound.await.unwrap();
+    }
+    let queue = connect(&vhost, &Queues::default()).await.unwrap();
+    for (lane, taken) in
+        [("url_queue_ttl", Lane::Bulk), ("priority_queue", Lane::Priority), ("task_queue", Lane::Task)]
+    {
+        let arguments = &vhost.queue(&format!("urls.{lane}")).await["arguments"];
+        assert_eq!(*arguments, json!({"x-queue-type": "quorum", "x-delivery-limit": 1_000_000}));
+        vhost.publish_to("urls", lane, URL, "{}").await;
+        holds(&vhost, lane, 0).await;
+        holds(&vhost, &format!("urls.{lane}"), 1).await;
+        let mut consumer = queue.consume(8, 8).await.unwrap();
+        let (message, delivery) = next(&mut *consumer).await;
+        assert_eq!(message.lane, taken);
+        queue.ack(&[delivery.receipt]).await.unwrap();
+        drop(consumer);
+    }
+}
+
 #[tokio::test]
 async fn how_long_dead_letters_are_kept_is_a_setting() {
     let vhost = VirtualHost::new().await;

@@ -23,13 +23,23 @@ pub struct Places<'a> {
     text: &'a str,
     /// Where each line begins.
     lines: Vec<usize>,
+    /// How many characters stand before each block, so that the columns of a long line cost no look at all of it.
+    blocks: Vec<usize>,
 }
+
+/// Bytes of a block.
+const BLOCK: usize = 1024;
 
 impl<'a> Places<'a> {
     /// The places of `text`.
     pub fn of(text: &'a str) -> Self {
         let ends = memchr::memchr_iter(b'\n', text.as_bytes()).map(|end| end + 1);
-        Self { text, lines: std::iter::once(0).chain(ends).collect() }
+        let blocks = text.as_bytes().chunks(BLOCK).scan(0, |count, block| {
+            let before = *count;
+            *count += characters(block);
+            Some(before)
+        });
+        Self { text, lines: std::iter::once(0).chain(ends).collect(), blocks: blocks.collect() }
     }
 
     /// The place where `span` begins, a range of bytes.
@@ -37,10 +47,26 @@ impl<'a> Places<'a> {
         // Spans begin at borders of characters; what is found at the end may lie beyond it.
         let at = span.start.min(self.text.len());
         let line = self.lines.partition_point(|begin| *begin <= at);
-        let before = String::from_utf8_lossy(&self.text.as_bytes()[self.lines[line - 1]..at]);
+        let column = self.characters_before(at) - self.characters_before(self.lines[line - 1]) + 1;
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        Place { line: number(line), column: number(before.chars().count() + 1) }
+        Place { line: number(line), column: number(column) }
     }
+
+    /// How many characters begin before this byte.
+    fn characters_before(&self, at: usize) -> usize {
+        let block = at / BLOCK;
+        let rest = &self.text.as_bytes()[(block * BLOCK).min(at)..at];
+        match self.blocks.get(block) {
+            Some(before) => before + characters(rest),
+            // At the end of a last block that is full.
+            None => self.text.chars().count(),
+        }
+    }
+}
+
+/// How many characters begin in these bytes of a text.
+fn characters(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|byte| (**byte as i8) >= -64).count()
 }
 
 /// A value and where it stands; nowhere, if it is not from a file.
@@ -78,5 +104,26 @@ impl Mistake {
     /// A mistake in a value.
     pub fn at<T>(value: &Sited<T>, what: impl fmt::Display) -> Self {
         Self { place: value.place, what: what.to_string() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_counts_the_characters_of_its_line_wherever_blocks_end() {
+        let line = "aä€😀".repeat(BLOCK / 5);
+        for text in [format!("{line}\n{line}\n"), "a".repeat(2 * BLOCK), "ä".repeat(BLOCK), String::new()] {
+            let places = Places::of(&text);
+            for at in (0..=text.len()).filter(|at| text.is_char_boundary(*at)) {
+                let before = &text[..at];
+                let begin = before.rfind('\n').map_or(0, |end| end + 1);
+                let column = before[begin..].chars().count() + 1;
+                let line = before.matches('\n').count() + 1;
+                let expected = Place { line: line as u32, column: column as u32 };
+                assert_eq!(places.place(&(at..at)), expected, "{at}");
+            }
+        }
     }
 }

@@ -13,6 +13,9 @@ pub(super) enum Kind {
     Properties,
 }
 
+/// The class of methods about connections, and the first one of those.
+const CONNECTION: u16 = 10;
+const START: u16 = 10;
 /// The class of methods that carry messages, and those of them that the broker sends: returned, delivered, got.
 const BASIC: u16 = 60;
 const RETURN: u16 = 50;
@@ -28,12 +31,14 @@ impl Kind {
         }
     }
 
-    pub(super) fn screen(self, payload: &mut [u8]) {
+    /// Makes the payload one that can be read. Returns the broker's version if it says that.
+    pub(super) fn screen(self, payload: &mut [u8]) -> Option<String> {
         // A frame that ends before it should is for the library to refuse: that is not a publisher's doing.
         let _ = match self {
             Self::Method => method(payload),
             Self::Properties => properties(payload),
         };
+        matches!(self, Self::Method).then(|| version(payload)).flatten()
     }
 }
 
@@ -56,6 +61,28 @@ fn method(payload: &mut [u8]) -> Option<()> {
         _ => return Some(()),
     }
     reader.short_strings(3)
+}
+
+/// The broker's version, if this is the payload of the method by which it starts a connection.
+pub(super) fn version(payload: &mut [u8]) -> Option<String> {
+    let mut reader = Reader { bytes: payload, at: 0 };
+    ((reader.u16()?, reader.u16()?) == (CONNECTION, START)).then_some(())?;
+    // The protocol's version.
+    reader.skip(2)?;
+    let end = reader.block()?;
+    while reader.at < end {
+        let name = reader.at + 1;
+        reader.short_string()?;
+        let is_version = &reader.bytes[name..reader.at] == b"version";
+        let kind = reader.byte()?;
+        let value = reader.at;
+        reader.skip_value(kind)?;
+        if is_version && kind == b'S' {
+            let text = reader.bytes.get(value + 4..reader.at)?;
+            return Some(String::from_utf8_lossy(text).into_owned());
+        }
+    }
+    None
 }
 
 /// What a property is on the wire.
@@ -124,20 +151,14 @@ fn table(entries: &mut [u8]) -> Option<()> {
             reader.short_string()?;
         }
         match reader.byte()? {
-            b't' | b'b' | b'B' => reader.skip(1)?,
-            b's' | b'U' | b'u' => reader.skip(2)?,
-            b'I' | b'i' | b'f' => reader.skip(4)?,
-            b'D' => reader.skip(5)?,
-            b'L' | b'l' | b'd' | b'T' => reader.skip(8)?,
-            b'V' => {}
-            b'S' | b'x' => reader.at = reader.block()?,
             kind @ (b'F' | b'A') if open.len() < DEEPEST => {
                 let inner = reader.block()?;
                 // Before the check below: an empty one begins where it ends.
                 (inner <= end).then_some(())?;
                 open.push((inner, kind == b'F'));
             }
-            _ => return None,
+            b'F' | b'A' => return None,
+            kind => reader.skip_value(kind)?,
         }
         (reader.at <= end).then_some(())?;
     }
@@ -185,6 +206,23 @@ impl Reader<'_> {
 
     fn u16(&mut self) -> Option<u16> {
         Some(u16::from_be_bytes([self.byte()?, self.byte()?]))
+    }
+
+    /// Passes the value of a header; a table or an array as a whole.
+    fn skip_value(&mut self, kind: u8) -> Option<()> {
+        match kind {
+            b't' | b'b' | b'B' => self.skip(1),
+            b's' | b'U' | b'u' => self.skip(2),
+            b'I' | b'i' | b'f' => self.skip(4),
+            b'D' => self.skip(5),
+            b'L' | b'l' | b'd' | b'T' => self.skip(8),
+            b'V' => Some(()),
+            b'S' | b'x' | b'F' | b'A' => {
+                self.at = self.block()?;
+                Some(())
+            }
+            _ => None,
+        }
     }
 
     /// Where the block ends whose length comes here; it begins after that.

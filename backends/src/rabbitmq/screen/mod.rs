@@ -10,6 +10,7 @@ mod runtime;
 
 use std::io;
 use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use futures::io::{AsyncRead, AsyncWrite};
@@ -27,16 +28,33 @@ pub(super) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for S {}
 
+/// The broker's version, as it said when a connection was opened last. The client library keeps that to itself.
+#[derive(Clone, Default)]
+pub(super) struct ServerVersion(Arc<Mutex<Option<String>>>);
+
+impl ServerVersion {
+    /// The version; `None` before there is a connection.
+    pub(super) fn get(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, version: String) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(version);
+    }
+}
+
 /// A connection whose frames are screened.
 pub(super) struct Screened {
     stream: Box<dyn ByteStream>,
     chunk: Box<[u8]>,
     screen: Screen,
+    version: ServerVersion,
 }
 
 impl Screened {
-    pub(super) fn new(stream: Box<dyn ByteStream>) -> Self {
-        Self { stream, chunk: vec![0; CHUNK].into(), screen: Screen::default() }
+    /// Notes the broker's version in `version`.
+    pub(super) fn new(stream: Box<dyn ByteStream>, version: ServerVersion) -> Self {
+        Self { stream, chunk: vec![0; CHUNK].into(), screen: Screen::default(), version }
     }
 }
 
@@ -46,7 +64,7 @@ impl AsyncRead for Screened {
         context: &mut Context<'_>,
         into: &mut [u8],
     ) -> Poll<io::Result<usize>> {
-        let Self { stream, chunk, screen } = self.get_mut();
+        let Self { stream, chunk, screen, version } = self.get_mut();
         loop {
             let taken = screen.take(into);
             if taken > 0 || into.is_empty() {
@@ -55,6 +73,9 @@ impl AsyncRead for Screened {
             match ready!(Pin::new(&mut *stream).poll_read(context, chunk))? {
                 0 => return Poll::Ready(Ok(0)),
                 read => screen.put(&chunk[..read]),
+            }
+            if let Some(said) = screen.version.take() {
+                version.set(said);
             }
         }
     }
@@ -92,6 +113,8 @@ pub struct Screen {
     clean: usize,
     /// So many of those that follow belong to a frame that needs no screening.
     passing: usize,
+    /// The broker's version, when it has just been read.
+    version: Option<String>,
 }
 
 impl Screen {
@@ -127,7 +150,9 @@ impl Screen {
         let whole = HEAD + size + 1;
         match frame::Kind::of(head[0]) {
             Some(kind) if rest.len() > size => {
-                kind.screen(&mut rest[..size]);
+                if let Some(version) = kind.screen(&mut rest[..size]) {
+                    self.version = Some(version);
+                }
                 self.clean += whole;
                 true
             }

@@ -10,7 +10,7 @@ use async_rs::traits::{Executor, Reactor, RuntimeKit};
 use async_rs::util::Task;
 use futures::{AsyncRead, AsyncWrite, Stream};
 
-use super::Screened;
+use super::{Screened, ServerVersion};
 
 /// tokio, with connections whose frames are screened.
 #[derive(Clone, Debug)]
@@ -65,6 +65,6 @@ impl Reactor for Screening {
         address: SocketAddr,
     ) -> impl Future<Output = io::Result<Self::TcpStream>> + Send + 'static {
         let connecting = self.0.tcp_connect_addr(address);
-        async { Ok(Screened::new(Box::new(connecting.await?))) }
+        async { Ok(Screened::new(Box::new(connecting.await?), ServerVersion::default())) }
     }
 }

@@ -147,3 +147,21 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_brokers_version_is_noted_when_it_starts_a_connection() {
+    let entry = |name: &str, kind: u8, value: &[u8]| {
+        [&[name.len() as u8], name.as_bytes(), &[kind], &(value.len() as u32).to_be_bytes(), value].concat()
+    };
+    let properties = [
+        entry("capabilities", b'F', &[1, b'a', b't', 1]),
+        entry("product", b'S', b"RabbitMQ"),
+        entry("version", b'S', b"3.10.8"),
+    ]
+    .concat();
+    let payload = [&[0, 10, 0, 10, 0, 9][..], &(properties.len() as u32).to_be_bytes(), &properties].concat();
+    let head = [&[1, 0, 0][..], &(payload.len() as u32).to_be_bytes()].concat();
+    let mut screen = Screen::default();
+    screen.put(&[&head[..], &payload, &[0xCE]].concat());
+    assert_eq!(screen.version.as_deref(), Some("3.10.8"));
+}

@@ -3,7 +3,8 @@
 use super::given::Given;
 use super::placeholders;
 use super::section::Section;
-use crate::spider::{Start, domains};
+use crate::spider::Start;
+use crate::spider::domains::Domains;
 use crate::text::printable;
 use crate::web::url::CanonicalUrl;
 
@@ -37,18 +38,19 @@ pub(super) fn domain(given: &Given<'_>) -> Option<String> {
 }
 
 pub(super) fn start(mut section: Section<'_>, domains: &[String]) -> Start {
+    let domains = Domains::of(domains);
     let start = Start {
         sitemaps: section.all("sitemaps", source),
-        urls: section.all("urls", |given| page(given, domains)),
+        urls: section.all("urls", |given| page(given, &domains)),
         robots: section.all("robots", source),
     };
     section.end();
     start
 }
 
-fn page(given: &Given<'_>, domains: &[String]) -> Option<String> {
+fn page(given: &Given<'_>, domains: &Domains<'_>) -> Option<String> {
     let url: CanonicalUrl = url(given)?;
-    if !domains::allow(domains, &url.host()) {
+    if !domains.allow(&url.host().to_string()) {
         return given.wrong(format_args!("{} is not among `allowed_domains`", url.host()));
     }
     Some(url.to_string())
