@@ -52,7 +52,8 @@ fn subscriber(
     colours: bool,
     is_quiet: bool,
 ) -> Result<Box<dyn Subscriber + Send + Sync>, ParseError> {
-    let builder = tracing_subscriber::fmt().with_env_filter(EnvFilter::builder().parse(directives(&log.level))?);
+    let builder =
+        tracing_subscriber::fmt().with_env_filter(EnvFilter::builder().parse(directives(&log.level))?);
     let cap = is_quiet.then_some(LevelFilter::WARN);
     Ok(match log.format {
         LogFormat::Text => {

@@ -33,14 +33,15 @@ pub(super) fn run(name: &SpiderName, json: bool, settings: &Settings, global: &G
 #[cfg(test)]
 mod tests {
     use trawl_common::settings::Items;
-    use trawl_common::spider::Spider;
     use trawl_common::spider::file::{Reading, read};
+    use trawl_common::spider::{Origin, Spider};
     use trawl_extract::Extractor;
 
     use super::*;
 
     fn reading(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Reading {
-        read(Spider::without_file("new".parse().unwrap(), &Items::default()), text, environment)
+        let usual = Spider::without_file("new".parse().unwrap(), &Items::default());
+        read(usual, text, Origin::Local, environment)
     }
 
     #[test]
