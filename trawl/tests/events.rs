@@ -356,6 +356,8 @@ async fn the_webhook_of_a_deployed_spider_is_posted_by_a_worker_without_its_file
     let elsewhere = fleet.folder.path().join("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
     fs::write(elsewhere.join("books.toml"), spider_with(&receiver, &site.page(0))).unwrap();
+    let settings = "[spiders]\nvariables = [\"HOOK\"]\n";
+    fs::write(fleet.folder.path().join("trawl.toml"), settings).unwrap();
     run(fleet.command(&["spider", "push", "elsewhere/books.toml"]), 0).await;
     let worker = fleet.worker(&[HOOK]);
     run(fleet.command(&["jobs", "submit", "books"]), 0).await;
