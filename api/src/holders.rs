@@ -231,7 +231,7 @@ mod tests {
         }
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn of_one_address_few_unknown_tokens_are_checked_and_known_ones_go_on() {
         let holders = holders();
         let mut refused = 0;
@@ -248,7 +248,7 @@ mod tests {
         assert_eq!(elsewhere.unwrap().name.as_str(), "anna");
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn wrong_tokens_of_programs_close_no_log_in() {
         let holders = holders();
         for _ in 0..11 {
@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(entered.ok().flatten().unwrap().name.as_str(), "shop");
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn wrong_log_ins_stop_no_right_one() {
         let holders = holders();
         let log_in = async |token: &str| {
