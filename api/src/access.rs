@@ -160,6 +160,9 @@ pub(crate) async fn guard(State(access): State<Arc<Access>>, request: Request, n
         Ok(known) => known,
         Err(problem) => return problem.into_response(),
     };
+    if !PUBLIC.contains(&head.uri.path()) {
+        Peer::note_known(&head.extensions);
+    }
     let caller = identity.name();
     let may_change = identity.is_operator();
     let mut request = Request::from_parts(head, body);

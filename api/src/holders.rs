@@ -4,9 +4,9 @@
 //! it was sent once: only until then does a request cost the work that such a hash is made to cost. That work is done on a thread apart, for one caller
 //! at a time, and for few tries a minute of one address. When all holders have been seen once, nobody can cause it any more.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::net::IpAddr;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
@@ -20,6 +20,8 @@ use crate::limits::{Caller, Rates};
 use crate::problem::{Kind, Problem};
 use crate::spiders::on_a_thread_apart;
 
+/// Holders and addresses that are remembered: more than there are desks.
+const SEEN: usize = 10_000;
 /// How long a caller waits while the tokens of others are checked.
 const WAIT: Duration = Duration::from_secs(5);
 
@@ -28,6 +30,8 @@ pub(crate) struct Holders {
     all: Vec<Arc<Holder>>,
     /// Tokens that people at one address may try by hand.
     log_ins: Rates,
+    /// Who has logged in from where, of those whose tokens the settings have by their hashes.
+    seen: Mutex<HashSet<(CallerName, Caller)>>,
     /// Tokens that programs there may send which are not known yet. They close no log-in, nor does a log-in stop them.
     calls: Rates,
     /// One token is checked at a time.
@@ -64,23 +68,48 @@ impl Holders {
         };
         let viewers = viewers.iter().map(holder(Role::Viewer));
         let all = viewers.chain(operators.iter().map(holder(Role::Operator))).collect();
-        Self { all, log_ins: Rates::of_tokens(), calls: Rates::of_tokens(), place: Semaphore::new(1) }
+        let (log_ins, calls) = (Rates::of_tokens(), Rates::of_tokens());
+        Self { all, log_ins, seen: Mutex::default(), calls, place: Semaphore::new(1) }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// Whose token somebody at `peer` has sent by hand. Few can be tried at a time, right or wrong.
+    /// Whose token somebody at `peer` has sent by hand. Of wrong ones few can be tried at a time, and they stop no right one: a token has
+    /// 32 random characters, and is not found by trying. What people remember could be, so the right one of those counts as well, but
+    /// for whoever has logged in from there before.
     pub(crate) async fn log_in(
         &self,
         peer: IpAddr,
         credentials: Credentials,
     ) -> Result<Option<Arc<Holder>>, Problem> {
-        self.log_ins.check(&Caller::Address(peer))?;
-        match self.known(&credentials) {
-            Some(holder) => Ok(Some(Arc::clone(holder))),
-            None => self.verify(credentials, || Ok(())).await,
+        let peer = Caller::Address(peer).counted();
+        let known = self.known(&credentials).cloned();
+        if let Some(holder) = known.as_ref().filter(|holder| self.has_seen(holder, &peer)) {
+            return Ok(Some(Arc::clone(holder)));
+        }
+        self.log_ins.check(&peer)?;
+        let holder = match known {
+            Some(holder) => Some(holder),
+            None => self.verify(credentials, || Ok(())).await?,
+        };
+        if let Some(holder) = &holder {
+            self.note_seen(holder, peer);
+        }
+        Ok(holder)
+    }
+
+    /// Whether the right token of `holder` from there is no guess.
+    fn has_seen(&self, holder: &Holder, peer: &Caller) -> bool {
+        let seen = || self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        holder.hash.is_none() || seen().contains(&(holder.name.clone(), peer.clone()))
+    }
+
+    fn note_seen(&self, holder: &Holder, peer: Caller) {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if seen.len() < SEEN {
+            seen.insert((holder.name.clone(), peer));
         }
     }
 
@@ -202,7 +231,7 @@ mod tests {
         }
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn of_one_address_few_unknown_tokens_are_checked_and_known_ones_go_on() {
         let holders = holders();
         let mut refused = 0;
@@ -219,7 +248,7 @@ mod tests {
         assert_eq!(elsewhere.unwrap().name.as_str(), "anna");
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn wrong_tokens_of_programs_close_no_log_in() {
         let holders = holders();
         for _ in 0..11 {
@@ -228,6 +257,28 @@ mod tests {
         assert_eq!(found(&holders, None, "wrong").await, Err(429));
         let entered = holders.log_in([127, 0, 0, 1].into(), sent(None, TOKEN)).await;
         assert_eq!(entered.ok().flatten().unwrap().name.as_str(), "shop");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn wrong_log_ins_stop_no_right_one() {
+        let holders = holders();
+        let log_in = async |token: &str| {
+            let found = holders.log_in([127, 0, 0, 1].into(), sent(None, token)).await;
+            found
+                .map(|holder| holder.map(|holder| holder.name.to_string()))
+                .map_err(|problem| problem.status())
+        };
+        assert_eq!(log_in(SECRET).await, Ok(Some("anna".to_owned())));
+        while log_in("wrong").await.is_ok() {}
+        for _ in 0..50 {
+            assert_eq!(log_in(TOKEN).await, Ok(Some("shop".to_owned())), "nobody can guess it");
+            assert_eq!(log_in(SECRET).await, Ok(Some("anna".to_owned())), "she was here before");
+        }
+        assert!(log_in("wrong").await.is_err());
+        let elsewhere = [192, 0, 2, 2].into();
+        while holders.log_in(elsewhere, sent(None, "wrong")).await.is_ok() {}
+        let guessed = holders.log_in(elsewhere, sent(None, SECRET)).await;
+        assert!(guessed.is_err(), "what people remember is not found by trying");
     }
 
     #[tokio::test]

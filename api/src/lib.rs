@@ -17,6 +17,7 @@ mod new_requests;
 mod new_tasks;
 mod places;
 mod problem;
+mod proxies;
 mod routes;
 mod scrapyd;
 mod serve;

@@ -8,9 +8,11 @@ use std::time::Duration;
 use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use governor::clock::{Clock, DefaultClock};
+use governor::clock::Clock;
+use governor::middleware::NoOpMiddleware;
 use governor::state::keyed::HashMapStateStore;
 use governor::{Quota, RateLimiter};
+use tokio::time::Instant;
 use trawl_common::names::CallerName;
 
 use crate::problem::{Kind, Problem};
@@ -59,7 +61,7 @@ impl Caller {
 
 /// How often each caller has asked lately.
 pub(crate) struct Rates {
-    limiter: RateLimiter<Caller, HashMapStateStore<Caller>, DefaultClock>,
+    limiter: RateLimiter<Caller, HashMapStateStore<Caller>, RuntimeClock, NoOpMiddleware<Duration>>,
     /// What a caller may do, and how often.
     allowance: String,
 }
@@ -76,7 +78,7 @@ impl Rates {
     }
 
     fn of(quota: Quota, allowance: String) -> Self {
-        Self { limiter: RateLimiter::hashmap(quota), allowance }
+        Self { limiter: RateLimiter::hashmap_with_clock(quota, RuntimeClock(Instant::now())), allowance }
     }
 
     /// Counts what `caller` does, or says when the next time may come.
@@ -89,6 +91,18 @@ impl Rates {
             let detail = format!("{caller} may {}", self.allowance);
             Problem::new(Kind::TooManyRequests, detail).retry_after(wait.as_secs() + 1)
         })
+    }
+}
+
+/// The time since an instant, by the runtime's clock: a test can stop it, however long its work takes.
+#[derive(Clone)]
+struct RuntimeClock(Instant);
+
+impl Clock for RuntimeClock {
+    type Instant = Duration;
+
+    fn now(&self) -> Duration {
+        self.0.elapsed()
     }
 }
 

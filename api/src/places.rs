@@ -120,6 +120,13 @@ fn may_take(own: usize, free: usize, kept: usize) -> Result<(), Refused> {
     }
 }
 
+impl Place {
+    /// Whether it counts as this caller's.
+    pub(crate) fn is_of(&self, caller: &Caller) -> bool {
+        self.caller == caller.counted()
+    }
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
         let mut held = self.places.lock();

@@ -14,7 +14,8 @@ pub fn cell(value: &Value) -> Cow<'_, str> {
     }
 }
 
-fn text_cell(text: &str) -> Cow<'_, str> {
+/// A text as a cell, as [`cell`] makes it: the name of a column, too, may be a stranger's.
+pub fn text_cell(text: &str) -> Cow<'_, str> {
     let begins = |at: &usize| is_formula(&text[*at..]) || *at == 0 && text.starts_with(['\t', '\r']);
     let starts: Vec<usize> = starts(text).filter(begins).collect();
     if starts.is_empty() {

@@ -57,7 +57,10 @@ pub(crate) async fn guard(State(console): State<Arc<Console>>, mut request: Requ
         return page::of_failure(&Failure::forged("a page of another site has sent this"), None);
     }
     let visitor = match console.visitor(request.headers(), Peer::of(request.extensions())) {
-        Ok(Some(visitor)) => visitor,
+        Ok(Some(visitor)) => {
+            Peer::note_known(request.extensions());
+            visitor
+        }
         Ok(None) if is_change => return page::of_failure(&ended(), None),
         Ok(None) => return to_log_in(&request).into_response(),
         Err(failure) => return page::of_failure(&failure, None),

@@ -50,7 +50,7 @@ impl Args {
             }
             Served::Console => format!("serving http://{address}/, and the API below /api/v1"),
         });
-        trawl_api::serve(listener, router, stop).await;
+        trawl_api::serve(listener, router, backend.settings.api.trusted_proxies.clone(), stop).await;
         Ok(signals.exit().unwrap_or(Exit::Ok))
     }
 }

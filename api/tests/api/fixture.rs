@@ -158,7 +158,7 @@ impl Fixture {
         let stop = CancellationToken::new();
         let mut server = JoinSet::new();
         let router = trawl_api::router(backend.clone(), access, stop.clone());
-        server.spawn(trawl_api::serve(listener, router, stop.clone()));
+        server.spawn(trawl_api::serve(listener, router, settings.trusted_proxies, stop.clone()));
         let client = Client::builder().no_proxy().timeout(LIMIT).build().unwrap();
         let document = client.get(format!("http://{address}/api/v1/openapi.json")).send().await.unwrap();
         let document = serde_json::from_slice(&document.bytes().await.unwrap()).unwrap();

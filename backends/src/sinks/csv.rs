@@ -1,9 +1,10 @@
 //! Items as comma-separated values (RFC 4180).
 
+use std::borrow::Cow;
 use std::io::{self, ErrorKind, Read};
 
 use csv::{ByteRecord, ReaderBuilder, Terminator, Writer, WriterBuilder};
-use trawl_common::cell::cell;
+use trawl_common::cell::{cell, text_cell};
 use trawl_common::spider::item::Item;
 
 use super::columns::Columns;
@@ -11,10 +12,10 @@ use super::columns::Columns;
 /// The longest first line that is looked at.
 const LONGEST_HEAD: u64 = 1 << 20;
 
-/// The first line: the names of the columns.
+/// The first line: the names of the columns. A field may be called whatever a spider's file says.
 pub(super) fn head(columns: &Columns) -> io::Result<Vec<u8>> {
     let mut writer = writer();
-    writer.write_record(columns.names())?;
+    writer.write_record(columns.names().map(text_cell).map(Cow::into_owned))?;
     written(writer)
 }
 
@@ -38,7 +39,10 @@ pub(super) fn check(input: impl Read, columns: &Columns) -> io::Result<()> {
         .has_headers(false)
         .from_reader(input.take(LONGEST_HEAD))
         .read_byte_record(&mut found)?;
-    if found.iter().eq(columns.names().map(str::as_bytes)) {
+    // Older versions wrote names as they are.
+    let is_of =
+        |(found, name): (&[u8], &str)| found == name.as_bytes() || found == text_cell(name).as_bytes();
+    if found.len() == columns.names().count() && found.iter().zip(columns.names()).all(is_of) {
         return Ok(());
     }
     let found: Vec<_> = found.iter().map(String::from_utf8_lossy).collect();

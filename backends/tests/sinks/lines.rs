@@ -269,6 +269,24 @@ async fn columns_are_what_every_item_has_then_the_fields_and_the_head_is_written
     assert_eq!(fs::read_to_string(&path).unwrap(), expected);
 }
 
+/// A file that an older version began has the name as it is.
+#[tokio::test]
+async fn the_name_of_a_column_is_no_formula_and_a_file_that_has_it_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("items.csv");
+    let settings = SinkSettings::Csv(lines(path.clone(), Compress::None));
+    let mut spider = spider();
+    spider.items[0].fields[0].0 = "=1+1".to_owned();
+    drop(open_for(&spider, &settings).unwrap());
+    let head = fs::read_to_string(&path).unwrap();
+    assert!(head.contains(",final_url,'=1+1,text,"), "{head}");
+    for begun in [head.replace("'=1+1", "=1+1"), head] {
+        fs::write(&path, &begun).unwrap();
+        drop(open_for(&spider, &settings).unwrap());
+        assert_eq!(fs::read_to_string(&path).unwrap(), begun);
+    }
+}
+
 #[tokio::test]
 async fn a_file_with_other_columns_is_left_alone_or_set_aside_as_asked() {
     for compress in [Compress::None, Compress::Gzip, Compress::Zstd] {

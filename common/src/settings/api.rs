@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::masked::masked;
+use super::network::Network;
 use super::secret_hash::{NoHash, SecretHash};
 use crate::names::CallerName;
 
@@ -25,6 +26,9 @@ pub struct Api {
     /// Who may change things as well.
     #[serde(default)]
     pub operators: BTreeMap<CallerName, ApiToken>,
+    /// Proxies that are believed when they tell from where a request came to them.
+    #[serde(default)]
+    pub trusted_proxies: Vec<Network>,
 }
 
 impl Default for Api {
@@ -33,6 +37,7 @@ impl Default for Api {
             listen: (Ipv4Addr::LOCALHOST, 8080).into(),
             viewers: BTreeMap::new(),
             operators: BTreeMap::new(),
+            trusted_proxies: Vec::new(),
         }
     }
 }

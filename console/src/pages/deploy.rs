@@ -1,5 +1,6 @@
 //! Deploying spiders: one file that is written or chosen, or a tar of files.
 
+use std::fmt::Write;
 use std::sync::Arc;
 
 use askama::Template;
@@ -8,6 +9,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use serde::Serialize;
+use trawl_common::text::is_harmful;
 
 use super::spider::About;
 use crate::Console;
@@ -20,6 +22,11 @@ use crate::page::{Answer, Here, Page, html, to};
 
 /// Whose project it is, if none is named.
 const PROJECT: &str = "default";
+
+/// Whether a character does something in place of showing something. Lines and tabs are a file's own.
+fn is_hidden(c: char) -> bool {
+    is_harmful(c) && !matches!(c, '\n' | '\r' | '\t')
+}
 
 /// What is in the form.
 #[derive(Default)]
@@ -51,6 +58,26 @@ struct NewSpider<'a> {
 }
 
 impl Draft {
+    /// The text as it is shown and sent again: what turns the reading direction or is not seen is written as TOML writes it in quotes, for
+    /// it could hide what the file does.
+    fn shown_text(&self) -> String {
+        let mut shown = String::new();
+        for c in self.text.as_deref().unwrap_or_default().chars() {
+            let code = u32::from(c);
+            let _ = match c {
+                c if !is_hidden(c) => shown.write_char(c),
+                ..='\u{ffff}' => write!(shown, "\\u{code:04X}"),
+                _ => write!(shown, "\\U{code:08X}"),
+            };
+        }
+        shown
+    }
+
+    /// Whether the text has such characters.
+    fn hides(&self) -> bool {
+        self.text.as_deref().unwrap_or_default().chars().any(is_hidden)
+    }
+
     fn project(&self) -> &str {
         written(&self.project).unwrap_or(PROJECT)
     }

@@ -134,7 +134,7 @@ impl Fixture {
         let stop = CancellationToken::new();
         let router = trawl_console::router(backend.clone(), access, stop.clone());
         let mut server = JoinSet::new();
-        server.spawn(trawl_api::serve(listener, router, stop.clone()));
+        server.spawn(trawl_api::serve(listener, router, settings.trusted_proxies, stop.clone()));
         let client = Client::builder().no_proxy().timeout(LIMIT).redirect(Policy::none()).build().unwrap();
         Self { backend, address, client, _stops: stop.drop_guard(), _server: server, _vhost: vhost }
     }

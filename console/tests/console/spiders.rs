@@ -207,3 +207,28 @@ async fn a_file_without_what_its_form_proves_itself_by_is_not_deployed() {
     assert_eq!(console.nobody().upload_unproved(DEPLOY, &fields, None).await.status, 401);
     assert!(anna.get("/spiders").await.has("No spider is known here"));
 }
+
+#[tokio::test]
+async fn what_turns_the_direction_of_a_file_is_seen_where_it_is_edited() {
+    let console = Fixture::fleet().await;
+    let anna = console.log_in(OPERATOR).await;
+    let text =
+        "[start]\nurls = [\"http://a.example/\u{202e}x\u{200b}\"] # \u{e0041}\n[fields]\nname = 'h1::text'\n";
+    let deployed = deploy(&anna, "r1", text).await;
+    assert_eq!(deployed.location(), "/projects/shop", "{}", deployed.text);
+    let fields = [("spider", "books"), ("text", text), ("do", "check")];
+    let edited = anna.get("/spiders/deploy?project=shop&spider=books").await;
+    for shown in [edited, anna.upload(DEPLOY, DEPLOY, &fields, None).await] {
+        assert!(
+            !shown.has("\u{202e}") && !shown.has("\u{200b}") && !shown.has("\u{e0041}"),
+            "{}",
+            shown.text
+        );
+        assert!(
+            shown.has("http://a.example/\\u202Ex\\u200B") && shown.has("# \\U000E0041"),
+            "{}",
+            shown.text
+        );
+        assert!(shown.has("turn the reading direction"), "{}", shown.text);
+    }
+}

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use serde_json::Value;
-use trawl_common::cell::cell;
+use trawl_common::cell::{cell, text_cell};
 use trawl_common::nearest::nearest;
 use trawl_common::spider::item::Item;
 use trawl_common::text::escape_json;
@@ -92,7 +92,7 @@ impl<W: Write> Rows for Csv<W> {
             self.columns = columns_of(item);
         }
         if !self.begun {
-            self.out.write_record(&self.columns)?;
+            self.out.write_record(self.columns.iter().map(|column| text_cell(column).into_owned()))?;
             self.begun = true;
         }
         if !self.asked && item.fields.keys().any(|field| !self.columns.contains(&column(field))) {
@@ -216,6 +216,16 @@ mod tests {
         let row = text.split_once("\r\n").unwrap().1;
         assert_eq!(row, "'=1+1,'-x,-1,'@x,\"a\r\nb,\"\"c\"\"\",\r\n");
         assert_eq!(message, None);
+    }
+
+    /// A program may give its items any keys.
+    #[test]
+    fn the_name_of_a_column_is_no_formula_either() {
+        let (text, _) = csv(&[], &[item(json!({"=HYPERLINK(\"http://x\")": 1, "a;=1": 2}))]);
+        let head = text.split_once("\r\n").unwrap().0;
+        assert!(head.ends_with(",final_url,\"'=HYPERLINK(\"\"http://x\"\")\",a;'=1"), "{head}");
+        let asked = csv(&["=1+1"], &[item(json!({"=1+1": "x"}))]).0;
+        assert_eq!(asked, "'=1+1\r\nx\r\n");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::body::Incoming;
@@ -16,13 +16,14 @@ use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SetOnce};
 use tokio::time::sleep;
 use tracing::{debug, warn};
+use trawl_common::web::newcomers::{Newcomer, Newcomers};
 use trawl_common::web::paced::Paced;
 
 use super::credentials::Run;
 use super::refusal::{Body, Refusal};
 use super::{HandlerProxy, forward, tunnel};
 
-/// Connections at once of which it is not known whose they are; more wait to be accepted.
+/// Connections at once of which it is not known whose they are; one more ends the oldest of them.
 const UNKNOWN: usize = 256;
 /// How long the head of a request may take to arrive, and a connection may be idle.
 const HEAD: Duration = Duration::from_secs(15);
@@ -51,13 +52,21 @@ pub(super) fn start(proxy: &Arc<HandlerProxy>) -> io::Result<SocketAddr> {
 }
 
 async fn accept(proxy: Arc<HandlerProxy>, listener: TcpListener) {
-    let permits = Arc::new(Semaphore::new(UNKNOWN));
-    // The semaphore is never closed.
-    while let Ok(permit) = Arc::clone(&permits).acquire_owned().await {
+    let (permits, newcomers) = (Arc::new(Semaphore::new(UNKNOWN)), Arc::new(Newcomers::default()));
+    loop {
         match listener.accept().await {
             Ok((stream, _)) => {
+                let permit = loop {
+                    match Arc::clone(&permits).try_acquire_owned() {
+                        Err(_) if newcomers.end_oldest(|_| true) => {}
+                        permit => break permit,
+                    }
+                };
+                // All permits are newcomers', so one was free, or became so.
+                let Ok(permit) = permit else { continue };
                 let _ = stream.set_nodelay(true);
-                let (serving, stop) = (serve(Arc::clone(&proxy), stream, permit), proxy.stop.clone());
+                let newcomer = newcomers.enter(permit);
+                let (serving, stop) = (serve(Arc::clone(&proxy), stream, newcomer), proxy.stop.clone());
                 proxy.tasks.spawn(async move {
                     stop.run_until_cancelled(serving).await;
                 });
@@ -71,11 +80,11 @@ async fn accept(proxy: Arc<HandlerProxy>, listener: TcpListener) {
 }
 
 /// Answers the requests of one connection until it ends, or the run that it is of.
-pub(super) async fn serve<S>(proxy: Arc<HandlerProxy>, stream: S, permit: OwnedSemaphorePermit)
+pub(super) async fn serve<S>(proxy: Arc<HandlerProxy>, stream: S, newcomer: Newcomer<OwnedSemaphorePermit>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let connection = Arc::new(Connection::new(permit));
+    let connection = Arc::new(Connection { newcomer, of: SetOnce::new() });
     let service = service_fn(|request| {
         let (proxy, connection) = (Arc::clone(&proxy), Arc::clone(&connection));
         async move { Ok::<_, Infallible>(handle(&proxy, &connection, request).await) }
@@ -90,6 +99,7 @@ where
             debug!(%error, "a program's connection to the proxy broke");
         },
         () = connection.run_ended() => {}
+        () = connection.newcomer.ended() => debug!("a connection of nobody known ended in favour of another"),
     }
 }
 
@@ -118,15 +128,11 @@ async fn handle(
 /// A connection, and whose it is once a request has said so. Until then it has a permit of those for unknown ones, from then on one of its
 /// run's.
 pub(super) struct Connection {
-    unknown: Mutex<Option<OwnedSemaphorePermit>>,
+    newcomer: Newcomer<OwnedSemaphorePermit>,
     of: SetOnce<(Arc<Run>, OwnedSemaphorePermit)>,
 }
 
 impl Connection {
-    fn new(permit: OwnedSemaphorePermit) -> Self {
-        Self { unknown: Mutex::new(Some(permit)), of: SetOnce::new() }
-    }
-
     /// Notes that it is of this run, if it is no other's and the run may have another connection.
     fn is_of(&self, run: &Arc<Run>) -> Result<(), Refusal> {
         if let Some((of, _)) = self.of.get() {
@@ -135,7 +141,7 @@ impl Connection {
         let permit = Arc::clone(&run.connections).try_acquire_owned().map_err(|_| Refusal::crowded())?;
         // The requests of a connection come one after another.
         let _ = self.of.set((Arc::clone(run), permit));
-        self.unknown.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(self.newcomer.leave());
         Ok(())
     }
 

@@ -102,3 +102,26 @@ async fn who_says_nothing_reads_nothing_or_floods_keeps_nobody_waiting() {
     }
     assert_eq!(other.get(&site.url(0, "/page/2")).await.status, 200);
 }
+
+/// Another user of the machine can open any number of connections, and needs no credentials for it.
+#[tokio::test]
+async fn half_heads_of_nobody_known_hold_up_no_run() {
+    let (site, fixture) = (site(pages()).await, Fixture::new(|_| {}));
+    let run = fixture.run();
+    let mut kept = BufReader::new(run.connect().await);
+    let _ = kept.write_all(b"GET http://x/ HTTP/1.1\r\nA: ").await;
+    let mut known = BufReader::new(run.connect().await);
+    known.write_all(run.head(&format!("GET {}", site.url(0, "/page/1"))).as_bytes()).await.unwrap();
+    assert_eq!(read(&mut known).await.status, 200);
+    let mut held = Vec::new();
+    for _ in 0..700 {
+        let mut stream = run.connect().await;
+        let _ = stream.write_all(b"GET http://x/ HTTP/1.1\r\nA: ").await;
+        held.push(stream);
+    }
+    assert_eq!(run.get(&site.url(0, "/page/2")).await.status, 200);
+    known.write_all(run.head(&format!("GET {}", site.url(0, "/page/3"))).as_bytes()).await.unwrap();
+    assert_eq!(read(&mut known).await.status, 200, "a connection of a run goes on");
+    let ended = timeout(LIMIT, kept.read(&mut [0])).await.unwrap();
+    assert!(matches!(ended, Ok(0) | Err(_)), "the oldest half head has made room");
+}

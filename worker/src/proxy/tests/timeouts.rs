@@ -3,6 +3,7 @@
 use tokio::io::duplex;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
+use trawl_common::web::newcomers::Newcomers;
 use trawl_common::web::url::CanonicalUrl;
 
 use super::super::{listen, polite};
@@ -14,7 +15,7 @@ async fn ends_after(sent: &'static str, unread: usize) -> Duration {
     let (near, mut far) = duplex(unread);
     let permit = Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap();
     let begun = Instant::now();
-    let serving = listen::serve(proxy, near, permit);
+    let serving = listen::serve(proxy, near, Arc::new(Newcomers::default()).enter(permit));
     let sending = async {
         far.write_all(sent.as_bytes()).await.unwrap();
         std::future::pending().await

@@ -1,0 +1,103 @@
+//! Connections of which it is not known yet whose they are: of programs that serve callers.
+//!
+//! Anybody can open connections and say nothing. A time limit alone does not help: all places stay taken until it is over. So when places
+//! run out, the connection that has said nothing for longest ends, and whoever says at once who they are gets through.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio_util::sync::CancellationToken;
+
+/// The newcomers, each with the place that it takes.
+pub struct Newcomers<P>(Mutex<Waiting<P>>);
+
+struct Waiting<P> {
+    next: u64,
+    /// By when they came.
+    all: BTreeMap<u64, (P, CancellationToken)>,
+}
+
+impl<P> Default for Newcomers<P> {
+    fn default() -> Self {
+        Self(Mutex::new(Waiting { next: 0, all: BTreeMap::new() }))
+    }
+}
+
+/// A connection that is a newcomer until it leaves.
+pub struct Newcomer<P> {
+    newcomers: Arc<Newcomers<P>>,
+    number: u64,
+    ended: CancellationToken,
+}
+
+impl<P> Newcomers<P> {
+    /// Takes in a connection that has got `place`.
+    pub fn enter(self: &Arc<Self>, place: P) -> Newcomer<P> {
+        let ended = CancellationToken::new();
+        let mut waiting = self.lock();
+        let number = waiting.next;
+        waiting.next += 1;
+        waiting.all.insert(number, (place, ended.clone()));
+        Newcomer { newcomers: Arc::clone(self), number, ended }
+    }
+
+    /// Ends the newcomer that came first, of those whose place `is` such a one. The place is free when this returns; `false` if there
+    /// is none.
+    pub fn end_oldest(&self, is: impl Fn(&P) -> bool) -> bool {
+        let mut waiting = self.lock();
+        let oldest = waiting.all.iter().find(|(_, (place, _))| is(place)).map(|(number, _)| *number);
+        let Some((place, ended)) = oldest.and_then(|oldest| waiting.all.remove(&oldest)) else {
+            return false;
+        };
+        drop(waiting);
+        drop(place);
+        ended.cancel();
+        true
+    }
+
+    fn remove(&self, number: u64) -> Option<P> {
+        self.lock().all.remove(&number).map(|(place, _)| place)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting<P>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<P> Newcomer<P> {
+    /// Notes that it is known whose the connection is: nothing ends it any more in favour of others. Returns its place, once, if it was
+    /// not ended before.
+    pub fn leave(&self) -> Option<P> {
+        self.newcomers.remove(self.number)
+    }
+
+    /// Returns when the connection is to end, because another one needs the place.
+    pub async fn ended(&self) {
+        self.ended.cancelled().await;
+    }
+}
+
+impl<P> Drop for Newcomer<P> {
+    fn drop(&mut self) {
+        self.newcomers.remove(self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_oldest_of_a_kind_ends_and_whoever_is_known_stays() {
+        let newcomers = Arc::new(Newcomers::default());
+        let [known, other, first, second] = ["a", "b", "a", "a"].map(|kind| newcomers.enter(kind));
+        assert_eq!((known.leave(), known.leave()), (Some("a"), None));
+        assert!(newcomers.end_oldest(|kind| *kind == "a"));
+        first.ended().await;
+        assert_eq!(first.leave(), None);
+        drop(second);
+        assert!(!newcomers.end_oldest(|kind| *kind == "a"), "it has ended by itself");
+        assert!(newcomers.end_oldest(|_| true));
+        other.ended().await;
+    }
+}
