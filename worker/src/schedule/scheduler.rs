@@ -71,6 +71,8 @@ pub(crate) struct Scheduler {
     due: Due,
     /// Jobs that begin one at a time: each may be what kills workers.
     suspects: Due,
+    /// Suspects that have died as such. They take no space from those that go before them.
+    last_suspects: DelayQueue<Job>,
     /// Jobs whose slot is near.
     reserved: DelayQueue<Job>,
     unknown_robots: UnknownRobots,
@@ -87,13 +89,14 @@ impl Scheduler {
         let ceiling = &shared.schedules.ceiling;
         let due = Due::new(shared.settings.worker.concurrency.into(), ceiling);
         let suspects = Due::new(1, ceiling);
-        let (reserved, unknown_robots, at_addresses, going_ahead) = Default::default();
+        let (last_suspects, reserved, unknown_robots, at_addresses, going_ahead) = Default::default();
         Self {
             shared,
             exits,
             claims,
             due,
             suspects,
+            last_suspects,
             reserved,
             unknown_robots,
             at_addresses,
@@ -113,7 +116,9 @@ impl Scheduler {
         while let Some(Ok((job, _))) = self.going_ahead.join_next().await {
             self.settle(job, Outcome::Released).await;
         }
-        let mut held: Vec<Job> = std::iter::from_fn(|| self.take_any_reserved()).collect();
+        let waiting = [&mut self.reserved, &mut self.last_suspects];
+        let mut held: Vec<Job> =
+            waiting.into_iter().flat_map(|queue| std::iter::from_fn(|| take_any(queue))).collect();
         held.extend(self.unknown_robots.take_all());
         held.extend(self.due.jobs.drain(..).chain(self.suspects.jobs.drain(..)));
         for job in held {
@@ -136,6 +141,7 @@ impl Scheduler {
                         self.is_due(due.into_inner());
                     }
                 }
+                Some(due) = self.last_suspects.next(), if !self.last_suspects.is_empty() => self.is_due(due.into_inner()),
                 (jobs, learnt) = self.unknown_robots.next() => self.learnt(jobs, learnt).await?,
                 Some(Ok((job, decision))) = self.at_addresses.join_next() => match decision {
                     Some(decision) => self.go_on(job, decision?).await,
@@ -384,7 +390,7 @@ impl Scheduler {
     /// A suspect that has died as one lets those that have not, and are about to be claimed, go first.
     fn suspect(&mut self, job: Job) {
         match job.starts > SUSPECT_STARTS {
-            true => drop(self.reserved.insert(job, SUSPECTS_COME)),
+            true => drop(self.last_suspects.insert(job, SUSPECTS_COME)),
             false => self.is_due(job),
         }
     }
@@ -416,9 +422,9 @@ impl Scheduler {
         // Closed only when the settler is gone, which ends after this.
         let _ = self.exits.settle.send(settlement).await;
     }
+}
 
-    fn take_any_reserved(&mut self) -> Option<Job> {
-        let key = self.reserved.peek()?;
-        Some(self.reserved.remove(&key).into_inner())
-    }
+fn take_any(queue: &mut DelayQueue<Job>) -> Option<Job> {
+    let key = queue.peek()?;
+    Some(queue.remove(&key).into_inner())
 }
