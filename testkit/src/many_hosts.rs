@@ -16,6 +16,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
+use crate::hostile::{Hostile, flood};
+
 /// What a host is like.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
@@ -28,6 +30,8 @@ pub struct Plan {
     pub robots: Option<Robots>,
     /// So many requests for pages and parts of sitemaps it refuses at first, with 429 and this `Retry-After` in seconds.
     pub refuses: Option<(usize, u64)>,
+    /// What it serves in place of its pages, if it is hostile; then it has a page at every other path.
+    pub hostile: Option<Hostile>,
 }
 
 /// How a host answers for its robots.txt.
@@ -117,9 +121,13 @@ impl ManyHosts {
                 log: Arc::clone(&log),
             });
             let router = Router::new().fallback(answer).with_state(Arc::clone(&host));
-            serving.spawn(async move {
-                let _ = axum::serve(listener, router).await;
-            });
+            if plan.hostile == Some(Hostile::InterimAnswers) {
+                serving.spawn(flood(listener));
+            } else {
+                serving.spawn(async move {
+                    let _ = axum::serve(listener, router).await;
+                });
+            }
             hosts.push(host);
         }
         Ok(Self { hosts, log, _serving: serving })
@@ -194,6 +202,7 @@ async fn answer(State(host): State<Arc<Host>>, request: Request) -> Response {
     }
     match number("/page/") {
         Some(page) if page < host.plan.pages => host.page(page).await,
+        _ if host.plan.hostile.is_some() => Html("<!doctype html><title>Deep</title>").into_response(),
         _ => StatusCode::NOT_FOUND.into_response(),
     }
 }
@@ -253,6 +262,9 @@ impl Host {
             sleep(self.plan.latency).await;
         }
         self.under_way.fetch_sub(1, Ordering::Relaxed);
+        if let Some(hostile) = self.plan.hostile {
+            return Html(hostile.page(self.number, page)).into_response();
+        }
         Html(format!("<!doctype html><html lang=\"en\"><title>Page {page}</title></html>\n")).into_response()
     }
 }

@@ -1,5 +1,6 @@
 //! How politely a fleet of real processes crawls, judged by the log of the hosts that it asks.
 
+mod beside;
 mod rate;
 mod rig;
 
@@ -15,6 +16,7 @@ use trawl_common::politeness::rate::Rate;
 use trawl_testkit::faults::fleet::Fleet;
 use trawl_testkit::faults::signal::Signal;
 use trawl_testkit::faults::timeline::Timeline;
+use trawl_testkit::hostile::Hostile;
 use trawl_testkit::many_hosts::{ManyHosts, Plan};
 use trawl_testkit::politeness::pacing;
 
@@ -66,6 +68,15 @@ enum Measure {
         /// How long each is to take
         #[arg(long, default_value_t = 20)]
         seconds: u32,
+    },
+    /// Honest hosts beside hostile ones: whether these hold up those
+    Beside {
+        /// links-to-itself, links-to-private-addresses, links-to-no-hosts, interim-answers; without one, all
+        #[arg(value_name = "KIND")]
+        kinds: Vec<Hostile>,
+        /// How long each is watched
+        #[arg(long, default_value_t = 60)]
+        seconds: u64,
     },
 }
 
@@ -189,6 +200,7 @@ async fn main() -> ExitCode {
     let result = match measure {
         Measure::Pace { hosts, pages, workers, kill } => pace(&trawl, hosts, pages, workers, kill).await,
         Measure::Slow { urls, watch } => slow(&trawl, urls, watch).await,
+        Measure::Beside { kinds, seconds } => beside::all(&trawl, &kinds, seconds).await,
         Measure::Rate { rates, workers, seconds } => rate::all(&trawl, &rates, workers, seconds).await,
     };
     match result {

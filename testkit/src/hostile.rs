@@ -1,0 +1,63 @@
+//! What hostile hosts of a synthetic web serve.
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+/// What a hostile host serves in place of pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::EnumString, strum::EnumIter)]
+#[strum(serialize_all = "kebab-case")]
+pub enum Hostile {
+    /// Pages with 9,000 links to pages of their own host.
+    LinksToItself,
+    /// Pages with 9,000 links, each to another private address.
+    LinksToPrivateAddresses,
+    /// Pages with 9,000 links, each to another name that does not exist.
+    LinksToNoHosts,
+    /// Interim answers (1xx) without end, whatever is asked for.
+    InterimAnswers,
+}
+
+/// Links of one page.
+const LINKS: usize = 9_000;
+
+impl Hostile {
+    /// The page of this number, of the host of this number.
+    pub(crate) fn page(self, host: usize, page: usize) -> String {
+        let link = |link: usize| match self {
+            Self::LinksToItself | Self::InterimAnswers => format!("/deep/{page}/{link}"),
+            Self::LinksToPrivateAddresses => {
+                let [_, second, high, low] =
+                    Ipv4Addr::from_bits(((host * 16 + page) << 16 | link) as u32).octets();
+                format!("http://10.{second}.{high}.{low}/")
+            }
+            Self::LinksToNoHosts => format!("http://h{link}.p{page}.host{host}.invalid/"),
+        };
+        let links: String =
+            (0..LINKS).map(|number| format!("<a href=\"{}\">x</a>\n", link(number))).collect();
+        format!("<!doctype html><html lang=\"en\"><title>Page {page}</title>{links}</html>\n")
+    }
+}
+
+/// Answers each connection with interim answers for as long as it lasts.
+pub(crate) async fn flood(listener: TcpListener) {
+    let mut connections = JoinSet::new();
+    while let Ok((connection, _)) = listener.accept().await {
+        while connections.try_join_next().is_some() {}
+        connections.spawn(flood_one(connection));
+    }
+}
+
+async fn flood_one(mut connection: TcpStream) -> std::io::Result<()> {
+    connection.read_buf(&mut Vec::new()).await?;
+    let answers = b"HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n".repeat(1_000);
+    loop {
+        connection.write_all(&answers).await?;
+        // As fast as a good line, not as this machine.
+        sleep(Duration::from_millis(1)).await;
+    }
+}
