@@ -1,5 +1,6 @@
 //! Opens the [`Link`] that the settings describe.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use redis::ErrorKind::InvalidClientConfig;
@@ -60,7 +61,7 @@ async fn to_server(settings: &Redis, certificates: TlsCertificates) -> RedisResu
         .set_response_timeout(Some(TIMEOUT))
         .set_number_of_retries(1)
         .set_max_delay(MAX_PAUSE);
-    Opener::Server(client(settings, certificates)?, Box::new(config)).open().await
+    Arc::new(Opener::Server(client(settings, certificates)?, config)).open().await
 }
 
 async fn to_cluster(settings: &Redis, certificates: TlsCertificates) -> RedisResult<Link> {
@@ -76,7 +77,7 @@ async fn to_cluster(settings: &Redis, certificates: TlsCertificates) -> RedisRes
         .retries(4)
         .tcp_settings(tcp());
     let builder = if settings.url.is_tls() { builder.certs(certificates.clone()) } else { builder };
-    match Opener::Cluster(builder.build()?).open().await {
+    match Arc::new(Opener::Cluster(builder.build()?)).open().await {
         Ok(link) => Ok(link),
         // It says only that no node could be reached; a plain connection says why.
         Err(error) => Err(why_not(settings, certificates).await.unwrap_or(error)),

@@ -1,6 +1,7 @@
 //! The way to Redis: one server, or a cluster.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use futures::future::try_join_all;
 use redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig};
@@ -23,20 +24,19 @@ use super::failed;
 /// slot. A pipeline may touch many slots: it is sent in parts, one a slot, and only commands of the same slot keep
 /// their order. No pipeline is a transaction: a full server refuses even those that only read.
 #[derive(Clone)]
-pub struct Link(Kind, Opener);
+pub struct Link(Kind, Arc<Opener>);
 
 /// Opens connections to one server or cluster.
-#[derive(Clone)]
 pub(super) enum Opener {
-    Server(Client, Box<ConnectionManagerConfig>),
+    Server(Client, ConnectionManagerConfig),
     Cluster(ClusterClient),
 }
 
 impl Opener {
-    pub(super) async fn open(self) -> RedisResult<Link> {
-        let kind = match &self {
+    pub(super) async fn open(self: Arc<Self>) -> RedisResult<Link> {
+        let kind = match &*self {
             Self::Server(client, config) => {
-                Kind::Server(client.get_connection_manager_with_config((**config).clone()).await?)
+                Kind::Server(client.get_connection_manager_with_config(config.clone()).await?)
             }
             Self::Cluster(client) => Kind::Cluster(client.get_async_connection().await?),
         };
@@ -53,7 +53,7 @@ enum Kind {
 impl Link {
     /// Another connection to the same server or cluster.
     pub(super) async fn apart(&self) -> Result<Self> {
-        self.1.clone().open().await.map_err(failed)
+        Arc::clone(&self.1).open().await.map_err(failed)
     }
 
     pub(super) fn is_cluster(&self) -> bool {
