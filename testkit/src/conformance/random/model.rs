@@ -16,6 +16,8 @@ pub(in crate::conformance) struct Page {
     pub(in crate::conformance) ended: Option<Terminal>,
     pub(in crate::conformance) holder: Option<Who>,
     pub(in crate::conformance) is_far: bool,
+    /// Whether a worker had it in a pause, and let it go: the first sweep after the pause finds it.
+    pub(in crate::conformance) is_let_go: bool,
     pub(in crate::conformance) attempts: u32,
     pub(in crate::conformance) starts: u32,
     pub(in crate::conformance) has_started: bool,
@@ -72,6 +74,12 @@ impl Model {
         self.status == CrawlState::Running && self.pages.get(&url).is_some_and(is_free)
     }
 
+    /// Whether a sweep may find the page without its message; then that was sent again.
+    pub(in crate::conformance) fn sweep(&mut self, url: usize) -> bool {
+        let is_running = self.status == CrawlState::Running;
+        self.pending(url).is_some_and(|page| std::mem::take(&mut page.is_let_go) && is_running)
+    }
+
     fn pending(&mut self, url: usize) -> Option<&mut Page> {
         self.pages.get_mut(&url).filter(|page| page.ended.is_none())
     }
@@ -104,10 +112,10 @@ impl Model {
         }
         if is_paused {
             // Whoever claims it does not hold it.
-            page.holder = None;
+            (page.holder, page.is_let_go) = (None, true);
             return None;
         }
-        (page.holder, page.has_started) = (Some(who), false);
+        (page.holder, page.has_started, page.is_let_go) = (Some(who), false, false);
         Some(started(page.attempts, page.starts))
     }
 
@@ -123,7 +131,7 @@ impl Model {
         let is_paused = self.is_paused();
         let Some(page) = self.held(who, url) else { return Start::Lost };
         if is_paused {
-            page.holder = None;
+            (page.holder, page.is_let_go) = (None, true);
             return Start::Lost;
         }
         if !page.has_started && page.starts == MAX_STARTS {
