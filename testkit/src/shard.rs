@@ -82,7 +82,7 @@ impl Shard {
         // Not before: it comes back empty, and the cluster would take that for what it had.
         self.await_promotion().await;
         let mut command = script(["exec", "redis-server"]);
-        command.arg(folder.join("redis.conf"));
+        command.arg(folder.join("redis.conf")).kill_on_drop(false);
         Server::default().start(command, &folder).expect("the node starts again");
         self.await_replica(self.master).await;
         std::mem::swap(&mut self.master, &mut self.replica);
