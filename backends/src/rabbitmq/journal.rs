@@ -105,7 +105,7 @@ impl Journal {
         let mut reader = stream::read(connection, names::JOURNAL, StreamStart::First, PREFETCH).await?;
         let (mut belief, mut has_newer) = (Belief::default(), false);
         loop {
-            let entry = reader.next().await?;
+            let entry = reader.next_before_end().await?;
             if let Some(body) = &entry.body
                 && belief.has(entry.offset, self.seal.author(Purpose::Journal, body, &entry.headers))
             {
