@@ -98,8 +98,8 @@ fn of_report(report: &Report) -> Fed {
 async fn settle(runner: &Runner, crawl: &CrawlRef, fed: &Fed) -> Result<()> {
     let (jobs, id) = (&runner.ports.jobs, &crawl.id);
     match fed {
-        Fed::Wholly(problem) => is_fed(runner, crawl, problem.clone()).await?,
-        Fed::Before => is_fed(runner, crawl, None).await?,
+        Fed::Wholly(problem) => mark_fed(runner, crawl, problem.clone()).await?,
+        Fed::Before => mark_fed(runner, crawl, None).await?,
         // A job that is cancelled is not put back: it waits for its end.
         Fed::NotNow(wait) => jobs.put_back(&runner.id, id, *wait).await?,
         Fed::Never(error) => {
@@ -119,7 +119,7 @@ async fn settle(runner: &Runner, crawl: &CrawlRef, fed: &Fed) -> Result<()> {
 }
 
 /// Marks a job as fed. If it was cancelled meanwhile, its crawl may not have existed yet.
-async fn is_fed(runner: &Runner, crawl: &CrawlRef, problem: Option<Problem>) -> Result<()> {
+async fn mark_fed(runner: &Runner, crawl: &CrawlRef, problem: Option<Problem>) -> Result<()> {
     match runner.ports.jobs.fed(&runner.id, &crawl.id, problem).await? {
         Hold::Cancelled => runner.cancel_crawl(crawl).await,
         Hold::Kept | Hold::Lost => Ok(()),

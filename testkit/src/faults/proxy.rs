@@ -88,11 +88,11 @@ async fn connect(client: TcpStream, to: SocketAddr, mut state: watch::Receiver<S
     };
     tokio::select! {
         _ = passed => {}
-        () = is_older(ages, age) => {}
+        () = wait_until_older(ages, age) => {}
     }
 }
 
-async fn is_older(mut state: watch::Receiver<State>, age: u64) {
+async fn wait_until_older(mut state: watch::Receiver<State>, age: u64) {
     let _ = state.wait_for(|state| state.age > age).await;
 }
 

@@ -197,7 +197,7 @@ impl Pool {
     fn serve(&self) {
         while let Some((weight, task)) = self.next() {
             if task() {
-                self.is_done(weight);
+                self.release(weight);
             } else if !self.takes_back() {
                 return;
             }
@@ -205,7 +205,7 @@ impl Pool {
     }
 
     /// Another piece of such work may begin.
-    fn is_done(&self, weight: Weight) {
+    fn release(&self, weight: Weight) {
         if weight == Weight::Heavy {
             self.queue().heavy_places += 1;
             self.changed.notify_one();
@@ -214,7 +214,7 @@ impl Pool {
 
     /// Puts a thread in the place of one that is late, unless too many are.
     fn replace(self: &Arc<Self>, weight: Weight) {
-        self.is_done(weight);
+        self.release(weight);
         let mut counts = self.counts();
         counts.late += 1;
         let late = counts.late;

@@ -110,7 +110,7 @@ async fn handle(
 ) -> Response<Body> {
     let answered = async {
         let run = proxy.credentials.run(request.headers()).ok_or_else(Refusal::unknown)?;
-        connection.is_of(&run)?;
+        connection.attach(&run)?;
         let name = (request.method().clone(), request.uri().clone());
         let answered = match *request.method() {
             Method::CONNECT => tunnel::open(proxy, &run, connection, request).await,
@@ -134,7 +134,7 @@ pub(super) struct Connection {
 
 impl Connection {
     /// Notes that it is of this run, if it is no other's and the run may have another connection.
-    fn is_of(&self, run: &Arc<Run>) -> Result<(), Refusal> {
+    fn attach(&self, run: &Arc<Run>) -> Result<(), Refusal> {
         if let Some((of, _)) = self.of.get() {
             return if Arc::ptr_eq(of, run) { Ok(()) } else { Err(Refusal::unknown()) };
         }

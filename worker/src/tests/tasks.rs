@@ -125,7 +125,7 @@ async fn tasks_whose_spiders_sinks_take_nothing_come_back_later_and_hold_up_no_o
 async fn a_task_that_is_lost_while_its_file_is_stored_is_not_settled() {
     let memory = Memory::default();
     let task = memory.task(r#""file""#);
-    memory.is_lost_when_stored(&task);
+    memory.lose_when_stored(&task);
     let worker = start(&memory);
     timeout(LIMIT, memory.until("goes round", 1)).await.unwrap();
     let calls = worker.stop().await.unwrap();
@@ -213,7 +213,7 @@ async fn tasks_that_may_kill_workers_begin_one_at_a_time_beside_the_others() {
 async fn a_task_that_kills_its_workers_becomes_a_dead_letter_and_is_not_run() {
     let memory = Memory::default();
     let task = memory.task(r#""done""#);
-    memory.is_started(task.as_str(), Start::Poison);
+    memory.set_start(task.as_str(), Start::Poison);
     let calls = start(&memory).until_ended(1).await;
     at(&calls, &format!("settle {task} failed poison"));
     assert_eq!(count(&calls, "run"), 0);
