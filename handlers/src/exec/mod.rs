@@ -5,7 +5,7 @@
 //! At its end it kills all processes left below it, and reports on standard error how the program ended. The second
 //! process (`START`) creates a session of its own, sets its limits, and then becomes the program.
 //!
-//! Where the system supports it (Landlock, from Linux 6.12 on), the program can signal and inspect only the processes
+//! If the system supports it (Landlock, from Linux 6.12 on), the program can signal and inspect only the processes
 //! that it started itself, not its supervisor or the worker. Other processes of the same user cannot inspect the
 //! supervisor.
 //!

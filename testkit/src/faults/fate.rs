@@ -1,4 +1,4 @@
-//! How pages answer, and the maximum time that it takes.
+//! The answers of pages, and the maximum time until they come.
 
 use std::time::Duration;
 

@@ -11,7 +11,7 @@ const REDIRECTS: usize = 24;
 /// A page of a layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leaf {
-    /// How it answers.
+    /// Its answer.
     pub fate: Fate,
     /// The numbers of the pages that it links to.
     pub links: Vec<usize>,

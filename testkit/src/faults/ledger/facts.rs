@@ -17,7 +17,7 @@ pub struct Page {
     pub url: String,
     /// Its key in the crawl, as in dead letters.
     pub key: String,
-    /// How it answers.
+    /// Its answer.
     pub fate: Fate,
 }
 
