@@ -20,10 +20,10 @@ use crate::backend::Where;
 /// Maximum length of a line printed for people.
 const MOST: usize = 2048;
 
-/// Which events to read, and how.
+/// The command-line arguments of `trawl events`.
 ///
-/// The first call makes a queue of this name, which keeps events from then on: its last 100,000. Each is printed once, by whoever
-/// reads first; after a crash, perhaps once more.
+/// The first call creates a queue of this name, which keeps events from then on: the last 100,000. Each event
+/// is printed once, by the first reader; after a crash, perhaps once more.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Who reads: what this name has read does not come again

@@ -19,9 +19,9 @@ use crate::backend::{Backend, Where};
 /// Interval at which the log is read for new entries.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Which entries to print, and how.
+/// The command-line arguments of `trawl logs`.
 ///
-/// The last ones, the newest last. Entries are kept up to `log.keep`; the oldest go first.
+/// Prints the last entries, the newest last. Entries are kept up to `log.keep`; the oldest are removed first.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Only those of this crawl: its id, the beginning of it, or `latest`

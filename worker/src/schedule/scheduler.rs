@@ -407,7 +407,7 @@ impl Scheduler {
         }
     }
 
-    /// Queues a job. Of suspects, the one with the fewest starts goes first, so that no page is the only
+    /// Queues a job. Among suspects, the one with the fewest starts goes first, so that no page is the only
     /// suspect at two crashes while others were at none.
     fn is_due(&mut self, job: Job) {
         if !job.is_suspect() {

@@ -50,7 +50,7 @@ pub(crate) struct Tasks {
     pub(crate) spiders: CrawlSpiders,
     /// The number of tasks run at once.
     pub(crate) at_once: u16,
-    /// Where finished tasks are sent.
+    /// The channel for finished tasks.
     pub(crate) settle: mpsc::Sender<Settlement>,
     /// The permit of the one running task that may crash workers.
     pub(crate) suspects: Arc<Semaphore>,
