@@ -75,8 +75,7 @@ pub(crate) struct Scheduler {
     due: Due,
     /// Jobs that start one at a time: each may crash workers.
     suspects: Due,
-    /// Suspects that have crashed a worker while they were the only suspect. They take no space from the jobs
-    /// before them.
+    /// Suspects that were in flight at a further crash. They take no space from the jobs before them.
     last_suspects: DelayQueue<Job>,
     /// Jobs whose slot is near.
     reserved: DelayQueue<Job>,
@@ -398,8 +397,8 @@ impl Scheduler {
         if let Learnt::Failed(error) = learnt { Err(error) } else { Ok(()) }
     }
 
-    /// Delays a suspect that has crashed a worker while it ran as one, so that other suspects about to be
-    /// claimed go first.
+    /// Delays a suspect that was in flight at a further crash, so that other suspects about to be claimed go
+    /// first.
     fn suspect(&mut self, job: Job) {
         match job.starts > SUSPECT_STARTS {
             true => drop(self.last_suspects.insert(job, SUSPECTS_COME)),
