@@ -81,7 +81,7 @@ struct World {
     admitted: u64,
     ended: u64,
     done: u64,
-    /// Of each URL, how many of its starts had no end.
+    /// The number of starts without an end, by URL.
     unended: [u32; URLS],
 }
 
