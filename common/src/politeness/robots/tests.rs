@@ -313,14 +313,14 @@ fn the_spelling_of_an_octet_does_not_matter() {
         ("disallow: /foo/bar/%e3%83%84", "-/foo/bar/%E3%83%84"),
         ("disallow: /foo/bar/%62%61%7A", "-/foo/bar/baz -/foo/bar/%62%61%7a"),
         ("disallow: /foo/bar/baz", "-/foo/bar/%62%61%7A"),
-        // What is reserved means another thing when it is encoded.
+        // A reserved character has another meaning when it is encoded.
         ("disallow: /a%2Fb", "-/a%2Fb -/a%2fb +/a/b"),
         ("disallow: /a/b", "+/a%2Fb -/a/b"),
         (
             "allow: /x?qux=taz&baz=http://foo.bar?tar&par\ndisallow: /",
             "+/x?qux=taz&baz=http://foo.bar?tar&par",
         ),
-        // What a canonical URL encodes.
+        // Characters that a canonical URL encodes.
         ("disallow: /a b", "-/a%20b +/a"),
         ("disallow: /{x}|\"<y>", "-/%7Bx%7D|%22%3Cy%3E"),
         ("disallow: /?q='a'", "-/?q='a' -/?q=%27a%27"),
