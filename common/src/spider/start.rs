@@ -1,6 +1,6 @@
 //! `[start]` of a spider.
 
-/// The start of a crawl. Each entry is a URL, or for sitemaps and robots also a file.
+/// Where a crawl begins. Each is a URL, or for sitemaps and robots also a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Start {
     /// Sitemaps, sitemap indexes, feeds, lists of URLs.

@@ -8,13 +8,13 @@ use crate::spider::domains::Domains;
 use crate::text::printable;
 use crate::web::url::CanonicalUrl;
 
-/// Reads a domain of `allowed_domains`, or `*` for any.
+/// A domain of `allowed_domains`, or `*` for any.
 pub(super) fn allowed(given: &Given<'_>) -> Option<String> {
     let text = given.words()?.value;
     if text == "*" { Some(text) } else { domain(given) }
 }
 
-/// Reads a domain in the form of hosts: in lower case, and in Punycode.
+/// A domain, as hosts are written: in lower case, and in Punycode.
 pub(super) fn domain(given: &Given<'_>) -> Option<String> {
     let text = given.words()?.value;
     let shown = printable(&text, 100);
@@ -56,7 +56,7 @@ fn page(given: &Given<'_>, domains: &Domains<'_>) -> Option<String> {
     Some(url.to_string())
 }
 
-/// Reads a URL or a file. Only a text of this machine may name a file, and no argument may choose it.
+/// A URL, or else a file: only a text of this machine names one, and no argument chooses it.
 fn source(given: &Given<'_>) -> Option<String> {
     let text = given.words()?.value;
     if text.contains("://") {
