@@ -1,4 +1,4 @@
-//! What only scripts that tests drive can show: on a real Redis, by a clock that tests set.
+//! Tests that drive the scripts directly: on a real Redis, with a clock that tests set.
 
 mod clock;
 mod corrupt;

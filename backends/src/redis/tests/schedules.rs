@@ -30,7 +30,7 @@ enum Step {
     PushBack(BackoffTerms),
     Block,
     Unblock,
-    /// So many us.
+    /// A number of microseconds passes.
     Pass(u64),
     /// Until so many us after, or before, the slot that a request was given last.
     Await(u64, i64),
@@ -46,7 +46,7 @@ struct Ask {
     /// Whether it comes with what it was answered last.
     comes_back: bool,
     is_aside: bool,
-    /// How many ms from now.
+    /// The deadline, in ms from now.
     deadline: Option<u64>,
     lapse: Duration,
 }
@@ -121,7 +121,7 @@ fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
 struct Pair {
     key: HostKey,
     expected: Schedule,
-    /// What each request was answered last.
+    /// The last answer to each request.
     answers: BTreeMap<u64, Slot>,
 }
 
@@ -253,7 +253,7 @@ impl Schedules {
         command.query_async(&mut self.link.clone()).await.unwrap()
     }
 
-    /// What time it is after `step`.
+    /// Returns the time after `step`.
     fn after(&self, step: &Step, answers: &BTreeMap<u64, Slot>) -> u64 {
         match step {
             Step::Pass(us) => self.now + us,

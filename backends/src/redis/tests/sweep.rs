@@ -26,7 +26,7 @@ impl Fixture {
         RedisRecords::with_clock(self.link.clone(), LATER, SHORT, Dedup::Plain)
     }
 
-    /// How many steps it takes to the end of the round, at most `most`.
+    /// Returns the number of steps to the end of the round, at most `most`.
     async fn steps(&self, sweeper: &RedisRecords, most: usize) -> usize {
         for step in 1..=most {
             sweeper.sweep(&self.worker).await.unwrap();
