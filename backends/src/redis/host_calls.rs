@@ -102,7 +102,7 @@ fn invocation<'s>(
 mod tests {
     use super::*;
 
-    /// The sizes of what each call says of each host.
+    /// Returns the number of entries of each host in each call.
     fn sizes(of_hosts: &[usize], hosts: usize) -> Vec<Vec<usize>> {
         let names: Vec<_> =
             (0..of_hosts.len()).map(|number| HostKey::from_text(&format!("{number}.example"))).collect();

@@ -66,7 +66,7 @@ mod tests {
 
     const NOW: UnixMs = UnixMs(1_700_000_000_000);
 
-    /// A span in ms, and what is next to each rung.
+    /// Generates a span in ms, or one next to a rung.
     fn span() -> impl Strategy<Value = u64> {
         let rung = proptest::sample::select(&RUNGS).prop_map(|rung| rung.as_millis() as u64);
         prop_oneof![0..7_200_000_u64, (rung, 0..3_u64).prop_map(|(rung, more)| rung + more - 1), 0..300_u64]

@@ -23,7 +23,7 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// Advice for people about an error of a client library.
+    /// Returns advice for people about an error of a client library.
     fn advice(self) -> &'static str {
         match self {
             Self::Unavailable => "is it running, and can it be reached from here?",

@@ -12,7 +12,7 @@ use crate::logs::LogEntry;
 /// repeating the call changes nothing more. An existing entry is replaced unless it is newer.
 #[async_trait]
 pub trait History: Send + Sync {
-    /// The name that people see in health and status, without a password.
+    /// Returns the name that people see in health and status, without a password.
     fn name(&self) -> &str;
 
     /// Keeps how pages ended. If a page ends again in the same crawl, as after a replay, its last end is kept.

@@ -32,7 +32,7 @@ pub trait ItemReader: Send {
     /// Returns the next item; `None` at the end. After a cancelled call only [`ItemReader::place`] may be used.
     async fn next(&mut self) -> Result<Option<StoredItem>>;
 
-    /// The position after everything read, of whatever crawl: reading from there misses nothing.
+    /// Returns the position after everything read, of whatever crawl: reading from there misses nothing.
     fn place(&self) -> u64;
 }
 

@@ -33,12 +33,12 @@ impl LaneName {
     pub const ALL: [Self; 7] =
         [Self::Due, Self::Priority, Self::Bulk, Self::Wait, Self::Expired, Self::Failed, Self::Jobs];
 
-    /// The lane's name in metrics and JSON.
+    /// Returns the lane's name in metrics and JSON.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 
-    /// The queue of workers that is served from it, if any.
+    /// Returns the queue of workers that is served from it, if any.
     pub fn line(self) -> Option<SourceQueue> {
         match self {
             Self::Due => Some(SourceQueue::Due),

@@ -44,10 +44,10 @@ impl Page {
 /// Stores the output of pages. A page may come more than once; the ids of its items show that they are the same.
 #[async_trait]
 pub trait Sink: Send + Sync {
-    /// The name that people see in health and status: `jsonl items.jsonl`.
+    /// Returns the name that people see in health and status: `jsonl items.jsonl`.
     fn name(&self) -> &str;
 
-    /// Whether it keeps responses, not only items.
+    /// Returns whether it keeps responses, not only items.
     fn keeps_responses(&self) -> bool {
         false
     }

@@ -123,7 +123,7 @@ mod tests {
 
     use crate::settings::{Settings, Source};
 
-    /// The settings where these variables name files that say so; `{name}=` in place of `{name}` is set as it is.
+    /// Loads settings from variables that name files with these contents; a name with `=` is set directly.
     fn settings(variables: &[(&str, &[u8])]) -> Result<Settings, String> {
         let folder = tempfile::tempdir().unwrap();
         let env = variables.iter().map(|(name, text)| {

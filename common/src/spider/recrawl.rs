@@ -157,7 +157,7 @@ mod tests {
             }
         }
 
-        /// Nobody who waits is spared for longer, and nobody whose page is younger is spared who would not be otherwise.
+        /// A page that is due stays due after more time has passed, and also if it changed later.
         #[test]
         fn what_is_due_stays_due(
             recrawl in any_recrawl(), last in any_instant(), modified in any_instant(), now in any_instant(), later in any::<u32>()

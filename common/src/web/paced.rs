@@ -136,7 +136,7 @@ mod tests {
         }
     }
 
-    /// Reads so many bytes every so often, for an hour.
+    /// Reads a number of bytes at an interval, for an hour.
     async fn reading(mut far: DuplexStream, bytes: usize, every: Duration) {
         let until = Instant::now() + Duration::from_secs(3600);
         while Instant::now() < until {

@@ -32,9 +32,9 @@ enum Step {
     Unblock,
     /// A number of microseconds passes.
     Pass(u64),
-    /// Until so many us after, or before, the slot that a request was given last.
+    /// Time passes until this many us after, or before, the last slot of a request.
     Await(u64, i64),
-    /// By so many us.
+    /// The clock is set back by this many us.
     SetBack(u64),
 }
 
@@ -43,7 +43,7 @@ enum Step {
 struct Ask {
     token: u64,
     pace: Pace,
-    /// Whether it comes with what it was answered last.
+    /// Whether it carries its last answer.
     comes_back: bool,
     is_aside: bool,
     /// The deadline, in ms from now.
@@ -117,7 +117,7 @@ fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
     prop::collection::vec((0..2_usize, step), 1..60)
 }
 
-/// A schedule in Redis, and what it must be.
+/// A schedule in Redis, and the expected one.
 struct Pair {
     key: HostKey,
     expected: Schedule,
@@ -193,7 +193,7 @@ impl Pair {
         InFlightRequest { key: self.key.clone(), token }
     }
 
-    /// Compares what is stored with what must be.
+    /// Compares the stored schedule with the expected one.
     async fn agree(&self, fixture: &Schedules) {
         let fields: HashMap<String, String> =
             fixture.ask(redis::cmd("HGETALL").arg(keys::rate_limit(&self.key))).await;
@@ -201,7 +201,7 @@ impl Pair {
     }
 }
 
-/// A schedule as its hash says.
+/// Reads a schedule from its hash.
 fn stored(fields: &HashMap<String, String>) -> Schedule {
     let number = |name: &str| fields.get(name).map_or(0, |text| text.parse().unwrap());
     let sent = |(name, times): (&String, &String)| {

@@ -1,4 +1,4 @@
-//! The list of urgent tasks: what is in it, and what it does to records.
+//! Tests of the list of urgent tasks: its content, and its effect on records.
 
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::frontier::{Start, Task};

@@ -34,7 +34,7 @@ fn ms(instant: u64) -> UnixMs {
     UnixMs(instant.div_ceil(1_000))
 }
 
-/// A place in the waitlist whose slot is so many seconds after `now`.
+/// Returns a position in the waitlist whose slot is `after` seconds after `now`.
 fn waitlisted(now: u64, after: u64) -> Slot {
     Slot::Later { wait: Duration::from_secs(after) - LEAD, turn: ms(now + after * SECOND) }
 }
@@ -305,7 +305,7 @@ fn a_back_off_holds_for_every_request() {
     assert_eq!(wait(unlimited), 19_000);
 }
 
-/// For so many seconds, or for 30 at first and an hour at most.
+/// Returns terms for `asked`, or for 30 s at first and an hour at most.
 fn terms(asked: Option<u64>) -> BackoffTerms {
     BackoffTerms {
         asked: asked.map(Duration::from_secs),

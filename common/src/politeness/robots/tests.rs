@@ -11,7 +11,7 @@ fn url(path: &str) -> CanonicalUrl {
     CanonicalUrl::parse(&format!("https://www.example.com{path}")).unwrap()
 }
 
-/// Checks of files what they allow `trawl`: each path after `+` is allowed, each after `-` is not.
+/// Checks which paths files allow `trawl`: each after `+` is allowed, each after `-` is not.
 fn check(cases: &[(&str, &str)]) {
     for (file, paths) in cases {
         check_for("trawl", file.as_bytes(), paths);

@@ -18,11 +18,11 @@ const URLS: usize = 6;
 const SEEN: usize = 2;
 /// All URLs are of it.
 const HOST: &str = "site.example";
-/// Late enough that what was sent days ago was sent after 1970.
+/// Late enough that an instant days ago is after 1970.
 const BEGINNING: UnixMs = UnixMs(1_800_000_000_000);
 /// The delay of a message in a pause: eight times `recovery.lost_after`.
 const PAUSE_WAIT: Duration = Duration::from_secs(480);
-/// After how long a stranger may ask for a URL again.
+/// Time after which a stranger may request a URL again.
 const AGAIN: Duration = Duration::from_secs(60);
 
 /// Whether a record is a request's; the others are of URLs.
@@ -72,7 +72,7 @@ enum Step {
     Claim(usize, Vec<usize>, Sender),
     Extend(usize, Vec<usize>, Sender),
     Start(usize, Vec<usize>),
-    /// For so many ms, because they failed or not.
+    /// URLs are parked for this many ms, because they failed or not.
     Park(usize, Vec<usize>, u64, bool),
     Release(usize, Vec<usize>),
     Finish(usize, Vec<usize>, Ending),

@@ -306,7 +306,7 @@ impl Pair {
         }
     }
 
-    /// Compares what the crawl takes for seen, and what a later one will.
+    /// Compares the URLs that the crawl takes for seen, and those that a later one will.
     async fn agree_on_seen(&self) {
         let later = crawl("later");
         let ask = async |number: usize| {

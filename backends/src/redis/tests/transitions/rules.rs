@@ -12,7 +12,7 @@ use trawl_common::time::UnixMs;
 
 use super::{AGAIN, BEGINNING, Ending, Kind, LOST_AFTER, PAUSE_WAIT, SEEN, Sender, Setup, URLS};
 
-/// Why one looks for a URL that has no record.
+/// The reason for looking up a URL without a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Look {
     /// A source or a page names it, or a message that asks for nothing.
@@ -34,7 +34,7 @@ pub(super) struct Rules {
     pub(super) seen: BTreeSet<usize>,
     /// The URLs that a recrawl has seen itself.
     own: BTreeSet<usize>,
-    /// When requests were last asked for, or fetched.
+    /// The time when each request was last submitted, or fetched.
     asked: BTreeMap<usize, UnixMs>,
     /// The URLs that the spider forgets when the crawl is over.
     gone: BTreeSet<usize>,
@@ -231,7 +231,7 @@ impl Rules {
         }
     }
 
-    /// Returns what was lost.
+    /// Returns the lost records.
     pub(super) fn sweep(&mut self, watermark: impl Fn(SourceQueue) -> Watermark) -> BTreeSet<usize> {
         let is_lost =
             |&number: &usize| self.apply(number, Look::Named, |url, context| url.sweep(&watermark, context));
