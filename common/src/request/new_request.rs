@@ -29,20 +29,20 @@ pub const MAX_DATA_BYTES: usize = 64 * 1024;
 ///
 /// It is written as a JSON string, which is the URL, or as an object:
 ///
-/// | key | what | without it |
+/// | key | value | default |
 /// |---|---|---|
 /// | `url` | the URL; on a page it may be relative | an error |
 /// | `method` | GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS | GET |
 /// | `headers` | an object of texts, or a list of pairs | none |
-/// | `cookies` | likewise | none |
+/// | `cookies` | an object of texts, or a list of pairs | none |
 /// | `body` | text | no body |
-/// | `base64` | in its place: a body that is no text, in base64 (RFC 4648 4) | no body |
-/// | `data` | any JSON, which the program is given with the page | none |
-/// | `unique` | text; of requests for one URL by one method, a spider takes in one with it | the body is what is unique |
-/// | `any_status` | `true`: whatever response comes is its page | only a success is one |
-/// | `failures` | `last` or `each`: which failures its spider's program is given in place of a page | none |
+/// | `base64` | in place of `body`: a body that is no text, in base64 (RFC 4648 4) | no body |
+/// | `data` | any JSON, which is passed to the program with the page | none |
+/// | `unique` | text; a spider takes in one request with this text, URL and method | the body |
+/// | `any_status` | `true`: any response is its page | only a success is its page |
+/// | `failures` | `last` or `each`: the failures that its spider's program is given in place of a page | none |
 /// | `priority` | any number: above 0 it is urgent ([`Lane::of`](crate::frontier::lane::Lane::of)) | 0 |
-/// | `retries` | how often it is tried again | as settings and its spider say |
+/// | `retries` | maximum number of retries | the limit of settings and its spider |
 ///
 /// A key with the value `null` counts as left out.
 #[derive(Clone, PartialEq, Eq, Deserialize)]

@@ -9,8 +9,8 @@
 //! - `process`, for each attempt, which is linked to the one before. In it `schedule` (until its host could be asked), `GET` (one
 //!   for each redirect), `extract`, `store` and `settle`.
 //!
-//! A trace is a hint: where a message is lost, the URL goes on under a new one. Without `[tracing] otlp` nothing is exported. Then no
-//! URL has a trace, and each of these calls looks at a pointer.
+//! A trace is a hint: if a message is lost, the URL continues with a new trace. Without `[tracing] otlp` nothing is
+//! exported; then no URL has a trace, and each of these calls only checks a pointer.
 
 mod context;
 mod secrets;

@@ -404,7 +404,7 @@ fn what_is_made_to_take_long_is_forbidden_and_a_full_file_of_honest_rules_is_not
         assert!((400_000..MAX_BYTES).contains(&rules.len()), "{}", rules.len());
         parse(format!("user-agent: *\n{rules}").as_bytes(), "trawl")
     };
-    // Nothing fits, but to know that each rule has to be looked for to its end.
+    // No rule matches, but each has to be searched to its end to find that out.
     let hostile = file(40, &|number| "*abab".repeat(2_001 + number));
     assert!(!hostile.allows(&url(&format!("/{}", "ab".repeat(4_000)))));
     let long = url(&format!("/{}", "list/category-x/item.html?page=7&sort=price&".repeat(46)));
