@@ -131,8 +131,7 @@ impl CrawlId {
         Self(format!("{}-{suffix}", instant.stamp()).into())
     }
 
-    /// Returns whether this is an id of [`CrawlId::generate`] with this start. A person's name for a crawl is
-    /// none.
+    /// Whether this is an id of [`CrawlId::generate`] that begins so. A person's name for a crawl is none.
     pub fn is_made_from(&self, start: &str) -> bool {
         let parts: Vec<&str> = self.0.split('-').collect();
         let is_made = match parts[..] {
