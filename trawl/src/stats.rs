@@ -6,7 +6,6 @@ use anstream::println;
 use anstyle::{AnsiColor, Style};
 use bytesize::ByteSize;
 use trawl_cli::count;
-use trawl_common::exit::Exit;
 use trawl_common::frontier::crawl::{CrawlState, CrawlStats, HostStats};
 use trawl_common::ports::WorkerState;
 
@@ -26,12 +25,12 @@ pub(crate) fn print_header() {
 /// One crawl as a row of the table.
 pub(crate) fn print_row(stats: &CrawlStats) {
     let counts = &stats.counts;
-    let (failed, status) = (red_if(counts.failed > 0), status_style(stats.status));
+    let (failed, status) = (red_if(counts.failed > 0), status_style(stats));
     println!(
         "{:<24} {:<12} {status}{:<10}{status:#} {:>10} {:>10} {failed}{:>8}{failed:#} {:>8} {:>8} {:>10} {:>9.1}",
         stats.crawl.as_str(),
         stats.spider.as_str(),
-        stats.status.as_str(),
+        status_word(stats),
         count(counts.admitted),
         count(counts.done),
         count(counts.failed),
@@ -50,7 +49,7 @@ pub(crate) fn print_pace(stats: &CrawlStats, pages_per_second: f64) {
         Some(rest) => format!(", about {} to go", humantime::format_duration(rest)),
         None => String::new(),
     };
-    println!("\n{bytes} in {took}, {pages_per_second:.1} pages/s{rest}");
+    println!("\n{bytes} in {took}, {pages_per_second:.1} pages/s{rest}; dedup = {}", stats.dedup);
 }
 
 /// Why URLs of a crawl ended, and what its pages lack.
@@ -64,6 +63,8 @@ pub(crate) fn print_reasons(stats: &CrawlStats) {
             "missing" => (coloured(AnsiColor::Yellow), "pages without this required field"),
             "dropped" if why == "invalid" => (Style::new(), "no URLs: trawl dlq list --reason invalid"),
             "dropped" if why == "repeat" => (Style::new(), "asked for again within adhoc.again"),
+            "dropped" if why == "seen" => (Style::new(), "named by sources, and seen before"),
+            "dropped" if why == "outside" => (Style::new(), "outside allowed_domains"),
             "failed" => (coloured(AnsiColor::Red), ""),
             LEFT_OUT => (coloured(AnsiColor::Yellow), "links beyond this limit"),
             _ => (Style::new(), ""),
@@ -136,15 +137,6 @@ pub(crate) fn pages_per_second(stats: &CrawlStats) -> f64 {
     stats.counts.done as f64 / stats.seconds.max(0.001)
 }
 
-/// The exit code for how a crawl ended.
-pub(crate) fn exit(stats: &CrawlStats) -> Exit {
-    match stats.status {
-        CrawlState::Cancelled => Exit::Cancelled,
-        _ if stats.counts.failed > 0 => Exit::FailedUrls,
-        _ => Exit::Ok,
-    }
-}
-
 /// How long what is left will take at this pace; `None` if nothing is left, or nothing moves.
 fn remaining(stats: &CrawlStats, pages_per_second: f64) -> Option<Duration> {
     let seconds = stats.pending as f64 / pages_per_second;
@@ -155,8 +147,21 @@ fn size(bytes: u64) -> String {
     ByteSize(bytes).display().si().to_string()
 }
 
-fn status_style(status: CrawlState) -> Style {
-    match status {
+/// Its status, or what is amiss with it.
+fn status_word(stats: &CrawlStats) -> &'static str {
+    match stats {
+        CrawlStats { status: CrawlState::Cancelled, .. } => CrawlState::Cancelled.as_str(),
+        CrawlStats { incomplete: true, .. } => "incomplete",
+        CrawlStats { empty: true, .. } => "empty",
+        CrawlStats { status, .. } => status.as_str(),
+    }
+}
+
+fn status_style(stats: &CrawlStats) -> Style {
+    if stats.incomplete || stats.empty {
+        return coloured(AnsiColor::Yellow);
+    }
+    match stats.status {
         CrawlState::Finished => coloured(AnsiColor::Green),
         CrawlState::Running => coloured(AnsiColor::Cyan),
         CrawlState::Pending | CrawlState::Paused | CrawlState::Cancelled => coloured(AnsiColor::Yellow),

@@ -7,6 +7,7 @@ use serde::Serialize;
 use trawl_cli::{CrawlArg, Fail, Global, Outcome, Signals, print_json};
 use trawl_common::duration;
 use trawl_common::exit::Exit;
+use trawl_common::explain;
 use trawl_common::frontier::crawl::{CrawlStats, HostStats};
 use trawl_common::jobs::Job;
 use trawl_common::names::CrawlId;
@@ -100,6 +101,7 @@ impl Args {
                 anstream::println!();
                 stats::print_hosts(&hosts);
             }
+            explain::notes(&stats).iter().for_each(|note| anstream::println!("note: {note}"));
             waits.iter().for_each(|waits| anstream::println!("waits: {waits}"));
         }
         Ok(vec![stats])

@@ -6,6 +6,7 @@ use trawl_common::frontier::crawl::{Counts, CrawlStats, HostStats};
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Error, ErrorKind, Result, Terms};
+use trawl_common::spider::Recrawl;
 use trawl_common::time::UnixMs;
 
 use super::RedisRecords;
@@ -66,12 +67,20 @@ impl RedisRecords {
             reasons.insert(name.to_owned(), fields.count(name)?);
         }
         reasons.retain(|_, count| *count > 0);
+        let mut incomplete = fields.count("incomplete")? > 0;
+        for name in fields.names().filter(|name| name.starts_with("unread ")) {
+            incomplete |= fields.count(name)? > 0;
+        }
+        let recrawl: Recrawl = fields.read("recrawl")?.unwrap_or_default();
         let started = fields.read("started")?.map_or_else(UnixMs::now, UnixMs);
         let ended = fields.read("ended")?.map_or_else(UnixMs::now, UnixMs);
-        Ok(Some(CrawlStats {
+        let stats = CrawlStats {
             crawl: crawl.id.clone(),
             spider: crawl.spider.clone(),
             status,
+            incomplete,
+            empty: false,
+            dedup: recrawl.into(),
             counts,
             pending,
             bytes: fields.count("bytes")?,
@@ -80,7 +89,8 @@ impl RedisRecords {
             seconds: ended.wait_from(started).as_secs_f64(),
             discovered: fields.read::<String>("discovery")?.is_some_and(|discovery| discovery == "ended"),
             started,
-        }))
+        };
+        Ok(Some(stats.concluded()))
     }
 
     pub(super) async fn read_terms(&self, crawl: &CrawlRef) -> Result<Terms> {

@@ -17,6 +17,8 @@ pub enum EventKind {
     Stalled,
     /// Too many of its URLs fail.
     Failing,
+    /// It has finished, and nothing came of it ([`CrawlStats::empty`]).
+    Empty,
     /// It has finished.
     Finished,
     /// It was cancelled, and nothing is left of it.
@@ -56,6 +58,14 @@ impl CrawlEvent {
         };
         let took = Duration::try_from_secs_f64(stats.seconds).unwrap_or_default();
         Some(Self { kind, at: stats.started.plus(took), stats })
+    }
+
+    /// What there is to say of a crawl that is over: that nothing came of it, where that is so, and then its end.
+    pub fn of_end(stats: CrawlStats) -> impl Iterator<Item = Self> {
+        let end = Self::ended(stats);
+        let empty =
+            end.clone().filter(|end| end.stats.empty).map(|end| Self { kind: EventKind::Empty, ..end });
+        empty.into_iter().chain(end)
     }
 
     /// What the event is called, which is its routing key: `crawl.finished`.
@@ -125,6 +135,15 @@ mod tests {
     fn only_a_crawl_that_is_over_has_ended() {
         assert_eq!(CrawlEvent::ended(stats(CrawlState::Running)), None);
         assert_eq!(CrawlEvent::ended(stats(CrawlState::Cancelled)).unwrap().name(), "crawl.cancelled");
+    }
+
+    #[test]
+    fn that_nothing_came_of_a_crawl_is_told_before_its_end() {
+        let names =
+            |stats: CrawlStats| CrawlEvent::of_end(stats).map(|event| event.name()).collect::<Vec<_>>();
+        let nothing = CrawlStats { counts: Counts::default(), ..stats(CrawlState::Finished) };
+        assert_eq!(names(nothing.concluded()), ["crawl.empty", "crawl.finished"]);
+        assert_eq!(names(stats(CrawlState::Finished).concluded()), ["crawl.finished"]);
     }
 
     #[test]

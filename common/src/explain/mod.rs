@@ -4,6 +4,7 @@
 
 mod crawl;
 mod host;
+mod notes;
 mod url;
 mod url_words;
 
@@ -16,6 +17,7 @@ use crate::settings::Settings;
 use crate::time::UnixMs;
 
 pub use self::host::not_asked;
+pub use self::notes::notes;
 pub use self::url::{InCrawl, OfSpider, RobotsVerdict, UrlReport};
 
 /// Asks an engine, and says in words what it knows.

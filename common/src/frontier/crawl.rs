@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::frontier::outcome::Terminal;
 use crate::names::{CrawlId, CrawlRef, SpiderName};
+use crate::spider::DedupScope;
 use crate::time::UnixMs;
 
 /// Where a crawl stands.
@@ -82,6 +83,14 @@ pub struct CrawlStats {
     pub spider: SpiderName,
     /// Where it stands.
     pub status: CrawlState,
+    /// Whether sources of it were not read to their end: whoever read them died, was stopped, or met an error, and nobody has read the
+    /// same since.
+    pub incomplete: bool,
+    /// Whether it has finished and nothing came of it: no page was fetched, and no task done. One that found all its pages as they were
+    /// has had its use.
+    pub empty: bool,
+    /// Which URLs it takes for seen.
+    pub dedup: DedupScope,
     /// Its counters.
     #[serde(flatten)]
     pub counts: Counts,
@@ -89,8 +98,8 @@ pub struct CrawlStats {
     pub pending: u64,
     /// How many bytes the bodies had that were done.
     pub bytes: u64,
-    /// How many URLs ended why: `failed:http`, `skipped:robots`; how many pages lack a required field: `missing:price`; and
-    /// how many links each limit left out: `left_out:depth`.
+    /// How many URLs ended why: `failed:http`, `skipped:robots`; how many pages lack a required field: `missing:price`;
+    /// how many links each limit left out: `left_out:depth`; and how much of what sources name was not taken in: `dropped:seen`.
     pub reasons: BTreeMap<String, u64>,
     /// How many links limits left out. A link counts for each page that has it.
     pub left_out: u64,
@@ -148,6 +157,9 @@ impl CrawlStats {
             crawl: id,
             spider,
             status,
+            incomplete: false,
+            empty: false,
+            dedup: DedupScope::Spider,
             counts: Counts::default(),
             pending: 0,
             bytes: 0,
@@ -157,6 +169,16 @@ impl CrawlStats {
             discovered: false,
             started,
         }
+    }
+
+    /// The same with what follows from the rest: whether it is empty.
+    pub fn concluded(self) -> Self {
+        const AS_THEY_WERE: [&str; 4] =
+            ["skipped:unchanged", "skipped:fresh", "dropped:unchanged", "dropped:fresh"];
+        let has_had_use = AS_THEY_WERE.iter().any(|reason| self.reasons.contains_key(*reason));
+        let Counts { done, failed, .. } = self.counts;
+        let empty = self.status == CrawlState::Finished && done + failed == 0 && !has_had_use;
+        Self { empty, ..self }
     }
 
     /// The crawl's address.

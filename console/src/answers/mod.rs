@@ -33,6 +33,9 @@ pub(crate) struct Crawl {
     pub(crate) crawl: String,
     pub(crate) spider: String,
     pub(crate) status: CrawlState,
+    pub(crate) incomplete: bool,
+    pub(crate) empty: bool,
+    pub(crate) dedup: String,
     pub(crate) admitted: Number,
     pub(crate) done: Number,
     pub(crate) failed: Number,
@@ -46,6 +49,9 @@ pub(crate) struct Crawl {
     pub(crate) started: Time,
     pub(crate) seconds: Seconds,
     pub(crate) job: Option<Job>,
+    /// What is amiss with it.
+    #[serde(default)]
+    pub(crate) notes: Vec<Text>,
     /// What it waits for, where one crawl is asked for.
     #[serde(default)]
     pub(crate) waits: Vec<Text>,
@@ -62,6 +68,16 @@ impl Crawl {
     /// Whether nothing will happen to it any more.
     pub(crate) fn is_over(&self) -> bool {
         self.status.is_over() && self.pending.0 == 0
+    }
+
+    /// Its status, or what is amiss with it.
+    pub(crate) fn status(&self) -> &'static str {
+        match self.status {
+            CrawlState::Cancelled => CrawlState::Cancelled.as_str(),
+            _ if self.incomplete => "incomplete",
+            _ if self.empty => "empty",
+            status => status.as_str(),
+        }
     }
 
     pub(crate) fn may_pause(&self) -> bool {
