@@ -234,7 +234,7 @@ impl Args {
             number => format!(", {} outside allowed_domains", count(number)),
         };
         global.say(format_args!(
-            "{} pages in {:.1} s ({:.0}/s), {} failed, {} skipped, {} expired, {} invalid{outside} -> {out}",
+            "{} pages in {:.1} s ({:.0}/s), {} failed, {} skipped, {} expired, {} invalid{outside}; {} -> {out}",
             count(counts.done),
             stats.seconds,
             stats::pages_per_second(stats),
@@ -242,6 +242,7 @@ impl Args {
             count(counts.skipped),
             count(counts.expired),
             count(invalid),
+            stats::items(stats),
         ));
         say_what_was_left(global, &report.counters);
         explain::notes(stats).iter().for_each(|note| anstream::eprintln!("warning: {note}"));

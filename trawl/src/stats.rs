@@ -49,7 +49,16 @@ pub(crate) fn print_pace(stats: &CrawlStats, pages_per_second: f64) {
         Some(rest) => format!(", about {} to go", humantime::format_duration(rest)),
         None => String::new(),
     };
-    println!("\n{bytes} in {took}, {pages_per_second:.1} pages/s{rest}; dedup = {}", stats.dedup);
+    let items = items(stats);
+    println!("\n{bytes} in {took}, {pages_per_second:.1} pages/s{rest}; {items}; dedup = {}", stats.dedup);
+}
+
+/// How many items a crawl has given: `12 items (offer 3, product 9)`.
+pub(crate) fn items(stats: &CrawlStats) -> String {
+    let kinds = stats.item_kinds.iter().filter(|(kind, _)| !kind.is_empty());
+    let kinds: Vec<String> = kinds.map(|(kind, number)| format!("{kind} {}", count(*number))).collect();
+    let all = format!("{} item{}", count(stats.items), if stats.items == 1 { "" } else { "s" });
+    if kinds.is_empty() { all } else { format!("{all} ({})", kinds.join(", ")) }
 }
 
 /// Why URLs of a crawl ended, and what its pages lack.
@@ -66,6 +75,7 @@ pub(crate) fn print_reasons(stats: &CrawlStats) {
             "dropped" if why == "seen" => (Style::new(), "named by sources, and seen before"),
             "dropped" if why == "outside" => (Style::new(), "outside allowed_domains"),
             "failed" => (coloured(AnsiColor::Red), ""),
+            "done" if why == "without_items" => (Style::new(), "pages that gave no item"),
             LEFT_OUT => (coloured(AnsiColor::Yellow), "links beyond this limit"),
             _ => (Style::new(), ""),
         };
@@ -132,9 +142,9 @@ fn milliseconds(ms: Option<u64>) -> String {
     ms.map_or("-".to_owned(), |ms| format!("{ms} ms"))
 }
 
-/// Pages a second over the whole crawl.
+/// URLs that ended in a second, over the whole crawl.
 pub(crate) fn pages_per_second(stats: &CrawlStats) -> f64 {
-    stats.counts.done as f64 / stats.seconds.max(0.001)
+    stats.counts.handled() as f64 / stats.seconds.max(0.001)
 }
 
 /// How long what is left will take at this pace; `None` if nothing is left, or nothing moves.
@@ -153,12 +163,13 @@ fn status_word(stats: &CrawlStats) -> &'static str {
         CrawlStats { status: CrawlState::Cancelled, .. } => CrawlState::Cancelled.as_str(),
         CrawlStats { incomplete: true, .. } => "incomplete",
         CrawlStats { empty: true, .. } => "empty",
+        CrawlStats { stalled: true, .. } => "stalled",
         CrawlStats { status, .. } => status.as_str(),
     }
 }
 
 fn status_style(stats: &CrawlStats) -> Style {
-    if stats.incomplete || stats.empty {
+    if stats.incomplete || stats.empty || stats.stalled {
         return coloured(AnsiColor::Yellow);
     }
     match stats.status {

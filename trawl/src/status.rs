@@ -151,8 +151,8 @@ struct InFull<'a> {
 fn pace(stats: &CrawlStats, before: Option<&(Vec<CrawlStats>, Instant)>) -> f64 {
     match before {
         Some((shown, since)) if !stats.status.is_over() => {
-            let done_before = shown.first().map_or(0, |stats| stats.counts.done);
-            stats.counts.done.saturating_sub(done_before) as f64 / since.elapsed().as_secs_f64().max(0.001)
+            let before = shown.first().map_or(0, |stats| stats.counts.handled());
+            stats.counts.handled().saturating_sub(before) as f64 / since.elapsed().as_secs_f64().max(0.001)
         }
         _ => stats::pages_per_second(stats),
     }

@@ -87,3 +87,59 @@ async fn a_crawl_is_incomplete_whose_producer_was_killed_while_another_read_on()
     assert!(shown.contains(" incomplete ") && shown.contains("note: crawl"), "{shown}");
     ends_well(worker).await;
 }
+
+#[tokio::test]
+async fn items_are_counted_and_a_selector_that_matches_nothing_is_told() {
+    const PAGES: usize = 24;
+    let (fleet, site) = (Fleet::new().await, Site::serve(PAGES).await);
+    let file = fleet.folder.path().join(format!("spiders/{}.toml", fleet.name));
+    let sitemap = format!("{}/sitemap.xml", site.origin);
+    let worker = fleet.worker(&[]);
+    let crawl = async |items: &str| {
+        fs::write(&file, items).unwrap();
+        let words = ["producer", &sitemap, &format!("--spider={}", fleet.name), "--dedup=crawl", "--wait"];
+        let (id, warned) = run(fleet.command(&words), 0).await;
+        (status(&fleet, &id).await, warned)
+    };
+    let (stats, warned) =
+        crawl("[[items]]\nname = 'offer'\neach = 'body'\n[items.fields]\nname = 'body'\n").await;
+    assert_eq!((&stats["items"], &stats["item_kinds"]["offer"]), (&PAGES.into(), &PAGES.into()), "{stats}");
+    assert!(!warned.contains("gives no item"), "{warned}");
+    let (stats, warned) =
+        crawl("[[items]]\nname = 'offer'\neach = '.no-such'\n[items.fields]\nname = 'b'\n").await;
+    assert_eq!(
+        (&stats["items"], &stats["reasons"]["done:without_items"]),
+        (&0.into(), &PAGES.into()),
+        "{stats}"
+    );
+    assert!(warned.contains("gives no item"), "{warned}");
+    ends_well(worker).await;
+}
+
+#[tokio::test]
+async fn a_worker_is_well_again_once_the_crawl_is_cancelled_whose_sink_is_away() {
+    let (fleet, site) = (Fleet::new().await, Site::serve(3).await);
+    let file = fleet.folder.path().join("spiders/shop.toml");
+    // Nothing listens there.
+    fs::write(file, "[[sinks]]\nkind = 'postgres'\nurl = 'postgres://trawl@127.0.0.1:1/items'\n").unwrap();
+    let sitemap = format!("{}/sitemap.xml", site.origin);
+    let worker = fleet.worker(&[]);
+    run(fleet.command(&["producer", &sitemap, "--spider=shop", "--crawl=doomed", "-q"]), 0).await;
+    run(fleet.command(&["producer", &sitemap, "--spider=default", "--crawl=other", "-q"]), 0).await;
+    let health_is = async |is_it: fn(&str) -> bool| {
+        loop {
+            let (shown, _) = run(fleet.command(&["workers", "--json"]), 0).await;
+            let state: Value = serde_json::from_str(&shown).unwrap();
+            if is_it(state["health"].as_str().unwrap()) {
+                return;
+            }
+        }
+    };
+    timeout(LIMIT, health_is(|health| health.starts_with("spider shop: "))).await.expect("its sink is away");
+    let waits = async |crawl: &str| status(&fleet, crawl).await["waits"].to_string();
+    assert!(waits("doomed").await.contains("spider shop: "));
+    assert!(!waits("other").await.contains("spider shop: "));
+    run(fleet.command(&["cancel", "doomed"]), 0).await;
+    timeout(LIMIT, health_is(|health| health == "ok")).await.expect("nobody wants its items any more");
+    ends_well(worker).await;
+}

@@ -49,6 +49,8 @@ pub(crate) struct Crawl {
     incomplete: bool,
     /// Whether it has finished and nothing came of it: no page was fetched, and no task done
     empty: bool,
+    /// Whether it runs, has URLs left, and none has ended for `events.stalled_after`
+    stalled: bool,
     /// Which URLs it takes for seen: those of all crawls of its spider (`spider`), its own (`crawl`), or also those that were fetched less
     /// than an age ago, as `12h`
     dedup: String,
@@ -60,6 +62,10 @@ pub(crate) struct Crawl {
     pending: u64,
     /// Bytes of the bodies of all that was done
     bytes: u64,
+    /// Items that its pages and tasks gave
+    items: u64,
+    /// How many of each kind; those of a spider without kinds have an empty name
+    item_kinds: BTreeMap<String, u64>,
     /// How many URLs ended why, as `failed:http`
     reasons: BTreeMap<String, u64>,
     /// Links that limits left out
@@ -137,6 +143,9 @@ impl From<Known> for Crawl {
             notes: notes(&stats),
             incomplete: stats.incomplete,
             empty: stats.empty,
+            stalled: stats.stalled,
+            items: stats.items,
+            item_kinds: stats.item_kinds,
             dedup: stats.dedup.to_string(),
             waits: Vec::new(),
             crawl: stats.crawl.to_string(),

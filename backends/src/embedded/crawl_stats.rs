@@ -54,19 +54,22 @@ fn read(db: &Connection, clock: Clock, row: &Row<'_>) -> Result<CrawlStats> {
         (None, Clock::AsTouched) => fields.optional_instant("touched")?.unwrap_or(started),
     };
     let away = Duration::from_millis(fields.number("away")?);
-    let mut reasons = reasons(db, row.get("key")?)?;
-    let unread = reasons.extract_if(.., |reason, _| reason.starts_with(UNREAD)).count();
+    let (unread, reasons): (BTreeMap<_, _>, _) =
+        reasons(db, row.get("key")?)?.into_iter().partition(|(reason, _)| reason.starts_with(UNREAD));
     let recrawl: Recrawl = fields.text("recrawl")?;
     let stats = CrawlStats {
         crawl: fields.text("id")?,
         spider: fields.text("spider")?,
         status: fields.text("status")?,
-        incomplete: unread > 0,
+        incomplete: !unread.is_empty(),
         empty: false,
+        stalled: false,
         dedup: recrawl.into(),
         counts,
         pending: counts.admitted.saturating_sub(counts.ended()),
         bytes: fields.number("bytes")?,
+        items: 0,
+        item_kinds: BTreeMap::new(),
         reasons,
         left_out: fields.number("left_out")?,
         seconds: until.since(started).saturating_sub(away).as_secs_f64(),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use trawl_common::frontier::crawl::{Counts, CrawlStats, HostStats};
+use trawl_common::frontier::crawl::{Counts, CrawlState, CrawlStats, HostStats};
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Error, ErrorKind, Result, Terms};
@@ -54,8 +54,9 @@ impl RedisRecords {
         let keys = CrawlKeys::new(crawl);
         // Not a transaction: a server that is full refuses even those that only read.
         let mut call = self.scripts.stats.key(&keys.crawl);
-        call.key(&keys.pending);
-        let (fields, pending): (HashMap<String, String>, u64) = self.redis.run(&call).await?;
+        call.key(&keys.pending).key(&keys.told);
+        let (fields, pending, stalled_at): (HashMap<String, String>, u64, String) =
+            self.redis.run(&call).await?;
         let fields = Fields::new(keys.crawl, fields);
         let Some(status) = fields.read("status")? else { return Ok(None) };
         let mut counts = Counts { admitted: fields.count("admitted")?, ..Counts::default() };
@@ -80,10 +81,13 @@ impl RedisRecords {
             status,
             incomplete,
             empty: false,
+            stalled: status == CrawlState::Running && pending > 0 && stalled_at == counts.ended().to_string(),
             dedup: recrawl.into(),
             counts,
             pending,
             bytes: fields.count("bytes")?,
+            items: 0,
+            item_kinds: BTreeMap::new(),
             reasons,
             left_out: fields.count("left_out")?,
             seconds: ended.wait_from(started).as_secs_f64(),

@@ -17,6 +17,8 @@ pub enum EventKind {
     Stalled,
     /// Too many of its URLs fail.
     Failing,
+    /// Its pages gave no item, although its spider extracts some ([`CrawlStats::has_lost_items`]).
+    Quality,
     /// It has finished, and nothing came of it ([`CrawlStats::empty`]).
     Empty,
     /// It has finished.
@@ -60,12 +62,15 @@ impl CrawlEvent {
         Some(Self { kind, at: stats.started.plus(took), stats })
     }
 
-    /// What there is to say of a crawl that is over: that nothing came of it, where that is so, and then its end.
+    /// What there is to say of a crawl that is over: that it gave no item, or that nothing came of it, where that is so; then its end.
     pub fn of_end(stats: CrawlStats) -> impl Iterator<Item = Self> {
         let end = Self::ended(stats);
-        let empty =
-            end.clone().filter(|end| end.stats.empty).map(|end| Self { kind: EventKind::Empty, ..end });
-        empty.into_iter().chain(end)
+        let amiss = |kind, is_so: fn(&CrawlStats) -> bool| {
+            end.clone().filter(|end| is_so(&end.stats)).map(|end| Self { kind, ..end })
+        };
+        let quality = amiss(EventKind::Quality, CrawlStats::has_lost_items);
+        let empty = amiss(EventKind::Empty, |stats| stats.empty);
+        quality.into_iter().chain(empty).chain(end)
     }
 
     /// What the event is called, which is its routing key: `crawl.finished`.

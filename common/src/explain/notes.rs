@@ -22,6 +22,13 @@ pub fn notes(stats: &CrawlStats) -> Vec<String> {
     if stats.empty {
         all.push(format!("nothing came of crawl {crawl}: {}", why_empty(stats)));
     }
+    if stats.has_lost_items() {
+        all.push(format!(
+            "crawl {crawl} gives no item: none of its {} pages has any, though its spider extracts some; \
+             `trawl spider try {} URL` shows what a page yields",
+            stats.counts.done, stats.spider
+        ));
+    }
     all
 }
 

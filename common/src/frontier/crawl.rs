@@ -9,6 +9,15 @@ use crate::names::{CrawlId, CrawlRef, SpiderName};
 use crate::spider::DedupScope;
 use crate::time::UnixMs;
 
+/// The beginning of reasons that count items.
+pub const ITEMS: &str = "items:";
+
+/// The reason that counts pages which gave no item although their spider extracts some.
+pub const WITHOUT_ITEMS: &str = "done:without_items";
+
+/// Fewer pages say nothing of the others.
+pub const FEWEST: u64 = 20;
+
 /// Where a crawl stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -62,6 +71,11 @@ impl Counts {
         self.done + self.failed + self.skipped + self.expired + self.cancelled
     }
 
+    /// URLs that workers have brought to their terminal state: all but those that were dropped with their crawl.
+    pub fn handled(&self) -> u64 {
+        self.ended() - self.cancelled
+    }
+
     /// The counter of one terminal state.
     pub fn of(&mut self, terminal: Terminal) -> &mut u64 {
         match terminal {
@@ -89,6 +103,8 @@ pub struct CrawlStats {
     /// Whether it has finished and nothing came of it: no page was fetched, and no task done. One that found all its pages as they were
     /// has had its use.
     pub empty: bool,
+    /// Whether it runs, has URLs left, and none has ended for `events.stalled_after`. In one process nobody looks for that.
+    pub stalled: bool,
     /// Which URLs it takes for seen.
     pub dedup: DedupScope,
     /// Its counters.
@@ -98,6 +114,10 @@ pub struct CrawlStats {
     pub pending: u64,
     /// How many bytes the bodies had that were done.
     pub bytes: u64,
+    /// How many items its pages and tasks gave.
+    pub items: u64,
+    /// How many of each kind; those of a spider without kinds have an empty name.
+    pub item_kinds: BTreeMap<String, u64>,
     /// How many URLs ended why: `failed:http`, `skipped:robots`; how many pages lack a required field: `missing:price`;
     /// how many links each limit left out: `left_out:depth`; and how much of what sources name was not taken in: `dropped:seen`.
     pub reasons: BTreeMap<String, u64>,
@@ -159,10 +179,13 @@ impl CrawlStats {
             status,
             incomplete: false,
             empty: false,
+            stalled: false,
             dedup: DedupScope::Spider,
             counts: Counts::default(),
             pending: 0,
             bytes: 0,
+            items: 0,
+            item_kinds: BTreeMap::new(),
             reasons: BTreeMap::new(),
             left_out: 0,
             seconds: 0.0,
@@ -171,14 +194,26 @@ impl CrawlStats {
         }
     }
 
-    /// The same with what follows from the rest: whether it is empty.
-    pub fn concluded(self) -> Self {
+    /// The same with what follows from the rest: whether it is empty, and what among the reasons counts items.
+    pub fn concluded(mut self) -> Self {
         const AS_THEY_WERE: [&str; 4] =
             ["skipped:unchanged", "skipped:fresh", "dropped:unchanged", "dropped:fresh"];
         let has_had_use = AS_THEY_WERE.iter().any(|reason| self.reasons.contains_key(*reason));
         let Counts { done, failed, .. } = self.counts;
         let empty = self.status == CrawlState::Finished && done + failed == 0 && !has_had_use;
-        Self { empty, ..self }
+        let (kinds, reasons): (BTreeMap<_, _>, _) =
+            self.reasons.into_iter().partition(|(reason, _)| reason.starts_with(ITEMS));
+        for (reason, number) in kinds {
+            self.items += number;
+            *self.item_kinds.entry(reason.replacen(ITEMS, "", 1)).or_default() += number;
+        }
+        Self { empty, reasons, ..self }
+    }
+
+    /// Whether many of its pages gave no item, and none gave any, although its spider extracts some: a selector no longer matches.
+    pub fn has_lost_items(&self) -> bool {
+        let without = self.reasons.get(WITHOUT_ITEMS).copied().unwrap_or_default();
+        self.items == 0 && without >= FEWEST
     }
 
     /// The crawl's address.

@@ -35,6 +35,7 @@ pub(crate) struct Crawl {
     pub(crate) status: CrawlState,
     pub(crate) incomplete: bool,
     pub(crate) empty: bool,
+    pub(crate) stalled: bool,
     pub(crate) dedup: String,
     pub(crate) admitted: Number,
     pub(crate) done: Number,
@@ -44,6 +45,8 @@ pub(crate) struct Crawl {
     pub(crate) cancelled: Number,
     pub(crate) pending: Number,
     pub(crate) bytes: Bytes,
+    pub(crate) items: Number,
+    pub(crate) item_kinds: BTreeMap<String, Number>,
     pub(crate) reasons: BTreeMap<String, Number>,
     pub(crate) discovered: bool,
     pub(crate) started: Time,
@@ -76,6 +79,7 @@ impl Crawl {
             CrawlState::Cancelled => CrawlState::Cancelled.as_str(),
             _ if self.incomplete => "incomplete",
             _ if self.empty => "empty",
+            _ if self.stalled => "stalled",
             status => status.as_str(),
         }
     }
@@ -124,7 +128,8 @@ impl Crawl {
 
     /// From its start to its end, or to now.
     pub(crate) fn pages_per_second(&self) -> Rate {
-        Rate(if self.seconds.0 > 0.0 { self.done.0 as f64 / self.seconds.0 } else { 0.0 })
+        let handled = self.ended().0 - self.cancelled.0;
+        Rate(if self.seconds.0 > 0.0 { handled as f64 / self.seconds.0 } else { 0.0 })
     }
 
     /// Why URLs ended other than done, those first that are the most: what, why, and how many.
