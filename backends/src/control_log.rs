@@ -26,6 +26,10 @@ pub(crate) enum Record {
         spider: SpiderName,
         #[serde(flatten)]
         terms: Terms,
+        /// What came of its sources, once all of them were read or nobody reads them any more; absent before, and in entries of programs
+        /// before December 2026.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sources: Option<Sources>,
     },
     /// A crawl was paused, goes on, was cancelled, or has finished.
     Status {
@@ -52,9 +56,24 @@ pub(crate) enum Record {
     Sealed,
 }
 
+/// What came of a crawl's sources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Sources {
+    /// They were read to their end.
+    Read,
+    /// Some were not.
+    Unread,
+}
+
 impl Record {
     pub(crate) fn opened(crawl: &CrawlRef, terms: Terms) -> Self {
-        Self::Opened { crawl: crawl.id.clone(), spider: crawl.spider.clone(), terms }
+        Self::discovered(crawl, terms, None)
+    }
+
+    /// The same of a crawl of whose sources that came.
+    pub(crate) fn discovered(crawl: &CrawlRef, terms: Terms, sources: Option<Sources>) -> Self {
+        Self::Opened { crawl: crawl.id.clone(), spider: crawl.spider.clone(), terms, sources }
     }
 
     pub(crate) fn status(crawl: &CrawlRef, status: CrawlState, at: Option<UnixMs>) -> Self {
@@ -93,12 +112,14 @@ pub(crate) struct LoggedCrawl {
     pub(crate) ordered: UnixMs,
     /// How many pages it has done, as far as is known.
     pub(crate) done: u64,
+    /// What came of its sources; `None` while they are read, and where that is not known.
+    pub(crate) sources: Option<Sources>,
 }
 
 impl LoggedCrawl {
     /// A crawl that runs, and of which nothing was ordered.
     pub(crate) fn running(terms: Terms) -> Self {
-        Self { terms, status: CrawlState::Running, ordered: UnixMs(0), done: 0 }
+        Self { terms, status: CrawlState::Running, ordered: UnixMs(0), done: 0, sources: None }
     }
 }
 
@@ -128,8 +149,9 @@ impl Logged {
     pub(crate) fn apply(&mut self, record: Record) {
         let unknown = LoggedCrawl::running(Terms::default());
         match record {
-            Record::Opened { crawl, spider, terms } => {
-                self.crawls.entry(CrawlRef { id: crawl, spider }).or_insert(unknown).terms = terms;
+            Record::Opened { crawl, spider, terms, sources } => {
+                let crawl = self.crawls.entry(CrawlRef { id: crawl, spider }).or_insert(unknown);
+                *crawl = LoggedCrawl { terms, sources, ..*crawl };
             }
             Record::Status { crawl, spider, status, at } => {
                 let crawl = self.crawls.entry(CrawlRef { id: crawl, spider }).or_insert(unknown);
@@ -201,8 +223,8 @@ mod tests {
             Record::opened(&crawl("a"), terms(7)),
             Record::opened(&crawl("b"), terms(9)),
         ]);
-        let expected =
-            LoggedCrawl { terms: terms(7), status: CrawlState::Paused, ordered: UnixMs(30), done: 0 };
+        let (status, ordered) = (CrawlState::Paused, UnixMs(30));
+        let expected = LoggedCrawl { status, ordered, ..LoggedCrawl::running(terms(7)) };
         assert_eq!(logged.crawls[&crawl("a")], expected);
         assert_eq!(logged.crawls[&crawl("b")].status, CrawlState::Running);
     }
@@ -218,6 +240,15 @@ mod tests {
         for wrong in [sealed(",\"v\":\"new\""), "{\"record\":\"slowed\"}".to_owned(), "[]".to_owned()] {
             assert!(read(wrong.clone()).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn what_came_of_sources_holds_until_a_crawl_is_opened_again() {
+        let read = Record::discovered(&crawl("a"), Terms::default(), Some(Sources::Read));
+        let opened = Record::opened(&crawl("a"), Terms::default());
+        let sources = |records: [Record; 2]| logged(records).crawls[&crawl("a")].sources;
+        assert_eq!(sources([opened.clone(), read.clone()]), Some(Sources::Read));
+        assert_eq!(sources([read, opened]), None);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod arguments;
 mod colour;
 mod crawl;
+mod crawl_flags;
 mod ending;
 mod fail;
 mod json;
@@ -16,6 +17,7 @@ pub mod trace;
 
 pub use arguments::ArgumentFlags;
 pub use crawl::CrawlArg;
+pub use crawl_flags::{DedupFlags, EndFlags};
 pub use ending::await_end;
 pub use fail::{Fail, Outcome};
 pub use json::print_json;

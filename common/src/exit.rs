@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use crate::frontier::crawl::{CrawlState, CrawlStats};
+
 /// How a run ended, as the shell sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
@@ -15,6 +17,8 @@ pub enum Exit {
     FailedUrls,
     /// The crawl was cancelled.
     Cancelled,
+    /// Finished, without what was expected of it.
+    Unmet,
     /// A server that settings name is away or full: the same command may succeed later.
     Unavailable,
     /// A wait timed out.
@@ -30,12 +34,13 @@ impl Exit {
         let badness = |exit: Self| match exit {
             Self::Ok => 0,
             Self::FailedUrls => 1,
-            Self::Cancelled => 2,
-            Self::TimedOut => 3,
-            Self::Unavailable => 4,
-            Self::Failed => 5,
-            Self::Usage => 6,
-            Self::Signal(_) => 7,
+            Self::Unmet => 2,
+            Self::Cancelled => 3,
+            Self::TimedOut => 4,
+            Self::Unavailable => 5,
+            Self::Failed => 6,
+            Self::Usage => 7,
+            Self::Signal(_) => 8,
         };
         if badness(other) > badness(self) { other } else { self }
     }
@@ -49,8 +54,21 @@ impl Exit {
             Self::FailedUrls => 3,
             Self::Cancelled => 4,
             Self::Unavailable => 5,
+            Self::Unmet => 6,
             Self::TimedOut => 124,
             Self::Signal(number) => 128 + number,
+        }
+    }
+}
+
+impl From<&CrawlStats> for Exit {
+    /// The exit code for how a crawl ended.
+    fn from(stats: &CrawlStats) -> Self {
+        match stats.status {
+            CrawlState::Cancelled => Self::Cancelled,
+            _ if stats.incomplete => Self::Failed,
+            _ if stats.counts.failed > 0 => Self::FailedUrls,
+            _ => Self::Ok,
         }
     }
 }
@@ -70,6 +88,7 @@ mod tests {
         let from_good_to_bad = [
             Exit::Ok,
             Exit::FailedUrls,
+            Exit::Unmet,
             Exit::Cancelled,
             Exit::TimedOut,
             Exit::Unavailable,

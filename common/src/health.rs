@@ -13,6 +13,7 @@ use tracing::{info, warn};
 
 use crate::backoff::Backoff;
 use crate::logs::{LogLevel, LogWriter};
+use crate::names::SpiderName;
 use crate::ports::{Error, ErrorKind, Result};
 
 /// What fails now, by what is tried.
@@ -57,6 +58,16 @@ impl Trouble {
         let was_logged = !std::mem::replace(&mut self.is_over, true) && self.is_logged;
         was_logged.then(|| self.since.elapsed())
     }
+}
+
+/// What names something that is done for one spider alone, as storing its items.
+pub fn of_spider(spider: &SpiderName, what: &str) -> String {
+    format!("spider {spider}: {what}")
+}
+
+/// The spider that a trouble is of, if it is of one alone.
+pub fn spider_of(trouble: &str) -> Option<SpiderName> {
+    trouble.strip_prefix("spider ")?.split_once(": ")?.0.parse().ok()
 }
 
 /// What comes and goes is said no more often than this.
@@ -138,6 +149,30 @@ impl Health {
         match self.insist(what, call, |_| true).await {
             Ok(value) => value,
             Err(_) => unreachable!("every error is waited for"),
+        }
+    }
+
+    /// The same, as long as anybody `wants` it, which is asked before each further try. `None` if nobody does any more: then nothing is amiss.
+    pub async fn until_mended_if_wanted<T, F: Future<Output = Result<T>>, W: Future<Output = bool>>(
+        &self,
+        what: &str,
+        call: impl Fn() -> F,
+        wants: impl Fn() -> W,
+    ) -> Option<T> {
+        let mut backoff = Backoff::default();
+        loop {
+            match call().await {
+                Ok(value) => {
+                    self.works(what);
+                    return Some(value);
+                }
+                Err(error) => self.fails(what, &error),
+            }
+            backoff.pause().await;
+            if !wants().await {
+                self.works(what);
+                return None;
+            }
         }
     }
 
@@ -315,6 +350,23 @@ mod tests {
         };
         health.until_mended("storing items", refused).await;
         assert_eq!((calls.load(Ordering::Relaxed), health.trouble()), (5, None));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_nobody_wants_any_more_is_given_up_and_is_no_trouble() {
+        let (health, wanted) = (Health::default(), AtomicU32::new(3));
+        let away = || async { Result::<()>::Err(Error::new(ErrorKind::Unavailable, "postgres is away")) };
+        let shop: SpiderName = "shop".parse().unwrap();
+        let what = of_spider(&shop, "postgres");
+        let wants = || async {
+            assert_eq!(spider_of(&health.trouble().unwrap()), Some(shop.clone()));
+            wanted.fetch_sub(1, Ordering::Relaxed) > 1
+        };
+        assert_eq!(health.until_mended_if_wanted(&what, away, wants).await, None);
+        assert_eq!((wanted.load(Ordering::Relaxed), health.trouble()), (0, None));
+        let done = health.until_mended_if_wanted(&what, || async { Ok(7) }, || async { false }).await;
+        assert_eq!(done, Some(7), "what works is not asked about");
+        assert_eq!(spider_of("finishing: redis is full"), None);
     }
 
     #[tokio::test(start_paused = true)]

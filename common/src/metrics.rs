@@ -1,8 +1,9 @@
 //! What a process measures, by the names that Prometheus gets (<https://prometheus.io/docs/practices/naming/>). Without
 //! `[metrics] listen` nothing is recorded, and a call costs next to nothing.
 //!
-//! Labels have few values, none of them from a page: a crawl of a million hosts makes no more series than one of ten.
+//! Labels have few values, none of them from a page (spiders and their kinds of items are named in files): a crawl of a million hosts makes no more series than one of ten.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
@@ -13,6 +14,7 @@ const URLS_ENDED: &str = "trawl_urls_ended_total";
 const URLS_RETRIED: &str = "trawl_urls_retried_total";
 const URLS_PARKED: &str = "trawl_urls_parked_total";
 const URLS_IN_FLIGHT: &str = "trawl_urls_in_flight";
+const ITEMS: &str = "trawl_items_total";
 const FETCHES: &str = "trawl_fetches_total";
 const FETCH_SECONDS: &str = "trawl_fetch_duration_seconds";
 const PAGE_BYTES: &str = "trawl_page_size_bytes";
@@ -46,6 +48,7 @@ pub fn describe(version: &'static str) {
     describe_counter!(URLS_RETRIED, "Failed attempts after which a URL is tried again, by class of error");
     describe_counter!(URLS_PARKED, "URLs put aside until their host may be asked");
     describe_gauge!(URLS_IN_FLIGHT, "URLs in the hands of this worker");
+    describe_counter!(ITEMS, "Items that pages and tasks gave, by spider and kind");
     describe_counter!(FETCHES, "Requests to hosts that ended, by class of status, or none");
     describe_histogram!(FETCH_SECONDS, Unit::Seconds, "How long a request to a host took, its body included");
     describe_histogram!(PAGE_BYTES, Unit::Bytes, "Sizes of the bodies of pages, decoded");
@@ -98,6 +101,13 @@ fn begin() {
 /// A URL reached its final state.
 pub fn url_ended(terminal: Terminal) {
     counter!(URLS_ENDED, "outcome" => terminal.as_str()).increment(1);
+}
+
+/// A page or a task of a spider gave so many items of each kind.
+pub fn items(spider: &str, by_kind: &BTreeMap<String, u64>) {
+    for (kind, number) in by_kind {
+        counter!(ITEMS, "spider" => spider.to_owned(), "kind" => kind.clone()).increment(*number);
+    }
 }
 
 /// An attempt failed, and another follows.

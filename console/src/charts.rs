@@ -77,7 +77,7 @@ impl Samples {
             let seen = Sample { pages_per_second, failures_per_second, waiting, ..Sample::default() };
             self.keep(seen.of_workers(&workers).of_lanes(&lanes));
         }
-        let counts = |crawl: CrawlStats| (crawl.crawl, (crawl.counts.done, crawl.counts.failed));
+        let counts = |crawl: CrawlStats| (crawl.crawl, (crawl.counts.handled(), crawl.counts.failed));
         *before = Some(Look { at: now, counts: crawls.into_iter().map(counts).collect() });
         Ok(())
     }

@@ -9,7 +9,7 @@ use trawl_common::frontier::message::Message;
 use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::frontier::{ClaimReply, Key, Start, Taken};
 use trawl_common::names::{CrawlRef, WorkerId};
-use trawl_common::ports::{BeatReply, Claim, Finish, Heartbeat, NewWork, Result, Stats, Terms};
+use trawl_common::ports::{BeatReply, Claim, Finish, Heartbeat, NewWork, Result, SourcesRead, Stats, Terms};
 use trawl_common::spider::SpiderText;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
@@ -58,8 +58,14 @@ pub trait Records: Stats {
     /// Notes that the messages of these URLs are stored in the queue.
     async fn confirm(&self, crawl: &CrawlRef, keys: &[Key]) -> Result<()>;
 
-    /// Gives the lease back. With the last one discovery ends; with no record left then, the crawl is finished.
-    async fn close(&self, lease: Lease) -> Result<()>;
+    /// Gives the lease back, with what came of the sources that were to be read under it. With the last one discovery ends; with no
+    /// record left then, the crawl is finished.
+    async fn close_read(&self, lease: Lease, read: Option<SourcesRead>) -> Result<()>;
+
+    /// The same of one under which no sources were to be read.
+    async fn close(&self, lease: Lease) -> Result<()> {
+        self.close_read(lease, None).await
+    }
 
     /// Claims the URLs of messages that this worker has received. It holds those that are its to handle until it has neither
     /// extended nor settled them for a quarter of the `lost_after` that the records were made with.

@@ -10,7 +10,9 @@ use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::message::Message;
 use trawl_common::health::Health;
 use trawl_common::names::{CrawlRef, WorkerId};
-use trawl_common::ports::{Error, ErrorKind, NewWork, Opening, Result, Session, Terms, one_each};
+use trawl_common::ports::{
+    Error, ErrorKind, NewWork, Opening, Result, Session, SourcesRead, Terms, one_each,
+};
 use trawl_common::trace::Admission;
 
 use crate::broker::Broker;
@@ -28,7 +30,7 @@ struct Held {
     records: Arc<dyn Records>,
     broker: Arc<dyn Broker>,
     health: Arc<Health>,
-    holder: WorkerId,
+    holder: String,
     crawl: CrawlRef,
     ttl: Duration,
     lease: RwLock<Lease>,
@@ -40,14 +42,15 @@ impl LeasedSession {
     pub(crate) async fn open(
         records: Arc<dyn Records>,
         broker: Arc<dyn Broker>,
-        Opening { crawl, terms, text, is_new, lease: ttl }: Opening,
+        Opening { crawl, terms, text, reads, is_new, lease: ttl }: Opening,
         health: Arc<Health>,
     ) -> Result<Self> {
-        let holder = WorkerId::of_this_machine();
+        let process = WorkerId::of_this_machine();
+        let holder = reads.map_or_else(|| process.to_string(), |sources| format!("{process} {sources:016x}"));
         let opening = || async {
             match is_new {
-                true => records.begin(&crawl, terms, holder.as_str(), ttl).await,
-                false => records.open(&crawl, terms, holder.as_str(), ttl).await,
+                true => records.begin(&crawl, terms, &holder, ttl).await,
+                false => records.open(&crawl, terms, &holder, ttl).await,
             }
         };
         let lease = RwLock::new(health.patiently("opening the crawl", opening).await?);
@@ -96,10 +99,10 @@ impl Session for LeasedSession {
         health.patiently("noting what is no URL", || records.note_invalid(dead_letters)).await
     }
 
-    async fn close(self: Box<Self>) -> Result<()> {
+    async fn close_read(self: Box<Self>, read: Option<SourcesRead>) -> Result<()> {
         self.renewal.abort();
         let Held { records, .. } = &*self.held;
-        let closing = |lease| async move { records.close(lease).await };
+        let closing = |lease| async move { records.close_read(lease, read).await };
         self.held.under_lease("ending discovery", closing).await
     }
 
@@ -140,7 +143,7 @@ impl Held {
         let _guard = self.retaking.lock().await;
         if self.current() == *lost {
             tracing::warn!(%error, "lost the lease; taking it again");
-            let opening = || self.records.reopen(lost, self.holder.as_str(), self.ttl);
+            let opening = || self.records.reopen(lost, &self.holder, self.ttl);
             let taken = self.health.patiently("opening the crawl again", opening).await?;
             *self.lease.write().unwrap_or_else(PoisonError::into_inner) = taken;
         }

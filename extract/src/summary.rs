@@ -5,7 +5,8 @@ use trawl_common::schedule::Schedule;
 use trawl_common::settings::SinkSettings;
 use trawl_common::spider::arguments::Declaration;
 use trawl_common::spider::{
-    Field, FieldSource, Follow, Handler, ItemRule, Kind, Mode, ProxyUse, Required, Spider,
+    DedupScope, Field, FieldSource, Follow, Handler, ItemRule, Kind, Mode, ProxyUse, Recrawl, Required,
+    Spider,
 };
 use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
@@ -28,7 +29,7 @@ impl Examined {
         lines.push(("obeys", self.obeys()));
         lines
             .extend(spider.max_pages.map(|pages| ("ends", format!("after {}", number(pages.get(), "page")))));
-        lines.push(("recrawls", spider.recrawl.to_string()));
+        lines.push(("dedups", dedups(spider.dedup)));
         lines.extend(spider.schedule.as_ref().map(|schedule| ("runs", runs(schedule))));
         lines.extend(spider.handler.as_ref().map(|handler| ("program", program(handler))));
         let reads = if spider.page_handler().is_some() {
@@ -57,6 +58,15 @@ impl Examined {
         format!("{}, {links}", starts(spider))
     }
 
+    /// What is no mistake and likely not what was meant, each in a sentence.
+    pub fn warnings(&self) -> Vec<String> {
+        let spider = &self.reading.spider;
+        let finds_little = spider.schedule.is_some() && spider.recrawl().is_never();
+        let seen = "schedule: each of its crawls leaves out what earlier ones have seen, pages that it starts from among them: set `recrawl` \
+                    (as \"changed\") or `dedup` (as \"crawl\"), unless its sources name new URLs each time";
+        finds_little.then(|| seen.to_owned()).into_iter().collect()
+    }
+
     fn obeys(&self) -> String {
         match self.robots.name() {
             None => "no robots.txt".to_owned(),
@@ -71,6 +81,32 @@ fn argument(name: &str, Declaration { value, help, .. }: &Declaration) -> String
     let value =
         value.as_ref().map_or_else(|| ", which must be given".to_owned(), |value| format!(" = {value}"));
     format!("{name}{help}{value}")
+}
+
+/// Which URLs its crawls take for seen.
+fn dedups(dedup: Option<DedupScope>) -> String {
+    let by = |dedup| match dedup {
+        DedupScope::Spider => "what any of its crawls has seen".to_owned(),
+        DedupScope::Crawl => "what the crawl itself has seen".to_owned(),
+        DedupScope::Age(age) => format!(
+            "what the crawl itself has seen, and what was fetched less than {} ago",
+            humantime::format_duration(age)
+        ),
+        DedupScope::Recrawl(recrawl) => match recrawl {
+            Recrawl::Never => "what any of its crawls has seen".to_owned(),
+            recrawl => {
+                format!("what the crawl itself has seen; fetches again what was crawled before: {recrawl}")
+            }
+        },
+    };
+    match dedup {
+        Some(dedup) => format!("by {}", by(dedup)),
+        None => format!(
+            "by {}; a crawl that is asked for by the API, the console or as a job: by {}",
+            by(DedupScope::Spider),
+            by(DedupScope::Crawl)
+        ),
+    }
 }
 
 fn starts(spider: &Spider) -> String {

@@ -8,7 +8,7 @@ use tracing::info;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::health::Health;
 use trawl_common::jobs::{Job, JobOutcome, JobState};
-use trawl_common::ports::{ErrorKind, Opening, Result, Terms};
+use trawl_common::ports::{ErrorKind, Opening, Result, SourcesRead, Terms};
 
 use crate::history::Kept;
 use crate::sources::{self, Unfeedable};
@@ -80,13 +80,14 @@ async fn reopen(runner: &Runner, job: &Job) -> Result<Option<JobOutcome>> {
     let opening = Opening {
         crawl: job.new.crawl(),
         terms: Terms::of(&run.spider),
+        reads: Some(run.reads()),
         text: run.text,
         is_new: false,
         lease: runner.lease(),
     };
     match runner.ports.engine.open(opening, Arc::new(Health::fail_fast())).await {
         // Its sources are read.
-        Ok(session) => session.close().await?,
+        Ok(session) => session.close_read(Some(SourcesRead::default())).await?,
         // It is over, as the store knows by now; or another crawl of the spider is being fed, and this one is looked at again.
         Err(error) if matches!(error.kind, ErrorKind::Stale | ErrorKind::Busy) => {}
         Err(error) => return Err(error),

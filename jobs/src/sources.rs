@@ -55,7 +55,8 @@ pub(crate) async fn of(runner: &Runner, new: &NewJob) -> Result<Job, Unfeedable>
         Some(SpiderFile { text, path, is_brought }) => (folder.calling(path), Some(text), is_brought),
         None => (folder, None, false),
     };
-    let spider = folder.spider(&new.spider, text.as_deref(), &runner.settings.items)?;
+    let mut spider = folder.spider(&new.spider, text.as_deref(), &runner.settings.items)?;
+    spider.dedup.get_or_insert(new.usual_dedup());
     let start = match new.urls.is_empty() && new.sources.is_empty() {
         true => Start::of(&spider, &[])?,
         false => {

@@ -10,18 +10,19 @@ use serde::Serialize;
 use trawl_backends::embedded::Embedded;
 use trawl_backends::fleet;
 use trawl_cli::{
-    ArgumentFlags, CrawlArg, Fail, Global, Outcome, Progress as ProgressLine, Signals, SpiderArg, await_end,
-    count, metrics, print_json, trace,
+    ArgumentFlags, CrawlArg, DedupFlags, EndFlags, Fail, Global, Outcome, Progress as ProgressLine, Signals,
+    SpiderArg, await_end, count, metrics, print_json, trace,
 };
 use trawl_common::exit::Exit;
-use trawl_common::frontier::crawl::{CrawlState, CrawlStats};
+use trawl_common::explain;
+use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
 use trawl_common::ports::{ErrorKind, Ports, Stats};
 use trawl_common::request::{MAX_DATA_BYTES, RequestView};
 use trawl_common::settings::{IfRunning, Settings};
 use trawl_common::spider::folder::Folder;
-use trawl_common::spider::{Recrawl, Spider, SpiderOverrides, SpiderText};
+use trawl_common::spider::{DedupScope, Spider, SpiderOverrides, SpiderText};
 use trawl_common::text::printable;
 
 use crate::running::{self, Beginning};
@@ -61,15 +62,16 @@ pub struct Args {
     /// else start]
     #[arg(long, value_name = "WHAT", conflicts_with = "crawl")]
     if_running: Option<IfRunning>,
-    /// Fetch again what was crawled before: never, changed (if it has), always, or what is older than an AGE, as 12h
-    #[arg(long, value_name = "WHEN")]
-    recrawl: Option<Recrawl>,
+    #[command(flatten)]
+    dedup: DedupFlags,
     /// Take at most N URLs
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
     /// Wait until every URL of the crawl has been fetched or has failed
     #[arg(long, conflicts_with = "dry_run")]
     wait: bool,
+    #[command(flatten)]
+    end: EndFlags,
     /// Print what was done as one JSON object at the end; with --dry-run, one for each URL before it
     #[arg(long)]
     json: bool,
@@ -100,7 +102,7 @@ impl Args {
         let _metrics = metrics::serve(&settings.metrics, || None).await?;
         let _traces = trace::start(&settings.tracing, "trawl-producer")?;
         let spider = self.spider.clone().unwrap_or_default();
-        let overrides = SpiderOverrides { recrawl: self.recrawl, ..SpiderOverrides::default() };
+        let overrides = SpiderOverrides { dedup: self.dedup.said(), ..SpiderOverrides::default() };
         let arguments = self.arguments.arguments()?;
         let folder = spider.folder(&settings, arguments.clone())?.with_overrides(overrides);
         let text = match arguments.is_empty() {
@@ -153,7 +155,8 @@ impl Args {
     ) -> Result<Beginning, Fail> {
         match &self.crawl {
             None => {
-                Ok(running::beginning(stats, &spider.name, spider.recrawl, self.if_running(settings)).await?)
+                let dedup = spider.dedup.unwrap_or(DedupScope::Spider);
+                Ok(running::beginning(stats, &spider.name, dedup, self.if_running(settings)).await?)
             }
             Some(CrawlArg::Latest) => {
                 let latest = running::latest(stats, &spider.name).await?;
@@ -213,11 +216,20 @@ impl Args {
             false => None,
         };
         let exit =
-            stats.as_ref().map_or_else(|| exit(&report, signals), |stats| exit_of_crawl(stats, &report));
+            stats.as_ref().map_or_else(|| exit(&report, signals), |stats| self.exit_of_crawl(stats, &report));
         if self.json {
             print_json(&Summary { crawl: Some(crawl), spider: &crawl.spider, report: &report, stats });
         }
         Ok(exit)
+    }
+
+    fn exit_of_crawl(&self, stats: &CrawlStats, report: &Report) -> Exit {
+        explain::notes(stats).iter().for_each(|note| anstream::eprintln!("warning: {note}"));
+        match self.end.exit(stats) {
+            Exit::Cancelled => Exit::Cancelled,
+            _ if !report.problems.is_empty() => Exit::Failed,
+            exit => exit,
+        }
     }
 
     /// Reports that there was nothing to do, which is no failure.
@@ -342,15 +354,6 @@ async fn ended(
     tokio::select! {
         () = signals.stop().cancelled() => Ok(None),
         ended = await_end(stats, &crawl.id, line) => ended.map(Some),
-    }
-}
-
-fn exit_of_crawl(stats: &CrawlStats, report: &Report) -> Exit {
-    match stats.status {
-        CrawlState::Cancelled => Exit::Cancelled,
-        _ if !report.problems.is_empty() => Exit::Failed,
-        _ if stats.counts.failed > 0 => Exit::FailedUrls,
-        _ => Exit::Ok,
     }
 }
 

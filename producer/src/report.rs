@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 use trawl_common::frontier::outcome::Skip;
 use trawl_common::politeness::waiting::SOON;
+use trawl_common::ports::SourcesRead;
 use trawl_common::settings::Politeness;
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
@@ -171,6 +172,14 @@ pub struct Report {
     pub overloads: Vec<String>,
     /// Whether the run was stopped before its sources ended.
     pub stopped: bool,
+}
+
+impl Report {
+    /// The same for the stats of the crawl.
+    pub(crate) fn sources_read(&self) -> SourcesRead {
+        let Counters { seen, unchanged, fresh, outside, .. } = self.counters;
+        SourcesRead { incomplete: !self.problems.is_empty(), seen, unchanged, fresh, outside }
+    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,8 @@ use trawl_common::politeness::ceiling::Ceiling;
 use trawl_common::politeness::schedules::HostSchedules;
 use trawl_common::ports::{self, Hosts, Opening, Ports, Terms};
 use trawl_common::settings::{Politeness, Settings};
-use trawl_common::spider::{Mistake, Scope, Spider, SpiderText};
+use trawl_common::spider::{DedupScope, Mistake, Scope, Spider, SpiderText};
+use trawl_common::web::url::Fingerprint;
 use trawl_web::{Fetcher, Threads};
 
 use crate::admission::backlog::Backlog;
@@ -24,6 +25,7 @@ use crate::sources::discovery::{Discovery, Lines};
 use crate::sources::page::PageSources;
 use crate::sources::revisit::Revisit;
 use crate::sources::sorter::Sorter;
+use crate::sources::source::Source;
 use crate::sources::start::Start;
 
 /// Parts of sources that wait for the admission: bounds the memory of a run.
@@ -44,6 +46,15 @@ pub struct Job {
     pub text: Option<SpiderText>,
     /// Whether the crawl's id was made for this run: then it was never opened before.
     pub is_new: bool,
+}
+
+impl Job {
+    /// Names what it reads: another run that reads the same has the same number.
+    pub fn reads(&self) -> u64 {
+        let Self { start: Start { pages, sources }, limit, .. } = self;
+        let sources: Vec<String> = sources.iter().map(Source::identity).collect();
+        Fingerprint::of(&format!("{pages:?} {sources:?} {limit:?}")).short().cast_unsigned()
+    }
 }
 
 /// What an HTML page among the sources means.
@@ -115,10 +126,10 @@ async fn read_all(
     let (lease, terms) = (settings.recovery.lost_after, Terms::of(&job.spider));
     let politeness = job.spider.politeness.apply(&settings.politeness);
     let health = Arc::new(Health::until(stop.clone()));
-    let (text, is_new) = (job.text.clone(), job.is_new);
+    let (text, is_new, reads) = (job.text.clone(), job.is_new, Some(job.reads()));
     let hosts = Arc::clone(&ports.hosts);
     let reading = Reading::new(Arc::clone(&settings), job, hosts, &health, Some(ports), &progress)?;
-    let opening = Opening { crawl: crawl.clone(), terms, text, is_new, lease };
+    let opening = Opening { crawl: crawl.clone(), terms, text, reads, is_new, lease };
     let session = ports.engine.open(opening, Arc::clone(&health)).await?;
     say_what_stays(crawl, &terms, &session.terms());
     // A page that is asked for before its crawl has begun does not stand for one of it.
@@ -144,18 +155,18 @@ async fn read_all(
     if report.stopped {
         session.abandon().await?;
     } else {
-        session.close().await?;
+        session.close_read(Some(report.sources_read())).await?;
     }
     Ok(report)
 }
 
 /// Warns of what was asked for and cannot be had of a crawl that has begun: it has taken URLs for seen by what it began with.
 fn say_what_stays(CrawlRef { id, .. }: &CrawlRef, asked: &Terms, is: &Terms) {
-    if asked.recrawl != is.recrawl {
-        let (asked, is) = (asked.recrawl, is.recrawl);
+    let [asked, is] = [asked, is].map(|terms| DedupScope::from(terms.recrawl));
+    if asked != is {
         warn!(
             crawl = %id,
-            "recrawl = {asked} has no effect: the crawl goes on with recrawl = {is}, as it began; let it end, or cancel it, and begin another"
+            "dedup = {asked} has no effect: the crawl goes on with dedup = {is}, as it began; let it end, or cancel it, and begin another"
         );
     }
 }
@@ -227,7 +238,7 @@ impl Reading {
         progress: &Arc<Progress>,
     ) -> Result<Self, RunError> {
         let sorter = Sorter::new(Arc::clone(&settings), Arc::clone(&job.spider), Arc::clone(progress));
-        let revisits = job.spider.follow.is_some() && !job.spider.recrawl.is_never();
+        let revisits = job.spider.follow.is_some() && job.spider.dedup.is_some_and(DedupScope::is_revisiting);
         let scope = Scope::of(&job.spider).map_err(RunError::Spider)?;
         let revisit = ports.filter(|_| revisits).map(|ports| Revisit {
             pages: Arc::clone(&ports.pages),

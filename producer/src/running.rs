@@ -7,7 +7,7 @@ use trawl_common::frontier::crawl::{CrawlState, CrawlStats};
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
 use trawl_common::ports::{Result, Stats};
 use trawl_common::settings::IfRunning;
-use trawl_common::spider::Recrawl;
+use trawl_common::spider::DedupScope;
 use trawl_common::time::UnixMs;
 
 use crate::rate_warning::whole;
@@ -28,10 +28,10 @@ pub(crate) enum Beginning {
 pub(crate) async fn beginning(
     stats: &dyn Stats,
     spider: &SpiderName,
-    recrawl: Recrawl,
+    dedup: DedupScope,
     if_running: Option<IfRunning>,
 ) -> Result<Beginning> {
-    let default = if recrawl.is_never() { IfRunning::Start } else { IfRunning::Exit };
+    let default = if dedup.is_revisiting() { IfRunning::Exit } else { IfRunning::Start };
     Ok(match (running(stats, spider).await?, if_running.unwrap_or(default)) {
         (Some(stats), IfRunning::Exit) => Beginning::Not(stats),
         (Some(stats), IfRunning::Join) => Beginning::Known(stats.crawl_ref()),
@@ -76,6 +76,7 @@ mod tests {
 
     use trawl_backends::embedded::Embedded;
     use trawl_common::ports::{Opening, Terms};
+    use trawl_common::spider::Recrawl;
 
     use super::*;
 
@@ -89,13 +90,20 @@ mod tests {
     async fn a_recrawl_leaves_a_running_crawl_alone_unless_a_flag_says_otherwise() {
         let engine = Embedded::in_memory().unwrap();
         let (stats, spider) = (engine.stats(), named("first").spider);
-        let begin = |recrawl, if_running| beginning(&*stats, &spider, recrawl, if_running);
+        let begin =
+            |recrawl, if_running| beginning(&*stats, &spider, DedupScope::Recrawl(recrawl), if_running);
         let is_new =
             |beginning: &Beginning| matches!(beginning, Beginning::New(crawl) if *crawl != named("first"));
         assert!(is_new(&begin(Recrawl::Always, None).await.unwrap()));
 
-        let opening =
-            Opening { crawl: named("first"), terms: Terms::default(), text: None, is_new: true, lease: LONG };
+        let opening = Opening {
+            crawl: named("first"),
+            terms: Terms::default(),
+            text: None,
+            is_new: true,
+            lease: LONG,
+            reads: None,
+        };
         let session = engine.engine().open(opening, Arc::default()).await.unwrap();
         let Beginning::Not(running) = begin(Recrawl::Always, None).await.unwrap() else {
             panic!("it begins")
@@ -106,7 +114,9 @@ mod tests {
         assert!(matches!(begin(Recrawl::Never, Some(IfRunning::Exit)).await.unwrap(), Beginning::Not(_)));
         let joined = begin(Recrawl::Always, Some(IfRunning::Join)).await.unwrap();
         assert_eq!(joined, Beginning::Known(named("first")));
-        let other = beginning(&*stats, &"news".parse().unwrap(), Recrawl::Always, None).await.unwrap();
+        let other = beginning(&*stats, &"news".parse().unwrap(), DedupScope::Recrawl(Recrawl::Always), None)
+            .await
+            .unwrap();
         assert!(is_new(&other), "another spider's crawl is none of its business");
 
         engine.control().pause(&named("first")).await.unwrap();

@@ -251,11 +251,14 @@ class Event(TypedDict):
     """What a webhook tells of a crawl; more of its stats are members too."""
 
     id: str
-    type: str  # crawl.started, crawl.stalled, crawl.failing, crawl.finished, crawl.cancelled
+    type: str  # crawl.started, crawl.stalled, crawl.failing, crawl.quality, crawl.empty, crawl.finished, crawl.cancelled
     time: str
     crawl: str
     spider: str
     status: str
+    incomplete: bool
+    empty: bool
+    stalled: bool
     admitted: int
     done: int
     failed: int
@@ -263,6 +266,7 @@ class Event(TypedDict):
     expired: int
     cancelled: int
     pending: int
+    items: int
     seconds: float
 
 

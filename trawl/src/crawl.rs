@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 use trawl_backends::embedded::Embedded;
 use trawl_backends::sinks::Sinks;
 use trawl_cli::{
-    ArgumentFlags, Fail, Global, Outcome, Progress as ProgressLine, Signals, SpiderArg, count, print_json,
-    trace,
+    ArgumentFlags, DedupFlags, EndFlags, Fail, Global, Outcome, Progress as ProgressLine, Signals, SpiderArg,
+    count, print_json, trace,
 };
 use trawl_common::exit::Exit;
 use trawl_common::explain;
@@ -20,7 +20,7 @@ use trawl_common::politeness::rate::Rate;
 use trawl_common::ports::{Ports, SinkFactory};
 use trawl_common::settings::{Settings, SinkSettings};
 use trawl_common::spider::folder::Folder;
-use trawl_common::spider::{Recrawl, Spider, SpiderOverrides};
+use trawl_common::spider::{Spider, SpiderOverrides};
 use trawl_common::time::UnixMs;
 use trawl_producer::{Counters, Html, Job, NoStart, Progress, Report, Source, Start};
 
@@ -76,9 +76,10 @@ pub(crate) struct Args {
     /// End after N pages done, and skip the rest
     #[arg(long, value_name = "N")]
     pub(crate) max_pages: Option<NonZeroU64>,
-    /// Fetch again what was crawled before: never, changed (if it has), always, or what is older than an AGE, as 12h
-    #[arg(long, value_name = "WHEN")]
-    pub(crate) recrawl: Option<Recrawl>,
+    #[command(flatten)]
+    pub(crate) dedup: DedupFlags,
+    #[command(flatten)]
+    pub(crate) end: EndFlags,
     /// Allow loopback, private and link-local addresses
     #[arg(long)]
     pub(crate) allow_private: bool,
@@ -172,7 +173,11 @@ impl Args {
         if self.json {
             print_json(&stats);
         }
-        Ok(exit(&stats, &report, run.signals.exit()))
+        Ok(match run.signals.exit() {
+            Some(signal) if !is_done(&stats) => signal,
+            _ if !report.problems.is_empty() => Exit::Failed,
+            _ => self.end.exit(&stats),
+        })
     }
 
     /// What flags say in place of the spider's file.
@@ -182,7 +187,7 @@ impl Args {
             rate: self.rate,
             follow: self.follow,
             max_pages: self.max_pages,
-            recrawl: self.recrawl,
+            dedup: self.dedup.said(),
             sinks: (!self.out.is_empty()).then(out),
         }
     }
@@ -229,7 +234,7 @@ impl Args {
             number => format!(", {} outside allowed_domains", count(number)),
         };
         global.say(format_args!(
-            "{} pages in {:.1} s ({:.0}/s), {} failed, {} skipped, {} expired, {} invalid{outside} -> {out}",
+            "{} pages in {:.1} s ({:.0}/s), {} failed, {} skipped, {} expired, {} invalid{outside}; {} -> {out}",
             count(counts.done),
             stats.seconds,
             stats::pages_per_second(stats),
@@ -237,8 +242,10 @@ impl Args {
             count(counts.skipped),
             count(counts.expired),
             count(invalid),
+            stats::items(stats),
         ));
-        say_what_was_left(global, counts.admitted, &report.counters);
+        say_what_was_left(global, &report.counters);
+        explain::notes(stats).iter().for_each(|note| anstream::eprintln!("warning: {note}"));
         if let Some(left_out) = stats::left_out(stats) {
             global.say(format_args!("links left out: {left_out} (docs/spiders.md, \"Where it goes\")"));
         }
@@ -270,17 +277,12 @@ impl Args {
 }
 
 /// What the sources name and the crawl did not ask for.
-fn say_what_was_left(global: &Global, admitted: u64, counters: &Counters) {
-    let Counters { seen, unchanged, fresh, .. } = *counters;
+fn say_what_was_left(global: &Global, counters: &Counters) {
+    let Counters { unchanged, fresh, .. } = *counters;
     if unchanged + fresh > 0 {
         let (unchanged, fresh) = (count(unchanged), count(fresh));
         global.say(format_args!(
             "not asked for: {unchanged} unchanged by their sitemaps, {fresh} fetched lately"
-        ));
-    } else if admitted == 0 && seen > 0 {
-        let seen = count(seen);
-        global.say(format_args!(
-            "nothing new: {seen} URLs were crawled before; to fetch them again, say so with --recrawl"
         ));
     }
 }
@@ -414,12 +416,4 @@ fn progress_line(stats: &CrawlStats) -> String {
         rate,
         stats.pending as f64 / rate.max(0.001),
     )
-}
-
-fn exit(stats: &CrawlStats, report: &Report, signal: Option<Exit>) -> Exit {
-    match signal {
-        Some(signal) if !is_done(stats) => signal,
-        _ if !report.problems.is_empty() => Exit::Failed,
-        _ => stats::exit(stats),
-    }
 }

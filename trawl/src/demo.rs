@@ -11,7 +11,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{Html, IntoResponse};
 use axum::routing::get;
 use tokio::net::TcpListener;
-use trawl_cli::{ArgumentFlags, Fail, Global, Outcome};
+use trawl_cli::{ArgumentFlags, DedupFlags, EndFlags, Fail, Global, Outcome};
 use trawl_common::exit::Exit;
 use trawl_common::politeness::rate::Rate;
 use trawl_common::settings::Settings;
@@ -58,7 +58,8 @@ impl Args {
             limit: None,
             follow: false,
             max_pages: None,
-            recrawl: None,
+            dedup: DedupFlags::default(),
+            end: EndFlags::default(),
             allow_private: true,
             json: self.json,
             is_passing: true,

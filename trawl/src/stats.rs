@@ -6,7 +6,6 @@ use anstream::println;
 use anstyle::{AnsiColor, Style};
 use bytesize::ByteSize;
 use trawl_cli::count;
-use trawl_common::exit::Exit;
 use trawl_common::frontier::crawl::{CrawlState, CrawlStats, HostStats};
 use trawl_common::ports::WorkerState;
 
@@ -26,12 +25,12 @@ pub(crate) fn print_header() {
 /// One crawl as a row of the table.
 pub(crate) fn print_row(stats: &CrawlStats) {
     let counts = &stats.counts;
-    let (failed, status) = (red_if(counts.failed > 0), status_style(stats.status));
+    let (failed, status) = (red_if(counts.failed > 0), status_style(stats));
     println!(
         "{:<24} {:<12} {status}{:<10}{status:#} {:>10} {:>10} {failed}{:>8}{failed:#} {:>8} {:>8} {:>10} {:>9.1}",
         stats.crawl.as_str(),
         stats.spider.as_str(),
-        stats.status.as_str(),
+        status_word(stats),
         count(counts.admitted),
         count(counts.done),
         count(counts.failed),
@@ -50,7 +49,16 @@ pub(crate) fn print_pace(stats: &CrawlStats, pages_per_second: f64) {
         Some(rest) => format!(", about {} to go", humantime::format_duration(rest)),
         None => String::new(),
     };
-    println!("\n{bytes} in {took}, {pages_per_second:.1} pages/s{rest}");
+    let items = items(stats);
+    println!("\n{bytes} in {took}, {pages_per_second:.1} pages/s{rest}; {items}; dedup = {}", stats.dedup);
+}
+
+/// How many items a crawl has given: `12 items (offer 3, product 9)`.
+pub(crate) fn items(stats: &CrawlStats) -> String {
+    let kinds = stats.item_kinds.iter().filter(|(kind, _)| !kind.is_empty());
+    let kinds: Vec<String> = kinds.map(|(kind, number)| format!("{kind} {}", count(*number))).collect();
+    let all = format!("{} item{}", count(stats.items), if stats.items == 1 { "" } else { "s" });
+    if kinds.is_empty() { all } else { format!("{all} ({})", kinds.join(", ")) }
 }
 
 /// Why URLs of a crawl ended, and what its pages lack.
@@ -64,7 +72,10 @@ pub(crate) fn print_reasons(stats: &CrawlStats) {
             "missing" => (coloured(AnsiColor::Yellow), "pages without this required field"),
             "dropped" if why == "invalid" => (Style::new(), "no URLs: trawl dlq list --reason invalid"),
             "dropped" if why == "repeat" => (Style::new(), "asked for again within adhoc.again"),
+            "dropped" if why == "seen" => (Style::new(), "named by sources, and seen before"),
+            "dropped" if why == "outside" => (Style::new(), "outside allowed_domains"),
             "failed" => (coloured(AnsiColor::Red), ""),
+            "done" if why == "without_items" => (Style::new(), "pages that gave no item"),
             LEFT_OUT => (coloured(AnsiColor::Yellow), "links beyond this limit"),
             _ => (Style::new(), ""),
         };
@@ -131,18 +142,9 @@ fn milliseconds(ms: Option<u64>) -> String {
     ms.map_or("-".to_owned(), |ms| format!("{ms} ms"))
 }
 
-/// Pages a second over the whole crawl.
+/// URLs that ended in a second, over the whole crawl.
 pub(crate) fn pages_per_second(stats: &CrawlStats) -> f64 {
-    stats.counts.done as f64 / stats.seconds.max(0.001)
-}
-
-/// The exit code for how a crawl ended.
-pub(crate) fn exit(stats: &CrawlStats) -> Exit {
-    match stats.status {
-        CrawlState::Cancelled => Exit::Cancelled,
-        _ if stats.counts.failed > 0 => Exit::FailedUrls,
-        _ => Exit::Ok,
-    }
+    stats.counts.handled() as f64 / stats.seconds.max(0.001)
 }
 
 /// How long what is left will take at this pace; `None` if nothing is left, or nothing moves.
@@ -155,8 +157,22 @@ fn size(bytes: u64) -> String {
     ByteSize(bytes).display().si().to_string()
 }
 
-fn status_style(status: CrawlState) -> Style {
-    match status {
+/// Its status, or what is amiss with it.
+fn status_word(stats: &CrawlStats) -> &'static str {
+    match stats {
+        CrawlStats { status: CrawlState::Cancelled, .. } => CrawlState::Cancelled.as_str(),
+        CrawlStats { incomplete: true, .. } => "incomplete",
+        CrawlStats { empty: true, .. } => "empty",
+        CrawlStats { stalled: true, .. } => "stalled",
+        CrawlStats { status, .. } => status.as_str(),
+    }
+}
+
+fn status_style(stats: &CrawlStats) -> Style {
+    if stats.incomplete || stats.empty || stats.stalled {
+        return coloured(AnsiColor::Yellow);
+    }
+    match stats.status {
         CrawlState::Finished => coloured(AnsiColor::Green),
         CrawlState::Running => coloured(AnsiColor::Cyan),
         CrawlState::Pending | CrawlState::Paused | CrawlState::Cancelled => coloured(AnsiColor::Yellow),

@@ -7,6 +7,7 @@ use serde::Serialize;
 use trawl_cli::{CrawlArg, Fail, Global, Outcome, Signals, print_json};
 use trawl_common::duration;
 use trawl_common::exit::Exit;
+use trawl_common::explain;
 use trawl_common::frontier::crawl::{CrawlStats, HostStats};
 use trawl_common::jobs::Job;
 use trawl_common::names::CrawlId;
@@ -100,6 +101,7 @@ impl Args {
                 anstream::println!();
                 stats::print_hosts(&hosts);
             }
+            explain::notes(&stats).iter().for_each(|note| anstream::println!("note: {note}"));
             waits.iter().for_each(|waits| anstream::println!("waits: {waits}"));
         }
         Ok(vec![stats])
@@ -149,8 +151,8 @@ struct InFull<'a> {
 fn pace(stats: &CrawlStats, before: Option<&(Vec<CrawlStats>, Instant)>) -> f64 {
     match before {
         Some((shown, since)) if !stats.status.is_over() => {
-            let done_before = shown.first().map_or(0, |stats| stats.counts.done);
-            stats.counts.done.saturating_sub(done_before) as f64 / since.elapsed().as_secs_f64().max(0.001)
+            let before = shown.first().map_or(0, |stats| stats.counts.handled());
+            stats.counts.handled().saturating_sub(before) as f64 / since.elapsed().as_secs_f64().max(0.001)
         }
         _ => stats::pages_per_second(stats),
     }

@@ -5,9 +5,10 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use tokio::time::{sleep, timeout};
-use trawl_cli::{CrawlArg, Fail, Global, Outcome, Progress, await_end, count, print_json};
+use trawl_cli::{CrawlArg, EndFlags, Fail, Global, Outcome, Progress, await_end, count, print_json};
 use trawl_common::duration;
 use trawl_common::exit::Exit;
+use trawl_common::explain;
 use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::health::Health;
 use trawl_common::jobs::{Job, JobStatus};
@@ -15,7 +16,6 @@ use trawl_common::names::{CrawlId, SpiderName};
 use trawl_common::ports::{JobFilter, JobPage};
 
 use crate::backend::{Backend, Where, failed};
-use crate::stats;
 
 /// How often to look whether the crawl of a job has begun.
 const LOOK: Duration = Duration::from_millis(250);
@@ -25,7 +25,7 @@ const JOBS: JobPage = JobPage { before: None, max: 10_000 };
 
 /// Which crawls to wait for.
 ///
-/// The exit code is the worst of all: from good to bad, 0, 3, 4, 124, 5, 1, 2.
+/// The exit code is the worst of all: from good to bad, 0, 3, 6, 4, 124, 5, 1, 2. A crawl whose sources were not all read ends with 1.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The crawls: an id, the beginning of it, or `latest`
@@ -37,6 +37,8 @@ pub(crate) struct Args {
     /// Give up after this time, with exit code 124
     #[arg(long, value_name = "TIME", value_parser = duration::parse)]
     timeout: Option<Duration>,
+    #[command(flatten)]
+    end: EndFlags,
     /// Print each crawl's stats as JSON when it has ended
     #[arg(long)]
     json: bool,
@@ -101,8 +103,9 @@ impl Args {
     async fn end_of(&self, backend: &Backend, crawl: &CrawlArg, progress: &Progress) -> Outcome {
         let crawl = backend.crawl(crawl).await?.crawl;
         let ended = end_of(backend, &crawl, progress).await?;
-        if self.json {
-            print_json(&ended);
+        match self.json {
+            true => print_json(&ended),
+            false => explain::notes(&ended).iter().for_each(|note| anstream::eprintln!("warning: {note}")),
         }
         match backend.jobs.job(&crawl).await?.as_ref().and_then(Job::problem) {
             Some(problem) if !self.json => {
@@ -110,7 +113,7 @@ impl Args {
                 Ok(Exit::Failed)
             }
             Some(_) => Ok(Exit::Failed),
-            None => Ok(stats::exit(&ended)),
+            None => Ok(self.end.exit(&ended)),
         }
     }
 }

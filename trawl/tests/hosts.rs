@@ -100,8 +100,14 @@ async fn a_producer_whose_spider_is_busy_with_another_crawl_asks_no_host() {
     let settings = settings();
     let store = Embedded::in_memory().unwrap();
     let (crawl_of_another, lease) = (crawl("c1"), Duration::from_secs(60));
-    let opening =
-        Opening { crawl: crawl_of_another, terms: Terms::default(), text: None, is_new: true, lease };
+    let opening = Opening {
+        crawl: crawl_of_another,
+        terms: Terms::default(),
+        text: None,
+        is_new: true,
+        lease,
+        reads: None,
+    };
     let _session = store.engine().open(opening, Arc::default()).await.unwrap();
     let job = job(&settings, &world.url(0, "/sitemap.xml"));
     let (stop, progress) = (CancellationToken::new(), Arc::new(Progress::default()));

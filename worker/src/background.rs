@@ -33,10 +33,10 @@ pub(crate) async fn first_heartbeat(shared: &Shared) -> Result<()> {
 /// Sends heartbeats until the task is ended. Stops the worker when people want it to end.
 pub(crate) async fn heartbeats(shared: Arc<Shared>, stop: CancellationToken) {
     let mut ticks = every(BEAT_EVERY);
-    let (mut before, mut since) = (shared.tally.done(), Instant::now());
+    let (mut before, mut since) = (shared.tally.ended(), Instant::now());
     loop {
         ticks.tick().await;
-        let pages = shared.tally.done();
+        let pages = shared.tally.ended();
         let rate = (pages - before) as f64 / since.elapsed().as_secs_f64().max(0.001);
         (before, since) = (pages, Instant::now());
         match beat(&shared, rate).await {
@@ -66,7 +66,8 @@ pub(crate) async fn summaries(shared: Arc<Shared>) {
         let was_idle = std::mem::replace(&mut is_idle, now == before && in_flight == 0);
         let Counts { done: pages, failed, other, retried, parked } = now.0 - before.0;
         let unproven = now.1 - before.1;
-        let rate = format!("{:.1}", pages as f64 / since.elapsed().as_secs_f64().max(0.001));
+        let rate =
+            format!("{:.1}", (pages + failed + other) as f64 / since.elapsed().as_secs_f64().max(0.001));
         (before, since) = (now, Instant::now());
         if is_idle {
             if !was_idle {

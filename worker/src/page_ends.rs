@@ -5,7 +5,7 @@ use trawl_common::frontier::outcome::{Class, Outcome, Reason, Terminal};
 use trawl_common::history::PageEnd;
 use trawl_common::time::UnixMs;
 
-use crate::settlement::{Handled, Yield};
+use crate::settlement::Handled;
 use crate::shared::Shared;
 
 /// Keeps the ends among these, unless there is no history. One that is away is waited for, as sinks are: no page ends meanwhile.
@@ -43,7 +43,7 @@ fn end(shared: &Shared, Handled { message, attempts, outcome, yielded, .. }: &Ha
         | Outcome::Released => return None,
     };
     let (items, bytes) =
-        yielded.as_ref().map(|Yield { items, bytes, .. }| (*items, *bytes)).unwrap_or_default();
+        yielded.as_ref().map(|yielded| (yielded.item_count(), yielded.bytes)).unwrap_or_default();
     Some(PageEnd {
         crawl: message.crawl.clone(),
         key: message.key(),

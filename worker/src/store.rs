@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 use trawl_common::batching::gather;
 use trawl_common::frontier::message::Message;
+use trawl_common::health::of_spider;
 use trawl_common::ports::Page;
 use trawl_common::time::UnixMs;
 use trawl_common::trace;
@@ -117,7 +118,8 @@ impl Stores {
 }
 
 /// 1. Extends the leases of what has been in hand for long: what another holds by now is not stored, and goes round.
-/// 2. Puts the rest into every sink, and hands it on.
+/// 2. Puts the rest into every sink, and hands it on. What turns out to be no longer this worker's while a sink is away, as that of a crawl
+///    which was cancelled, is waited for no more.
 /// 3. Stores the files of items, one after the other, and hands on what they are of.
 async fn store(
     shared: &Shared,
@@ -141,14 +143,18 @@ async fn store(
         }
     }
     let begun = Instant::now();
-    let mut storing = pin!(put(shared, spider, &pages));
-    if timeout(ALONE, &mut storing).await.is_err() {
-        all.iter_mut().for_each(Settlement::give_slot_up);
-        storing.await;
-    }
+    let messages: Vec<Message> = all.iter().map(|settlement| settlement.message().clone()).collect();
+    let mut storing = pin!(put(shared, spider, &pages, &messages));
+    let is_stored = match timeout(ALONE, &mut storing).await {
+        Ok(is_stored) => is_stored,
+        Err(_) => {
+            all.iter_mut().for_each(Settlement::give_slot_up);
+            storing.await
+        }
+    };
     spider.backlog.take_off(all.len());
     for settlement in all {
-        stored(to, settlement, begun).await;
+        stored(to, if is_stored { settlement } else { settlement.lost() }, begun).await;
     }
     for (file, settlement) in with_files {
         let settlement = store_file(shared, spider, *file, settlement).await;
@@ -159,12 +165,15 @@ async fn store(
 
 /// Puts pages into every sink. Each is tried by itself: what one has stored is not sent to it again because another is away. A table that
 /// lacks a column, or a file that another process writes to, is set right by people while other spiders go on.
-async fn put(shared: &Shared, spider: &Loaded, pages: &[Page]) {
+/// Returns whether all of them have all, which is not so where nothing that the pages are of is this worker's any more.
+async fn put(shared: &Shared, spider: &Loaded, pages: &[Page], of: &[Message]) -> bool {
+    let of: Vec<&Message> = of.iter().collect();
     let storing = spider.sinks.iter().filter(|_| !pages.is_empty()).map(async |sink| {
-        let what = format!("spider {}: {}", spider.spider.name, sink.name());
-        shared.health.until_mended(&what, || sink.put(pages)).await;
+        let what = of_spider(&spider.spider.name, sink.name());
+        let wants = || async { shared.frontier.extend(&of).await.contains(&true) };
+        shared.health.until_mended_if_wanted(&what, || sink.put(pages), wants).await.is_some()
     });
-    join_all(storing).await;
+    join_all(storing).await.into_iter().all(|is_stored| is_stored)
 }
 
 /// Stores the items of a file, for as long as what they are of is this worker's. That may take long, and nothing of it is a danger
@@ -178,7 +187,12 @@ async fn store_file(
     settlement.give_slot_up();
     loop {
         match file.next().await {
-            Ok(Some(page)) => put(shared, spider, &[page]).await,
+            Ok(Some(page)) => {
+                let message = settlement.message().clone();
+                if !put(shared, spider, &[page], &[message]).await {
+                    return settlement.lost();
+                }
+            }
             Ok(None) => return settlement,
             Err(failure) => return settlement.failed(&shared.settings.retry, failure),
         }

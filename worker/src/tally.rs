@@ -78,11 +78,6 @@ impl Tally {
         }
     }
 
-    /// Pages fetched and stored.
-    pub(crate) fn done(&self) -> u64 {
-        self.counts().done
-    }
-
     /// URLs that ended, however.
     pub(crate) fn ended(&self) -> u64 {
         let Counts { done, failed, other, .. } = self.counts();

@@ -51,8 +51,9 @@ impl UrlLog {
         match &handled.outcome {
             Outcome::Done => {
                 let yielded = handled.yielded.as_ref();
-                let (status, bytes, items) = yielded
-                    .map_or((0, 0, 0), |yielded| (yielded.status.unwrap_or(0), yielded.bytes, yielded.items));
+                let (status, bytes, items) = yielded.map_or((0, 0, 0), |yielded| {
+                    (yielded.status.unwrap_or(0), yielded.bytes, yielded.item_count())
+                });
                 info!(%url, status, ms, bytes, items, "finished");
             }
             Outcome::Skipped(skip) => info!(%url, why = skip.as_str(), ms, "skipped"),

@@ -59,6 +59,7 @@ struct Numbers {
     /// By status.
     crawls: BTreeMap<&'static str, u64>,
     pending: u64,
+    stalled: u64,
     workers: u64,
     /// So many could be kept busy.
     of_use: u64,
@@ -90,6 +91,7 @@ impl Numbers {
         Ok(Self {
             crawls,
             pending: all.iter().map(|stats| stats.pending).sum(),
+            stalled: all.iter().filter(|stats| stats.stalled).count() as u64,
             workers: workers.len() as u64,
             of_use,
             in_flight: workers.iter().map(|worker| worker.in_flight).sum(),
@@ -154,6 +156,10 @@ fn render(numbers: &Numbers) -> String {
 
 fn tell(numbers: &Numbers) {
     describe_gauge!("trawl_crawls", "Crawls that are known, by status");
+    describe_gauge!(
+        "trawl_crawls_stalled",
+        "Crawls that run and have URLs left of which none has ended for events.stalled_after"
+    );
     describe_gauge!("trawl_urls_pending", "URLs of all crawls without a final state");
     describe_gauge!("trawl_jobs_pending", "Jobs that wait for a worker");
     describe_gauge!("trawl_workers", "Workers that live");
@@ -166,7 +172,7 @@ fn tell(numbers: &Numbers) {
     describe_gauge!(
         "trawl_workers_pages_per_second",
         Unit::CountPerSecond,
-        "Pages that all workers finish in a second"
+        "Pages and tasks that all workers bring to an end in a second, however they end"
     );
     describe_gauge!(
         "trawl_workers_that_would_help",
@@ -179,6 +185,7 @@ fn tell(numbers: &Numbers) {
     for (status, count) in &numbers.crawls {
         gauge!("trawl_crawls", "status" => *status).set(*count as f64);
     }
+    gauge!("trawl_crawls_stalled").set(numbers.stalled as f64);
     gauge!("trawl_urls_pending").set(numbers.pending as f64);
     gauge!("trawl_jobs_pending").set(numbers.jobs as f64);
     gauge!("trawl_workers").set(numbers.workers as f64);

@@ -16,7 +16,7 @@ use trawl_common::ports::{self, Jobs, Submitted};
 use trawl_common::request::NewRequest;
 use trawl_common::settings::Urls;
 use trawl_common::spider::arguments::Arguments;
-use trawl_common::spider::{Recrawl, Version};
+use trawl_common::spider::{DedupScope, Recrawl, Version};
 use trawl_common::task::NewTask;
 use trawl_common::time::UnixMs;
 use utoipa::ToSchema;
@@ -75,6 +75,10 @@ pub(crate) struct NewCrawl {
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Overrides {
+    /// Which URLs it takes for seen: those of all crawls of its spider (`spider`), its own (`crawl`), or also those that were fetched less
+    /// than an age ago, as `12h`. Without this, `recrawl`, and either in the spider's file, it is `crawl`
+    #[schema(value_type = Option<String>, example = "crawl")]
+    dedup: Option<DedupScope>,
     /// Whether what was crawled before is fetched again: `never`, `changed` (if it has), `always`, or what is older than an
     /// age, as `12h`
     #[schema(value_type = Option<String>, example = "changed")]
@@ -156,14 +160,18 @@ impl NewCrawl {
             Err(error) => Err(Problem::malformed(format_args!("tasks: task {number}: {error}"))),
         };
         let tasks = (1..).zip(self.tasks).map(task);
-        let Overrides { recrawl, max_pages, limit } = self.settings;
+        let Overrides { dedup, recrawl, max_pages, limit } = self.settings;
+        if dedup.is_some() && recrawl.is_some() {
+            let both = "settings: `recrawl` says which URLs are taken for seen: leave it or `dedup` out";
+            return Err(Problem::malformed(both));
+        }
         Ok(NewJob {
             project: self.project,
             urls: self.urls.into_iter().map(page).chain(tasks).collect::<Result<_, _>>()?,
             sources: self.sources.iter().map(|text| parsed("sources", text)).collect::<Result<_, _>>()?,
             arguments: self.arguments,
             version: self.version,
-            settings: JobOverrides { recrawl, max_pages, limit },
+            settings: JobOverrides { recrawl, dedup, max_pages, limit },
             priority: self.priority,
             ..NewJob::new(CrawlId::generate(UnixMs::now()), spider.clone())
         })

@@ -417,7 +417,7 @@ pub(crate) async fn submit_tasks(
         None => Terms::of(&spider),
     };
     let text = version.map(|_| SpiderText::from(text));
-    let opening = Opening { crawl: crawl.clone(), terms, text, is_new, lease: LEASE };
+    let opening = Opening { crawl: crawl.clone(), terms, text, is_new, lease: LEASE, reads: None };
     let added = admit(&api, opening, stats.as_ref(), &urls).await?;
     Ok(Json(Submitted { crawl: crawl.id, spider: crawl.spider, new: added.new, known: added.known, keys }))
 }

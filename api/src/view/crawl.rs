@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use trawl_common::explain::notes;
 use trawl_common::frontier::crawl::{Counts, CrawlState, HostStats};
 use trawl_common::jobs::{self, Problem};
 use trawl_common::spider::Version;
@@ -44,6 +45,15 @@ pub(crate) struct Crawl {
     spider: String,
     #[schema(value_type = Status)]
     status: CrawlState,
+    /// Whether sources of it were not read to their end: whoever read them died, was stopped, or met an error
+    incomplete: bool,
+    /// Whether it has finished and nothing came of it: no page was fetched, and no task done
+    empty: bool,
+    /// Whether it runs, has URLs left, and none has ended for `events.stalled_after`
+    stalled: bool,
+    /// Which URLs it takes for seen: those of all crawls of its spider (`spider`), its own (`crawl`), or also those that were fetched less
+    /// than an age ago, as `12h`
+    dedup: String,
     /// Whether nothing more will come of it: every URL has its final state, and nobody reads its sources
     over: bool,
     #[serde(flatten)]
@@ -52,6 +62,10 @@ pub(crate) struct Crawl {
     pending: u64,
     /// Bytes of the bodies of all that was done
     bytes: u64,
+    /// Items that its pages and tasks gave
+    items: u64,
+    /// How many of each kind; those of a spider without kinds have an empty name
+    item_kinds: BTreeMap<String, u64>,
     /// How many URLs ended why, as `failed:http`
     reasons: BTreeMap<String, u64>,
     /// Links that limits left out
@@ -66,6 +80,10 @@ pub(crate) struct Crawl {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(nullable = false, required = false)]
     waits: Vec<String>,
+    /// What is amiss with it, each in a sentence: that it is incomplete, or that nothing came of it, and why
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(nullable = false, required = false)]
+    notes: Vec<String>,
     /// The job that it is of; absent if it is of none
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -122,6 +140,13 @@ impl From<Known> for Crawl {
         Self {
             over,
             job,
+            notes: notes(&stats),
+            incomplete: stats.incomplete,
+            empty: stats.empty,
+            stalled: stats.stalled,
+            items: stats.items,
+            item_kinds: stats.item_kinds,
+            dedup: stats.dedup.to_string(),
             waits: Vec::new(),
             crawl: stats.crawl.to_string(),
             spider: stats.spider.to_string(),

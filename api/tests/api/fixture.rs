@@ -293,6 +293,7 @@ impl Fixture {
             text: None,
             is_new: true,
             lease: Duration::from_secs(600),
+            reads: None,
         };
         (crawl, self.backend.engine.open(opening, Arc::default()).await.unwrap())
     }

@@ -4,18 +4,18 @@ use rusqlite::Connection;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::{Taken, UrlState};
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{NewWork, Terms};
+use trawl_common::ports::{NewWork, SourcesRead, Terms};
 use trawl_common::spider::SpiderText;
 
 use super::address::Address;
 use super::crawls::{self, Crawl};
 use super::ending::end_discovery;
 use super::error::Result;
-use super::leases::Token;
-use super::records;
+use super::leases::{Lease, Token};
 use super::stats_delta::{self, StatsDeltas};
 use super::store::Memory;
 use super::transitions::context;
+use super::{records, sources};
 
 /// A crawl begins, or goes on, and `token` is a lease for it. What its spider's file says in it stays as it was the first time. Returns
 /// what it is bound to.
@@ -25,7 +25,7 @@ pub(super) fn open(
     crawl: &CrawlRef,
     terms: &Terms,
     text: Option<&SpiderText>,
-    token: Token,
+    (token, reads): (Token, Option<u64>),
 ) -> Result<Terms> {
     let row = crawls::ensure(db, crawl, terms)?;
     if row.status.is_over() {
@@ -36,20 +36,40 @@ pub(super) fn open(
     if let Some(text) = text {
         crawls::keep_spider_text(db, row.key, text)?;
     }
-    memory.leases.take(crawl, token)?;
+    memory.leases.take(crawl, reads, token)?;
     Ok(row.terms)
 }
 
-/// A lease is given back, and discovery ends if it was the last. To close again is to close once: an answer may have been lost.
-pub(super) fn close(db: &Connection, memory: &mut Memory, crawl: &CrawlRef, token: Token) -> Result<()> {
-    if !memory.leases.give_back(token) {
+/// A lease is given back, with what came of the sources that were to be read, and discovery ends if it was the last. To close again is to close once: an answer may have been lost.
+pub(super) fn close(
+    db: &Connection,
+    memory: &mut Memory,
+    crawl: &CrawlRef,
+    token: Token,
+    read: Option<&SourcesRead>,
+) -> Result<()> {
+    let Some(lease) = memory.leases.give_back(token) else {
         let known = crawls::find(db, crawl)?;
         return match known.filter(|known| known.status != CrawlState::Cancelled) {
             Some(_) => Ok(()),
             None => Err(crawls::over(crawl).into()),
         };
+    };
+    if let (Some(read), Some(known)) = (read, crawls::find(db, crawl)?) {
+        sources::note_read(db, known.key, lease.sources, read)?;
     }
     if memory.leases.is_fed(crawl) { Ok(()) } else { end_discovery(db, memory, crawl) }
+}
+
+/// A lease is given back, and what was to be read under it is left for a later run.
+pub(super) fn abandon(db: &Connection, memory: &mut Memory, token: Token) -> Result<()> {
+    let Some(Lease { crawl, sources: Some(read), .. }) = memory.leases.give_back(token) else {
+        return Ok(());
+    };
+    match crawls::find(db, &crawl)? {
+        Some(known) => sources::leave_unread(db, known.key, Some(read)),
+        None => Ok(()),
+    }
 }
 
 /// New URLs become records, available at once. Returns, in order, which were new.
@@ -116,7 +136,7 @@ mod tests {
     fn fed_by(tokens: &[Token]) -> Result<(schema::State, Memory)> {
         let (state, mut memory) = (schema::in_memory()?, Memory::default());
         for token in tokens {
-            open(&state.db, &mut memory, &crawl(), &Terms::default(), None, *token)?;
+            open(&state.db, &mut memory, &crawl(), &Terms::default(), None, (*token, None))?;
         }
         Ok((state, memory))
     }
@@ -126,11 +146,11 @@ mod tests {
         let (state, mut memory) = fed_by(&[1, 2])?;
         let status = || crawls::going(&state.db, &crawl()).map(|crawl| crawl.status);
         for _ in 0..2 {
-            close(&state.db, &mut memory, &crawl(), 1)?;
+            close(&state.db, &mut memory, &crawl(), 1, None)?;
             assert_eq!(status()?, CrawlState::Running, "the other still reads");
         }
         for _ in 0..2 {
-            close(&state.db, &mut memory, &crawl(), 2)?;
+            close(&state.db, &mut memory, &crawl(), 2, None)?;
             assert!(
                 crawls::find(&state.db, &crawl())?.is_some_and(|crawl| crawl.status == CrawlState::Finished)
             );
@@ -142,7 +162,8 @@ mod tests {
     fn whose_crawl_was_cancelled_is_told_so_when_it_closes() -> Result<()> {
         let (state, mut memory) = fed_by(&[1])?;
         commands::cancel(&state.db, &mut memory, &crawl())?;
-        let refused = close(&state.db, &mut memory, &crawl(), 1).map_err(trawl_common::ports::Error::from);
+        let refused =
+            close(&state.db, &mut memory, &crawl(), 1, None).map_err(trawl_common::ports::Error::from);
         assert_eq!(refused.map_err(|error| error.kind), Err(ErrorKind::Stale));
         Ok(())
     }

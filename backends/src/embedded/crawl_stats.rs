@@ -7,10 +7,12 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use trawl_common::frontier::crawl::{Counts, CrawlStats, HostStats};
 use trawl_common::names::CrawlId;
 use trawl_common::ports::Backlog;
+use trawl_common::spider::Recrawl;
 use trawl_common::time::UnixMs;
 
 use super::error::{Result, unless_corrupt};
 use super::fields::Fields;
+use super::sources::UNREAD;
 
 /// About so many bytes a record takes beside its URL and its referrer.
 const BESIDE_TEXT: u64 = 100;
@@ -52,19 +54,29 @@ fn read(db: &Connection, clock: Clock, row: &Row<'_>) -> Result<CrawlStats> {
         (None, Clock::AsTouched) => fields.optional_instant("touched")?.unwrap_or(started),
     };
     let away = Duration::from_millis(fields.number("away")?);
-    Ok(CrawlStats {
+    let (unread, reasons): (BTreeMap<_, _>, _) =
+        reasons(db, row.get("key")?)?.into_iter().partition(|(reason, _)| reason.starts_with(UNREAD));
+    let recrawl: Recrawl = fields.text("recrawl")?;
+    let stats = CrawlStats {
         crawl: fields.text("id")?,
         spider: fields.text("spider")?,
         status: fields.text("status")?,
+        incomplete: !unread.is_empty(),
+        empty: false,
+        stalled: false,
+        dedup: recrawl.into(),
         counts,
         pending: counts.admitted.saturating_sub(counts.ended()),
         bytes: fields.number("bytes")?,
-        reasons: reasons(db, row.get("key")?)?,
+        items: 0,
+        item_kinds: BTreeMap::new(),
+        reasons,
         left_out: fields.number("left_out")?,
         seconds: until.since(started).saturating_sub(away).as_secs_f64(),
         discovered: row.get("discovered")?,
         started,
-    })
+    };
+    Ok(stats.concluded())
 }
 
 /// The counters of a row that has them.

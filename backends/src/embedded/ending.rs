@@ -7,10 +7,11 @@ use trawl_common::ports::Finish;
 
 use super::address::Address;
 use super::error::{Result, unless_corrupt};
+use super::leases::Lease;
 use super::stats_delta::StatsDeltas;
 use super::store::Memory;
 use super::transitions::context;
-use super::{crawls, failures, payloads, records, seen};
+use super::{crawls, failures, payloads, records, seen, sources};
 
 /// Deletes the record of a URL or a task that has ended, and notes what its end means for later.
 pub(super) fn end(
@@ -61,10 +62,25 @@ pub(super) fn end_if_complete(db: &Connection, memory: &mut Memory, key: i64) ->
 
 /// Discovery ends where the last session was neither closed nor abandoned, and has been gone for long.
 pub(super) fn end_lapsed(db: &Connection, memory: &mut Memory) -> Result<()> {
-    for crawl in memory.leases.take_lapsed() {
-        unless_corrupt(end_discovery(db, memory, &crawl))?;
+    for lease in memory.leases.take_lapsed() {
+        unless_corrupt(end_unread(db, memory, &lease))?;
     }
     Ok(())
+}
+
+/// A lease has lapsed: what was to be read under it is left unread.
+fn end_unread(
+    db: &Connection,
+    memory: &mut Memory,
+    Lease { crawl, sources: read, .. }: &Lease,
+) -> Result<()> {
+    let Some(known) = crawls::find(db, crawl)? else { return Ok(()) };
+    let is_last = !memory.leases.is_fed(crawl);
+    // Who reads none says nothing of what others have read.
+    if read.is_some() || (is_last && !sources::are_known(db, known.key)?) {
+        sources::leave_unread(db, known.key, *read)?;
+    }
+    if is_last { end_discovery(db, memory, crawl) } else { Ok(()) }
 }
 
 /// Every source of a crawl has been read, or nobody reads them any more.

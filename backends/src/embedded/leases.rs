@@ -16,8 +16,10 @@ pub(super) type Token = u64;
 pub(super) struct Leases(TransactionalMap<Token, Lease>);
 
 #[derive(Clone)]
-struct Lease {
-    crawl: CrawlRef,
+pub(super) struct Lease {
+    pub(super) crawl: CrawlRef,
+    /// Names the sources that are read under it, if any are.
+    pub(super) sources: Option<u64>,
     /// When it lapses, because its session was neither closed nor abandoned.
     until: Option<Instant>,
 }
@@ -31,18 +33,20 @@ impl Lease {
 impl Leases {
     /// Takes a lease beside those of others who read sources for the same crawl. `Busy` while someone reads for another crawl of
     /// the spider.
-    pub(super) fn take(&mut self, crawl: &CrawlRef, token: Token) -> Result<()> {
+    pub(super) fn take(&mut self, crawl: &CrawlRef, sources: Option<u64>, token: Token) -> Result<()> {
         let is_other = |lease: &Lease| lease.crawl.spider == crawl.spider && lease.crawl != *crawl;
         if let Some(other) = self.held().find(|lease| is_other(lease)) {
             return Err(busy(&other.crawl));
         }
-        self.0.insert(token, Lease { crawl: crawl.clone(), until: None });
+        self.0.insert(token, Lease { crawl: crawl.clone(), sources, until: None });
         Ok(())
     }
 
-    /// Ends one lease. Returns whether there was one.
-    pub(super) fn give_back(&mut self, token: Token) -> bool {
-        self.0.remove(token)
+    /// Ends one lease. Returns it, if there was one.
+    pub(super) fn give_back(&mut self, token: Token) -> Option<Lease> {
+        let lease = self.0.get(token).cloned();
+        self.0.remove(token);
+        lease
     }
 
     /// Has a lease lapse after `ttl`: its session was dropped.
@@ -57,11 +61,10 @@ impl Leases {
         self.held().any(|lease| lease.crawl == *crawl)
     }
 
-    /// Forgets the leases that have lapsed. Returns the crawls that nobody reads sources for any more by that.
-    pub(super) fn take_lapsed(&mut self) -> Vec<CrawlRef> {
+    /// Forgets the leases that have lapsed, and returns them.
+    pub(super) fn take_lapsed(&mut self) -> Vec<Lease> {
         let now = Instant::now();
-        let lapsed = self.take_all(|lease| !lease.is_held(now));
-        lapsed.into_iter().filter(|crawl| !self.is_fed(crawl)).collect()
+        self.take_all(|lease| !lease.is_held(now))
     }
 
     /// Ends every lease to read the sources of `crawl`.
@@ -89,14 +92,14 @@ impl Leases {
         self.0.iter().map(|(_, lease)| lease).filter(move |lease| lease.is_held(now))
     }
 
-    /// Ends the leases of which `is_over` is true. Returns their crawls.
-    fn take_all(&mut self, is_over: impl Fn(&Lease) -> bool) -> Vec<CrawlRef> {
+    /// Ends the leases of which `is_over` is true, and returns them.
+    fn take_all(&mut self, is_over: impl Fn(&Lease) -> bool) -> Vec<Lease> {
         let over = self.0.iter().filter(|(_, lease)| is_over(lease));
-        let over: Vec<(Token, CrawlRef)> = over.map(|(token, lease)| (token, lease.crawl.clone())).collect();
+        let over: Vec<(Token, Lease)> = over.map(|(token, lease)| (token, lease.clone())).collect();
         over.into_iter()
-            .map(|(token, crawl)| {
+            .map(|(token, lease)| {
                 self.0.remove(token);
-                crawl
+                lease
             })
             .collect()
     }

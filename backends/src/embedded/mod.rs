@@ -67,6 +67,7 @@ mod schema;
 mod seen;
 mod session;
 mod settle;
+mod sources;
 mod spider_store;
 mod stats;
 mod stats_delta;

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{NewWork, Opening, Result, Session, Terms};
+use trawl_common::ports::{NewWork, Opening, Result, Session, SourcesRead, Terms};
 
 use super::address::Address;
 use super::leases::Token;
@@ -27,11 +27,12 @@ pub(super) struct EmbeddedSession {
 impl EmbeddedSession {
     /// Takes the lease. A file forgets no crawl, so it is all the same whether this one is new.
     pub(super) async fn open(store: Arc<Store>, opening: Opening, health: Arc<Health>) -> Result<Self> {
-        let Opening { crawl, terms, text, lease: ttl, .. } = opening;
-        let token = rand::random();
+        let Opening { crawl, terms, text, reads, lease: ttl, .. } = opening;
+        let token: Token = rand::random();
         let open = || {
             let (crawl, text) = (crawl.clone(), text.clone());
-            store.call(move |db, memory| admission::open(db, memory, &crawl, &terms, text.as_ref(), token))
+            let lease = (token, reads);
+            store.call(move |db, memory| admission::open(db, memory, &crawl, &terms, text.as_ref(), lease))
         };
         let terms = health.patiently("opening the crawl", open).await?;
         Ok(Self { store, health, crawl, terms, token, ttl })
@@ -67,22 +68,17 @@ impl Session for EmbeddedSession {
         self.health.patiently("noting what is no URL", noting).await
     }
 
-    async fn close(self: Box<Self>) -> Result<()> {
+    async fn close_read(self: Box<Self>, read: Option<SourcesRead>) -> Result<()> {
         let closing = || {
             let (crawl, token) = (self.crawl.clone(), self.token);
-            self.store.call(move |db, memory| admission::close(db, memory, &crawl, token))
+            self.store.call(move |db, memory| admission::close(db, memory, &crawl, token, read.as_ref()))
         };
         self.health.patiently("ending discovery", closing).await
     }
 
     async fn abandon(self: Box<Self>) -> Result<()> {
         let token = self.token;
-        self.store
-            .call(move |_, memory| {
-                memory.leases.give_back(token);
-                Ok(())
-            })
-            .await
+        self.store.call(move |db, memory| admission::abandon(db, memory, token)).await
     }
 }
 

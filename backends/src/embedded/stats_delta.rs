@@ -135,7 +135,8 @@ pub(super) fn admitted_of_host(db: &Connection, crawl: i64, url: &str) -> Result
     }
 }
 
-fn add_reason(db: &Connection, crawl: i64, reason: &str, count: i64) -> Result<()> {
+/// Adds to how often something happened in a crawl.
+pub(super) fn add_reason(db: &Connection, crawl: i64, reason: &str, count: i64) -> Result<()> {
     db.prepare_cached(
         "INSERT INTO crawl_reasons (crawl, reason, count) VALUES (?1, ?2, ?3)
          ON CONFLICT DO UPDATE SET count = count + excluded.count",

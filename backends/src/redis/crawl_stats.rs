@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use trawl_common::frontier::crawl::{Counts, CrawlStats, HostStats};
+use trawl_common::frontier::crawl::{Counts, CrawlState, CrawlStats, HostStats};
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Error, ErrorKind, Result, Terms};
+use trawl_common::spider::Recrawl;
 use trawl_common::time::UnixMs;
 
 use super::RedisRecords;
@@ -53,8 +54,9 @@ impl RedisRecords {
         let keys = CrawlKeys::new(crawl);
         // Not a transaction: a server that is full refuses even those that only read.
         let mut call = self.scripts.stats.key(&keys.crawl);
-        call.key(&keys.pending);
-        let (fields, pending): (HashMap<String, String>, u64) = self.redis.run(&call).await?;
+        call.key(&keys.pending).key(&keys.told);
+        let (fields, pending, stalled_at): (HashMap<String, String>, u64, String) =
+            self.redis.run(&call).await?;
         let fields = Fields::new(keys.crawl, fields);
         let Some(status) = fields.read("status")? else { return Ok(None) };
         let mut counts = Counts { admitted: fields.count("admitted")?, ..Counts::default() };
@@ -66,21 +68,33 @@ impl RedisRecords {
             reasons.insert(name.to_owned(), fields.count(name)?);
         }
         reasons.retain(|_, count| *count > 0);
+        let mut incomplete = fields.count("incomplete")? > 0;
+        for name in fields.names().filter(|name| name.starts_with("unread ")) {
+            incomplete |= fields.count(name)? > 0;
+        }
+        let recrawl: Recrawl = fields.read("recrawl")?.unwrap_or_default();
         let started = fields.read("started")?.map_or_else(UnixMs::now, UnixMs);
         let ended = fields.read("ended")?.map_or_else(UnixMs::now, UnixMs);
-        Ok(Some(CrawlStats {
+        let stats = CrawlStats {
             crawl: crawl.id.clone(),
             spider: crawl.spider.clone(),
             status,
+            incomplete,
+            empty: false,
+            stalled: status == CrawlState::Running && pending > 0 && stalled_at == counts.ended().to_string(),
+            dedup: recrawl.into(),
             counts,
             pending,
             bytes: fields.count("bytes")?,
+            items: 0,
+            item_kinds: BTreeMap::new(),
             reasons,
             left_out: fields.count("left_out")?,
             seconds: ended.wait_from(started).as_secs_f64(),
             discovered: fields.read::<String>("discovery")?.is_some_and(|discovery| discovery == "ended"),
             started,
-        }))
+        };
+        Ok(Some(stats.concluded()))
     }
 
     pub(super) async fn read_terms(&self, crawl: &CrawlRef) -> Result<Terms> {

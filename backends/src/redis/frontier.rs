@@ -12,7 +12,8 @@ use trawl_common::frontier::outcome::Terminal;
 use trawl_common::frontier::{ClaimReply, Key, MAX_STARTS, Start, Taken};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{
-    BeatReply, Claim, Error, ErrorKind, Finish, Heartbeat, MAX_INVALID, NewWork, Result, Terms, one_each,
+    BeatReply, Claim, Error, ErrorKind, Finish, Heartbeat, MAX_INVALID, NewWork, Result, SourcesRead, Terms,
+    one_each,
 };
 use trawl_common::spider::SpiderText;
 use trawl_common::web::url::CanonicalUrl;
@@ -171,16 +172,25 @@ impl Records for RedisRecords {
         Ok(())
     }
 
-    async fn close(&self, lease: Lease) -> Result<()> {
+    async fn close_read(&self, lease: Lease, read: Option<SourcesRead>) -> Result<()> {
         let keys = CrawlKeys::new(&lease.crawl);
         let mut call = self.scripts.close.prepare_invoke();
         call.key(&keys.leases).key(&keys.crawl).key(&keys.pending).arg(lease.token);
+        call.arg(match read {
+            None => "-",
+            Some(SourcesRead { incomplete: true, .. }) => "unread",
+            Some(SourcesRead { incomplete: false, .. }) => "read",
+        });
+        for (reason, number) in read.iter().flat_map(SourcesRead::reasons) {
+            call.arg(reason).arg(number);
+        }
         match self.redis.run::<u8>(&call).await? {
             0 => Err(stale(&lease)),
             2 => {
                 self.write_end_down(&lease.crawl, CrawlState::Finished).await;
                 Ok(())
             }
+            3 => self.log_discovery(&lease).await,
             _ => Ok(()),
         }
     }

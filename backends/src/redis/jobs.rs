@@ -327,6 +327,7 @@ pub(super) fn fields_of(job: &NewJob) -> Result<Vec<(&'static str, String)>> {
         ("arguments", json(serde_json::to_string(&job.arguments))?),
         ("settings", json(serde_json::to_string(&job.settings))?),
     ];
+    fields.extend(job.is_scheduled.then(|| ("scheduled", "1".to_owned())));
     fields.extend(job.version.as_ref().map(|version| ("version", version.to_string())));
     fields.extend(job.idempotency_key.as_ref().map(|key| ("idempotency_key", key.to_string())));
     Ok(fields)
@@ -342,6 +343,7 @@ fn job_of(fields: Fields, id: &str) -> Result<Job> {
         arguments: fields.json("arguments")?,
         settings: fields.json("settings")?,
         version: fields.read("version")?,
+        is_scheduled: fields.count("scheduled")? > 0,
         priority: fields.required("priority")?,
         idempotency_key: fields.read("idempotency_key")?,
     };

@@ -137,7 +137,7 @@ impl RedisRecords {
             if !is_cleared {
                 sweep.corrupt.extend(self.unreported(crawl).await?);
             } else if !is_announced {
-                sweep.news.extend(self.read_stats(crawl).await?.and_then(CrawlEvent::ended));
+                sweep.news.extend(self.read_stats(crawl).await?.into_iter().flat_map(CrawlEvent::of_end));
             }
         } else if standing.is_running() {
             if standing.is_evicted && !crawl.is_adhoc() {

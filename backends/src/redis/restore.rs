@@ -4,17 +4,18 @@ use std::collections::{BTreeSet, HashMap};
 
 use tokio::sync::MutexGuard;
 use tracing::{info, warn};
-use trawl_common::frontier::crawl::CrawlState;
+use trawl_common::frontier::crawl::{CrawlState, CrawlStats};
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Error, ErrorKind, Result, Terms};
 use trawl_common::time::UnixMs;
+use trawl_engine::Lease;
 
 use super::RedisRecords;
 use super::keys::{self, CrawlKeys};
 use super::script_calls::limits;
 use super::second_home::{Past, SecondHome};
 use super::standings::Standing;
-use crate::control_log::{Logged, LoggedCrawl, Record};
+use crate::control_log::{Logged, LoggedCrawl, Record, Sources};
 
 /// The field of [`keys::WATERMARKS`] that says how far the log was taken in: 1 while it is being read, more when it has been. A
 /// format that adds to what entries say has a field of its own: a program before it has left those out.
@@ -64,6 +65,12 @@ impl RedisRecords {
         let under_way = if past == Past::Certain { UnderWay::Perhaps } else { UnderWay::Nothing };
         self.make(crawl, LoggedCrawl::running(terms), "open", under_way).await?;
         Ok(())
+    }
+
+    /// Writes down what came of a crawl's sources, once its discovery has ended: no message says so to a store that forgets it.
+    pub(super) async fn log_discovery(&self, Lease { crawl, terms, .. }: &Lease) -> Result<()> {
+        let Some(stats) = self.read_stats(crawl).await? else { return Ok(()) };
+        self.log(|| Record::discovered(crawl, *terms, sources(&stats))).await
     }
 
     /// Makes a crawl that is not known, but of which a message or a worker knows: as the log has it, and if that does not know
@@ -138,7 +145,8 @@ impl RedisRecords {
     /// What the log says of a crawl that is as this one. It says nothing of one that is always there and runs.
     async fn records_of(&self, crawl: &CrawlRef) -> Result<Vec<Record>> {
         let Some(stats) = self.read_stats(crawl).await? else { return Ok(Vec::new()) };
-        let opened = (!crawl.is_adhoc()).then_some(Record::opened(crawl, self.read_terms(crawl).await?));
+        let terms = self.read_terms(crawl).await?;
+        let opened = (!crawl.is_adhoc()).then(|| Record::discovered(crawl, terms, sources(&stats)));
         let ordered = redis::cmd("HGET").arg(CrawlKeys::new(crawl).crawl).arg("ordered").to_owned();
         let ordered: Option<u64> = self.redis.query(&ordered).await?;
         let changed = (stats.status != CrawlState::Running).then(|| {
@@ -193,17 +201,23 @@ impl RedisRecords {
     async fn make(
         &self,
         crawl: &CrawlRef,
-        LoggedCrawl { terms, status, ordered, done }: LoggedCrawl,
+        LoggedCrawl { terms, status, ordered, done, sources }: LoggedCrawl,
         discovery: &str,
         under_way: UnderWay,
     ) -> Result<bool> {
         self.index(crawl).await?;
         self.note_open(crawl).await?;
         let mut call = self.scripts.create.key(CrawlKeys::new(crawl).crawl);
-        call.arg(crawl.spider.as_str()).arg(status.as_str()).arg(discovery);
+        call.arg(crawl.spider.as_str()).arg(status.as_str());
+        call.arg(if sources.is_some() { "ended" } else { discovery });
         call.arg(u8::from(under_way == UnderWay::Perhaps)).arg(terms.recrawl.to_string());
         limits(&mut call, terms);
-        self.redis.run(call.arg(ordered.0).arg(done)).await
+        call.arg(ordered.0).arg(done).arg(match sources {
+            None => "-",
+            Some(Sources::Read) => "read",
+            Some(Sources::Unread) => "unread",
+        });
+        self.redis.run(&call).await
     }
 
     /// Enters a crawl that this process works on into the index, if that may have lost it. Returns whether its id is its own: the
@@ -223,6 +237,11 @@ impl RedisRecords {
         }
         Ok(is_own)
     }
+}
+
+/// What came of the sources of a crawl; `None` while they are read.
+fn sources(stats: &CrawlStats) -> Option<Sources> {
+    stats.discovered.then_some(if stats.incomplete { Sources::Unread } else { Sources::Read })
 }
 
 /// That a crawl is gone that was made just now.

@@ -71,7 +71,7 @@ impl RedisRecords {
             let cleared = self.clear_step(crawl).await;
             let left = self.unless_foreign(crawl, cleared).await?;
             if left == Some(0) && !is_announced {
-                sweep.news.extend(self.read_stats(crawl).await?.and_then(CrawlEvent::ended));
+                sweep.news.extend(self.read_stats(crawl).await?.into_iter().flat_map(CrawlEvent::of_end));
             }
             let goes_on = left.is_some_and(|left| left > 0);
             if !goes_on {

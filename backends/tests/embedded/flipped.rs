@@ -146,6 +146,7 @@ async fn crawl_on(path: &Path) -> Result<(), Error> {
                     text: None,
                     is_new: false,
                     lease: LONG,
+                    reads: None,
                 },
                 Arc::clone(&health),
             )

@@ -21,8 +21,14 @@ async fn discovery_of_a_session_that_is_gone_ends_although_the_file_refuses_that
     let health = Arc::new(Health::default());
     let Joined { frontier: _frontier, maintenance } =
         join_with(&engine, Arc::clone(&health), Duration::from_millis(12));
-    let opening =
-        Opening { crawl: crawl(), terms: Terms::default(), text: None, is_new: true, lease: Duration::ZERO };
+    let opening = Opening {
+        crawl: crawl(),
+        terms: Terms::default(),
+        text: None,
+        is_new: true,
+        lease: Duration::ZERO,
+        reads: None,
+    };
     drop(engine.engine().open(opening, Arc::default()).await.unwrap());
     let refusal = Refusal::of(&["UPDATE OF discovered ON crawls"], false, &directory.path().join("crawl.db"));
     let _maintenance = JoinSet::from_iter([maintenance]);

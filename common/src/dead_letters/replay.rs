@@ -33,7 +33,7 @@ impl<'a> Replay<'a> {
         let Terms { file, .. } = stats.terms(&from).await?;
         let terms = Terms { file, ..Terms::default() };
         let text = stats.spider_text(&from).await?;
-        let opening = Opening { crawl: into.clone(), terms, text, is_new: false, lease: LEASE };
+        let opening = Opening { crawl: into.clone(), terms, text, is_new: false, lease: LEASE, reads: None };
         let session = engine.open(opening, Arc::new(Health::fail_fast())).await?;
         Ok(Self { engine, from, into, session: Some(session) })
     }

@@ -17,6 +17,10 @@ pub enum EventKind {
     Stalled,
     /// Too many of its URLs fail.
     Failing,
+    /// Its pages gave no item, although its spider extracts some ([`CrawlStats::has_lost_items`]).
+    Quality,
+    /// It has finished, and nothing came of it ([`CrawlStats::empty`]).
+    Empty,
     /// It has finished.
     Finished,
     /// It was cancelled, and nothing is left of it.
@@ -56,6 +60,17 @@ impl CrawlEvent {
         };
         let took = Duration::try_from_secs_f64(stats.seconds).unwrap_or_default();
         Some(Self { kind, at: stats.started.plus(took), stats })
+    }
+
+    /// What there is to say of a crawl that is over: that it gave no item, or that nothing came of it, where that is so; then its end.
+    pub fn of_end(stats: CrawlStats) -> impl Iterator<Item = Self> {
+        let end = Self::ended(stats);
+        let amiss = |kind, is_so: fn(&CrawlStats) -> bool| {
+            end.clone().filter(|end| is_so(&end.stats)).map(|end| Self { kind, ..end })
+        };
+        let quality = amiss(EventKind::Quality, CrawlStats::has_lost_items);
+        let empty = amiss(EventKind::Empty, |stats| stats.empty);
+        quality.into_iter().chain(empty).chain(end)
     }
 
     /// What the event is called, which is its routing key: `crawl.finished`.
@@ -125,6 +140,15 @@ mod tests {
     fn only_a_crawl_that_is_over_has_ended() {
         assert_eq!(CrawlEvent::ended(stats(CrawlState::Running)), None);
         assert_eq!(CrawlEvent::ended(stats(CrawlState::Cancelled)).unwrap().name(), "crawl.cancelled");
+    }
+
+    #[test]
+    fn that_nothing_came_of_a_crawl_is_told_before_its_end() {
+        let names =
+            |stats: CrawlStats| CrawlEvent::of_end(stats).map(|event| event.name()).collect::<Vec<_>>();
+        let nothing = CrawlStats { counts: Counts::default(), ..stats(CrawlState::Finished) };
+        assert_eq!(names(nothing.concluded()), ["crawl.empty", "crawl.finished"]);
+        assert_eq!(names(stats(CrawlState::Finished).concluded()), ["crawl.finished"]);
     }
 
     #[test]

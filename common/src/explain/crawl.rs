@@ -56,7 +56,7 @@ impl Facts<'_> {
             all.extend(shortened(self.hosts(), NAMED, "hosts are not asked now"));
             all.extend(self.lack());
             all.extend(self.put_aside());
-            all.extend(self.workers.troubles());
+            all.extend(self.workers.troubles(&self.stats.spider));
         }
         all
     }
@@ -239,6 +239,18 @@ mod tests {
         });
         let put_aside = format!("all its URLs are put aside, the first until {until}");
         assert_eq!(found, [put_aside, "w1: redis is full".to_owned()]);
+    }
+
+    #[test]
+    fn a_crawl_names_no_trouble_of_another_spider() {
+        let of = |spider: &str| {
+            words(&stats(2), |facts| {
+                let health = format!("spider {spider}: postgres: connection refused");
+                facts.workers = workers(vec![worker("w1", &health)]);
+            })
+        };
+        assert_eq!(of("shop"), Vec::<String>::new());
+        assert_eq!(of("default"), ["w1: spider default: postgres: connection refused"]);
     }
 
     #[test]

@@ -4,18 +4,21 @@
 
 mod crawl;
 mod host;
+mod notes;
 mod url;
 mod url_words;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use crate::health;
 use crate::names::{SpiderName, WorkerId};
 use crate::ports::{Control, HostControl, Pages, Result, Stats, Vanished, WorkerState};
 use crate::settings::Settings;
 use crate::time::UnixMs;
 
 pub use self::host::not_asked;
+pub use self::notes::notes;
 pub use self::url::{InCrawl, OfSpider, RobotsVerdict, UrlReport};
 
 /// Asks an engine, and says in words what it knows.
@@ -84,9 +87,10 @@ impl Workers {
         ))
     }
 
-    /// What keeps workers from working, as they say.
-    fn troubles(&self) -> impl Iterator<Item = String> {
-        let unwell = self.living.iter().filter(|worker| !worker.is_well());
+    /// What keeps workers from working for a spider, as they say: not what keeps them from working for another alone.
+    fn troubles(&self, spider: &SpiderName) -> impl Iterator<Item = String> {
+        let is_of = |worker: &&WorkerState| health::spider_of(&worker.health).is_none_or(|of| of == *spider);
+        let unwell = self.living.iter().filter(|worker| !worker.is_well()).filter(is_of);
         unwell.map(|worker| format!("{}: {}", worker.worker, worker.health))
     }
 }

@@ -6,7 +6,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::frontier::outcome::Terminal;
 use crate::names::{CrawlId, CrawlRef, SpiderName};
+use crate::spider::DedupScope;
 use crate::time::UnixMs;
+
+/// The beginning of reasons that count items.
+pub const ITEMS: &str = "items:";
+
+/// The reason that counts pages which gave no item although their spider extracts some.
+pub const WITHOUT_ITEMS: &str = "done:without_items";
+
+/// Fewer pages say nothing of the others.
+pub const FEWEST: u64 = 20;
 
 /// Where a crawl stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,6 +71,11 @@ impl Counts {
         self.done + self.failed + self.skipped + self.expired + self.cancelled
     }
 
+    /// URLs that workers have brought to their terminal state: all but those that were dropped with their crawl.
+    pub fn handled(&self) -> u64 {
+        self.ended() - self.cancelled
+    }
+
     /// The counter of one terminal state.
     pub fn of(&mut self, terminal: Terminal) -> &mut u64 {
         match terminal {
@@ -82,6 +97,16 @@ pub struct CrawlStats {
     pub spider: SpiderName,
     /// Where it stands.
     pub status: CrawlState,
+    /// Whether sources of it were not read to their end: whoever read them died, was stopped, or met an error, and nobody has read the
+    /// same since.
+    pub incomplete: bool,
+    /// Whether it has finished and nothing came of it: no page was fetched, and no task done. One that found all its pages as they were
+    /// has had its use.
+    pub empty: bool,
+    /// Whether it runs, has URLs left, and none has ended for `events.stalled_after`. In one process nobody looks for that.
+    pub stalled: bool,
+    /// Which URLs it takes for seen.
+    pub dedup: DedupScope,
     /// Its counters.
     #[serde(flatten)]
     pub counts: Counts,
@@ -89,8 +114,12 @@ pub struct CrawlStats {
     pub pending: u64,
     /// How many bytes the bodies had that were done.
     pub bytes: u64,
-    /// How many URLs ended why: `failed:http`, `skipped:robots`; how many pages lack a required field: `missing:price`; and
-    /// how many links each limit left out: `left_out:depth`.
+    /// How many items its pages and tasks gave.
+    pub items: u64,
+    /// How many of each kind; those of a spider without kinds have an empty name.
+    pub item_kinds: BTreeMap<String, u64>,
+    /// How many URLs ended why: `failed:http`, `skipped:robots`; how many pages lack a required field: `missing:price`;
+    /// how many links each limit left out: `left_out:depth`; and how much of what sources name was not taken in: `dropped:seen`.
     pub reasons: BTreeMap<String, u64>,
     /// How many links limits left out. A link counts for each page that has it.
     pub left_out: u64,
@@ -148,15 +177,43 @@ impl CrawlStats {
             crawl: id,
             spider,
             status,
+            incomplete: false,
+            empty: false,
+            stalled: false,
+            dedup: DedupScope::Spider,
             counts: Counts::default(),
             pending: 0,
             bytes: 0,
+            items: 0,
+            item_kinds: BTreeMap::new(),
             reasons: BTreeMap::new(),
             left_out: 0,
             seconds: 0.0,
             discovered: false,
             started,
         }
+    }
+
+    /// The same with what follows from the rest: whether it is empty, and what among the reasons counts items.
+    pub fn concluded(mut self) -> Self {
+        const AS_THEY_WERE: [&str; 4] =
+            ["skipped:unchanged", "skipped:fresh", "dropped:unchanged", "dropped:fresh"];
+        let has_had_use = AS_THEY_WERE.iter().any(|reason| self.reasons.contains_key(*reason));
+        let Counts { done, failed, .. } = self.counts;
+        let empty = self.status == CrawlState::Finished && done + failed == 0 && !has_had_use;
+        let (kinds, reasons): (BTreeMap<_, _>, _) =
+            self.reasons.into_iter().partition(|(reason, _)| reason.starts_with(ITEMS));
+        for (reason, number) in kinds {
+            self.items += number;
+            *self.item_kinds.entry(reason.replacen(ITEMS, "", 1)).or_default() += number;
+        }
+        Self { empty, reasons, ..self }
+    }
+
+    /// Whether many of its pages gave no item, and none gave any, although its spider extracts some: a selector no longer matches.
+    pub fn has_lost_items(&self) -> bool {
+        let without = self.reasons.get(WITHOUT_ITEMS).copied().unwrap_or_default();
+        self.items == 0 && without >= FEWEST
     }
 
     /// The crawl's address.

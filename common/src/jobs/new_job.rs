@@ -6,8 +6,8 @@ use super::{IdempotencyKey, JobOverrides, Priority};
 use crate::list::Entry;
 use crate::names::{CrawlId, CrawlRef, ProjectName, SpiderName, SpiderRef};
 use crate::request::NewRequest;
-use crate::spider::Version;
 use crate::spider::arguments::Arguments;
+use crate::spider::{DedupScope, Version};
 use crate::task::NewTask;
 use crate::web::url::CanonicalUrl;
 
@@ -41,6 +41,10 @@ pub struct NewJob {
     /// Which version of the project; `None` for the latest when the job is run, or for a spider of which only workers have the file.
     #[serde(default)]
     pub version: Option<Version>,
+    /// Whether a schedule asks for it: then its crawl finds what is new to the spider, unless its file says otherwise. Any other dedups
+    /// within itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_scheduled: bool,
     /// How urgent it is.
     pub priority: Priority,
     /// What makes asking twice ask once.
@@ -76,7 +80,20 @@ impl NewJob {
     pub fn of(id: CrawlId, SpiderRef { project, spider }: SpiderRef) -> Self {
         let (urls, sources, arguments, settings) = Default::default();
         let (version, priority, idempotency_key) = Default::default();
-        Self { id, project, spider, urls, sources, arguments, settings, version, priority, idempotency_key }
+        let is_scheduled = false;
+        Self {
+            id,
+            project,
+            spider,
+            urls,
+            sources,
+            arguments,
+            settings,
+            version,
+            is_scheduled,
+            priority,
+            idempotency_key,
+        }
     }
 
     /// Its spider, with its project.
@@ -87,6 +104,11 @@ impl NewJob {
     /// The crawl that it becomes.
     pub fn crawl(&self) -> CrawlRef {
         CrawlRef { id: self.id.clone(), spider: self.spider.clone() }
+    }
+
+    /// Which URLs its crawl takes for seen, where neither it nor its spider's file says so.
+    pub fn usual_dedup(&self) -> DedupScope {
+        if self.is_scheduled { DedupScope::Spider } else { DedupScope::Crawl }
     }
 
     /// The pages that it names.

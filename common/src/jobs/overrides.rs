@@ -1,11 +1,12 @@
 //! What a job says in place of its spider's file.
 
+use std::fmt::Display;
 use std::num::NonZeroU64;
 
 use serde::{Deserialize, Serialize};
 
 use crate::nearest::nearest;
-use crate::spider::{Recrawl, SpiderOverrides};
+use crate::spider::{DedupScope, Recrawl, SpiderOverrides, UnknownDedupScope, UnknownRecrawl};
 use crate::text::printable;
 
 /// What wins over the file of the spider in one job. Only what its crawl itself carries to all workers can be said here; how
@@ -16,6 +17,9 @@ pub struct JobOverrides {
     /// Whether pages that were crawled before are fetched again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recrawl: Option<Recrawl>,
+    /// Which URLs its crawl takes for seen; it wins over `recrawl`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dedup: Option<DedupScope>,
     /// After how many pages done the crawl ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_pages: Option<NonZeroU64>,
@@ -46,7 +50,7 @@ pub enum InvalidOverride {
 }
 
 /// What can be set.
-const NAMES: [&str; 3] = ["recrawl", "max_pages", "limit"];
+const NAMES: [&str; 4] = ["dedup", "recrawl", "max_pages", "limit"];
 
 impl JobOverrides {
     /// Sets one by its name, as `max_pages` to `100`.
@@ -55,12 +59,13 @@ impl JobOverrides {
             let error = format!("`{}` is not a number that it can have: {error}", printable(value, 40));
             InvalidOverride::Value { name, error }
         };
+        let wrong = |name, error: &dyn Display| InvalidOverride::Value { name, error: error.to_string() };
         match name {
+            "dedup" => {
+                self.dedup = Some(value.parse().map_err(|error: UnknownDedupScope| wrong("dedup", &error))?);
+            }
             "recrawl" => {
-                let recrawl = value.parse().map_err(|error: crate::spider::UnknownRecrawl| {
-                    InvalidOverride::Value { name: "recrawl", error: error.to_string() }
-                })?;
-                self.recrawl = Some(recrawl);
+                self.recrawl = Some(value.parse().map_err(|error: UnknownRecrawl| wrong("recrawl", &error))?);
             }
             "max_pages" => {
                 self.max_pages = Some(value.parse().map_err(|error| number("max_pages", error))?);
@@ -76,7 +81,8 @@ impl JobOverrides {
 
     /// The part of them that a spider knows.
     pub fn of_spider(&self) -> SpiderOverrides {
-        SpiderOverrides { recrawl: self.recrawl, max_pages: self.max_pages, ..SpiderOverrides::default() }
+        let dedup = DedupScope::said(self.dedup, self.recrawl);
+        SpiderOverrides { dedup, max_pages: self.max_pages, ..SpiderOverrides::default() }
     }
 }
 
@@ -87,17 +93,18 @@ mod tests {
     #[test]
     fn overrides_are_set_by_name_and_a_wrong_one_is_named() {
         let mut overrides = JobOverrides::default();
-        for (name, value) in [("recrawl", "12h"), ("max_pages", "7"), ("limit", "0")] {
+        for (name, value) in [("recrawl", "12h"), ("dedup", "crawl"), ("max_pages", "7"), ("limit", "0")] {
             overrides.set(name, value).unwrap();
         }
         let text = serde_json::to_string(&overrides).unwrap();
-        assert_eq!(text, r#"{"recrawl":"12h","max_pages":7,"limit":0}"#);
+        assert_eq!(text, r#"{"recrawl":"12h","dedup":"crawl","max_pages":7,"limit":0}"#);
         assert_eq!(serde_json::from_str::<JobOverrides>(&text).unwrap(), overrides);
         for (name, value, said) in [
             ("max_page", "7", "max_pages"),
             ("max_pages", "0", "`0`"),
             ("limit", "-1", "`-1`"),
             ("recrawl", "often", "`often`"),
+            ("dedup", "host", "`host`"),
         ] {
             let error = overrides.set(name, value).unwrap_err().to_string();
             assert!(error.contains(said) && error.contains(name), "{error}");

@@ -78,10 +78,42 @@ pub struct Opening {
     /// What its spider's file says in this crawl, for all who work on it; `None` where each works by the file that it has. It is
     /// settled when the crawl is opened first.
     pub text: Option<SpiderText>,
+    /// Names the sources that are to be read: the same number for all who read the same. `None` for those who read none, and whose end
+    /// says nothing of the crawl's sources.
+    pub reads: Option<u64>,
     /// Whether its id was made just now, so that nobody can have opened it before.
     pub is_new: bool,
     /// For how long the lease is taken, again and again while the session lives: a process that dies blocks others for no longer.
     pub lease: Duration,
+}
+
+/// What came of reading the sources of a crawl.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SourcesRead {
+    /// Whether some of them could not be read, or not to their end.
+    pub incomplete: bool,
+    /// URLs that were not admitted because they had been seen.
+    pub seen: u64,
+    /// Likewise, as their sitemap says that they are as they were.
+    pub unchanged: u64,
+    /// Likewise, as they were fetched lately.
+    pub fresh: u64,
+    /// Likewise, as they are outside the domains that the spider takes.
+    pub outside: u64,
+}
+
+impl SourcesRead {
+    /// What it adds to the reasons in the stats: `dropped:seen` 12.
+    pub fn reasons(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let Self { seen, unchanged, fresh, outside, .. } = *self;
+        let all = [
+            ("dropped:seen", seen),
+            ("dropped:unchanged", unchanged),
+            ("dropped:fresh", fresh),
+            ("dropped:outside", outside),
+        ];
+        all.into_iter().filter(|(_, number)| *number > 0)
+    }
 }
 
 /// The right to admit URLs to a crawl, held until it is closed or dropped. A lease that lapsed, or that the store forgot, is taken
@@ -103,10 +135,16 @@ pub trait Session: Send + Sync {
     /// Keeps what is no URL as dead letters, for people to look at, and counts it.
     async fn refuse(&self, dead_letters: &[DeadLetter]) -> Result<()>;
 
-    /// Gives the lease back: every source has been read. With the last lease discovery ends; with no record left then, the crawl is
-    /// finished.
-    async fn close(self: Box<Self>) -> Result<()>;
+    /// Gives the lease back. With the last lease discovery ends; with no record left then, the crawl is finished.
+    async fn close(self: Box<Self>) -> Result<()> {
+        self.close_read(None).await
+    }
 
-    /// Gives the lease back and leaves discovery open, for a later run to continue.
+    /// Gives the lease back as [`Session::close`] does. `read` says what came of the sources that were to be read, which counts once however
+    /// often they are read.
+    async fn close_read(self: Box<Self>, read: Option<SourcesRead>) -> Result<()>;
+
+    /// Gives the lease back and leaves discovery open, for a later run to continue. The crawl is incomplete until one has read the same
+    /// sources.
     async fn abandon(self: Box<Self>) -> Result<()>;
 }

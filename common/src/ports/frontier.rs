@@ -6,6 +6,7 @@ use async_trait::async_trait;
 
 use super::{Claim, Latency, NewWork, Result, Terms, one_each};
 use crate::frontier::Start;
+use crate::frontier::crawl::{ITEMS, WITHOUT_ITEMS};
 use crate::frontier::dead_letter::{Cause, Note};
 use crate::frontier::limit::LeftOut;
 use crate::frontier::message::Message;
@@ -215,6 +216,10 @@ pub struct Finish {
     pub bytes: u64,
     /// Which required fields its page lacks.
     pub missing: Vec<String>,
+    /// How many items it gave, by kind ([`CrawlStats::item_kinds`](crate::frontier::crawl::CrawlStats::item_kinds)).
+    pub items: BTreeMap<String, u64>,
+    /// Whether its page gave no item although its spider extracts some.
+    pub without_items: bool,
     /// How many of its page's links limits left out.
     pub left_out: LeftOut,
     /// What the list of dead letters keeps of it, for `Failed` and `Expired`, and for what was skipped because its host is
@@ -227,15 +232,28 @@ pub struct Finish {
 impl Finish {
     /// A URL that ended as `terminal`, about which there is nothing more to say.
     pub fn new(claim: Claim, terminal: Terminal) -> Self {
-        let (missing, left_out) = Default::default();
-        Self { claim, terminal, why: None, bytes: 0, missing, left_out, note: None, landed: None }
+        let (missing, items, left_out) = Default::default();
+        Self {
+            claim,
+            terminal,
+            why: None,
+            bytes: 0,
+            missing,
+            items,
+            without_items: false,
+            left_out,
+            note: None,
+            landed: None,
+        }
     }
 
-    /// What its page adds to the reasons in the stats: `missing:price` 1, `left_out:depth` 12.
+    /// What its page adds to the reasons in the stats: `missing:price` 1, `left_out:depth` 12, `items:offer` 3.
     pub fn reasons(&self) -> impl Iterator<Item = (String, u64)> {
         let missing = self.missing.iter().map(|field| (format!("missing:{field}"), 1));
         let left_out =
             self.left_out.iter().map(|(limit, links)| (format!("left_out:{}", limit.as_str()), links));
-        missing.chain(left_out)
+        let items = self.items.iter().map(|(kind, number)| (format!("{ITEMS}{kind}"), *number));
+        let without_items = self.without_items.then(|| (WITHOUT_ITEMS.to_owned(), 1));
+        missing.chain(left_out).chain(items).chain(without_items)
     }
 }

@@ -39,7 +39,7 @@ use std::sync::Arc;
 
 pub use cache::{Cache, Response};
 pub use control::{Control, FailedPage};
-pub use engine::{Engine, Joined, Joining, Opening, Requests, Session};
+pub use engine::{Engine, Joined, Joining, Opening, Requests, Session, SourcesRead};
 pub use error::{Error, ErrorKind, Result, one_each};
 pub use frontier::{
     Activity, BeatReply, Claimed, Ending, Finish, Frontier, Heartbeat, Memory, OpenCrawl, Settled,

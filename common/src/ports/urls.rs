@@ -96,7 +96,7 @@ impl Terms {
     /// The terms of a spider's crawls.
     pub fn of(spider: &Spider) -> Self {
         Self {
-            recrawl: spider.recrawl,
+            recrawl: spider.recrawl(),
             max_pages: spider.max_pages,
             max_per_host: spider.follow.as_ref().and_then(|follow| follow.max_per_host),
             file: spider.file,

@@ -162,7 +162,7 @@ impl Schedule {
 pub fn job(spider: &SpiderRef, instant: UnixMs) -> NewJob {
     let key = format!("schedule:{spider}:{instant}");
     let new = NewJob::of(CrawlId::of_schedule(spider, instant), spider.clone());
-    NewJob { idempotency_key: key.parse().ok(), ..new }
+    NewJob { idempotency_key: key.parse().ok(), is_scheduled: true, ..new }
 }
 
 fn timestamp(instant: UnixMs) -> Option<Timestamp> {

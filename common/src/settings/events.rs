@@ -5,10 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::duration::{self, minutes};
-use crate::frontier::crawl::Counts;
-
-/// With fewer URLs a share means nothing.
-const FEWEST: u64 = 20;
+use crate::frontier::crawl::{Counts, FEWEST};
 
 /// `[events]`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

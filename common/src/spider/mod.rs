@@ -3,6 +3,7 @@
 
 pub mod arguments;
 mod ban;
+mod dedup_scope;
 mod domains;
 pub mod file;
 mod file_hash;
@@ -29,6 +30,7 @@ mod version;
 use std::num::NonZeroU64;
 
 pub use ban::{Ban, Bans, Then};
+pub use dedup_scope::{DedupScope, UnknownDedupScope};
 pub use file_hash::{FileHash, InvalidFileHash};
 pub use follow::Follow;
 pub use handler::{Handler, Mode, ProxyUse};
@@ -72,8 +74,8 @@ pub struct Spider {
     pub follow: Option<Follow>,
     /// After how many pages done a crawl ends.
     pub max_pages: Option<NonZeroU64>,
-    /// Whether pages that were crawled before are fetched again.
-    pub recrawl: Recrawl,
+    /// Which URLs its crawls take for seen; `None` if that is for those to say who ask for them.
+    pub dedup: Option<DedupScope>,
     /// Rules that route URLs to lanes, before those of the settings.
     pub route: Vec<Rule>,
     /// How hosts are asked.
@@ -105,7 +107,7 @@ impl Spider {
             urls: Urls::default(),
             follow: None,
             max_pages: None,
-            recrawl: Recrawl::default(),
+            dedup: None,
             route: Vec::new(),
             politeness: PolitenessOverrides::default(),
             request: Request::default(),
@@ -120,6 +122,11 @@ impl Spider {
     /// The same, with all that `settings` say in place of a file.
     pub fn of_settings(name: SpiderName, settings: &Settings) -> Self {
         Self { urls: settings.urls.clone(), ..Self::without_file(name, &settings.items) }
+    }
+
+    /// Whether its crawls fetch again what was crawled before. Where nothing says so, they take for seen all that it has seen.
+    pub fn recrawl(&self) -> Recrawl {
+        self.dedup.unwrap_or(DedupScope::Spider).recrawl()
     }
 
     /// The program that reads its pages, if that does.

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU64;
 
-use super::{Follow, Recrawl, Spider};
+use super::{DedupScope, Follow, Spider};
 use crate::politeness::rate::Rate;
 use crate::settings::SinkSettings;
 
@@ -15,8 +15,8 @@ pub struct SpiderOverrides {
     pub follow: bool,
     /// After how many pages done the crawl ends.
     pub max_pages: Option<NonZeroU64>,
-    /// Whether pages that were crawled before are fetched again.
-    pub recrawl: Option<Recrawl>,
+    /// Which URLs the crawl takes for seen.
+    pub dedup: Option<DedupScope>,
     /// Where items go.
     pub sinks: Option<Vec<SinkSettings>>,
 }
@@ -27,7 +27,7 @@ impl SpiderOverrides {
         let mut spider = spider;
         spider.politeness.rate = self.rate.or(spider.politeness.rate);
         spider.max_pages = self.max_pages.or(spider.max_pages);
-        spider.recrawl = self.recrawl.unwrap_or(spider.recrawl);
+        spider.dedup = self.dedup.or(spider.dedup);
         spider.sinks = self.sinks.clone().or(spider.sinks);
         if self.follow {
             spider.follow.get_or_insert_with(Follow::default);

@@ -33,6 +33,10 @@ pub(crate) struct Crawl {
     pub(crate) crawl: String,
     pub(crate) spider: String,
     pub(crate) status: CrawlState,
+    pub(crate) incomplete: bool,
+    pub(crate) empty: bool,
+    pub(crate) stalled: bool,
+    pub(crate) dedup: String,
     pub(crate) admitted: Number,
     pub(crate) done: Number,
     pub(crate) failed: Number,
@@ -41,11 +45,16 @@ pub(crate) struct Crawl {
     pub(crate) cancelled: Number,
     pub(crate) pending: Number,
     pub(crate) bytes: Bytes,
+    pub(crate) items: Number,
+    pub(crate) item_kinds: BTreeMap<String, Number>,
     pub(crate) reasons: BTreeMap<String, Number>,
     pub(crate) discovered: bool,
     pub(crate) started: Time,
     pub(crate) seconds: Seconds,
     pub(crate) job: Option<Job>,
+    /// What is amiss with it.
+    #[serde(default)]
+    pub(crate) notes: Vec<Text>,
     /// What it waits for, where one crawl is asked for.
     #[serde(default)]
     pub(crate) waits: Vec<Text>,
@@ -62,6 +71,17 @@ impl Crawl {
     /// Whether nothing will happen to it any more.
     pub(crate) fn is_over(&self) -> bool {
         self.status.is_over() && self.pending.0 == 0
+    }
+
+    /// Its status, or what is amiss with it.
+    pub(crate) fn status(&self) -> &'static str {
+        match self.status {
+            CrawlState::Cancelled => CrawlState::Cancelled.as_str(),
+            _ if self.incomplete => "incomplete",
+            _ if self.empty => "empty",
+            _ if self.stalled => "stalled",
+            status => status.as_str(),
+        }
     }
 
     pub(crate) fn may_pause(&self) -> bool {
@@ -108,7 +128,8 @@ impl Crawl {
 
     /// From its start to its end, or to now.
     pub(crate) fn pages_per_second(&self) -> Rate {
-        Rate(if self.seconds.0 > 0.0 { self.done.0 as f64 / self.seconds.0 } else { 0.0 })
+        let handled = self.ended().0 - self.cancelled.0;
+        Rate(if self.seconds.0 > 0.0 { handled as f64 / self.seconds.0 } else { 0.0 })
     }
 
     /// Why URLs ended other than done, those first that are the most: what, why, and how many.

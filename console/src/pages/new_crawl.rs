@@ -39,6 +39,7 @@ pub(crate) struct Draft {
     arguments: Option<String>,
     version: Option<String>,
     recrawl: Option<String>,
+    dedup: Option<String>,
     max_pages: Option<String>,
     limit: Option<String>,
     priority: Option<String>,
@@ -70,6 +71,7 @@ struct NewCrawl<'a> {
 #[derive(Serialize)]
 struct Settings<'a> {
     recrawl: Option<&'a str>,
+    dedup: Option<&'a str>,
     max_pages: Option<u64>,
     limit: Option<u64>,
 }
@@ -92,7 +94,7 @@ struct NewCrawlPage {
 impl Draft {
     /// Whether anything is said that is seldom needed.
     fn has_more(&self) -> bool {
-        let seldom = [&self.recrawl, &self.max_pages, &self.limit, &self.project, &self.version];
+        let seldom = [&self.recrawl, &self.dedup, &self.max_pages, &self.limit, &self.project, &self.version];
         seldom.into_iter().any(|field| written(field).is_some())
     }
 
@@ -142,6 +144,7 @@ impl Draft {
             version: written(&self.version),
             settings: Settings {
                 recrawl: written(&self.recrawl),
+                dedup: written(&self.dedup),
                 max_pages: number("max_pages", &self.max_pages)?,
                 limit: number("limit", &self.limit)?,
             },

@@ -166,6 +166,7 @@ impl Fixture {
             text: None,
             is_new: true,
             lease: Duration::from_secs(600),
+            reads: None,
         };
         let session = self.backend.engine.open(opening, Arc::default()).await.unwrap();
         let new: Vec<NewWork> =

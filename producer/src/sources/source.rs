@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use trawl_common::names::WorkerId;
 use trawl_common::web::url::{CanonicalUrl, InvalidUrl};
 
 /// A source as a person names it.
@@ -23,6 +24,21 @@ pub enum InvalidSource {
     /// It starts like a URL, and is none.
     #[error("`{0}`: {1}")]
     Url(String, InvalidUrl),
+}
+
+impl Source {
+    /// Names what is read there: what is read on standard input nobody can read again.
+    pub(crate) fn identity(&self) -> String {
+        match self {
+            Self::Web(url) => url.to_string(),
+            Self::File(path) => {
+                // Machines may have files of one name.
+                let bytes = std::fs::metadata(path).map_or(0, |file| file.len());
+                format!("{} {bytes}", path.display())
+            }
+            Self::Stdin => WorkerId::of_this_machine().to_string(),
+        }
+    }
 }
 
 impl FromStr for Source {

@@ -2,13 +2,13 @@
 
 use anstream::println;
 use serde::Serialize;
-use trawl_cli::{ArgumentFlags, Fail, Outcome, print_json};
+use trawl_cli::{ArgumentFlags, DedupFlags, Fail, Outcome, print_json};
 use trawl_common::exit::Exit;
 use trawl_common::jobs::{IdempotencyKey, JobOverrides, NewJob, Priority};
 use trawl_common::list::Entry;
 use trawl_common::names::{CrawlId, ProjectName, SpiderName};
 use trawl_common::ports::Submitted;
-use trawl_common::spider::{Recrawl, Version};
+use trawl_common::spider::Version;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 
@@ -30,9 +30,8 @@ pub(crate) struct Args {
     priority: Priority,
     #[command(flatten)]
     arguments: ArgumentFlags,
-    /// Fetch again what was crawled before: never, changed (if it has), always, or what is older than an AGE, as 12h
-    #[arg(long, value_name = "WHEN")]
-    recrawl: Option<Recrawl>,
+    #[command(flatten)]
+    dedup: DedupFlags,
     /// End the crawl after N pages
     #[arg(long, value_name = "N")]
     max_pages: Option<std::num::NonZeroU64>,
@@ -62,13 +61,14 @@ struct Answer {
 
 impl Args {
     pub(super) async fn run(self, backend: Backend) -> Outcome {
+        let DedupFlags { recrawl, dedup } = self.dedup;
         let new = NewJob {
             project: self.project,
             urls: self.urls.into_iter().map(Entry::from).collect(),
             sources: self.sources,
             arguments: self.arguments.arguments()?,
             version: self.version,
-            settings: JobOverrides { recrawl: self.recrawl, max_pages: self.max_pages, limit: self.limit },
+            settings: JobOverrides { recrawl, dedup, max_pages: self.max_pages, limit: self.limit },
             priority: self.priority,
             idempotency_key: self.idempotency_key,
             ..NewJob::new(CrawlId::generate(UnixMs::now()), self.spider)

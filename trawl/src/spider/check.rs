@@ -66,7 +66,7 @@ fn print_report(path: &Path, examined: &Examined) {
             path.display()
         );
     }
-    if let Some(warning) = program_warning(path, examined) {
+    for warning in examined.warnings().into_iter().chain(program_warning(path, examined)) {
         anstream::eprintln!("{}: {yellow}warning:{yellow:#} {warning}", path.display());
     }
     if let Some(mistake) = program_mistake(path, examined) {
@@ -97,6 +97,7 @@ pub(super) fn as_json(file: &Path, examined: Result<&Examined, &Unusable>) -> Va
         "spider": examined.reading.spider.name.as_str(),
         "mistakes": list(&[examined.reading.mistakes.clone(), program_mistake(file, examined).into_iter().collect()].concat()),
         "unset": list(&examined.reading.unset),
+        "warnings": examined.warnings().into_iter().chain(program_warning(file, examined)).collect::<Vec<_>>(),
         "arguments": examined.reading.arguments.iter().map(argument_as_json).collect::<Vec<_>>(),
         "schedule": examined.reading.spider.schedule.as_ref().map(crate::schedule::as_json),
         "handler": examined.reading.spider.handler.as_ref().map(handler_as_json),

@@ -83,14 +83,14 @@ impl View {
         })
     }
 
-    /// Computes each rate from what was done since `before`, which is so long ago.
+    /// Computes each rate from what has ended since `before`, which is so long ago.
     pub(super) fn pace_since(&mut self, before: &Self, ago: Duration) {
         let seconds = ago.as_secs_f64().max(0.001);
         let done: BTreeMap<&CrawlId, &CrawlView> =
             before.crawls.iter().map(|crawl| (&crawl.stats.crawl, crawl)).collect();
         for crawl in self.crawls.iter_mut().filter(|crawl| !crawl.stats.status.is_over()) {
             if let Some(known) = done.get(&crawl.stats.crawl) {
-                let more = crawl.stats.counts.done.saturating_sub(known.stats.counts.done);
+                let more = crawl.stats.counts.handled().saturating_sub(known.stats.counts.handled());
                 // A glance is short: half of what is shown is what was shown before.
                 crawl.pages_per_second = (more as f64 / seconds + known.pages_per_second) / 2.0;
             }

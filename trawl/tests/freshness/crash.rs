@@ -24,7 +24,7 @@ use trawl_common::ports::{
 };
 use trawl_common::settings::{Compress, Lines, Settings, SinkSettings};
 use trawl_common::spider::folder::Folder;
-use trawl_common::spider::{Recrawl, Spider};
+use trawl_common::spider::{DedupScope, Recrawl, Spider};
 use trawl_common::web::url::CanonicalUrl;
 use trawl_producer::{Html, Job, Progress, Source};
 use trawl_testkit::changing_site::{ChangingPage, ChangingSite};
@@ -196,7 +196,7 @@ impl Case {
         let spider = Spider::without_file(SpiderName::default(), &self.settings.items);
         let source: Source = format!("{}/sitemap.xml", self.site.origin).parse().unwrap();
         let job = Job {
-            spider: Arc::new(Spider { recrawl: Recrawl::Changed, ..spider }),
+            spider: Arc::new(Spider { dedup: Some(DedupScope::Recrawl(Recrawl::Changed)), ..spider }),
             start: vec![source].into(),
             limit: None,
             html: Html::IsAnError,

@@ -24,7 +24,7 @@ use super::runner::{Gave, Ran};
 use crate::handlers::not_run;
 use crate::items_file::{Contents, Equals, FileItems, Ids, as_text};
 use crate::links::say_refused;
-use crate::settlement::{Settlement, Yield};
+use crate::settlement::{Settlement, Yield, items_by_kind};
 use crate::shared::Shared;
 use crate::spiders::Loaded;
 
@@ -103,7 +103,8 @@ fn yielded(
     say_refused(shared, message, &refused);
     let mut equals = Equals::default();
     let items = items_of(message, &key, items, &mut equals);
-    let (own, of_file) = (items.len() as u64, file.as_ref().map_or(0, ItemsFile::items));
+    let (has_own, counted) =
+        (!items.is_empty(), items_by_kind(&items, file.as_ref().map_or(0, ItemsFile::items)));
     let page = Page::of(message, items);
     let file = file.map(|file| {
         let (like, ids) = (item(message, &page.key), Ids::ByContent(Contents::new(equals, &file)));
@@ -111,14 +112,15 @@ fn yielded(
     });
     Yield {
         spider,
-        page: (own > 0).then_some(page),
+        page: has_own.then_some(page),
         file,
         links,
         elsewhere,
         left_out,
         landed: None,
         status: None,
-        items: own + of_file,
+        items: counted,
+        without_items: false,
         bytes: 0,
         missing: Vec::new(),
     }

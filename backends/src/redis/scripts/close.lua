@@ -1,14 +1,22 @@
--- KEYS: leases, crawl, pending. ARGV: token. Discovery ends with the last lease. Returns 1 if the lease was this token's, or
--- was the last to be closed, or discovery has ended already: an answer may have been lost; 2 if the crawl has ended with it; else 0.
+-- KEYS: leases, crawl, pending. ARGV: token, what came of its sources ("read", "unread", or "-" for none), then what that adds to the
+-- stats: name and number. Discovery ends with the last lease. Returns 1 if the lease was this token's, or was the last to be closed, or
+-- discovery has ended already: an answer may have been lost; 2 if the crawl has ended with it, 3 if discovery alone has; else 0.
 local now = now_ms()
-if not lease_of(KEYS[1], ARGV[1], now) then
+local lease = lease_of(KEYS[1], ARGV[1], now)
+if not lease then
   local state = redis.call('HMGET', KEYS[2], 'discovery', 'closed')
   return (state[1] == 'ended' or state[2] == ARGV[1]) and 1 or 0
 end
 redis.call('HDEL', KEYS[1], ARGV[1])
 redis.call('HSET', KEYS[2], 'closed', ARGV[1])
+if ARGV[2] ~= '-' then
+  redis.call('HSET', KEYS[2], 'read', 1, 'unread ' .. sources_of(lease), ARGV[2] == 'unread' and 1 or 0)
+end
+for i = 3, #ARGV, 2 do
+  redis.call('HINCRBY', KEYS[2], ARGV[i], ARGV[i + 1])
+end
 if #living_leases(KEYS[1], now) == 0 then
   redis.call('HSET', KEYS[2], 'discovery', 'ended')
-  return end_if_done(KEYS[2], KEYS[3], now) and 2 or 1
+  return end_if_done(KEYS[2], KEYS[3], now) and 2 or 3
 end
 return 1

@@ -1,6 +1,6 @@
 -- KEYS: crawl. ARGV: spider, status, discovery, whether what was admitted to it may be under way (1 or 0), recrawl, the other
--- terms: max_pages, max_per_host, file ("-": none), the instant of the last order, in ms, and how many pages it has done in a
--- server that was emptied. Makes a crawl that is not known. Returns whether it was not.
+-- terms: max_pages, max_per_host, file ("-": none), the instant of the last order, in ms, how many pages it has done in a
+-- server that was emptied, and what came of its sources ("read", "unread", or "-" if that is not known). Makes a crawl that is not known. Returns whether it was not.
 if redis.call('EXISTS', KEYS[1]) == 1 then
   return 0
 end
@@ -10,6 +10,9 @@ redis.call('HSET', KEYS[1], 'spider', ARGV[1], 'status', ARGV[2], 'started', now
 write_terms(KEYS[1], ARGV[6], ARGV[7], ARGV[8])
 if ARGV[10] ~= '0' then
   redis.call('HSET', KEYS[1], 'done_before', ARGV[10])
+end
+if ARGV[11] ~= '-' then
+  redis.call('HSET', KEYS[1], ARGV[11] == 'read' and 'read' or 'incomplete', 1)
 end
 if is_over(ARGV[2]) then
   -- Its end was announced when it came.

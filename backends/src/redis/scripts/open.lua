@@ -1,13 +1,14 @@
--- KEYS: leases, crawl. ARGV: token, holder, ttl, crawl id, and the terms: max_pages, max_per_host, file ("-": none).
+-- KEYS: leases, crawl. ARGV: token, holder (and after a blank the sources that it reads), ttl, crawl id, and the terms: max_pages, max_per_host, file ("-": none).
 -- Returns "ok" with whether it fetches again what was crawled before, "unknown", "over", or "busy" with who reads sources for
 -- another crawl of the spider, for which one, and for how long. The holder itself may open again: its first call's answer may
 -- have been lost.
 local now = now_ms()
 local own
+local holder = string.match(ARGV[2], '^%S*')
 for _, lease in ipairs(living_leases(KEYS[1], now)) do
   if lease.crawl ~= ARGV[4] then
     return {'busy', lease.holder, lease.crawl, lease.left}
-  elseif lease.holder == ARGV[2] then
+  elseif lease.holder == holder then
     own = lease.token
   end
 end

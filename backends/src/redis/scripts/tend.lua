@@ -1,5 +1,12 @@
 -- KEYS: crawl, pending, leases. ARGV: crawl id, the lowest watermark of all lines, lost_after in ms.
--- Ends what can end in a running crawl. Returns "await" if it waits for what is parked, "ended" if it has ended now.
+-- Ends what can end in a running crawl. Where nobody has read any source to its end, the crawl is incomplete; else its leases say so. Returns "await" if it waits for what is parked, "ended" if it has ended now.
+local function end_discovery(crawl)
+  redis.call('HSET', crawl, 'discovery', 'ended')
+  if not redis.call('HGET', crawl, 'read') then
+    redis.call('HSET', crawl, 'incomplete', 1)
+  end
+end
+
 local now = now_ms()
 local watermark, lost_after = tonumber(ARGV[2]), tonumber(ARGV[3])
 local reader = living_leases(KEYS[3], now)[1]
@@ -20,7 +27,7 @@ if state[1] == 'open' and not is_fed then
   if not unfed or unfed > now then
     redis.call('HSET', KEYS[1], 'unfed', int(now))
   elseif unfed + lost_after < now then
-    redis.call('HSET', KEYS[1], 'discovery', 'ended', 'incomplete', 1)
+    end_discovery(KEYS[1])
   end
 end
 if barrier and pass == '1' then
@@ -29,7 +36,7 @@ if barrier and pass == '1' then
 elseif barrier and watermark >= barrier then
   redis.call('HDEL', KEYS[1], 'barrier', 'pass')
   if state[1] == 'unknown' and not is_fed then
-    redis.call('HSET', KEYS[1], 'discovery', 'ended', 'incomplete', 1)
+    end_discovery(KEYS[1])
   end
 end
 is_evicted(KEYS[1])

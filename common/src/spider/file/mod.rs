@@ -31,7 +31,7 @@ use self::given::Given;
 use self::notes::Notes;
 use self::section::Section;
 use super::arguments::Declarations;
-use super::{ItemRule, Mistake, Origin, Place, Spider};
+use super::{DedupScope, ItemRule, Mistake, Origin, Place, Spider};
 
 /// What a file says.
 #[derive(Clone, Debug, PartialEq)]
@@ -94,7 +94,7 @@ fn file(spider: &mut Spider, notes: &Notes<'_>, mut file: Section<'_>) {
     }
     spider.allowed_domains = file.all("allowed_domains", start::allowed);
     spider.max_pages = file.read("max_pages", Given::positive);
-    spider.recrawl = file.read("recrawl", Given::parsed).unwrap_or_default();
+    spider.dedup = dedup(&mut file);
     let domains = &spider.allowed_domains;
     spider.start = file.within("start", |section| start::start(section, domains)).unwrap_or_default();
     if let Some(given) = file.get(schedule::KEY) {
@@ -123,6 +123,16 @@ fn file(spider: &mut Spider, notes: &Notes<'_>, mut file: Section<'_>) {
         spider.webhooks = webhooks::webhooks(&given);
     }
     file.end();
+}
+
+/// Which URLs a crawl takes for seen, if the file says so.
+fn dedup(file: &mut Section<'_>) -> Option<DedupScope> {
+    let recrawl = file.read("recrawl", Given::parsed);
+    let given = file.get("dedup");
+    if let (Some(given), Some(_)) = (&given, &recrawl) {
+        return given.wrong("`recrawl` says which URLs a crawl takes for seen: leave one of the two out");
+    }
+    DedupScope::said(given.as_ref().and_then(Given::parsed), recrawl)
 }
 
 /// The kinds of items, if the file names any. `has_reader`: whether a program reads the pages.

@@ -7,7 +7,7 @@ use super::*;
 use crate::frontier::lane::Lane;
 use crate::politeness::rate::Rate;
 use crate::settings::{Compress, Items, SinkSettings, Spiders, Urls};
-use crate::spider::{Ban, Field, FieldSource, Kind, PageField, Recrawl, Required, Start, Then};
+use crate::spider::{Ban, DedupScope, Field, FieldSource, Kind, PageField, Recrawl, Required, Start, Then};
 use crate::web::url::CanonicalUrl;
 
 /// A file that says everything that can be said.
@@ -49,7 +49,7 @@ fn every_key_of_a_file_is_read() {
     let spider = reading(WHOLE).ready().unwrap();
     assert_eq!(spider.allowed_domains, ["shop.example", "xn--bcher-kva.example"]);
     assert_eq!(spider.max_pages.unwrap().get(), 1000);
-    assert_eq!(spider.recrawl, Recrawl::Age(Duration::from_secs(12 * 3600)));
+    assert_eq!(spider.dedup, Some(DedupScope::Recrawl(Recrawl::Age(Duration::from_secs(12 * 3600)))));
     assert_eq!(spider.start.urls, ["https://shop.example/"]);
     assert_eq!(spider.start.sitemaps, ["https://shop.example/sitemap.xml", "more/sitemap.xml"]);
     let strip_params = ["ref", "sess*"].map(|name| name.parse().unwrap()).to_vec();
@@ -228,6 +228,8 @@ fn a_value_of_a_wrong_type_is_reported() {
     one("[follow]\ninclude = \"x\"", "2:11 follow.include: a list in brackets is wanted, not a text");
     one("[follow]\narea = 1979-05-27", "2:8 follow.area: a text in quotes is wanted, not a date");
     one("recrawl = \"sometimes\"", "1:11 recrawl: `sometimes` is no answer");
+    one("dedup = \"host\"", "1:9 dedup: `host` is no answer");
+    one("dedup = \"crawl\"\nrecrawl = \"changed\"", "1:9 dedup: `recrawl` says");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::{ClaimReply, Key, Start, Taken};
 use trawl_common::names::{CrawlRef, WorkerId};
-use trawl_common::ports::{BeatReply, Claim, Finish, Heartbeat, NewWork, Result, Terms};
+use trawl_common::ports::{BeatReply, Claim, Finish, Heartbeat, NewWork, Result, SourcesRead, Terms};
 use trawl_common::spider::SpiderText;
 use trawl_common::web::url::CanonicalUrl;
 
@@ -61,7 +61,7 @@ impl Records for Servers {
         Ok(())
     }
 
-    async fn close(&self, _: Lease) -> Result<()> {
+    async fn close_read(&self, _: Lease, _: Option<SourcesRead>) -> Result<()> {
         unreachable!("a worker has no lease of a crawl")
     }
 

@@ -198,7 +198,14 @@ pub async fn the_terms_of_a_crawl_are_known(carrier: &Carrier) -> Result<()> {
     assert_eq!((session.terms(), carrier.stats.terms(&case.crawl).await?), (terms, terms));
     session.abandon().await?;
     let fewer = Terms { max_pages: limit(3), ..Terms::default() };
-    let opening = Opening { crawl: case.crawl.clone(), terms: fewer, text: None, is_new: false, lease: LONG };
+    let opening = Opening {
+        crawl: case.crawl.clone(),
+        terms: fewer,
+        text: None,
+        is_new: false,
+        lease: LONG,
+        reads: None,
+    };
     let session = carrier.engine.open(opening, Default::default()).await?;
     let known = Terms { recrawl: terms.recrawl, ..fewer };
     assert_eq!((session.terms(), carrier.stats.terms(&case.crawl).await?), (known, known));

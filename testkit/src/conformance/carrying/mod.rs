@@ -97,6 +97,9 @@ macro_rules! carrying_conformance {
             a_crawl_that_is_over_is_stale_to_open
             a_crawl_goes_on_where_it_was
             a_session_outlives_its_lease
+            a_crawl_is_incomplete_until_what_was_left_unread_is_read
+            what_sources_name_in_vain_is_counted_once
+            a_crawl_is_empty_if_nothing_came_of_it
             a_crawl_keeps_the_spiders_file_that_it_was_first_opened_with
             a_successor_brings_the_text_of_the_crawl_that_it_follows
             a_url_is_seen_while_it_is_pending_and_when_it_has_ended
@@ -175,6 +178,7 @@ macro_rules! one_process_conformance {
             two_workers_share_the_work
             several_sessions_feed_one_crawl_and_discovery_ends_with_the_last
             a_crawl_whose_session_was_dropped_ends_without_it
+            a_crawl_is_incomplete_where_others_outlast_who_read_its_sources
             a_session_that_was_dropped_may_be_followed_by_another
             what_a_worker_that_is_gone_held_is_claimed_by_another
             the_fifth_start_without_an_end_is_poison
@@ -243,14 +247,28 @@ impl Carrier {
     }
 
     async fn open(&self, case: &Case, terms: Terms) -> Result<Box<dyn Session>> {
-        let opening = Opening { crawl: case.crawl.clone(), terms, text: None, is_new: true, lease: LONG };
+        let opening =
+            Opening { crawl: case.crawl.clone(), terms, text: None, is_new: true, lease: LONG, reads: None };
         self.engine.open(opening, Arc::clone(&self.health)).await
     }
 
     /// Opens a crawl that may be known.
     async fn reopen(&self, case: &Case, lease: Duration) -> Result<Box<dyn Session>> {
-        let opening =
-            Opening { crawl: case.crawl.clone(), terms: Terms::default(), text: None, is_new: false, lease };
+        let opening = Opening {
+            crawl: case.crawl.clone(),
+            terms: Terms::default(),
+            text: None,
+            is_new: false,
+            lease,
+            reads: None,
+        };
+        self.engine.open(opening, Arc::clone(&self.health)).await
+    }
+
+    /// Opens a crawl to read sources that this number names.
+    async fn read(&self, case: &Case, sources: u64, lease: Duration) -> Result<Box<dyn Session>> {
+        let (crawl, terms) = (case.crawl.clone(), Terms::default());
+        let opening = Opening { crawl, terms, text: None, reads: Some(sources), is_new: false, lease };
         self.engine.open(opening, Arc::clone(&self.health)).await
     }
 

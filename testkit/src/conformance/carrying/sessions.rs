@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 use trawl_common::frontier::crawl::CrawlState;
-use trawl_common::ports::{ErrorKind, Opening, Result, Terms};
+use trawl_common::ports::{ErrorKind, Opening, Result, SourcesRead, Terms};
 use trawl_common::spider::SpiderText;
+use trawl_common::spider::{DedupScope, Recrawl};
 
 use super::{Carrier, kind};
 use crate::conformance::engine::LIMIT;
@@ -110,6 +111,85 @@ pub async fn a_crawl_whose_session_was_dropped_ends_without_it(carrier: &Carrier
     Ok(())
 }
 
+/// Whoever else has read others to their end: stopped, or met by an error.
+pub async fn a_crawl_is_incomplete_until_what_was_left_unread_is_read(carrier: &Carrier) -> Result<()> {
+    let case = Case::new();
+    let (wholly, in_part) =
+        (SourcesRead::default(), SourcesRead { incomplete: true, ..SourcesRead::default() });
+    let is_incomplete = async || Ok::<_, trawl_common::ports::Error>(carrier.stats(&case).await?.incomplete);
+    let stays_open = carrier.reopen(&case, LONG).await?;
+    stays_open.admit(&[case.new_work(0)]).await?;
+    let stopped = carrier.read(&case, 1, LONG).await?;
+    let other = carrier.read(&case, 2, LONG).await?;
+    assert!(!is_incomplete().await?, "both are reading");
+    stopped.abandon().await?;
+    other.close_read(Some(wholly)).await?;
+    assert!(is_incomplete().await?);
+    carrier.read(&case, 1, LONG).await?.close_read(Some(in_part)).await?;
+    assert!(is_incomplete().await?, "some could not be read");
+    carrier.reopen(&case, LONG).await?.close().await?;
+    assert!(is_incomplete().await?, "nobody has read them");
+    carrier.read(&case, 1, LONG).await?.close_read(Some(wholly)).await?;
+    assert!(!is_incomplete().await?);
+    carrier.read(&case, 1, LONG).await?.abandon().await?;
+    assert!(!is_incomplete().await?, "they were read before");
+    stays_open.close().await?;
+    let stats = carrier.stats(&case).await?;
+    assert_eq!((stats.status, stats.incomplete, stats.reasons.len()), (CrawlState::Running, false, 0));
+    Ok(())
+}
+
+/// Of those who read sources one dies; the others read theirs to the end.
+pub async fn a_crawl_is_incomplete_where_others_outlast_who_read_its_sources(
+    carrier: &Carrier,
+) -> Result<()> {
+    let case = Case::new();
+    let worker = carrier.join_with(case.worker.clone(), |settings| settings.recovery.lost_after = 2 * BRIEF);
+    let living = carrier.read(&case, 1, LONG).await?;
+    living.admit(&[case.new_work(0)]).await?;
+    drop(carrier.read(&case, 2, BRIEF).await?);
+    // It has read none, so its end says nothing of them.
+    drop(carrier.reopen(&case, BRIEF).await?);
+    eventually(LIMIT, async || Ok(carrier.stats(&case).await?.incomplete)).await?;
+    living.close_read(Some(SourcesRead::default())).await?;
+    worker.work_off(1).await;
+    eventually(LIMIT, async || Ok(carrier.stats(&case).await?.status == CrawlState::Finished)).await?;
+    assert!(carrier.stats(&case).await?.incomplete);
+    Ok(())
+}
+
+/// Among the reasons.
+pub async fn what_sources_name_in_vain_is_counted_once(carrier: &Carrier) -> Result<()> {
+    let case = Case::new();
+    let read = SourcesRead { seen: 3, outside: 2, ..SourcesRead::default() };
+    let session = carrier.read(&case, 1, LONG).await?;
+    session.admit(&[case.new_work(0)]).await?;
+    session.close_read(Some(read)).await?;
+    let reasons = carrier.stats(&case).await?.reasons;
+    assert_eq!(reasons, [("dropped:outside".to_owned(), 2), ("dropped:seen".to_owned(), 3)].into());
+    Ok(())
+}
+
+/// And it is known by what it took URLs for seen.
+pub async fn a_crawl_is_empty_if_nothing_came_of_it(carrier: &Carrier) -> Result<()> {
+    let case = Case::new();
+    let end = async |read| {
+        let next = case.next_crawl();
+        carrier.read(&next, 1, LONG).await?.close_read(Some(read)).await?;
+        carrier.stats(&next).await
+    };
+    let seen = end(SourcesRead { seen: 1, ..SourcesRead::default() }).await?;
+    assert_eq!((seen.status, seen.empty, seen.dedup), (CrawlState::Finished, true, DedupScope::Spider));
+    assert!(!end(SourcesRead { unchanged: 1, ..SourcesRead::default() }).await?.empty, "all is as it was");
+    let (worker, next) = (carrier.join(&case), case.next_crawl());
+    carrier.begin(&next, 1, Terms { recrawl: Recrawl::Always, ..Terms::default() }).await?;
+    assert!(!carrier.stats(&next).await?.empty, "it is not over");
+    worker.work_off(1).await;
+    let done = carrier.stats(&next).await?;
+    assert_eq!((done.status, done.empty, done.dedup), (CrawlState::Finished, false, DedupScope::Crawl));
+    Ok(())
+}
+
 /// Once its lease has lapsed; the same crawl may be taken on at once.
 pub async fn a_session_that_was_dropped_may_be_followed_by_another(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
@@ -133,7 +213,7 @@ pub async fn a_crawl_keeps_the_spiders_file_that_it_was_first_opened_with(carrie
     let text = |text: &str| Some(SpiderText::from(text.to_owned()));
     let open = async |text: Option<SpiderText>, is_new| {
         let terms = Terms { file: text.as_ref().map(SpiderText::hash), ..Terms::default() };
-        let opening = Opening { crawl: case.crawl.clone(), terms, text, is_new, lease: LONG };
+        let opening = Opening { crawl: case.crawl.clone(), terms, text, is_new, lease: LONG, reads: None };
         carrier.engine.open(opening, Arc::default()).await
     };
     open(text("max_pages = 1 # \u{e4}"), true).await?.abandon().await?;

@@ -305,6 +305,7 @@ pub async fn a_session_that_is_abandoned_leaves_its_crawl_open(carrier: &Carrier
         text: None,
         is_new: false,
         lease: LONG,
+        reads: None,
     };
     let session = carrier.engine.open(opening, Arc::default()).await?;
     assert_eq!(session.admit(&[case.new_work(0), case.new_work(1)]).await?, [false, true]);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::outcome::Terminal;
-use trawl_common::ports::{ErrorKind, Result, Terms};
+use trawl_common::ports::{ErrorKind, Result, SourcesRead, Terms};
 use trawl_engine::{Lease, Records};
 
 use crate::conformance::eventually;
@@ -88,6 +88,29 @@ pub async fn a_producer_that_died_does_not_hold_up_the_others(frontier: &Arc<dyn
     assert_eq!(right(&fixture, &alive).await, None);
     frontier.close(alive).await?;
     assert!(fixture.crawl_stats().await?.discovered);
+    Ok(())
+}
+
+/// Whoever reads others to their end; who reads none says nothing of them.
+pub async fn a_crawl_is_incomplete_whose_sources_were_left_by_one_that_died(
+    frontier: &Arc<dyn Records>,
+) -> Result<()> {
+    let fixture = Fixture::new(frontier);
+    let open = |holder, ttl| frontier.open(&fixture.crawl, Terms::default(), holder, ttl);
+    let dead = open("dead 0001", BRIEF).await?;
+    let silent = open("silent", BRIEF).await?;
+    let alive = open("alive 0002", LONG).await?;
+    fixture.admit(&alive, 0..1).await?;
+    eventually(LIMIT, async || Ok(right(&fixture, &dead).await == Some(ErrorKind::Stale))).await?;
+    eventually(LIMIT, async || Ok(right(&fixture, &silent).await == Some(ErrorKind::Stale))).await?;
+    let whole = Some(SourcesRead::default());
+    frontier.close_read(alive, whole).await?;
+    let stats = fixture.crawl_stats().await?;
+    assert_eq!((stats.discovered, stats.incomplete), (true, true));
+    // A process that takes on what another has left is another holder.
+    let successor = open("successor 0001", LONG).await?;
+    frontier.close_read(successor, whole).await?;
+    assert!(!fixture.crawl_stats().await?.incomplete);
     Ok(())
 }
 

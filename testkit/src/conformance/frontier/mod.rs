@@ -45,6 +45,7 @@ macro_rules! frontier_conformance {
             opening_a_second_crawl_fails_and_names_who_reads_the_sources
             several_producers_feed_one_crawl_and_discovery_ends_with_the_last
             a_producer_that_died_does_not_hold_up_the_others
+            a_crawl_is_incomplete_whose_sources_were_left_by_one_that_died
             the_holder_of_a_lease_may_open_again
             two_spiders_are_discovered_side_by_side
             a_lapsed_lease_is_for_the_next_and_stale_for_the_last

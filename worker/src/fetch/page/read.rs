@@ -14,7 +14,7 @@ use trawl_common::spider::item::Item;
 use trawl_common::trace;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::{Extracted, Extraction, Missing};
-use trawl_handlers::{ItemsFile, Stream};
+use trawl_handlers::Stream;
 
 use super::failed;
 use super::identity::{Form, form, seen_as};
@@ -24,7 +24,7 @@ use crate::history::History;
 use crate::items_file::{FileItems, Ids, InFile};
 use crate::job::Job;
 use crate::links::to_follow;
-use crate::settlement::Yield;
+use crate::settlement::{Yield, items_by_kind};
 use crate::shared::Shared;
 use crate::tasks::asked_for;
 
@@ -80,7 +80,8 @@ pub(super) async fn given(
     });
     let status = Some(response.status).filter(|status| *status > 0);
     let bytes = response.body.len() as u64;
-    let count = items.len() as u64 + file.as_ref().map_or(0, ItemsFile::items);
+    let counted = items_by_kind(&items, file.as_ref().map_or(0, |file| file.items()));
+    let extracts = spider.spider.items.iter().any(|rule| !rule.fields.is_empty());
     let page = page(job, history, items, response);
     let ids = Ids::ByPlace(name(job, own).to_owned(), page.items.len());
     let file = file.zip(like).map(|(file, like)| Box::new(FileItems::new(file, &page, like, ids)));
@@ -95,7 +96,8 @@ pub(super) async fn given(
         left_out: beyond,
         landed: stood_for.map(|url| seen_as(url, own)),
         status,
-        items: count,
+        without_items: extracts && counted.is_empty(),
+        items: counted,
         bytes,
         missing,
     };

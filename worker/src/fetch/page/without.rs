@@ -14,7 +14,7 @@ use super::read::{ask_program, given, program_failed};
 use crate::handlers::{Came, NoPage, Unread, not_run};
 use crate::history::History;
 use crate::job::Job;
-use crate::settlement::{Settlement, Yield};
+use crate::settlement::{Settlement, Yield, items_by_kind};
 use crate::shared::Shared;
 
 /// Settles a job without a page. A remembered page that is gone ends as done, with items that say so.
@@ -25,13 +25,25 @@ pub(super) fn without_page(job: Job, history: History, outcome: Outcome) -> Sett
         return Settlement::remembered(job, outcome, memory);
     };
     let gone = gone(&job, last, status);
-    let items = gone.len() as u64;
+    let (items, without_items) = (items_by_kind(&gone, 0), false);
     let page = Some(Page::of(&job.message, gone));
     let (file, links, elsewhere, left_out, landed, bytes, missing) = Default::default();
     let spider = Arc::clone(&job.spider);
     let status = Some(status);
-    let yielded =
-        Yield { spider, page, file, links, elsewhere, left_out, landed, status, items, bytes, missing };
+    let yielded = Yield {
+        spider,
+        page,
+        file,
+        links,
+        elsewhere,
+        left_out,
+        landed,
+        status,
+        items,
+        without_items,
+        bytes,
+        missing,
+    };
     Settlement::done(job, yielded, Some(Memory::Gone))
 }
 

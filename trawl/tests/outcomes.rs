@@ -1,0 +1,145 @@
+//! What a crawl of a fleet took for seen, that nothing came of one, and that the sources of one were not all read, is told by commands.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[expect(dead_code, reason = "each test file uses some of it")]
+mod support;
+
+use std::fs;
+use std::process::Stdio;
+
+use serde_json::Value;
+use support::{Fleet, LIMIT, ends_well};
+use tokio::io::AsyncWriteExt;
+use tokio::process::Command;
+use tokio::time::timeout;
+use trawl_testkit::site::Site;
+
+/// What a command that ends with `code` printed.
+async fn run(mut command: Command, code: i32) -> (String, String) {
+    let output = timeout(LIMIT, command.output()).await.unwrap().unwrap();
+    let (out, error) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert_eq!(output.status.code(), Some(code), "{out}{error}");
+    (out.trim().to_owned(), error)
+}
+
+async fn status(fleet: &Fleet, crawl: &str) -> Value {
+    serde_json::from_str(&run(fleet.command(&["status", crawl, "--json"]), 0).await.0).unwrap()
+}
+
+/// How often the site was asked for its page of this number.
+fn asked(site: &Site, number: usize) -> usize {
+    let path = format!("/page/{number}");
+    site.log().into_iter().filter(|(asked, _)| *asked == path).map(|(_, times)| times).sum()
+}
+
+#[tokio::test]
+async fn each_crawl_that_is_asked_for_fetches_its_pages_and_one_by_spider_says_that_nothing_came_of_it() {
+    let (fleet, site) = (Fleet::new().await, Site::serve(2).await);
+    fs::write(fleet.folder.path().join("spiders/shop.toml"), "").unwrap();
+    let page = site.page(0);
+    let submit = async |more: &[&str]| {
+        let words = [&["jobs", "submit", "shop", "--url", &page], more].concat();
+        run(fleet.command(&words), 0).await.0
+    };
+    let worker = fleet.worker(&[]);
+    for _ in 0..2 {
+        let crawl = submit(&[]).await;
+        run(fleet.command(&["wait", &crawl]), 0).await;
+        assert_eq!(status(&fleet, &crawl).await["dedup"], "crawl");
+    }
+    assert_eq!(asked(&site, 0), 2);
+
+    let seen = submit(&["--dedup", "spider"]).await;
+    let (_, warned) = run(fleet.command(&["wait", &seen]), 0).await;
+    assert!(warned.contains("nothing came of crawl") && warned.contains("1 URL was seen before"), "{warned}");
+    run(fleet.command(&["wait", &seen, "--fail-if-empty"]), 6).await;
+    let stats = status(&fleet, &seen).await;
+    assert_eq!((&stats["empty"], &stats["dedup"]), (&true.into(), &"spider".into()));
+    assert_eq!(stats["reasons"]["dropped:seen"], 1);
+    assert_eq!(asked(&site, 0), 2);
+    ends_well(worker).await;
+}
+
+#[tokio::test]
+async fn a_crawl_is_incomplete_whose_producer_was_killed_while_another_read_on() {
+    let (fleet, site) = (Fleet::new().await, Site::serve(2).await);
+    let (spider, crawl) = (format!("--spider={}", fleet.name), format!("--crawl={}", fleet.name));
+    let feed = || {
+        let mut command = fleet.command(&["producer", "-", &spider, &crawl, "-q"]);
+        command.stdin(Stdio::piped()).spawn().unwrap()
+    };
+    let worker = fleet.worker(&[]);
+    let (mut dying, mut living) = (feed(), feed());
+    for (number, producer) in [&mut dying, &mut living].into_iter().enumerate() {
+        let line = format!("{}\n", site.page(number));
+        producer.stdin.as_mut().unwrap().write_all(line.as_bytes()).await.unwrap();
+        timeout(LIMIT, site.asked_for(number + 1)).await.unwrap();
+    }
+    dying.kill().await.unwrap();
+    let incomplete = async { while status(&fleet, &fleet.name).await["incomplete"] != true {} };
+    timeout(LIMIT, incomplete).await.expect("its lease lapses while another reads");
+    drop(living.stdin.take());
+    assert!(timeout(LIMIT, living.wait()).await.unwrap().unwrap().success());
+    let (_, warned) = run(fleet.command(&["wait", &fleet.name]), 1).await;
+    assert!(warned.contains("is incomplete"), "{warned}");
+    let (shown, _) = run(fleet.command(&["status", &fleet.name]), 0).await;
+    assert!(shown.contains(" incomplete ") && shown.contains("note: crawl"), "{shown}");
+    ends_well(worker).await;
+}
+
+#[tokio::test]
+async fn items_are_counted_and_a_selector_that_matches_nothing_is_told() {
+    const PAGES: usize = 24;
+    let (fleet, site) = (Fleet::new().await, Site::serve(PAGES).await);
+    let file = fleet.folder.path().join(format!("spiders/{}.toml", fleet.name));
+    let sitemap = format!("{}/sitemap.xml", site.origin);
+    let worker = fleet.worker(&[]);
+    let crawl = async |items: &str| {
+        fs::write(&file, items).unwrap();
+        let words = ["producer", &sitemap, &format!("--spider={}", fleet.name), "--dedup=crawl", "--wait"];
+        let (id, warned) = run(fleet.command(&words), 0).await;
+        (status(&fleet, &id).await, warned)
+    };
+    let (stats, warned) =
+        crawl("[[items]]\nname = 'offer'\neach = 'body'\n[items.fields]\nname = 'body'\n").await;
+    assert_eq!((&stats["items"], &stats["item_kinds"]["offer"]), (&PAGES.into(), &PAGES.into()), "{stats}");
+    assert!(!warned.contains("gives no item"), "{warned}");
+    let (stats, warned) =
+        crawl("[[items]]\nname = 'offer'\neach = '.no-such'\n[items.fields]\nname = 'b'\n").await;
+    assert_eq!(
+        (&stats["items"], &stats["reasons"]["done:without_items"]),
+        (&0.into(), &PAGES.into()),
+        "{stats}"
+    );
+    assert!(warned.contains("gives no item"), "{warned}");
+    ends_well(worker).await;
+}
+
+#[tokio::test]
+async fn a_worker_is_well_again_once_the_crawl_is_cancelled_whose_sink_is_away() {
+    let (fleet, site) = (Fleet::new().await, Site::serve(3).await);
+    let file = fleet.folder.path().join("spiders/shop.toml");
+    // Nothing listens there.
+    fs::write(file, "[[sinks]]\nkind = 'postgres'\nurl = 'postgres://trawl@127.0.0.1:1/items'\n").unwrap();
+    let sitemap = format!("{}/sitemap.xml", site.origin);
+    let worker = fleet.worker(&[]);
+    run(fleet.command(&["producer", &sitemap, "--spider=shop", "--crawl=doomed", "-q"]), 0).await;
+    run(fleet.command(&["producer", &sitemap, "--spider=default", "--crawl=other", "-q"]), 0).await;
+    let health_is = async |is_it: fn(&str) -> bool| {
+        loop {
+            let (shown, _) = run(fleet.command(&["workers", "--json"]), 0).await;
+            let state: Value = serde_json::from_str(&shown).unwrap();
+            if is_it(state["health"].as_str().unwrap()) {
+                return;
+            }
+        }
+    };
+    timeout(LIMIT, health_is(|health| health.starts_with("spider shop: "))).await.expect("its sink is away");
+    let waits = async |crawl: &str| status(&fleet, crawl).await["waits"].to_string();
+    assert!(waits("doomed").await.contains("spider shop: "));
+    assert!(!waits("other").await.contains("spider shop: "));
+    run(fleet.command(&["cancel", "doomed"]), 0).await;
+    timeout(LIMIT, health_is(|health| health == "ok")).await.expect("nobody wants its items any more");
+    ends_well(worker).await;
+}
