@@ -259,7 +259,7 @@ mod requests {
         ::redis::cmd("ZCARD").arg(ASKED).query_async(&mut link.clone()).await.unwrap()
     }
 
-    /// Makes all requested jobs older by this much.
+    /// Makes all requested URLs older by this much.
     async fn age(link: &Link, by: Duration) {
         let mut connection = link.clone();
         let urls: Vec<String> =
