@@ -9,7 +9,7 @@ from parsel import Selector
 
 DOC = Path("/usr/share/doc")
 
-# Of every site: title, links, and three fields; `[]` takes all values.
+# For every site: title, links, and three fields; `[]` takes all values.
 COMMON = {
     "title": "title::text",
     "links[]": "a::attr(href)",
