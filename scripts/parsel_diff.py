@@ -1,4 +1,4 @@
-"""Compares trawl's extractor with parsel: `scripts/parsel-diff` runs it."""
+"""Compares trawl's extractor with parsel. Run by `scripts/parsel-diff`."""
 
 import json
 import subprocess
