@@ -1,4 +1,5 @@
-//! Who may call: tokens and roles, and what a browser must not be made to send.
+//! Authentication and authorisation: tokens and roles, and protection against requests forged through
+//! browsers.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -19,16 +20,17 @@ use crate::limits::{Caller, Rates};
 use crate::problem::{Kind, Problem};
 use crate::serve::Peer;
 
-/// What anyone may ask for: it tells nothing of crawls.
+/// Paths open to everyone: they reveal nothing about crawls.
 const PUBLIC: [&str; 2] = ["/healthz", "/api/v1/openapi.json"];
 
-/// Who may call, and how often.
+/// The known callers and the limits on their requests.
 pub struct Access {
     holders: Holders,
     requests: Rates,
 }
 
-/// Who calls, and what they may do. Only [`Access`] tells; a request that brings one has been checked.
+/// An authenticated caller and their role. Only [`Access`] makes one, so a request that carries one has been
+/// checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     caller: Caller,
@@ -40,32 +42,32 @@ impl Identity {
         Self { caller: Caller::Named(holder.name.clone()), role: holder.role }
     }
 
-    /// The name of the token's holder, or the address of a caller without a token.
+    /// Returns the name of the token's holder, or the address of a caller without a token.
     pub fn name(&self) -> String {
         self.caller.to_string()
     }
 
-    /// Whose requests are counted together with theirs.
+    /// Returns the caller under which the requests are counted.
     pub(crate) fn caller(&self) -> &Caller {
         &self.caller
     }
 
-    /// Whether they may do more than look.
+    /// Whether they may change things.
     pub fn is_operator(&self) -> bool {
         self.role == Role::Operator
     }
 }
 
-/// What a caller may do.
+/// The permissions of a caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Look.
+    /// May read.
     Viewer,
-    /// Change things as well.
+    /// May also change things.
     Operator,
 }
 
-/// That anyone who reaches this address could do anything.
+/// The error for an address at which anyone could do anything.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0} can be reached from other machines, and no caller needs a token: name one in api.operators (docs/api.md), or \
@@ -74,7 +76,11 @@ pub(crate) enum Role {
 pub struct Unprotected(SocketAddr);
 
 impl Access {
-    /// As the settings say, for an API that listens on `listen`.
+    /// Returns the access rules of the settings, for an API that listens on `listen`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if no token is set and `listen` can be reached from other machines.
     pub fn new(settings: &settings::Api, listen: SocketAddr) -> Result<Self, Unprotected> {
         let holders = Holders::of(&settings.viewers, &settings.operators);
         if holders.is_empty() && !listen.ip().is_loopback() {
@@ -83,7 +89,7 @@ impl Access {
         Ok(Self { holders, requests: Rates::of_requests() })
     }
 
-    /// Whose token it is, for somebody at `peer` who logs in. Few can be tried at a time.
+    /// Returns the holder of a token with which someone at `peer` logs in. The rate of attempts is limited.
     pub async fn log_in(&self, peer: IpAddr, token: &str) -> Result<Identity, Problem> {
         let credentials = Credentials { name: None, token: token.to_owned() };
         let holder = self.holders.log_in(peer, credentials).await?;
@@ -91,8 +97,9 @@ impl Access {
         Ok(Identity::of(&holder))
     }
 
-    /// Whoever calls from `peer`, where nobody needs a token; `None` where callers do. A request without a token that is not for this
-    /// machine by its `Host` is a problem: a page of another site may have had its own name point here.
+    /// Returns the identity of a caller from `peer` if no tokens are set; `None` if there are tokens. A
+    /// request without a token whose `Host` is not this machine is a problem: another site may have pointed
+    /// its own name here.
     pub fn anyone(&self, headers: &HeaderMap, peer: IpAddr) -> Result<Option<Identity>, Problem> {
         if !self.holders.is_empty() {
             return Ok(None);
@@ -104,7 +111,7 @@ impl Access {
         Ok(Some(Identity { caller: Caller::Address(peer), role: Role::Operator }))
     }
 
-    /// Who calls and what they may do, if this may be answered at all.
+    /// Authenticates a request, or fails if it may not be answered at all.
     async fn check(&self, head: &Parts) -> Result<Identity, Problem> {
         let headers = &head.headers;
         let peer = Peer::of(&head.extensions);
@@ -143,7 +150,7 @@ impl Access {
     }
 }
 
-/// Handlers are reached through `guard` alone, which says who calls.
+/// Handlers are reached only through `guard`, which adds the identity.
 impl<S: Send + Sync> FromRequestParts<S> for Identity {
     type Rejection = Problem;
 
@@ -153,7 +160,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Identity {
     }
 }
 
-/// Lets a request pass, or says why not. What changes something is logged with its caller.
+/// Lets a request pass or rejects it. Requests that change something are logged with their caller.
 pub(crate) async fn guard(State(access): State<Arc<Access>>, request: Request, next: Next) -> Response {
     let (head, body) = request.into_parts();
     let identity = match access.check(&head).await {
@@ -180,7 +187,8 @@ pub(crate) async fn guard(State(access): State<Arc<Access>>, request: Request, n
     response
 }
 
-/// Those of a request: `Bearer <token>`, or, from clients of Scrapyd, `Basic` with the holder's name and the token as its password.
+/// Returns the credentials in a request: `Bearer <token>`, or, from clients of Scrapyd, `Basic` with the
+/// holder's name and the token as the password.
 fn credentials(headers: &HeaderMap) -> Option<Credentials> {
     let (scheme, sent) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     let sent = sent.trim();
@@ -195,7 +203,8 @@ fn credentials(headers: &HeaderMap) -> Option<Credentials> {
     Some(Credentials { name: Some(name.to_owned()), token: token.to_owned() })
 }
 
-/// Whether a browser sends it for a page of another site: by Fetch Metadata, or by its `Origin`.
+/// Whether a browser sends this request for a page of another site, according to Fetch Metadata or its
+/// `Origin`.
 pub fn is_cross_site(headers: &HeaderMap) -> bool {
     let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
     let host = text("host").unwrap_or_default();
@@ -207,10 +216,10 @@ pub fn is_cross_site(headers: &HeaderMap) -> bool {
         || text("origin").is_some_and(is_other_origin)
 }
 
-/// Whether a request is for this machine by a name that no DNS server can give to another.
+/// Whether a request is addressed to this machine by a name that no DNS server can point elsewhere.
 pub fn names_this_machine(headers: &HeaderMap) -> bool {
     let mut hosts = headers.get_all(header::HOST).iter();
-    // Of two, a proxy before this one may have gone by the other.
+    // If there are two, a proxy in front of this server may have used the other one.
     let only = hosts.next().filter(|_| hosts.next().is_none());
     only.and_then(|host| Authority::try_from(host.as_bytes()).ok()).is_some_and(|authority| {
         let host = authority.host();

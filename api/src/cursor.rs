@@ -1,4 +1,4 @@
-//! Where a list goes on: a text that callers hand back as it is.
+//! Cursors of lists: texts that callers return unchanged to continue.
 
 use data_encoding::BASE64URL_NOPAD;
 use serde::{Deserialize, Serialize};
@@ -6,12 +6,12 @@ use utoipa::IntoParams;
 
 use crate::problem::Problem;
 
-/// How many entries a page of a list has, unless asked for another number.
+/// Default number of entries on a page.
 const USUAL: u16 = 100;
-/// How many it has at most.
+/// Maximum number of entries on a page.
 const MOST: u16 = 1000;
 
-/// The number of entries that a caller asks for.
+/// The number of entries that a caller requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "u16")]
 pub(crate) struct Limit(u16);
@@ -39,26 +39,26 @@ impl Limit {
     }
 }
 
-/// Which part of a list.
+/// The requested part of a list.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Paging {
-    /// How many at most
+    /// The maximum number of entries
     #[serde(default)]
     #[param(value_type = Option<u16>, minimum = 1, maximum = 1000, default = 100)]
     pub(crate) limit: Limit,
-    /// Where to go on: `next` of the page before
+    /// The position to continue at: `next` of the previous page
     pub(crate) cursor: Option<String>,
 }
 
-/// The text for a place in a list.
+/// Encodes a position in a list.
 pub(crate) fn encode(place: &impl Serialize) -> String {
-    // Names and numbers: they always serialise.
+    // Names and numbers always serialise.
     BASE64URL_NOPAD.encode(&serde_json::to_vec(place).unwrap_or_default())
 }
 
-/// The place that a text of [`encode`] stands for.
+/// Decodes a position from [`encode`].
 pub(crate) fn decode<T: for<'de> Deserialize<'de>>(text: &str) -> Result<T, Problem> {
     let json = BASE64URL_NOPAD.decode(text.as_bytes()).ok();
     json.and_then(|json| serde_json::from_slice(&json).ok())

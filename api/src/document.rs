@@ -1,4 +1,4 @@
-//! The routes and the OpenAPI document, made of one list.
+//! The routes and the OpenAPI document, made from one list.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::routes::{
     spiders, tasks, trial, url, urls, workers,
 };
 
-/// Lists handlers. Each is served at the path and by the method that its own `utoipa::path` says.
+/// Lists handlers. Each is served at the path and with the method of its own `utoipa::path`.
 macro_rules! handlers {
     ($($module:ident :: $handler:ident),* $(,)?) => {
         #[derive(OpenApi)]
@@ -33,7 +33,7 @@ macro_rules! handlers {
         )]
         struct Listed;
 
-        /// Every handler at its place.
+        /// Returns a router with every handler.
         pub(crate) fn routes() -> Router<Arc<Api>> {
             let document = document();
             let mut router = Router::new();
@@ -89,12 +89,13 @@ handlers![
     dead_letters::purge_dead_letters,
 ];
 
-/// The document of all that is served.
+/// Returns the document of the whole API.
 pub(crate) fn document() -> Document {
     Listed::openapi()
 }
 
-/// The router with a handler where the document has the operation of this id, which is the handler's name.
+/// Adds a handler to the router, at the path of the document's operation with this id, which is the handler's
+/// name.
 fn at_its_place<H: Handler<T, Arc<Api>>, T: 'static>(
     router: Router<Arc<Api>>,
     document: &Document,
@@ -120,10 +121,10 @@ fn operations(item: &PathItem) -> Vec<(HttpMethod, &Operation)> {
     all.into_iter().filter_map(|(method, operation)| Some((method, operation.as_ref()?))).collect()
 }
 
-/// What every operation has: who may call, and the problems that any of them can meet.
+/// The common parts of every operation: the required roles, and the problems that any of them can meet.
 struct Common;
 
-/// The statuses of those problems.
+/// The statuses of these problems.
 const ANY: [(&str, &str); 9] = [
     ("400", "A parameter or the body is not as this document says"),
     ("401", "No token, or one that nobody has"),
@@ -136,10 +137,10 @@ const ANY: [(&str, &str); 9] = [
     ("504", "It took too long"),
 ];
 
-/// Those that a body can cause.
+/// The problems that a body can cause.
 const BODY: [(&str, &str); 2] = [("408", "The body did not come in time"), ("413", "The body is too large")];
 
-/// That which a body of JSON can cause.
+/// The problem that a JSON body can cause.
 const JSON: (&str, &str) = ("415", "The body is not said to be JSON");
 
 impl Modify for Common {
@@ -153,7 +154,7 @@ impl Modify for Common {
     }
 }
 
-/// Adds those problems to an operation. All that go wrong are sent in the same form.
+/// Adds these problems to an operation. All problems are sent in the same form.
 fn tell_problems(operation: &mut Operation) {
     let body = operation.request_body.as_ref();
     let of_body = BODY.iter().filter(|_| body.is_some());

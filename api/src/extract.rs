@@ -1,4 +1,4 @@
-//! What a request says, read so that whatever is wrong in it is a problem of the API's own.
+//! The parts of a request, read so that every error is one of the API's own problems.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use serde::de::DeserializeOwned;
 
 use crate::problem::{Kind, Problem};
 
-/// The largest body, in bytes.
+/// Maximum size of a body, in bytes.
 const LARGEST: usize = 1024 * 1024;
-/// How long a body may take to arrive.
+/// Maximum time for a body to arrive.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// What stands in the path. What cannot stand there names nothing.
+/// A parameter in the path. An invalid one is reported as not found.
 pub(crate) struct Segment<T>(pub(crate) T);
 
 impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Segment<T> {
@@ -30,7 +30,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Segment
     }
 }
 
-/// The query's parameters, each of which is known.
+/// The query's parameters, of which unknown ones are refused.
 pub(crate) struct Params<T>(pub(crate) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
@@ -44,7 +44,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Params<T> {
     }
 }
 
-/// A body of JSON, whole and in time.
+/// A JSON body that arrived whole and in time.
 pub(crate) struct Json<T>(pub(crate) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
@@ -56,7 +56,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
             return Err(Problem::new(Kind::UnsupportedMediaType, detail));
         }
         let body = body(request).await?;
-        // A list of a struct's members in their order would pass for it.
+        // Otherwise an array of a struct's members in their order would be accepted.
         if body.trim_ascii_start().first() != Some(&b'{') {
             return Err(Problem::malformed("body: send a JSON object"));
         }
@@ -66,13 +66,13 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
     }
 }
 
-/// What a body is said to be, without parameters; empty if that is not said.
+/// Returns the declared media type of a body, without parameters; empty if there is none.
 pub(crate) fn media_type(headers: &HeaderMap) -> &str {
     let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim()
 }
 
-/// A body, whole and in time.
+/// Reads a whole body, within the time limit.
 pub(crate) async fn body(request: Request) -> Result<Bytes, Problem> {
     let body = Limited::new(request.into_body(), LARGEST).collect();
     match tokio::time::timeout(LONGEST, body).await {

@@ -1,10 +1,11 @@
-//! What browsers may do with an answer, whoever made them ask for it.
+//! Restrictions for browsers, whichever page caused the request.
 
 use axum::http::HeaderValue;
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, X_CONTENT_TYPE_OPTIONS};
 use axum::response::Response;
 
-/// An answer is data: it loads nothing, runs nothing, is in no frame, is not taken for anything else, and is not kept.
+/// A response is data: it loads nothing, runs nothing, is not framed, is not sniffed as another type, and is
+/// not stored.
 const HEADERS: [(HeaderName, &str); 3] = [
     (
         CONTENT_SECURITY_POLICY,
@@ -14,7 +15,7 @@ const HEADERS: [(HeaderName, &str); 3] = [
     (CACHE_CONTROL, "no-store"),
 ];
 
-/// Adds them, where a handler has not said otherwise.
+/// Adds the headers that a handler has not set.
 pub(crate) async fn add(mut response: Response) -> Response {
     for (name, value) in HEADERS {
         response.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));

@@ -1,8 +1,10 @@
-//! Who holds which token.
+//! The holders of tokens.
 //!
-//! A token is known by its SHA-256, which costs nothing to compare. One of which the settings have an argon2id hash is known so as soon as
-//! it was sent once: only until then does a request cost the work that such a hash is made to cost. That work is done on a thread apart, for one caller
-//! at a time, and for few tries a minute of one address. When all holders have been seen once, nobody can cause it any more.
+//! A token is identified by its SHA-256, which costs nothing to compare. If the settings have only an
+//! argon2id hash of a token, its SHA-256 is known once it has been sent: only until then does a request cost
+//! the work that such a hash is meant to cost. That work is done on a separate thread, for one caller at a
+//! time, and for a few attempts per minute from one address. Once all holders have been seen, nobody can
+//! cause it any more.
 
 use std::collections::{BTreeMap, HashSet};
 use std::net::IpAddr;
@@ -20,21 +22,22 @@ use crate::limits::{Caller, Rates};
 use crate::problem::{Kind, Problem};
 use crate::spiders::on_a_thread_apart;
 
-/// Holders and addresses that are remembered: more than there are desks.
+/// Maximum number of pairs of holders and addresses to remember: more than there are desks.
 const SEEN: usize = 10_000;
-/// How long a caller waits while the tokens of others are checked.
+/// The time that a caller waits while the tokens of others are checked.
 const WAIT: Duration = Duration::from_secs(5);
 
 /// The holders of all tokens.
 pub(crate) struct Holders {
     all: Vec<Arc<Holder>>,
-    /// Tokens that people at one address may try by hand.
+    /// The limits on tokens tried by hand, by address.
     log_ins: Rates,
-    /// Who has logged in from where, of those whose tokens the settings have by their hashes.
+    /// The holders with hashed tokens that have logged in, each with the address.
     seen: Mutex<HashSet<(CallerName, Caller)>>,
-    /// Tokens that programs there may send which are not known yet. They close no log-in, nor does a log-in stop them.
+    /// The limits on unknown tokens sent by programs, by address. They do not affect log-ins, nor do log-ins
+    /// affect them.
     calls: Rates,
-    /// One token is checked at a time.
+    /// Permits one check of a token at a time.
     place: Semaphore,
 }
 
@@ -42,15 +45,15 @@ pub(crate) struct Holders {
 pub(crate) struct Holder {
     pub(crate) name: CallerName,
     pub(crate) role: Role,
-    /// What a token that is not known yet is checked by.
+    /// The hash for checking the token until it is known.
     hash: Option<SecretHash>,
-    /// Of the token, as soon as it is known: comparing digests of one length tells nothing of it.
+    /// The digest of the token, once it is known. Comparing digests of one length reveals nothing about it.
     digest: OnceLock<Digested>,
 }
 
 type Digested = [u8; 32];
 
-/// A token, with the name of its holder where that is sent as well.
+/// A token, with the name of its holder if that is sent as well.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Credentials {
     pub(crate) name: Option<String>,
@@ -58,7 +61,7 @@ pub(crate) struct Credentials {
 }
 
 impl Holders {
-    /// Viewers and operators, as the settings have them.
+    /// Returns the viewers and operators of the settings.
     pub(crate) fn of<'a>(
         viewers: &'a BTreeMap<CallerName, ApiToken>,
         operators: &'a BTreeMap<CallerName, ApiToken>,
@@ -76,9 +79,10 @@ impl Holders {
         self.all.is_empty()
     }
 
-    /// Whose token somebody at `peer` has sent by hand. Of wrong ones few can be tried at a time, and they stop no right one: a token has
-    /// 32 random characters, and is not found by trying. What people remember could be, so the right one of those counts as well, but
-    /// for whoever has logged in from there before.
+    /// Returns the holder of a token sent by hand from `peer`. Wrong tokens are limited to a few attempts,
+    /// and do not block right ones: a generated token has 32 random characters and cannot be guessed. A token
+    /// that people remember could be, so the right one counts as an attempt too, unless its holder has logged
+    /// in from there before.
     pub(crate) async fn log_in(
         &self,
         peer: IpAddr,
@@ -100,7 +104,7 @@ impl Holders {
         Ok(holder)
     }
 
-    /// Whether the right token of `holder` from there is no guess.
+    /// Whether the right token of `holder` from this address cannot be a guess.
     fn has_seen(&self, holder: &Holder, peer: &Caller) -> bool {
         let seen = || self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         holder.hash.is_none() || seen().contains(&(holder.name.clone(), peer.clone()))
@@ -113,7 +117,8 @@ impl Holders {
         }
     }
 
-    /// Whose token a program at `peer` has sent. Of those that are not known yet few can be tried at a time.
+    /// Returns the holder of a token sent by a program at `peer`. Unknown tokens are limited to a few
+    /// attempts.
     pub(crate) async fn find(
         &self,
         peer: IpAddr,
@@ -125,7 +130,7 @@ impl Holders {
         }
     }
 
-    /// Whose token it is, if it is known. It takes as long whichever it is.
+    /// Returns the holder of a known token. Takes the same time for every token.
     fn known(&self, Credentials { name, token }: &Credentials) -> Option<&Arc<Holder>> {
         let sent = digest(token);
         let is_it =
@@ -134,7 +139,8 @@ impl Holders {
         holder.filter(|holder| holder.is_called(name.as_deref()))
     }
 
-    /// Whose token it is of those who are known by a hash alone, if `may` says that it may be tried.
+    /// Returns the holder of a token among those whose token is known only by its hash, if `may` allows an
+    /// attempt.
     async fn verify(
         &self,
         credentials: Credentials,
@@ -146,7 +152,7 @@ impl Holders {
         let Ok(Ok(_place)) = tokio::time::timeout(WAIT, self.place.acquire()).await else {
             return Err(Problem::new(Kind::Unavailable, "the tokens of others are being checked: try again"));
         };
-        // Whoever had the place before may have sent the same.
+        // The previous caller may have sent the same token.
         if let Some(holder) = self.known(&credentials) {
             return Ok(Some(Arc::clone(holder)));
         }
@@ -163,7 +169,7 @@ impl Holders {
         Ok(on_a_thread_apart(verify).await)
     }
 
-    /// The holders whose tokens are not known, of whom it could be one.
+    /// Returns the holders with unknown tokens that may match.
     fn unseen(&self, credentials: &Credentials) -> Vec<Arc<Holder>> {
         let is_unseen = |holder: &&Arc<Holder>| {
             holder.digest.get().is_none() && holder.is_called(credentials.name.as_deref())
@@ -181,7 +187,7 @@ impl Holder {
         Self { name: name.clone(), role, hash, digest }
     }
 
-    /// Whether this is their name, or any is.
+    /// Whether this is their name; true if no name is given.
     fn is_called(&self, name: Option<&str>) -> bool {
         name.is_none_or(|name| name == self.name.as_str())
     }
@@ -225,7 +231,7 @@ mod tests {
         assert_eq!(found(&holders, Some("anna"), SECRET).await, Ok(Some("anna".to_owned())));
         assert!(holders.known(&sent(None, SECRET)).is_some());
         assert_eq!(found(&holders, Some("shop"), SECRET).await, Ok(None), "it is not theirs");
-        // Nothing is left that a token could be checked by: this would be refused as one try too many.
+        // No hash is left to check a token against; otherwise this would be refused as too many attempts.
         for _ in 0..50 {
             assert_eq!(found(&holders, None, "wrong").await, Ok(None));
         }

@@ -1,4 +1,4 @@
-//! A crawl as the API knows it: its stats, and the job that it is of. That of a job is known before it begins.
+//! A crawl in the API: its stats and its job. The crawl of a job is known before it begins.
 
 use trawl_common::frontier::crawl::{CrawlState, CrawlStats};
 use trawl_common::jobs::{self, JobState, JobStatus};
@@ -13,19 +13,20 @@ use crate::{Api, Backend};
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Known {
     pub(crate) stats: CrawlStats,
-    /// The job that it is of.
+    /// Its job, if it has one.
     pub(crate) job: Option<Job>,
-    /// Whether somebody feeds it, who has not yet said what came of that.
+    /// Whether it is being fed, with no result yet.
     is_being_fed: bool,
 }
 
 impl Known {
-    /// A crawl that nobody asked for by a job.
+    /// Returns a crawl without a job.
     pub(crate) fn of_no_job(stats: CrawlStats) -> Self {
         Self { stats, job: None, is_being_fed: false }
     }
 
-    /// The crawl of a job, which has begun if it has stats. That of a job which has failed is none that is finished.
+    /// Returns the crawl of a job, which has begun if it has stats. The crawl of a failed job does not count
+    /// as finished.
     pub(crate) fn of_job(job: &jobs::Job, stats: Option<CrawlStats>) -> Self {
         let mut stats = stats.unwrap_or_else(|| job.stats_before_it_begins());
         if job.status() == JobStatus::Failed && stats.status == CrawlState::Finished {
@@ -35,22 +36,22 @@ impl Known {
         Self { stats, job: Some(job.into()), is_being_fed }
     }
 
-    /// Whether it has ended, with all that a cancelled one had left. That of a job which is being fed ends with the feeding: before
-    /// that nobody can tell whether the job has failed.
+    /// Whether it has ended, and a cancelled one has nothing left. While its job is being fed it has not
+    /// ended, because the job may still fail.
     pub(crate) fn is_over(&self) -> bool {
         self.stats.status.is_over() && self.stats.pending == 0 && !self.is_being_fed
     }
 
-    /// The same without how long it has taken.
+    /// Returns a copy without the elapsed time.
     pub(crate) fn timeless(&self) -> Self {
         Self { stats: CrawlStats { seconds: 0.0, ..self.stats.clone() }, ..self.clone() }
     }
 }
 
 impl Backend {
-    /// A crawl; `None` if there is neither such a crawl nor such a job.
+    /// Returns a crawl; `None` if there is neither such a crawl nor such a job.
     pub(crate) async fn known(&self, id: &CrawlId) -> Result<Option<Known>> {
-        // First the job: its crawl ends before it does.
+        // The job first: its crawl ends before it does.
         let job = self.jobs.job(id).await?;
         let stats = self.stats.crawl_stats(id).await?;
         Ok(match job {
@@ -61,12 +62,12 @@ impl Backend {
 }
 
 impl Api {
-    /// A crawl that must be known.
+    /// Returns a crawl, which must be known.
     pub(crate) async fn known(&self, id: &CrawlId) -> std::result::Result<Known, Problem> {
         self.backend.known(id).await?.ok_or_else(|| no_crawl(id))
     }
 
-    /// The stats of a crawl that must have begun.
+    /// Returns the stats of a crawl, which must have begun.
     pub(crate) async fn begun(&self, id: &CrawlId) -> std::result::Result<CrawlStats, Problem> {
         match self.backend.stats.crawl_stats(id).await? {
             Some(stats) => Ok(stats),

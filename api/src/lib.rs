@@ -1,8 +1,9 @@
-//! The HTTP API: what people and programs see of crawls, hosts, workers and dead letters, and what they do to them.
+//! The HTTP API: access to crawls, hosts, workers and dead letters for people and programs.
 //!
-//! [`router`] serves any engine over its ports, and its OpenAPI document is made from the same list of handlers
-//! (`document.rs`). A request passes, in this order: the bounds of a connection ([`serve`]), the checks of who calls
-//! (`access.rs`), a handler (`routes`). Whatever fails is a problem as RFC 9457 has it (`problem.rs`).
+//! [`router`] serves any engine over its ports, and its OpenAPI document is made from the same list of
+//! handlers (`document.rs`). A request passes, in this order: the limits of a connection ([`serve`]),
+//! authentication and authorisation (`access.rs`), a handler (`routes`). Every failure is a problem as in RFC
+//! 9457 (`problem.rs`).
 
 mod access;
 mod cursor;
@@ -48,41 +49,43 @@ pub use crate::problem::Problem;
 pub use crate::serve::{Peer, serve};
 use crate::watch::Watchers;
 
-/// Fetches a page as a spider says, by the schedules of the fleet, and reads it. It answers within a minute, or a little later.
+/// Fetches a page by a spider's rules and the schedules of the fleet, and reads it. It answers within a
+/// minute, or a little later.
 pub type TryPage =
     Arc<dyn Fn(Spider, Ready, CanonicalUrl) -> BoxFuture<'static, Result<Attempt, NotTried>> + Send + Sync>;
 
-/// What the API is about: an engine's ports, and what else handlers need.
+/// The engine's ports, and other parts that handlers need.
 #[derive(Clone)]
 pub struct Backend {
     /// Crawls and workers.
     pub stats: Arc<dyn Stats>,
-    /// What is done to crawls and dead letters.
+    /// Changes of crawls and dead letters.
     pub control: Arc<dyn Control>,
-    /// Crawls that are asked for.
+    /// Submitted crawls.
     pub jobs: Arc<dyn Jobs>,
-    /// Spiders that were deployed.
+    /// Deployed spiders.
     pub spider_store: Arc<dyn SpiderStore>,
-    /// What is remembered of schedules.
+    /// The state of cron schedules.
     pub schedules: Arc<dyn Schedules>,
-    /// What is remembered of pages.
+    /// The page history.
     pub pages: Arc<dyn Pages>,
-    /// What was extracted, if it is kept where it can be read again: in a fleet.
+    /// The extracted items; `None` if they cannot be read again, as outside a fleet.
     pub items: Option<Arc<dyn Items>>,
-    /// What went wrong, for people.
+    /// The fleet's log.
     pub logs: Arc<dyn Logs>,
     /// Hosts.
     pub hosts: Arc<dyn HostControl>,
-    /// Where URLs are added, and dead letters sent again.
+    /// Admits URLs and replays dead letters.
     pub engine: Arc<dyn Engine>,
-    /// Where spiders are tried.
+    /// Tries spiders on pages.
     pub try_page: TryPage,
-    /// How hosts are named, and URLs routed.
+    /// The settings, which name hosts and route URLs.
     pub settings: Arc<Settings>,
 }
 
 impl Backend {
-    /// What says in words where things are. In a state file there are no items to read, and no workers that come and go.
+    /// Returns an explainer of the states of URLs. A state file has no items to read, and no workers that
+    /// come and go.
     fn explainer(&self) -> Explainer<'_> {
         let Self { stats, control, hosts, pages, settings, items, .. } = self;
         Explainer {
@@ -96,30 +99,31 @@ impl Backend {
     }
 }
 
-/// What handlers share.
+/// The shared state of the handlers.
 struct Api {
     backend: Backend,
     watchers: Arc<Watchers>,
     metrics: routes::metrics::Latest,
-    /// The schedules that were known when somebody asked last.
+    /// The schedules known at the last request.
     timetable: Mutex<Timetable>,
-    /// For those who read items.
+    /// Places for readers of items.
     readers: Arc<Places>,
-    /// For those who follow the log.
+    /// Places for followers of the log.
     followers: Arc<Places>,
-    /// For those who have all dead letters, or much of the log, looked through.
+    /// Places for searches through all dead letters, or much of the log.
     searchers: Arc<Places>,
-    /// For those who have a spider's text examined.
+    /// Places for the examination of spiders' texts.
     examiners: Arc<Places>,
 }
 
-/// The API's routes over `backend`, for those whom `access` lets in. What waits for a crawl ends when `stop` does.
+/// Returns the API's routes over `backend`, for the callers that `access` admits. Requests that wait for a
+/// crawl end when `stop` is cancelled.
 pub fn router(backend: Backend, access: Arc<Access>, stop: CancellationToken) -> Router {
     let watchers = Watchers::new(backend.clone(), stop);
     let readers = Places::new(8, 2, "readings of items");
     let followers = Places::new(32, 8, "readings of the log");
     let searchers = Places::new(8, 2, "searches");
-    // What is examined is written by strangers, and keeps a core busy.
+    // The examined texts are written by strangers, and keep a core busy.
     let examiners = Places::new(2, 1, "examinations of spiders");
     let (metrics, timetable) = Default::default();
     let api =

@@ -1,4 +1,4 @@
-//! How often a caller may ask, and how long an answer may take.
+//! Limits on the rate of requests, and on the time of a response.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -17,23 +17,23 @@ use trawl_common::names::CallerName;
 
 use crate::problem::{Kind, Problem};
 
-/// Requests a second of one caller.
+/// Maximum number of requests of one caller per second.
 const RATE: NonZeroU32 = NonZeroU32::new(100).unwrap();
-/// Requests of one caller that may come at once after a quiet time.
+/// Maximum number of requests of one caller in a burst.
 const BURST: NonZeroU32 = NonZeroU32::new(500).unwrap();
-/// Tokens that may be tried from one address in a minute.
+/// Maximum number of unknown tokens from one address per minute.
 const TOKENS: NonZeroU32 = NonZeroU32::new(10).unwrap();
-/// Callers that are remembered before those that were quiet for a while are forgotten.
+/// The number of tracked callers above which idle ones are removed.
 const CALLERS: usize = 10_000;
-/// How long an answer may take to begin: longer than the longest wait for a crawl.
+/// Maximum time until a response begins: longer than the longest wait for a crawl.
 const LONGEST: Duration = Duration::from_secs(90);
 
-/// Whose requests are counted together.
+/// A caller whose requests are counted together.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Caller {
     /// The holder of a token.
     Named(CallerName),
-    /// Whoever asks from this address, without a token that is known.
+    /// Anyone at this address without a known token.
     Address(IpAddr),
 }
 
@@ -47,7 +47,8 @@ impl fmt::Display for Caller {
 }
 
 impl Caller {
-    /// Itself, but of many addresses that one caller may have a single one: all of this machine's own, and for IPv6 a /64.
+    /// Returns the caller to count this one as: all addresses that a single caller may have count as one,
+    /// namely all loopback addresses, and for IPv6 a /64.
     pub(crate) fn counted(&self) -> Self {
         match self {
             Self::Address(address) if address.is_loopback() => Self::Address(Ipv4Addr::LOCALHOST.into()),
@@ -59,20 +60,20 @@ impl Caller {
     }
 }
 
-/// How often each caller has asked lately.
+/// The recent rate of each caller.
 pub(crate) struct Rates {
     limiter: RateLimiter<Caller, HashMapStateStore<Caller>, RuntimeClock, NoOpMiddleware<Duration>>,
-    /// What a caller may do, and how often.
+    /// The limit, in words.
     allowance: String,
 }
 
 impl Rates {
-    /// Of requests.
+    /// Returns the limits on requests.
     pub(crate) fn of_requests() -> Self {
         Self::of(Quota::per_second(RATE).allow_burst(BURST), format!("ask {RATE} times a second"))
     }
 
-    /// Of tokens that are tried.
+    /// Returns the limits on attempts with unknown tokens.
     pub(crate) fn of_tokens() -> Self {
         Self::of(Quota::per_minute(TOKENS), format!("try {TOKENS} tokens a minute"))
     }
@@ -81,7 +82,7 @@ impl Rates {
         Self { limiter: RateLimiter::hashmap_with_clock(quota, RuntimeClock(Instant::now())), allowance }
     }
 
-    /// Counts what `caller` does, or says when the next time may come.
+    /// Counts an action of `caller`, or fails with the time after which it may be repeated.
     pub(crate) fn check(&self, caller: &Caller) -> Result<(), Problem> {
         if self.limiter.len() > CALLERS {
             self.limiter.retain_recent();
@@ -94,7 +95,7 @@ impl Rates {
     }
 }
 
-/// The time since an instant, by the runtime's clock: a test can stop it, however long its work takes.
+/// The time since an instant, by the runtime's clock: a test can pause it, however long its work takes.
 #[derive(Clone)]
 struct RuntimeClock(Instant);
 
@@ -106,7 +107,7 @@ impl Clock for RuntimeClock {
     }
 }
 
-/// Gives up on what takes too long.
+/// Aborts requests that take too long.
 pub(crate) async fn in_time(request: Request, next: Next) -> Response {
     match tokio::time::timeout(LONGEST, next.run(request)).await {
         Ok(response) => response,

@@ -1,5 +1,5 @@
-//! All crawls, the newest first, in parts. Those of jobs come in the order in which they were asked for, and stay there when they begin;
-//! the others by when they started.
+//! All crawls, the newest first, in parts. Crawls of jobs are ordered by submission, and keep their position
+//! when they begin; others by their start.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,12 +12,12 @@ use trawl_common::ports::{JobFilter, JobPage, Jobs, Result};
 use crate::Backend;
 use crate::known::Known;
 
-/// So many crawls are looked at for one part, whether they are meant or not.
+/// Maximum number of crawls to check for one part, whether they match or not.
 const LOOKED_AT: usize = 2_000;
-/// How many jobs are read at a time.
+/// The number of jobs read at a time.
 const READ: usize = 500;
 
-/// Where a list goes on: behind this job, and behind this crawl of no job.
+/// A position in the list: after this job, and after this crawl without a job.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Place {
     job: Option<u64>,
@@ -25,14 +25,15 @@ pub(crate) struct Place {
 }
 
 impl Backend {
-    /// At most `most` crawls that are meant, behind a place; with the place behind them, if there may be more.
+    /// Returns at most `most` matching crawls after a position, and the position after them if there may be
+    /// more.
     pub(crate) async fn list(
         &self,
         is_meant: impl Fn(&Known) -> bool,
         mut place: Place,
         most: usize,
     ) -> Result<(Vec<Known>, Option<Place>)> {
-        // First the jobs: one that begins meanwhile is among the crawls.
+        // The jobs first: one that begins meanwhile is among the crawls.
         let mut jobs = Line { jobs: &*self.jobs, ahead: VecDeque::new(), last: place.job };
         jobs.first().await?;
         let crawls = self.stats.crawls().await?.into_iter();
@@ -81,11 +82,11 @@ impl Backend {
     }
 }
 
-/// Jobs, the newest first, read as far as they are needed.
+/// Jobs, the newest first, read as they are needed.
 struct Line<'a> {
     jobs: &'a dyn Jobs,
     ahead: VecDeque<Job>,
-    /// The number of the last one that was read.
+    /// The number of the last job read.
     last: Option<u64>,
 }
 

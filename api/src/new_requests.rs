@@ -1,4 +1,4 @@
-//! Requests as the body of a request to the API has them: a text is a URL.
+//! Requests in the body of an API request: a text is a URL.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use crate::new_tasks::{number, retries, text};
 use crate::problem::Problem;
 use crate::routes::urls::{page, wrong};
 
-/// What a request in the member `urls` asks for, with the URL that stands for the page.
+/// Returns the work of a request in the member `urls`, and the canonical URL of its page.
 pub(crate) fn asked(new: NewRequest, urls: &Urls) -> Result<(CanonicalUrl, Work), Problem> {
     let url = page("urls", &new.url, urls)?;
     let work = Work::of_request(url.clone(), new).map_err(|error| wrong("urls", url.as_str(), error))?;
@@ -61,7 +61,7 @@ fn url() -> ObjectBuilder {
     text("The URL", MAX_URL_BYTES)
 }
 
-/// An object of texts. A list of pairs is read as well.
+/// The schema of an object of texts, or of a list of pairs.
 fn pairs(description: &str) -> OneOfBuilder {
     let text = || ObjectBuilder::new().schema_type(Type::String);
     let pair = ArrayBuilder::new().items(text()).min_items(Some(2)).max_items(Some(2));

@@ -1,4 +1,4 @@
-//! Tasks as the body of a request has them: one or many, as JSON or a line each.
+//! Tasks in the body of a request: one or many, as JSON or one per line.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -16,12 +16,12 @@ use utoipa::{PartialSchema, ToSchema};
 use crate::extract::{body, media_type};
 use crate::problem::{Kind, Problem};
 
-/// Tasks in one request.
+/// Maximum number of tasks in one request.
 const MOST: usize = 10_000;
 
-/// The tasks of a body, each with where it stands.
+/// The tasks of a body, each with its position.
 pub(crate) struct NewTasks {
-    /// What they are counted by.
+    /// The unit of the positions.
     unit: &'static str,
     tasks: Vec<(usize, NewTask)>,
 }
@@ -48,7 +48,7 @@ impl<S: Send + Sync> FromRequest<S> for NewTasks {
 }
 
 impl NewTasks {
-    /// The spider that all of them are for, which is the one that is `named` or that the first one names, and what they say.
+    /// Returns the tasks and their common spider, which is `named` or the spider of the first task.
     pub(crate) fn of_one_spider(
         self,
         named: Option<SpiderName>,
@@ -68,7 +68,7 @@ impl NewTasks {
     }
 }
 
-/// An array of tasks, or one task.
+/// Reads an array of tasks, or one task.
 fn of_json(body: &[u8]) -> Result<NewTasks, Problem> {
     let value = serde_json::from_slice(body);
     let value = value.map_err(|error| Problem::malformed(format_args!("body: {error}")))?;
@@ -80,7 +80,7 @@ fn of_json(body: &[u8]) -> Result<NewTasks, Problem> {
     Ok(NewTasks { unit: "task", tasks: tasks.collect::<Result<_, _>>()? })
 }
 
-/// A task a line. Empty lines count as lines, and for nothing else.
+/// Reads one task per line. Empty lines are skipped, but count in line numbers.
 fn of_lines(body: &[u8]) -> Result<NewTasks, Problem> {
     let lines = body.split(|&byte| byte == b'\n').zip(1..);
     let tasks = lines.filter(|(line, _)| !line.trim_ascii().is_empty()).map(|(line, number)| {
@@ -91,7 +91,7 @@ fn of_lines(body: &[u8]) -> Result<NewTasks, Problem> {
     Ok(NewTasks { unit: "line", tasks: tasks.collect::<Result<_, Problem>>()? })
 }
 
-/// That what stands at this place is no task.
+/// Returns the problem that the text at a position is not a task.
 fn no_task(unit: &str, number: usize, reason: impl Display) -> Problem {
     Problem::malformed(format_args!("{unit} {number}: {reason}; none of the tasks was taken"))
 }

@@ -1,8 +1,8 @@
-//! Places for what a caller may keep open: streams, waits, connections.
+//! Limits on resources that callers keep open: streams, waits, connections.
 //!
-//! One rule shares them out: **nobody takes another place unless more are free than they hold already.** So the first caller gets half of
-//! them, the next one half of the rest, and however many one asks for, another still finds one. For viewers some places count as taken: they are
-//! kept for operators.
+//! One rule divides them: **a caller gets another place only if more are free than it holds already.** So the
+//! first caller gets half of them, the next one half of the rest, and however many one asks for, another
+//! still finds one. For viewers some places count as taken: they are reserved for operators.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,28 +17,28 @@ use crate::problem::{Kind, Problem, RETRY_AFTER};
 
 /// Places of one kind.
 pub(crate) struct Places {
-    /// How many there are.
+    /// The number of places.
     all: usize,
-    /// How many of them only operators get.
+    /// The number reserved for operators.
     kept: usize,
-    /// What holds one, for people: `streams of the log`.
+    /// The kind of resource, for people: `streams of the log`.
     what: &'static str,
     held: Mutex<HashMap<Caller, usize>>,
     freed: Notify,
 }
 
-/// A place, until it is dropped.
+/// A place, held until it is dropped.
 pub(crate) struct Place {
     places: Arc<Places>,
     caller: Caller,
 }
 
-/// Why a caller gets no place.
+/// The reason why a caller gets no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// They hold so many, and the others are for others.
+    /// The caller holds this many, and the rest is left for others.
     Share(usize),
-    /// What is free is kept for operators.
+    /// The free places are reserved for operators.
     Kept,
     /// All are taken.
     Full,
@@ -49,13 +49,13 @@ impl Places {
         Arc::new(Self { all, kept, what, held: Mutex::default(), freed: Notify::new() })
     }
 
-    /// A place for somebody who has been let in.
+    /// Takes a place for an authenticated caller.
     pub(crate) fn take(self: &Arc<Self>, identity: &Identity) -> Result<Place, Problem> {
         let kept = if identity.is_operator() { 0 } else { self.kept };
         self.take_beside(kept, identity.caller()).map_err(|why| self.problem(identity, why))
     }
 
-    /// The same, which may come free within `longest`.
+    /// Like [`Self::take`], but waits up to `longest` for a place to become free.
     pub(crate) async fn wait(
         self: &Arc<Self>,
         identity: &Identity,
@@ -63,7 +63,7 @@ impl Places {
     ) -> Result<Place, Problem> {
         let until = Instant::now() + longest;
         loop {
-            // Before the look: a place that comes free after it is not missed.
+            // Before the attempt, so that a place freed after it is not missed.
             let freed = self.freed.notified();
             match self.take(identity) {
                 Err(problem) if timeout_at(until, freed).await.is_err() => return Err(problem),
@@ -73,7 +73,7 @@ impl Places {
         }
     }
 
-    /// A place for whoever it may be.
+    /// Takes a place for any caller.
     pub(crate) fn take_as(self: &Arc<Self>, caller: &Caller) -> Result<Place, Refused> {
         self.take_beside(0, caller)
     }
@@ -110,7 +110,7 @@ impl Places {
     }
 }
 
-/// Whether somebody who holds `own` places may take another one of `free`, of which `kept` are not for them.
+/// Whether a caller who holds `own` places may take another one of `free`, of which `kept` are not for them.
 fn may_take(own: usize, free: usize, kept: usize) -> Result<(), Refused> {
     match free.saturating_sub(kept) {
         _ if free == 0 => Err(Refused::Full),
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
     use crate::access::Access;
 
-    /// What somebody of this name gets of places of which `kept` are not for them, until they get no more.
+    /// Takes places for a caller of this name, with `kept` not for them, until refused.
     fn all_that(name: &str, places: &Arc<Places>, kept: usize) -> (Vec<Place>, Refused) {
         let caller = Caller::Named(name.parse().unwrap());
         let mut got = Vec::new();

@@ -1,4 +1,4 @@
-//! Errors, as callers get them: `application/problem+json` (RFC 9457).
+//! Errors as callers get them: `application/problem+json` (RFC 9457).
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -7,30 +7,30 @@ use trawl_common::ports::{Error, ErrorKind};
 use trawl_common::text::printable;
 use utoipa::ToSchema;
 
-/// After how many seconds a caller may try again what a server could not do.
+/// The number of seconds after which a caller may retry a request that a server could not handle.
 pub(crate) const RETRY_AFTER: u64 = 5;
-/// The longest `detail`, in bytes.
+/// Maximum length of `detail`, in bytes.
 const LONGEST: usize = 2048;
 
-/// What a problem is about.
+/// The kind of problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum Kind {
-    /// A parameter, a header or the body is not as the document says.
+    /// A parameter, a header or the body differs from the document.
     Malformed,
-    /// No token, or one that nobody has.
+    /// There is no token, or an unknown one.
     Unauthorized,
-    /// The caller may not do this.
+    /// The caller lacks permission.
     Forbidden,
-    /// There is no such thing.
+    /// The resource does not exist.
     NotFound,
-    /// The path is right, the method is not.
+    /// The path exists, but not with this method.
     MethodNotAllowed,
-    /// The body did not come in time.
+    /// The body did not arrive in time.
     BodyTimeout,
-    /// The crawl is over, or has another state than this needs.
+    /// The crawl is over, or is in a state that does not allow this.
     Conflict,
-    /// Somebody else holds what this needs.
+    /// A resource that this needs is in use.
     Busy,
     /// The body is too large.
     TooLarge,
@@ -38,19 +38,19 @@ pub(crate) enum Kind {
     UnsupportedMediaType,
     /// The request is for another host.
     Misdirected,
-    /// The caller asks too often.
+    /// The caller exceeds the rate limit.
     TooManyRequests,
-    /// What is stored cannot be understood.
+    /// Stored data cannot be read.
     Corrupt,
     /// A server behind the API refuses.
     Refused,
-    /// A server behind the API is away, or as much is under way as may be.
+    /// A server behind the API is unavailable, or a limit of simultaneous requests is reached.
     Unavailable,
     /// The store has no room.
     Full,
-    /// It took too long.
+    /// The request took too long.
     Timeout,
-    /// What is asked for is not kept here.
+    /// The requested data is not stored here.
     NotKept,
 }
 
@@ -100,27 +100,27 @@ impl Kind {
     }
 }
 
-/// What went wrong.
+/// An error of the API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     kind: Kind,
     detail: String,
-    /// After how many seconds the caller may try again.
+    /// The number of seconds after which the caller may retry.
     retry_after: Option<u64>,
 }
 
-/// A problem as it is sent.
+/// A problem as it is sent
 #[derive(Serialize, ToSchema)]
 #[schema(as = Problem)]
 pub(crate) struct Body {
-    /// What kind of problem it is, for programs: `urn:problem-type:trawl:not-found`
+    /// The kind of problem, for programs: `urn:problem-type:trawl:not-found`
     r#type: String,
-    /// The same for people
+    /// The kind of problem, for people
     title: &'static str,
     /// The HTTP status
     #[schema(minimum = 400, maximum = 599)]
     status: u16,
-    /// What is wrong in this case, and what to do
+    /// The problem in this case, and what to do about it
     detail: String,
 }
 
@@ -139,27 +139,27 @@ impl Problem {
         Self::new(Kind::NotFound, detail)
     }
 
-    /// The same, with the time after which another try makes sense.
+    /// Sets the number of seconds after which a retry makes sense.
     pub(crate) fn retry_after(self, seconds: u64) -> Self {
         Self { retry_after: Some(seconds), ..self }
     }
 
-    /// Its HTTP status.
+    /// Returns its HTTP status.
     pub fn status(&self) -> StatusCode {
         self.kind.status()
     }
 
-    /// After how many seconds another try makes sense, if that is known.
+    /// Returns the number of seconds after which a retry makes sense, if known.
     pub fn seconds_to_wait(&self) -> Option<u64> {
         self.retry_after
     }
 
-    /// What is wrong in this case, and what to do.
+    /// Returns the problem in this case, and what to do about it.
     pub fn detail(&self) -> &str {
         &self.detail
     }
 
-    /// What it is, in a few words.
+    /// Returns the kind of problem, in a few words.
     pub fn title(&self) -> &'static str {
         self.kind.title()
     }
@@ -204,12 +204,12 @@ impl IntoResponse for Problem {
     }
 }
 
-/// The answer to a path that is none of the API's.
+/// Returns the problem for an unknown path.
 pub(crate) async fn no_route() -> Problem {
     Problem::not_found("there is no such path: GET /api/v1/openapi.json lists them")
 }
 
-/// The answer to a method that a path does not have.
+/// Returns the problem for a method that a path does not have.
 pub(crate) async fn no_method() -> Problem {
     Problem::new(Kind::MethodNotAllowed, "see GET /api/v1/openapi.json for what this path takes")
 }

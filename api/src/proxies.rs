@@ -1,15 +1,16 @@
-//! Where a request came from, as the proxies before the API tell.
+//! The origin of a request, as stated by the proxies in front of the API.
 
 use std::net::IpAddr;
 
 use axum::http::HeaderMap;
 use trawl_common::settings::Network;
 
-/// Hops that are read of a request: more than anybody has proxies of.
+/// Maximum number of hops to read: more than anyone has proxies.
 const HOPS: usize = 32;
 
-/// Where a request came from that `peer` sent: the last address of `X-Forwarded-For` or `Forwarded` (RFC 7239) that is no trusted proxy's.
-/// Each proxy adds whom it got the request from at the end; what stands before that of the first trusted one, anybody may have written.
+/// Returns the origin of a request that `peer` sent: the last address in `X-Forwarded-For` or `Forwarded`
+/// (RFC 7239) that is not a trusted proxy's. Each proxy appends the address from which it got the request;
+/// anything before the entry of the first trusted proxy may be forged.
 pub(crate) fn origin(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> IpAddr {
     let is_trusted = |address: IpAddr| trusted.iter().any(|network| network.contains(address));
     let mut origin = peer;
@@ -17,14 +18,14 @@ pub(crate) fn origin(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> 
         if !is_trusted(origin) {
             break;
         }
-        // What is no address hides where it came from: the proxy that says so answers for it.
+        // Text that is not an address hides the origin: the proxy that added it counts instead.
         let Some(address) = hop else { break };
         origin = address;
     }
     origin
 }
 
-/// The addresses that proxies have added, the last one first. Whoever sends both headers is believed neither.
+/// Returns the addresses that proxies have added, the last one first; none if both headers are present.
 fn hops(headers: &HeaderMap) -> impl Iterator<Item = Option<IpAddr>> {
     let (plain, forwarded) = ("x-forwarded-for", "forwarded");
     let name = match (headers.contains_key(plain), headers.contains_key(forwarded)) {
@@ -39,14 +40,14 @@ fn hops(headers: &HeaderMap) -> impl Iterator<Item = Option<IpAddr>> {
         .map(move |element| if name == Some(forwarded) { for_of(element) } else { address(element) })
 }
 
-/// The address that an element of `Forwarded` has in its parameter `for`.
+/// Returns the `for` parameter in an element of `Forwarded`.
 fn for_of(element: &str) -> Option<IpAddr> {
     let mut parameters = element.split(';').filter_map(|parameter| parameter.split_once('='));
     let (_, value) = parameters.find(|(name, _)| name.trim().eq_ignore_ascii_case("for"))?;
     address(value.trim().trim_matches('"'))
 }
 
-/// An address, with or without a port; that of IPv6 in brackets where it has one.
+/// Parses an address with an optional port; an IPv6 address with a port is in brackets.
 fn address(text: &str) -> Option<IpAddr> {
     let text = text.trim();
     let bare = text.strip_prefix('[').and_then(|rest| rest.split_once(']')).map(|(address, _)| address);

@@ -1,4 +1,4 @@
-//! Connections, within limits that hold before anyone has said who they are.
+//! Connections, with limits that hold before callers are authenticated.
 
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
@@ -25,27 +25,28 @@ use crate::limits::Caller;
 use crate::places::{Place, Places, Refused};
 use crate::proxies;
 
-/// Connections at once; more are refused, unless one can end of which it is not known whose it is.
+/// Maximum number of connections; more are refused, unless an unauthenticated one can be closed.
 const CONNECTIONS: usize = 512;
-/// How long a request's head may take to arrive, and a connection may be idle.
+/// Maximum time for the head of a request to arrive, and for a connection to be idle.
 const HEAD: Duration = Duration::from_secs(30);
-/// Header fields of a request.
+/// Maximum number of header fields of a request.
 const FIELDS: usize = 64;
-/// The longest head of a request, in bytes.
+/// Maximum length of the head of a request, in bytes.
 const HEAD_BYTES: usize = 32 * 1024;
-/// How long a caller may keep what is sent waiting before the connection ends ([`Paced`]).
+/// The time that a caller may delay the data sent to it before the connection is closed ([`Paced`]).
 const STALL: Duration = Duration::from_secs(30);
-/// What is sent and not yet read is kept by the system up to about this many bytes. It is small, so that whether a caller reads is seen early.
+/// Approximate number of unread bytes that the system buffers. It is small, so that a caller who does not
+/// read is noticed early.
 const UNREAD: usize = 64 * 1024;
-/// What somebody is answered for whom there is no connection.
+/// The response to a caller for whom there is no connection.
 const REFUSED: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
-/// How long answers may take that are under way when the API stops.
+/// The time that responses in progress get when the API stops.
 const GRACE: Duration = Duration::from_secs(10);
-/// How long to wait when no connection can be accepted, because the process has too many files open.
+/// Delay before the next attempt to accept a connection when the process has too many files open.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Where a request came from.
+/// The origin of a request.
 #[derive(Clone)]
 pub struct Peer {
     address: IpAddr,
@@ -53,12 +54,13 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// The address that the request with these extensions came from.
+    /// Returns the address from which the request with these extensions came.
     pub fn of(extensions: &Extensions) -> IpAddr {
         extensions.get::<Self>().map_or(IpAddr::from([0; 4]), |peer| peer.address)
     }
 
-    /// Notes that it is known who sent the request with these extensions: their connection does not end in favour of another.
+    /// Marks the caller of the request with these extensions as authenticated: their connection will not be
+    /// closed in favour of another.
     pub fn note_known(extensions: &Extensions) {
         if let Some(Self { connection, .. }) = extensions.get()
             && let Some(place) = connection.newcomer.leave()
@@ -68,19 +70,19 @@ impl Peer {
     }
 }
 
-/// A connection, and its place once it is known whose it is.
+/// A connection, and its place once its caller is authenticated.
 struct Connection {
     newcomer: Newcomer<Place>,
     place: OnceLock<Place>,
 }
 
-/// Serves HTTP/1.1 on `listener` until `stop`; what is under way then may end. Proxies at the addresses `trusted` tell from where
-/// a request came to them.
+/// Serves HTTP/1.1 on `listener` until `stop`; then lets requests in progress end. Proxies at the addresses
+/// `trusted` state the origin of a request.
 pub async fn serve(listener: TcpListener, router: Router, trusted: Vec<Network>, stop: CancellationToken) {
     serve_with(listener, router, trusted.into(), stop, STALL).await;
 }
 
-/// The same, where a caller may keep what is sent waiting for as long as `stall`.
+/// Like [`serve`], where a caller may delay the data sent to it for as long as `stall`.
 async fn serve_with(
     listener: TcpListener,
     router: Router,
@@ -105,7 +107,7 @@ async fn serve_with(
             Ok(place) => place,
             Err(why) => {
                 debug!(%peer, ?why, "refused a connection");
-                // Whoever does not read it at once is refused as well.
+                // A caller who does not read it at once is refused all the same.
                 let _ = stream.try_write(REFUSED);
                 continue;
             }
@@ -128,8 +130,8 @@ async fn serve_with(
     }
 }
 
-/// A place for a connection of `caller`: a free one, or that of the oldest connection of which it is not known whose it is. Where the caller
-/// has too many, it is one of the caller's own.
+/// Returns a place for a connection of `caller`: a free one, or that of the oldest unauthenticated
+/// connection. If the caller has too many, only its own are considered.
 fn place(places: &Arc<Places>, newcomers: &Newcomers<Place>, caller: &Caller) -> Result<Place, Refused> {
     loop {
         let refused = match places.take_as(caller) {
@@ -143,7 +145,7 @@ fn place(places: &Arc<Places>, newcomers: &Newcomers<Place>, caller: &Caller) ->
     }
 }
 
-/// Where the requests of a connection come from.
+/// The origin of a connection's requests.
 struct Origin {
     peer: IpAddr,
     trusted: Arc<[Network]>,
@@ -157,7 +159,7 @@ impl Origin {
     }
 }
 
-/// A connection, within its limits.
+/// Serves a connection within its limits.
 fn connection(
     stream: TcpStream,
     origin: Origin,
@@ -172,7 +174,7 @@ fn connection(
     });
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD).max_headers(FIELDS);
-    // A buffer may grow past its bound by half.
+    // A buffer may grow beyond its limit by half.
     http.max_buf_size(HEAD_BYTES).max_header_size(HEAD_BYTES);
     // A connection works without it as well.
     let _ = SockRef::from(&stream).set_send_buffer_size(UNREAD);
@@ -215,7 +217,7 @@ mod tests {
         server.await.unwrap();
     }
 
-    /// An API that knows whoever asks for `/known`.
+    /// Starts an API that treats callers of `/known` as authenticated.
     async fn serving() -> (SocketAddr, CancellationToken) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -248,7 +250,7 @@ mod tests {
         refused.read_to_end(&mut answer).await.unwrap();
         assert_eq!(answer, REFUSED);
         kept.pop();
-        // Its end is seen a moment later.
+        // Its end is noticed a moment later.
         while status(&mut TcpStream::connect(address).await.unwrap(), "/known").await != "200" {}
         stop.cancel();
     }
@@ -270,7 +272,7 @@ mod tests {
         let mut rest = Vec::new();
         let first = held.first_mut().unwrap().read_to_end(&mut rest).await;
         assert!(rest.is_empty() || first.is_err(), "the oldest has made room");
-        // The rest of its first answer comes before this one.
+        // The rest of its first response comes before this one.
         known
             .write_all(b"GET /known HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             .await

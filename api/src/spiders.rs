@@ -1,4 +1,4 @@
-//! Spiders that are deployed over HTTP: what a version is made of, and what is wrong with a job of one.
+//! Spiders deployed over HTTP: the contents of a version, and the validation of jobs for them.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -22,14 +22,14 @@ use crate::Api;
 use crate::access::Identity;
 use crate::problem::Problem;
 
-/// How many bytes a bundle may have unpacked, with all that is in it.
+/// Maximum size of an unpacked bundle with everything in it, in bytes.
 const MAX_UNPACKED: u64 = 16 * 1024 * 1024;
-/// How much memory the patterns of all files of a version may take, in bytes.
+/// Maximum memory for the patterns of all files of a version, in bytes.
 const MAX_PATTERNS: usize = 32 << 20;
-/// How long somebody waits for others' texts to be examined, or for another one of their own.
+/// The time that a caller waits while other texts are examined, including another one of their own.
 const WAIT: Duration = Duration::from_secs(10);
 
-/// Why an upload is no version.
+/// The reason why an upload is not a version.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unfit {
     /// It is a Python egg.
@@ -55,18 +55,18 @@ pub(crate) enum Unfit {
     /// Two files are of one name.
     #[error("there are two files of spider {0}")]
     Twice(SpiderName),
-    /// There are too few or too many.
+    /// There are too few or too many files.
     #[error(transparent)]
     Files(#[from] InvalidFiles),
-    /// Their patterns take too long to compile.
+    /// The patterns take too much memory when compiled.
     #[error("the patterns of all files take more than {} MiB together: deploy fewer at once, as projects of their own", MAX_PATTERNS >> 20)]
     Patterns,
-    /// Some of them have mistakes.
+    /// Some of the files have mistakes.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Mistaken(Vec<Unusable>),
 }
 
-/// Does what may take a while, as what strangers wrote is compiled; others are answered meanwhile.
+/// Runs work that may take a while, such as compiling text from strangers, on another thread.
 pub(crate) async fn on_a_thread_apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match spawn_blocking(work).await {
         Ok(done) => done,
@@ -74,8 +74,8 @@ pub(crate) async fn on_a_thread_apart<T: Send + 'static>(work: impl FnOnce() -> 
     }
 }
 
-/// The spiders of an upload: one file `NAME.toml`, or a tar of such files, packed by gzip or not. Other files in it are left out, and so
-/// are its folders.
+/// Returns the spiders in an upload: one file `NAME.toml`, or a tar of such files, optionally compressed with
+/// gzip. Other files in it are ignored, and so are the names of its folders.
 pub(crate) fn files_of(name: Option<&str>, upload: &[u8], settings: &Settings) -> Result<SpiderFiles, Unfit> {
     let mut files = BTreeMap::new();
     if upload.starts_with(b"PK\x03\x04") {
@@ -105,7 +105,7 @@ pub(crate) fn files_of(name: Option<&str>, upload: &[u8], settings: &Settings) -
 }
 
 fn unpack(bundle: impl Read, files: &mut BTreeMap<SpiderName, String>) -> Result<(), Unfit> {
-    // A byte more than it may have shows that it has more.
+    // One byte more than the limit shows that it is exceeded.
     let mut bundle = tar::Archive::new(bundle.take(MAX_UNPACKED + 1));
     let mut unpacked: u64 = 0;
     for entry in bundle.entries()? {
@@ -143,7 +143,8 @@ fn mistaken(name: &SpiderName, text: &str, mistakes: Vec<Mistake>) -> Unusable {
 }
 
 impl Api {
-    /// Examines what a caller has written, apart from what serves others. One caller has it done once at a time, and waits meanwhile.
+    /// Examines a caller's text, separately from other requests. Each caller has one text examined at a time,
+    /// and waits meanwhile.
     pub(crate) async fn examine<T: Send + 'static>(
         &self,
         identity: &Identity,
@@ -151,19 +152,20 @@ impl Api {
     ) -> Result<T, Problem> {
         let place = self.examiners.wait(identity, WAIT).await?;
         let examine = move || {
-            // Held to the end, also of one whose caller has gone.
+            // Held to the end, even if the caller has gone.
             let _place = place;
             examine()
         };
         Ok(on_a_thread_apart(examine).await)
     }
 
-    /// The spiders that have files on this machine.
+    /// Returns the spiders that have files on this machine.
     pub(crate) fn spiders_here(&self) -> Vec<SpiderName> {
         Folder::of(&self.backend.settings).names().unwrap_or_default()
     }
 
-    /// What the file of a spider says: of a deployed one, with its version, or, in the default project, of one on this machine.
+    /// Returns the text of a spider's file: of a deployed one, with its version, or, in the default project,
+    /// of one on this machine.
     pub(crate) async fn spider_text(
         &self,
         project: &ProjectName,
@@ -185,7 +187,7 @@ impl Api {
     }
 }
 
-/// What is wrong with a job, as far as can be known here.
+/// The reason why a job cannot run, as far as this is known here.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unrunnable {
     /// Nothing of its project is deployed.
@@ -200,7 +202,7 @@ pub(crate) enum Unrunnable {
     /// Its arguments are not those of the spider.
     #[error(transparent)]
     Arguments(Unusable),
-    /// The store cannot be asked.
+    /// The store failed.
     #[error(transparent)]
     Port(#[from] ports::Error),
 }
@@ -214,17 +216,17 @@ impl From<Unrunnable> for Problem {
     }
 }
 
-/// Where the file of a job's spider is, as far as can be seen here.
+/// The place of the file of a job's spider, as far as this is known here.
 pub(crate) enum Found {
-    /// In its project, and what it says.
+    /// Deployed in its project, with this text.
     Deployed(String),
-    /// On this machine, and what it says there.
+    /// On this machine, with this text.
     Here(String),
-    /// Perhaps on workers.
+    /// Not found here; it may be on workers.
     Nowhere,
 }
 
-/// Looks for the file of a job's spider. A version that a job names has it.
+/// Looks for the file of a job's spider. If the job names a version, it must be in that version.
 pub(crate) async fn find(
     store: &dyn SpiderStore,
     new: &NewJob,
@@ -240,7 +242,7 @@ pub(crate) async fn find(
     }
 }
 
-/// Checks that a job gives the arguments that the file of its spider declares.
+/// Checks that a job has the arguments that the file of its spider declares.
 pub(crate) fn check_arguments(new: &NewJob, text: &str, settings: &Settings) -> Result<(), Unrunnable> {
     let spider = &new.spider;
     let wrong = |mistakes| Unrunnable::Arguments(mistaken(spider, text, mistakes));
@@ -250,8 +252,8 @@ pub(crate) fn check_arguments(new: &NewJob, text: &str, settings: &Settings) -> 
     if unset.is_empty() { Ok(()) } else { Err(wrong(unset)) }
 }
 
-/// A spider for work that is admitted here. Variables may be set on workers alone, so that one is not set is no mistake; and whoever opened
-/// a crawl that has begun has given its arguments.
+/// Returns the spider for work that is admitted here. An unset variable is not a mistake, since it may be set
+/// on workers only; and a crawl that has begun has been given its arguments.
 pub(crate) fn spider_of(
     name: &SpiderName,
     text: &str,
@@ -269,7 +271,7 @@ pub(crate) fn spider_of(
     }
 }
 
-/// The arguments that have no value.
+/// Returns a mistake for each argument without a value.
 pub(crate) fn not_given(arguments: &Declarations) -> Vec<Mistake> {
     let unset = arguments.iter().filter(|(_, declared)| declared.value.is_none());
     let mistake = |(name, declared): (&String, &Declaration)| Mistake {
@@ -279,7 +281,7 @@ pub(crate) fn not_given(arguments: &Declarations) -> Vec<Mistake> {
     unset.map(mistake).collect()
 }
 
-/// What of a job is not deployed: its project, the version that it names, or its spider.
+/// Returns the part of a job that is not deployed: its project, its version, or its spider.
 pub(crate) async fn missing(store: &dyn SpiderStore, new: &NewJob) -> ports::Result<Unrunnable> {
     let (project, spider) = (new.project.clone(), new.spider.clone());
     let versions = store.versions(&project).await?;
@@ -296,7 +298,7 @@ pub(crate) async fn missing(store: &dyn SpiderStore, new: &NewJob) -> ports::Res
 mod tests {
     use super::*;
 
-    /// A number as GNU tar writes those that are too large for octal digits.
+    /// Encodes a number as GNU tar does if it is too large for octal digits.
     fn large(number: u64) -> [u8; 12] {
         let mut field = [0; 12];
         field[0] = 0x80;

@@ -1,4 +1,4 @@
-//! Watching crawls: however many callers wait for one, it is looked at once a second.
+//! Watches crawls: each is read once a second, however many callers wait for it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,10 +15,10 @@ use crate::known::{Known, no_crawl};
 use crate::places::{Place, Places};
 use crate::problem::Problem;
 
-/// How often a crawl is looked at.
+/// Interval at which a crawl is read.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What was seen of a crawl; nothing before the first look.
+/// The last state of a crawl; `None` before the first read.
 type Seen = Option<Result<Known, Problem>>;
 
 /// The crawls that are watched.
@@ -42,12 +42,12 @@ impl Watchers {
         Arc::new(Self { backend, places, watched: Mutex::default(), stop })
     }
 
-    /// When everybody who waits is to be let go.
+    /// Cancelled when all waiting callers are to be released.
     pub(crate) fn stop(&self) -> &CancellationToken {
         &self.stop
     }
 
-    /// Watches a crawl for somebody.
+    /// Watches a crawl for a caller.
     pub(crate) fn watch(self: &Arc<Self>, identity: &Identity, id: &CrawlId) -> Result<Watch, Problem> {
         let place = self.places.take(identity)?;
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
@@ -61,13 +61,13 @@ impl Watchers {
                 seen
             }
         };
-        // What was seen already is news to this caller.
+        // The last state is new to this caller.
         let mut seen = seen;
         seen.mark_changed();
         Ok(Watch { seen, stop: self.stop.clone(), _place: place })
     }
 
-    /// Looks at a crawl until it is over, or nobody watches.
+    /// Reads a crawl until it is over, or has no watchers.
     async fn look(self: Arc<Self>, id: CrawlId, sender: Arc<watch::Sender<Seen>>) {
         let mut ticks = tokio::time::interval(LOOK);
         loop {
@@ -95,7 +95,7 @@ impl Watchers {
 }
 
 impl Watch {
-    /// What the crawl is like as soon as that is news; `None` when nothing more will come.
+    /// Waits for the next change of the crawl; `None` when there will be no more.
     pub(crate) async fn next(&mut self) -> Option<Result<Known, Problem>> {
         loop {
             self.stop.run_until_cancelled(self.seen.changed()).await?.ok()?;
@@ -106,7 +106,7 @@ impl Watch {
     }
 }
 
-/// Notes what was seen. That time has passed is no news.
+/// Stores a state, and returns whether it has changed. The elapsed time alone is no change.
 fn note(before: &mut Seen, seen: Result<Known, Problem>) -> bool {
     let is_news = match (&*before, &seen) {
         (Some(Ok(before)), Ok(seen)) => before.timeless() != seen.timeless(),

@@ -10,7 +10,6 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use trawl_common::format::is_newer;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
 use trawl_common::ports::Terms;
@@ -54,13 +53,6 @@ pub(crate) enum Record {
 }
 
 impl Record {
-    /// Reads one; `None` if it is of a format that only newer programs read. So is each entry that has a `v` above that of this one, whatever else
-    /// it holds.
-    pub(crate) fn read(entry: &[u8]) -> serde_json::Result<Option<Self>> {
-        let Formatted { format } = serde_json::from_slice(entry)?;
-        if is_newer(format) { Ok(None) } else { serde_json::from_slice(entry).map(Some) }
-    }
-
     pub(crate) fn opened(crawl: &CrawlRef, terms: Terms) -> Self {
         Self::Opened { crawl: crawl.id.clone(), spider: crawl.spider.clone(), terms }
     }
@@ -72,19 +64,6 @@ impl Record {
     pub(crate) fn host(key: &HostKey, LoggedHost { is_blocked, ordered }: LoggedHost) -> Self {
         let (host, at) = (key.to_string(), Some(ordered).filter(|at| at.0 > 0));
         if is_blocked { Self::Blocked { host, at } } else { Self::Unblocked { host, at } }
-    }
-}
-
-/// What every entry says.
-#[derive(Deserialize)]
-struct Formatted {
-    #[serde(rename = "v", default = "Formatted::first")]
-    format: u64,
-}
-
-impl Formatted {
-    fn first() -> u64 {
-        1
     }
 }
 
@@ -195,6 +174,8 @@ impl Logged {
 mod tests {
     use std::num::NonZeroU64;
 
+    use trawl_common::format::parse_entry;
+
     use super::*;
 
     fn logged(records: impl IntoIterator<Item = Record>) -> Logged {
@@ -229,7 +210,7 @@ mod tests {
     #[test]
     fn an_entry_of_a_newer_format_is_left_out_and_one_that_is_none_is_an_error() {
         let sealed = |more: &str| format!("{{\"record\":\"sealed\"{more}}}");
-        let read = |text: String| Record::read(text.as_bytes());
+        let read = |text: String| parse_entry::<Record>(text.as_bytes());
         assert_eq!(read(sealed("")).unwrap(), Some(Record::Sealed));
         assert_eq!(read(sealed(",\"v\":1")).unwrap(), Some(Record::Sealed));
         assert_eq!(read(sealed(",\"v\":4")).unwrap(), None);

@@ -18,11 +18,11 @@ use crate::redis::{
 };
 use crate::sinks::Sinks;
 
-/// How long a program waits for servers that start at the same time as it does.
+/// Time that a program waits for servers that start at the same time.
 const STARTUP: Duration = Duration::from_secs(90);
 
-/// Connects to both servers, trying again with back-off until they are up or a minute and a half has
-/// passed. What the servers refuse (a password, a queue with other arguments) fails at once.
+/// Connects to both servers, trying again with back-off until they are up or a minute and a half has passed. A
+/// refusal (a password, a queue with other arguments) fails at once.
 pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
     let broker = settings
         .rabbitmq
@@ -72,7 +72,7 @@ pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
     })
 }
 
-/// What carries URLs between these records and RabbitMQ, which is connected to once.
+/// Creates the engine that carries URLs between these records and RabbitMQ. Connects to RabbitMQ once.
 pub async fn engine_of(
     settings: &Settings,
     records: Arc<RedisRecords>,
@@ -83,18 +83,18 @@ pub async fn engine_of(
     Ok(Arc::new(Coordinator::new(records, broker, Arc::new(RedisPages::new(store)))))
 }
 
-/// What people ask for, in Redis and in the journal.
+/// The submissions of people, in Redis and in the journal.
 pub struct Asked {
-    /// The jobs, and what wakes workers for them.
+    /// The jobs, with the wake-ups for workers.
     pub jobs: Arc<dyn Jobs>,
-    /// What is deployed.
+    /// The deployed spiders.
     pub spider_store: Arc<dyn SpiderStore>,
-    /// What is remembered of schedules.
+    /// The state of cron schedules.
     pub schedules: Arc<dyn Schedules>,
     journal: Arc<RedisJournal>,
 }
 
-/// What people ask for, of the fleet with these settings. RabbitMQ is connected to when it is needed.
+/// Returns the submissions of the fleet with these settings. RabbitMQ is connected to when it is needed.
 pub fn asked_of(settings: &Settings, store: Link) -> Result<Asked> {
     let wake_ups = JobWakeUps::new(&settings.rabbitmq, &settings.queues)?;
     let stream = Journal::new(&settings.rabbitmq, settings.queues.topology)?;
@@ -109,7 +109,7 @@ pub fn asked_of(settings: &Settings, store: Link) -> Result<Asked> {
     })
 }
 
-/// The response cache on this server, within its budget unless the server keeps one.
+/// Returns the response cache on this server, within its budget unless the server limits it itself.
 async fn cache_on(link: Link, settings: &Cache) -> RedisCache {
     let is_bounded = redis::evicts(&link).await;
     let cache = RedisCache::new(link, settings.encoding);
@@ -119,12 +119,13 @@ async fn cache_on(link: Link, settings: &Cache) -> RedisCache {
     }
 }
 
-/// The records of URLs and the schedules of hosts, of which what people order is also written to the broker.
+/// Returns the records of URLs and the schedules of hosts. Operators' commands for them are also written to the
+/// broker.
 pub fn records_of(settings: &Settings, store: Link) -> Result<(Arc<RedisRecords>, Arc<RedisHosts>)> {
     records_beside(settings, store, None)
 }
 
-/// Likewise; who sweeps them sees to the journal.
+/// Like [`records_of`]; with a journal, the sweeper maintains it.
 fn records_beside(
     settings: &Settings,
     store: Link,

@@ -20,10 +20,10 @@ use crate::sinks::postgres::cell::Type;
 use crate::sinks::postgres::link::{Link, Server};
 use crate::sinks::postgres::relation::Relation;
 
-/// Rows in one statement at most.
+/// Maximum number of rows in one statement.
 const ROWS: usize = 500;
 
-/// The id of a page is a hash of its crawl and its URL, which is too long for an index.
+/// The table of pages. The id of a page is a hash of its crawl and its URL, which is too long for an index.
 const PAGES: Relation<'_> = Relation {
     name: Cow::Borrowed("trawl_pages"),
     latest_by: "ended",
@@ -101,7 +101,7 @@ const LOGS: Relation<'_> = Relation {
     ]),
 };
 
-/// A database. It is connected to when there is something to keep, and again when the connection broke.
+/// A database. It is connected to when there is something to store, and again after the connection broke.
 pub struct PostgresHistory {
     name: String,
     server: Server,
@@ -109,13 +109,13 @@ pub struct PostgresHistory {
 }
 
 impl PostgresHistory {
-    /// At `url`. `Refused` if that is none.
+    /// Creates the history at `url`. Fails with `Refused` if that is invalid.
     pub fn new(url: &ServerUrl) -> Result<Self> {
         let name = format!("history in postgres {url}");
         Ok(Self { name, server: Server::new(url, None)?, link: Mutex::default() })
     }
 
-    /// Stores rows in the order of their ids, so that workers who store the same ones don't wait for each other in a circle.
+    /// Stores rows in the order of their ids, so that workers that store the same ones do not deadlock.
     async fn keep(&self, relation: &Relation<'_>, rows: impl Iterator<Item = Value>) -> Result<()> {
         let rows: BTreeMap<String, Value> =
             rows.map(|row| (row["id"].to_string(), fit(relation, &row))).collect();
@@ -123,7 +123,7 @@ impl PostgresHistory {
             return Ok(());
         }
         let mut place = self.link.lock().await;
-        // Taken out for the time of the call: if it fails or is given up, nobody knows what state it is in.
+        // Taken out during the call: if the call fails or is cancelled, the connection is in an unknown state.
         let link = match place.take().filter(Link::is_open) {
             Some(link) => link,
             None => self.server.connect(&[PAGES, CRAWLS, JOBS, LOGS]).await?,
@@ -160,7 +160,7 @@ impl ports::History for PostgresHistory {
     }
 }
 
-/// What of a row its columns can hold.
+/// Returns a row with the values that its columns can hold.
 fn fit(relation: &Relation<'_>, row: &Value) -> Value {
     let fitting: Map<String, Value> =
         relation.columns.iter().map(|(name, kind)| ((*name).to_owned(), kind.fit(&row[*name]))).collect();
@@ -208,7 +208,7 @@ fn crawl(stats: &CrawlStats, now: UnixMs) -> Value {
     })
 }
 
-/// Two of a call that say the same at the same time are two rows.
+/// Returns the row of a log entry. Equal entries of one call at the same time become separate rows.
 fn log(place: usize, entry: &LogEntry) -> Value {
     let LogEntry { time, level, worker, spider, crawl, host, key, class, message } = entry;
     let mut row = json!({

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use trawl_common::format::is_newer;
 use trawl_common::jobs::{Ended, Job, JobOutcome, JobState, JobStatus, NewJob, Problem, Run};
 use trawl_common::names::{CrawlId, ProjectName, SpiderName, SpiderRef, WorkerId};
 use trawl_common::ports::{MAX_VERSIONS, ScheduleState};
@@ -50,21 +49,6 @@ pub(crate) struct Entry {
     pub(crate) at: UnixMs,
     #[serde(flatten)]
     pub(crate) record: Record,
-}
-
-/// What every entry says.
-#[derive(Deserialize)]
-struct Formatted {
-    #[serde(rename = "v")]
-    format: Option<u64>,
-}
-
-impl Entry {
-    /// Reads one; `None` if it is of a format that only newer programs read.
-    pub(crate) fn read(entry: &[u8]) -> serde_json::Result<Option<Self>> {
-        let Formatted { format } = serde_json::from_slice(entry)?;
-        if format.is_some_and(is_newer) { Ok(None) } else { serde_json::from_slice(entry).map(Some) }
-    }
 }
 
 impl Record {

@@ -1,4 +1,4 @@
-//! What is stored and cannot be read, where it stays as it is and everything else goes on.
+//! Stored entries that cannot be read: each stays as it is, and everything else goes on.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -6,17 +6,17 @@ use std::sync::{Mutex, PoisonError};
 use tracing::error;
 use trawl_common::ports::{ErrorKind, Result};
 
-/// Of so many it is remembered that they were named.
+/// Maximum number of entries remembered as logged.
 const NAMED: usize = 10_000;
 
-/// Names each in the log once.
+/// Logs each such entry once.
 #[derive(Default)]
 pub(crate) struct LeftOut {
     named: Mutex<HashSet<String>>,
 }
 
 impl LeftOut {
-    /// What was read; nothing, where it cannot be.
+    /// Returns the entry that was read; `None` if it is unreadable.
     pub(crate) fn unless_corrupt<T>(&self, read: Result<T>) -> Result<Option<T>> {
         match read {
             Err(error) if error.kind == ErrorKind::Corrupt => {

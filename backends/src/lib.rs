@@ -1,4 +1,4 @@
-//! trawl's adapters. Each port of `trawl-common` has one here on servers and one embedded:
+//! The adapters of trawl. Each port of `trawl-common` has one here on servers and one embedded:
 //!
 //! | port | fleet | embedded |
 //! |---|---|---|

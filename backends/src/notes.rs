@@ -1,11 +1,11 @@
-//! What is kept of dead letters, as it is stored.
+//! The stored form of dead-letter entries.
 
 use trawl_common::frontier::dead_letter::{Cause, Note};
 use trawl_common::frontier::outcome::Reason;
 use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
 
-/// A note as it is stored, or of what is stored in its place.
+/// Parses a stored entry; returns one that describes the bytes if they are unreadable.
 pub(crate) fn stored(note: &[u8]) -> Note {
     serde_json::from_slice(note).unwrap_or_else(|error| {
         let held = String::from_utf8_lossy(note);
@@ -13,7 +13,8 @@ pub(crate) fn stored(note: &[u8]) -> Note {
     })
 }
 
-/// The note of a URL of which what is stored cannot be read: `error` says what it is. The URL is as new when it is sent again.
+/// Returns the entry of a URL with unreadable stored data, which `error` describes. When it is sent again, it
+/// counts as new.
 pub(crate) fn unreadable(error: &str, failed_at: UnixMs) -> Note {
     Note::of(Cause::new(Reason::Corrupt, printable(error, 1024), failed_at))
 }

@@ -1,4 +1,4 @@
-//! TLS: whom to trust, and how to tell that a server is not.
+//! TLS: the certificates to trust, and recognising refusals.
 
 use std::error::Error as StdError;
 use std::io;
@@ -18,7 +18,7 @@ pub(crate) struct Authority {
 }
 
 impl Authority {
-    /// Reads the file at `path`. What cannot be used is [`ErrorKind::Refused`]; `key` names the setting.
+    /// Reads the file at `path`. Fails with [`ErrorKind::Refused`] if it cannot be used; `key` names the setting.
     pub(crate) fn read(key: &str, path: &Path) -> Result<Self> {
         let refused =
             |why: &str| Error::new(ErrorKind::Refused, format!("settings: {key}: {}: {why}", path.display()));
@@ -32,7 +32,7 @@ impl Authority {
     }
 }
 
-/// TLS with servers whose certificates come from `authority`, or else from whom the system trusts.
+/// Returns the TLS configuration that trusts the certificates of `authority`, or else those of the system.
 pub(crate) fn client(authority: Option<&Authority>) -> ClientConfig {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(match authority {
@@ -42,14 +42,14 @@ pub(crate) fn client(authority: Option<&Authority>) -> ClientConfig {
     ClientConfig::builder().with_root_certificates(roots).with_no_client_auth()
 }
 
-/// Whether TLS itself failed: the server is there, and trying again changes nothing.
+/// Returns whether TLS itself failed: the server is up, and trying again changes nothing.
 pub(crate) fn is_refusal(error: &(dyn StdError + 'static)) -> bool {
     let mut next = Some(error);
     while let Some(error) = next {
         if error.is::<rustls::Error>() {
             return true;
         }
-        // Both hide what they carry from `source`.
+        // Both types hide their inner error from `source`.
         next = if let Some(error) = error.downcast_ref::<io::Error>() {
             error.get_ref().map(|inner| inner as &(dyn StdError + 'static))
         } else if let Some(error) = error.downcast_ref::<Arc<dyn StdError + Send + Sync>>() {

@@ -1,4 +1,4 @@
-//! What trawl is measured against, and with.
+//! Measurements of trawl, and the baselines for them.
 //!
 //! - [`simulation`]: a fleet and its queues on a web of a million hosts, in virtual time (`src/bin/simulate.rs`);
 //! - `benches/`: single functions, on [`samples`], by `cargo bench -p trawl-bench`.

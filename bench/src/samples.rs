@@ -1,16 +1,16 @@
-//! What single functions are measured on: URLs, a sitemap and pages like those of real sites.
+//! Inputs for measuring single functions: URLs, a sitemap and pages like those of real sites.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Debian's package `rust-doc`.
+/// The pages of Debian's package `rust-doc`.
 const REAL_PAGES: &str = "/usr/share/doc/rust-doc/html/std";
 
-/// So many bytes of pages are read.
+/// Maximum number of bytes of pages that are used.
 const PAGES_BYTES: usize = 4 << 20;
 
-/// URLs as sitemaps and pages write them: most are canonical, some are tracked, some are odd.
+/// Returns URLs as sitemaps and pages write them: most are canonical, some have tracking parameters, some are odd.
 pub fn urls(count: usize) -> Vec<String> {
     let url = |number: usize| {
         let (host, section) = (number % 97, ["products", "news/2026", "en/docs", "a"][number / 7 % 4]);
@@ -27,7 +27,7 @@ pub fn urls(count: usize) -> Vec<String> {
     (0..count).map(url).collect()
 }
 
-/// A sitemap of so many entries, each with what sitemaps commonly say of a page.
+/// Returns a sitemap with `entries` entries, each with the fields that sitemaps commonly have.
 pub fn sitemap(entries: usize) -> String {
     let mut text = String::from(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n",
@@ -43,12 +43,12 @@ pub fn sitemap(entries: usize) -> String {
     text + "</urlset>\n"
 }
 
-/// Some pages of Debian's `rust-doc` where that is installed, else pages that are made up.
+/// Returns some pages of Debian's `rust-doc` if it is installed, else made-up pages.
 pub fn pages() -> Vec<Vec<u8>> {
     let mut files = html_files(Path::new(REAL_PAGES));
     files.sort();
     let mut bytes = 0;
-    // The smallest lead elsewhere and say nothing.
+    // The smallest ones are redirects without content.
     let real = files.into_iter().filter_map(|file| fs::read(file).ok()).filter(|page| page.len() > 1_024);
     let pages: Vec<Vec<u8>> = real
         .take_while(|page| {

@@ -1,4 +1,4 @@
-//! Arguments of a spider's file, as people give them at a shell.
+//! Arguments of a spider's file, as given at a shell.
 
 use trawl_common::spider::arguments::{Argument, Arguments};
 
@@ -13,7 +13,10 @@ pub struct ArgumentFlags {
 }
 
 impl ArgumentFlags {
-    /// What is given; each argument may be given once.
+    /// Returns the arguments.
+    ///
+    /// # Errors
+    /// If an argument is given twice.
     pub fn arguments(&self) -> Result<Arguments, Fail> {
         Arguments::of(self.arguments.iter().cloned()).map_err(Fail::usage)
     }

@@ -2,7 +2,7 @@
 
 use anstream::AutoStream;
 
-/// Whether what is written to standard error is in colours.
+/// Whether to write to standard error in colours.
 pub(crate) fn has_colours() -> bool {
     AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never
 }

@@ -1,4 +1,4 @@
-//! Crawls as people name them at a shell.
+//! Crawls as named at a shell.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,13 +13,13 @@ use crate::Fail;
 /// The word for the newest crawl.
 const LATEST: &str = "latest";
 
-/// A crawl by its id, by how that begins, or the newest one.
+/// A crawl, named by its id, by an unambiguous prefix of a generated id, or as the newest one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CrawlArg {
-    /// `latest`: that of hand-published URLs, which never ends, is not meant.
+    /// `latest`: the newest crawl. The crawl of hand-published URLs, which never ends, is left out.
     Latest,
-    /// `20260101-120000-a1b2c3`, or as much of an id that trawl has made as no other begins with. A crawl that a person has named
-    /// is called by its whole name: `nightly` is not `nightly-2`, also where there is no `nightly` yet.
+    /// `20260101-120000-a1b2c3`, or an unambiguous prefix of a generated id. Ids that people have chosen must be given
+    /// whole: `nightly` does not mean `nightly-2`, even if there is no `nightly`.
     Named(CrawlId),
 }
 
@@ -40,10 +40,10 @@ impl fmt::Display for CrawlArg {
 }
 
 impl CrawlArg {
-    /// The stats of the crawl that is meant, if there is one.
+    /// Returns the stats of the crawl, or `None` if there is no such crawl.
     ///
     /// # Errors
-    /// When several begin so, or the store fails.
+    /// If several crawls match, or the store fails.
     pub async fn crawl_stats(&self, stats: &dyn Stats) -> Result<Option<CrawlStats>, Fail> {
         if let Self::Named(id) = self
             && let Some(stats) = stats.crawl_stats(id).await?
@@ -53,7 +53,7 @@ impl CrawlArg {
         self.choose(stats.crawls().await?)
     }
 
-    /// The one of `crawls`, the newest of which is the first, that is meant where none has the very id.
+    /// Picks the crawl from `crawls`, which are sorted from newest to oldest, when no crawl has exactly this id.
     fn choose(&self, crawls: Vec<CrawlStats>) -> Result<Option<CrawlStats>, Fail> {
         let Self::Named(id) = self else {
             return Ok(crawls.into_iter().find(|stats| !stats.crawl_ref().is_adhoc()));
@@ -78,7 +78,7 @@ mod tests {
 
     use super::*;
 
-    /// What is chosen of these crawls, the newest first.
+    /// Returns the id of the crawl that is chosen from these crawls, newest first.
     fn chosen(arg: &str, crawls: &[&str]) -> Result<Option<String>, String> {
         let stats = |id: &&str| {
             let crawl = CrawlRef { id: id.parse().unwrap(), spider: "default".parse().unwrap() };

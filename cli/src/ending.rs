@@ -1,4 +1,4 @@
-//! Waiting for the end of a crawl, whatever the store does meanwhile.
+//! Waiting for the end of a crawl, through outages of the store.
 
 use std::time::Duration;
 
@@ -10,13 +10,14 @@ use trawl_common::ports::Stats;
 
 use crate::{Fail, Progress, count};
 
-/// How often to look.
+/// Time between checks.
 const LOOK: Duration = Duration::from_millis(250);
-/// A store that was emptied learns of a crawl again from its messages. A crawl that it has not learnt of after so long had no
-/// message left.
+/// Time after which a crawl that the store does not know has ended. A store that was emptied learns of a crawl again
+/// from its messages; one that it has not learnt of by then had none left.
 const FORGOTTEN: Duration = Duration::from_secs(300);
 
-/// Waits until crawl `id`, which existed a moment ago, is over, and shows its progress. Outages of the store are waited for.
+/// Waits until crawl `id`, which existed a moment ago, is over, and shows its progress. Waits through outages of the
+/// store.
 pub async fn await_end(stats: &dyn Stats, id: &CrawlId, progress: &Progress) -> Result<CrawlStats, Fail> {
     let health = Health::default();
     let mut seen = Instant::now();

@@ -1,36 +1,37 @@
-//! Errors of a program: a message and an exit code.
+//! The error of a program: a message and an exit code.
 
 use std::fmt;
 
 use trawl_common::exit::Exit;
 use trawl_common::ports::{self, ErrorKind};
 
-/// How a program ends: with an exit code, or with a failure that is printed first.
+/// The result of a program: an exit code, or a failure that is printed first.
 pub type Outcome = Result<Exit, Fail>;
 
-/// One line that says what is wrong, and the exit code that goes with it.
+/// An error message of one line, and the exit code that goes with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fail {
     /// The exit code.
     pub exit: Exit,
-    /// What is wrong, and where it can be said, what to do.
+    /// The problem, and the remedy if it is known.
     pub message: String,
 }
 
 impl Fail {
-    /// The caller asked for something that cannot be.
+    /// An error of the caller, who asked for something impossible.
     pub fn usage(message: impl fmt::Display) -> Self {
         Self { exit: Exit::Usage, message: message.to_string() }
     }
 
-    /// The run went wrong.
+    /// A failure of the run.
     pub fn run(message: impl fmt::Display) -> Self {
         Self { exit: Exit::Failed, message: message.to_string() }
     }
 }
 
 impl From<ports::Error> for Fail {
-    /// A server that refuses has to be dealt with in the settings. One that is away or full may be back later. All else is a failed run.
+    /// A server that refuses access is a matter of the settings. One that is away or full may be back later. Every
+    /// other error is a failed run.
     fn from(error: ports::Error) -> Self {
         match error.kind {
             ErrorKind::Unavailable | ErrorKind::Full => {

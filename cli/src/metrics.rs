@@ -22,7 +22,7 @@ use crate::Fail;
 /// Prometheus' text format, version 0.0.4.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// How often measured values are aggregated, scraped or not: until then each value takes memory.
+/// Time between aggregations of measured values, scraped or not: until then each value takes memory.
 const UPKEEP_EVERY: Duration = Duration::from_secs(5);
 
 /// The running server. It stops when this is dropped.
@@ -33,11 +33,11 @@ struct Endpoints {
     trouble: Box<dyn Fn() -> Option<String> + Send + Sync>,
 }
 
-/// Records what this process measures from now on, and serves it, if the settings say where. `trouble` says what keeps the process
-/// from its work. To be called once per process.
+/// Records this process' metrics from now on, and serves them if the settings give an address. `trouble` returns why
+/// the process cannot do its work, if it cannot. Must be called only once per process.
 ///
 /// # Errors
-/// Nothing can be served there.
+/// If the address cannot be served.
 pub async fn serve(
     settings: &Metrics,
     trouble: impl Fn() -> Option<String> + Send + Sync + 'static,
@@ -54,7 +54,7 @@ pub async fn serve(
         .route("/readyz", get(readiness))
         .with_state(Arc::clone(&endpoints));
     let serving = tokio::spawn(async move {
-        // It never returns, whatever happens on a connection.
+        // It never returns, even if connections fail.
         let _ = axum::serve(listener, routes).await;
     });
     Ok(Some(Serving([serving, tokio::spawn(run_upkeep(endpoints))].map(AbortOnDropHandle::new))))
@@ -89,7 +89,7 @@ async fn show(State(endpoints): State<Arc<Endpoints>>) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, TEXT)], endpoints.recorder.render())
 }
 
-/// CPU, memory, threads and open files, as Prometheus' own clients name them.
+/// Measures CPU, memory, threads and open files, with the names that Prometheus' own clients use.
 #[cfg(target_os = "linux")]
 fn measure_process() {
     let process = metrics_process::Collector::default();

@@ -1,4 +1,4 @@
-//! What is wrong in a file, shown where it stands.
+//! Mistakes in a file, shown with the line that they are in.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use trawl_common::text::{printable, without_credentials};
 
 use crate::Fail;
 
-/// How much of a line is shown.
+/// Maximum number of characters of a line that are shown.
 const SHOWN: usize = 160;
 
-/// Shows everything that is wrong in settings, and fails.
+/// Prints all mistakes in settings, and returns the failure.
 pub fn of_settings(invalid: Invalid) -> Fail {
     let Invalid { path, text, mistakes } = invalid;
     let (placed, others): (Vec<_>, Vec<_>) =
@@ -33,7 +33,7 @@ pub fn print(path: &Path, text: &str, mistakes: &[Mistake]) {
     mistakes.iter().for_each(|mistake| anstream::eprintln!("{}", shown(path, text, mistake, red)));
 }
 
-/// A mistake for programs.
+/// Returns a mistake as JSON.
 pub fn as_json(mistake: &Mistake) -> Value {
     json!({
         "line": mistake.place.map(|place| place.line),
@@ -42,7 +42,7 @@ pub fn as_json(mistake: &Mistake) -> Value {
     })
 }
 
-/// One mistake, as compilers show theirs: `spiders/shop.toml:12:9: ...`, then the line, with a caret under the place.
+/// Formats a mistake as compilers do: `spiders/shop.toml:12:9: ...`, then the line, with a caret under the place.
 pub fn shown(path: &Path, text: &str, mistake: &Mistake, style: Style) -> String {
     let bold = Style::new().bold();
     let what = printable(&mistake.what, 2000);
@@ -58,7 +58,7 @@ pub fn shown(path: &Path, text: &str, mistake: &Mistake, style: Style) -> String
     )
 }
 
-/// The line, and how far into it the caret stands; of a long line the part around the place.
+/// Returns the line and the column of the caret in it. A long line is cut to the part around the place.
 fn excerpt(text: &str, place: Place) -> Option<(String, usize)> {
     let line = text.split('\n').nth(place.line.checked_sub(1)? as usize)?;
     let column = place.column.checked_sub(1)? as usize;
@@ -67,10 +67,11 @@ fn excerpt(text: &str, place: Place) -> Option<(String, usize)> {
     Some((printable(part.trim_end(), 4 * SHOWN), column - first))
 }
 
-/// Words in the names of settings and header fields whose values nobody else may see.
+/// Words in the names of settings and header fields with secret values.
 const SECRET: [&str; 6] = ["password", "secret", "token", "key", "authorization", "cookie"];
 
-/// The line as long as it is, with stars in place of what stands before an `@` in a URL, and behind the name of a secret.
+/// Returns the line with stars in place of credentials in a URL, and after the name of a secret. Its length does not
+/// change.
 fn without_secrets(line: &str) -> String {
     let shown = without_credentials(line);
     let small = shown.to_ascii_lowercase();

@@ -8,23 +8,24 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::colour::has_colours;
 
-/// The time between two lines where standard error is a file or a pipe.
+/// Minimum time between two lines if standard error is not a terminal.
 const EVERY: Duration = Duration::from_secs(5);
 
-/// Shows how far the work is: on a terminal in one line that is redrawn, elsewhere in a new line every few seconds.
+/// Shows the progress of the work: on a terminal in one line that is redrawn, elsewhere in a new line every few
+/// seconds.
 #[derive(Clone, Debug)]
 pub struct Progress(Shown);
 
 #[derive(Clone, Debug)]
 enum Shown {
     Bar(ProgressBar),
-    /// With the instant of the last line.
+    /// With the time of the last line.
     Lines(Arc<Mutex<Instant>>),
     Nothing,
 }
 
 impl Default for Progress {
-    /// Shows nothing before the first [`Progress::show`].
+    /// Returns a progress that shows nothing before the first [`Progress::show`].
     fn default() -> Self {
         if !std::io::stderr().is_terminal() {
             return Self(Shown::Lines(Arc::new(Mutex::new(Instant::now()))));
@@ -43,12 +44,12 @@ impl Default for Progress {
 }
 
 impl Progress {
-    /// Shows nothing.
+    /// Returns a progress that never shows anything.
     pub fn none() -> Self {
         Self(Shown::Nothing)
     }
 
-    /// Replaces the line, or writes another if the last is old enough.
+    /// Replaces the line on a terminal; elsewhere writes another if the last is old enough.
     pub fn show(&self, line: impl Into<String>) {
         match &self.0 {
             Shown::Bar(bar) => bar.set_message(line.into()),
@@ -63,7 +64,7 @@ impl Progress {
         }
     }
 
-    /// Takes the line away.
+    /// Removes the line.
     pub fn clear(&self) {
         if let Shown::Bar(bar) = &self.0 {
             bar.finish_and_clear();
@@ -71,12 +72,12 @@ impl Progress {
     }
 }
 
-/// `1 task`, `1,234 tasks`.
+/// Formats a number with a noun: `1 task`, `1,234 tasks`.
 pub fn counted(number: u64, what: &str) -> String {
     format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
-/// `1234567` as `1,234,567`.
+/// Formats a number with separators: `1234567` as `1,234,567`.
 pub fn count(number: u64) -> String {
     indicatif::HumanCount(number).to_string()
 }

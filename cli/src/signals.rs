@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM: once to finish what has begun, twice to end at once.
+//! Ctrl-C and SIGTERM: the first lets the process finish what it has begun, the second ends it at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -7,7 +7,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use trawl_common::exit::Exit;
 
-/// The signals that this process has been sent.
+/// The signals that this process has received.
 #[derive(Clone, Debug)]
 pub struct Signals {
     stop: CancellationToken,
@@ -15,7 +15,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Listens from now on. A second signal ends the process at once, which loses nothing but time.
+    /// Listens from now on. A second signal ends the process at once, which only loses time.
     pub fn listen() -> std::io::Result<Self> {
         let this = Self { stop: CancellationToken::new(), number: Arc::default() };
         for kind in [SignalKind::interrupt(), SignalKind::terminate()] {
@@ -25,12 +25,12 @@ impl Signals {
         Ok(this)
     }
 
-    /// Cancelled by the first signal.
+    /// Returns the token that the first signal cancels.
     pub fn stop(&self) -> &CancellationToken {
         &self.stop
     }
 
-    /// The exit code of the signal that came, if one did.
+    /// Returns the exit code for the first signal, or `None` if there was none.
     pub fn exit(&self) -> Option<Exit> {
         match self.number.load(Ordering::Relaxed) {
             0 => None,

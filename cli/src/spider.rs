@@ -1,4 +1,4 @@
-//! Spiders as people name them at a shell.
+//! Spiders as named at a shell.
 
 use std::convert::Infallible;
 use std::path::PathBuf;
@@ -13,17 +13,17 @@ use trawl_common::spider::folder::{self, Folder, Unusable};
 
 use crate::{Fail, mistakes};
 
-/// A spider by its name, whose file is in `spiders_dir` if it has one, or by its file.
+/// A spider, given by its name or by its file. A name may have a file in `spiders_dir`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SpiderArg {
-    /// `shop`
+    /// A name: `shop`.
     Name(String),
-    /// `spiders/shop.toml`
+    /// A file: `spiders/shop.toml`.
     File(PathBuf),
 }
 
 impl Default for SpiderArg {
-    /// The spider that needs no file.
+    /// Returns the default spider, which needs no file.
     fn default() -> Self {
         Self::Name(SpiderName::default().to_string())
     }
@@ -32,7 +32,8 @@ impl Default for SpiderArg {
 impl FromStr for SpiderArg {
     type Err = Infallible;
 
-    /// What has a slash or ends in `.toml` is a file, or the folder that a spider has with its program.
+    /// Parses a text with a slash or the ending `.toml` as a file, or as the folder of a spider with its program; any
+    /// other as a name.
     fn from_str(text: &str) -> Result<Self, Infallible> {
         let is_file = text.contains(['/', std::path::MAIN_SEPARATOR]) || text.ends_with(".toml");
         Ok(if is_file { Self::File(folder::file_at(text.into())) } else { Self::Name(text.to_owned()) })
@@ -40,7 +41,7 @@ impl FromStr for SpiderArg {
 }
 
 impl SpiderArg {
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> Result<SpiderName, Fail> {
         match self {
             Self::Name(name) => name.parse().map_err(Fail::usage),
@@ -48,7 +49,8 @@ impl SpiderArg {
         }
     }
 
-    /// Where it is found, with all other spiders of the settings. Its file has these values for its arguments.
+    /// Returns the folder that it is found in, with all other spiders of the settings. `arguments` are the values for
+    /// its file's arguments.
     pub fn folder(&self, settings: &Settings, arguments: Arguments) -> Result<Folder, Fail> {
         let folder = Folder::of(settings).with_arguments(self.name()?, arguments);
         Ok(match self {
@@ -57,7 +59,7 @@ impl SpiderArg {
         })
     }
 
-    /// Where its file is, or would be.
+    /// Returns the path of its file, which may not exist.
     pub fn file(&self, settings: &Settings) -> Result<PathBuf, Fail> {
         match self {
             Self::Name(_) => Ok(Folder::of(settings).file(&self.name()?)),
@@ -65,7 +67,7 @@ impl SpiderArg {
         }
     }
 
-    /// What its file says; `None` if there is none. A file that a person names is there.
+    /// Returns the text of its file. A name may have no file (`None`); a file that does not exist is an error.
     pub fn text(&self, folder: &Folder) -> Result<Option<String>, Fail> {
         match (self, folder.text(&self.name()?)) {
             (Self::File(file), Ok(None)) => folder::text(file).map(Some),
@@ -74,14 +76,15 @@ impl SpiderArg {
         .map_err(unusable)
     }
 
-    /// The spider, ready to work, from what is found in its `folder`. A name without a file is a mistake, but for the default
-    /// one, and where `no_file` says that there is none.
+    /// Loads the spider from its `folder`, ready to work. A name without a file is an error, except for the default
+    /// spider, or if `no_file` is set.
     pub fn load(&self, folder: &Folder, settings: &Settings, no_file: bool) -> Result<Spider, Fail> {
         let (name, text) = self.found(folder, no_file)?;
         folder.spider(&name, text.as_deref(), &settings.items).map_err(unusable)
     }
 
-    /// The spider for which workers are to do something, from its file: what that takes from the environment may be set there alone.
+    /// Loads a spider that workers are to run. Values that its file takes from the environment need only be set on the
+    /// workers' machines.
     pub fn load_for_workers(&self, folder: &Folder, settings: &Settings) -> Result<Spider, Fail> {
         let (name, text) = self.found(folder, false)?;
         folder.spider_elsewhere(&name, text.as_deref(), &settings.items).map_err(unusable)
@@ -111,7 +114,7 @@ fn without_file(name: &SpiderName, folder: &Folder) -> Fail {
     ))
 }
 
-/// Shows every mistake of a file that cannot be used, and fails.
+/// Prints all mistakes of a file that cannot be used, and returns the failure.
 pub fn unusable(error: Unusable) -> Fail {
     match error {
         Unusable::Mistaken { path, text, mistakes } => {

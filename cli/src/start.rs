@@ -1,4 +1,4 @@
-//! From `main` to the first line of a program's own code.
+//! The steps from `main` to a program's own code.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -16,7 +16,8 @@ use trawl_common::text::is_harmful;
 use crate::colour::has_colours;
 use crate::{Fail, Outcome, Progress, mistakes};
 
-/// Pages, items and messages are many small allocations of several threads, which jemalloc handles better than the system.
+/// Pages, items and messages are many small allocations in several threads, which jemalloc handles better than the
+/// system.
 #[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -39,7 +40,7 @@ pub struct Global {
 }
 
 impl Global {
-    /// Where settings come from: the file, the environment and these flags.
+    /// Returns the sources of settings: the file, the environment and these flags.
     pub fn source(&self) -> Source {
         let mut source = Source::from_env(self.config.clone());
         match self.verbose {
@@ -50,19 +51,19 @@ impl Global {
         source
     }
 
-    /// Shows the progress, unless `--quiet` is given.
+    /// Returns a progress that shows nothing if `--quiet` is given.
     pub fn progress(&self) -> Progress {
         if self.quiet { Progress::none() } else { Progress::default() }
     }
 
-    /// Prints what was done to standard error, unless `--quiet` is given.
+    /// Prints a message to standard error, unless `--quiet` is given.
     pub fn say(&self, what: impl fmt::Display) {
         if !self.quiet {
             anstream::eprintln!("{what}");
         }
     }
 
-    /// Reads the settings from `source` and starts logging by them.
+    /// Reads the settings from `source`, and starts logging.
     pub fn load(&self, source: &Source) -> Result<Settings, Fail> {
         let settings = source.load().map_err(mistakes::of_settings)?;
         telemetry::start(&settings.log, has_colours(), self.quiet)
@@ -71,7 +72,7 @@ impl Global {
     }
 }
 
-/// Runs a program: one TLS provider, one runtime, and at the end one line for an error and an exit code.
+/// Runs a program with a TLS provider and a runtime. Prints an error as one line, and returns the exit code.
 pub fn main(name: &str, color: ColorChoice, program: impl Future<Output = Outcome>) -> ExitCode {
     let color = match color {
         ColorChoice::Auto => anstream::ColorChoice::Auto,
@@ -80,10 +81,10 @@ pub fn main(name: &str, color: ColorChoice, program: impl Future<Output = Outcom
     };
     color.write_global();
     open_files::raise_limit();
-    // Secrets are in its memory and its environment: other programs of the same user, such as those of spiders, look into neither, and no
-    // core file has them. This fails nowhere.
+    // Secrets are in this process' memory and environment. Keeps other programs of the same user, such as those of
+    // spiders, from reading either, and the secrets out of core files. This call cannot fail.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
-    // This fails only if a provider was installed before, and none was.
+    // Fails only if a provider was installed before, and none was.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let outcome = match runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => {

@@ -4,11 +4,11 @@ use trawl_common::settings::Tracing;
 
 use crate::Fail;
 
-/// Sends spans from now on if the settings say where, under this name of a service, until what it returns is dropped: then it sends
-/// what is left. Called once by a process.
+/// Starts sending spans if the settings name a collector. `service` is the service's name in them. Dropping the result
+/// sends the remaining spans. Must be called only once per process.
 ///
 /// # Errors
-/// The collector's address cannot be used.
+/// If the collector's address cannot be used.
 #[cfg(feature = "otlp")]
 pub fn start(settings: &Tracing, service: &'static str) -> Result<Option<otlp::Exporting>, Fail> {
     let Some(collector) = &settings.otlp else { return Ok(None) };
@@ -19,10 +19,10 @@ pub fn start(settings: &Tracing, service: &'static str) -> Result<Option<otlp::E
     Ok(Some(exporting))
 }
 
-/// Without OpenTelemetry in it, this program sends none.
+/// Sends nothing: this program was built without OpenTelemetry.
 ///
 /// # Errors
-/// The settings say where to.
+/// If the settings name a collector.
 #[cfg(not(feature = "otlp"))]
 pub fn start(settings: &Tracing, _: &'static str) -> Result<Option<()>, Fail> {
     match settings.otlp {
@@ -56,12 +56,12 @@ mod otlp {
     use trawl_common::time::UnixMs;
     use trawl_common::trace::{Exporter, Kind, Span, Value};
 
-    /// A collector that takes longer is away.
+    /// Timeout of a request to the collector.
     const TIMEOUT: Duration = Duration::from_secs(10);
-    /// What is left when the process ends is sent within this time, or lost.
+    /// Time within which the remaining spans are sent when the process ends; after that they are lost.
     const LAST_WORD: Duration = Duration::from_secs(3);
 
-    /// Spans on their way to a collector. At most 2048 wait; what comes beyond is dropped.
+    /// Sends spans to a collector. At most 2048 wait; more are dropped.
     #[derive(Clone)]
     pub struct Exporting(Arc<Sending>);
 
@@ -99,10 +99,10 @@ mod otlp {
         }
     }
 
-    /// That of `main` goes first; the one that spans come through stays as long as the process.
+    /// The instance in `main` is dropped first; the one that exports spans lives as long as the process.
     impl Drop for Exporting {
         fn drop(&mut self) {
-            // A collector that is away has been named.
+            // If the collector is away, a warning was logged before.
             let _ = self.0.spans.shutdown_with_timeout(LAST_WORD);
         }
     }
@@ -152,12 +152,12 @@ mod otlp {
         }
     }
 
-    /// The HTTP client of pages, without what guards those. The exporter calls it on a thread of its own.
+    /// An HTTP client like the one for pages, without that one's guards. The exporter calls it on a thread of its own.
     #[derive(Debug)]
     struct Client {
         client: reqwest::Client,
         runtime: Handle,
-        /// Whether the last call failed: that is said once.
+        /// Whether the last call failed. Only the first failure in a row is logged.
         fails: AtomicBool,
     }
 

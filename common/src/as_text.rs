@@ -1,6 +1,7 @@
-//! Types that are written as text in settings and records: they parse it, and show it again.
+//! Types that are written as text in settings and records, with parsing and display.
 
-/// The conversions that `#[serde(try_from = "String", into = "String")]` asks for, of a type that has `FromStr` and `Display`.
+/// Implements the conversions that `#[serde(try_from = "String", into = "String")]` needs, for a type with
+/// `FromStr` and `Display`.
 macro_rules! as_text {
     ($type:ty) => {
         impl TryFrom<String> for $type {

@@ -5,7 +5,7 @@ use std::time::Duration;
 const FIRST: Duration = Duration::from_millis(200);
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// A growing pause with jitter, so that a fleet does not knock in step.
+/// A growing pause with jitter, so that a fleet does not retry in step.
 pub struct Backoff {
     next: Duration,
 }

@@ -1,18 +1,18 @@
-//! Taking many at once: what a server is asked for many costs little more than for one.
+//! Collecting batches: a server call for many costs little more than for one.
 
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
-/// How long the first of a batch waits for the others. A page takes longer by far.
+/// The wait for more after the first of a batch. A page takes far longer.
 pub const MOMENT: Duration = Duration::from_millis(5);
 
-/// So many are enough for one call: it costs little more than they do one by one.
+/// Number that is enough for one call, which costs little more than they do one by one.
 const ENOUGH: usize = 16;
 
-/// Waits for one, and if that does not come in company, a moment for more; takes at most `most`. Returns how many came: none
-/// if the channel is closed and empty.
+/// Waits for one element, and if others came with it does not complete the batch, a moment for more; takes at most
+/// `most`. Returns the number received: 0 if the channel is closed and empty.
 pub async fn gather<T>(from: &mut mpsc::Receiver<T>, into: &mut Vec<T>, most: usize) -> usize {
     let mut count = from.recv_many(into, most).await;
     let until = Instant::now() + MOMENT;

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// A value as a cell: lists and objects as JSON, and nothing that a spreadsheet would run: before each text that it would
-/// take for a formula stands an apostrophe.
+/// Returns a value as a cell: lists and objects as JSON. A spreadsheet must not run any of it, so an apostrophe is
+/// put before each text that it would take for a formula.
 pub fn cell(value: &Value) -> Cow<'_, str> {
     match value {
         Value::Null => Cow::Borrowed(""),
@@ -14,7 +14,7 @@ pub fn cell(value: &Value) -> Cow<'_, str> {
     }
 }
 
-/// A text as a cell, as [`cell`] makes it: the name of a column, too, may be a stranger's.
+/// Returns a text as a cell, like [`cell`]: the name of a column may be a stranger's, too.
 pub fn text_cell(text: &str) -> Cow<'_, str> {
     let begins = |at: &usize| is_formula(&text[*at..]) || *at == 0 && text.starts_with(['\t', '\r']);
     let starts: Vec<usize> = starts(text).filter(begins).collect();
@@ -32,16 +32,16 @@ pub fn text_cell(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Where a cell may begin: where the text does, and behind what separates cells or lines where commas do not, as in the
-/// languages that write numbers with them, and the quotes there.
+/// Returns the positions where a cell may begin: the start of the text, and the positions after separators of
+/// cells or lines other than commas, as used in countries with decimal commas, and after quotes there.
 fn starts(text: &str) -> impl Iterator<Item = usize> {
     let behind = text.match_indices([';', '\t', '\r', '\n']).map(|(at, _)| at + 1);
     let behind = behind.map(|at| at + text[at..].len() - text[at..].trim_start_matches('"').len());
     std::iter::once(0).chain(behind)
 }
 
-/// Whether a spreadsheet may take what begins here for a formula; a plain number is none. Signs of full width are as good to it
-/// as others.
+/// Returns whether a spreadsheet may take a text for a formula; a plain number is none. Full-width signs count
+/// like others.
 fn is_formula(text: &str) -> bool {
     if !text.starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠']) {
         return false;

@@ -1,40 +1,41 @@
-//! The clock that this process goes by.
+//! The clock of this process.
 //!
-//! Processes of a fleet compare instants that others wrote: deadlines, slots, when a parked URL is due. So all of them go
-//! by one clock, that of the frontier. A process measures it now and then ([`follow`]) and counts on with its machine's
-//! monotonic time, so that setting a machine's clock changes nothing. A process that follows no other clock goes
-//! by its machine's; one that has to wait by it goes [on with it](go_on), whatever that is set back to.
+//! Processes of a fleet compare instants that others wrote: deadlines, slots, the time when a parked URL is due.
+//! So all of them use one clock, that of the frontier. A process measures it now and then ([`follow`]) and counts
+//! on with its machine's monotonic time, so that setting a machine's clock changes nothing. A process that follows
+//! no other clock uses its machine's; one that has to wait by it [continues it](go_on) even if it is set back.
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// Where the monotonic time of this process is counted from.
+/// The origin from which the monotonic time of this process is counted.
 static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// What the followed clock said at [`ORIGIN`], in microseconds since 1970; zero while no clock is followed.
+/// The time of the followed clock at [`ORIGIN`], in microseconds since 1970; zero while no clock is followed.
 static BASE: AtomicU64 = AtomicU64::new(0);
 
-/// What another clock said, and between which instants it was asked and had answered.
+/// A reading of another clock, with the instants of the request and the answer.
 #[derive(Clone, Copy, Debug)]
 pub struct ClockReading {
-    /// What it said, in microseconds since 1970.
+    /// The time read, in microseconds since 1970.
     pub micros: u64,
-    /// When it was asked.
+    /// The instant of the request.
     pub asked: Instant,
-    /// When its answer was here.
+    /// The instant of the answer.
     pub answered: Instant,
 }
 
 impl ClockReading {
-    /// What the clock said at `origin`, at the earliest and at the latest: it was read at any instant of the round trip.
+    /// Returns the earliest and the latest time of the clock at `origin`: it was read at some instant of the round
+    /// trip.
     fn bounds(&self, origin: Instant) -> (u64, u64) {
         let at_origin = |read: Instant| self.micros.saturating_sub(micros_between(origin, read)).max(1);
         (at_origin(self.answered), at_origin(self.asked))
     }
 }
 
-/// Goes by the clock that was read, from now on.
+/// Follows the clock that was read, from now on.
 pub fn follow(reading: ClockReading) {
     let bounds = reading.bounds(*ORIGIN);
     let mend = |base| Some(mended(base, bounds));
@@ -42,24 +43,26 @@ pub fn follow(reading: ClockReading) {
     let _ = BASE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, mend);
 }
 
-/// Goes on with the machine's clock: where that was set back, by monotonic time from what it said before. So what is to come at an instant
-/// comes when as much time has passed. A clock that is set forward is followed: the machine may have slept.
+/// Continues with the machine's clock. If that was set back, continues from its earlier time with monotonic time,
+/// so that a wait takes no longer than planned. A clock that is set forward is followed: the machine may have
+/// slept.
 pub fn go_on() {
     let read = machine_micros().saturating_sub(micros_between(*ORIGIN, Instant::now())).max(1);
     BASE.fetch_max(read, Ordering::Relaxed);
 }
 
-/// A base that agrees with the latest reading. What agrees already stays, so that a slow answer moves nothing.
+/// Returns a base that agrees with the latest reading. One that agrees already stays, so that a slow answer moves
+/// nothing.
 fn mended(base: u64, (earliest, latest): (u64, u64)) -> u64 {
     if base == 0 { earliest + (latest - earliest) / 2 } else { base.clamp(earliest, latest) }
 }
 
-/// The milliseconds since 1970 by the clock that is followed, else by the machine's.
+/// Returns the milliseconds since 1970 by the followed clock, else by the machine's.
 pub(crate) fn now_ms() -> u64 {
     now_micros() / 1_000
 }
 
-/// The microseconds since 1970 by the same clock.
+/// Returns the microseconds since 1970 by the same clock.
 pub fn now_micros() -> u64 {
     match BASE.load(Ordering::Relaxed) {
         0 => machine_micros(),
@@ -67,7 +70,7 @@ pub fn now_micros() -> u64 {
     }
 }
 
-/// The milliseconds since 1970 by the machine's clock.
+/// Returns the milliseconds since 1970 by the machine's clock.
 pub(crate) fn machine_ms() -> u64 {
     machine_micros() / 1_000
 }

@@ -1,4 +1,4 @@
-//! Whether this machine's clock is set right, by that of the fleet.
+//! Checks this machine's clock against that of the fleet.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::clock;
 use crate::time::UnixMs;
 
-/// A machine whose clock differs by more than this from the fleet's is not set right.
+/// Maximum difference between a machine's clock and the fleet's before it counts as wrong.
 pub const TOLERANCE: Duration = Duration::from_secs(60);
 
 /// A machine's clock that is far from the fleet's.
@@ -29,7 +29,7 @@ impl fmt::Display for Disagreement {
     }
 }
 
-/// Says so if this machine's clock is far from the one that is followed.
+/// Returns a disagreement if this machine's clock is far from the followed one.
 pub fn disagreement() -> Option<Disagreement> {
     apart(UnixMs(clock::machine_ms()), UnixMs::now())
 }

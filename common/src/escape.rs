@@ -1,15 +1,15 @@
-//! Percent-encoding in one spelling (RFC 3986, 6.2.2).
+//! Percent-encoding in normal form (RFC 3986, 6.2.2).
 
 use std::borrow::Cow;
 
-/// The octet that `text` starts with as `%` and two hexadecimal digits.
+/// Returns the octet that `text` starts with as `%` and two hexadecimal digits.
 pub(crate) fn escaped(text: &[u8]) -> Option<u8> {
     let [b'%', high, low, ..] = *text else { return None };
     let digit = |byte: u8| char::from(byte).to_digit(16);
     u8::try_from(digit(high)? << 4 | digit(low)?).ok()
 }
 
-/// Whether an octet means the same encoded and as it is (RFC 3986, 2.3).
+/// Returns whether an octet means the same encoded and as it is (RFC 3986, 2.3).
 pub(crate) fn is_unreserved(octet: u8) -> bool {
     octet.is_ascii_alphanumeric() || b"-._~".contains(&octet)
 }
@@ -20,7 +20,8 @@ pub(crate) fn push_escaped(octet: u8, out: &mut Vec<u8>) {
     out.extend([b'%', DIGITS[usize::from(octet >> 4)], DIGITS[usize::from(octet & 15)]]);
 }
 
-/// `text` with its escapes in capitals, and without those of unreserved characters. What is no escape stays, as does all else.
+/// Returns `text` with its escapes in capitals, and without those of unreserved characters. Invalid escapes and
+/// everything else stay.
 pub(crate) fn normalised(text: &str) -> Cow<'_, str> {
     if !text.contains('%') {
         return Cow::Borrowed(text);
@@ -43,11 +44,11 @@ pub(crate) fn normalised(text: &str) -> Cow<'_, str> {
             }
         }
     }
-    // Only ASCII was put in place of ASCII.
+    // Only ASCII was replaced, by ASCII.
     String::from_utf8(out).map_or(Cow::Borrowed(text), Cow::Owned)
 }
 
-/// Whether `octet` would make an escape of a `%` that is none: `%%34` and `1` are not `%41`.
+/// Returns whether `octet` would complete an escape after a `%` that is none: `%%34` and `1` are not `%41`.
 fn completes_an_escape(before: &[u8], octet: u8) -> bool {
     let is_hex = |byte: &u8| byte.is_ascii_hexdigit();
     is_hex(&octet) && matches!(before, [.., b'%'] | [.., b'%', b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F'])
@@ -59,7 +60,7 @@ mod tests {
 
     use super::*;
 
-    /// What a server makes of a text: each octet, and whether it was written as it is.
+    /// Decodes a text as a server does: each octet, and whether it was written unencoded.
     fn meaning(text: &str) -> Vec<(u8, bool)> {
         let mut octets = Vec::new();
         let mut rest = text.as_bytes();

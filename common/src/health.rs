@@ -210,7 +210,7 @@ impl Health {
         }
     }
 
-    fn is_over(&self, what: &str, trouble: &mut Trouble) {
+    fn report_end(&self, what: &str, trouble: &mut Trouble) {
         if let Some(after) = trouble.end() {
             info!(what, ?after, "works again");
             self.log(LogLevel::Info, || format!("{what} works again, after {} s", after.as_secs()));
@@ -227,7 +227,7 @@ impl Health {
     pub fn works(&self, what: &str) {
         let mut troubles = self.troubles();
         if let Some(trouble) = troubles.get_mut(what) {
-            self.is_over(what, trouble);
+            self.report_end(what, trouble);
         }
     }
 
@@ -236,7 +236,7 @@ impl Health {
         let mut troubles = self.troubles();
         for (what, trouble) in &mut *troubles {
             if trouble.lapses.is_some_and(|lapses| lapses <= Instant::now()) {
-                self.is_over(what, trouble);
+                self.report_end(what, trouble);
             }
         }
         let now = troubles.iter().filter(|(_, trouble)| !trouble.is_over);

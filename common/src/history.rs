@@ -1,31 +1,31 @@
-//! What a history keeps of pages.
+//! The entries of a history for pages.
 
 use crate::frontier::Key;
 use crate::frontier::outcome::Terminal;
 use crate::names::{CrawlRef, WorkerId};
 use crate::time::UnixMs;
 
-/// How a page or a task ended in a crawl.
+/// The end of a page or a task in a crawl.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PageEnd {
-    /// In which crawl.
+    /// The crawl.
     pub crawl: CrawlRef,
-    /// Which.
+    /// The key of the page or task.
     pub key: Key,
     /// Its final state.
     pub terminal: Terminal,
-    /// Why it has that, in a word, if it is not done: `robots`, `timeout`.
+    /// The reason for a state other than done, in one word: `robots`, `timeout`.
     pub reason: Option<&'static str>,
-    /// The status of the last answer, where it is known.
+    /// The status of the last answer, if known.
     pub status: Option<u16>,
-    /// How often it was tried.
+    /// Number of attempts.
     pub attempts: u32,
-    /// When it ended.
+    /// The time of its end.
     pub ended: UnixMs,
-    /// By whom.
+    /// The worker that ended it.
     pub worker: WorkerId,
-    /// How many items it gave.
+    /// Number of items that it gave.
     pub items: u64,
-    /// How many bytes its body had.
+    /// Size of its body in bytes.
     pub bytes: u64,
 }

@@ -1,7 +1,7 @@
-//! What every part of trawl shares: the vocabulary, the pure policy, the ports, the settings.
+//! The parts that all of trawl shares: the vocabulary, the pure policy, the ports, the settings.
 //!
-//! No I/O client lives here. The ports in [`ports`] are the traits that the adapters of
-//! `trawl-backends` implement; `trawl-producer` and `trawl-worker` know nothing else of the world but the web.
+//! No I/O client lives here. The ports in [`ports`] are the traits that the adapters of `trawl-backends`
+//! implement; except for the web, `trawl-producer` and `trawl-worker` reach the outside only through them.
 
 mod as_text;
 pub mod backoff;

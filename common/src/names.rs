@@ -10,7 +10,8 @@ use crate::as_text::as_text;
 use crate::time::UnixMs;
 use crate::web::url::Fingerprint;
 
-/// A name that is not of `a-z0-9_.-`, begins with a dot, or is too long.
+/// The error for a name with characters other than `a-z0-9_.-`, one that begins with a dot, or one that is too
+/// long.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{shown}` is not a name: use 1 to {most} of a-z, 0-9, `_`, `-` and, but for the first, `.`")]
 pub struct InvalidName {
@@ -21,7 +22,7 @@ pub struct InvalidName {
 fn parse_name(text: &str, most: usize) -> Result<Arc<str>, InvalidName> {
     let fits = (1..=most).contains(&text.len());
     let plain = text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_-.".contains(&b));
-    // Names become parts of paths, where `.` and `..` are others' folders.
+    // Names become parts of paths, where `.` and `..` are the folders of others.
     if fits && plain && !text.starts_with('.') {
         Ok(text.into())
     } else {
@@ -38,7 +39,7 @@ macro_rules! name {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// The name as text.
+            /// Returns the name as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -66,7 +67,8 @@ name! {
     SpiderName, 64
 }
 name! {
-    /// One run of a spider. It may be longer than a spider's name, for it may hold one ([`CrawlRef::adhoc_of`]).
+    /// One run of a spider. Its maximum length is above that of a spider's name, because it may hold one
+    /// ([`CrawlRef::adhoc_of`]).
     CrawlId, 72
 }
 name! {
@@ -75,52 +77,52 @@ name! {
 }
 
 name! {
-    /// One who reads the stream of items and keeps its place.
+    /// A reader of the stream of items, which keeps its position.
     ReaderName, 64
 }
 
 name! {
-    /// One who reads events, for whom a queue keeps them.
+    /// A subscriber to events, for which a queue keeps them.
     SubscriberName, 64
 }
 
 name! {
-    /// One who calls the HTTP API with a token.
+    /// A caller of the HTTP API with a token.
     CallerName, 64
 }
 
 name! {
-    /// A project: whose spiders and jobs they are.
+    /// A project: the owner of spiders and jobs.
     ProjectName, 64
 }
 
 impl Default for ProjectName {
-    /// The project if none is named.
+    /// Returns the project that is used if none is named.
     fn default() -> Self {
         Self("default".into())
     }
 }
 
 impl Default for SpiderName {
-    /// The spider that needs no file.
+    /// Returns the spider that needs no file.
     fn default() -> Self {
         Self("default".into())
     }
 }
 
 impl CrawlId {
-    /// Whether it is the id of a crawl of hand-published URLs: each spider has one of its own.
+    /// Returns whether it is the id of an ad-hoc crawl: each spider has one of its own.
     pub fn is_adhoc(&self) -> bool {
         self.0.strip_prefix(ADHOC).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     }
 
-    /// An id that sorts by time and is unique without asking anyone: `20231114-221320-a1b2c3`.
+    /// Returns an id that sorts by time and is unique without coordination: `20231114-221320-a1b2c3`.
     pub fn generate(now: UnixMs) -> Self {
         Self::at(now, &random_suffix())
     }
 
-    /// The id of the crawl that a spider's schedule has at an instant, the same in every worker: as one that is
-    /// [generated](CrawlId::generate), with a longer suffix.
+    /// Returns the id of the crawl that a spider's schedule starts at an instant, the same in every worker: like
+    /// one that is [generated](CrawlId::generate), with a longer suffix.
     pub fn of_schedule(spider: &SpiderRef, instant: UnixMs) -> Self {
         Self::at(instant, &format!("{:016x}", Fingerprint::of(&format!("{spider} {instant}")).short()))
     }
@@ -144,17 +146,17 @@ impl CrawlId {
 }
 
 impl WorkerId {
-    /// This machine's name and a random suffix, so that a restarted process is a new one.
+    /// Returns this machine's name and a random suffix, so that a restarted process is a new one.
     pub fn of_this_machine() -> Self {
         Self::generate(&std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default())
     }
 
-    /// Whether a process on this machine made it.
+    /// Returns whether a process on this machine generated it.
     pub fn is_of_this_machine(&self) -> bool {
         self.machine() == Self::of_this_machine().machine()
     }
 
-    /// What stands before the random suffix.
+    /// Returns the part before the random suffix.
     fn machine(&self) -> &str {
         self.0.rsplit_once('-').map_or(&*self.0, |(machine, _)| machine)
     }
@@ -175,7 +177,7 @@ fn random_suffix() -> String {
     format!("{:06x}", rand::random::<u32>() & 0xff_ffff)
 }
 
-/// The crawl of hand-published URLs; those of other spiders than the default one begin with it.
+/// The id of the default spider's ad-hoc crawl; those of other spiders begin with it.
 const ADHOC: &str = "adhoc";
 
 /// A crawl together with its spider: the address of its stats.
@@ -188,12 +190,13 @@ pub struct CrawlRef {
 }
 
 impl CrawlRef {
-    /// The crawl to which a message without headers belongs: a URL that someone published by hand.
+    /// Returns the crawl of a message without headers: a URL that someone published by hand.
     pub fn adhoc() -> Self {
         Self::adhoc_of(SpiderName::default())
     }
 
-    /// The crawl of the URLs that others publish for a spider: `adhoc`, or `adhoc.<spider>` for any but the default one.
+    /// Returns a spider's ad-hoc crawl, for URLs that others publish: `adhoc`, or `adhoc.<spider>` for any spider
+    /// but the default one.
     pub fn adhoc_of(spider: SpiderName) -> Self {
         let id = match spider == SpiderName::default() {
             true => ADHOC.into(),
@@ -202,7 +205,7 @@ impl CrawlRef {
         Self { id: CrawlId(id), spider }
     }
 
-    /// Whether this is a crawl of hand-published URLs, which never ends.
+    /// Returns whether this is an ad-hoc crawl, which never ends.
     pub fn is_adhoc(&self) -> bool {
         match self.id.as_str().strip_prefix(ADHOC) {
             Some("") => self.spider == SpiderName::default(),
@@ -215,14 +218,14 @@ impl CrawlRef {
 /// A spider together with its project: `shop` in the default one, `books/shop` in another.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SpiderRef {
-    /// Whose it is.
+    /// The project.
     pub project: ProjectName,
     /// The spider.
     pub spider: SpiderName,
 }
 
 impl From<SpiderName> for SpiderRef {
-    /// That of the default project.
+    /// Returns the spider in the default project.
     fn from(spider: SpiderName) -> Self {
         Self { project: ProjectName::default(), spider }
     }

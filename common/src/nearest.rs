@@ -1,10 +1,10 @@
-//! What someone may have meant who wrote a name that there is not.
+//! Suggestions for an unknown name.
 
 use strsim::damerau_levenshtein;
 
-/// The end of a sentence that says that there is no `name`: the known name that is nearest to it, or all that are known.
+/// Returns the end of a sentence that says that there is no `name`: the nearest known name, or all known ones.
 pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
-    // A longer name than any that is known is not compared: that takes the product of their lengths.
+    // Only the start of a long name is compared: the cost is the product of the lengths.
     let name: String = name.chars().take(64).collect();
     let distance = |known: &&str| damerau_levenshtein(&name, known);
     match known.clone().min_by_key(distance) {
@@ -14,7 +14,7 @@ pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> 
     }
 }
 
-/// `a, b and c`
+/// Returns the names as `a, b and c`.
 pub fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let mut names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
     match names.pop() {

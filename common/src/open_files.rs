@@ -1,7 +1,8 @@
-//! The files that this process may have open at once: connections are files, and so are pipes to programs.
+//! The limit of files that this process may have open: connections are files, and so are pipes to programs.
 //!
-//! The system gives each file the lowest number that is free. So a connection that is opened only while the lowest free number is below a bound
-//! leaves all numbers from there on to the servers, the sinks, the state file and programs, however many connections there are.
+//! The system gives each file the lowest free number. So if a connection is opened only while the lowest free
+//! number is below a bound, all numbers from there on are left for the servers, the sinks, the state file and
+//! programs, however many connections there are.
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -10,19 +11,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Most systems let no process have more where there is no hard limit (macOS: `OPEN_MAX`).
+/// The maximum for a process on most systems without a hard limit (macOS: `OPEN_MAX`).
 const MOST_UNLIMITED: u64 = 10_240;
 
-/// Files that connections to hosts leave to all else: a quarter of the limit, and no more than this.
+/// Maximum number of files that connections to hosts leave for everything else; it is a quarter of the limit, if
+/// that is less.
 const MOST_RESERVED: u64 = 512;
 
-/// Any file, to look for the lowest free number with.
+/// Any file, used to find the lowest free number.
 static ANY: OnceLock<Option<OwnedFd>> = OnceLock::new();
 
-/// Connections that are being opened. Each may take a number that is still free.
+/// Number of connections that are being opened. Each may take a number that is still free.
 static OPENING: AtomicU64 = AtomicU64::new(0);
 
-/// Raises the limit of this process to the highest that it may have. To be called before anything is opened.
+/// Raises the limit of this process to the highest possible. Call it before anything is opened.
 pub fn raise_limit() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     for current in [maximum, Some(maximum.unwrap_or(u64::MAX).min(MOST_UNLIMITED).max(current.unwrap_or(0)))]
@@ -34,17 +36,18 @@ pub fn raise_limit() {
     any();
 }
 
-/// How many files this process may have open.
+/// Returns the number of files that this process may have open.
 pub fn limit() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// Whether another connection to a host may be opened now.
+/// Returns whether another connection to a host may be opened now.
 pub fn has_room() -> bool {
     in_use() < bound()
 }
 
-/// Whether connections are to be closed after their answers: half of the files that they may take are in use.
+/// Returns whether connections are to be closed after their answers, because half of the files for them are in
+/// use.
 pub fn is_scarce() -> bool {
     in_use() >= bound() / 2
 }
@@ -54,10 +57,10 @@ pub fn is_scarce() -> bool {
 pub struct Opening(());
 
 impl Opening {
-    /// Of a connection that may be opened.
+    /// Begins to open a connection.
     ///
     /// # Errors
-    /// There is no room for it.
+    /// Fails if there is no room for it.
     pub fn begin() -> Result<Self, TooFewFiles> {
         let is_allowed = has_room();
         OPENING.fetch_add(1, Ordering::Relaxed);
@@ -72,7 +75,7 @@ impl Drop for Opening {
     }
 }
 
-/// This process has as many files open as its limit allows, but for those that are reserved.
+/// The error when this process has as many files open as its limit allows, except for the reserved ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "too few open files: this process may have {0}, connections among them: raise the limit (`ulimit -n`, systemd: `LimitNOFILE`, Docker: \
@@ -81,19 +84,19 @@ impl Drop for Opening {
 pub struct TooFewFiles(u64);
 
 impl TooFewFiles {
-    /// With the limit of this process.
+    /// Returns the error with the limit of this process.
     pub fn now() -> Self {
         Self(limit())
     }
 }
 
-/// The numbers below which connections to hosts may be opened.
+/// Returns the number below which connections to hosts may be opened.
 fn bound() -> u64 {
     let limit = limit();
     limit - (limit / 4).min(MOST_RESERVED)
 }
 
-/// The lowest number that is free, and as many as are about to be taken.
+/// Returns the lowest free number, plus the numbers that are about to be taken.
 fn in_use() -> u64 {
     let Some(any) = any() else { return 0 };
     let lowest = rustix::io::fcntl_dupfd_cloexec(any, 0).map_or(u64::MAX / 2, |free| free.as_raw_fd() as u64);

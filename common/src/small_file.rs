@@ -4,13 +4,13 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
-/// What a file says, if it is UTF-8 of at most `kilobytes` KB.
+/// Reads a file, if it is UTF-8 of at most `kilobytes` KB.
 ///
 /// # Errors
-/// Besides those of the system: it is not a regular file, larger, or no text.
+/// Besides the system's errors, fails if it is not a regular file, larger, or no text.
 pub(crate) fn read(path: &Path, kilobytes: u16) -> io::Result<String> {
     let refuse = |why: String| Err(io::Error::other(why));
-    // Before it is opened: a pipe would be waited for.
+    // Checked before it is opened: opening a pipe would wait.
     if !fs::metadata(path)?.is_file() {
         return refuse("is no file".to_owned());
     }

@@ -1,6 +1,6 @@
 //! Logs: to standard error, coloured on a terminal, as JSON on request.
 //!
-//! Whatever an event holds, it is one line, and nothing in it acts on a terminal or hides from a reader.
+//! Every event is written on one line, without characters that control a terminal or are invisible.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::{self, Write};
@@ -18,23 +18,23 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::settings::{Log, LogFormat};
 use crate::text::{escape_json, is_harmful};
 
-/// The targets that are trawl's own, by how their names begin.
+/// The prefixes of trawl's own targets.
 const OWN: &[&str] = &["trawl", "producer", "worker"];
 
-/// Libraries that say nothing of their own. What the clients of the servers fail at is logged where it is handled, and the
-/// parser of HTML complains of pages, as often as a page likes.
+/// Libraries whose logs are dropped. Failures of server clients are logged where they are handled, and the parser
+/// of HTML reports each fault of a page.
 const SILENT: &[&str] = &["html5ever", "lapin", "redis"];
 
 const DIM: Style = Style::new().dimmed();
 
-/// Starts logging to standard error as the settings say, panics included; if `is_quiet`, nothing below a warning, whatever they say.
-/// Called once, by `main`.
+/// Starts logging to standard error by the settings, panics included; with `is_quiet`, only warnings and errors,
+/// whatever the settings say. Called once, by `main`.
 ///
 /// # Errors
-/// If `log.level` cannot be read.
+/// Fails if `log.level` cannot be read.
 pub fn start(log: &Log, colours: bool, is_quiet: bool) -> Result<(), ParseError> {
     subscriber(log, colours, is_quiet)?.init();
-    // What a parser panics with may quote the page.
+    // A parser's panic message may quote the page.
     std::panic::set_hook(Box::new(|panic| {
         error!(%panic, "panicked");
         let trace = Backtrace::capture();
@@ -45,8 +45,8 @@ pub fn start(log: &Log, colours: bool, is_quiet: bool) -> Result<(), ParseError>
     Ok(())
 }
 
-/// Its highest level is the highest that is written: it opens the gates of `tracing` and `log`, and html5ever says something of every
-/// character of a page.
+/// Returns a subscriber whose maximum level is the highest level written: it opens the gates of `tracing` and
+/// `log`, and html5ever logs every character of a page.
 fn subscriber(
     log: &Log,
     colours: bool,
@@ -67,8 +67,8 @@ fn subscriber(
     })
 }
 
-/// What `log.level` means: a level in it is that of trawl's own events, and other libraries say no more than warnings. What it
-/// names by target (`info,lapin=debug`) is as it says.
+/// Returns the directives for `log.level`: a level in it is for trawl's own events, while other libraries log only
+/// warnings. Directives with a target (`info,lapin=debug`) are kept as they are.
 fn directives(level: &str) -> String {
     let mut directives: Vec<String> = SILENT.iter().map(|library| format!("{library}=off")).collect();
     for part in level.split(',').map(str::trim) {
@@ -83,13 +83,14 @@ fn directives(level: &str) -> String {
     directives.join(",")
 }
 
-/// The message, then `name=value` for each field. The library's own way leaves escape sequences in fields as they are.
+/// Formats the message, then `name=value` for each field. The library's own format leaves escape sequences in
+/// fields.
 fn text_fields() -> impl for<'a> FormatFields<'a> {
     debug_fn(|out, field, value| {
         let value = format!("{value:?}").replace(is_harmful, " ");
         match field.name() {
             "message" => write!(out, "{value}"),
-            // Where an event of the crate `log` came from.
+            // The source of an event of the crate `log`.
             name if name.starts_with("log.") => Ok(()),
             name if out.has_ansi_escapes() => write!(out, "{DIM}{name}={DIM:#}{value}"),
             name => write!(out, "{name}={value}"),
@@ -98,7 +99,7 @@ fn text_fields() -> impl for<'a> FormatFields<'a> {
     .delimited(" ")
 }
 
-/// Takes one event of JSON at a time, and makes it harmless.
+/// A writer that takes one JSON event at a time, and makes it harmless.
 struct Json<W>(W);
 
 impl<W: Write> Write for Json<W> {
@@ -139,7 +140,7 @@ mod tests {
     }
 
     impl Shared {
-        /// What is logged when an event is as hostile as can be: it should be one line.
+        /// Returns the log output for an event that is as hostile as possible, which should be one line.
         fn line(&self, subscriber: impl Subscriber + Send + Sync) -> String {
             with_default(
                 subscriber,
@@ -150,7 +151,7 @@ mod tests {
         }
     }
 
-    /// What is logged at this `log.level` by trawl, by a library, and by those that have nothing to say.
+    /// Returns the output at this `log.level` of trawl, of a library, and of the silent libraries.
     fn logged(level: &str) -> String {
         let shared = Shared::default();
         let out = shared.clone();

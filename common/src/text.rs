@@ -1,20 +1,21 @@
 //! Making foreign text safe to log, to store and to show.
 //!
-//! What a server or a page sends may hold escape sequences for a terminal, characters that turn the reading direction or
-//! that nobody sees, or megabytes. What is for people ([`printable`]) loses all of it. What is data ([`legible`]) keeps
-//! every character that text can have a use for, such as the joiners of Persian and of emoji, and loses control
-//! characters only; when data is shown as JSON, [`escape_json`] escapes what [`printable`] drops.
+//! Text from a server or a page may have escape sequences for a terminal, characters that turn the reading
+//! direction or are invisible, or megabytes. Text for people ([`printable`]) loses all of that. Data ([`legible`])
+//! keeps every character that text can have a use for, such as the joiners of Persian and of emoji, and loses only
+//! control characters; when data is shown as JSON, [`escape_json`] escapes the characters that [`printable`]
+//! drops.
 
 use std::fmt::Write;
 
-/// The start of `text`, of at most `max` bytes, cut at a character's border.
+/// Returns the start of `text`, of at most `max` bytes, cut at a character boundary.
 pub fn start_of(text: &str, max: usize) -> &str {
     let end = (0..=max.min(text.len())).rev().find(|&end| text.is_char_boundary(end));
     &text[..end.unwrap_or_default()]
 }
 
-/// `text` on one line without control characters and without what nobody sees, each replaced by a space, cut to at
-/// most `max` bytes at a character's border.
+/// Returns `text` on one line, with control characters and invisible ones replaced by spaces, cut to at most `max`
+/// bytes at a character boundary.
 pub fn printable(text: &str, max: usize) -> String {
     let mut out = String::with_capacity(text.len().min(max));
     for c in text.chars() {
@@ -27,8 +28,8 @@ pub fn printable(text: &str, max: usize) -> String {
     out
 }
 
-/// `text` without control characters, with every run of white space folded to one space and none at its ends, cut to
-/// at most `max` bytes at a character's border.
+/// Returns `text` without control characters, with every run of white space folded to one space and trimmed, cut
+/// to at most `max` bytes at a character boundary.
 pub fn legible(text: &str, max: usize) -> String {
     if text.len() <= max && text.bytes().all(|byte| byte.is_ascii_graphic()) {
         return text.to_owned();
@@ -51,7 +52,7 @@ pub fn legible(text: &str, max: usize) -> String {
     out
 }
 
-/// `text` with stars in place of what stands for user and password in each URL in it, whether or not it can be read as one.
+/// Returns `text` with stars in place of user and password in each URL in it, valid or not.
 pub fn without_credentials(text: &str) -> String {
     let is_end = |c: char| matches!(c, '/' | '?' | '#' | '"' | '\'' | '<' | '>') || c.is_whitespace();
     let mut out = String::with_capacity(text.len());
@@ -68,12 +69,13 @@ pub fn without_credentials(text: &str) -> String {
     out
 }
 
-/// A line of JSON with everything that could harm a reader as an escape sequence: to a program it is the same JSON.
+/// Returns a line of JSON with everything that could harm a reader as an escape sequence; for a program it is the
+/// same JSON.
 pub fn escape_json(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     for c in line.chars() {
         if is_harmful(c) {
-            // On a line of JSON these can only stand in strings.
+            // On a line of JSON these can only be in strings.
             for unit in c.encode_utf16(&mut [0; 2]) {
                 let _ = write!(out, "\\u{unit:04x}");
             }
@@ -84,8 +86,8 @@ pub fn escape_json(line: &str) -> String {
     out
 }
 
-/// Whether `c` does something to a terminal or a reader instead of showing something: control characters, line
-/// separators, direction marks and overrides, characters without width, and tags.
+/// Returns whether `c` affects a terminal or a reader instead of being visible: control characters, line
+/// separators, direction marks and overrides, zero-width characters, and tags.
 pub fn is_harmful(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -93,7 +95,7 @@ pub fn is_harmful(c: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// An error and what caused it, outermost first. What the text so far says already is left out.
+/// Returns an error with its causes, outermost first. A cause that the text so far already has is left out.
 pub fn with_causes(error: &dyn std::error::Error) -> String {
     let mut all = error.to_string();
     let mut cause = error.source();

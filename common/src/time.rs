@@ -13,36 +13,37 @@ use crate::clock;
 pub struct UnixMs(pub u64);
 
 impl UnixMs {
-    /// By the clock that this process [follows](clock::follow): the fleet's, or this machine's.
+    /// Returns the current time by the clock that this process [follows](clock::follow): the fleet's, or this
+    /// machine's.
     pub fn now() -> Self {
         Self(clock::now_ms())
     }
 
-    /// This instant moved forward by `by`.
+    /// Returns the instant `by` later.
     pub fn plus(self, by: Duration) -> Self {
         Self(self.0.saturating_add(by.as_millis() as u64))
     }
 
-    /// How long until this instant, seen from `now`; zero when it has passed.
+    /// Returns the time from `now` until this instant; zero if it has passed.
     pub fn wait_from(self, now: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(now.0))
     }
 
-    /// The instant in names, to the second: `20231114-221320`.
+    /// Returns the instant as used in names, to the second: `20231114-221320`.
     pub fn stamp(self) -> String {
         let digits: String = self.to_string().chars().filter(char::is_ascii_digit).take(14).collect();
         let (day, time) = digits.split_at(8);
         format!("{day}-{time}")
     }
 
-    /// How long since `earlier`; zero when `earlier` is later.
+    /// Returns the time since `earlier`; zero if `earlier` is later.
     pub fn since(self, earlier: Self) -> Duration {
         self.wait_from(earlier)
     }
 }
 
 impl fmt::Display for UnixMs {
-    /// RFC 3339 in UTC, with milliseconds.
+    /// Writes RFC 3339 in UTC, with milliseconds.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match jiff::Timestamp::from_millisecond(self.0 as i64) {
             Ok(instant) => write!(f, "{instant:.3}"),
@@ -51,18 +52,18 @@ impl fmt::Display for UnixMs {
     }
 }
 
-/// An instant in JSON as it reads: RFC 3339 in UTC, with milliseconds.
+/// The JSON form of an instant: RFC 3339 in UTC, with milliseconds.
 pub mod as_rfc_3339 {
     use serde::{Deserialize, Deserializer, Serializer};
 
     use super::UnixMs;
 
-    /// Writes an instant.
+    /// Serializes an instant.
     pub fn serialize<S: Serializer>(instant: &UnixMs, to: S) -> Result<S::Ok, S::Error> {
         to.collect_str(instant)
     }
 
-    /// Reads an instant.
+    /// Deserializes an instant.
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<UnixMs, D::Error> {
         let text = String::deserialize(from)?;
         let instant: jiff::Timestamp = text.parse().map_err(serde::de::Error::custom)?;

@@ -3,7 +3,7 @@
 use trawl_common::frontier::TaskKey;
 use url::form_urlencoded;
 
-/// The address of a page, with what it is asked for.
+/// Returns the address of a page with query parameters.
 pub(crate) fn address<K: AsRef<str>, V: AsRef<str>>(
     page: &str,
     fields: impl IntoIterator<Item = (K, V)>,
@@ -14,7 +14,7 @@ pub(crate) fn address<K: AsRef<str>, V: AsRef<str>>(
     }
 }
 
-/// The page of a URL or of a task, as a crawl knows it.
+/// Returns the address of the page of a URL or of a task in a crawl.
 pub(crate) fn standing(key: &str, crawl: &str) -> String {
     match is_task(key) {
         true => task(key, Some(crawl)),
@@ -22,12 +22,12 @@ pub(crate) fn standing(key: &str, crawl: &str) -> String {
     }
 }
 
-/// The page of a task; as one crawl knows it, if that is named.
+/// Returns the address of the page of a task, in a given crawl if there is one.
 pub(crate) fn task(key: &str, crawl: Option<&str>) -> String {
     address(&format!("/tasks/{key}"), crawl.map(|crawl| ("crawl", crawl)))
 }
 
-/// Whether a key is that of a task.
+/// Whether the key is a task's.
 pub(crate) fn is_task(key: &str) -> bool {
     key.parse::<TaskKey>().is_ok()
 }

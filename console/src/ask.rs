@@ -1,4 +1,4 @@
-//! Asking the API, in this process and without a connection, as whoever looks at a page.
+//! Calls of the API, within this process and without a connection, on behalf of the visitor.
 
 use axum::body::{Body, Bytes, to_bytes};
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
@@ -13,7 +13,8 @@ use crate::Console;
 use crate::failure::Failure;
 use crate::guard::Visitor;
 
-/// What of a segment is escaped: all that could end it, and dots, as two of them would lead up. Paths of the API have hyphens.
+/// The characters of a segment to escape: all that could end it, and dots, as two of them would lead up.
+/// Paths of the API have hyphens.
 const ESCAPED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 
 /// A request to the API.
@@ -25,37 +26,38 @@ pub(crate) struct Call {
     idempotency_key: Option<String>,
 }
 
-/// What a request brings along.
+/// The body of a request.
 struct Sent {
     content_type: &'static str,
     bytes: Bytes,
 }
 
 impl Call {
-    /// To look at `/api/v1`, and below it what these segments name. A segment stays one, whatever it says: also `..`, or one with a slash.
+    /// Returns a `GET` request for the path below `/api/v1` that these segments name. Each remains one
+    /// segment, whatever it contains, even `..` or a slash.
     pub(crate) fn get(segments: &[&str]) -> Self {
         let segments = segments.iter().map(|segment| utf8_percent_encode(segment, &ESCAPED));
         let path = segments.fold("/api/v1".to_owned(), |path, segment| format!("{path}/{segment}"));
         Self { method: Method::GET, path, query: String::new(), body: None, idempotency_key: None }
     }
 
-    /// To change something there.
+    /// Returns a `POST` request for this path.
     pub(crate) fn post(segments: &[&str]) -> Self {
         Self { method: Method::POST, ..Self::get(segments) }
     }
 
-    /// To remove it.
+    /// Returns a `DELETE` request for this path.
     pub(crate) fn delete(segments: &[&str]) -> Self {
         Self { method: Method::DELETE, ..Self::get(segments) }
     }
 
-    /// With a parameter.
+    /// Adds a query parameter.
     pub(crate) fn with(self, name: &str, value: &str) -> Self {
         let query = form_urlencoded::Serializer::new(self.query).append_pair(name, value).finish();
         Self { query, ..self }
     }
 
-    /// With a parameter, if there is one.
+    /// Adds a query parameter, if there is a value.
     pub(crate) fn with_any(self, name: &str, value: Option<&str>) -> Self {
         match value {
             Some(value) => self.with(name, value),
@@ -63,29 +65,29 @@ impl Call {
         }
     }
 
-    /// With a body.
+    /// Sets a JSON body.
     pub(crate) fn body(self, body: &impl Serialize) -> Self {
-        // Names, texts and numbers: they always serialise.
+        // Names, texts and numbers always serialise.
         let bytes = serde_json::to_vec(body).unwrap_or_default().into();
         Self { body: Some(Sent { content_type: "application/json", bytes }), ..self }
     }
 
-    /// With a file.
+    /// Sets a file as the body.
     pub(crate) fn file(self, bytes: Bytes) -> Self {
         Self { body: Some(Sent { content_type: "application/octet-stream", bytes }), ..self }
     }
 
-    /// With entries, one a line.
+    /// Sets a body of entries, one per line.
     pub(crate) fn lines(self, bytes: Bytes) -> Self {
         Self { body: Some(Sent { content_type: "application/x-ndjson", bytes }), ..self }
     }
 
-    /// So that asking twice asks once.
+    /// Sets an idempotency key, so that a repeated call has no further effect.
     pub(crate) fn once(self, key: &str) -> Self {
         Self { idempotency_key: Some(key.to_owned()), ..self }
     }
 
-    /// Where it goes.
+    /// The path and query.
     fn address(&self) -> String {
         if self.query.is_empty() { self.path.clone() } else { format!("{}?{}", self.path, self.query) }
     }
@@ -104,7 +106,7 @@ impl Call {
 }
 
 impl Console {
-    /// Asks the API. What it answers that is not a success is a failure, in its words.
+    /// Calls the API. An unsuccessful response is a failure, with the API's text.
     pub(crate) async fn ask<T: DeserializeOwned>(&self, visitor: &Visitor, call: Call) -> Result<T, Failure> {
         let answer = if call.method == Method::GET {
             let address = call.address();

@@ -1,4 +1,4 @@
-//! The style and the script of all pages, which are in the program.
+//! The style sheet and the script of all pages, which are part of the program.
 
 use std::sync::{Arc, LazyLock};
 
@@ -14,7 +14,7 @@ use crate::Console;
 const STYLE: &str = include_str!("../assets/console.css");
 const SCRIPT: &str = include_str!("../assets/console.js");
 const ICON: &str = include_str!("../assets/icon.svg");
-/// They may be kept for a year: pages name them with [`version`].
+/// They may be cached for a year: their addresses contain [`version`].
 const KEPT: &str = "max-age=31536000, immutable";
 
 pub(crate) fn routes() -> Router<Arc<Console>> {
@@ -28,7 +28,7 @@ fn asset(content_type: &'static str, text: &'static str) -> impl IntoResponse {
     ([(CONTENT_TYPE, content_type), (CACHE_CONTROL, KEPT)], text)
 }
 
-/// What their addresses have added: others with every change.
+/// The suffix of their addresses, which differs after every change.
 pub(crate) fn version() -> &'static str {
     static VERSION: LazyLock<String> = LazyLock::new(|| {
         let digest = Sha256::new().chain_update(STYLE).chain_update(SCRIPT).chain_update(ICON).finalize();

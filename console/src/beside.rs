@@ -1,4 +1,4 @@
-//! What is no page: the API's, or nothing.
+//! Addresses that are not pages: the API's, or unknown ones.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::Console;
 use crate::failure::Failure;
 use crate::page;
 
-/// Has the API answer what is its own; of all else there is no page.
+/// Forwards requests for the API to it; for all others there is no page.
 pub(crate) async fn answer(State(console): State<Arc<Console>>, request: Request) -> Response {
     let path = request.uri().path();
     // Scrapyd's endpoints are at the root.

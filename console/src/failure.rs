@@ -1,4 +1,4 @@
-//! Errors, as people see them.
+//! Errors shown to people.
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -7,16 +7,16 @@ use trawl_api::Problem;
 
 use crate::shown::Text;
 
-/// Why a page cannot be shown, or something not be done.
+/// The reason why a page cannot be shown or an action failed.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct Failure {
     /// The HTTP status.
     pub(crate) status: u16,
-    /// What kind of failure it is.
+    /// The kind of failure.
     pub(crate) title: String,
-    /// What is wrong in this case, and what to do.
+    /// The particular problem, and what to do about it.
     pub(crate) detail: Text,
-    /// After how many seconds another try makes sense, if that is known.
+    /// The number of seconds after which a retry makes sense, if known.
     #[serde(skip)]
     pub(crate) retry_after: Option<u64>,
 }
@@ -27,17 +27,17 @@ impl Failure {
         Self { status: status.as_u16(), title, detail, retry_after: None }
     }
 
-    /// A form or an address that says what cannot be.
+    /// Returns the failure of a form or an address that is not valid.
     pub(crate) fn malformed(detail: impl ToString) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "This cannot be understood", detail)
     }
 
-    /// A form that is not of a page that was shown to whoever sends it.
+    /// Returns the failure of a form that does not come from a page of the visitor's session.
     pub(crate) fn forged(detail: &str) -> Self {
         Self::new(StatusCode::FORBIDDEN, "This is not allowed", detail)
     }
 
-    /// There is nothing at this address.
+    /// Returns the failure for an unknown address.
     pub(crate) fn no_page() -> Self {
         Self::new(StatusCode::NOT_FOUND, "There is no such page", "look at the address for a mistake")
     }
@@ -54,7 +54,7 @@ impl From<Problem> for Failure {
     }
 }
 
-/// Carries it to where it becomes a page (`guard.rs`): only there it is known for whom.
+/// Carries the failure to `guard.rs`, which makes it a page: only there the visitor is known.
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let mut response = self.status().into_response();

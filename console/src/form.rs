@@ -1,4 +1,4 @@
-//! What a form or an address says.
+//! The contents of forms and query strings.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,20 +17,20 @@ use crate::failure::Failure;
 use crate::guard::Visitor;
 use crate::shown::Text;
 
-/// The largest form, in bytes.
+/// Maximum size of a form, in bytes.
 const LARGEST: usize = 1024 * 1024;
-/// How long a form may take to arrive.
+/// Maximum time for a form to arrive.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// The limit of all forms, for the router.
+/// Returns the size limit of all forms, for the router.
 pub(crate) fn limit() -> DefaultBodyLimit {
     DefaultBodyLimit::max(LARGEST)
 }
 
-/// A form of a page that was shown to whoever sends it.
+/// A form that was sent from a page shown to the visitor.
 pub(crate) struct Posted<T>(pub(crate) T);
 
-/// A form, with what it proves itself by.
+/// A form with its token.
 #[derive(Deserialize)]
 struct Proved<T> {
     #[serde(default)]
@@ -50,7 +50,7 @@ impl<S: Send + Sync, T: DeserializeOwned + 'static> FromRequest<S> for Posted<T>
     }
 }
 
-/// Refuses a form that does not bring what the pages of this visitor have in their forms.
+/// Fails if a form does not contain this visitor's token.
 fn prove(csrf: &str, visitor: &Visitor) -> Result<(), Failure> {
     match bool::from(csrf.as_bytes().ct_eq(visitor.csrf.as_bytes())) {
         true => Ok(()),
@@ -58,11 +58,11 @@ fn prove(csrf: &str, visitor: &Visitor) -> Result<(), Failure> {
     }
 }
 
-/// A form with a file, of a page that was shown to whoever sends it.
+/// A form with a file that was sent from a page shown to the visitor.
 #[derive(Default)]
 pub(crate) struct Uploaded {
     fields: BTreeMap<String, String>,
-    /// The file with its name; nothing if none was chosen.
+    /// The file with its name; `None` if none was chosen.
     pub(crate) file: Option<(String, Bytes)>,
 }
 
@@ -86,7 +86,7 @@ impl Uploaded {
         while let Some(part) = parts.next_field().await? {
             let name = part.name().unwrap_or_default().to_owned();
             match part.file_name().map(str::to_owned) {
-                // A browser sends a nameless one where none was chosen.
+                // If no file was chosen, a browser sends one without a name.
                 Some(file) if file.is_empty() => {}
                 Some(file) => uploaded.file = Some((file, part.bytes().await?)),
                 None => {
@@ -97,18 +97,18 @@ impl Uploaded {
         Ok(uploaded)
     }
 
-    /// What somebody wrote into a field; `None` if nothing.
+    /// Returns the trimmed text of a field; `None` if it is empty.
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         self.raw(name).map(str::trim).filter(|text| !text.is_empty())
     }
 
-    /// The same with the white space around it.
+    /// Returns the text of a field with surrounding white space.
     pub(crate) fn raw(&self, name: &str) -> Option<&str> {
         self.fields.get(name).map(String::as_str)
     }
 }
 
-/// A form, whole and in time.
+/// Reads the whole form, within the time limit.
 pub(crate) async fn read<T: DeserializeOwned + 'static>(request: Request) -> Result<T, Failure> {
     let form = in_time(request.extract::<Form<T>, _>()).await?;
     form.map(|Form(form)| form).map_err(|rejection| refused(rejection.status(), rejection.body_text()))
@@ -123,7 +123,7 @@ fn refused(status: StatusCode, why: String) -> Failure {
     Failure { status: status.as_u16(), ..Failure::malformed(why) }
 }
 
-/// What an address has behind its `?`.
+/// The query string of an address.
 pub(crate) struct Asked<T>(pub(crate) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
@@ -135,7 +135,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
     }
 }
 
-/// What an address names. What cannot be a name, as it is not UTF-8, names nothing.
+/// The parameters in the path of an address. One that is not UTF-8 is reported as an unknown page.
 pub(crate) struct Segments<T>(pub(crate) T);
 
 impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Segments<T> {
@@ -147,23 +147,24 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Segment
     }
 }
 
-/// What somebody wrote into a field; `None` if nothing.
+/// Returns the trimmed text of a field; `None` if it is empty.
 pub(crate) fn written(field: &Option<String>) -> Option<&str> {
     field.as_deref().map(str::trim).filter(|text| !text.is_empty())
 }
 
-/// The same to be shown again in a field of one line: nothing as an empty text.
+/// Returns the text of a field to show again in a one-line input; empty if there is none.
 pub(crate) fn text(field: &Option<String>) -> Text {
     field.as_deref().unwrap_or_default().into()
 }
 
-/// The same in one of several lines, each of which is a thing of its own.
+/// Returns the text of a field to show again in a text area with one entry per line.
 pub(crate) fn lines(field: &Option<String>) -> String {
     let lines = field.iter().flat_map(|text| text.lines()).map(|line| Text::from(line).to_string());
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The same with each character that was written: it may be a part of what somebody means. A browser leaves out a first line break.
+/// Returns the text of a field with every character kept, since each may matter. A browser leaves out a first
+/// line break, so it is doubled.
 pub(crate) fn whole(field: &Option<String>) -> String {
     let text = field.as_deref().unwrap_or_default();
     if text.starts_with(['\r', '\n']) { format!("\n{text}") } else { text.to_owned() }

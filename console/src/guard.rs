@@ -1,4 +1,4 @@
-//! Who sees a page: whoever has logged in, or anyone on this machine where nobody needs a token.
+//! Access to pages: for logged-in visitors, or for anyone on this machine if no token is needed.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use crate::failure::Failure;
 use crate::page;
 use crate::sessions;
 
-/// Who looks at a page.
+/// The visitor who requested a page.
 #[derive(Clone)]
 pub(crate) struct Visitor {
     pub(crate) identity: Identity,
-    /// What the forms on the page prove themselves by.
+    /// The token that forms on the page must contain.
     pub(crate) csrf: String,
-    /// Whether they have logged in, and so can log out.
+    /// Whether the visitor has logged in, and so can log out.
     pub(crate) has_session: bool,
 }
 
@@ -34,7 +34,7 @@ impl Visitor {
 }
 
 impl Console {
-    /// Who has sent a request; `None` if they have to log in first.
+    /// Returns the visitor who sent a request; `None` if a log-in is needed first.
     pub(crate) fn visitor(&self, headers: &HeaderMap, peer: IpAddr) -> Result<Option<Visitor>, Failure> {
         if let Some(identity) = self.access.anyone(headers, peer)? {
             let csrf = self.open_csrf.clone();
@@ -50,7 +50,7 @@ impl Console {
     }
 }
 
-/// Lets a request pass, sends its browser to the log-in, or says why not. What fails behind it becomes a page.
+/// Lets a request pass, redirects to the log-in, or rejects it. Failures of the handlers become pages.
 pub(crate) async fn guard(State(console): State<Arc<Console>>, mut request: Request, next: Next) -> Response {
     let is_change = !matches!(*request.method(), Method::GET | Method::HEAD);
     if is_change && is_cross_site(request.headers()) {
@@ -73,7 +73,7 @@ pub(crate) async fn guard(State(console): State<Arc<Console>>, mut request: Requ
     }
 }
 
-/// Lets those pass who may change something. To others not even a form is shown: it could not be sent.
+/// Lets only operators pass. Others do not even see the forms, since they could not send them.
 pub(crate) async fn operators(visitor: Visitor, request: Request, next: Next) -> Response {
     if visitor.is_operator() {
         return next.run(request).await;

@@ -1,9 +1,9 @@
 //! The console: web pages of a fleet, for people.
 //!
-//! It is a client of the HTTP API in the same process. A page asks the API what a program would ask (`ask.rs`), as whoever has logged
-//! in, so that roles, limits and the rules of what may be done are the API's, each in its one place. What is added here is the log-in
-//! (`sessions.rs`, `guard.rs`), and HTML (`pages`, `templates`). Each page works without a script; the one that there is
-//! shows what has changed meanwhile.
+//! It is a client of the HTTP API in the same process. A page sends the API the request that a program would
+//! send (`ask.rs`), on behalf of the logged-in visitor, so roles, limits and permissions are all implemented
+//! in the API. The console adds the log-in (`sessions.rs`, `guard.rs`) and HTML (`pages`, `templates`). Each
+//! page works without a script; the only script updates pages while they are open.
 
 mod address;
 mod answers;
@@ -34,20 +34,20 @@ use crate::charts::Samples;
 use crate::sessions::{Sessions, secret};
 use crate::shared::Shared;
 
-/// What handlers share.
+/// The shared state of the handlers.
 struct Console {
-    /// The API, which is asked without a connection.
+    /// The API, which is called without a connection.
     api: Router,
     access: Arc<Access>,
     sessions: Sessions,
-    /// What forms prove themselves by where nobody logs in.
+    /// The token that forms must contain if no log-in is needed.
     open_csrf: String,
     samples: Arc<Samples>,
     shared: Shared,
 }
 
-/// The console over `backend`, and the API beside it, for those whom `access` lets in. It must be called in a runtime; what it does in
-/// the background ends with `stop`.
+/// Returns the console over `backend`, with the API beside it, for the visitors that `access` admits. Must be
+/// called in a runtime; background tasks end with `stop`.
 pub fn router(backend: Backend, access: Access, stop: CancellationToken) -> Router {
     let access = Arc::new(access);
     let samples = Samples::start(Arc::clone(&backend.stats), stop.clone());

@@ -1,4 +1,4 @@
-//! The log-in: a token of the settings, sent once, for a session.
+//! The log-in: exchanges a token of the settings for a session.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -30,13 +30,13 @@ pub(crate) fn routes() -> Router<Arc<Console>> {
 struct LogInPage {
     page: Page,
     next: String,
-    /// Why the last try was not taken.
+    /// The reason why the last attempt was rejected.
     wrong: Option<String>,
-    /// Whether a token may be sent the way that this page came.
+    /// Whether a token may be sent over this connection.
     is_private: bool,
 }
 
-/// Where to go after the log-in.
+/// The page to show after the log-in.
 #[derive(Deserialize)]
 struct Next {
     next: Option<String>,
@@ -94,7 +94,8 @@ async fn try_log_in(console: &Console, request: Request) -> Answer {
     }
 }
 
-/// Without a token of the session: all that a forged request could do is to end it, and another site has no cookie sent.
+/// Needs no token of the session: all that a forged request could do is end it, and browsers send no cookie
+/// with requests from other sites.
 async fn log_out(State(console): State<Arc<Console>>, headers: HeaderMap) -> Response {
     if is_cross_site(&headers) {
         return page::of_failure(&Failure::forged("a page of another site has sent this"), None);
@@ -123,8 +124,8 @@ fn with_cookie(mut response: Response, cookie: &str) -> Response {
     response
 }
 
-/// Whether nobody on the way can read a token: it stays on this machine, or came over TLS to the proxy before the console. A browser
-/// that lies about it exposes its own token.
+/// Whether nobody on the way can read a token: the request stays on this machine, or came over TLS to the
+/// proxy in front of the console. A browser that lies about it exposes only its own token.
 fn is_private(headers: &HeaderMap) -> bool {
     names_this_machine(headers) || is_tls(headers)
 }
@@ -133,7 +134,7 @@ fn is_tls(headers: &HeaderMap) -> bool {
     headers.get("x-forwarded-proto").is_some_and(|scheme| scheme.as_bytes().eq_ignore_ascii_case(b"https"))
 }
 
-/// A page of the console, and not of another site.
+/// Returns the page to show after the log-in, which must be on the console and not on another site.
 fn place(next: Option<String>) -> String {
     let is_here = |next: &String| {
         next.starts_with('/')

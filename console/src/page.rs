@@ -1,4 +1,4 @@
-//! What all pages have.
+//! The common parts of all pages.
 
 use askama::Template;
 use axum::http::StatusCode;
@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::guard::Visitor;
 use crate::shown::Text;
 
-/// What pages are about: each is one of these, or below one.
+/// The sections of the console: each page is one of these, or below one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Here {
     Overview,
@@ -31,7 +31,7 @@ pub(crate) struct Page {
     pub(crate) title: String,
     here: Here,
     pub(crate) visitor: Option<Visitor>,
-    /// Whether it changes while it is looked at.
+    /// Whether it is updated while it is open.
     pub(crate) is_live: bool,
 }
 
@@ -40,12 +40,12 @@ impl Page {
         Self { title: title.into(), here, visitor: Some(visitor.clone()), is_live: false }
     }
 
-    /// One of those that somebody sees who has not logged in.
+    /// Returns a frame for a visitor who has not logged in.
     pub(crate) fn of_nobody(title: &str) -> Self {
         Self { title: title.to_owned(), here: Here::Elsewhere, visitor: None, is_live: false }
     }
 
-    /// The same, but that it changes while it is looked at.
+    /// Sets whether the page is updated while it is open.
     pub(crate) fn live(self, is_live: bool) -> Self {
         Self { is_live, ..self }
     }
@@ -54,7 +54,7 @@ impl Page {
         self.visitor.as_ref().is_some_and(Visitor::is_operator)
     }
 
-    /// What forms prove themselves by.
+    /// The token that forms must contain.
     pub(crate) fn csrf(&self) -> &str {
         self.visitor.as_ref().map_or("", |visitor| &visitor.csrf)
     }
@@ -63,7 +63,7 @@ impl Page {
         assets::version()
     }
 
-    /// The places that every page links to.
+    /// The sections that every page links to: address, title, and whether it is the current one.
     pub(crate) fn places(&self) -> [(&'static str, &'static str, bool); 10] {
         let place = |path, name, here| (path, name, self.here == here);
         [
@@ -81,10 +81,10 @@ impl Page {
     }
 }
 
-/// What a handler answers.
+/// The response of a handler.
 pub(crate) type Answer = Result<Response, Failure>;
 
-/// A page as it is sent.
+/// Renders a page.
 pub(crate) fn html(template: &impl Template) -> Answer {
     match template.render() {
         Ok(text) => Ok(Html(text).into_response()),
@@ -102,7 +102,7 @@ struct FailurePage<'a> {
     failure: &'a Failure,
 }
 
-/// The page that says what went wrong.
+/// Returns the page that reports a failure.
 pub(crate) fn of_failure(failure: &Failure, visitor: Option<Visitor>) -> Response {
     let page = Page { visitor, ..Page::of_nobody(&failure.title) };
     match html(&FailurePage { page, failure }) {
@@ -111,7 +111,7 @@ pub(crate) fn of_failure(failure: &Failure, visitor: Option<Visitor>) -> Respons
     }
 }
 
-/// A page that is shown because of a failure, with its status.
+/// Returns a page that is shown because of a failure, with the failure's status.
 pub(crate) fn answered(failure: &Failure, shown: Response) -> Response {
     let after = failure.retry_after.map(|seconds| [(RETRY_AFTER, seconds.to_string())]);
     (failure.status(), after, shown).into_response()
@@ -121,22 +121,22 @@ pub(crate) fn answered(failure: &Failure, shown: Response) -> Response {
 #[template(path = "confirm.html")]
 pub(crate) struct Confirm {
     pub(crate) page: Page,
-    /// What will be done.
+    /// The action to confirm.
     pub(crate) question: Text,
-    /// What comes of it.
+    /// Its consequences.
     pub(crate) notes: Vec<Text>,
-    /// Where the form goes.
+    /// The address to which the form is sent.
     pub(crate) action: String,
-    /// What it says.
+    /// The hidden fields of the form.
     pub(crate) fields: Vec<(&'static str, String)>,
-    /// What is on the button.
+    /// The label of the button.
     pub(crate) verb: &'static str,
-    /// Where not doing it leads.
+    /// The address of the link for cancelling.
     pub(crate) back: String,
 }
 
-/// To another page: what was done is seen there.
+/// Redirects to another page, which shows the result of an action.
 pub(crate) fn to(path: &str) -> Response {
-    // Not `Redirect`: it panics where a path cannot be a header.
+    // Not `Redirect`, which panics if a path is not a valid header.
     (StatusCode::SEE_OTHER, [(HeaderName::from_static("location"), path.to_owned())]).into_response()
 }

@@ -1,22 +1,22 @@
-//! A recipe as pages show it: whatever somebody wrote into it, and however much.
+//! A recipe as shown on pages: it may contain anything, and have any length.
 
 use trawl_common::text::{is_harmful, printable, start_of};
 
 use crate::shown::Bytes;
 
-/// The most that is shown, in bytes.
+/// Maximum length shown, in bytes.
 const LONGEST: usize = 64 * 1024;
-/// What JSON on several lines is set in by.
+/// The indentation of JSON on several lines.
 const STEP: &str = "  ";
 
-/// A recipe, cut where it is too long.
+/// A recipe, cut if it is too long.
 pub(crate) struct Shown {
     pub(crate) text: String,
-    /// Whether it is JSON, which stands on several lines here.
+    /// Whether it is JSON, which is shown on several lines.
     pub(crate) is_json: bool,
-    /// How much is not shown.
+    /// The number of bytes not shown.
     pub(crate) left_out: Bytes,
-    /// Whether it has characters that are not seen, which are spaces here.
+    /// Whether it has invisible characters, which are replaced by spaces.
     pub(crate) has_unseen: bool,
 }
 
@@ -37,7 +37,8 @@ impl Shown {
     }
 }
 
-/// JSON on several lines, and how much of it that is. Nothing in it changes but white space: neither a long number nor the order of keys.
+/// Returns JSON on several lines, and the number of bytes of the original in it. Only white space changes:
+/// neither long numbers nor the order of keys do.
 fn set_in(json: &str) -> (String, usize) {
     let (mut out, mut depth, mut in_text, mut is_escaped) = (String::new(), 0_usize, false, false);
     let new_line = |out: &mut String, depth: usize| {
@@ -47,7 +48,7 @@ fn set_in(json: &str) -> (String, usize) {
     let mut chars = json.chars().peekable();
     let mut read = 0;
     while let Some(c) = chars.next() {
-        // Lines that are set in may take many times what they say.
+        // Indented lines may be many times as long as their text.
         if out.len() > 2 * LONGEST {
             break;
         }

@@ -1,4 +1,5 @@
-//! Who has logged in. A session is a random name in a cookie; what it stands for is kept in memory, and ends with the process.
+//! The sessions of logged-in visitors. A session is a random name in a cookie; its data is kept in memory,
+//! and ends with the process.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,29 +13,29 @@ use trawl_api::Identity;
 
 /// The name of the cookie.
 const NAME: &str = "trawl_session";
-/// How long a session lasts.
+/// The lifetime of a session.
 const LIFETIME: Duration = Duration::from_secs(12 * 3600);
-/// Sessions of one holder at once; one more ends the oldest of them, and none of anyone else.
+/// Maximum number of sessions of one holder; one more ends the oldest of that holder's.
 const MOST: usize = 20;
 
 /// The sessions that have not ended.
 #[derive(Default)]
 pub(crate) struct Sessions(Mutex<HashMap<Digested, Session>>);
 
-/// The SHA-256 of a session's name: how long it takes to find one tells nothing of the names that there are.
+/// The SHA-256 of a session's name: the time that a lookup takes reveals nothing about the names.
 type Digested = [u8; 32];
 
 /// A session.
 #[derive(Clone)]
 pub(crate) struct Session {
     pub(crate) identity: Identity,
-    /// What its forms prove themselves by.
+    /// The token that its forms must contain.
     pub(crate) csrf: String,
     begun: Instant,
 }
 
 impl Sessions {
-    /// Begins a session. Returns its name.
+    /// Starts a session and returns its name.
     pub(crate) fn begin(&self, identity: Identity, now: Instant) -> String {
         let name = secret();
         let mut sessions = self.lock();
@@ -48,7 +49,7 @@ impl Sessions {
         name
     }
 
-    /// The session of this name, if it has not ended.
+    /// Returns the session of this name, if it has not ended.
     pub(crate) fn find(&self, name: &str, now: Instant) -> Option<Session> {
         let session = self.lock().get(&digest(name)).cloned()?;
         (now.duration_since(session.begun) < LIFETIME).then_some(session)
@@ -67,25 +68,27 @@ fn digest(name: &str) -> Digested {
     Sha256::digest(name).into()
 }
 
-/// 256 random bits, as text.
+/// Returns 256 random bits, as text.
 pub(crate) fn secret() -> String {
     HEXLOWER.encode(&rand::random::<[u8; 32]>())
 }
 
-/// The names of sessions that a request has. There may be several: cookies of other servers on this machine are sent here, too.
+/// Returns the session names in a request. There may be several: cookies of other servers on this machine are
+/// sent here, too.
 pub(crate) fn names(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
     let pairs = cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
     pairs.filter(|(name, _)| *name == NAME).map(|(_, value)| value)
 }
 
-/// The cookie that names a session: no script sees it, and no other site has it sent.
+/// Returns the cookie that names a session. No script can read it, and browsers do not send it with requests
+/// from other sites.
 pub(crate) fn cookie(name: &str, is_secure: bool) -> String {
     let secure = if is_secure { "; Secure" } else { "" };
     format!("{NAME}={name}; Path=/; HttpOnly; SameSite=Strict; Max-Age={}{secure}", LIFETIME.as_secs())
 }
 
-/// The same, to be forgotten.
+/// Returns the cookie that makes the browser forget the session.
 pub(crate) fn no_cookie(is_secure: bool) -> String {
     let secure = if is_secure { "; Secure" } else { "" };
     format!("{NAME}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0{secure}")
@@ -102,7 +105,7 @@ mod tests {
         at([127, 0, 0, 1])
     }
 
-    /// Without tokens each address is a holder of its own.
+    /// Without tokens each address is its own holder.
     fn at(peer: [u8; 4]) -> Identity {
         let access = Access::new(&settings::Api::default(), "127.0.0.1:1".parse().unwrap()).unwrap();
         let headers = HeaderMap::from_iter([(axum::http::header::HOST, "localhost".parse().unwrap())]);

@@ -1,7 +1,8 @@
-//! Answers that several pages want at about the same time, which the API is asked for once.
+//! A cache of API responses that several pages want at about the same time.
 //!
-//! Twenty open pages ask twenty times in three seconds, and most of it is the same. Whoever may see a page may look at everything, so what one of
-//! them is answered is what all would be. After a change through the console everything is asked anew.
+//! Twenty open pages send twenty requests in three seconds, and most of them are the same. Every visitor may
+//! read everything, so the response to one is valid for all. After a change through the console nothing is
+//! taken from the cache.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,24 +14,24 @@ use tokio::time::Instant;
 
 use crate::failure::Failure;
 
-/// How long an answer is taken to be true: not so long that somebody who waits for a change would see it late.
+/// Lifetime of a response: short, so that a visitor who waits for a change sees it soon.
 const FRESH: Duration = Duration::from_secs(1);
-/// Answers that are kept at once.
+/// Maximum number of responses to store.
 const MOST: usize = 64;
-/// The largest that is kept, in bytes.
+/// Maximum size of a stored response, in bytes.
 const LARGEST: usize = 1024 * 1024;
 
-/// What was answered a moment ago, by what was asked.
+/// The recent responses, by request.
 #[derive(Default)]
 pub(crate) struct Shared(Mutex<HashMap<String, Arc<Place>>>);
 
-/// Where an answer is, or will be as soon as whoever asks has it.
+/// The response, or an empty place while the first caller waits for it.
 type Place = tokio::sync::Mutex<Option<(Instant, Answered)>>;
 
 type Answered = Result<Bytes, Failure>;
 
 impl Shared {
-    /// What `question` was answered a moment ago; if nothing, what `ask` answers.
+    /// Returns the stored response to `question` if it is fresh, otherwise the one that `ask` returns.
     pub(crate) async fn get(&self, question: &str, ask: impl Future<Output = Answered>) -> Answered {
         let Some(place) = self.place(question) else { return ask.await };
         let mut kept = place.lock().await;
@@ -42,19 +43,19 @@ impl Shared {
         answer
     }
 
-    /// Has everything asked anew.
+    /// Empties the cache.
     pub(crate) fn forget(&self) {
         self.lock().clear();
     }
 
-    /// Where the answer is; `None` if so many are kept that there is no place for it.
+    /// Returns the place of the response; `None` if the cache is full.
     fn place(&self, question: &str) -> Option<Arc<Place>> {
         let mut places = self.lock();
         if let Some(place) = places.get(question) {
             return Some(Arc::clone(place));
         }
         let is_fresh = |(at, _): &(Instant, Answered)| at.elapsed() < FRESH;
-        // What is locked is just being asked for.
+        // A locked place is waiting for its response.
         places.retain(|_, place| place.try_lock().map_or(true, |kept| kept.as_ref().is_some_and(is_fresh)));
         (places.len() < MOST).then(|| Arc::clone(places.entry(question.to_owned()).or_default()))
     }
@@ -64,7 +65,8 @@ impl Shared {
     }
 }
 
-/// Whether others would be answered the same. That somebody asks too often is about them alone.
+/// Whether other visitors would get the same response. Exceeding the rate limit concerns only the one who
+/// did.
 fn is_for_all(answer: &Answered) -> bool {
     match answer {
         Ok(bytes) => bytes.len() <= LARGEST,
@@ -78,7 +80,7 @@ mod tests {
 
     use super::*;
 
-    /// Counts how often the API is asked.
+    /// Counts the calls of the API.
     #[derive(Default)]
     struct Asked(AtomicUsize);
 

@@ -1,4 +1,4 @@
-//! Numbers, times and texts as pages show them.
+//! The format of numbers, times and texts on pages.
 
 use std::fmt;
 
@@ -6,9 +6,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use trawl_common::text::{escape_json, printable};
 
-/// The longest text, in bytes.
+/// Maximum length of a text, in bytes.
 const LONGEST: usize = 8 * 1024;
-/// The most that is shown of an item, in bytes.
+/// Maximum length of an item shown, in bytes.
 const LONGEST_JSON: usize = 16 * 1024;
 
 /// A number, in groups of three digits.
@@ -28,7 +28,7 @@ impl fmt::Display for Number {
     }
 }
 
-/// So many of something in a second, or another number with a fraction.
+/// A number per second, or another number with a fraction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 pub(crate) struct Rate(pub(crate) f64);
 
@@ -41,7 +41,7 @@ impl fmt::Display for Rate {
     }
 }
 
-/// Bytes, in the unit that fits.
+/// A number of bytes, shown in a suitable unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub(crate) struct Bytes(pub(crate) u64);
 
@@ -56,7 +56,7 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// A time that something takes, in its two largest units.
+/// A duration, shown in its two largest units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 pub(crate) struct Seconds(pub(crate) f64);
 
@@ -75,7 +75,7 @@ impl fmt::Display for Seconds {
     }
 }
 
-/// An instant by RFC 3339 in UTC, shown to the second.
+/// An instant in RFC 3339, shown to the second.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct Time(pub(crate) String);
 
@@ -89,7 +89,7 @@ impl fmt::Display for Time {
 }
 
 impl Time {
-    /// By which clock it is; nothing for UTC.
+    /// The offset of its time zone; empty for UTC.
     pub(crate) fn offset(&self) -> &str {
         let rest = self.0.get(19..).unwrap_or_default();
         let offset = rest.trim_start_matches(|c: char| c == '.' || c.is_ascii_digit());
@@ -97,7 +97,8 @@ impl Time {
     }
 }
 
-/// A text, of which others may have written a part: without what turns the reading direction or is not seen.
+/// A text that may have external content, without invisible characters and those that change the reading
+/// direction.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(from = "String")]
 pub(crate) struct Text(String);
@@ -126,7 +127,7 @@ impl Text {
     }
 }
 
-/// JSON on several lines, cut where it is too long.
+/// Formats JSON on several lines, cut if it is too long.
 pub(crate) fn json(value: &Value) -> String {
     let text = serde_json::to_string_pretty(value).unwrap_or_default();
     let mut shown = String::new();
@@ -141,7 +142,7 @@ pub(crate) fn json(value: &Value) -> String {
     shown
 }
 
-/// Where what was listed ends, and how to say it: `1 page`, `2 pages`.
+/// Formats a number with its noun: `1 page`, `2 pages`.
 pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", Number(number), if number == 1 { one } else { many })
 }

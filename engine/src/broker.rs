@@ -1,4 +1,4 @@
-//! The broker: messages on their way to a worker.
+//! The broker: carries messages to workers.
 
 use std::time::Duration;
 
@@ -15,85 +15,87 @@ use crate::records::{Probe, ProbeTimes};
 
 /// Delivers messages, durably and at least once.
 ///
-/// Every publishing call returns only when all that it was given is stored durably (the broker has
-/// confirmed it). On an error any part may have been stored. Repeating the call is harmless: a
-/// message too many is dropped when it is claimed.
+/// Every publishing call returns only when the broker has confirmed that all messages are stored durably. On
+/// an error any part may have been stored. Repeating the call is harmless: a duplicate message is dropped
+/// when it is claimed.
 #[async_trait]
 pub trait Broker: Send + Sync {
     /// Sends each message to its lane.
     async fn publish(&self, messages: &[Message]) -> Result<()>;
 
-    /// Stores each message until its wake-up time, and never delivers it earlier, however long ago that time was
-    /// decided. Then it comes before all others.
+    /// Stores each message until its wake-up time and never delivers it earlier, however long ago that time
+    /// was decided. It is then delivered before all others.
     async fn park(&self, parked: &[Parked]) -> Result<()>;
 
-    /// Stores each message of a newer format until then, unchanged, for other workers.
+    /// Stores each message of a newer format unchanged until `wake`, for other workers.
     async fn pass_on(&self, newer: &[Newer], wake: Wake) -> Result<()>;
 
-    /// Decides when a message that waits until `until` comes back: then, or earlier, to be parked again.
+    /// Decides when a message that waits until `until` is delivered: at that time, or earlier, to be parked
+    /// again.
     fn wake(&self, until: UnixMs) -> Wake;
 
-    /// Stores dead letters where people and other programs find them.
+    /// Stores dead letters where people and other programs can find them.
     async fn dead_letter(&self, dead_letters: &[DeadLetter]) -> Result<()>;
 
-    /// Sends a probe with these times through every queue that workers take from. Returns those that need not come back: their queue is
-    /// empty, and no worker takes from it.
+    /// Sends a probe with these times through every queue that workers consume. Returns the probes that need
+    /// not come back: their queue is empty and has no consumer.
     async fn probe(&self, times: ProbeTimes) -> Result<Vec<Probe>>;
 
-    /// How long it takes at most until all that is parked now has come back; zero if nothing is.
+    /// The longest time until every message parked now has come back; zero if there are none.
     async fn longest_parked(&self) -> Result<Duration>;
 
     /// Publishes an event to its subscribers. A repeated event has the same id.
     async fn announce(&self, event: &Event) -> Result<()>;
 
-    /// Starts to take messages, with at most `prefetch` unacknowledged ones of each lane of URLs, and `tasks` of the lane of tasks. With 0
-    /// tasks, that lane is left to other workers.
+    /// Starts to consume, with at most `prefetch` unacknowledged messages of each URL lane and `tasks` of the
+    /// task lane. With `tasks` 0, that lane is left to other workers.
     async fn consume(&self, prefetch: u16, tasks: u16) -> Result<Box<dyn Consumer>>;
 
-    /// Deletes the messages behind these receipts. A receipt from before a reconnect is ignored:
-    /// its message comes again.
+    /// Deletes the messages with these receipts. A receipt from before a reconnect is ignored: its message is
+    /// redelivered.
     async fn ack(&self, receipts: &[Receipt]) -> Result<()>;
 
-    /// Gives the messages behind these receipts back, for any worker to take.
+    /// Returns the messages with these receipts to their queues, for any worker to take.
     async fn release(&self, receipts: &[Receipt]) -> Result<()>;
 }
 
 /// A stream of deliveries.
 #[async_trait]
 pub trait Consumer: Send {
-    /// Waits for messages and returns between one and `max`, in the order of [`trawl_common::frontier::source_queue::SourceQueue`]: parked ones
-    /// whose time has come first, then the priority lane, what expired, tasks, then bulk. Cancelling the call loses
-    /// nothing.
+    /// Waits for messages and returns between one and `max`, in the order of
+    /// [`trawl_common::frontier::source_queue::SourceQueue`]: parked ones whose time has come, then the
+    /// priority lane, expired ones, tasks, then bulk. Cancelling the call loses nothing.
     ///
-    /// An error ends this consumer: what it delivered and was not acked will come again.
+    /// An error ends this consumer: its unacknowledged deliveries will be redelivered.
     async fn next(&mut self, max: usize) -> Result<Vec<Delivery>>;
 }
 
-/// What a worker has received, until its receipt is acked or released.
+/// A received message, until its receipt is acknowledged or released.
 #[derive(Clone, Debug)]
 pub struct Delivery {
-    /// What it is.
+    /// The content.
     pub content: Content,
-    /// For its acknowledgement.
+    /// For acknowledgement or release.
     pub receipt: Receipt,
 }
 
-/// What a queue can deliver.
+/// The kinds of content that a queue can deliver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     /// A wake-up for a URL or a task.
     Message(Message),
-    /// A probe of the fleet's own.
+    /// One of the fleet's own probes.
     Probe(Probe),
-    /// Something that is neither.
+    /// Content that is neither a message nor a probe.
     Malformed(Malformed),
-    /// One of the fleet's own messages, of a format that only newer workers read.
+    /// One of the fleet's own messages, in a format that only newer workers can read.
     Newer(Newer),
-    /// A message that claims to be the fleet's own and is not signed by its key: forged, or older than the key.
+    /// A message that claims to be the fleet's own but is not signed with its key: forged, or older than the
+    /// key.
     Unproven(Unproven),
 }
 
-/// A message of a format that this program does not read.
+/// A message in a format that this version does not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Newer {
     /// The format.
@@ -102,34 +104,34 @@ pub struct Newer {
     pub message: Vec<u8>,
 }
 
-/// What claims to be the fleet's own and cannot prove it.
+/// A message that claims to be the fleet's own and cannot prove it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unproven {
-    /// A probe. It counts for nothing.
+    /// A probe. It is ignored.
     Probe,
     /// A wake-up for a URL of this crawl.
     Message {
-        /// What it is without that claim: a stranger's request for its URL.
+        /// The message without that claim: an external request for its URL.
         request: Box<Message>,
-        /// The crawl that it names. If that exists, its record sends the URL again.
+        /// The crawl that it names. If that crawl exists, its record sends the URL again.
         crawl: CrawlRef,
     },
 }
 
-/// Names one delivery to the adapter that made it.
+/// Identifies one delivery to the adapter that made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Receipt {
-    /// Which channel or session delivered it.
+    /// The channel or session that made the delivery.
     pub session: u64,
-    /// Which delivery of that session.
+    /// The number of the delivery within that session.
     pub tag: u64,
 }
 
-/// A message to park, and until when.
+/// A message to park, and when to deliver it again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parked {
     /// The message.
     pub message: Message,
-    /// When it is to come back.
+    /// When it is delivered again.
     pub wake: Wake,
 }

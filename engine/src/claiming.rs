@@ -1,7 +1,8 @@
-//! From the broker to a worker: which messages are this worker's to handle.
+//! Takes messages from the broker and decides which of them this worker handles.
 //!
-//! A URL is claimed as soon as its message is delivered, however busy the worker is: recovery relies on the records knowing everything that
-//! was delivered. URLs wait for their slot after that, claimed, with their leases extended.
+//! A URL is claimed as soon as its message is delivered, however busy the worker is: recovery relies on the
+//! records knowing everything that was delivered. Claimed URLs then wait for their slot, with their leases
+//! extended.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -22,15 +23,16 @@ use crate::broker::{Consumer, Content, Delivery, Receipt, Unproven};
 use crate::member::{LOOKING_UP, Member};
 use crate::own::Own;
 
-/// The name in the health report of what fails while the broker is away.
+/// Name in the health report for calls that fail while the broker is unavailable.
 const TAKING: &str = "taking messages";
 
-/// How soon a worker that holds enough URLs looks again.
+/// Interval at which a worker that holds enough URLs checks again.
 const CROWDED: Duration = Duration::from_millis(20);
 
-/// The name of what fails while the store is full.
+/// Name in the health report for claims that fail while the store is full.
 const TAKING_IN: &str = "taking in URLs of messages";
-/// It counts as over when a message that was parked for it could have failed again.
+/// Time after which the store counts as no longer full: a message parked for that reason could have failed
+/// again by then.
 const FULL_FOR: Duration = Duration::from_secs(20);
 
 /// Takes messages and claims their URLs and tasks.
@@ -39,7 +41,7 @@ pub(crate) struct Claiming<'a> {
 }
 
 impl Claiming<'_> {
-    /// Consumes until the member is to stop. A broken consumer is replaced.
+    /// Consumes until the member is to stop. Replaces a broken consumer.
     pub(crate) async fn run(self) {
         let mut backoff = Backoff::default();
         let Member { health, stop, .. } = self.member;
@@ -83,15 +85,17 @@ impl Claiming<'_> {
         }
     }
 
-    /// Whether enough is held. The broker itself only limits what is not acknowledged.
+    /// Whether this worker holds enough. Needed because the broker limits only unacknowledged messages.
     fn is_crowded(&self) -> bool {
         let is_none = |lane| self.member.settings.queues.acks(lane) == Acks::None;
         Lane::ALL.into_iter().any(is_none) && self.member.is_full()
     }
 
-    /// 1. Acknowledges what comes through a lane that says so.
-    /// 2. Handles what is no message of this format.
-    /// 3. Joins redeliveries with what is held already.
+    /// Handles a batch of deliveries.
+    ///
+    /// 1. Acknowledges messages whose lane acknowledges on arrival.
+    /// 2. Handles deliveries that are not messages of this format.
+    /// 3. Joins redeliveries with URLs that are held already.
     /// 4. Claims the rest.
     /// 5. Hands these out.
     async fn receive(&self, deliveries: Vec<Delivery>) {
@@ -100,7 +104,7 @@ impl Claiming<'_> {
         for Delivery { content, receipt } in deliveries {
             match content {
                 Content::Message(message) => {
-                    // A message that its lane acknowledged on arrival has no receipt any more.
+                    // A message that its lane acknowledged on arrival no longer has a receipt.
                     let receipt = (self.member.acks(&message) != Acks::None).then_some(receipt);
                     self.take(message, receipt, &mut messages).await;
                 }
@@ -121,7 +125,7 @@ impl Claiming<'_> {
         self.claim(messages).await;
     }
 
-    /// Claims these, which are in flight, and hands out what this worker is to handle.
+    /// Claims messages that are in flight, and hands out those that this worker is to handle.
     pub(crate) async fn claim(&self, messages: Vec<Message>) {
         if messages.is_empty() {
             return;
@@ -141,7 +145,8 @@ impl Claiming<'_> {
                 if !self.member.in_flight.take(&message, receipt) {
                     return;
                 }
-                // It was parked, and has come back to a worker that runs no programs. Its lane brings it to one that does.
+                // It was parked and has come back to a worker that runs no programs. Its lane takes it to one
+                // that does.
                 if message.lane == Lane::Task && self.member.tasks == 0 {
                     return self.settle(Own::SentAgain(message)).await;
                 }
@@ -153,7 +158,7 @@ impl Claiming<'_> {
 
     async fn decide(&self, message: Message, reply: ClaimReply) {
         match reply {
-            // The record decides; a copy of its message may be outdated.
+            // The record decides; the copy in a message may be outdated.
             ClaimReply::Take { attempts, starts, deadline } => {
                 self.member.hand_out(Message { deadline, ..message }, attempts, starts, false).await;
             }
@@ -170,7 +175,7 @@ impl Claiming<'_> {
                 let until = UnixMs::now().plus(until_another_worker(0));
                 self.settle(Own::Waits { message, until }).await;
             }
-            // Forgotten at once: its own message may come at any time, and must not join it.
+            // Forgotten at once: the URL's own message may arrive at any time and must not join this one.
             ClaimReply::Drop => {
                 if self.member.settings.log.urls {
                     info!(url = %message.work, "dropped: it has ended, waits, or was asked for a moment ago");
@@ -178,7 +183,7 @@ impl Claiming<'_> {
                 let receipts = self.member.in_flight.forget(&Claim::of(&message));
                 self.settle(Own::Dropped(receipts)).await;
             }
-            // Has no record to settle.
+            // There is no record to settle.
             ClaimReply::Unknown => {
                 let receipts = self.member.in_flight.forget(&Claim::of(&message));
                 let reason = format!("there is no crawl {}", message.crawl.id);
@@ -188,15 +193,16 @@ impl Claiming<'_> {
         }
     }
 
-    /// What remains of a message that claims without proof to be the fleet's. Nothing if the store knows its crawl, whose record sends the URL
-    /// again, signed. Otherwise a stranger's request, so that nothing is lost with the store.
+    /// Returns what remains of a message that claims without proof to be the fleet's own. `None` if the store
+    /// knows its crawl, whose record sends the URL again, signed. Otherwise it is treated as an external
+    /// request, so that nothing is lost if the store is.
     async fn request_in(&self, unproven: Unproven) -> Option<Message> {
         let Member { records, health, .. } = self.member;
         match unproven {
             Unproven::Probe => None,
             Unproven::Message { request, crawl } => {
                 let looking = async || match records.crawl_stats(&crawl.id).await {
-                    // It cannot be read, but it exists.
+                    // The record exists but cannot be read.
                     Err(error) if error.kind == ErrorKind::Corrupt => Ok(true),
                     stats => stats.map(|stats| stats.is_some_and(|stats| stats.crawl_ref() == crawl)),
                 };
@@ -206,7 +212,7 @@ impl Claiming<'_> {
         }
     }
 
-    /// Logs once that there is work for newer programs alone.
+    /// Logs once that some work needs a newer version.
     fn name_newer(&self) {
         if !self.member.has_met_newer.swap(true, Ordering::Relaxed) {
             warn!(
@@ -227,7 +233,8 @@ impl Claiming<'_> {
         self.settle(Own::Dropped(vec![receipt])).await;
     }
 
-    /// What has no record yet is lost if this worker dies now: such a lane accepts that.
+    /// Acknowledges the deliveries whose lane acknowledges on arrival. If this worker dies now, those without
+    /// a record are lost, which such a lane accepts.
     async fn acknowledge(&self, deliveries: &[Delivery]) {
         let is_for_it = |delivery: &&Delivery| match &delivery.content {
             Content::Message(message) => self.member.acks(message) == Acks::None,

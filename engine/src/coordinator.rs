@@ -23,10 +23,10 @@ use crate::records::Records;
 use crate::session::LeasedSession;
 use crate::upkeep;
 
-/// What may wait to be settled by the engine itself.
+/// Limit on messages waiting for the engine to settle them itself.
 const OWN_AHEAD: usize = 1024;
 
-/// So many dead letters are sent again in one step: as many tasks may have a megabyte each.
+/// The number of dead letters replayed in one step: each may be a task of a megabyte.
 const REPLAYED: usize = 100;
 
 /// An engine over records and a broker.
@@ -38,12 +38,12 @@ pub struct Coordinator {
 }
 
 impl Coordinator {
-    /// The engine that carries URLs between these, and remembers pages in `pages`.
+    /// Returns an engine over these records and this broker, which remembers pages in `pages`.
     pub fn new(records: Arc<dyn Records>, broker: Arc<dyn Broker>, pages: Arc<dyn Pages>) -> Self {
         Self { records, broker, pages, history: None }
     }
 
-    /// The same, where crawls are also kept in `history`, if there is one.
+    /// Returns this engine with crawls also stored in `history`, if there is one.
     #[must_use]
     pub fn keeping(self, history: Option<Arc<dyn History>>) -> Self {
         Self { history, ..self }
@@ -88,7 +88,7 @@ impl Engine for Coordinator {
 
     async fn replay(&self, from: &CrawlRef, into: &CrawlRef, keys: &[Key]) -> Result<u64> {
         let mut count = 0;
-        // Also of none: whether that crawl takes any is part of the answer.
+        // Also call it without keys: whether that crawl accepts any is part of the answer.
         let parts = keys.chunks(REPLAYED).chain(keys.is_empty().then_some(keys));
         for part in parts {
             let messages = self.records.replay(from, into, part).await?;
@@ -99,13 +99,13 @@ impl Engine for Coordinator {
     }
 }
 
-/// Runs what goes on beside a worker, until the task is ended. A panic of one part is the worker's.
+/// Runs the background tasks of a worker until cancelled. A panic in one of them is passed on.
 async fn maintain(member: Arc<Member>, to_settle: mpsc::Receiver<Own>) {
     let mut parts = JoinSet::new();
     let of = || Arc::clone(&member);
     let (claiming, settling, extending, sweeping) = (of(), of(), of(), of());
     parts.spawn(async move {
-        // Also when it ends by a panic.
+        // Triggered on a panic too.
         let _has_stopped = claiming.has_stopped.clone().drop_guard();
         Claiming { member: &claiming }.run().await;
     });

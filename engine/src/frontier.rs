@@ -22,25 +22,25 @@ use crate::own::Own;
 use crate::records::{TaskStart, Urgent};
 use crate::settle::Plan;
 
-/// How long a worker counts as alive after a heartbeat.
+/// The time that a worker counts as alive after a heartbeat.
 const BEAT_TTL: Duration = Duration::from_secs(15);
 
-/// How long a worker that ends waits for what the engine settles by itself. While a server is away that could take for ever, and what
-/// the worker holds can still be released on the other server.
+/// The time that a worker that stops waits for the engine to settle its own messages. While a server is
+/// unavailable that could take forever, and the worker's URLs can still be released on the other server.
 const LAST_WAIT: Duration = Duration::from_secs(1);
 
-/// The name in the health report of what fails while starts cannot be counted.
+/// Name in the health report for calls that fail while starts cannot be counted.
 const COUNTING: &str = "counting starts";
 
 impl Member {
-    /// Acknowledges the messages of what has begun, of lanes with early acknowledgements.
+    /// Acknowledges the messages of these claims, if their lane acknowledges early.
     async fn acknowledge_early(&self, begun: impl IntoIterator<Item = &Claim>) {
         let is_early = |lane| self.settings.queues.acks(lane) == Acks::Early;
         if Lane::ALL.into_iter().any(is_early) {
             let receipts = begun.into_iter().flat_map(|claim| self.in_flight.receipts_if(claim, is_early));
             let early: Vec<_> = receipts.collect();
             if let Err(error) = self.broker.ack(&early).await {
-                // The message comes again and joins the URL that is held.
+                // The message will be redelivered and join the URL that is held.
                 debug!(%error, "early ack failed");
             }
         }
@@ -67,7 +67,7 @@ impl Frontier for Member {
         Ok(starts)
     }
 
-    /// What is more urgent, and what it comes before, are handed out anew.
+    /// If a more urgent task comes first, hands out that task, and then the given one again.
     async fn start_task(&self, task: &Claimed) -> Result<Option<Start>> {
         let Self { records, health, worker, .. } = self;
         let starting = || records.start_task(worker, &task.message);
@@ -79,7 +79,7 @@ impl Frontier for Member {
             }
             TaskStart::Behind(urgent) => {
                 let Urgent { message, attempts, starts } = *urgent;
-                // One that this worker holds already, because its lease had lapsed, it goes on with.
+                // A task that this worker holds already, because its lease had lapsed, is carried on.
                 if self.in_flight.take(&message, None) {
                     self.hand_out(message, attempts, starts, false).await;
                 }
@@ -90,7 +90,7 @@ impl Frontier for Member {
     }
 
     async fn extend(&self, urls: &[&Message]) -> Vec<bool> {
-        // Asked once: other leases may come to be in doubt meanwhile.
+        // Checked once: other leases may become doubtful in the meantime.
         let is_in_doubt: Vec<bool> =
             urls.iter().map(|url| self.in_flight.is_older(url, self.lease_period())).collect();
         let in_doubt = urls.iter().zip(&is_in_doubt).filter(|(_, is_in_doubt)| **is_in_doubt);
@@ -105,8 +105,10 @@ impl Frontier for Member {
         plan.carry_out(self).await
     }
 
-    /// 1. Stops claiming: what is claimed later would never be released.
-    /// 2. Waits until what the engine settles by itself is settled.
+    /// Gives back everything that this worker holds.
+    ///
+    /// 1. Stops claiming: a later claim would never be released.
+    /// 2. Waits until the engine has settled its own messages.
     /// 3. Releases the rest.
     /// 4. Signs this worker off.
     async fn release(&self) {
@@ -119,7 +121,7 @@ impl Frontier for Member {
                 let _ = flushed.await;
             }
         };
-        // If that takes too long, a URL that is claimed or settled meanwhile comes again when its lease lapses.
+        // If that takes too long, a URL claimed or settled meanwhile is sent again when its lease lapses.
         let _ = timeout(LAST_WAIT, settled).await;
         let held = self.in_flight.older_than(Duration::ZERO);
         if !held.is_empty() {

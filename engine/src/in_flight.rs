@@ -15,8 +15,8 @@ use crate::broker::Receipt;
 
 /// The URLs between receipt and settlement.
 ///
-/// After a reconnect the broker delivers again what this worker still works on: the second message joins
-/// the first here, and one settlement serves both.
+/// After a reconnect the broker redelivers messages whose URLs this worker still handles: the second message
+/// joins the first here, and one settlement serves both.
 #[derive(Default)]
 pub(crate) struct InFlight(Mutex<HashMap<Fingerprint, Held>>);
 
@@ -27,7 +27,8 @@ struct Held {
 }
 
 impl InFlight {
-    /// Takes a message, without a receipt if it is acknowledged already; `false` means that its URL was held already.
+    /// Adds a message, without a receipt if it is acknowledged already. Returns `false` if its URL was held
+    /// already.
     pub(crate) fn take(&self, message: &Message, receipt: Option<Receipt>) -> bool {
         let mut held = self.held();
         let entry = held.entry(fingerprint(&message.crawl, message.work.as_str()));
@@ -37,7 +38,8 @@ impl InFlight {
         is_new
     }
 
-    /// The receipts of a URL that stays held, if it came through such a lane; else they stay with it.
+    /// Takes the receipts of a URL that stays held, if its lane satisfies `is_lane`; otherwise leaves them
+    /// and returns none.
     pub(crate) fn receipts_if(&self, claim: &Claim, is_lane: impl Fn(Lane) -> bool) -> Vec<Receipt> {
         let mut held = self.held();
         let held = held.get_mut(&fingerprint(&claim.crawl, claim.key.as_str()));
@@ -45,7 +47,7 @@ impl InFlight {
         held.map(|held| std::mem::take(&mut held.receipts)).unwrap_or_default()
     }
 
-    /// Forgets a URL; returns its receipts.
+    /// Removes a URL and returns its receipts.
     pub(crate) fn forget(&self, claim: &Claim) -> Vec<Receipt> {
         self.held()
             .remove(&fingerprint(&claim.crawl, claim.key.as_str()))
@@ -68,7 +70,7 @@ impl InFlight {
         old.map(|held| held.message.clone()).collect()
     }
 
-    /// How many URLs are held.
+    /// The number of URLs held.
     pub(crate) fn len(&self) -> usize {
         self.held().len()
     }

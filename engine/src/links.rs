@@ -1,4 +1,4 @@
-//! What pages link to, on its way into the records.
+//! Admits the links of pages into the records.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,16 @@ use crate::member::Member;
 use crate::outbox;
 use crate::records::{Linked, Linking};
 
-/// What the records have of a page's links.
+/// The part of a page's links that the records accepted.
 pub(crate) struct Admitted {
-    /// Those that they have, in order.
+    /// The accepted links, in order.
     pub(crate) links: Vec<NewWork>,
-    /// How many they left out.
+    /// The number of links left out.
     pub(crate) left_out: LeftOut,
 }
 
-/// Admits what pages and tasks ask for of other spiders, and publishes and confirms what is new of it. What is asked for twice was
-/// taken in before.
+/// Admits the URLs that pages and tasks submit to other spiders, and publishes and confirms the new ones.
+/// Repeating the call admits none twice.
 pub(crate) async fn admit_elsewhere(member: &Member, asked: Vec<(SpiderName, NewWork)>) {
     let Member { records, broker, health, .. } = member;
     let mut by_crawl: BTreeMap<CrawlRef, Vec<NewWork>> = BTreeMap::new();
@@ -37,8 +37,8 @@ pub(crate) async fn admit_elsewhere(member: &Member, asked: Vec<(SpiderName, New
     }
 }
 
-/// Admits what pages link to, and publishes and confirms what is new of it. Returns for each page, in order, what became of its
-/// links. `traces` has that of each page, if it is traced.
+/// Admits the links of pages, and publishes and confirms the new ones. Returns the result for each page, in
+/// order. `traces` has the trace of each page, if it is traced.
 pub(crate) async fn admit(
     member: &Member,
     pages: Vec<Linking>,

@@ -1,4 +1,4 @@
-//! What is to be remembered of pages between crawls, on its way into their memory.
+//! Facts about pages to remember between crawls.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use trawl_common::web::url::CanonicalUrl;
 
 use crate::member::Member;
 
-/// What is to be remembered of the pages of a batch, by spider.
+/// The facts to remember about the pages of a batch, by spider.
 #[derive(Default)]
 pub(crate) struct Memories<'a> {
     visits: BTreeMap<&'a SpiderName, Vec<(CanonicalUrl, Visited)>>,
@@ -19,13 +19,13 @@ pub(crate) struct Memories<'a> {
 }
 
 impl<'a> Memories<'a> {
-    /// What these endings leave behind: of each page, and of what it links to. As long as a page stays as it is, its links are not
-    /// read again.
+    /// Collects the facts to remember from these endings: each page and its links. The links of an unchanged
+    /// page are not read again.
     pub(crate) fn of(endings: impl Iterator<Item = &'a Ending>) -> Self {
         let mut all = Self::default();
         for Ending { finish, links, memory, .. } in endings {
             let crawl = &finish.claim.crawl;
-            // There are no pages but those of URLs.
+            // Only URLs have pages.
             let Key::Url(url) = &finish.claim.key else { continue };
             match memory {
                 Some(Memory::Visited(visited)) => {
@@ -40,8 +40,8 @@ impl<'a> Memories<'a> {
         all
     }
 
-    /// Writes all; fails if the store is full. What pages link to comes first: who dies in between has remembered too much, and
-    /// loses nothing.
+    /// Writes everything; fails if the store is full. Links come first: if the process dies in between, too
+    /// much is remembered and nothing is lost.
     pub(crate) async fn write(self, Member { pages, health, .. }: &Member) -> Result<()> {
         for (spider, found) in self.links.iter().filter(|(_, found)| !found.is_empty()) {
             health.unless_full("remembering links", || pages.know(spider, found)).await?;

@@ -1,5 +1,5 @@
-//! From records to messages: publish, then confirm. A URL that is admitted and not confirmed is in the outbox, from which
-//! the sweep sends it again.
+//! Turns records into messages: publish, then confirm. A URL that is admitted but not confirmed is in the
+//! outbox, from which the sweep sends it again.
 
 use std::collections::BTreeMap;
 
@@ -13,19 +13,19 @@ use trawl_common::ports::Result;
 use crate::broker::{Broker, Parked};
 use crate::records::Records;
 
-/// How often a step is tried.
+/// The number of tries for a step.
 #[derive(Clone, Copy)]
 pub(crate) enum Tries<'a> {
     /// Once.
     One,
-    /// As long as another try may succeed and the process is not to stop.
+    /// Repeats while another try may succeed and the process is not stopping.
     WhileItMayPass(&'a Health),
-    /// As long as another try may succeed; it does not return otherwise.
+    /// Repeats while another try may succeed; does not return otherwise.
     UntilDone(&'a Health),
 }
 
 impl Tries<'_> {
-    /// Makes a call that is idempotent.
+    /// Makes an idempotent call.
     pub(crate) async fn call<T, F: Future<Output = Result<T>>>(
         self,
         what: &str,
@@ -54,19 +54,19 @@ pub(crate) async fn send(
     confirm(records, messages, tries).await
 }
 
-/// The same, until it is done.
+/// Like [`send`], but retries until it succeeds.
 pub(crate) async fn send_until_done(
     records: &dyn Records,
     broker: &dyn Broker,
     messages: Vec<Message>,
     health: &Health,
 ) {
-    // Each step is tried until it is done: none fails.
+    // Each step is retried until it succeeds, so none fails.
     let _ = send(records, broker, messages, Tries::UntilDone(health)).await;
 }
 
-/// Lists those tasks among messages that are in the queue again which begin before others. Before they are confirmed: what dies in between
-/// is sent once more, and listed then.
+/// Lists the urgent tasks among requeued messages. This comes before they are confirmed: if the process dies
+/// in between, they are sent once more, and listed then.
 pub(crate) async fn list_urgent(records: &dyn Records, messages: &[Message], tries: Tries<'_>) -> Result<()> {
     let is_urgent = |message: &&Message| message.lane == Lane::Task && message.work.priority().is_urgent();
     let urgent: Vec<&Message> = messages.iter().filter(is_urgent).collect();
@@ -76,7 +76,7 @@ pub(crate) async fn list_urgent(records: &dyn Records, messages: &[Message], tri
     }
 }
 
-/// Stores the messages of URLs that were just put aside, and confirms them; tries until it is done.
+/// Stores the messages of parked URLs and confirms them, retrying until it succeeds.
 pub(crate) async fn park_until_done(
     records: &dyn Records,
     broker: &dyn Broker,
@@ -88,11 +88,11 @@ pub(crate) async fn park_until_done(
     }
     health.until_done("parking", || broker.park(&parked)).await;
     let messages = parked.into_iter().map(|parked| parked.message).collect();
-    // As above.
+    // Never fails, as above.
     let _ = confirm(records, messages, Tries::UntilDone(health)).await;
 }
 
-/// Takes these out of the outbox. A record that is still new counts as queued from now on.
+/// Removes the messages from the outbox. A record that is still new counts as queued from now on.
 pub(crate) async fn confirm(records: &dyn Records, messages: Vec<Message>, tries: Tries<'_>) -> Result<()> {
     let mut all: BTreeMap<CrawlRef, Vec<Key>> = BTreeMap::new();
     for message in messages {

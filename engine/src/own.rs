@@ -1,4 +1,4 @@
-//! What an engine settles by itself: messages that are nothing to a worker.
+//! Messages that the engine settles itself, without the worker.
 
 use tokio::sync::oneshot;
 use trawl_common::frontier::message::{Malformed, Message};
@@ -7,25 +7,26 @@ use trawl_common::time::UnixMs;
 use crate::broker::{Newer, Receipt};
 use crate::records::Probe;
 
-/// Something to settle that no worker has to see.
+/// A message that the engine settles itself.
 pub(crate) enum Own {
-    /// Messages that say nothing new: their URL has ended, or is put aside and has a message of its own.
+    /// Redundant messages: their URL has ended, or is parked and has its own message.
     Dropped(Vec<Receipt>),
     /// A probe that came back.
     Probe(Probe, Receipt),
-    /// Something that is no message; without a receipt if it is acknowledged already.
+    /// Content that is not a message; without a receipt if it is acknowledged already.
     Malformed(Malformed, Vec<Receipt>),
-    /// A message that only newer workers read: it comes back as it is, until one of them takes it.
+    /// A message that only newer workers can read: it is passed on unchanged until one of them takes it.
     Newer(Newer, Receipt),
-    /// Held by another worker, or by a person: the message comes back then, its record stays as it is.
+    /// A URL held by another worker or by a person: the message comes back later, and its record stays as it
+    /// is.
     Waits {
         /// The message.
         message: Message,
-        /// When.
+        /// When the message comes back.
         until: UnixMs,
     },
-    /// To go round the queue once more, untouched.
+    /// A message to requeue unchanged.
     SentAgain(Message),
-    /// Says when all that was sent before it is settled.
+    /// Signals when everything sent before it is settled.
     Flush(oneshot::Sender<()>),
 }

@@ -1,5 +1,5 @@
-//! The background work of a worker's engine: it settles messages that are no work for the worker, extends leases, and looks for lost
-//! URLs.
+//! The background work of a worker's engine: settles messages that the worker need not see, extends leases,
+//! and looks for lost URLs.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::outbox::{self, Tries};
 use crate::own::Own;
 use crate::settle::{BATCH, Plan};
 
-/// Settles what is no work for a worker, in batches, until every sender is gone.
+/// Settles the engine's own messages in batches, until every sender is gone.
 pub(crate) async fn settles_own(member: &Member, mut from: mpsc::Receiver<Own>) {
     let mut batch = Vec::with_capacity(BATCH);
     while gather(&mut from, &mut batch, BATCH).await > 0 {
@@ -30,20 +30,21 @@ pub(crate) async fn settles_own(member: &Member, mut from: mpsc::Receiver<Own>) 
     }
 }
 
-/// Extends the leases of what has been held for a while, until the task is cancelled. Most pages are settled before that. A lease lasts for
-/// three periods and is extended in its first half, however it falls among the ticks: a worker, or Redis, may stand still for the other.
+/// Extends the leases that are about half a period old or older, until the task is cancelled. Most pages are
+/// settled before that. A lease lasts three periods and is extended in its first half, however it falls among
+/// the ticks: a worker, or Redis, may stall for the other half.
 pub(crate) async fn extends_leases(member: &Member) {
     let period = member.lease_period();
     let mut ticks = interval(period);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        // That another worker has one by now is noticed when it is settled.
+        // If another worker has taken over a lease, settling the URL will show it.
         member.extend(&member.in_flight.older_than(period / 2)).await;
     }
 }
 
-/// Looks for lost records, and sends their messages again, until the task is cancelled.
+/// Looks for lost records and sends their messages again, until the task is cancelled.
 pub(crate) async fn sweeps(member: &Member) {
     let mut resent = Resent::new(member.settings.recovery.lost_after);
     loop {
@@ -54,20 +55,22 @@ pub(crate) async fn sweeps(member: &Member) {
             }
             Err(error) => {
                 member.health.fails("sweeping", &error);
-                // After an outage, others extend their leases first.
+                // After an outage, let others extend their leases first.
                 sleep(member.settings.recovery.lost_after / 4).await;
             }
         }
     }
 }
 
+/// Sweeps once and returns the time until the next sweep.
+///
 /// 1. Takes one step of the sweep.
 /// 2. Sends a probe, if it is time.
-/// 3. Sends the messages of lost records again, and claims those of which that was in vain.
+/// 3. Sends the messages of lost records again, and claims the records for which that was in vain.
 /// 4. Records, for crawls that wait for it, how long the longest parked message takes.
-/// 5. Publishes dead letters of what could not be read.
-/// 6. Announces events of crawls and hosts; those of a crawl once the history has it. What is not announced yet is found again, and no
-///    crawl is forgotten before its end was announced.
+/// 5. Publishes dead letters for records that could not be read.
+/// 6. Announces events of crawls and hosts; those of a crawl only once the history has it. An event that is
+///    not announced yet is found again, and no crawl is forgotten before its end was announced.
 async fn sweep(member: &Member, resent: &mut Resent) -> Result<Duration> {
     let Member { records, broker, worker, .. } = member;
     let found = records.sweep(worker).await?;
@@ -125,30 +128,31 @@ async fn sweep(member: &Member, resent: &mut Resent) -> Result<Duration> {
     Ok(found.rest)
 }
 
-/// Holds a URL or a task without a message of it, if this worker may take one more of its kind.
+/// Holds a URL or a task without a message, if this worker may take one more of its kind.
 fn take(member: &Member, message: &Message) -> bool {
     let is_done_here = message.lane != Lane::Task || member.tasks > 0;
-    // One that is parked waits for its instant.
+    // A parked one waits for its time.
     let may_take =
         is_done_here && message.until.is_none() && !member.is_full() && !member.stop.is_cancelled();
     may_take && member.in_flight.take(message, None)
 }
 
-/// A URL whose message was lost this often is claimed without one.
+/// A URL whose message was lost this many times is claimed without one.
 const MOST_RESENT: u8 = 3;
 
-/// How often the message of a URL was sent again lately. A fleet has one sweeper, so it knows of each.
+/// The number of times that each URL's message was sent again lately. A fleet has one sweeper, so this is
+/// complete.
 struct Resent(Cache<Fingerprint, u8>);
 
 impl Resent {
-    /// The most URLs of which it is known.
+    /// Maximum number of URLs to track.
     const MOST: u64 = 100_000;
 
     fn new(lost_after: Duration) -> Self {
         Self(Cache::builder().max_capacity(Self::MOST).time_to_idle(lost_after * 20).build())
     }
 
-    /// Whether the message of a URL that is lost now was sent often enough. Counts that it is sent once more, if not.
+    /// Whether the lost message of a URL was sent often enough already. If not, counts one more time.
     fn is_in_vain(&mut self, message: &Message) -> bool {
         let url = fingerprint(&message.crawl, message.work.as_str());
         let resent = self.0.get(&url).unwrap_or_default();
@@ -157,7 +161,8 @@ impl Resent {
     }
 }
 
-/// Stores the state of a crawl in the history, if there is one. Returns whether it is stored. A history that is away delays nothing else.
+/// Stores the state of a crawl in the history, if there is one, and returns whether that succeeded. A history
+/// that is unavailable delays nothing else.
 async fn is_kept(Member { history, health, .. }: &Member, event: &CrawlEvent) -> bool {
     let Some(history) = history else { return true };
     match history.keep_crawl(&event.stats).await {

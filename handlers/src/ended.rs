@@ -1,4 +1,4 @@
-//! What comes of a task or a page that was given to a program.
+//! The outcome of a task or a page that was given to a program.
 
 use trawl_common::frontier::outcome::{Class, Failure};
 use trawl_common::handler::{Answer, LogLine};
@@ -8,24 +8,25 @@ use trawl_common::text::printable;
 use crate::items_file::ItemsFile;
 use crate::supervised::End;
 
-/// What came of one task or page.
+/// The outcome of one task or page.
 #[derive(Clone, Debug)]
 pub enum Ended {
-    /// The program answered, perhaps that it failed; with the file of items that it named, if it did its part.
+    /// The program answered, possibly with a failure. Carries the file of items that the answer names, unless it
+    /// failed.
     Answered(Answer, Option<ItemsFile>),
-    /// The program failed at it, or what it said is no answer.
+    /// The program failed, or its output is not a valid answer.
     Failed {
-        /// What happened, of class `handler`.
+        /// The failure, of class `handler`.
         failure: Failure,
-        /// What the program said before: its entries for the log, and the end of its standard error.
+        /// The log entries from before the failure, and the end of standard error.
         logs: Vec<LogLine>,
     },
-    /// The program cannot be run on this machine: it was given nothing.
+    /// The program cannot be run on this machine, and was given nothing.
     NotRun(String),
 }
 
 impl Ended {
-    /// What comes of an answer whose file of items was to be taken, if it names one.
+    /// Returns the outcome for an answer. `taken` is the result of taking the file of items that it names, if any.
     pub(crate) fn answered(answer: Answer, taken: Option<Result<ItemsFile, String>>) -> Self {
         match taken.transpose() {
             Ok(file) => Self::Answered(answer, file),
@@ -33,7 +34,7 @@ impl Ended {
         }
     }
 
-    /// The same, once all of its file of items was looked at.
+    /// Checks the whole file of items, if there is one; the outcome becomes a failure if a line of it is not an item.
     pub(crate) async fn checked(self) -> Self {
         match self {
             Self::Answered(answer, Some(file)) => {
@@ -44,7 +45,7 @@ impl Ended {
         }
     }
 
-    /// That the program failed in the way that `what` says, and how it ended.
+    /// Returns a failure whose detail is `what`, followed by the last line of standard error.
     pub(crate) fn failed(what: &str, end: &End, mut logs: Vec<LogLine>) -> Self {
         let stderr = String::from_utf8_lossy(&end.stderr);
         let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
@@ -55,7 +56,7 @@ impl Ended {
     }
 }
 
-/// What the end of a standard error adds to the log.
+/// Returns the end of standard error as a log entry, or `None` if it is empty.
 pub(crate) fn stderr_entry(stderr: &str) -> Option<LogLine> {
     let stderr = stderr.trim_end();
     (!stderr.is_empty()).then(|| LogLine::new(LogLevel::Error, stderr))

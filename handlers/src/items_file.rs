@@ -1,7 +1,7 @@
-//! Items that a program leaves in a file, since they are more than an answer may have: one JSON object a line.
+//! Items that a program leaves in a file because an answer cannot hold that many: one JSON object per line.
 //!
-//! The file is opened when the program has answered, and loses its name then. So it is nobody else's any more, and whatever becomes of
-//! this process, the system frees it.
+//! The file is opened and unlinked when the program has answered. From then on no other process can reach it, and the
+//! system frees it even if this process dies.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -17,15 +17,15 @@ use tokio::task::spawn_blocking;
 use trawl_common::handler::{MAX_ITEM_BYTES, item_from_json};
 use trawl_common::text::printable;
 
-/// About so many bytes of items are in memory at once, and one item more.
+/// Approximate maximum of bytes of items in memory at once, not counting one more item.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// So many items at most are in memory at once.
+/// Maximum number of items in memory at once.
 const BATCH_ITEMS: usize = 1000;
 
 type Fields = Map<String, Value>;
 
-/// The folder of a program, whatever has become of its path.
+/// The open folder of a program, which stays valid whatever happens to its path.
 #[derive(Debug)]
 pub(crate) struct Folder(OwnedFd);
 
@@ -35,7 +35,8 @@ impl Folder {
         Ok(Self(open(path, flags, Mode::empty())?))
     }
 
-    /// Takes the file of items that has this name, or this path in the folder, which is at `path`. Says why if it cannot be taken.
+    /// Takes the file of items called `named`, which is a name in this folder or a path into it; the folder's own path
+    /// is `path`. The error says why it cannot be taken.
     pub(crate) fn take(&self, path: &Path, named: &str) -> Result<ItemsFile, String> {
         self.take_named(path, named).map_err(|why| format!("`items_file` {}: {why}", printable(named, 200)))
     }
@@ -45,7 +46,7 @@ impl Folder {
         if name.file_name() != Some(name.as_os_str()) {
             return Err("it has to be directly in the folder TRAWL_TMP".to_owned());
         }
-        // Without waiting for whoever would write to a pipe.
+        // Without waiting for a writer if it is a pipe.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = openat(&self.0, name, flags, Mode::empty()).map_err(|error| match error {
             Errno::NOENT => "there is no such file in the folder TRAWL_TMP".to_owned(),
@@ -56,13 +57,13 @@ impl Folder {
         if FileType::from_raw_mode(status.st_mode) != FileType::RegularFile {
             return Err("it is no regular file".to_owned());
         }
-        // The folder goes with the program in any case.
+        // A failure is harmless: the folder is removed with the program.
         let _ = unlinkat(&self.0, name, AtFlags::empty());
         Ok(ItemsFile::of(file.into(), u64::try_from(status.st_size).unwrap_or_default()))
     }
 }
 
-/// A file of items, as long as it was when its program answered. It can be read any number of times.
+/// A file of items, up to the length that it had when its program answered. It can be read any number of times.
 #[derive(Clone, Debug)]
 pub struct ItemsFile {
     file: Arc<File>,
@@ -70,7 +71,7 @@ pub struct ItemsFile {
     items: u64,
 }
 
-/// How far a file of items was read.
+/// A position in a file of items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     bytes: u64,
@@ -79,45 +80,45 @@ pub struct Place {
 }
 
 impl Place {
-    /// How many items stand before it.
+    /// Returns the number of items before it.
     pub fn items(&self) -> u64 {
         self.items
     }
 }
 
-/// What stands in a file of items from one place to another.
+/// Items read from a file of items.
 #[derive(Debug)]
 pub struct Batch {
-    /// The fields of items, in the order of the file; none at its end.
+    /// The fields of each item, in file order; empty at the end of the file.
     pub items: Vec<Fields>,
-    /// Where it goes on.
+    /// The position to read on from.
     pub next: Place,
 }
 
 impl ItemsFile {
-    /// The first so many bytes of a file, of whose items nothing is known yet.
+    /// Wraps the first `bytes` bytes of a file whose items are not counted yet.
     pub fn of(file: File, bytes: u64) -> Self {
         Self { file: Arc::new(file), bytes, items: 0 }
     }
 
-    /// How many items it has; none as long as it is not [checked](Self::checked).
+    /// Returns the number of items; 0 until it is [checked](Self::checked).
     pub fn items(&self) -> u64 {
         self.items
     }
 
-    /// Reads all of it once, and counts its items.
+    /// Reads the whole file once, and counts its items.
     ///
     /// # Errors
-    /// Which line is no item, and why.
+    /// If a line is not an item; the error says which one, and why.
     pub async fn checked(mut self) -> Result<Self, String> {
         self.items = self.look(|_| ()).await?;
         Ok(self)
     }
 
-    /// Reads all of it once, and shows each item. Returns how many there are.
+    /// Reads the whole file once, and passes each item to `show`. Returns the number of items.
     ///
     /// # Errors
-    /// Which line is no item, and why.
+    /// If a line is not an item; the error says which one, and why.
     pub async fn look(&self, mut show: impl FnMut(&Fields)) -> Result<u64, String> {
         let mut place = Place::default();
         loop {
@@ -130,10 +131,10 @@ impl ItemsFile {
         }
     }
 
-    /// The items from a place on, as many as are to be in memory at once. Nothing is lost where the future is dropped.
+    /// Reads the items from a position on, up to the limits on items in memory. Cancel safe.
     ///
     /// # Errors
-    /// Which line is no item, and why.
+    /// If a line is not an item; the error says which one, and why.
     pub async fn read(&self, from: Place) -> Result<Batch, String> {
         let file = self.clone();
         let reading = spawn_blocking(move || file.batch(from)).await;
@@ -170,7 +171,7 @@ impl ItemsFile {
     }
 }
 
-/// A file from some byte on, whatever else is read of it at the same time.
+/// A reader of a file from an offset on, independent of other readers of the same file.
 struct At<'a> {
     file: &'a File,
     at: u64,

@@ -1,13 +1,14 @@
-//! Runs the programs of spiders ([`trawl_common::handler`] is what is said to them and what they answer).
+//! Runs the programs of spiders. The protocol is in [`trawl_common::handler`].
 //!
-//! Between a worker and a program stands a supervisor: the same file as the worker, started again ([`exec`]). The worker bounds time
-//! and output, the supervisor memory and processes. All that a program starts is the supervisor's descendant and ends with it, also
-//! what has left its session, and also where the worker is killed.
+//! A supervisor stands between a worker and a program: the worker's own executable, started again ([`exec`]). The
+//! worker limits time and output, the supervisor limits memory and processes. All processes that a program starts are
+//! descendants of the supervisor and end with it, including those that have left its session, and even if the worker is
+//! killed.
 //!
 //! - [`once`]: starts the program for one task;
 //! - [`Stream`]: keeps a program alive, and gives it tasks and pages.
 //!
-//! Whatever a program does, one task or page has failed, and the next one runs ([`Ended`]).
+//! A misbehaving program fails one task or page ([`Ended`]); the next one runs.
 
 mod ended;
 pub mod exec;

@@ -1,22 +1,22 @@
-//! Whether a program can be run at all.
+//! Finding the executable of a program.
 
 use std::fmt;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Why a program cannot be run.
+/// The reason why a program cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CannotRun {
     /// The spider has no program.
     None,
     /// There is no such file.
     Missing(PathBuf),
-    /// It is a folder, or something else that is no file.
+    /// It is a folder, or something else that is not a regular file.
     NoFile(PathBuf),
-    /// Nobody may execute it.
+    /// No user may execute it.
     NotExecutable(PathBuf),
-    /// `PATH` has no program of that name; the folder of the spider may.
+    /// `PATH` has no program of that name.
     NotInPath {
         /// The name.
         name: String,
@@ -50,8 +50,8 @@ impl fmt::Display for CannotRun {
     }
 }
 
-/// The file of a program that is run in `folder`: relative to it where the name has a `/`, or else in a folder of `search`, which is
-/// written as `PATH` is.
+/// Returns the file of a program that is run in `folder`. A name with a `/` is relative to `folder`; any other is
+/// looked up in the folders of `search`, a list in the format of `PATH`.
 pub(crate) fn locate(program: &str, folder: &Path, search: &str) -> Result<PathBuf, CannotRun> {
     if program.contains('/') {
         return executable(folder.join(program));

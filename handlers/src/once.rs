@@ -1,4 +1,4 @@
-//! A program that is started for one task.
+//! Programs that are started for one task.
 
 use std::time::Duration;
 
@@ -16,13 +16,13 @@ use crate::output::{self, Flood};
 use crate::program::Program;
 use crate::supervised::{End, Supervised};
 
-/// Runs a program for one task: `run <task-json> <secret-json>`, with the task on standard input as well. Dropping the future ends the
-/// program.
+/// Runs a program for one task: `run <task-json> <secret-json>`, with the task on standard input as well. Dropping the
+/// future ends the program.
 ///
 /// 1. Starts it under its supervisor.
-/// 2. Reads all that it writes, for as long as it may take.
-/// 3. Waits until it and all that it started have ended, or ends them.
-/// 4. Finds the answer in what it wrote, and takes the file of items that this names.
+/// 2. Reads all its output, up to the time limit.
+/// 3. Waits until it and all processes that it started have ended, or ends them.
+/// 4. Parses the answer from the output, and takes the file of items that it names.
 pub async fn once(program: &Program, task: &TaskView) -> Ended {
     let json = task.to_json();
     let argument = if json.len() > MAX_ARGUMENT_BYTES { ON_STANDARD_INPUT } else { &json };
@@ -34,12 +34,12 @@ pub async fn once(program: &Program, task: &TaskView) -> Ended {
         Ok(started) => started,
         Err(error) => return Ended::NotRun(error.to_string()),
     };
-    // What is left of a program whose supervisor was killed keeps standard output open, until it is killed as well.
+    // If a supervisor was killed, processes left by its program keep standard output open until they are killed too.
     let whole = async {
         tokio::try_join!(output::all(stdout, MAX_ANSWER_BYTES), async { Ok(running.ended().await) })
     };
     let limit = program.handler.timeout;
-    // By itself: a program that reads nothing keeps it waiting until it has ended.
+    // In a task of its own: if the program does not read its input, writing blocks until the program has ended.
     let feeding = tokio::spawn(feed(stdin, json));
     let whole = timeout(limit, whole).await;
     feeding.abort();
@@ -66,20 +66,21 @@ pub async fn once(program: &Program, task: &TaskView) -> Ended {
     }
 }
 
-/// That a program took too long.
+/// Returns the message for a program that took too long.
 pub(crate) fn overdue(limit: Duration) -> String {
     format!("took longer than {limit:?}")
 }
 
-/// The program may read none of it.
+/// Writes the task to standard input. Errors are ignored: the program need not read it.
 async fn feed(mut stdin: ChildStdin, mut json: String) {
     json.push('\n');
     let _ = stdin.write_all(json.as_bytes()).await;
 }
 
-/// The answer counts if the program ended well; that it failed it may say however it ends.
+/// Decides on the outcome. A success counts only if the program exited with 0; a failure that it reports counts however
+/// it ended.
 async fn judge(output: Vec<u8>, end: End) -> Ended {
-    // Takes long where a program writes megabytes of brackets.
+    // On a thread that may block: megabytes of brackets take long to parse.
     let found = match output.len() {
         0..=65_536 => answer(&output),
         _ => match spawn_blocking(move || answer(&output)).await {

@@ -1,24 +1,24 @@
-//! Reading what programs write, as much as they may.
+//! Reading the output of programs up to a limit.
 
 use std::collections::VecDeque;
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncReadExt};
 
-/// How much of the end of a standard error is kept, in bytes.
+/// Number of bytes that are kept of the end of standard error.
 const TAIL: usize = 16 * 1024;
 
-/// Why reading ended early.
+/// The output exceeds the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Flood;
 
-/// All that is written, up to `most` bytes. What cannot be read has ended.
+/// Reads all output, up to `most` bytes. A read error counts as the end.
 pub(crate) async fn all(from: impl AsyncRead + Unpin, most: usize) -> Result<Vec<u8>, Flood> {
     let mut output = Vec::new();
     let _ = from.take(most as u64 + 1).read_to_end(&mut output).await;
     if output.len() > most { Err(Flood) } else { Ok(output) }
 }
 
-/// The last of all that is written.
+/// Reads all output, and returns the last [`TAIL`] bytes.
 pub(crate) async fn tail(mut from: impl AsyncRead + Unpin) -> Vec<u8> {
     let (mut tail, mut buffer) = (VecDeque::with_capacity(2 * TAIL), vec![0; TAIL]);
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
@@ -29,8 +29,8 @@ pub(crate) async fn tail(mut from: impl AsyncRead + Unpin) -> Vec<u8> {
     tail.into()
 }
 
-/// The next line, without its end, into `line`. `false` when there is none; a last line may lack its end. A line has at most `most`
-/// bytes.
+/// Reads the next line, without its end, into `line`. Returns `false` if there is none; the last line may lack its end.
+/// A line of more than `most` bytes is an error.
 pub(crate) async fn line(
     from: &mut (impl AsyncBufRead + Unpin),
     line: &mut Vec<u8>,

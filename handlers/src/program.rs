@@ -1,4 +1,4 @@
-//! What is run, and with what around it.
+//! Programs, and the environment that they run in.
 
 use std::ffi::OsString;
 use std::io;
@@ -14,44 +14,45 @@ use crate::exec;
 use crate::locate::{CannotRun, locate};
 use crate::proxy::{Admission, ProxyAccess};
 
-/// Where programs are looked for if this process has no `PATH`.
+/// The value of `PATH` for programs if this process has none.
 const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// The program of a spider.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// Whose spider it is.
+    /// The spider's project.
     pub project: ProjectName,
     /// The spider.
     pub spider: SpiderName,
-    /// What to run, and its limits.
+    /// The command, and its limits.
     pub handler: Handler,
-    /// Where it runs: the folder of the spider's file.
+    /// The working directory: the folder of the spider's file.
     pub folder: PathBuf,
-    /// What stands between it and this process.
+    /// The supervisor of its runs.
     pub supervisor: Supervisor,
-    /// What lets its runs use a proxy, if there is one.
+    /// Access of its runs to a proxy, if there is one.
     pub proxy: Option<Arc<dyn ProxyAccess>>,
 }
 
-/// The program that supervises others.
+/// An executable that supervises programs.
 #[derive(Clone, Debug)]
 pub struct Supervisor(PathBuf);
 
 impl Default for Supervisor {
-    /// This program, whatever has become of its file since it was started: one whose `main` calls [`exec::run_if_called`].
+    /// This executable, even if its file was replaced since it was started. Its `main` must call
+    /// [`exec::run_if_called`].
     fn default() -> Self {
         Self("/proc/self/exe".into())
     }
 }
 
 impl Supervisor {
-    /// Another program whose `main` does so.
+    /// Another executable whose `main` calls [`exec::run_if_called`].
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self(path.into())
     }
 
-    /// The command that supervises something: the order, and then what to run, are to be added.
+    /// Returns the command that starts a supervisor. The caller adds the order and the command to supervise.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(&self.0);
         command.arg(exec::NAME).arg(exec::SUPERVISE);
@@ -60,21 +61,21 @@ impl Supervisor {
 }
 
 impl Program {
-    /// Its file.
+    /// Returns its executable.
     ///
     /// # Errors
-    /// It cannot be run here.
+    /// If it cannot be run here.
     pub fn file(&self) -> Result<PathBuf, CannotRun> {
         file_of(&self.handler, &self.folder)
     }
 
-    /// Lets a run of it, for a task if that is for one, use the proxy.
+    /// Admits a run to the proxy, if it is to use one. `task` is the task that the run is for, if it is for one.
     pub(crate) fn admission(&self, task: Option<&TaskView>) -> io::Result<Option<Admission>> {
         let proxy = self.proxy.as_ref().filter(|_| self.handler.proxy != ProxyUse::None);
         proxy.map(|proxy| proxy.admit(task)).transpose()
     }
 
-    /// All of its environment but what differs from run to run.
+    /// Returns the environment variables that are the same in every run.
     pub(crate) fn environment(&self) -> [(&'static str, OsString); 5] {
         [
             ("PATH", variable("PATH", USUAL_PATH)),
@@ -86,10 +87,10 @@ impl Program {
     }
 }
 
-/// The file of a handler's program, which runs in `folder`.
+/// Returns the executable of a handler's program, which runs in `folder`.
 ///
 /// # Errors
-/// It cannot be run here.
+/// If it cannot be run here.
 pub fn file_of(handler: &Handler, folder: &Path) -> Result<PathBuf, CannotRun> {
     locate(&handler.run[0], folder, &variable("PATH", USUAL_PATH).to_string_lossy())
 }

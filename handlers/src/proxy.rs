@@ -1,4 +1,4 @@
-//! The proxy that programs are given: each run may use it by a secret of its own, as long as it lasts.
+//! The proxy for programs: each run has a secret of its own, valid while it lasts.
 
 use std::any::Any;
 use std::fmt;
@@ -10,29 +10,29 @@ use trawl_common::task::TaskView;
 /// The variable that names the proxy.
 const OFFERED: &str = "TRAWL_PROXY";
 
-/// Those that HTTP clients obey. Node's own does so if the last one says so.
+/// The variables that HTTP clients obey. Node's own client does so only with [`NODE_OBEYS`].
 const OBEYED: [&str; 4] = ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"];
 const NODE_OBEYS: (&str, &str) = ("NODE_USE_ENV_PROXY", "1");
 
-/// Lets the runs of one program use a proxy.
+/// Admits the runs of one program to a proxy.
 pub trait ProxyAccess: fmt::Debug + Send + Sync {
-    /// Lets one run use it: the run for a task, or that of a program which lives.
+    /// Admits one run: the run for a task, or that of a program that stays alive if `task` is `None`.
     ///
     /// # Errors
-    /// There is no proxy, as the system gives no port.
+    /// If there is no proxy because the system gives it no port.
     fn admit(&self, task: Option<&TaskView>) -> io::Result<Admission>;
 }
 
-/// That a run may use a proxy, until this is dropped.
+/// Permission for a run to use a proxy, until it is dropped.
 pub struct Admission {
-    /// Where the proxy is, with the name and the secret of the run.
+    /// The URL of the proxy, with the name and the secret of the run.
     pub url: String,
-    /// What ends the admission when it is dropped.
+    /// Ends the permission when dropped.
     pub held: Box<dyn Any + Send + Sync>,
 }
 
 impl Admission {
-    /// What the run's environment says of the proxy.
+    /// Returns the environment variables that tell the run about the proxy.
     pub(crate) fn variables(&self, to_be: ProxyUse) -> Vec<(&'static str, &str)> {
         let mut variables = vec![(OFFERED, &*self.url)];
         if to_be == ProxyUse::All {

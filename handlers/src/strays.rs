@@ -1,4 +1,4 @@
-//! What is left of a program whose supervisor was killed: processes that have its id in their environment.
+//! Processes left by a program whose supervisor was killed. They have its id in their environment.
 
 use std::fs;
 use std::thread::sleep;
@@ -9,10 +9,10 @@ use rustix::process::{Pid, Signal, kill_process};
 /// The variable with the id of one run of a program.
 pub(crate) const ID: &str = "TRAWL_HANDLER_ID";
 
-/// Looked for so often: each look may miss what was just being started.
+/// Maximum number of searches: each may miss a process that is just being started.
 const LOOKS: u32 = 20;
 
-/// Kills what has the id `token` in its environment. Blocks.
+/// Kills the processes that have the id `token` in their environment. Blocks.
 pub(crate) fn kill(token: &str) {
     for _ in 0..LOOKS {
         let strays = find(token);
@@ -20,7 +20,7 @@ pub(crate) fn kill(token: &str) {
             return;
         }
         for stray in strays {
-            // Gone meanwhile, or killed before.
+            // Errors mean that it is gone, or was killed before.
             let _ = kill_process(stray, Signal::KILL);
         }
         sleep(Duration::from_millis(5));

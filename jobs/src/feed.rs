@@ -1,4 +1,4 @@
-//! Feeds one job: reads its sources into its crawl, as a run of the producer, under the job's lease.
+//! Feeds one job: reads its sources into its crawl, as a run of the producer does, under the job's lease.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,24 +15,26 @@ use trawl_producer::{Progress, Report, RunError};
 use crate::Runner;
 use crate::sources::{self, Unfeedable};
 
-/// How long a job is not taken again whose spider is busy, or whose servers are away.
+/// Delay before a job is taken again whose spider is busy or whose servers are unavailable.
 const PUT_BACK: Duration = Duration::from_secs(5);
 
-/// How feeding went.
+/// The result of feeding a job.
 #[derive(Debug)]
 enum Fed {
-    /// Its sources are read, but for what the problem names.
+    /// All sources were read, except those that the problem names.
     Wholly(Option<Problem>),
-    /// Its crawl is over already.
+    /// The crawl was over already.
     Before,
-    /// It cannot be fed now: to be tried again after so long.
+    /// The job cannot be fed now; to be tried again after this delay.
     NotNow(Duration),
-    /// It cannot be fed at all.
+    /// The job can never be fed, for this reason.
     Never(String),
 }
 
-/// 1. Reads the sources, and extends the lease meanwhile. Who no longer has the job, or finds it cancelled, stops.
-/// 2. Says what came of it: that the job is fed, that it is to be taken again, or that it has failed.
+/// Feeds a job and reports the result.
+///
+/// 1. Reads the sources, extending the lease meanwhile. Stops if the lease is lost or the job is cancelled.
+/// 2. Marks the job as fed, puts it back, or ends it as failed.
 /// 3. Cancels the crawl of a job that was cancelled meanwhile: it may have been opened since.
 pub(crate) async fn run(runner: &Runner, job: Job, stop: &CancellationToken) {
     let crawl = job.new.crawl();
@@ -42,7 +44,8 @@ pub(crate) async fn run(runner: &Runner, job: Job, stop: &CancellationToken) {
         fed = feed(runner, &job, &crawl, &stop_feeding) => fed,
         never = keep(runner, &crawl.id, &stop_feeding) => match never {},
     };
-    // While a server is away the lease may lapse: then another takes the job, and nothing is said twice.
+    // While a server is unavailable the lease may lapse; another worker then takes the job, and this one
+    // reports nothing.
     let health = Health::until(stop.clone());
     let settled = health.patiently("settling a job", || settle(runner, &crawl, &fed)).await;
     if let Err(error) = settled {
@@ -50,12 +53,12 @@ pub(crate) async fn run(runner: &Runner, job: Job, stop: &CancellationToken) {
     }
 }
 
-/// Extends the lease until what it stands for is over; stops the feeding of a job that is no longer to be fed.
+/// Extends the lease until this future is dropped; stops the feeding once the job is lost or cancelled.
 async fn keep(runner: &Runner, job: &CrawlId, stop_feeding: &CancellationToken) -> std::convert::Infallible {
     loop {
         sleep(runner.lease() / 4).await;
         let holds = runner.ports.jobs.extend(&runner.id, std::slice::from_ref(job), runner.lease()).await;
-        // Who cannot ask tries again: the lease outlives a few such calls.
+        // A failed call is repeated: the lease outlives several of them.
         if holds.is_ok_and(|holds| holds != [Hold::Kept]) {
             stop_feeding.cancel();
         }
@@ -85,7 +88,7 @@ fn of_error(error: &ports::Error) -> Fed {
     }
 }
 
-/// A job of which nothing could be read has failed.
+/// Returns `Never` if there were problems and nothing at all was read.
 fn of_report(report: &Report) -> Fed {
     let problems = report.problems.join("; ");
     match (report.problems.is_empty(), report.counters.found) {
@@ -98,9 +101,9 @@ fn of_report(report: &Report) -> Fed {
 async fn settle(runner: &Runner, crawl: &CrawlRef, fed: &Fed) -> Result<()> {
     let (jobs, id) = (&runner.ports.jobs, &crawl.id);
     match fed {
-        Fed::Wholly(problem) => is_fed(runner, crawl, problem.clone()).await?,
-        Fed::Before => is_fed(runner, crawl, None).await?,
-        // A job that is cancelled is not put back: it waits for its end.
+        Fed::Wholly(problem) => mark_fed(runner, crawl, problem.clone()).await?,
+        Fed::Before => mark_fed(runner, crawl, None).await?,
+        // A cancelled job is not put back: it waits for its end.
         Fed::NotNow(wait) => jobs.put_back(&runner.id, id, *wait).await?,
         Fed::Never(error) => {
             warn!(job = %id, error, "a job has failed");
@@ -110,7 +113,7 @@ async fn settle(runner: &Runner, crawl: &CrawlRef, fed: &Fed) -> Result<()> {
             }
         }
     }
-    // Somebody may have ended it, when there was no crawl to cancel yet.
+    // The job may have been cancelled before there was a crawl to cancel.
     let status = jobs.job(id).await?.map(|job| job.status());
     if status == Some(JobStatus::Cancelled) {
         runner.cancel_crawl(crawl).await?;
@@ -118,8 +121,9 @@ async fn settle(runner: &Runner, crawl: &CrawlRef, fed: &Fed) -> Result<()> {
     Ok(())
 }
 
-/// Marks a job as fed. If it was cancelled meanwhile, its crawl may not have existed yet.
-async fn is_fed(runner: &Runner, crawl: &CrawlRef, problem: Option<Problem>) -> Result<()> {
+/// Marks a job as fed. If it was cancelled meanwhile, cancels its crawl, which may not have existed at the
+/// time.
+async fn mark_fed(runner: &Runner, crawl: &CrawlRef, problem: Option<Problem>) -> Result<()> {
     match runner.ports.jobs.fed(&runner.id, &crawl.id, problem).await? {
         Hold::Cancelled => runner.cancel_crawl(crawl).await,
         Hold::Kept | Hold::Lost => Ok(()),
@@ -127,7 +131,7 @@ async fn is_fed(runner: &Runner, crawl: &CrawlRef, problem: Option<Problem>) -> 
 }
 
 impl Runner {
-    /// Cancels a crawl, if it was opened and is not over.
+    /// Cancels a crawl if it is open.
     pub(crate) async fn cancel_crawl(&self, crawl: &CrawlRef) -> Result<()> {
         match self.ports.control.cancel(crawl).await {
             Err(error) if error.kind == ErrorKind::Stale => Ok(()),

@@ -7,16 +7,16 @@ use trawl_common::ports::{JobFilter, JobPage, Result};
 
 use crate::Runner;
 
-/// So many jobs are read, and kept, in one go.
+/// The number of jobs read and stored in one step.
 const JOBS: usize = 100;
 
-/// The jobs that are over and were kept by this process.
+/// The finished jobs that this process has stored in the history.
 #[derive(Default)]
 pub(crate) struct Kept(HashSet<CrawlId>);
 
 impl Kept {
-    /// Keeps every job that is over and was not kept before. When it returns, all that are over may be forgotten: later ones are not
-    /// old enough.
+    /// Stores every finished job that was not stored before. When it returns, every finished job that is old
+    /// enough to be forgotten is in the history: any that finish later are not old enough.
     pub(crate) async fn keep(&mut self, runner: &Runner) -> Result<()> {
         let Some(history) = &runner.ports.history else { return Ok(()) };
         let (mut all, mut before) = (HashSet::new(), None);

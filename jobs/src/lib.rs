@@ -1,13 +1,14 @@
-//! Runs jobs: takes the crawls that were submitted, the most urgent first, feeds each as the producer does, and ends the job with its
-//! crawl.
+//! Runs jobs: takes submitted crawls, the most urgent first, feeds each as the producer does, and ends the
+//! job with its crawl.
 //!
-//! 1. [`run`] takes jobs up to `jobs.per_worker`, when it is woken or every few seconds;
-//! 2. `feed` reads its sources into its crawl, and extends its lease meanwhile;
-//! 3. `ending` checks whether crawls of jobs have ended, whoever fed them, and forgets old jobs, which the `history` keeps;
+//! 1. [`run`] takes up to `jobs.per_worker` jobs, when woken or every few seconds.
+//! 2. `feed` reads a job's sources into its crawl, extending the job's lease meanwhile.
+//! 3. `ending` checks whether the crawls of jobs have ended, no matter which worker fed them, and forgets old
+//!    jobs, which `history` stores first.
 //! 4. `schedule` submits the crawls that are due by the schedules in spiders' files.
 //!
-//! A worker that dies loses nothing: when its lease lapses, the job is in the queue again, and the next worker goes on with the same
-//! crawl.
+//! A worker that dies loses nothing: when its lease lapses, the job is back in the queue, and the next worker
+//! goes on with the same crawl.
 
 mod ending;
 mod feed;
@@ -27,10 +28,10 @@ use trawl_common::ports::{Ports, Result};
 use trawl_common::settings::Settings;
 use trawl_common::spider::folder::Folder;
 
-/// How often to look for jobs to take and crawls that have ended, whether or not a wake-up came.
+/// Interval at which to look for jobs to take and crawls that have ended, even without a wake-up.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// What it takes to run jobs.
+/// Shared state of the tasks that run jobs.
 struct Runner {
     ports: Ports,
     settings: Arc<Settings>,
@@ -39,8 +40,8 @@ struct Runner {
     health: Health,
 }
 
-/// Runs jobs until `stop`, by what the files of spiders in `folder` say; then gives back what is not fed to its end. Servers that are
-/// away are waited for.
+/// Runs jobs until `stop`, using the spider files in `folder`; then gives back the jobs that are not fully
+/// fed. Waits for servers that are unavailable.
 pub async fn run(
     ports: Ports,
     settings: Arc<Settings>,
@@ -52,7 +53,7 @@ pub async fn run(
     if runner.capacity() == 0 {
         return;
     }
-    // Ended with this function.
+    // Aborted when this function returns.
     let mut beside = JoinSet::new();
     beside.spawn(ending::run(Arc::clone(&runner)));
     beside.spawn(schedule::run(Arc::clone(&runner)));
@@ -69,7 +70,7 @@ pub async fn run(
     while feeding.join_next().await.is_some() {}
 }
 
-/// Takes jobs up to the capacity, and feeds each in a task of its own.
+/// Takes jobs up to the capacity and feeds each in its own task.
 async fn fill(runner: &Arc<Runner>, feeding: &mut JoinSet<()>, stop: &CancellationToken) {
     while feeding.len() < runner.capacity() && !stop.is_cancelled() {
         let taken = runner.ports.jobs.take(&runner.id, runner.lease()).await;
@@ -80,7 +81,7 @@ async fn fill(runner: &Arc<Runner>, feeding: &mut JoinSet<()>, stop: &Cancellati
 }
 
 impl Runner {
-    /// The value of a call that is repeated anyway; `None` if it failed, which is reported.
+    /// Returns the value of a call that is repeated anyway, or `None` if it failed, which it reports.
     fn noted<T>(&self, what: &str, result: Result<T>) -> Option<T> {
         match result {
             Ok(value) => {
@@ -94,7 +95,7 @@ impl Runner {
         }
     }
 
-    /// How many jobs are fed at once.
+    /// The number of jobs fed at once.
     fn capacity(&self) -> usize {
         self.settings.jobs.per_worker.into()
     }

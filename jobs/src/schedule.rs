@@ -1,5 +1,6 @@
-//! Asks for the crawls of spiders' schedules when they are due. Any worker does it for the spiders that are deployed, and for those whose
-//! files it has. The job of an instant has the same id in every worker, so that it is submitted once.
+//! Submits the crawls of spiders' schedules when they are due. Any worker does this for the deployed spiders
+//! and for the spiders whose files it has. The job for an instant has the same id in every worker, so it is
+//! submitted once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,15 +15,15 @@ use trawl_common::time::UnixMs;
 
 use crate::Runner;
 
-/// How often to look what is due.
+/// Interval at which to look for due schedules.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Looks again and again.
+/// Looks for due schedules until the task is cancelled.
 pub(crate) async fn run(runner: Arc<Runner>) {
     let mut timetable = Timetable::default();
     loop {
         let read = timetable.read_again(&*runner.ports.spider_store, &runner.settings).await;
-        // What cannot be read now may be deployed in place of a file that is here.
+        // If the deployed spiders cannot be read, one of them may replace a local file.
         let may_look = read.as_ref().map_or_else(|error| !error.is_temporary(), |()| true);
         runner.noted("reading what is deployed", read);
         if may_look {
@@ -32,7 +33,7 @@ pub(crate) async fn run(runner: Arc<Runner>) {
     }
 }
 
-/// Asks for what is due at `now`. A schedule that is seen for the first time begins then.
+/// Submits the crawls that are due at `now`. A schedule seen for the first time starts at that instant.
 async fn look(runner: &Runner, timetable: &Timetable, now: UnixMs) -> Result<()> {
     if timetable.schedules().next().is_none() {
         return Ok(());
@@ -52,8 +53,8 @@ async fn look(runner: &Runner, timetable: &Timetable, now: UnixMs) -> Result<()>
     Ok(())
 }
 
-/// Submits the crawl that is due, or leaves it out; then notes that. A worker that dies in between leaves an instant that is due, and its
-/// job is known by then.
+/// Submits or skips the due crawl, then records that. If the worker dies in between, the instant is still
+/// due, and submitting it again finds the job's id known.
 async fn settle(runner: &Runner, spider: &SpiderRef, schedule: &Schedule, due: Due) -> Result<()> {
     let instant = match due {
         Due::Run(instant) => {
@@ -80,8 +81,8 @@ async fn ask(runner: &Runner, spider: &SpiderRef, schedule: &Schedule, instant: 
     Ok(())
 }
 
-/// Whether another crawl of the spider of `job` is not over, or asked for. Spiders of one name share what they have seen, and so their
-/// turn, whatever their projects are.
+/// Whether another crawl of the spider of `job` is pending or running. Spiders of one name share their seen
+/// URLs, and so take turns, even across projects.
 async fn is_busy(runner: &Runner, job: &NewJob) -> Result<bool> {
     for status in [JobStatus::Pending, JobStatus::Running] {
         let filter = JobFilter { status: Some(status), spider: Some(job.spider.clone()), project: None };

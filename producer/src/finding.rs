@@ -1,4 +1,4 @@
-//! What sources give.
+//! The entries that sources yield.
 
 use std::time::Duration;
 
@@ -10,22 +10,22 @@ use trawl_common::time::UnixMs;
 pub enum Finding {
     /// A URL, a request or a task.
     Page(Candidate),
-    /// Something that is no URL.
+    /// Text that is not a URL.
     Invalid {
-        /// What stands there, printable.
+        /// The text, printable.
         text: String,
-        /// What is wrong with it.
+        /// The defect.
         reason: String,
     },
 }
 
-/// A URL, a request or a task to admit, unless it is not due.
+/// A URL, a request or a task to admit, if it is due.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     /// The URL or the request, routed; or the task.
     pub page: NewWork,
-    /// How long it may live.
+    /// The time that it may wait, from when it is admitted; `None` for no limit.
     pub ttl: Option<Duration>,
-    /// When it changed at the latest, if its source says so.
+    /// The latest time at which it changed, if its source says so.
     pub modified: Option<UnixMs>,
 }

@@ -1,12 +1,15 @@
-//! trawl's producer: reads sitemaps and lists, and puts each URL that is new into its queue.
+//! trawl's producer: reads sitemaps and lists, and puts each new URL into its queue.
 //!
-//! One run, from top to bottom:
+//! One run, from start to end:
 //!
-//! 1. [`run`] opens a session of the crawl, which takes a lease of its spider, so that all who read sources at once do so for one crawl;
-//! 2. `sources` reads what a person named, and the sitemaps that they name, with [`sitemap`];
-//! 3. each entry becomes a canonical URL and is routed; bundles of them take URLs of all hosts in round robin;
-//! 4. `admission` leaves out what is not due for a recrawl, and admits the rest while the backlog is below its limit;
-//! 5. the lease is released. When the last one is, discovery has ended.
+//! 1. [`run`] opens a session of the crawl, which takes a lease of its spider, so that everyone who reads
+//!    sources at once does so for one crawl.
+//! 2. `sources` reads the given sources, and the sitemaps that they name, with [`sitemap`].
+//! 3. Each entry becomes a canonical URL and is routed; bundles of them take URLs of all hosts in round
+//!    robin.
+//! 4. `admission` leaves out URLs that are not due for a recrawl, and admits the rest while the backlog is
+//!    below its limit.
+//! 5. The lease is released. When the last one is, discovery has ended.
 
 mod admission;
 #[cfg(feature = "cli")]

@@ -1,4 +1,4 @@
-//! Whether hosts can be asked for all their URLs before these expire.
+//! Warns about hosts that cannot be asked for all their URLs before these expire.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -8,14 +8,14 @@ use trawl_common::settings::{HostPolicy, Politeness};
 use trawl_common::web::host::HostKey;
 use trawl_common::web::url::Host;
 
-/// Hosts beyond this number are not counted: who crawls so many has few URLs on each.
+/// Maximum number of hosts to count: a crawl of more hosts has few URLs on each.
 const MAX_HOSTS: usize = 100_000;
 
-/// How many URLs each host got, by how long they may wait.
+/// The number of URLs of each host, by the time that they may wait.
 #[derive(Debug, Default)]
 pub(crate) struct RateWarnings(HashMap<Host, Counts>);
 
-/// How many URLs, by how long they may wait.
+/// The number of URLs, by the time that they may wait.
 type Counts = Vec<(Duration, u64)>;
 
 /// A host whose URLs take longer than they may wait.
@@ -40,7 +40,8 @@ impl RateWarnings {
         }
     }
 
-    /// The hosts that are asked too rarely for what they got, those that share a rate together, the worst first.
+    /// Returns the hosts with more URLs than can be requested in time, the worst first. Hosts that share a
+    /// rate are combined.
     pub(crate) fn overloads(&self, politeness: &Politeness) -> Vec<Overload> {
         let mut by_key: HashMap<HostKey, (Pace, Counts)> = HashMap::new();
         for (host, counts) in &self.0 {
@@ -54,7 +55,8 @@ impl RateWarnings {
     }
 }
 
-/// Those that may wait for so long, and all that may wait for less, have to be asked for within that time.
+/// Returns the overload of a host, if there is one. All URLs that may wait for a time or less have to be
+/// requested within that time.
 fn overload(host: HostKey, counts: &[(Duration, u64)], pace: &Pace) -> Option<Overload> {
     if pace.interval.is_zero() {
         return None;
@@ -81,7 +83,7 @@ impl std::fmt::Display for Overload {
     }
 }
 
-/// A duration in words, to the second.
+/// Formats a duration in words, to the second.
 pub(crate) fn whole(time: Duration) -> String {
     let seconds = time.as_secs();
     let parts =

@@ -1,4 +1,5 @@
-//! The lists of attacks and what they get, held against the tests that try them. Each package has one, `tests/attacks.md`.
+//! The lists of attacks and their outcomes, compared with the tests that try them. Each package has one,
+//! `tests/attacks.md`.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -9,25 +10,26 @@ pub struct Section {
     list: PathBuf,
     title: &'static str,
     table: String,
-    /// What got something else, a line each.
+    /// Attacks with an unexpected outcome, one per line.
     wrong: String,
 }
 
 impl Section {
-    /// The section with this title in the list of a package, still without rows. `package` is its folder,
+    /// Returns the section with this title in the list of a package, without rows. `package` is its folder,
     /// `env!("CARGO_MANIFEST_DIR")`.
     pub fn new(package: &str, title: &'static str) -> Self {
         let list = [package, "tests", "attacks.md"].iter().collect();
         Self { list, title, table: "| attack | gets |\n|---|---|\n".to_owned(), wrong: String::new() }
     }
 
-    /// Adds what was tried, and what it must get.
+    /// Adds an attack and its required outcome.
     pub fn row(&mut self, attack: &str, gets: &str) {
         let cell = |text: &str| text.replace('|', "\\|");
         writeln!(self.table, "| {} | {} |", cell(attack), cell(gets)).expect("a string takes all");
     }
 
-    /// Adds what was tried and what it must get, `class: words`: what it `got` begins with the class and has the words.
+    /// Adds an attack and its required outcome `gets`, in the form `class: words`: `got` must begin with the class and
+    /// contain the words.
     pub fn tried(&mut self, attack: &str, gets: &str, got: &str) {
         let (class, words) = gets.split_once(": ").expect("it must get a class and words");
         if !got.starts_with(class) || !got.contains(words) {
@@ -36,8 +38,11 @@ impl Section {
         self.row(attack, gets);
     }
 
-    /// Panics if an attack got something else than it must, or unless the list has this section with these very rows,
-    /// and says then what it should hold.
+    /// Compares the section with the list.
+    ///
+    /// # Panics
+    /// If an attack had an unexpected outcome, or the list does not have this section with exactly these rows; the
+    /// message says what the list should hold.
     pub fn check(&self) {
         assert!(self.wrong.is_empty(), "{}", self.wrong);
         let list = self.list.display();

@@ -1,4 +1,4 @@
-//! A small site on this machine whose pages change, and that answers whether they have (RFC 9110 13).
+//! A small site on this machine whose pages change, and which answers conditional requests (RFC 9110 13).
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -14,36 +14,36 @@ use tokio::net::TcpListener;
 /// A page of the site.
 #[derive(Clone, Debug, Default)]
 pub struct ChangingPage {
-    /// The status of every answer, if that is no success.
+    /// The status of every answer, if it is not a success.
     pub status: Option<u16>,
-    /// Its body, HTML.
+    /// The body, HTML.
     pub body: String,
-    /// Its entity tag.
+    /// The entity tag.
     pub etag: Option<String>,
-    /// The date of its last change, as its head says.
+    /// The date of the last change, as in `Last-Modified`.
     pub modified: Option<String>,
-    /// The date of its last change, as the sitemap says.
+    /// The date of the last change, as in the sitemap.
     pub lastmod: Option<String>,
-    /// Where it redirects to, if it does.
+    /// The target of its redirect, if it redirects.
     pub location: Option<String>,
-    /// Its `Cache-Control`.
+    /// The `Cache-Control` header.
     pub cache_control: Option<String>,
 }
 
 impl ChangingPage {
-    /// A page of this title.
+    /// Returns a page with this title.
     pub fn titled(title: &str) -> Self {
         Self { body: format!("<!doctype html><html><title>{title}</title>"), ..Self::default() }
     }
 
-    /// A page of this title with an entity tag that is made of it.
+    /// Returns a page with this title, and an entity tag made from it.
     pub fn tagged(title: &str) -> Self {
         Self { etag: Some(format!("\"{title}\"")), ..Self::titled(title) }
     }
 }
 
-/// A running site: `/sitemap.xml`, which lists the pages whose paths begin with `/p`, and the pages. Ends with the test's
-/// runtime.
+/// A running site: `/sitemap.xml`, which lists the pages whose paths begin with `/p`, and the pages. Ends with the
+/// test's runtime.
 pub struct ChangingSite {
     /// `http://127.0.0.1:port`
     pub origin: String,
@@ -60,19 +60,19 @@ struct Shared {
 /// A request for a page.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Asked {
-    /// Its path.
+    /// The path.
     pub path: String,
-    /// The status that was answered.
+    /// The status of the answer.
     pub status: u16,
-    /// Whether it was asked only for what has changed.
+    /// Whether the request was conditional.
     pub with_condition: bool,
 }
 
 impl ChangingSite {
-    /// An empty site.
+    /// Serves an empty site.
     ///
     /// # Panics
-    /// When no port is free.
+    /// If no port is free.
     pub async fn serve() -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port is free");
         let origin = format!("http://{}", listener.local_addr().expect("it is bound"));
@@ -82,17 +82,17 @@ impl ChangingSite {
         Self { origin, shared }
     }
 
-    /// Has this page at `path` from now on.
+    /// Puts a page at `path`.
     pub fn put(&self, path: &str, page: ChangingPage) {
         lock(&self.shared.pages).insert(path.to_owned(), page);
     }
 
-    /// Has no page at `path` from now on.
+    /// Removes the page at `path`.
     pub fn remove(&self, path: &str) {
         lock(&self.shared.pages).remove(path);
     }
 
-    /// What was asked for since this was called last, but for the sitemap and robots.txt, in the order of paths.
+    /// Returns the requests since the last call, except those for the sitemap and robots.txt, sorted by path.
     pub fn take_log(&self) -> Vec<Asked> {
         let mut log = std::mem::take(&mut *lock(&self.shared.log));
         log.sort();
@@ -128,7 +128,7 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
 impl ChangingPage {
     fn answer(&self, headers: &HeaderMap) -> Response {
         let asked = |name| headers.get(name).and_then(|value| value.to_str().ok());
-        // The date counts only for who knows no tag (RFC 9110 13.1.3).
+        // The date counts only without a tag (RFC 9110 13.1.3).
         let is_unchanged = match asked(header::IF_NONE_MATCH) {
             Some(tag) => self.etag.as_deref() == Some(tag),
             None => {

@@ -1,4 +1,4 @@
-//! The clusters that `scripts/cluster` starts: three nodes of RabbitMQ, three masters of Redis with a replica each.
+//! The clusters that `scripts/cluster` starts: three nodes of RabbitMQ, and three masters of Redis with a replica each.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,60 +6,61 @@ use std::process::Command;
 
 use trawl_common::settings::{Node, RabbitMq, Redis, ServerUrl};
 
-/// The Redis Cluster, found through any of its nodes.
+/// Returns the Redis Cluster, found through any of its nodes.
 ///
 /// # Panics
-/// When no cluster is named: a test does not pass because it could not run.
+/// If no cluster is named: a test must not pass because it could not run.
 pub fn redis() -> Redis {
     let (url, nodes) = (ServerUrl::new(var("REDIS_CLUSTER_URL")), nodes("REDIS_CLUSTER_NODES"));
     Redis { url, cluster: true, nodes, ..Redis::default() }
 }
 
-/// The Redis Cluster over TLS, by the authority of the tests.
+/// Returns the Redis Cluster over TLS, with the authority of the tests.
 ///
 /// # Panics
-/// As `redis`.
+/// As [`redis()`].
 pub fn redis_tls() -> Redis {
     let url = ServerUrl::new(var("REDIS_CLUSTER_TLS_URL"));
     Redis { url, cluster: true, ca: Some(authority()), ..Redis::default() }
 }
 
-/// The Redis that is in no cluster, over TLS.
+/// Returns the Redis that is in no cluster, over TLS.
 ///
 /// # Panics
-/// As `redis`.
+/// As [`redis()`].
 pub fn redis_alone_tls() -> Redis {
     Redis { url: ServerUrl::new(var("REDIS_TLS_URL")), ca: Some(authority()), ..Redis::default() }
 }
 
-/// The first node of RabbitMQ over TLS.
+/// Returns the first node of RabbitMQ over TLS.
 ///
 /// # Panics
-/// As `redis`.
+/// As [`redis()`].
 pub fn rabbitmq_tls() -> RabbitMq {
     RabbitMq { url: ServerUrl::new(var("RABBITMQ_TLS_URL")), ca: Some(authority()), ..RabbitMq::default() }
 }
 
-/// The other nodes of RabbitMQ.
+/// Returns the other nodes of RabbitMQ.
 ///
 /// # Panics
-/// As `redis`.
+/// As [`redis()`].
 pub fn rabbitmq_nodes() -> Vec<Node> {
     nodes("RABBITMQ_NODES")
 }
 
-/// The certificate of who signed those of all servers here: they are for 127.0.0.1 alone.
+/// Returns the path of the certificate of the authority that signed those of all servers here. They are only valid for
+/// 127.0.0.1.
 ///
 /// # Panics
-/// As `redis`.
+/// As [`redis()`].
 pub fn authority() -> PathBuf {
     var("CLUSTER_CA").into()
 }
 
-/// Where the node `mq1@localhost`, `mq2@localhost` or `mq3@localhost` listens: `host:port`.
+/// Returns the address of the node `mq1@localhost`, `mq2@localhost` or `mq3@localhost`: `host:port`.
 ///
 /// # Panics
-/// As `redis`, and when there is no such node.
+/// As [`redis()`], and if there is no such node.
 pub fn address_of(node: &str) -> Node {
     let number: usize =
         node.strip_prefix("mq").and_then(|rest| rest[..1].parse().ok()).expect("a node is named mq<n>");
@@ -70,7 +71,7 @@ pub fn address_of(node: &str) -> Node {
     all[number - 1].clone()
 }
 
-/// The port of each node of the Redis Cluster.
+/// Returns the port of each node of the Redis Cluster.
 pub(crate) fn redis_ports() -> Vec<u16> {
     let first = url::Url::parse(&var("REDIS_CLUSTER_URL")).expect("REDIS_CLUSTER_URL is a URL");
     let others = var("REDIS_CLUSTER_NODES");
@@ -79,16 +80,16 @@ pub(crate) fn redis_ports() -> Vec<u16> {
     std::iter::once(first.port().expect("it has a port")).chain(others).collect()
 }
 
-/// Where the node of Redis at this port has its settings.
+/// Returns the folder with the settings of the Redis node at this port.
 pub(crate) fn folder_of(port: u16) -> PathBuf {
     let number = redis_ports().iter().position(|known| *known == port).expect("it is in the cluster");
     Path::new(&var("CLUSTER_DIR")).join(format!("redis{}", number + 1))
 }
 
-/// Ends a node of RabbitMQ or Redis as a power cut does.
+/// Kills a node of RabbitMQ or Redis, like a power cut.
 ///
 /// # Panics
-/// As `redis`, and when it does not run.
+/// As [`redis()`], and if it is not running.
 pub fn kill(node: &str) {
     let name = node.split('@').next().unwrap_or(node);
     let file = Path::new(&var("CLUSTER_DIR")).join(format!("{name}.pid"));

@@ -1,4 +1,4 @@
-//! A small site on this machine that answers with what it was sent.
+//! A small site on this machine that echoes requests.
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
@@ -12,22 +12,23 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-/// A running site. `/to/<status>/<url>` redirects to that URL or path with that status; `/fails/<times>` answers 500 so often first;
-/// `/robots.txt` forbids `/private`; all else answers with a JSON object of `method`, `path`, `headers` and `body`. Ends with the test's runtime.
+/// A running site. `/to/<status>/<url>` redirects to that URL or path with that status; `/fails/<times>` answers 500
+/// that many times first; `/robots.txt` forbids `/private`; every other path answers with a JSON object of `method`,
+/// `path`, `headers` and `body`. Ends with the test's runtime.
 pub struct EchoSite {
     /// `http://127.0.0.1:port`
     pub origin: String,
     asked: Asked,
 }
 
-/// What was asked for, in order.
+/// The requests so far, in order.
 type Asked = Arc<Mutex<Vec<Value>>>;
 
 impl EchoSite {
-    /// A site on a port of its own.
+    /// Serves a site on a port of its own.
     ///
     /// # Panics
-    /// When no port is free.
+    /// If no port is free.
     pub async fn serve() -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port is free");
         let origin = format!("http://{}", listener.local_addr().expect("it is bound"));
@@ -37,7 +38,7 @@ impl EchoSite {
         Self { origin, asked }
     }
 
-    /// What was sent to a path, in order.
+    /// Returns the requests to a path, in order.
     pub fn asked(&self, path: &str) -> Vec<Value> {
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         asked.iter().filter(|sent| sent["path"] == path).cloned().collect()

@@ -1,4 +1,4 @@
-//! For trawl's tests: real servers, a site and a web of many hosts that log what they are asked, one conformance
+//! Support for trawl's tests: real servers, a site and a web of many hosts that log their requests, one conformance
 //! suite for each port, the fault suite, and the list of attacks.
 
 pub mod attacks;

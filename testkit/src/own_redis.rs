@@ -1,4 +1,4 @@
-//! A Redis for one test alone, whose memory it may bound: that is a setting of the whole server.
+//! A Redis of one test alone, which may limit its memory: that is a setting of the whole server.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
@@ -12,9 +12,9 @@ use trawl_common::settings::ServerUrl;
 
 use crate::faults::private::{script, until_ok};
 
-/// A running server. It ends with this value.
+/// A running server. It ends when this is dropped.
 pub struct OwnRedis {
-    /// Where to connect.
+    /// The URL to connect to.
     pub url: ServerUrl,
     client: redis::Client,
     port: u16,
@@ -23,10 +23,10 @@ pub struct OwnRedis {
 }
 
 impl OwnRedis {
-    /// Starts one, and waits until it answers.
+    /// Starts a server, and waits until it answers.
     ///
     /// # Panics
-    /// When there is no `redis-server`, or it does not come up.
+    /// If there is no `redis-server`, or it does not come up.
     pub async fn start() -> Self {
         let folder = tempfile::tempdir().expect("a folder can be made");
         let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
@@ -39,12 +39,12 @@ impl OwnRedis {
         own
     }
 
-    /// Writes all that it has to its disk.
+    /// Saves all data to disk.
     pub async fn save(&self) {
         let () = self.ask(&redis::cmd("SAVE")).await;
     }
 
-    /// `kill -9`; a restart with what was saved last.
+    /// Restarts it after `kill -9`, with the data that was saved last.
     ///
     /// # Panics
     /// As [`Self::start`].
@@ -63,7 +63,7 @@ impl OwnRedis {
         until_ok(ping).await.expect("redis-server answers");
     }
 
-    /// Has no memory left from now on.
+    /// Makes it run out of memory.
     pub async fn fill(&self) {
         self.set("maxmemory", "1").await;
     }
@@ -76,15 +76,15 @@ impl OwnRedis {
     /// Changes a setting.
     ///
     /// # Panics
-    /// When the server refuses it.
+    /// If the server refuses it.
     pub async fn set(&self, name: &str, value: &str) {
         let () = self.ask(redis::cmd("CONFIG").arg("SET").arg(name).arg(value)).await;
     }
 
-    /// What it answers.
+    /// Sends a command. Returns the answer.
     ///
     /// # Panics
-    /// When that is an error.
+    /// If the answer is an error.
     pub async fn ask<T: FromRedisValue>(&self, command: &redis::Cmd) -> T {
         let mut link: MultiplexedConnection =
             self.client.get_multiplexed_async_connection().await.expect("the server answers");
@@ -92,7 +92,7 @@ impl OwnRedis {
     }
 }
 
-/// Starts a server with what is in its folder.
+/// Starts a server with the data in its folder.
 fn launch(port: u16, folder: &Path) -> Child {
     let mut command = script(["exec", "redis-server"]);
     command.args(["--bind", "127.0.0.1", "--save", "", "--port", &port.to_string(), "--dir"]);

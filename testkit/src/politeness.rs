@@ -1,33 +1,33 @@
-//! How politely hosts were asked, by the log of those who were asked.
+//! Measures of politeness, from the logs of hosts.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::many_hosts::Arrival;
 
-/// How a crowd of hosts that share one pace was asked.
+/// The pacing of a crowd of hosts that share one pace.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pacing {
-    /// Requests.
+    /// Number of requests.
     pub requests: usize,
-    /// From one request of a host to its next.
+    /// Number of gaps between two requests of a host.
     pub gaps: usize,
-    /// Gaps shorter than 85 % of the interval.
+    /// Number of gaps shorter than 85 % of the interval.
     pub short: usize,
-    /// The shortest of all.
+    /// The shortest gap.
     pub shortest: Duration,
-    /// Of what the pace allows from the first request to the last of each host, how much was asked for.
+    /// Share of the requests allowed by the pace, from the first request to the last of each host, that were sent.
     pub used: f64,
 }
 
 impl Pacing {
-    /// The share of gaps that are too short.
+    /// Returns the share of gaps that are too short.
     pub fn short_share(&self) -> f64 {
         self.short as f64 / self.gaps.max(1) as f64
     }
 }
 
-/// How the hosts in `log` were asked, each of which may be asked once each `interval`.
+/// Measures the pacing of the hosts in `log`, which allow one request per `interval` each.
 pub fn pacing(log: &[Arrival], interval: Duration) -> Pacing {
     let mut by_host: BTreeMap<usize, Vec<Duration>> = BTreeMap::new();
     for arrival in log {
@@ -45,26 +45,27 @@ pub fn pacing(log: &[Arrival], interval: Duration) -> Pacing {
     }
 }
 
-/// Above so many a second a rate is kept over a quantum of the scheduler's, not from each request to the next.
+/// Rate per second above which it holds over a [`QUANTUM`], not between two requests.
 const FINEST: f64 = 20.0;
-/// That quantum.
+/// The scheduler's quantum, in seconds.
 const QUANTUM: f64 = 0.05;
 
-/// How one host was asked that has a rate.
+/// The flow of requests to one host with a rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Flow {
-    /// Requests a second, from the first to the last.
+    /// Requests per second, from the first to the last.
     pub per_second: f64,
-    /// The share of requests that came before the rate lets them.
+    /// Share of requests that came earlier than the rate allows.
     pub early: f64,
     /// The longest time without a request.
     pub longest: Duration,
 }
 
-/// How a host was asked at these instants, in order, which may be asked once each `interval`; `None` if as often as one likes.
+/// Measures the flow of requests at these instants, in order, to a host that allows one per `interval`; `None` for no
+/// limit.
 ///
-/// Up to 20 a second a request is early less than 85 % of the interval after the one before; above, if it comes with more than
-/// a second and a quantum allow in the second before it.
+/// Up to 20 per second a request is early if it comes less than 85 % of the interval after the one before; at higher
+/// rates, if the second before it has more requests than a second and a quantum allow.
 pub fn flow(times: &[Duration], interval: Option<Duration>) -> Flow {
     let gaps: Vec<Duration> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
     let took: Duration = gaps.iter().sum();

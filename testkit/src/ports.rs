@@ -17,11 +17,11 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// Serves at so many ports the pages `/page`, which links to all of every port, and `/private`, which each robots.txt
-    /// forbids; that is of about so many bytes, and compresses to half.
+    /// Serves at `count` ports the pages `/page`, which links to the pages of every port, and `/private`, which each
+    /// robots.txt forbids. A robots.txt has about `robots_bytes` bytes, and compresses to half.
     ///
     /// # Panics
-    /// When so many ports are not free.
+    /// If there are not enough free ports.
     pub async fn serve(count: usize, robots_bytes: usize) -> Self {
         let mut listeners = Vec::with_capacity(count);
         for _ in 0..count {
@@ -47,12 +47,12 @@ impl Ports {
         Self { origins, robots_asked }
     }
 
-    /// The address of a path at port `number`, counted from 0.
+    /// Returns the URL of a path at port `number`, counted from 0.
     pub fn url(&self, number: usize, path: &str) -> String {
         format!("{}{path}", self.origins[number])
     }
 
-    /// How often a robots.txt was asked for, at all ports together.
+    /// Returns the number of requests for a robots.txt, at all ports together.
     pub fn robots_asked(&self) -> usize {
         self.robots_asked.load(Ordering::Relaxed)
     }
@@ -61,7 +61,7 @@ impl Ports {
 fn robots(bytes: usize) -> String {
     let mut text = "User-agent: *\nDisallow: /private\n".to_owned();
     while text.len() < bytes {
-        // A text takes all that is written to it.
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "Disallow: /{:032x}{:032x}", rand::random::<u128>(), rand::random::<u128>());
     }
     text

@@ -1,4 +1,4 @@
-//! Four small sites of the kinds that the example spiders are for, with a log of what they are asked.
+//! Four small sites of the kinds that the example spiders are for, with a log of their requests.
 
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use axum::response::{Html, IntoResponse, Response};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-/// What a site is.
+/// The kind of a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A documentation site: a start page and a guide, whose pages link to each other.
@@ -19,19 +19,19 @@ pub enum Kind {
     Shop,
     /// A news site: `robots.txt`, a sitemap with `lastmod`, articles with an `ETag`.
     News,
-    /// A JSON API that names its next page, for whoever has the token `secret`.
+    /// A JSON API that names its next page, for clients with the token `secret`.
     Api,
 }
 
-/// How many pages the guide has.
+/// Number of pages of the guide.
 pub const GUIDES: usize = 12;
-/// How many pages the shop's list has.
+/// Number of pages of the shop's list.
 pub const LISTS: usize = 4;
-/// How many products are on one of them.
+/// Number of products on one of them.
 pub const PRODUCTS_EACH: usize = 5;
-/// How many articles there are.
+/// Number of articles.
 pub const ARTICLES: usize = 8;
-/// How many books there are, in pages of 100.
+/// Number of books, in pages of 100.
 pub const BOOKS: usize = 250;
 
 /// A running site. Ends with the test's runtime.
@@ -45,24 +45,24 @@ struct Shared {
     kind: Kind,
     origin: String,
     log: Mutex<Vec<Asked>>,
-    /// The article that was written anew, if one was.
+    /// The article that was rewritten, if one was.
     news: Mutex<Option<usize>>,
 }
 
-/// One request and what it was answered with.
+/// One request and the status of its answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
-    /// Path and query.
+    /// The path and query.
     pub path: String,
     /// The status.
     pub status: u16,
 }
 
 impl SampleSites {
-    /// A site of this kind.
+    /// Serves a site of this kind.
     ///
     /// # Panics
-    /// When no port is free.
+    /// If no port is free.
     pub async fn serve(kind: Kind) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port is free");
         let origin = format!("http://{}", listener.local_addr().expect("it is bound"));
@@ -73,7 +73,7 @@ impl SampleSites {
         Self { origin, shared }
     }
 
-    /// The spider of an example, for this site in place of the host that it names.
+    /// Returns the spider of an example, with this site in place of the host that it names.
     pub fn spider(&self, example: &str) -> String {
         let name = match self.shared.kind {
             Kind::Docs => "docs.example",
@@ -84,12 +84,12 @@ impl SampleSites {
         example.replace(&format!("https://{name}"), &self.origin).replace(name, "127.0.0.1")
     }
 
-    /// Writes an article anew.
+    /// Rewrites an article.
     pub fn rewrite(&self, article: usize) {
         *self.shared.news.lock().unwrap_or_else(PoisonError::into_inner) = Some(article);
     }
 
-    /// What was asked since this was last called.
+    /// Returns the requests since the last call.
     pub fn log(&self) -> Vec<Asked> {
         std::mem::take(&mut *self.shared.log.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -113,7 +113,7 @@ fn missing() -> Response {
     StatusCode::NOT_FOUND.into_response()
 }
 
-/// Links that lead out of the guide, to its print version or into a search are on every page.
+/// Every page has links that lead out of the guide, to its print version and into a search.
 fn docs(path: &str) -> Response {
     let guide = path.strip_prefix("/guide/").and_then(|number| number.parse::<usize>().ok());
     let (title, body) = match (path, guide) {
@@ -169,7 +169,7 @@ fn shelf(page: usize) -> String {
     )
 }
 
-/// Every third product has no price.
+/// Returns a product. Every third has no price.
 fn ware(number: usize) -> String {
     let data = json!({
         "@context": "https://schema.org",
@@ -209,7 +209,7 @@ impl Shared {
         }
     }
 
-    /// Half of the entries say when they were last changed: long ago, or just now.
+    /// Returns the sitemap. Half of the entries have a date of the last change: long ago, or in the future.
     fn sitemap(&self, rewritten: Option<usize>) -> String {
         let entry = |number: usize| {
             let date = if rewritten == Some(number) { "2999-01-01" } else { "2020-01-01" };

@@ -7,15 +7,15 @@ use serde_json::{Value, json};
 use trawl_common::settings::ServerUrl;
 use url::Url;
 
-/// The Redis of the tests. They share it: every name in a test is its own.
+/// Returns the Redis that all tests share: every name in a test must be its own.
 ///
 /// # Panics
-/// When no server is named: a test does not pass because it could not run.
+/// If no server is named: a test must not pass because it could not run.
 pub fn redis() -> ServerUrl {
     ServerUrl::new(var("REDIS_URL"))
 }
 
-/// The PostgreSQL of the tests. They share its database: every table of a test is its own.
+/// Returns the PostgreSQL whose database all tests share: every table of a test must be its own.
 ///
 /// # Panics
 /// As [`redis()`].
@@ -23,11 +23,11 @@ pub fn postgres() -> ServerUrl {
     ServerUrl::new(var("POSTGRES_URL"))
 }
 
-/// An empty database of that Redis, for one test alone: sweeps look at all crawls in theirs. Each test
-/// gets the next one; scripts/servers makes as many as there will be tests.
+/// Returns an empty database of that Redis, for one test alone: sweeps concern all crawls in their database. Each test
+/// gets the next one; scripts/servers makes enough of them.
 ///
 /// # Panics
-/// As [`redis()`], and when it does not answer.
+/// As [`redis()`], and if it does not answer.
 pub async fn own_database() -> ServerUrl {
     let mut url = Url::parse(&var("REDIS_URL")).expect("REDIS_URL is a URL");
     let shared = redis::Client::open(url.clone()).expect("REDIS_URL is a URL");
@@ -47,18 +47,18 @@ pub async fn own_database() -> ServerUrl {
     ServerUrl::new(url)
 }
 
-/// A virtual host on the RabbitMQ of the tests, for one test alone; its queues go with it.
+/// A virtual host on the RabbitMQ of the tests, for one test alone. Its queues are deleted with it.
 pub struct VirtualHost {
     name: String,
-    /// Where to connect.
+    /// The URL to connect to.
     pub url: ServerUrl,
 }
 
 impl VirtualHost {
-    /// Makes one, over the management API.
+    /// Creates one, over the management API.
     ///
     /// # Panics
-    /// When no server is named, or it refuses.
+    /// If no server is named, or it refuses.
     pub async fn new() -> Self {
         let name = format!("test-{:016x}", rand::random::<u64>());
         call(Method::PUT, &format!("/api/vhosts/{name}")).await;
@@ -67,10 +67,10 @@ impl VirtualHost {
         Self { name, url: ServerUrl::new(url) }
     }
 
-    /// Takes from it all that it has, and closes its connections, as a broker does that has lost its data.
+    /// Deletes all its contents and closes its connections, like a broker that has lost its data.
     ///
     /// # Panics
-    /// When the server refuses.
+    /// If the server refuses.
     pub async fn empty(&self) {
         for method in [Method::DELETE, Method::PUT] {
             call(method, &format!("/api/vhosts/{}", self.name)).await;
@@ -80,32 +80,33 @@ impl VirtualHost {
     /// Declares a queue as another program does.
     ///
     /// # Panics
-    /// When there is one with other arguments.
+    /// If there is one with other arguments.
     pub async fn declare(&self, queue: &str, durable: bool, arguments: Value) {
         let body = json!({"durable": durable, "arguments": arguments});
         send(Method::PUT, &format!("/api/queues/{}/{queue}", self.name), body.to_string()).await;
     }
 
-    /// Deletes a queue under those who read it.
+    /// Deletes a queue under its consumers.
     ///
     /// # Panics
-    /// When there is no such queue.
+    /// If there is no such queue.
     pub async fn delete(&self, queue: &str) {
         call(Method::DELETE, &format!("/api/queues/{}/{queue}", self.name)).await;
     }
 
-    /// Publishes a message to a queue, as anybody may, with properties as JSON: however deep, it is passed on as it is.
+    /// Publishes a message to a queue, as any program may, with properties as JSON text, which is passed on unparsed
+    /// however deep it is.
     ///
     /// # Panics
-    /// When no queue takes it.
+    /// If no queue takes it.
     pub async fn publish(&self, queue: &str, body: &str, properties: &str) {
         self.publish_to("amq.default", queue, body, properties).await;
     }
 
-    /// The same to an exchange.
+    /// Publishes a message to an exchange, like [`publish`](Self::publish).
     ///
     /// # Panics
-    /// Likewise.
+    /// If no queue takes it.
     pub async fn publish_to(&self, exchange: &str, key: &str, body: &str, properties: &str) {
         let [key, body] = [key, body].map(|text| Value::from(text).to_string());
         let message = format!(
@@ -116,10 +117,11 @@ impl VirtualHost {
         assert_eq!(answer, r#"{"routed":true}"#);
     }
 
-    /// A user of this virtual host alone, who may write where this pattern says, and nothing else. He goes with the server.
+    /// Creates a user of this virtual host alone, with the permission to write to names that match the pattern `write`,
+    /// and no other. Returns the URL to connect to as this user, which lasts as long as the server.
     ///
     /// # Panics
-    /// When it refuses.
+    /// If the server refuses.
     pub async fn writer(&self, write: &str) -> ServerUrl {
         let body = json!({"password": self.name, "tags": ""});
         send(Method::PUT, &format!("/api/users/{}", self.name), body.to_string()).await;
@@ -135,25 +137,25 @@ impl VirtualHost {
     /// Sets a policy for every queue.
     ///
     /// # Panics
-    /// When it is none.
+    /// If the policy is not valid.
     pub async fn set_policy(&self, definition: Value) {
         let body = json!({"pattern": ".*", "definition": definition, "apply-to": "queues"});
         send(Method::PUT, &format!("/api/policies/{}/test", self.name), body.to_string()).await;
     }
 
-    /// The management API's description of a queue.
+    /// Returns the management API's description of a queue.
     ///
     /// # Panics
-    /// When there is no such queue.
+    /// If there is no such queue.
     pub async fn queue(&self, queue: &str) -> Value {
         let answer = call(Method::GET, &format!("/api/queues/{}/{queue}", self.name)).await;
         serde_json::from_str(&answer).expect("the answer is JSON")
     }
 
-    /// The node that leads a quorum queue here, and all that hold a copy of it.
+    /// Returns the leader of a quorum queue, and all nodes with a copy of it.
     ///
     /// # Panics
-    /// When there is no such queue.
+    /// If there is no such queue.
     pub async fn members(&self, queue: &str) -> (String, Vec<String>) {
         let described = self.queue(queue).await;
         let name = |value: &Value| value.as_str().expect("a node has a name").to_owned();
@@ -172,7 +174,7 @@ impl Drop for VirtualHost {
                 .expect("a runtime can be built")
                 .block_on(call(Method::DELETE, &format!("/api/vhosts/{name}")));
         });
-        // What is left behind goes with the server.
+        // Anything left behind goes with the server.
         let _ = deleting.join();
     }
 }
@@ -182,7 +184,7 @@ async fn call(method: Method, path: &str) -> String {
 }
 
 async fn send(method: Method, path: &str, body: String) -> String {
-    // Every test of the process installs it; the first succeeds.
+    // Every test of the process installs it; only the first succeeds.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let base = Url::parse(&var("RABBITMQ_MANAGEMENT_URL")).expect("RABBITMQ_MANAGEMENT_URL is a URL");
     let url = base.join(path).expect("a path joins");

@@ -1,4 +1,4 @@
-//! A master of the Redis Cluster that `scripts/cluster` starts, with its replica: one takes over from the other.
+//! A master of the Redis Cluster that `scripts/cluster` starts, with its replica. Either can take over from the other.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use tokio::time::{sleep, timeout};
 use crate::cluster;
 use crate::faults::private::{LOOK, Server, script};
 
-/// So soon the cluster takes a master that does not answer for dead, in ms.
+/// Time in ms after which the cluster takes a master that does not answer for dead.
 const NODE_TIMEOUT: u64 = 2000;
 
-/// A failover in good order takes less.
+/// Maximum time of a manual failover.
 const ORDER: Duration = Duration::from_secs(1);
 
 /// The two nodes that hold a key, each by its port.
@@ -21,10 +21,10 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// Those that hold `key`.
+    /// Returns the nodes that hold `key`.
     ///
     /// # Panics
-    /// When the cluster does not answer.
+    /// If the cluster does not answer.
     pub async fn of(key: &str) -> Self {
         type Range = (u16, u16, Vec<Value>, Vec<Value>);
         let any = cluster::redis_ports()[0];
@@ -36,12 +36,12 @@ impl Shard {
         Self { master: port(&master), replica: port(&replica) }
     }
 
-    /// Lets the replica take over in good order: it has all that the master had.
+    /// Makes the replica take over by a manual failover, with all data of the master.
     ///
     /// # Panics
-    /// When it does not.
+    /// If it does not.
     pub async fn fail_over(&mut self) {
-        // Once more, as long as the master does not know its replica yet: it pays no heed to it.
+        // Repeated, as the master ignores its replica until it knows it.
         let mut order = cmd("CLUSTER");
         order.arg("FAILOVER");
         loop {
@@ -54,12 +54,12 @@ impl Shard {
         std::mem::swap(&mut self.master, &mut self.replica);
     }
 
-    /// From now on the replica gets none of the master's writes.
+    /// Cuts the replica off from the master's further writes.
     ///
     /// # Panics
-    /// When the master does not take it.
+    /// If the master refuses.
     pub async fn cut_replication(&self) {
-        // No replica may ask for a copy any more, and the one that is there is cut off.
+        // No replica may ask for a copy any more, and the existing one is cut off.
         let () =
             ask(self.master, cmd("ACL").arg("SETUSER").arg("default").arg("-psync")).await.expect("it may");
         let cut: u64 =
@@ -67,10 +67,11 @@ impl Shard {
         assert_eq!(cut, 1, "the master has one replica");
     }
 
-    /// `kill -9` of the master; waits until its replica was promoted, and brings the dead one back as the replica of that.
+    /// Kills the master with `kill -9`, waits until its replica is promoted, and restarts the old master as the replica
+    /// of the new one.
     ///
     /// # Panics
-    /// When the cluster does not go that way.
+    /// If the cluster does not do so.
     pub async fn kill_master(&mut self) {
         for port in cluster::redis_ports() {
             let mut set = cmd("CONFIG");
@@ -79,7 +80,7 @@ impl Shard {
         }
         let folder = cluster::folder_of(self.master);
         cluster::kill(&folder.file_name().expect("it has a name").to_string_lossy());
-        // Not before: it comes back empty, and the cluster would take that for what it had.
+        // Not before: it comes back empty, and the cluster would take that for the data.
         self.await_promotion().await;
         let mut command = script(["exec", "redis-server"]);
         command.arg(folder.join("redis.conf")).kill_on_drop(false);
@@ -94,7 +95,7 @@ impl Shard {
         }
     }
 
-    /// Waits until the node at `port` is a replica that has all.
+    /// Waits until the node at `port` is a connected replica.
     async fn await_replica(&self, port: u16) {
         while role(port)
             .await
@@ -105,7 +106,7 @@ impl Shard {
     }
 }
 
-/// What a node is, and how the link to its master is if it is a replica; nothing while it does not answer.
+/// Returns the role of a node, and for a replica the state of its link to its master; `None` while it does not answer.
 async fn role(port: u16) -> Option<(String, Option<String>)> {
     let role: Vec<Value> = ask(port, &cmd("ROLE")).await.ok()?;
     let text = |at: usize| role.get(at).and_then(|value| String::from_redis_value_ref(value).ok());

@@ -1,4 +1,4 @@
-//! A small site on this machine that logs what it is asked.
+//! A small site on this machine that logs its requests.
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
@@ -12,8 +12,8 @@ use axum::response::{Html, IntoResponse, Response};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-/// A running site: `/sitemap.xml`, pages `/page/0` and on, `/broken`, which never works, `/late`, which is not found the first
-/// time, and `/poison`, which never answers. Ends with the test's runtime.
+/// A running site: `/sitemap.xml`, pages from `/page/0` on, `/broken`, which always fails, `/late`, which is not found
+/// the first time, and `/poison`, which never answers. Ends with the test's runtime.
 pub struct Site {
     /// `http://127.0.0.1:port`
     pub origin: String,
@@ -24,17 +24,17 @@ struct Shared {
     origin: String,
     pages: AtomicUsize,
     asked: Mutex<HashMap<String, usize>>,
-    /// Page requests so far.
+    /// Number of page requests so far.
     count: watch::Sender<usize>,
-    /// Page requests beyond this number get no answer until it rises.
+    /// Number of page requests that are answered; further ones wait until it rises.
     open: watch::Sender<usize>,
 }
 
 impl Site {
-    /// A site of so many pages.
+    /// Serves a site of `pages` pages.
     ///
     /// # Panics
-    /// When no port is free.
+    /// If no port is free.
     pub async fn serve(pages: usize) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port is free");
         let origin = format!("http://{}", listener.local_addr().expect("it is bound"));
@@ -50,34 +50,34 @@ impl Site {
         Self { origin, shared }
     }
 
-    /// The address of page `number`.
+    /// Returns the URL of page `number`.
     pub fn page(&self, number: usize) -> String {
         format!("{}/page/{number}", self.origin)
     }
 
-    /// Has so many pages from now on.
+    /// Changes the number of pages to `pages`.
     pub fn grow(&self, pages: usize) {
         self.shared.pages.store(pages, Ordering::Relaxed);
     }
 
-    /// Holds back the answer to every page request after the first `count`.
+    /// Delays the answer to every page request after the first `count`.
     pub fn hold_after(&self, count: usize) {
         self.shared.open.send_replace(count);
     }
 
-    /// Answers everything, the held back too.
+    /// Answers everything, including the delayed requests.
     pub fn answer_all(&self) {
         self.hold_after(usize::MAX);
     }
 
-    /// Waits until so many pages have been asked for.
+    /// Waits until there have been `count` page requests.
     pub async fn asked_for(&self, count: usize) {
         let mut counted = self.shared.count.subscribe();
         // The sender lives as long as the site.
         let _ = counted.wait_for(|asked| *asked >= count).await;
     }
 
-    /// Waits until `path` has been asked for so often.
+    /// Waits until there have been `count` requests for `path`.
     pub async fn asked_for_path(&self, path: &str, count: usize) {
         let mut counted = self.shared.count.subscribe();
         let asked = |_: &usize| self.log().get(path).is_some_and(|asked| *asked >= count);
@@ -85,7 +85,7 @@ impl Site {
         let _ = counted.wait_for(asked).await;
     }
 
-    /// How often each path has been asked for.
+    /// Returns the number of requests by path.
     pub fn log(&self) -> HashMap<String, usize> {
         self.shared.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -122,7 +122,7 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
 }
 
 impl Shared {
-    /// Logs a request; returns how many of this path that makes.
+    /// Logs a request. Returns the number of requests for this path.
     fn ask(&self, path: &str) -> usize {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         let times = asked.entry(path.to_owned()).or_default();

@@ -1,4 +1,4 @@
-//! Stand-ins for ports that a test needs and does not look at.
+//! Stand-ins for ports that a test needs but does not examine.
 
 use async_trait::async_trait;
 use trawl_common::frontier::message::{Malformed, Message};
@@ -7,7 +7,7 @@ use trawl_common::ports::{Pages, Requests, Result, Walk};
 use trawl_common::spider::page_history::Visited;
 use trawl_common::web::url::CanonicalUrl;
 
-/// Accepts every request as it is.
+/// Accepts every request unchanged.
 pub struct AllRequests;
 
 impl Requests for AllRequests {
@@ -16,7 +16,7 @@ impl Requests for AllRequests {
     }
 }
 
-/// Forgets what it is to remember.
+/// A page history that remembers nothing.
 pub struct NoPages;
 
 #[async_trait]

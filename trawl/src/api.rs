@@ -1,4 +1,4 @@
-//! `trawl api`: the HTTP API. `trawl console`: pages for people as well.
+//! `trawl api`: the HTTP API. `trawl console`: the API with pages for people.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use trawl_worker::Trials;
 
 use crate::backend::{Backend, Where};
 
-/// What is served.
+/// The services to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Served {
     /// The API alone.
     Api,
-    /// The console, and the API beside it.
+    /// The console and the API.
     Console,
 }
 
-/// Where to serve it, and of which crawls.
+/// The command-line arguments of `trawl api`, and of `trawl console`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Listen on ADDRESS [default: api.listen of the settings, 127.0.0.1:8080]; other machines' callers need tokens

@@ -1,4 +1,4 @@
-//! What commands work on: the fleet's servers, or the state file of `trawl crawl`.
+//! The backend of the commands: the fleet's servers, or the state file of `trawl crawl`.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use trawl_common::ports::{
 };
 use trawl_common::settings::Settings;
 
-/// What a command works on.
+/// The option that selects the backend.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct Where {
     /// Look into the state file FILE of `trawl crawl`, not at the fleet
@@ -28,7 +28,7 @@ pub(crate) struct Where {
     state: Option<PathBuf>,
 }
 
-/// The arguments of a command that has subcommands: which one, and what it works on.
+/// The arguments of a command that has subcommands, and the backend it applies to.
 #[derive(clap::Args)]
 pub(crate) struct Subcommands<C: Subcommand> {
     #[command(subcommand)]
@@ -38,18 +38,18 @@ pub(crate) struct Subcommands<C: Subcommand> {
 }
 
 impl Where {
-    /// Whether that is a state file.
+    /// Whether the backend is a state file.
     pub(crate) fn is_file(&self) -> bool {
         self.state.is_some()
     }
 }
 
-/// The stats of crawls, the hosts, and what can be done to them.
+/// Access to crawls, hosts, jobs, spiders and logs.
 pub(crate) struct Backend {
     pub(crate) stats: Arc<dyn Stats>,
     pub(crate) control: Arc<dyn Control>,
     pub(crate) hosts: Arc<dyn HostControl>,
-    /// When hosts are asked.
+    /// The times at which hosts may be asked.
     pub(crate) schedules_of_hosts: Arc<dyn Hosts>,
     pub(crate) jobs: Arc<dyn Jobs>,
     pub(crate) spider_store: Arc<dyn SpiderStore>,
@@ -61,7 +61,7 @@ pub(crate) struct Backend {
     global: Global,
 }
 
-/// Where URLs are carried.
+/// The place of the engine.
 enum EngineAt {
     /// In a state file.
     File(Embedded),
@@ -70,15 +70,15 @@ enum EngineAt {
 }
 
 impl Backend {
-    /// For a command that changes something: no other process may have the state file.
+    /// Opens the backend for a command that changes something: no other process may have the state file open.
     pub(crate) async fn open(global: &Global, place: &Where) -> Result<Self, Fail> {
         Self::with(global, place, Embedded::open).await
     }
 
-    /// For a command that only looks: the crawl may be running.
+    /// Opens the backend for a command that only reads: the crawl may be running.
     pub(crate) async fn look(global: &Global, place: &Where) -> Result<Self, Fail> {
         let watch = |file: &Path| match Embedded::watch(file) {
-            // A file of an older version is migrated first.
+            // A file of an older version has to be migrated first.
             Err(error) if error.kind == ErrorKind::Refused => Embedded::open(file),
             watched => watched,
         };
@@ -112,7 +112,7 @@ impl Backend {
         })
     }
 
-    /// The fleet's, where settings are read already.
+    /// Connects to the fleet with settings that are loaded already.
     pub(crate) async fn of_fleet(settings: Settings, global: &Global) -> Result<Self, Fail> {
         let redis = redis::connect(&settings.redis).await?;
         redis::check_schema(&redis).await?;
@@ -139,7 +139,7 @@ impl Backend {
         })
     }
 
-    /// What carries URLs: of a fleet, which is connected to for this.
+    /// Returns the engine. On a fleet, this connects to the broker.
     pub(crate) async fn engine(&self) -> Result<Arc<dyn Engine>, Fail> {
         match &self.engine {
             EngineAt::File(store) => Ok(store.engine()),
@@ -149,7 +149,7 @@ impl Backend {
         }
     }
 
-    /// What is remembered of pages.
+    /// Returns the page history.
     pub(crate) fn pages(&self) -> Arc<dyn Pages> {
         match &self.engine {
             EngineAt::File(store) => store.pages(),
@@ -157,7 +157,8 @@ impl Backend {
         }
     }
 
-    /// What a fleet's workers have extracted. What was crawled into a state file went into files beside it.
+    /// Returns the items that a fleet's workers have extracted; `None` for a state file, whose crawl writes
+    /// items to files.
     pub(crate) fn items(&self) -> Result<Option<Arc<dyn Items>>, Fail> {
         let Settings { rabbitmq, items, queues, .. } = &self.settings;
         match &self.engine {
@@ -166,7 +167,7 @@ impl Backend {
         }
     }
 
-    /// Explains in words where things stand. `pages` comes from [`Backend::pages`].
+    /// Returns an explainer of the states of URLs. `pages` comes from [`Backend::pages`].
     pub(crate) fn explainer<'a>(&'a self, pages: &'a dyn Pages) -> Explainer<'a> {
         let Self { stats, control, hosts, settings, .. } = self;
         Explainer {
@@ -184,7 +185,7 @@ impl Backend {
         matches!(self.engine, EngineAt::Servers(..))
     }
 
-    /// The stats of the crawl that a person means. That of a job may not have begun.
+    /// Returns the stats of the crawl that a person names. A job's crawl may not have begun.
     pub(crate) async fn crawl(&self, arg: &CrawlArg) -> Result<CrawlStats, Fail> {
         match (arg.crawl_stats(&*self.stats).await?, arg) {
             (Some(stats), _) => Ok(stats),
@@ -193,7 +194,7 @@ impl Backend {
         }
     }
 
-    /// The stats of a crawl that must exist. That of a job may not have begun.
+    /// Returns the stats of a crawl that must exist. A job's crawl may not have begun.
     pub(crate) async fn crawl_stats(&self, id: &CrawlId) -> Result<CrawlStats, Fail> {
         match self.stats.crawl_stats(id).await? {
             Some(stats) => Ok(stats),
@@ -201,7 +202,7 @@ impl Backend {
         }
     }
 
-    /// The stats of a job's crawl that has not begun, or never will.
+    /// Returns the stats of a job whose crawl has not begun, or never will.
     async fn not_begun(&self, id: &CrawlId) -> Result<CrawlStats, Fail> {
         let job = self.jobs.job(id).await?.ok_or_else(|| self.missing(id))?;
         match job.status() {
@@ -210,7 +211,7 @@ impl Backend {
         }
     }
 
-    /// Cancels a crawl, and the job that it is of, if it is of one. Returns whether it had not begun.
+    /// Cancels a crawl, and its job if it has one. Returns whether the crawl had not begun.
     pub(crate) async fn cancel(&self, crawl: &CrawlRef) -> Result<bool, Fail> {
         Ok(jobs::cancel(crawl, &*self.jobs, &*self.control, &*self.stats).await?)
     }
@@ -220,13 +221,13 @@ impl Backend {
         Fail::usage(format!("no crawl {id}: `trawl status{}` lists them", state.unwrap_or_default()))
     }
 
-    /// Prints what was done, unless `--quiet` is given.
+    /// Prints the result of a command, unless `--quiet` is given.
     pub(crate) fn say(&self, what: impl Display) {
         self.global.say(what);
     }
 }
 
-/// The error of a job that failed before its crawl began.
+/// Returns the error of a job that failed before its crawl began.
 pub(crate) fn failed(job: &Job) -> Fail {
     Fail::run(format!("job {} has failed: {}", job.new.id, job.problem().map_or("", Problem::as_str)))
 }

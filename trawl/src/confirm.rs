@@ -4,7 +4,7 @@ use std::io::{BufRead, IsTerminal};
 
 use trawl_cli::Fail;
 
-/// Asks `question`, unless `yes` answers it. Without a terminal there is no one to answer.
+/// Asks `question`, unless `yes` answers it. Fails if there is no terminal to ask on.
 pub(crate) fn confirm(question: &str, yes: bool) -> Result<(), Fail> {
     if yes {
         return Ok(());

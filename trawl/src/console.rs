@@ -8,7 +8,7 @@ use trawl_common::settings::SecretHash;
 
 use crate::api::{self, Served};
 
-/// Where to serve it; or what to do instead.
+/// The command-line arguments of `trawl console`.
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 #[group(skip)]
@@ -41,7 +41,7 @@ fn hash() -> Outcome {
     Ok(Exit::Ok)
 }
 
-/// What is typed, without showing it; or the first line that is sent.
+/// Reads a token: typed at a terminal without echo, or the first line of standard input.
 fn secret() -> std::io::Result<String> {
     if std::io::stdin().is_terminal() {
         return rpassword::prompt_password("Token: ");

@@ -5,7 +5,7 @@ use trawl_common::exit::Exit;
 
 use crate::backend::{Backend, Where};
 
-/// Which crawl.
+/// The command-line arguments of `trawl pause`, `resume` and `cancel`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The crawl: its id, the beginning of it, or `latest`
@@ -17,7 +17,7 @@ pub(crate) struct Args {
     place: Where,
 }
 
-/// What to do to it.
+/// The change to make to a crawl.
 #[derive(Clone, Copy)]
 pub(crate) enum Verb {
     Pause,

@@ -1,4 +1,4 @@
-//! `trawl crawls forget`: crawls that are over.
+//! `trawl crawls forget`: forgets crawls that are over.
 
 use clap::Subcommand;
 use serde_json::json;
@@ -11,14 +11,14 @@ use crate::confirm::confirm;
 
 pub(crate) type Args = Subcommands<Command>;
 
-/// What to do with crawls.
+/// The subcommands of `trawl crawls`.
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Forget crawls that are over: their stats and their dead letters. Their items stay, and what their spiders have seen
     Forget(Forget),
 }
 
-/// Which crawls, and whether to ask.
+/// The command-line arguments of `trawl crawls forget`.
 #[derive(clap::Args)]
 pub(crate) struct Forget {
     /// The crawls: their ids, the beginnings of them, or `latest`
@@ -42,7 +42,7 @@ impl Args {
 }
 
 impl Forget {
-    /// All are looked at before one is forgotten.
+    /// Checks all crawls before forgetting any.
     async fn run(self, backend: &Backend) -> Outcome {
         let mut all: Vec<CrawlStats> = Vec::new();
         for crawl in &self.crawl {

@@ -1,4 +1,4 @@
-//! `trawl drain`: has a worker end.
+//! `trawl drain`: stops a worker.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,7 +12,7 @@ use trawl_common::ports::WorkerState;
 
 use crate::backend::{Backend, Where};
 
-/// Which worker.
+/// The command-line arguments of `trawl drain`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The worker: its id, or the beginning of it
@@ -39,7 +39,7 @@ impl Args {
     }
 }
 
-/// A worker by its id, or by how that begins.
+/// A worker's id, or a prefix of it.
 #[derive(Clone, Debug)]
 struct WorkerArg(WorkerId);
 
@@ -57,7 +57,7 @@ impl fmt::Display for WorkerArg {
 }
 
 impl WorkerArg {
-    /// The one of the workers that is meant.
+    /// Returns the one worker that the argument matches.
     fn choose(&self, workers: Vec<WorkerState>) -> Result<WorkerId, Fail> {
         let Self(named) = self;
         let mut begin: Vec<WorkerId> = workers.into_iter().map(|state| state.worker).collect();

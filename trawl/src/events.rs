@@ -1,4 +1,4 @@
-//! `trawl events`: what happens to crawls and hosts, for one who may come later.
+//! `trawl events`: the events of crawls and hosts, kept for subscribers that may connect later.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -17,13 +17,13 @@ use trawl_common::text::{escape_json, printable};
 
 use crate::backend::Where;
 
-/// The longest line for people.
+/// Maximum length of a line printed for people.
 const MOST: usize = 2048;
 
-/// Which events to read, and how.
+/// The command-line arguments of `trawl events`.
 ///
-/// The first call makes a queue of this name, which keeps events from then on: its last 100,000. Each is printed once, by whoever
-/// reads first; after a crash, perhaps once more.
+/// The first call creates a queue of this name, which keeps events from then on: the last 100,000. Each event
+/// is printed once, by the first reader; after a crash, perhaps once more.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Who reads: what this name has read does not come again
@@ -45,11 +45,11 @@ pub(crate) struct Args {
     place: Where,
 }
 
-/// Why reading stops.
+/// The reason why reading stops.
 enum Stop {
-    /// The connection broke, or the broker is away.
+    /// The connection broke, or the broker is unavailable.
     Lost(ports::Error),
-    /// Lines can't be written.
+    /// The output cannot be written.
     Output(io::Error),
 }
 
@@ -87,14 +87,14 @@ impl Args {
         ended.map(|exit| signals.exit().unwrap_or(exit))
     }
 
-    /// Reads until there is nothing more; with `--follow` it waits for that, and for a broker that is away.
+    /// Reads until the queue is empty; with `--follow`, waits for more, and for a broker that is unavailable.
     async fn read(&self, queues: &EventQueues) -> Outcome {
         let mut queue = queues.open(&self.name, &self.pattern).await?;
         let mut strange = 0;
         loop {
             match self.print(&mut queue, &mut strange).await {
                 Ok(()) => break,
-                // Whoever read the lines wants no more.
+                // The reader of the output has closed it.
                 Err(Stop::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => break,
                 Err(Stop::Output(error)) => return Err(Fail::run(format!("cannot write: {error}"))),
                 Err(Stop::Lost(error)) if self.follow && error.is_temporary() => {
@@ -111,7 +111,7 @@ impl Args {
         Ok(Exit::Ok)
     }
 
-    /// Tries until the queue can be read.
+    /// Retries until the queue can be opened.
     async fn reopen(&self, queues: &EventQueues) -> Result<EventQueue, ports::Error> {
         let mut backoff = Backoff::default();
         loop {
@@ -123,7 +123,8 @@ impl Args {
         }
     }
 
-    /// Prints what comes, and counts what is no event. An event is done when its line is written.
+    /// Prints the events received, and counts the messages that are not events. An event is acknowledged once
+    /// its line is written.
     async fn print(&self, queue: &mut EventQueue, strange: &mut u64) -> Result<(), Stop> {
         while let Some(received) = self.next(queue).await? {
             match self.line(&received.body) {
@@ -143,7 +144,7 @@ impl Args {
         if self.follow { queue.next().await.map(Some) } else { queue.get().await }
     }
 
-    /// How an event is printed; `None` if it is none. Anyone may publish.
+    /// Formats an event; `None` if it is not one, since anyone may publish.
     fn line(&self, body: &[u8]) -> Option<String> {
         let event: Value = serde_json::from_slice(body).ok()?;
         let shown: Shown = Deserialize::deserialize(&event).ok()?;
@@ -154,7 +155,7 @@ impl Args {
     }
 }
 
-/// An event, for people.
+/// An event, formatted for people.
 #[derive(Deserialize)]
 struct Shown {
     time: String,
@@ -164,7 +165,7 @@ struct Shown {
     what: What,
 }
 
-/// What happened to what.
+/// The subject of an event.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum What {
@@ -174,7 +175,7 @@ enum What {
 
 #[derive(Deserialize)]
 struct Hosts {
-    /// The crawl in which they were asked, if it is known.
+    /// The crawl that asked the hosts, if known.
     crawl: Option<String>,
     hosts: Vec<Host>,
 }

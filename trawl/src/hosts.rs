@@ -1,4 +1,4 @@
-//! `trawl hosts`: what the fleet knows of hosts, and which are blocked.
+//! `trawl hosts`: the known hosts and their blocks.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::backend::{Backend, Subcommands};
 
 pub(crate) type Args = Subcommands<Command>;
 
-/// What to do with hosts.
+/// The subcommands of `trawl hosts`.
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// List the hosts that were asked lately, that are in a back-off, or that are blocked
@@ -187,7 +187,7 @@ fn state(host: &HostState, now: UnixMs) -> (String, AnsiColor) {
     }
 }
 
-/// As settings write it, where that is a whole number.
+/// Formats an interval as a rate, as in the settings, if it is a whole number.
 fn rate(interval: Duration) -> String {
     let micros = interval.as_micros();
     match [(1_000_000, 's'), (60_000_000, 'm'), (3_600_000_000, 'h')] {
@@ -205,7 +205,7 @@ fn wait(until: UnixMs, now: UnixMs) -> String {
     if until > now { time(until.wait_from(now)) } else { nothing() }
 }
 
-/// Two parts are enough for people.
+/// Formats a time with two units, which are enough for people.
 fn time(time: Duration) -> String {
     let time = if time > Duration::from_secs(10) { Duration::from_secs(time.as_secs()) } else { time };
     let time = Duration::from_millis(time.as_millis() as u64);

@@ -1,4 +1,4 @@
-//! `trawl logs`: what failed, was tried again or got in the way, in the whole fleet.
+//! `trawl logs`: the fleet's log of failures, retries and other problems.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -16,12 +16,12 @@ use trawl_common::time::UnixMs;
 
 use crate::backend::{Backend, Where};
 
-/// How often the log is looked at for what comes.
+/// Interval at which the log is read for new entries.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Which entries to print, and how.
+/// The command-line arguments of `trawl logs`.
 ///
-/// The last ones, the newest last. Entries are kept up to `log.keep`; the oldest go first.
+/// Prints the last entries, the newest last. Entries are kept up to `log.keep`; the oldest are removed first.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Only those of this crawl: its id, the beginning of it, or `latest`
@@ -55,11 +55,11 @@ pub(crate) struct Args {
     place: Where,
 }
 
-/// Why printing stops.
+/// The reason why printing stops.
 enum Stop {
     /// The log cannot be read.
     Log(ports::Error),
-    /// Lines can't be written.
+    /// The output cannot be written.
     Output(io::Error),
 }
 
@@ -83,7 +83,7 @@ impl Args {
         let ended = tokio::select! {
             ended = self.print(&*backend.logs, &filter) => match ended {
                 Ok(()) => Ok(Exit::Ok),
-                // Whoever read the lines wants no more.
+                // The reader of the output has closed it.
                 Err(Stop::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Ok),
                 Err(Stop::Output(error)) => Err(Fail::run(format!("cannot write: {error}"))),
                 Err(Stop::Log(error)) => Err(error.into()),
@@ -108,7 +108,7 @@ impl Args {
         })
     }
 
-    /// Prints the last entries, and what comes then if that is wanted. A server that is away is waited for by who follows.
+    /// Prints the last entries; with `--follow`, also new ones, waiting for a server that is unavailable.
     async fn print(&self, logs: &dyn Logs, filter: &LogFilter) -> Result<(), Stop> {
         let (mut lines, mut place) = self.last(logs, filter).await?;
         lines.reverse();
@@ -128,7 +128,7 @@ impl Args {
         }
     }
 
-    /// The last entries that fit, the newest first, and the place behind all that there are.
+    /// Returns the last entries that match, the newest first, and the position after all entries.
     async fn last(&self, logs: &dyn Logs, filter: &LogFilter) -> ports::Result<(Vec<LogLine>, LogPlace)> {
         let page = newest(logs, filter, LogPlace::END, self.limit).await?;
         let (mut lines, mut older, end) = (page.lines, page.older, page.end);
@@ -154,7 +154,8 @@ impl Args {
     }
 }
 
-/// The crawl that is meant. One that is forgotten may have entries, by whose whole id it is named.
+/// Returns the id of the crawl that the argument names. A forgotten crawl may still have entries; it is named
+/// by its whole id.
 async fn crawl(arg: &CrawlArg, backend: &Backend) -> Result<CrawlId, Fail> {
     match (arg.crawl_stats(&*backend.stats).await?, arg) {
         (None, CrawlArg::Named(id)) => Ok(id.clone()),
@@ -162,7 +163,8 @@ async fn crawl(arg: &CrawlArg, backend: &Backend) -> Result<CrawlId, Fail> {
     }
 }
 
-/// An entry for people. The lines of a message after the first are set in, so that none passes for an entry.
+/// Writes an entry for people. The lines of a message after the first are indented, so that none can be taken
+/// for an entry.
 fn write_entry(out: &mut impl Write, entry: &LogEntry) -> io::Result<()> {
     const DIM: Style = Style::new().dimmed();
     let LogEntry { time, level, worker, spider, crawl, host, key, class, message } = entry;

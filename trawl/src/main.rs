@@ -1,5 +1,6 @@
-//! The program `trawl`, for people: crawls in one process, and a window on the fleet. Called `producer` or `worker`, as by
-//! a link, it is that program: an image needs one file for all three.
+//! The program `trawl`, for people: crawls in one process, and commands for the fleet. When called as
+//! `producer` or `worker`, for example through a link, it is that program: an image needs one file for all
+//! three.
 
 mod api;
 mod backend;
@@ -116,7 +117,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    // Workers run the programs of spiders under this program, whatever it is called.
+    // Workers run spiders' handlers under this program, whatever it is called.
     if let Some(ended) = trawl_handlers::exec::run_if_called() {
         return ended;
     }
@@ -133,7 +134,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The words of the command that is called: its errors begin with them.
+/// Returns the full name of the called command, with which its errors begin.
 fn named(matches: &ArgMatches) -> String {
     let below = std::iter::successors(matches.subcommand(), |(_, matches)| matches.subcommand());
     std::iter::once("trawl").chain(below.map(|(name, _)| name)).collect::<Vec<_>>().join(" ")
@@ -178,7 +179,7 @@ async fn run(command: Command, global: Global) -> Outcome {
 mod tests {
     use super::*;
 
-    /// Every command that has none below it, with the words that call it.
+    /// Returns every command without subcommands, with its full name.
     fn commands() -> Vec<(String, clap::Command)> {
         let (mut left, mut found) = (vec![(String::new(), Program::command())], Vec::new());
         while let Some((words, command)) = left.pop() {
@@ -204,7 +205,8 @@ mod tests {
     #[test]
     fn every_command_that_reports_does_so_as_json() {
         for (words, command) in commands() {
-            // Items are JSON as they are; a worker and what serves report in their logs; the others write for settings, shells and manuals.
+            // Items are JSON anyway; a worker and the servers report in their logs; the others write for
+            // settings, shells and manuals.
             let others = ["items", "worker", "api", "console hash", "completions", "man"];
             let is_another = others.contains(&words.as_str());
             assert_eq!(has(&command, "json"), !is_another, "{words}");
@@ -218,7 +220,7 @@ mod tests {
         for (words, _) in commands() {
             let command =
                 words.split(' ').fold(&root, |command, word| command.find_subcommand(word).unwrap());
-            // Those that are about the fleet alone.
+            // These commands apply to the fleet only.
             let is_another = ["items", "producer"].contains(&words.as_str());
             assert!(!has(command, "crawl") || is_another || has(command, "state"), "{words}");
         }

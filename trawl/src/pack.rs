@@ -1,4 +1,4 @@
-//! `trawl pack`: the dedup of spiders, from plain to packed.
+//! `trawl pack`: converts the dedup of spiders from plain to packed.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use trawl_cli::{Fail, Global, Outcome, Progress, count, print_json};
 use trawl_common::exit::Exit;
 use trawl_common::names::SpiderName;
 
-/// Whose dedup.
+/// The command-line arguments of `trawl pack`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The spider; all of them without it
@@ -19,7 +19,8 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Crawls may go on meanwhile. Stopped at any point, it goes on when it is run again.
+    /// Packs the dedup of the given spiders. Crawls may run meanwhile. If it is interrupted, the next run
+    /// carries on.
     pub(crate) async fn run(self, global: Global) -> Outcome {
         let settings = global.load(&global.source())?;
         let redis = redis::connect(&settings.redis).await?;
@@ -38,7 +39,7 @@ impl Args {
     }
 }
 
-/// Returns how many URLs there were to pack.
+/// Packs the dedup of a spider. Returns the number of URLs that were not packed before.
 async fn pack(redis: &Link, spider: &SpiderName, progress: &Progress) -> Result<u64, Fail> {
     let mut packing = Packing::new(redis.clone(), spider);
     let urls = packing.left().await?;

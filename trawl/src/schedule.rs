@@ -1,4 +1,4 @@
-//! `trawl schedule`: the crawls that spiders' files ask for by themselves.
+//! `trawl schedule`: the cron schedules in spiders' files.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use trawl_common::time::UnixMs;
 
 use crate::backend::{Backend, Where};
 
-/// What to do with schedules.
+/// The command-line arguments of `trawl schedule`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -94,7 +94,7 @@ async fn list(backend: &Backend, json: bool) -> Outcome {
     Ok(Exit::Ok)
 }
 
-/// The schedules that are known here. A file that cannot be used is named in the log.
+/// Returns the schedules known on this machine. Logs the files that cannot be used.
 async fn read(backend: &Backend) -> Result<Timetable, Fail> {
     let mut timetable = Timetable::default();
     timetable.read_again(&*backend.spider_store, &Arc::new(backend.settings.clone())).await?;
@@ -121,7 +121,7 @@ fn print_change(backend: &Backend, spider: &SpiderRef, is_paused: bool, json: bo
     Ok(Exit::Ok)
 }
 
-/// That there is such a schedule.
+/// Fails if there is no such schedule.
 async fn check(backend: &Backend, spider: &SpiderRef) -> Result<(), Fail> {
     let is_known = is_known(spider, &read(backend).await?, &*backend.schedules).await?;
     let unknown = || {
@@ -130,7 +130,7 @@ async fn check(backend: &Backend, spider: &SpiderRef) -> Result<(), Fail> {
     is_known.then_some(()).ok_or_else(unknown)
 }
 
-/// What programs read of a schedule, with the next three instants.
+/// Returns a schedule as JSON, with its next three instants.
 pub(crate) fn as_json(schedule: &Schedule) -> Value {
     json!({
         "cron": schedule.cron.to_string(),
@@ -141,7 +141,7 @@ pub(crate) fn as_json(schedule: &Schedule) -> Value {
     })
 }
 
-/// The next three instants, by the clocks of the schedule.
+/// Returns the next three instants, in the schedule's time zone.
 fn next_three(schedule: &Schedule) -> Vec<String> {
     schedule.instants(UnixMs::now()).take(3).map(|instant| schedule.shown(instant)).collect()
 }

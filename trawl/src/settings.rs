@@ -1,4 +1,4 @@
-//! `trawl config`: what the settings are, once all sources are merged.
+//! `trawl config`: the settings merged from all sources.
 
 use anstream::println;
 use serde_json::json;
@@ -10,7 +10,7 @@ use trawl_common::settings::Settings;
 pub(crate) const NAMELESS: &str =
     "the user agent has no name that robots.txt could address, so the rules for `trawl` are obeyed";
 
-/// What to do with the settings.
+/// The command-line arguments of `trawl config`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]

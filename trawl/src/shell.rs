@@ -1,4 +1,4 @@
-//! `trawl completions` and `trawl man`: what shells and readers of manuals know of the commands.
+//! `trawl completions` and `trawl man`: completions for shells, and manual pages.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -8,14 +8,14 @@ use clap_complete::Shell;
 use trawl_cli::{Fail, Outcome};
 use trawl_common::exit::Exit;
 
-/// For which shell.
+/// The command-line arguments of `trawl completions`.
 #[derive(clap::Args)]
 pub(crate) struct Completions {
     /// The shell
     shell: Shell,
 }
 
-/// Where to.
+/// The command-line arguments of `trawl man`.
 #[derive(clap::Args)]
 pub(crate) struct Man {
     /// The folder, as /usr/local/share/man/man1

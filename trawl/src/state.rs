@@ -1,4 +1,4 @@
-//! The state file of `trawl crawl`: which crawl goes on from it, and how commands name it.
+//! The state file of `trawl crawl`: the crawl to resume from it, and its name in commands.
 
 use std::path::Path;
 
@@ -11,16 +11,17 @@ use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
 use trawl_producer::Source;
 
-/// The crawl of a spider that the state file holds unfinished, with something left: what other crawls asked for of the spider counts
-/// as well.
+/// Returns the unfinished crawl of a spider in the state file that has URLs or tasks left, including those
+/// submitted to the spider by other crawls.
 pub(crate) async fn left_of(store: &Embedded, spider: &SpiderName) -> Result<Option<CrawlStats>, Fail> {
     let is_left =
         |stats: &CrawlStats| stats.spider == *spider && stats.pending > 0 && !stats.status.is_over();
     Ok(store.stats().crawls().await?.into_iter().find(is_left))
 }
 
-/// The crawl that the state file holds unfinished, and how many URLs are left of it; or a new one. An unfinished one of
-/// another spider, or of other `sources` or `arguments`, is not mixed with this. What was asked for of other spiders is none.
+/// Returns the unfinished crawl in the state file with the number of URLs left, or a new crawl. Fails if the
+/// unfinished crawl is of another spider, or of other `sources` or `arguments`, so that the two are not
+/// mixed. URLs submitted to other spiders do not count as a crawl.
 pub(crate) async fn crawl_of(
     store: &Embedded,
     path: &Path,
@@ -55,7 +56,7 @@ pub(crate) async fn crawl_of(
     Ok((crawl, left))
 }
 
-/// What a crawl begins with, in whatever order it was named.
+/// Describes the start of a crawl, whatever the order of the sources on the command line.
 fn named(sources: &[Source], arguments: &Arguments) -> String {
     let mut names: Vec<String> = sources.iter().map(ToString::to_string).collect();
     names.sort_unstable();
@@ -71,7 +72,7 @@ fn shown(named: &str) -> String {
     printable(&named.replace('\n', ", "), 200)
 }
 
-/// A path as a shell takes it.
+/// Quotes a path for a shell, if necessary.
 pub(crate) fn as_argument(path: &Path) -> String {
     let text = path.to_string_lossy();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./+,:@%".contains(c);

@@ -1,4 +1,4 @@
-//! `trawl url`: where a URL is, why, and what happens next.
+//! `trawl url`: the state of a URL, the reason for it, and its next step.
 
 use std::fmt::Display;
 
@@ -16,7 +16,7 @@ use trawl_common::text::printable;
 
 use crate::backend::{Backend, Where};
 
-/// Which URL.
+/// The command-line arguments of `trawl url`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The URL, in any form that stands for the same page, or the key of a request
@@ -32,7 +32,8 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// The exit code is 3 if it is a dead letter in the newest crawl that has it. An unknown URL is an error.
+    /// Prints the state of a URL. The exit code is 3 if it is a dead letter in the newest crawl that has it.
+    /// An unknown URL is an error.
     pub(crate) async fn run(self, global: Global) -> Outcome {
         if let Ok(task) = self.url.parse::<TaskKey>() {
             return Err(Fail::usage(format!("{task} is a task: `trawl task show {task}`")));

@@ -1,4 +1,4 @@
-//! `trawl workers`: the workers that live.
+//! `trawl workers`: the live workers.
 
 use trawl_cli::{Fail, Global, Outcome, print_json};
 use trawl_common::exit::Exit;
@@ -6,7 +6,7 @@ use trawl_common::exit::Exit;
 use crate::backend::{Backend, Where};
 use crate::stats;
 
-/// Which workers to show.
+/// The command-line arguments of `trawl workers`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Only those of this machine; without one the exit code is 1: for health checks

@@ -1,4 +1,4 @@
-//! From claimed URLs to jobs: each needs its spider, as its crawl needs it.
+//! Turns claimed URLs into jobs, each with the spider that its crawl needs.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,10 +23,11 @@ use crate::settlement::Settlement;
 use crate::shared::Shared;
 use crate::spiders::{Loaded, Spiders};
 
-/// Of so many crawls it is remembered whether they bring the text of their spider's file, or that it was compared with the file here.
+/// Maximum number of crawls to remember: whether they have their own copy of the spider's file, and whether
+/// it was compared with the local one.
 const CRAWLS: u64 = 1_000;
 
-/// Claims URLs and makes jobs of them. What is to be settled at once goes on to be settled.
+/// Claims URLs and turns them into jobs. Those that need no fetch are passed on to be settled at once.
 pub(crate) struct Claims {
     shared: Arc<Shared>,
     settle: mpsc::Sender<Settlement>,
@@ -35,13 +36,13 @@ pub(crate) struct Claims {
     spiders: CrawlSpiders,
 }
 
-/// The spiders of crawls, each as its crawl needs it.
+/// The spiders of crawls.
 #[derive(Clone)]
 pub(crate) struct CrawlSpiders {
     shared: Arc<Shared>,
-    /// What the files of spiders say in crawls that bring it themselves.
+    /// The spiders' files of crawls that have their own copy.
     texts: Cache<CrawlRef, Option<SpiderText>>,
-    /// The crawls whose spider's file was compared with the one here.
+    /// The crawls whose spider's file was compared with the local one.
     compared: Cache<CrawlRef, ()>,
 }
 
@@ -51,15 +52,15 @@ impl Claims {
         Self { shared, settle, claimed, jobs, spiders }
     }
 
-    /// The next jobs, between one and `most`; waits for them. `None` when nothing is settled any more. Cancelling the call loses
-    /// nothing.
+    /// Waits for the next jobs, and returns between one and `most`. `None` when settling has stopped.
+    /// Cancelling the call loses nothing.
     pub(crate) async fn up_to(&mut self, most: usize) -> Option<Vec<Job>> {
         while self.jobs.is_empty() {
             if self.claimed.is_empty() {
                 self.claimed.extend(self.shared.frontier.claim(most).await);
             }
             while let Some(next) = self.claimed.front() {
-                // What waits comes first: a call that is cancelled there has taken nothing yet.
+                // The calls that wait come first: if one is cancelled, nothing has been taken yet.
                 let text = self.spiders.text(&next.message.crawl, &next.crawl.terms).await;
                 let room = self.settle.reserve().await.ok()?;
                 match self.claimed.pop_front().map(|claimed| self.job(claimed, text)) {
@@ -84,12 +85,12 @@ impl Claims {
             return settled(message, Outcome::Skipped(Skip::Limit));
         }
         let Some(spider) = self.spiders.spider(&message.crawl, &crawl.terms, text.as_ref()) else {
-            // Another worker may have the file, or what it names.
+            // Another worker may have the file, or the files that it refers to.
             let why = self.spiders.lack(&message.crawl, text.as_ref());
             let outcome = self.shared.standstill.leave_to_others(&message, &why);
             return settled(message, outcome);
         };
-        // Tasks are claimed by themselves.
+        // Tasks are claimed separately.
         let Some(url) = message.work.page().cloned() else {
             let outcome = left_to_others(&message);
             return settled(message, outcome);
@@ -109,7 +110,8 @@ impl CrawlSpiders {
         Self { shared, texts: Cache::new(CRAWLS), compared: Cache::new(CRAWLS) }
     }
 
-    /// The spider of a crawl's task; or why it cannot be worked with here. One without a file has no program, and is not loaded.
+    /// Returns the spider of a crawl's task, or the reason why it cannot be used here. A spider without a
+    /// file has no program, and is not loaded.
     pub(crate) async fn of(&self, crawl: &CrawlRef, terms: &Terms) -> Result<Arc<Loaded>, String> {
         let text = self.text(crawl, terms).await;
         let is_known = text.is_some() || self.shared.spiders.is_for_strangers(&crawl.spider);
@@ -117,12 +119,12 @@ impl CrawlSpiders {
         spider.ok_or_else(|| self.lack(crawl, text.as_ref()))
     }
 
-    /// Why a crawl's spider cannot be worked with here.
+    /// Returns the reason why a crawl's spider cannot be used here.
     fn lack(&self, crawl: &CrawlRef, text: Option<&SpiderText>) -> String {
         self.shared.spiders.wrong(&crawl.spider, text).unwrap_or_else(|| "its file is not there".to_owned())
     }
 
-    /// What the file of a crawl's spider says in it, if the crawl brings that itself; asked once.
+    /// Returns the spider's file of a crawl, if the crawl has its own copy; fetched once.
     async fn text(&self, crawl: &CrawlRef, terms: &Terms) -> Option<SpiderText> {
         terms.file?;
         if let Some(known) = self.texts.get(crawl) {
@@ -134,7 +136,7 @@ impl CrawlSpiders {
         text
     }
 
-    /// A crawl's spider: as the crawl itself brings it, or else as its file here says.
+    /// Returns a crawl's spider: from the crawl's own copy of its file, or else from the local one.
     fn spider(&self, crawl: &CrawlRef, terms: &Terms, text: Option<&SpiderText>) -> Option<Arc<Loaded>> {
         let spiders = &self.shared.spiders;
         match text {
@@ -143,8 +145,9 @@ impl CrawlSpiders {
         }
     }
 
-    /// Whether a worker may work with what it has for a crawl's spider: without the file that the crawl was opened with, pages would be
-    /// read by the settings alone, and their links not followed. What differs is said once.
+    /// Whether the local version of a crawl's spider may be used. Without the file that the crawl was opened
+    /// with, pages would be read by the settings alone, and their links not followed. A difference is logged
+    /// once.
     fn can_be_worked_with(&self, crawl: &CrawlRef, terms: &Terms, spider: &Loaded) -> bool {
         let (theirs, ours) = (terms.file, spider.spider.file);
         if theirs.is_some() && ours != theirs && self.compared.get(crawl).is_none() {
@@ -167,13 +170,13 @@ impl CrawlSpiders {
     }
 }
 
-/// Of so many spiders whose files are not here strangers' tasks are taken in: anybody may think of more names.
+/// Limit on unknown spider names from external publishers; the names are chosen by strangers.
 const ELSEWHERE: usize = 64;
 
-/// What other programs may ask for: pages of the spiders that are here, and tasks.
+/// Checks requests of other programs: pages of local spiders, and tasks.
 pub(crate) struct SpiderRequests {
     spiders: Arc<Spiders>,
-    /// The spiders of tasks whose files are not here: they may be on other workers.
+    /// The spiders of accepted tasks whose files are not here: they may be on other workers.
     elsewhere: Mutex<HashSet<SpiderName>>,
 }
 
@@ -182,7 +185,7 @@ impl SpiderRequests {
         Self { spiders, elsewhere: Mutex::default() }
     }
 
-    /// Whether tasks of a spider that is not here are taken in, for other workers to do.
+    /// Whether tasks of a spider that is not here are accepted, for other workers to run.
     fn is_left_to_others(&self, name: &SpiderName) -> bool {
         let mut elsewhere = self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner);
         elsewhere.contains(name) || (elsewhere.len() < ELSEWHERE && elsewhere.insert(name.clone()))
@@ -190,12 +193,12 @@ impl SpiderRequests {
 }
 
 impl Requests for SpiderRequests {
-    /// A request is for the page that its URL stands for, if its spider is here and takes URLs of that length; or for a task. A task
-    /// whose spider is not here waits for a worker that has it.
+    /// Accepts a request for a page, in the canonical form of its URL, if its spider is here and accepts URLs
+    /// of that length; or for a task. A task whose spider is not here waits for a worker that has it.
     fn check(&self, request: Message) -> Result<Message, Malformed> {
         let refused = |text: &str, reason| Err(Malformed { text: printable(text, MAX_URL_BYTES), reason });
         let name = &request.crawl.spider;
-        // Asked first: what anybody may write a name of is not even looked for.
+        // Checked first, so that arbitrary names do not cause a look-up.
         let is_here = self.spiders.is_for_strangers(name);
         let url = match &request.work {
             Work::Task(_) if is_here || self.is_left_to_others(name) => return Ok(request),
@@ -222,7 +225,7 @@ impl Requests for SpiderRequests {
     }
 }
 
-/// What people know a request by.
+/// Returns the name of a request for people.
 fn said_by(work: &Work) -> &str {
     match work {
         Work::Url(url) => url.as_str(),

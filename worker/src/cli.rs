@@ -36,14 +36,14 @@ struct Program {
     global: Global,
 }
 
-/// The program `worker`, by its own name; `trawl worker` is the same.
+/// The main function of the program `worker`; `trawl worker` is the same.
 pub fn main() -> ExitCode {
     let Program { args, global } = Program::parse();
     trawl_cli::main("worker", global.color, args.run(global))
 }
 
 impl Args {
-    /// Reads the settings, connects, and works until SIGINT or SIGTERM, or until somebody has it end.
+    /// Reads the settings, connects, and works until SIGINT or SIGTERM, or until the worker is drained.
     pub async fn run(self, global: Global) -> Outcome {
         let mut source = global.source();
         if let Some(concurrency) = self.concurrency {
@@ -86,14 +86,15 @@ impl Args {
         let webhooks = AbortOnDropHandle::new(tokio::spawn(webhooks));
         let ended = run(ports, settings, folder, id, health, stop.clone()).await;
         stop.cancel();
-        // A panic in either has been shown, and ends no work on URLs.
+        // A panic in either was logged, and does not affect the work on URLs.
         let _ = tokio::join!(jobs, webhooks);
         ended?;
         Ok(Exit::Ok)
     }
 }
 
-/// What settings should say. Producers leave it to workers: one that cron starts is silent unless something is wrong.
+/// Warns about missing settings. Producers leave this to workers: one started by cron is silent unless
+/// something is wrong.
 fn advise(settings: &Settings) {
     if settings.fetch.contact.is_none() {
         warn!("no fetch.contact is set: hosts cannot tell you that you trouble them");

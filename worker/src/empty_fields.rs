@@ -1,4 +1,4 @@
-//! Fields that have no value on any page: their selector is wrong, or the site has changed.
+//! Fields without a value on any page: their selector is wrong, or the site has changed.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -6,10 +6,10 @@ use tracing::warn;
 use trawl_common::spider::item::Item;
 use trawl_common::spider::{FieldSource, Spider};
 
-/// After so many pages it is said; or when the worker stops, if it has read fewer.
+/// The number of pages after which they are reported; if a worker reads fewer, it reports them when it stops.
 const TELL_AFTER: u64 = 100;
 
-/// The fields of a spider, and which of them have had a value.
+/// The fields of a spider, and whether they have had a value.
 pub(crate) struct EmptyFields {
     fields: Vec<Seen>,
     pages: AtomicU64,
@@ -17,14 +17,15 @@ pub(crate) struct EmptyFields {
 }
 
 struct Seen {
-    /// The name of its kind of item, if that has one.
+    /// The name of the field's kind of item, if it has one.
     item: Option<String>,
     name: String,
     had_value: AtomicBool,
 }
 
 impl EmptyFields {
-    /// Of a spider of which no page was read. What pages say of themselves may well be missing everywhere.
+    /// Starts with no pages read. Fields with metadata that pages may or may not have are left out, since
+    /// they may well be missing everywhere.
     pub(crate) fn of(spider: &Spider) -> Self {
         let all = spider.items.iter().flat_map(|rule| rule.fields.iter().map(|field| (&rule.name, field)));
         let own = all.filter(|(_, (_, field))| !matches!(field.from, FieldSource::Page(_)));
@@ -40,7 +41,7 @@ impl EmptyFields {
         }
     }
 
-    /// Looks at what a page gave.
+    /// Records which fields a page has.
     pub(crate) fn look(&self, spider: &Spider, items: &[Item]) {
         for field in self.fields.iter().filter(|field| !field.had_value.load(Ordering::Relaxed)) {
             let of_kind = items.iter().filter(|item| item.item == field.item);
@@ -54,7 +55,7 @@ impl EmptyFields {
         }
     }
 
-    /// Names the fields that never had a value, once.
+    /// Logs the fields that never had a value, once.
     pub(crate) fn tell(&self, spider: &Spider) {
         let pages = self.pages.load(Ordering::Relaxed);
         if pages == 0 || self.is_reported.swap(true, Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! What is remembered of a URL's page, and what that spares, in a crawl that fetches pages again.
+//! The remembered state of a URL's page, and the work that it saves, in a crawl that fetches pages again.
 
 use trawl_common::frontier::outcome::{Class, Failure, Outcome, Skip};
 use trawl_common::ports::{Memory, OpenCrawl, Response, Terms};
@@ -12,17 +12,18 @@ use crate::items_file::InFile;
 use crate::job::Job;
 use crate::shared::Shared;
 
-/// What a job knows of its page before it asks.
+/// The state of a page before it is requested.
 pub(crate) struct History {
     recrawl: Recrawl,
-    /// When the crawl started.
+    /// The start of the crawl.
     start: UnixMs,
     /// The last visit.
     last: Option<Visited>,
 }
 
 impl History {
-    /// What is remembered of a job's page; nothing at no cost, if its crawl fetches each page once, and nothing of a request.
+    /// Returns the remembered state of a job's page. It is empty, at no cost, if the job's crawl fetches each
+    /// page once, and for requests.
     pub(crate) async fn of(shared: &Shared, job: &Job) -> Self {
         let (crawl, url) = (&job.message.crawl, &job.url);
         let OpenCrawl { terms: Terms { recrawl, .. }, started: start } = job.crawl;
@@ -34,34 +35,35 @@ impl History {
         Self { recrawl, start, last: known.pop().flatten() }
     }
 
-    /// Why the page need not be asked for, if it need not.
+    /// Returns the reason to skip the page, if it need not be requested.
     pub(crate) fn reason_to_skip(&self) -> Option<Skip> {
         let last = self.before()?;
         self.recrawl.reason_to_skip(Some(last.fetched_at), None, UnixMs::now())
     }
 
-    /// Whether a response of the cache may stand for a new one.
+    /// Whether a cached response may be used instead of a new one.
     pub(crate) fn may_use_cached(&self, response: &Response) -> bool {
         self.recrawl.may_use_cached(response.fetched_at, self.start, UnixMs::now())
     }
 
-    /// What to ask with, so that the answer may be that nothing has changed: the URL itself, not `hop`, where it redirects to.
+    /// Returns the validators for a conditional request of the URL; none for `hop`, to which it redirects.
     pub(crate) fn validators_for(&self, hop: Option<&CanonicalUrl>) -> Validators {
         let last = self.before().filter(|_| hop.is_none() && self.recrawl.asks_for_changes());
         last.map(|last| last.validators.clone()).unwrap_or_default()
     }
 
-    /// Whether it compares the page with what it was.
+    /// Whether it compares the page with its previous state.
     pub(crate) fn compares(&self) -> bool {
         !self.recrawl.is_never()
     }
 
-    /// What has become of a page that is remembered so.
+    /// Returns the change of a page that is to be remembered.
     pub(crate) fn change(remark: Option<&Memory>) -> Option<Change> {
         if let Some(Memory::Visited(visited)) = remark { Some(visited.change) } else { None }
     }
 
-    /// Marks the items of a page by what has become of it, and returns what is to be remembered. Further items may be in a file.
+    /// Marks the items of a page with its change, and returns what to remember. Further items may be in a
+    /// file.
     pub(crate) fn compare(
         &self,
         job: &Job,
@@ -93,12 +95,12 @@ impl History {
         }))
     }
 
-    /// The page as it was, if it was visited before and is gone by this answer.
+    /// Returns the previous visit of the page, if there was one and the page is now gone.
     pub(crate) fn gone(&self, outcome: &Outcome) -> Option<&Visited> {
         self.last.as_ref().filter(|_| !self.recrawl.is_never() && answers_gone(outcome))
     }
 
-    /// What is to be remembered of a page that gave no items.
+    /// Returns what to remember of a page without items.
     pub(crate) fn memory(self, outcome: &Outcome) -> Option<Memory> {
         match outcome {
             Outcome::Skipped(Skip::Unchanged) => {
@@ -111,14 +113,14 @@ impl History {
         }
     }
 
-    /// The last visit of an earlier crawl. One of this crawl means that it has not settled the page yet: what the page gives
-    /// is stored, but its URL is not finished.
+    /// The last visit of an earlier crawl. A visit of this crawl means that the page's items were stored but
+    /// its URL was not settled.
     fn before(&self) -> Option<&Visited> {
         self.last.as_ref().filter(|last| !last.is_since(self.start))
     }
 }
 
-/// Whether the answer was that there is no such page (RFC 9110 15.5.5 and 15.5.11).
+/// Whether the response was that there is no such page (RFC 9110 15.5.5 and 15.5.11).
 fn answers_gone(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Failed(Failure { class: Class::Http, status: Some(404 | 410), .. }, _))
 }

@@ -1,4 +1,4 @@
-//! That a host wants to be left alone, said once for each time: all of its URLs that are under way find it out.
+//! Logs each back-off of a host once, however many of its URLs in flight meet it.
 
 use moka::sync::Cache;
 use trawl_common::frontier::outcome::Failure;
@@ -7,13 +7,13 @@ use trawl_common::names::CrawlRef;
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 
-/// Of so many hosts it is remembered that it was said.
+/// Maximum number of hosts to track.
 const HOSTS: u64 = 10_000;
 
-/// Logs hosts that want to be left alone.
+/// Logs hosts in a back-off.
 pub(crate) struct HostLog {
     log: LogWriter,
-    /// Until when each is left alone, as was said last.
+    /// The end of each host's back-off, as logged last.
     said: Cache<HostKey, UnixMs>,
 }
 
@@ -22,7 +22,8 @@ impl HostLog {
         Self { log, said: Cache::new(HOSTS) }
     }
 
-    /// A host is left alone until then, as it asked for with this answer. `crawl` is the crawl that asked, if it was one.
+    /// Logs that a host is in a back-off until `until`, because of this response. `crawl` is the crawl that
+    /// sent the request, if there was one.
     pub(crate) fn backs_off(
         &self,
         host: &HostKey,

@@ -1,4 +1,4 @@
-//! Items that a program has left in a file, on their way into the sinks: read again as these take them, so that few of them are in memory
+//! Items that a program has left in a file. They are read as the sinks take them, so that few are in memory
 //! at once.
 
 use std::collections::HashMap;
@@ -11,30 +11,31 @@ use trawl_handlers::{Batch, ItemsFile, Place};
 
 type Fields = serde_json::Map<String, serde_json::Value>;
 
-/// Of so many items of a task it is counted at once how many say the same. A file with more is read once for each such share.
+/// The number of items of a task among which equal ones are counted at once. A larger file is read once per
+/// share of this size.
 const SHARE: u64 = 500_000;
 
-/// The items of a file, and how many of them were given to be stored.
+/// The items of a file that remain to be stored.
 pub(crate) struct FileItems {
     file: ItemsFile,
-    /// The page or task that gave them, without items.
+    /// The page or task that yielded them, without items.
     page: Page,
-    /// What they have in common.
+    /// Their common properties.
     like: Item,
     ids: Ids,
     place: Place,
 }
 
-/// What the id of an item follows from.
+/// The source of an item's id.
 pub(crate) enum Ids {
-    /// Its place on the page of this name, after so many items that the answer itself has.
+    /// The item's position on the page of this name, after this many items in the answer itself.
     ByPlace(String, usize),
-    /// What it says.
+    /// The item's content.
     ByContent(Contents),
 }
 
 impl Ids {
-    /// Goes on with the next share of the items, if there is one.
+    /// Starts the next share of the items, if there is one.
     fn begin_share(&mut self) -> bool {
         match self {
             Self::ByPlace(..) => false,
@@ -44,7 +45,8 @@ impl Ids {
 }
 
 impl FileItems {
-    /// The items of a file, which `page` has beside its own. `like` has all but their ids and fields.
+    /// Returns the items of a file that `page` has in addition to its own. `like` has all their properties
+    /// but the ids and fields.
     pub(crate) fn new(file: ItemsFile, page: &Page, like: Item, ids: Ids) -> Self {
         let Page { key, crawl, referrer, .. } = page;
         let page = Page {
@@ -57,7 +59,7 @@ impl FileItems {
         Self { file, page, like, ids, place: Place::default() }
     }
 
-    /// The next ones to store; `None` when all were given. Nothing is lost where the future is dropped.
+    /// Returns the next items to store; `None` after the last. Dropping the future loses nothing.
     pub(crate) async fn next(&mut self) -> Result<Option<Page>, Failure> {
         loop {
             let batch = self.file.read(self.place).await;
@@ -82,7 +84,7 @@ impl FileItems {
         }
     }
 
-    /// An item, if it is of the share that is given now.
+    /// Returns an item, if it belongs to the current share.
     fn item(&mut self, number: u64, fields: Fields) -> Option<Item> {
         let like = &self.like;
         let id = match &mut self.ids {
@@ -98,14 +100,14 @@ impl FileItems {
     }
 }
 
-/// What is to be known of the items of a file to compare their page with what it was.
+/// The properties of a file's items that are needed to compare their page with its previous state.
 pub(crate) struct InFile {
     pub(crate) content: Fingerprint,
     pub(crate) count: u64,
 }
 
 impl InFile {
-    /// Reads all of a file.
+    /// Reads a whole file.
     pub(crate) async fn of(file: &ItemsFile) -> Result<Self, Failure> {
         let mut content = Fingerprint::of("");
         let show = |fields: &Fields| content = Fingerprint::of(&format!("{content}{}", as_text(fields)));
@@ -116,17 +118,17 @@ impl InFile {
     }
 }
 
-/// The fields of an item as JSON, from which its id follows.
+/// Formats the fields of an item as JSON, from which its id is derived.
 pub(crate) fn as_text(fields: &Fields) -> String {
     serde_json::to_string(fields).expect("fields were JSON")
 }
 
-/// How many items say the same.
+/// Counts items with equal content.
 #[derive(Default)]
 pub(crate) struct Equals(HashMap<Fingerprint, usize>);
 
 impl Equals {
-    /// How many said the same as this one before it.
+    /// Counts an item, and returns the number of earlier items with equal content.
     pub(crate) fn before(&mut self, said: &str) -> usize {
         self.count(Fingerprint::of(said))
     }
@@ -138,7 +140,7 @@ impl Equals {
     }
 }
 
-/// What the items of a file say, one share of them after another.
+/// Counts the equal items of a file, one share of them after another.
 pub(crate) struct Contents {
     /// The items that the answer itself has.
     of_answer: Equals,
@@ -148,12 +150,12 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    /// Of this file, beside those that the answer has.
+    /// Starts with the items of the answer, before those of this file.
     pub(crate) fn new(of_answer: Equals, file: &ItemsFile) -> Self {
         Self { of_answer, of_share: Equals::default(), share: 0, shares: file.items().div_ceil(SHARE) }
     }
 
-    /// How many items said the same as this one before it; `None` if it is of another share.
+    /// Returns the number of earlier items with equal content; `None` if the item belongs to another share.
     fn equals_before(&mut self, said: &str) -> Option<usize> {
         let said = Fingerprint::of(said);
         let is_of_share = said.short().cast_unsigned() % self.shares == self.share;
@@ -161,7 +163,7 @@ impl Contents {
             .then(|| self.of_answer.0.get(&said).copied().unwrap_or_default() + self.of_share.count(said))
     }
 
-    /// Goes on with the next share, if there is one.
+    /// Starts the next share, if there is one.
     fn begin_share(&mut self) -> bool {
         (self.share, self.of_share) = (self.share + 1, Equals::default());
         self.share < self.shares
@@ -174,7 +176,8 @@ mod tests {
 
     use super::*;
 
-    /// The numbers of equals that a file in so many shares finds for these items.
+    /// The contents with the number of earlier equal ones that a file in this many shares yields for these
+    /// items.
     fn numbered(shares: u64, said: &[&str]) -> Vec<(String, usize)> {
         let mut of_answer = Equals::default();
         of_answer.before("a");

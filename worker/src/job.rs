@@ -1,4 +1,4 @@
-//! One URL in this worker's hands.
+//! One URL that this worker handles.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,39 +16,39 @@ use trawl_handlers::Stream;
 use crate::handlers::Running;
 use crate::spiders::Loaded;
 
-/// A URL to handle, how often it failed before, and how often it began and never ended.
+/// A URL to handle, with the number of its failures, and of its starts without an end.
 #[derive(Clone)]
 pub(crate) struct Job {
-    /// The URL that its message is for, or the request.
+    /// The URL of its message, or of its request.
     pub(crate) url: CanonicalUrl,
     pub(crate) message: Message,
     pub(crate) attempts: u32,
     pub(crate) starts: u32,
-    /// Whether it has waited at its host's addresses, and waits for a slot of its host only.
+    /// Whether it has waited for its host's addresses, and waits only for a slot of its host.
     pub(crate) waits_for_host_only: bool,
     /// Its crawl.
     pub(crate) crawl: OpenCrawl,
-    /// The spider that it is for.
+    /// Its spider.
     pub(crate) spider: Arc<Loaded>,
 }
 
 impl Job {
-    /// Whether it may be what kills workers: it was in flight more than once when its worker died.
+    /// Whether it may crash workers: it was in flight more than once when its worker died.
     pub(crate) fn is_suspect(&self) -> bool {
         is_suspect(self.starts)
     }
 
-    /// What becomes of it after a failure.
+    /// Returns the outcome after a failure.
     pub(crate) fn failed(&self, policy: &Retry, failure: Failure) -> Outcome {
         retry::decide(&self.own(policy), failure, self.attempts + 1, UnixMs::now(), rand::random())
     }
 
-    /// The same for a failure that its spider's file has tried again.
+    /// Returns the outcome after a failure that is to be retried according to the spider's file.
     pub(crate) fn failed_for_now(&self, policy: &Retry, failure: Failure) -> Outcome {
         retry::again(&self.own(policy), failure, self.attempts + 1, UnixMs::now(), rand::random())
     }
 
-    /// The policy, with as many retries as a request asks for.
+    /// Returns the policy, with the number of retries that a request sets.
     fn own<'a>(&self, policy: &'a Retry) -> Cow<'a, Retry> {
         match self.message.work.retries() {
             Some(max) => Cow::Owned(Retry { max, ..policy.clone() }),
@@ -56,23 +56,23 @@ impl Job {
         }
     }
 
-    /// How its URL is asked for, if not by a plain GET. Such a response stands for nothing else: it is neither kept nor compared, and what it
-    /// came from is no other page.
+    /// Returns the request for its URL, if that is not a plain GET. The response to a request is neither
+    /// cached nor compared, and does not count as another page.
     pub(crate) fn request(&self) -> Option<&Request> {
         self.message.work.request().map(|request| &**request)
     }
 
-    /// The URL to ask next: its own, or where the last redirect led.
+    /// Returns the URL to fetch next: its own, or the target of the last redirect.
     pub(crate) fn target(&self) -> &CanonicalUrl {
         self.message.hop.as_ref().map_or(&self.url, |hop| &hop.url)
     }
 
-    /// The program that reads its page, if one does.
+    /// Returns the program that reads its page, if there is one.
     pub(crate) fn reader(&self) -> Option<&Stream> {
         self.spider.program.as_ref().and_then(Running::reader)
     }
 
-    /// The record that this job works on.
+    /// Returns the claim of its record.
     pub(crate) fn claim(&self) -> Claim {
         Claim::of(&self.message)
     }

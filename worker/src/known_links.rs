@@ -5,10 +5,11 @@ use trawl_common::names::CrawlRef;
 use trawl_common::ports::fingerprint;
 use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 
-/// So many links are remembered as known.
+/// The number of links to remember as known.
 const REMEMBERED: u64 = 200_000;
 
-/// The links that the frontier is known to have seen: pages of one site link to the same others again and again.
+/// The links that the frontier is known to have seen: pages of one site link to the same others again and
+/// again.
 pub(crate) struct KnownLinks(Cache<Fingerprint, ()>);
 
 impl Default for KnownLinks {

@@ -1,19 +1,19 @@
-//! How long requests took, for the worker's heartbeat.
+//! Request latencies, for the worker's heartbeat.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use trawl_common::ports::Latency;
 
-/// So many requests between two heartbeats are remembered; some ten times as many as a worker makes.
+/// Maximum number of requests to record between two heartbeats; some ten times as many as a worker makes.
 const MOST: usize = 65_536;
 
-/// The requests that ended since the last heartbeat.
+/// The latencies of the requests that ended since the last heartbeat.
 #[derive(Debug, Default)]
 pub(crate) struct Latencies(Mutex<Vec<Duration>>);
 
 impl Latencies {
-    /// A request ended after so long.
+    /// Records the latency of a request.
     pub(crate) fn note(&self, took: Duration) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() < MOST {
@@ -21,7 +21,7 @@ impl Latencies {
         }
     }
 
-    /// How long requests took since the last call; `None` if none ended.
+    /// Returns the latency of the requests since the last call; `None` if none ended.
     pub(crate) fn take(&self) -> Option<Latency> {
         let mut all = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         all.sort_unstable();

@@ -2,24 +2,25 @@
 //!
 //! A URL passes through these, in order:
 //!
-//! 1. `claim`: takes what the engine hands out, and finds each one's spider;
-//! 2. `schedule`: waits for what each one needs to be fetched: its host's `robots.txt`, a fetch permit, a slot of its host, one
-//!    of the host's address, a permit that pages of other domains leave it;
-//! 3. `fetch::dispatcher`: counts the start, and runs the page;
-//! 4. `fetch::page`: the page's `history`, the response cache or a fetch ([`trawl_web`]), on threads `apart` where that may
-//!    keep them busy, then `parse` calls [`trawl_extract`];
-//! 5. `store`: puts what the page yielded into the sinks of its spider;
-//! 6. `settle`: keeps in the history how pages ended (`page_ends`), and tells the engine what became of them, with what they link to;
-//!    the engine makes that last.
+//! 1. `claim`: takes the URLs that the engine hands out, and finds each one's spider.
+//! 2. `schedule`: waits for everything that a fetch needs: the host's `robots.txt`, a fetch permit, a slot of
+//!    the host, one of the host's address, and a permit that pages of other domains leave to it.
+//! 3. `fetch::dispatcher`: counts the start, and runs the page.
+//! 4. `fetch::page`: the page's `history`, the response cache or a fetch ([`trawl_web`]), on separate threads
+//!    (`apart`) if it may keep them busy; then `parse` calls [`trawl_extract`].
+//! 5. `store`: puts the page's yield into the sinks of its spider.
+//! 6. `settle`: stores how pages ended in the history (`page_ends`), and passes their outcomes and links to
+//!    the engine, which makes these permanent.
 //!
 //! Tasks are claimed, started and run by `tasks`, beside all that, and stored and settled as pages are.
 //!
-//! Beside them, `background` shows that the worker lives, and says what it waits for when no URL ends (`schedule::standstill`). An error of
-//! a port that no waiting mends stops all of it ([`Health::fatal`]), but for one of a sink, which stops its spider alone.
+//! Beside them, `background` shows that the worker is alive, and reports the reason if no URL ends
+//! (`schedule::standstill`). A port's error that no waiting resolves stops the whole worker
+//! ([`Health::fatal`]), except for that of a sink, which stops only its spider.
 //!
-//! What programs of spiders ask the web for goes through `proxy`. It and `trial` ask hosts by `polite`.
+//! Requests of spiders' programs go through `proxy`. It and `trial` ask hosts through `polite`.
 //!
-//! `trial` fetches and reads one page for whoever tries a spider, in no crawl and by the same rules.
+//! `trial` fetches and reads one page for trying a spider, in no crawl and by the same rules.
 
 mod background;
 mod claim;
@@ -96,42 +97,42 @@ pub use trial::{PageReader, TaskTrial, Trials};
 use url_log::UrlLog;
 use wanting::Wanting;
 
-/// Why a worker could not start, or could not go on.
+/// The reason why a worker could not start or continue.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The default spider cannot work.
+    /// The default spider is unusable.
     #[error(transparent)]
     Spider(#[from] Unready),
-    /// The system gives no threads.
+    /// The system provides no threads.
     #[error("cannot start threads that fetch and parse: {0}")]
     Threads(#[source] std::io::Error),
-    /// A server answered the first call with an error, or a later one with an error that no waiting mends.
+    /// A server answered the first call with an error, or a later one with an error that no waiting resolves.
     #[error(transparent)]
     Port(#[from] ports::Error),
 }
 
-/// Batches of jobs that may wait for their starts to be counted. Each job has a fetch permit.
+/// Maximum number of batches of jobs waiting for their starts to be counted. Each job has a fetch permit.
 const STARTS_AHEAD: usize = 4;
 
-/// Outcomes that may wait to be settled.
+/// Maximum number of outcomes waiting to be settled.
 const SETTLEMENTS_AHEAD: usize = 1024;
 
-/// For each task that may be run at once so many are held, for the urgent ones to come first.
+/// The number of tasks to hold for each one run at once, so that urgent ones can come first.
 const TASKS_AHEAD: u16 = 4;
-/// And no more than so many: each may have a megabyte.
+/// Maximum number of tasks to hold: each may have a megabyte.
 const MAX_TASKS_AHEAD: u16 = 64;
 
-/// How many tasks a worker holds that runs so many at once.
+/// Returns the number of tasks that a worker holds if it runs `at_once` of them.
 fn tasks_ahead(at_once: u16) -> u16 {
     at_once.saturating_mul(TASKS_AHEAD).min(MAX_TASKS_AHEAD)
 }
 
-/// How long a worker that is out of time may take to give back what it has.
+/// The time that a worker may take to release its work after the shutdown timeout.
 const LAST_WORD: Duration = Duration::from_secs(5);
 
-/// Works until `stop`, by what the files of spiders in `folder` say; then finishes what has begun within
-/// `worker.shutdown_timeout` and gives the rest back. What keeps it from that is reported to `health`. Cancels `stop` itself when people
-/// want this worker to end.
+/// Works until `stop`, using the spider files in `folder`; then finishes started work within
+/// `worker.shutdown_timeout` and releases the rest. Reports problems to `health`. Cancels `stop` itself when
+/// the worker is drained.
 pub async fn run(
     ports: Ports,
     settings: Settings,
@@ -148,7 +149,8 @@ pub async fn run(
     run_with(ports, settings, folder, id, health, stop, programs).await
 }
 
-/// The same, with what runs tasks and how many of them at once, if any are. It is given what programs ask hosts by.
+/// Like [`run`], with a function that returns the task runner, if there is one, and the number of tasks to
+/// run at once. It is given the client through which programs ask hosts.
 async fn run_with(
     ports: Ports,
     settings: Settings,
@@ -161,7 +163,7 @@ async fn run_with(
     let threads = Threads::start(FETCH_THREADS).map_err(RunError::Threads)?;
     let (log, targets) = log_of(&ports, &settings, &id);
     let written = CancellationToken::new();
-    // Entries are written until this function ends, and those of its end a moment longer.
+    // Log entries are written until this function ends, and its last ones a moment longer.
     let writing = AbortOnDropHandle::new(tokio::spawn(targets.run(written.clone())));
     health.log_to(log.clone());
     let sink_factory = Arc::clone(&ports.sink_factory);
@@ -169,7 +171,7 @@ async fn run_with(
         hosts: Arc::clone(&ports.hosts),
         health: Arc::clone(&health),
         in_flight: Arc::default(),
-        // As soon as a URL that its worker holds.
+        // The same expiry as a URL's lease.
         lapse: settings.recovery.lost_after / 4,
         ceiling: Arc::new(Ceiling::of(settings.fetch.max_rate)),
         addresses: Arc::new(AddressRate::new(settings.politeness.address_rate)),
@@ -223,7 +225,7 @@ async fn run_with(
     background::first_heartbeat(&shared).await?;
     let version = env!("CARGO_PKG_VERSION");
     log.write(log.entry(LogLevel::Info, format!("the worker has started, version {version}")));
-    // Ended with this function.
+    // Aborted when this function returns.
     let mut background = JoinSet::new();
     let heartbeats = background.spawn(background::heartbeats(Arc::clone(&shared), stop.clone()));
     background.spawn(background::renew_in_flight(Arc::clone(&shared)));
@@ -241,7 +243,8 @@ async fn run_with(
     let claims = Claims::new(Arc::clone(&shared), crawl_spiders.clone(), store.clone());
     let exits = Exits { ready, settle: store.clone() };
     let scheduler = Scheduler::new(Arc::clone(&shared), exits, claims, stop.clone());
-    // Each ends when the one before it has ended and its channel is empty; all with this function.
+    // Each ends when the one before it has ended and its channel is empty; all are aborted when this function
+    // returns.
     let mut pipeline = JoinSet::new();
     pipeline.spawn(scheduler.run());
     if let Some((runner, at_once)) = runner {
@@ -265,13 +268,13 @@ async fn run_with(
             shared.spiders.close().await;
             Ok(())
         }
-        // By a panic: it never ends by itself.
+        // Ends only by a panic.
         () = end(&mut maintenance) => Ok(()),
         () = too_late => Ok(()),
     };
     pipeline.shutdown().await;
     proxy.end().await;
-    // Whoever gives back what it has says with it that it ends.
+    // `release` also signs the worker off; no heartbeat may follow.
     heartbeats.abort();
     give_back(&shared).await;
     let schedules = &shared.schedules;
@@ -282,14 +285,14 @@ async fn run_with(
     ended
 }
 
-/// What this worker writes of in the fleet's log, and where that goes.
+/// Returns this worker's writer to the fleet's log, and the log's destinations.
 fn log_of(ports: &Ports, settings: &Settings, id: &WorkerId) -> (LogWriter, LogTargets) {
     let logs = (settings.log.keep > 0).then(|| Arc::clone(&ports.logs));
     let history = ports.history.clone().filter(|_| settings.history.logs);
     LogWriter::new(id, logs, history)
 }
 
-/// Says in both logs how the worker ended.
+/// Reports in both logs how the worker ended.
 async fn tell_end(shared: &Shared, log: &LogWriter, ended: &Result<(), RunError>) {
     let Counts { done, failed, .. } = shared.tally.counts();
     info!(worker = %shared.id, done, failed, "stopped");
@@ -302,7 +305,7 @@ async fn tell_end(shared: &Shared, log: &LogWriter, ended: &Result<(), RunError>
     let _ = tokio::time::timeout(LAST_WORD, log.write_or_wait(entry)).await;
 }
 
-/// Waits for the end of every part. A panic of one is the worker's.
+/// Waits for the end of every task. A panic in one of them is passed on.
 async fn end(parts: &mut JoinSet<()>) {
     while let Some(ended) = parts.join_next().await {
         if let Err(panicked) = ended
@@ -313,7 +316,8 @@ async fn end(parts: &mut JoinSet<()>) {
     }
 }
 
-/// Gives back what is in hand, if the servers let it: else they notice themselves that this worker is gone.
+/// Releases the worker's URLs and tasks, if the servers respond: otherwise these find out that the worker is
+/// gone.
 async fn give_back(shared: &Shared) {
     if tokio::time::timeout(LAST_WORD, shared.frontier.release()).await.is_err() {
         warn!("could not give back what is in hand; others take it over when it counts as lost");

@@ -1,4 +1,4 @@
-//! Asking hosts outside the crawl's own way, for a page that is tried and for programs: as robots.txt allows, each request in a
+//! Requests outside a crawl's own schedule, for trials and for programs: allowed by robots.txt, each in a
 //! slot of its host.
 
 use std::sync::Arc;
@@ -26,19 +26,19 @@ use crate::schedule::exchange::{Rank, SlotExchange};
 use crate::schedule::robots::{known_or_fetched, time_to_live};
 use crate::schedule::robots_memory::{RobotsMemory, RobotsVerdict};
 
-/// Asks hosts by the schedules of all.
+/// Sends requests by the schedules that all share.
 #[derive(Clone)]
 pub(crate) struct Asker {
     pub(crate) settings: Arc<Settings>,
     pub(crate) schedules: HostSchedules,
     pub(crate) robots: Arc<RobotsMemory>,
-    /// Where URLs that this process crawls hand over their slots.
+    /// The exchange through which this process's URLs hand over their slots.
     pub(crate) exchange: Arc<SlotExchange>,
-    /// Where it is said that a host wants to be left alone, if this process writes the fleet's log.
+    /// The log of back-offs, if this process writes the fleet's log.
     pub(crate) host_log: Option<Arc<HostLog>>,
 }
 
-/// In whose name hosts are asked.
+/// The identity and rules with which hosts are asked.
 pub(crate) struct AsSpider {
     pub(crate) fetcher: Fetcher,
     pub(crate) politeness: Politeness,
@@ -46,7 +46,7 @@ pub(crate) struct AsSpider {
 }
 
 impl AsSpider {
-    /// In that of `spider`, whose requests `fetcher` makes.
+    /// Returns the identity of `spider`, whose requests `fetcher` makes.
     pub(crate) fn of(spider: &Spider, settings: &Settings, fetcher: Fetcher) -> Self {
         Self {
             fetcher,
@@ -56,24 +56,24 @@ impl AsSpider {
     }
 }
 
-/// Why a host is not asked.
+/// The reason why a host is not asked.
 pub(crate) enum NotAsked {
-    /// A person forbade it.
+    /// An operator blocked it.
     Blocked(HostKey),
-    /// Its robots.txt forbids it: in words.
+    /// Its robots.txt forbids it, for this reason.
     Forbidden(String),
-    /// Its robots.txt cannot be read, so nothing may be asked for.
+    /// Its robots.txt cannot be read, so nothing may be requested.
     Unreadable(Failure),
-    /// Finding out about its robots.txt failed so.
+    /// Fetching its robots.txt failed.
     Failed(Failure),
-    /// It is not to be asked before.
+    /// It must not be asked before this time.
     Later(HostKey, UnixMs),
-    /// Whoever keeps the schedules failed.
+    /// The store of the schedules failed.
     Port(Error),
 }
 
 impl Asker {
-    /// For a process that crawls nothing, by the schedules that `hosts` keeps.
+    /// Returns an instance for a process that does not crawl, with the schedules in `hosts`.
     pub(crate) fn alone(settings: Arc<Settings>, hosts: Arc<dyn Hosts>) -> Self {
         let schedules = HostSchedules {
             hosts,
@@ -88,8 +88,8 @@ impl Asker {
         Self { settings, schedules, robots, exchange, host_log }
     }
 
-    /// How the host of `url` is to be asked, if its robots.txt allows that. `None` if that is to be found out first, by
-    /// [`Asker::learn`].
+    /// Returns the policy of the host of `url`, if its robots.txt allows the request. `None` if its
+    /// robots.txt has to be fetched first, with [`Asker::learn`].
     pub(crate) fn policy(
         &self,
         spider: &AsSpider,
@@ -114,8 +114,8 @@ impl Asker {
         }
     }
 
-    /// Finds out what an origin's robots.txt says, from the fleet or from the origin. It is to run to its end: others may wait for the
-    /// file.
+    /// Gets an origin's robots.txt, from the fleet or from the origin. Must run to its end: others may wait
+    /// for the file.
     pub(crate) async fn learn(&self, spider: &AsSpider, origin: &Origin) -> Result<(), NotAsked> {
         let Self { settings, schedules, robots, .. } = self;
         let HostSchedules { hosts, health, .. } = schedules;
@@ -146,8 +146,9 @@ impl Asker {
         }
     }
 
-    /// Leave to send one request to `host`, which is waited for until `deadline`. It does not queue behind all that a
-    /// crawl has for that host, nor behind all that have reserved slots: one of these may exchange its slot with it.
+    /// Waits until `deadline` for a permit to send one request to `host`. It does not queue behind all that a
+    /// crawl has for that host, nor behind all URLs with reserved slots: one of these may exchange its slot
+    /// with it.
     pub(crate) async fn permit(
         &self,
         spider: &AsSpider,
@@ -179,7 +180,7 @@ impl Asker {
     }
 }
 
-/// What to say of a host that a person blocked.
+/// Returns the message for a host that an operator blocked.
 pub(crate) fn blocked(key: &HostKey) -> String {
     format!("{key} is blocked: `trawl hosts unblock {key}` lifts that")
 }

@@ -1,4 +1,4 @@
-//! What every part of a worker looks at.
+//! The shared state of all parts of a worker.
 
 use std::sync::Arc;
 
@@ -24,21 +24,21 @@ use crate::tally::Tally;
 use crate::url_log::UrlLog;
 use crate::wanting::Wanting;
 
-/// The ports, the settings, and what the parts of a worker tell each other.
+/// The ports, the settings, and the state that the parts of a worker share.
 pub(crate) struct Shared {
     pub(crate) id: WorkerId,
     pub(crate) ports: Ports,
-    /// Where it claims and settles URLs.
+    /// For claiming and settling URLs.
     pub(crate) frontier: Arc<dyn Frontier>,
     pub(crate) settings: Settings,
     pub(crate) spiders: Arc<Spiders>,
     pub(crate) parser: Parser,
     pub(crate) robots: Arc<RobotsMemory>,
     pub(crate) schedules: HostSchedules,
-    /// What programs wait for at these.
+    /// The slot exchange, in which programs' requests wait.
     pub(crate) exchange: Arc<SlotExchange>,
     pub(crate) domains: Arc<Domains>,
-    /// Those on which is fetched what may keep them busy.
+    /// The threads for fetches that may keep them busy.
     pub(crate) threads: Threads,
     pub(crate) health: Arc<Health>,
     pub(crate) tally: Tally,
@@ -50,12 +50,13 @@ pub(crate) struct Shared {
     pub(crate) wanting: Wanting,
     pub(crate) known_links: KnownLinks,
     pub(crate) host_log: Arc<HostLog>,
-    /// What programs are busy with.
+    /// The work that programs are doing.
     pub(crate) watch: Watch,
 }
 
 impl Shared {
-    /// What keeps this worker from its work, or what it waits for when no URL has ended for a while.
+    /// Returns the problem that keeps this worker from its work, or the reason why no URL has ended for a
+    /// while.
     pub(crate) fn waits(&self) -> Option<String> {
         self.health.trouble().or_else(|| self.standstill.reason(self.tally.ended()))
     }

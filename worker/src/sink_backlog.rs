@@ -1,14 +1,14 @@
-//! Pages that wait for the sinks of a spider.
+//! Pages waiting for the sinks of a spider.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Sinks that have taken nothing for so long are not just busy.
+/// The time without progress after which sinks are more than busy.
 const BUSY: Duration = Duration::from_millis(250);
 
-/// How many pages of a spider wait for its sinks, and since when these have taken none.
+/// The number of pages of a spider waiting for its sinks, and the time since these last stored any.
 #[derive(Default)]
 pub(crate) struct SinkBacklog(Mutex<Waiting>);
 
@@ -19,22 +19,24 @@ struct Waiting {
 }
 
 impl SinkBacklog {
-    /// A page waits from now on. Said before it is handed on: else many more could begin before anybody has counted it.
+    /// Counts a waiting page. Called before the page is passed on: otherwise many more could start before it
+    /// is counted.
     pub(crate) fn add(&self) {
         let mut waiting = self.waiting();
         waiting.pages += 1;
         waiting.since.get_or_insert_with(Instant::now);
     }
 
-    /// So many pages are stored.
+    /// Counts this many pages as stored.
     pub(crate) fn take_off(&self, pages: usize) {
         let mut waiting = self.waiting();
         waiting.pages -= pages;
         waiting.since = (waiting.pages > 0).then(Instant::now);
     }
 
-    /// For how long the sinks have taken nothing, where as many pages wait for them as may in a worker that is sent `prefetch` ahead: a
-    /// quarter of it. While sinks take pages, three quarters may wait: a fast crawl has that many in a few milliseconds.
+    /// Returns the time for which the sinks have stored nothing, if the limit of waiting pages is reached: a
+    /// quarter of `prefetch`. While sinks make progress, the limit is three quarters: a fast crawl has that
+    /// many in a few milliseconds.
     pub(crate) fn stuck_for(&self, prefetch: u16) -> Option<Duration> {
         let waiting = self.waiting();
         let stuck = waiting.since?.elapsed();

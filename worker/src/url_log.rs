@@ -1,5 +1,5 @@
-//! What is logged of URLs: in the fleet's log those that failed for good and those that are tried again, in the worker's own those that
-//! failed for good, and each URL if `log.urls` is set.
+//! The logging of URLs: failures and retries in the fleet's log, final failures in the worker's own, and
+//! every URL there if `log.urls` is set.
 
 use std::time::Duration;
 
@@ -16,11 +16,11 @@ use trawl_common::time::UnixMs;
 use crate::job::Job;
 use crate::settlement::Handled;
 
-/// Logs what becomes of URLs.
+/// Logs the outcomes of URLs.
 pub(crate) struct UrlLog {
     /// Whether each URL is logged.
     urls: bool,
-    /// How often a URL is tried again.
+    /// The default number of retries.
     retries: u32,
     log: LogWriter,
 }
@@ -30,7 +30,7 @@ impl UrlLog {
         Self { urls: settings.log.urls, retries: settings.retry.max, log }
     }
 
-    /// A fetch begins.
+    /// Logs that a fetch starts.
     pub(crate) fn begins(&self, job: &Job) {
         if self.urls {
             let Message { work, crawl, .. } = &job.message;
@@ -38,8 +38,8 @@ impl UrlLog {
         }
     }
 
-    /// What became of a URL, as far as that is an end or a failure: it may be put aside without either. What became a dead letter
-    /// is [said](Self::dead_letter) where it becomes one.
+    /// Logs the outcome of a URL, if it is an end or a failure. Dead letters are [logged](Self::dead_letter)
+    /// when they are written.
     pub(crate) fn settles(&self, handled: &Handled) {
         if let Outcome::Retry(failure, until) = &handled.outcome {
             self.retries(handled, failure, *until);
@@ -76,15 +76,15 @@ impl UrlLog {
         }
     }
 
-    /// Which of its retries a URL comes to: `2/3`. What its program failed at may have a number of its own, and a request has one if it
-    /// says so.
+    /// Formats the number of a retry and the maximum: `2/3`. Failures of a program and requests may have
+    /// their own maximum.
     fn retry(&self, handled: &Handled, failure: &Failure) -> String {
         let of_program = handled.retries.filter(|_| failure.class == Class::Handler);
         let own = handled.message.work.retries().or(of_program);
         format!("{}/{}", handled.attempts + 1, own.unwrap_or(self.retries))
     }
 
-    /// The program of a request's spider is given why there is no page.
+    /// Logs that the program of a request's spider is given a failure.
     pub(crate) fn hands_over(&self, message: &Message, failure: &FailureView) {
         let FailureView { class, detail, attempt, .. } = failure;
         if self.urls {
@@ -97,14 +97,14 @@ impl UrlLog {
         }
     }
 
-    /// A URL became a dead letter.
+    /// Logs that a URL became a dead letter.
     pub(crate) fn dead_letter(&self, message: &Message, cause: &Cause) {
         info!(
             url = %message.work, method = method(&message.work), crawl = %message.crawl.id, reason = %cause.reason, error = cause.error,
             attempts = cause.attempts, "dead letter"
         );
         if self.log.is_on() {
-            // That its time was over is nothing that broke.
+            // Expiry does not mean that something is broken.
             let level = if cause.reason == Reason::Expired { LogLevel::Warn } else { LogLevel::Error };
             let Cause { reason, attempts, error, .. } = cause;
             let text = format!("dead letter, {reason}, attempts {attempts}: {error}");
@@ -121,7 +121,7 @@ impl UrlLog {
     }
 }
 
-/// How a request is sent, for its key does not show that.
+/// The method of a request, which its key does not show.
 fn method(work: &Work) -> Option<&'static str> {
     work.request().map(|request| request.new.method.as_str())
 }

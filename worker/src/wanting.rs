@@ -1,4 +1,4 @@
-//! Until when a worker begins nothing, as its machine lacks something.
+//! The pause of a worker whose machine lacks resources.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use crate::fetch::blameless::PAUSE;
 
-/// The end of the pause that began when the machine was last found wanting.
+/// The end of the pause that began when the machine last lacked something.
 #[derive(Debug, Default)]
 pub(crate) struct Wanting(Mutex<Option<Instant>>);
 

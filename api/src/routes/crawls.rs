@@ -1,4 +1,4 @@
-//! Crawls: the list, one of them, and what is done to it.
+//! Crawls: the list, a single one, and the actions on it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,28 +25,28 @@ use crate::{Api, Backend};
 /// The longest wait of one request for the end of a crawl.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// Which crawls.
+/// The filter of the list.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Listing {
-    /// Only of this spider
+    /// Only those of this spider
     #[param(value_type = Option<String>)]
     spider: Option<SpiderName>,
-    /// Only with this status; `pending` are those of jobs that have not begun
+    /// Only those with this status; `pending` means jobs that have not begun
     #[param(value_type = Option<Status>, inline)]
     status: Option<CrawlState>,
-    /// Only those that are of a job, or only those that are of none
+    /// Only those with a job, or only those without
     job: Option<bool>,
-    /// How many at most
+    /// The maximum number of entries
     #[serde(default)]
     #[param(value_type = Option<u16>, minimum = 1, maximum = 1000, default = 100)]
     limit: Limit,
-    /// Where to go on: `next` of the page before
+    /// The position to continue at: `next` of the previous page
     cursor: Option<String>,
 }
 
-/// A page of crawls, those first that were asked for last
+/// A page of crawls, the last submitted first
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Crawls {
     /// May be empty although others follow
@@ -57,7 +57,7 @@ pub(crate) struct Crawls {
     next: Option<String>,
 }
 
-/// The crawls that are known, with those of jobs that have not begun
+/// The known crawls, including those of jobs that have not begun
 #[utoipa::path(
     get, path = "/api/v1/crawls", tag = "crawls", security(("token" = [])),
     params(Listing),
@@ -79,12 +79,12 @@ pub(crate) async fn list_crawls(
     Ok(Json(Crawls { crawls: crawls.into_iter().map(Crawl::from).collect(), next }))
 }
 
-/// How long to wait.
+/// The time to wait.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Waiting {
-    /// Answer when the crawl has ended, or after this time, `60s` at most
+    /// Answer when the crawl has ended, or after this time, at most `60s`
     #[param(value_type = Option<String>, example = "60s")]
     wait: Option<Wait>,
 }
@@ -130,14 +130,14 @@ pub(crate) async fn get_crawl(
         }
     }
     let waits = match known.stats.status {
-        // What it waits for its job says.
+        // Its job shows what it waits for.
         CrawlState::Pending => Vec::new(),
         _ => api.backend.explainer().waits(&known.stats).await?,
     };
     Ok(Json(Crawl::from(known).waiting(waits)))
 }
 
-/// Holds a crawl: no fetch begins until it is resumed
+/// Pauses a crawl: no fetch starts until it is resumed
 #[utoipa::path(
     post, path = "/api/v1/crawls/{id}/pause", tag = "crawls", security(("token" = [])),
     params(("id" = String, Path, description = "The crawl's id")),
@@ -156,7 +156,7 @@ pub(crate) async fn pause_crawl(
     Ok(Json(api.known(&id).await?.into()))
 }
 
-/// Lets a paused crawl go on
+/// Resumes a paused crawl
 #[utoipa::path(
     post, path = "/api/v1/crawls/{id}/resume", tag = "crawls", security(("token" = [])),
     params(("id" = String, Path, description = "The crawl's id")),
@@ -175,8 +175,8 @@ pub(crate) async fn resume_crawl(
     Ok(Json(api.known(&id).await?.into()))
 }
 
-/// Ends a crawl; what is left of it is cancelled. One that has not begun leaves the line of jobs; if a worker is about to begin
-/// it, that worker ends it
+/// Ends a crawl and cancels what is left of it. A crawl that has not begun leaves the queue of jobs; if a
+/// worker is about to start it, that worker ends it
 #[utoipa::path(
     post, path = "/api/v1/crawls/{id}/cancel", tag = "crawls", security(("token" = [])),
     params(("id" = String, Path, description = "The crawl's id")),
@@ -200,12 +200,12 @@ pub(crate) async fn cancel_crawl(
     Ok(Json(api.known(&id).await?.into()))
 }
 
-/// How many hosts.
+/// The number of hosts.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Most {
-    /// How many at most
+    /// The maximum number of entries
     #[serde(default)]
     #[param(value_type = Option<u16>, minimum = 1, maximum = 1000, default = 100)]
     limit: Limit,
@@ -215,13 +215,13 @@ pub(crate) struct Most {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct CrawlHosts {
     hosts: Vec<CrawlHost>,
-    /// What the crawl has of tasks, which have no host; absent if there are more hosts than these
+    /// The crawl's tasks, which have no host; absent if there are more hosts than these
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     tasks: Option<CrawlTasks>,
 }
 
-/// The hosts of a crawl with the most URLs, those first; and its tasks, which have none
+/// The hosts of a crawl, those with the most URLs first; and its tasks, which have no host
 #[utoipa::path(
     get, path = "/api/v1/crawls/{id}/hosts", tag = "crawls", security(("token" = [])),
     params(("id" = String, Path, description = "The crawl's id"), Most),

@@ -1,4 +1,4 @@
-//! Dead letters: which there are, sent again, taken out for good.
+//! Dead letters: listing, replaying and purging them.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -22,15 +22,15 @@ use crate::extract::{Json, Params};
 use crate::problem::Problem;
 use crate::view::{DeadLetter, Reason};
 
-/// How long one count goes on, and how many it finds at most, where each has to be looked at.
+/// Maximum time for one count, and maximum number of dead letters found, if each has to be read.
 const COUNTING: Duration = Duration::from_secs(3);
 const COUNTED: usize = 10_000;
-/// How long one request goes on; then it says where the next one goes on.
+/// Maximum time for one request; the response then has a cursor for the next.
 const LONGEST: Duration = Duration::from_secs(10);
-/// So many lists are counted at once.
+/// The number of lists counted at once.
 const AT_ONCE: usize = 16;
 
-/// Which dead letters.
+/// The filter of the list.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -41,7 +41,7 @@ pub(crate) struct Listing {
     /// Only those of this spider
     #[param(value_type = Option<String>)]
     spider: Option<SpiderName>,
-    /// Only this URL, or this text that is none
+    /// Only this URL, or this text that is not a URL
     url: Option<String>,
     /// Only those that failed for this reason
     #[param(value_type = Option<Reason>, inline)]
@@ -52,14 +52,14 @@ pub(crate) struct Listing {
     #[serde(default, with = "duration::optional")]
     #[param(value_type = Option<String>)]
     older_than: Option<Duration>,
-    /// Where to go on: `next` of the page before
+    /// The position to continue at: `next` of the previous page
     cursor: Option<String>,
 }
 
 /// A page of dead letters
 #[derive(Serialize, ToSchema)]
 pub(crate) struct DeadLetters {
-    /// In no order. One may come on two pages
+    /// In no particular order. A dead letter may be on two pages
     dead_letters: Vec<DeadLetter>,
     /// The cursor of the next page, which may be empty; absent on the last
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,11 +67,11 @@ pub(crate) struct DeadLetters {
     next: Option<String>,
 }
 
-/// Which dead letters to send again or to purge. At least one member besides `cursor` must say which
+/// The dead letters to replay or to purge. At least one member besides `cursor` must be given
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Selection {
-    /// Every one that there is
+    /// All dead letters
     #[serde(default)]
     all: bool,
     /// Only those of this crawl
@@ -80,7 +80,7 @@ pub(crate) struct Selection {
     /// Only those of this spider
     #[schema(value_type = Option<String>)]
     spider: Option<SpiderName>,
-    /// Only these URLs, and texts that are none
+    /// Only these URLs, and texts that are not URLs
     #[serde(default)]
     urls: Vec<String>,
     /// Only those that failed for this reason
@@ -92,16 +92,16 @@ pub(crate) struct Selection {
     #[serde(default, with = "duration::optional")]
     #[schema(value_type = Option<String>)]
     older_than: Option<Duration>,
-    /// Where to go on: `next` of the answer before
+    /// The position to continue at: `next` of the previous response
     cursor: Option<String>,
 }
 
-/// What was sent again
+/// The result of a replay
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Replayed {
-    /// How many
+    /// The number of dead letters sent again
     sent: u64,
-    /// The crawls that they are in now: those of a crawl that is over are in one of their own
+    /// The crawls that they are in now: those of a crawl that is over are in a new one
     crawls: BTreeSet<String>,
     /// There is more to do: repeat the request with this `cursor`
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -109,10 +109,10 @@ pub(crate) struct Replayed {
     next: Option<String>,
 }
 
-/// What was taken out for good
+/// The result of a purge
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Purged {
-    /// How many
+    /// The number of dead letters removed
     purged: u64,
     /// There is more to do: repeat the request with this `cursor`
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -120,7 +120,7 @@ pub(crate) struct Purged {
     next: Option<String>,
 }
 
-/// URLs that failed or expired, and texts that are no URLs. Looking at them takes none away
+/// URLs that failed or expired, and texts that are not URLs. Listing them removes none
 #[utoipa::path(
     get, path = "/api/v1/dead-letters", tag = "dead letters", security(("token" = [])),
     params(Listing),
@@ -154,7 +154,7 @@ pub(crate) async fn list_dead_letters(
     Ok(axum::Json(DeadLetters { dead_letters, next: walk.cursor() }))
 }
 
-/// A dead letter with how it asks, if it is a request.
+/// Returns a dead letter with its request, if it is one.
 async fn in_full(api: &Api, failed: Failed) -> Result<DeadLetter, Problem> {
     let work = match failed.key().filter(Key::is_request) {
         Some(key) => api.backend.control.readable_work(&failed.crawl, &key).await?,
@@ -163,15 +163,15 @@ async fn in_full(api: &Api, failed: Failed) -> Result<DeadLetter, Problem> {
     Ok(DeadLetter::from(failed).asking(work.as_ref()))
 }
 
-/// How many dead letters there are
+/// The number of dead letters
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Counted {
     count: u64,
-    /// Whether there may be more than were counted: of those that fit a filter up to 10,000 are
+    /// Whether there may be more: of dead letters that match a filter, at most 10,000 are counted
     more: bool,
 }
 
-/// How many dead letters there are, or fit
+/// The number of dead letters, in total or that match a filter
 #[utoipa::path(
     get, path = "/api/v1/dead-letters/count", tag = "dead letters", security(("token" = [])),
     params(Listing),
@@ -229,7 +229,7 @@ pub(crate) async fn replay_dead_letters(
     Ok(axum::Json(Replayed { sent, crawls, next: walk.cursor() }))
 }
 
-/// Takes dead letters out of the list for good; the crawls' counters stay
+/// Removes dead letters permanently; the crawls' counters stay
 #[utoipa::path(
     post, path = "/api/v1/dead-letters/purge", tag = "dead letters", security(("token" = [])), request_body = Selection,
     responses(
@@ -256,7 +256,7 @@ async fn close(replay: Option<Replay<'_>>) -> Result<(), Problem> {
 }
 
 impl Selection {
-    /// A walk through what is selected. That everything is meant must be said.
+    /// Returns a walk through the selection. Selecting everything must be explicit.
     async fn walk(self, api: &Api) -> Result<Walk<'_>, Problem> {
         let Self { all, crawl, spider, urls, reason, host, older_than, cursor } = self;
         let filter = Filter { urls, reason, host, older_than };
@@ -269,16 +269,17 @@ impl Selection {
     }
 }
 
-/// Where a walk goes on: the crawl by its start and its id, and the place in its list.
+/// The position of a walk: the crawl by its start and its id, and the position in its list.
 type Place = (u64, CrawlId, u64);
 
-/// What fits a filter, a page at a time, crawl by crawl, the newest first, for as long as one request may take.
+/// The dead letters that match a filter, page by page, crawl by crawl, the newest first, within the time of
+/// one request.
 struct Walk<'a> {
     api: &'a Api,
     filter: Filter,
-    /// What is left, the next one last.
+    /// The remaining crawls, the next one last.
     crawls: Vec<CrawlStats>,
-    /// The place in the list of the next one.
+    /// The position in the list of the next crawl.
     scan: u64,
     until: Instant,
 }
@@ -306,7 +307,8 @@ impl<'a> Walk<'a> {
         Ok(Self { api, filter, crawls, scan, until: Instant::now() + LONGEST })
     }
 
-    /// The next page, all of one crawl, which may be empty; `None` at the end, or when it is time to answer.
+    /// Returns the next page, all of one crawl, which may be empty; `None` at the end, or when it is time to
+    /// answer.
     async fn next(&mut self) -> Result<Option<(CrawlStats, Vec<Failed>)>, Problem> {
         let Some(crawl) = self.crawls.last().filter(|_| Instant::now() < self.until).cloned() else {
             return Ok(None);
@@ -320,7 +322,7 @@ impl<'a> Walk<'a> {
         Ok(Some((crawl, page.dead_letters)))
     }
 
-    /// How many there are in the lists of all crawls.
+    /// Returns the total length of the lists of all crawls.
     async fn count_all(&self) -> Result<u64, Problem> {
         let control = &*self.api.backend.control;
         let of_crawl = async |crawl: &CrawlStats| control.count_failed(&crawl.crawl_ref()).await;
@@ -328,10 +330,10 @@ impl<'a> Walk<'a> {
         Ok(counted.try_fold(0, async |sum, count| Ok(sum + count)).await?)
     }
 
-    /// How many fit, and whether others may follow.
+    /// Returns the number of matches, and whether there may be more.
     async fn count(&mut self) -> Result<(u64, bool), Problem> {
         self.until = Instant::now() + COUNTING;
-        // One may come on two pages.
+        // A dead letter may be on two pages.
         let mut found = HashSet::new();
         while found.len() < COUNTED
             && let Some((crawl, page)) = self.next().await?
@@ -341,7 +343,7 @@ impl<'a> Walk<'a> {
         Ok((found.len() as u64, !self.crawls.is_empty()))
     }
 
-    /// All that the crawls' lists say of one text.
+    /// Returns all dead letters for one text.
     async fn named(&mut self, text: &str) -> Result<Vec<Failed>, Problem> {
         let mut found = Vec::new();
         while let Some(crawl) = self.crawls.pop() {
@@ -353,7 +355,7 @@ impl<'a> Walk<'a> {
         Ok(found)
     }
 
-    /// Where the next request goes on; `None` at the end.
+    /// Returns the position for the next request; `None` at the end.
     fn cursor(&self) -> Option<String> {
         let next = self.crawls.last()?;
         let place: Place = (next.started.0, next.crawl.clone(), self.scan);

@@ -1,4 +1,4 @@
-//! A crawl as it goes: server-sent events.
+//! The progress of a crawl as server-sent events.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(crate) struct CrawlUpdate {
     data: String,
 }
 
-/// What an event is about
+/// The kind of event
 #[derive(Clone, Copy, ToSchema, strum::IntoStaticStr)]
 #[schema(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
@@ -39,8 +39,8 @@ enum Name {
     Problem,
 }
 
-/// A crawl as it goes: the event `progress` with the crawl as JSON whenever it has changed, once a second at most, and at last
-/// `end`, or `problem` if it cannot be followed any longer
+/// The progress of a crawl: the event `progress` with the crawl as JSON after each change, at most once a
+/// second, and finally `end`, or `problem` if it cannot be followed any longer
 #[utoipa::path(
     get, path = "/api/v1/crawls/{id}/events", tag = "crawls", security(("token" = [])),
     params(("id" = String, Path, description = "The crawl's id")),
@@ -59,7 +59,7 @@ pub(crate) async fn follow_crawl(
     Ok(Sse::new(unfold(Some(watch), next)).keep_alive(KeepAlive::default()))
 }
 
-/// The next event, and the watch as long as others follow.
+/// Returns the next event, with the watch if there are more to follow.
 async fn next(watch: Option<Watch>) -> Option<(Result<Event, Infallible>, Option<Watch>)> {
     let mut watch = watch?;
     let (event, is_last) = match watch.next().await? {
@@ -72,7 +72,7 @@ async fn next(watch: Option<Watch>) -> Option<(Result<Event, Infallible>, Option
 
 impl CrawlUpdate {
     fn of(event: Name, data: &impl Serialize) -> Self {
-        // Names and numbers: they always serialise, and JSON has no line feed.
+        // Names and numbers always serialise, and JSON has no line feed.
         Self { event, data: serde_json::to_string(data).unwrap_or_default() }
     }
 }

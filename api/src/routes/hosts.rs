@@ -1,4 +1,4 @@
-//! Hosts: how they are asked, and which must not be.
+//! Hosts: their schedules, and blocking them.
 
 use std::sync::Arc;
 
@@ -24,15 +24,15 @@ pub(crate) struct Hosts {
     next: Option<String>,
 }
 
-/// What became of a host
+/// The new state of a host
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Blocking {
-    /// The name that its schedule has: that of a group, if it is in one
+    /// The name of its schedule: the group's, if it is in one
     host: String,
     blocked: bool,
 }
 
-/// The hosts that were asked lately, that want to be left alone, or that are blocked
+/// The hosts that were asked recently, that are in a back-off, or that are blocked
 #[utoipa::path(
     get, path = "/api/v1/hosts", tag = "hosts", security(("token" = [])),
     params(Paging),
@@ -70,7 +70,7 @@ pub(crate) async fn get_host(
     }
 }
 
-/// Has nobody ask a host any more; what waits for it is skipped, and kept as dead letters
+/// Blocks all requests to a host; URLs that wait for it are skipped, and stored as dead letters
 #[utoipa::path(
     post, path = "/api/v1/hosts/{host}/block", tag = "hosts", security(("token" = [])),
     params(("host" = String, Path, description = "Its name, or `@NAME` for a group")),

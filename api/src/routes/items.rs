@@ -1,4 +1,4 @@
-//! The items of a crawl: a page of them, or lines to the end of what is there.
+//! The items of a crawl: one page, or all of them as lines.
 
 use std::io;
 use std::sync::Arc;
@@ -27,29 +27,30 @@ use crate::extract::{Params, Segment};
 use crate::places::Place;
 use crate::problem::{Kind, Problem};
 
-/// How long one page is read for; then the next request goes on.
+/// Maximum time for reading one page; then the next request continues.
 const LONGEST: Duration = Duration::from_secs(10);
-/// A page with so many bytes of items is full.
+/// The number of bytes of items after which a page is full.
 const PAGE_BYTES: usize = 8 * 1024 * 1024;
-/// How much the clock of the broker, which dates what it keeps, may be behind that of the fleet.
+/// Maximum time by which the broker's clock, which dates stored items, may be behind that of the fleet.
 const SLACK: Duration = Duration::from_secs(300);
-/// The type of JSON lines.
+/// The media type of JSON lines.
 pub(crate) const LINES: &str = "application/jsonl";
 
 /// A page of items, in the order in which they were stored
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Items {
-    /// May be empty although others follow. One that a crash had stored twice comes twice, with the same `id`
+    /// May be empty although others follow. An item that was stored twice because of a crash comes twice,
+    /// with the same `id`
     #[schema(value_type = Vec<serde_json::Value>)]
     items: Vec<Item>,
-    /// The cursor of the next page; absent when all is read of a crawl that is over
+    /// The cursor of the next page; absent after the last item of a crawl that is over
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     next: Option<String>,
 }
 
-/// The items of a crawl, as a page, or to a request that accepts `application/jsonl` all that there are from `cursor` on, one a
-/// line. They are read from the fleet's stream of items, as far back as that goes
+/// The items of a crawl, as a page, or, if the request accepts `application/jsonl`, all from `cursor` on, one
+/// per line. They are read from the fleet's stream of items, as far back as it goes
 #[utoipa::path(
     get, path = "/api/v1/crawls/{id}/items", tag = "crawls", security(("token" = [])),
     params(("id" = String, Path, description = "The crawl's id"), Paging),
@@ -68,7 +69,7 @@ pub(crate) async fn list_items(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let place = cursor.as_deref().map(cursor::decode).transpose()?;
-    // Before the items are read: all of a crawl that is over by now are there.
+    // Before the items are read: if the crawl is over by now, all its items are there.
     let known = api.known(&id).await?;
     let begun = UnixMs(known.stats.started.0.saturating_sub(SLACK.as_millis() as u64));
     let from = place.map_or(ItemsFrom::Time(begun), ItemsFrom::Place);
@@ -82,7 +83,7 @@ pub(crate) async fn list_items(
     Ok(axum::Json(Items { items, next }).into_response())
 }
 
-/// Somebody who reads items.
+/// A reader of items.
 struct Reading {
     items: Box<dyn ItemReader>,
     _place: Place,
@@ -95,13 +96,13 @@ impl Reading {
                 "the items of a state file are in the files that `--out` or `[[sinks]]` of its crawls named";
             return Err(Problem::new(Kind::NotKept, detail));
         };
-        // Each has a connection of its own to the broker.
+        // Each reader has its own connection to the broker.
         let place = api.readers.take(identity)?;
         Ok(Self { items: items.read(crawl, from).await?, _place: place })
     }
 }
 
-/// Up to `most` items, whether they are the last ones, and the place after them.
+/// Returns up to `most` items, whether they are the last ones, and the position after them.
 async fn page(mut reading: Reading, most: usize) -> Result<(Vec<Item>, bool, u64), Problem> {
     let until = Instant::now() + LONGEST;
     let (mut items, mut bytes) = (Vec::new(), 0);
@@ -119,7 +120,7 @@ async fn page(mut reading: Reading, most: usize) -> Result<(Vec<Item>, bool, u64
     Ok((items, false, reading.items.place()))
 }
 
-/// Each item as a line. Where reading breaks off, so does the answer.
+/// Streams each item as a line. An error while reading aborts the response.
 fn lines(reading: Reading) -> impl Stream<Item = io::Result<Bytes>> {
     try_unfold(reading, line)
 }
@@ -131,7 +132,7 @@ async fn line(mut reading: Reading) -> io::Result<Option<(Bytes, Reading)>> {
     Ok(Some((line.into(), reading)))
 }
 
-/// Whether a request names this type as one that it accepts.
+/// Whether a request accepts this media type by name.
 pub(crate) fn accepts(headers: &HeaderMap, wanted: &str) -> bool {
     let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let types = accepted.flat_map(|value| value.split(','));

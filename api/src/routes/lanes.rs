@@ -1,4 +1,4 @@
-//! Lanes: what waits where.
+//! Lanes: the number of waiting messages.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(crate) struct Lanes {
     lanes: Vec<Lane>,
 }
 
-/// How many messages wait in each lane, and for how long
+/// The number of messages waiting in each lane, and for how long
 #[utoipa::path(
     get, path = "/api/v1/lanes", tag = "workers", security(("token" = [])),
     responses((status = 200, body = Lanes))

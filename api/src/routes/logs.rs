@@ -1,4 +1,4 @@
-//! The fleet's log: a page of it, lines to its beginning, or what comes as it comes.
+//! The fleet's log: one page, all of it as lines, or new entries as they come.
 
 use std::convert::Infallible;
 use std::io;
@@ -33,16 +33,16 @@ use crate::places::Place;
 use crate::problem::Problem;
 use crate::view::{LogEntry, LogLevel};
 
-/// How long somebody waits for the searches of others.
+/// The time that a caller waits for the searches of others.
 const SEARCH: Duration = Duration::from_secs(10);
-/// How often the log is looked at for each of those who follow it.
+/// Interval at which the log is read for each follower.
 const LOOK: Duration = Duration::from_secs(1);
-/// The type of server-sent events.
+/// The media type of server-sent events.
 const EVENTS: &str = "text/event-stream";
-/// How many entries are read at a time for one who wants all.
+/// The number of entries read at a time for a caller who wants all.
 const READ: usize = 500;
 
-/// Which entries.
+/// The filter of the list.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -55,27 +55,27 @@ pub(crate) struct Listing {
     spider: Option<SpiderName>,
     /// Only those with this host
     host: Option<String>,
-    /// Only those as grave as this, or graver
+    /// Only those of this level, or more severe
     #[param(value_type = Option<LogLevel>, inline)]
     level: Option<logs::LogLevel>,
     /// Only those about this URL, or about the task with this key
     task: Option<String>,
-    /// Only those that are no older: `30m`, `2h`, `1d`
+    /// Only those no older than this: `30m`, `2h`, `1d`
     #[serde(default, with = "duration::optional")]
     #[param(value_type = Option<String>)]
     since: Option<Duration>,
-    /// How many at most
+    /// The maximum number of entries
     #[serde(default)]
     #[param(value_type = Option<u16>, minimum = 1, maximum = 1000, default = 100)]
     limit: Limit,
-    /// Where to go on: `next` of the page before
+    /// The position to continue at: `next` of the previous page
     cursor: Option<String>,
 }
 
 /// A page of the log
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Logs {
-    /// The last ones first. May be empty although others follow
+    /// The entries, the last ones first. May be empty although others follow
     entries: Vec<LogEntry>,
     /// The cursor of the next page, with older entries; absent on the last
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,14 +87,14 @@ pub(crate) struct Logs {
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "the document's alone")]
 pub(crate) struct Appended {
-    /// Where the entry stands: sent back as `Last-Event-ID`, the stream goes on behind it
+    /// The position of the entry: if it is sent as `Last-Event-ID`, the stream continues after it
     id: String,
     event: EntryName,
     /// The entry as JSON
     data: String,
 }
 
-/// What an event is about
+/// The kind of event
 #[derive(ToSchema)]
 #[schema(rename_all = "lowercase")]
 #[expect(dead_code, reason = "the document's alone")]
@@ -104,7 +104,7 @@ enum EntryName {
 }
 
 impl Listing {
-    /// Which entries are meant, where a list of them goes on, and how many it has.
+    /// Returns the filter, the position to start at, and the maximum number of entries.
     fn read(self) -> Result<(LogFilter, LogPlace, usize), Problem> {
         let Self { crawl, spider, host, level, task: key, since, limit, cursor } = self;
         let ago = |age: Duration| UnixMs(UnixMs::now().0.saturating_sub(age.as_millis() as u64));
@@ -115,9 +115,10 @@ impl Listing {
     }
 }
 
-/// What failed, was tried again or got in the way in the whole fleet: a page of it, the last first. To a request that accepts
-/// `application/jsonl` all that there is from `cursor` on, one entry a line; to one that accepts `text/event-stream` what comes from now on,
-/// or behind `Last-Event-ID`, as events `entry`. Only the last entries are kept
+/// Failures, retries and other problems in the whole fleet: one page, the last entries first. If the request
+/// accepts `application/jsonl`, all entries from `cursor` on, one per line; if it accepts
+/// `text/event-stream`, new entries from now on, or after `Last-Event-ID`, as events `entry`. Only the last
+/// entries are stored
 #[utoipa::path(
     get, path = "/api/v1/logs", tag = "logs", security(("token" = [])),
     params(Listing),
@@ -149,7 +150,7 @@ pub(crate) async fn list_logs(
     Ok(axum::Json(Logs { entries, next }).into_response())
 }
 
-/// What is appended to the log, as it comes.
+/// Streams new entries of the log.
 async fn follow(
     api: Arc<Api>,
     identity: &Identity,
@@ -166,16 +167,16 @@ async fn follow(
     Ok(Sse::new(unfold(following, next)).keep_alive(KeepAlive::default()).into_response())
 }
 
-/// Somebody who wants all entries that there are.
+/// A reader of all entries.
 struct Reading {
     api: Arc<Api>,
     filter: LogFilter,
-    /// Where to go on; `None` at the end.
+    /// The position to continue at; `None` at the end.
     from: Option<LogPlace>,
     _place: Place,
 }
 
-/// Each entry as a line, the last first. Where reading breaks off, so does the answer.
+/// Streams each entry as a line, the last first. An error while reading aborts the response.
 fn lines(reading: Reading) -> impl Stream<Item = io::Result<Bytes>> {
     try_unfold(reading, async |mut reading: Reading| {
         let Some(from) = reading.from else { return Ok(None) };
@@ -191,17 +192,17 @@ fn lines(reading: Reading) -> impl Stream<Item = io::Result<Bytes>> {
     })
 }
 
-/// Somebody who follows the log.
+/// A follower of the log.
 struct Following {
     api: Arc<Api>,
     filter: LogFilter,
     after: LogPlace,
-    /// What was read and not sent yet.
+    /// The entries read but not sent yet.
     ready: std::vec::IntoIter<LogLine>,
     _place: Place,
 }
 
-/// The next entry, as soon as there is one; nothing when the API stops. A server that is away is waited for.
+/// Waits for the next entry; `None` when the API stops. Waits for a server that is unavailable.
 async fn next(mut following: Following) -> Option<(Result<Event, Infallible>, Following)> {
     loop {
         if let Some(line) = following.ready.next() {
@@ -221,8 +222,8 @@ async fn next(mut following: Following) -> Option<(Result<Event, Infallible>, Fo
     }
 }
 
-/// An entry on one line, harmless to whoever shows it.
+/// Formats an entry on one line, safe to show in a terminal.
 fn json(line: LogLine) -> String {
-    // Names and texts: they always serialise.
+    // Names and texts always serialise.
     text::escape_json(&serde_json::to_string(&line.entry).unwrap_or_default())
 }

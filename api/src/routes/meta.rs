@@ -1,9 +1,9 @@
-//! Whether the API lives, and what it can do.
+//! The health check, and the document of the API.
 
 use axum::Json;
 use utoipa::openapi::OpenApi;
 
-/// Whether the API lives
+/// Whether the API is up
 #[utoipa::path(
     get, path = "/healthz", tag = "meta",
     responses((status = 200, body = String, content_type = "text/plain"))

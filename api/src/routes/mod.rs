@@ -1,4 +1,4 @@
-//! The handlers, by what they are about.
+//! The handlers, by subject.
 
 pub(crate) mod crawls;
 pub(crate) mod dead_letters;

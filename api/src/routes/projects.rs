@@ -1,4 +1,4 @@
-//! Projects: their versions, added and removed.
+//! Projects: adding and removing their versions.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub(crate) struct Versions {
 struct Version {
     version: String,
     added: Time,
-    /// The spiders that it has
+    /// The spiders in it
     spiders: Vec<String>,
 }
 
@@ -41,7 +41,7 @@ impl From<Deployed> for Version {
     }
 }
 
-/// The versions of a project that are kept: the last hundred
+/// The stored versions of a project: the last hundred
 #[utoipa::path(
     get, path = "/api/v1/projects/{project}/versions", tag = "spiders", security(("token" = [])),
     params(("project" = String, Path, description = "The project")),
@@ -58,12 +58,12 @@ pub(crate) async fn list_versions(
     Ok(Json(Versions { versions: versions.into_iter().map(Version::from).collect() }))
 }
 
-/// How an upload is named.
+/// The names for an upload.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Naming {
-    /// The version, which is replaced if there is one; without it, one named by the time
+    /// The version, which is replaced if it exists; by default one named by the time
     #[param(value_type = Option<String>)]
     version: Option<spider::Version>,
     /// The spider whose file it is; the files of a tar have names
@@ -79,8 +79,9 @@ pub(crate) struct Added {
     spiders: Vec<String>,
 }
 
-/// Deploys spiders as the latest version of a project, with all that it has: a spider's file, or a tar of files NAME.toml, packed by
-/// gzip or not. Nothing is deployed if there is a mistake in any of them
+/// Deploys spiders as the latest version of a project, replacing all its spiders: a spider's file, or a tar
+/// of files NAME.toml, optionally compressed with gzip. Nothing is deployed if there is a mistake in any of
+/// them
 #[utoipa::path(
     post, path = "/api/v1/projects/{project}/versions", tag = "spiders", security(("token" = [])),
     params(("project" = String, Path, description = "The project"), Naming),
@@ -112,11 +113,11 @@ pub(crate) async fn add_version(
     Ok((StatusCode::CREATED, Json(added)))
 }
 
-/// What was removed
+/// The removed version
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Removed {
     project: String,
-    /// Nothing for all versions
+    /// Null for all versions
     version: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Schedules: how they stand, run now, held, let go on.
+//! Cron schedules: listing, running, pausing and resuming them.
 
 use std::sync::Arc;
 
@@ -31,30 +31,30 @@ pub(crate) struct Schedules {
     next: Option<String>,
 }
 
-/// A spider's schedule, and how it stands
+/// A spider's schedule and its current state
 #[derive(Serialize, ToSchema)]
 struct Scheduled {
     project: String,
     spider: String,
     schedule: Schedule,
     paused: bool,
-    /// When the next crawl is due, by the clocks of the schedule; nothing while it is paused
+    /// The time at which the next crawl is due, in the schedule's time zone; null while it is paused
     next: Option<String>,
-    /// The spider's last job, whoever asked for it, if it is among the newest thousand
+    /// The spider's last job, scheduled or not, if it is among the newest thousand
     last: Option<Last>,
 }
 
-/// When a spider's crawls are asked for by themselves
+/// The times at which a spider's crawls are submitted
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Schedule {
     #[schema(examples("*/15 * * * *"))]
     cron: String,
     timezone: String,
-    /// What becomes of an instant at which no worker was there: `skip`, `run`
+    /// The rule for an instant at which there was no worker: `skip`, `run`
     missed: &'static str,
-    /// What becomes of an instant at which the spider's last crawl is not over: `skip`, `queue`
+    /// The rule for an instant at which the spider's last crawl is not over: `skip`, `queue`
     overlap: &'static str,
-    /// The next three instants, by its clocks
+    /// The next three instants, in its time zone
     next: Vec<String>,
 }
 
@@ -66,7 +66,7 @@ struct Last {
     job: Job,
 }
 
-/// What became of a schedule
+/// The new state of a schedule
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Holding {
     project: String,
@@ -102,7 +102,7 @@ impl From<Standing> for Scheduled {
     }
 }
 
-/// The schedules of spiders that are deployed, and of those that have files beside the API
+/// The schedules of deployed spiders, and of those with files beside the API
 #[utoipa::path(
     get, path = "/api/v1/schedules", tag = "schedules", security(("token" = [])),
     params(Paging),
@@ -122,7 +122,7 @@ pub(crate) async fn list_schedules(
     Ok(Json(Schedules { schedules: all.into_iter().map(Scheduled::from).collect(), next }))
 }
 
-/// Asks for a crawl of a scheduled spider now, besides those that are due
+/// Submits a crawl of a scheduled spider now, in addition to those that are due
 #[utoipa::path(
     post, path = "/api/v1/schedules/{project}/{spider}/run", tag = "schedules", security(("token" = [])),
     params(("project" = String, Path, description = "Its project"), ("spider" = String, Path, description = "The spider")),
@@ -139,7 +139,7 @@ pub(crate) async fn run_schedule(
     asked(&api, NewJob::of(CrawlId::generate(UnixMs::now()), spider)).await
 }
 
-/// Holds a schedule: no crawl of it is asked for until it is resumed
+/// Pauses a schedule: no crawl is submitted for it until it is resumed
 #[utoipa::path(
     post, path = "/api/v1/schedules/{project}/{spider}/pause", tag = "schedules", security(("token" = [])),
     params(("project" = String, Path, description = "Its project"), ("spider" = String, Path, description = "The spider")),
@@ -154,7 +154,7 @@ pub(crate) async fn pause_schedule(
     Ok(Json(Holding::of(&spider, true)))
 }
 
-/// Lets a schedule go on; what passed while it was held is not made up for
+/// Resumes a schedule; instants that passed while it was paused are skipped
 #[utoipa::path(
     post, path = "/api/v1/schedules/{project}/{spider}/resume", tag = "schedules", security(("token" = [])),
     params(("project" = String, Path, description = "Its project"), ("spider" = String, Path, description = "The spider")),
@@ -176,14 +176,14 @@ impl Holding {
 }
 
 impl Api {
-    /// The schedules that are known now.
+    /// Returns the schedules known now.
     async fn timetable(&self) -> ports::Result<MutexGuard<'_, Timetable>> {
         let mut timetable = self.timetable.lock().await;
         timetable.read_again(&*self.backend.spider_store, &self.backend.settings).await?;
         Ok(timetable)
     }
 
-    /// A spider that must have a schedule, as far as the API or a worker has seen one.
+    /// Returns a spider that must have a schedule, as far as the API or a worker has seen one.
     async fn scheduled(&self, project: ProjectName, spider: SpiderName) -> Result<SpiderRef, Problem> {
         let spider = SpiderRef { project, spider };
         let is_known = is_known(&spider, &*self.timetable().await?, &*self.backend.schedules).await?;

@@ -1,4 +1,4 @@
-//! Spiders: which there are, what one says, and what is wrong in one that is not deployed.
+//! Spiders: the list, the text of one, and checks of deployed and other ones.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::access::Identity;
 use crate::extract::{self, Params, Segment};
 use crate::problem::Problem;
 
-/// Which spiders.
+/// The filter of the list.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -30,7 +30,7 @@ pub(crate) struct Listing {
     project: Option<ProjectName>,
 }
 
-/// All spiders that are known
+/// All known spiders
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Spiders {
     spiders: Vec<Spider>,
@@ -41,11 +41,13 @@ pub(crate) struct Spiders {
 struct Spider {
     project: String,
     spider: String,
-    /// The version of its project that has it, the latest; nothing for one that has a file beside the API, as it may on workers
+    /// The latest version of its project, which has it; null for a spider with a file beside the API, which
+    /// workers may have too
     version: Option<String>,
 }
 
-/// The spiders that are deployed, and in the default project those that have files beside the API. Workers may have files of others
+/// The deployed spiders, and in the default project those with files beside the API. Workers may have files
+/// of others
 #[utoipa::path(
     get, path = "/api/v1/spiders", tag = "spiders", security(("token" = [])),
     params(Listing),
@@ -77,27 +79,27 @@ pub(crate) async fn list_spiders(
     Ok(Json(Spiders { spiders: found.into_iter().map(spider).collect() }))
 }
 
-/// Which version.
+/// The requested version.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct OfVersion {
-    /// The version; without it, the latest
+    /// The version; by default the latest
     #[param(value_type = Option<String>)]
     version: Option<Version>,
 }
 
-/// A spider, and what its file says
+/// A spider and the text of its file
 #[derive(Serialize, ToSchema)]
 pub(crate) struct SpiderText {
     project: String,
     spider: String,
-    /// The version that says it; nothing for one that has a file beside the API
+    /// The version of the text; null for a spider with a file beside the API
     version: Option<String>,
     text: String,
 }
 
-/// What the file of a spider says that is deployed, or in the default project has a file beside the API
+/// The text of a spider's file. The spider is deployed, or in the default project has a file beside the API
 #[utoipa::path(
     get, path = "/api/v1/projects/{project}/spiders/{spider}", tag = "spiders", security(("token" = [])),
     params(
@@ -117,7 +119,7 @@ pub(crate) async fn get_spider(
     Ok(Json(SpiderText { project: project.to_string(), spider: spider.to_string(), version, text }))
 }
 
-/// Every mistake in what the file of that spider says, and what the spider does
+/// Every mistake in the file of this spider, and the spider's behaviour
 #[utoipa::path(
     get, path = "/api/v1/projects/{project}/spiders/{spider}/check", tag = "spiders", security(("token" = [])),
     params(
@@ -146,7 +148,7 @@ pub(crate) async fn get_spider_check(
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Draft {
-    /// What its file says
+    /// The text of its file
     text: String,
     /// Its name
     #[serde(default)]
@@ -158,40 +160,40 @@ pub(crate) struct Draft {
     arguments: Arguments,
 }
 
-/// What a spider says, and what is wrong in it
+/// The contents of a spider's file, and the mistakes in it
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Checked {
     spider: String,
-    /// What is wrong, from the top
+    /// The mistakes, from the top
     mistakes: Vec<Mistake>,
     /// The environment variables that are not set here, and the arguments without a value
     unset: Vec<Mistake>,
     /// The arguments that it declares
     arguments: Vec<Argument>,
     schedule: Option<Schedule>,
-    /// The name by which a robots.txt speaks to it, if it asks
+    /// The name by which robots.txt files address it, if it obeys them
     robots_name: Option<String>,
-    /// Whether it needs a tree of each page; nothing if it has mistakes
+    /// Whether it needs a tree of each page; null if it has mistakes
     needs_tree: Option<bool>,
-    /// What it does, in words; nothing if it has mistakes
+    /// Its behaviour in words; empty if it has mistakes
     does: Vec<Does>,
 }
 
-/// Something that a spider does
+/// One aspect of a spider's behaviour
 #[derive(Serialize, ToSchema)]
 struct Does {
-    /// In a word, as `starts` or `follows`
+    /// One word for it, such as `starts` or `follows`
     what: &'static str,
-    /// The same with its particulars
+    /// The details
     how: String,
 }
 
-/// Something that is wrong
+/// A mistake in a file
 #[derive(Serialize, ToSchema)]
 pub(super) struct Mistake {
-    /// From 1; nothing if it is about no place
+    /// The line, from 1; null if it is about no particular place
     line: Option<u32>,
-    /// From 1, in characters
+    /// The column, from 1, in characters
     column: Option<u32>,
     what: String,
 }
@@ -200,12 +202,12 @@ pub(super) struct Mistake {
 #[derive(Serialize, ToSchema)]
 struct Argument {
     name: String,
-    /// Nothing if whoever starts a crawl must give a value
+    /// Null if a crawl must give a value
     default: Option<String>,
     help: Option<String>,
 }
 
-/// Every mistake in what the file of a spider says. Nothing is stored
+/// Every mistake in a spider's file. Nothing is stored
 #[utoipa::path(
     post, path = "/api/v1/spiders/check", tag = "spiders", security(("token" = [])), request_body = Draft,
     responses((status = 200, body = Checked))

@@ -1,4 +1,4 @@
-//! A spider that is tried on one page.
+//! Trying a spider on one page.
 
 use std::sync::Arc;
 
@@ -22,27 +22,28 @@ use crate::extract;
 use crate::problem::{Kind, Problem};
 use crate::spiders::{not_given, on_a_thread_apart};
 
-/// An answer with so many bytes of items has no more of them.
+/// The number of bytes of items after which a response has no more of them.
 const ITEM_BYTES: usize = 8 * 1024 * 1024;
-/// The most items, and the most links, of an answer.
+/// Maximum number of items, and of links, in a response.
 const MOST: usize = 1000;
 
-/// A spider to try, and the page: what its file says, or the name of one that is known
+/// A spider to try, given by its text or by the name of a known one, and the page
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewTrial {
     /// The page
     url: String,
-    /// What the spider's file says; without it, what that of a spider says that is deployed or has a file beside the API
+    /// The text of the spider's file; by default that of a spider that is deployed or has a file beside the
+    /// API
     text: Option<String>,
     /// The spider's name
     #[serde(default)]
     #[schema(value_type = String, default = "default")]
     spider: SpiderName,
-    /// Without a text, the spider's project; `default` without it
+    /// Without a text, the spider's project; by default `default`
     #[schema(value_type = Option<String>)]
     project: Option<ProjectName>,
-    /// Without a text, which version of its project; the latest without it
+    /// Without a text, the version of its project; by default the latest
     #[schema(value_type = Option<String>)]
     version: Option<Version>,
     /// Values for its arguments
@@ -51,69 +52,71 @@ pub(crate) struct NewTrial {
     arguments: Arguments,
 }
 
-/// What came of trying a spider on a page
+/// The result of trying a spider on a page
 #[derive(Default, Serialize, ToSchema)]
 pub(crate) struct Trial {
     spider: String,
     url: String,
-    /// What is wrong in the spider, from the top. If there is anything, nothing was asked for
+    /// The mistakes in the spider, from the top. If there are any, no request was sent
     mistakes: Vec<Mistake>,
-    /// What the robots.txt says of the URL that was asked for last, or would have been: `ignored`, `allowed`, `forbidden`, or
-    /// `unreadable`, which forbids all; nothing if that was not found out
+    /// The verdict of robots.txt on the last URL requested, or to be requested: `ignored`, `allowed`,
+    /// `forbidden`, or `unreadable`, which forbids all; null if it was not fetched
     #[schema(value_type = Option<String>)]
     robots: Option<&'static str>,
-    /// The name by which a robots.txt speaks to it, if it asks
+    /// The name by which robots.txt files address it, if it obeys them
     robots_name: Option<String>,
-    /// Where redirects led, in order
+    /// The targets of redirects, in order
     redirects: Vec<String>,
-    /// The status of the last answer, if there was one
+    /// The status of the last response, if there was one
     status: Option<u16>,
-    /// How large the page is, in bytes
+    /// The size of the page, in bytes
     bytes: Option<usize>,
-    /// Why there is no page to read, if there is none
+    /// The reason why there is no page to read
     no_page: Option<NoPage>,
     items: Vec<TriedItem>,
-    /// How many more items the page has
+    /// The number of further items on the page
     items_left_out: usize,
     /// The required fields that the page does not have
     missing: Vec<String>,
     links: Vec<TriedLink>,
-    /// How many more links the page has
+    /// The number of further links on the page
     links_left_out: u64,
 }
 
-/// Why there is no page
+/// The reason why there is no page
 #[derive(Serialize, ToSchema)]
 struct NoPage {
-    /// What a crawl would count it as: the kind of failure, as `http` or `timeout`, or why it is skipped, as `robots` or `blocked`
+    /// The result in a crawl: the kind of failure, such as `http` or `timeout`, or the reason for a skip,
+    /// such as `robots` or `blocked`
     reason: &'static str,
-    /// The same for people
+    /// The reason for people
     detail: String,
 }
 
-/// An item of a page that was tried
+/// An item of the tried page
 #[derive(Serialize, ToSchema)]
 struct TriedItem {
     /// The name of its kind
     item: Option<String>,
-    /// How many of its kind come before it on the page
+    /// The number of items of its kind before it on the page
     number: usize,
     #[schema(value_type = Value)]
     fields: Map<String, Value>,
 }
 
-/// A link of a page that was tried
+/// A link of the tried page
 #[derive(Serialize, ToSchema)]
 struct TriedLink {
     url: String,
     followed: bool,
-    /// Why it is not followed: `domain`, `pattern`, or the limit that it is beyond, as `depth`
+    /// The reason why it is not followed: `domain`, `pattern`, or the limit that it exceeds, such as `depth`
     #[schema(value_type = Option<String>)]
     why: Option<&'static str>,
 }
 
-/// Fetches one page as a spider says, and answers with what the spider makes of it. Nothing is stored. Hosts are asked by their robots.txt,
-/// and by the schedules that workers go by. The spider has no environment variable and no proxy of its own
+/// Fetches one page by a spider's rules, and returns the result of the spider. Nothing is stored. Requests
+/// obey the hosts' robots.txt and the schedules of the workers. The spider has no environment variables and
+/// no proxy of its own
 #[utoipa::path(
     post, path = "/api/v1/spiders/try", tag = "spiders", security(("token" = [])), request_body = NewTrial,
     responses(
@@ -153,7 +156,7 @@ pub(crate) async fn try_spider(
     }
 }
 
-/// What the file of the spider says.
+/// Returns the text of the spider's file.
 async fn text(api: &Api, new: &NewTrial) -> Result<String, Problem> {
     let NewTrial { spider, project, version, .. } = new;
     if let Some(text) = &new.text {
@@ -202,7 +205,7 @@ impl Trial {
     }
 }
 
-/// As many of these items as an answer has room for.
+/// Returns as many of these items as a response has room for.
 fn few(items: Vec<Extracted>) -> Vec<TriedItem> {
     let mut bytes = 0;
     let has_space = |item: &Extracted| {

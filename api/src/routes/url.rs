@@ -1,4 +1,4 @@
-//! One URL of a crawl: where it is, or how it ended.
+//! One URL of a crawl: its state, or how it ended.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::extract::{Params, Segment};
 use crate::problem::Problem;
 use crate::view::{Change, DeadLetter, Host, Request, RobotsVerdict, Time};
 
-/// Which URL.
+/// The requested URL.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -32,28 +32,28 @@ pub(crate) struct Asked {
     url: String,
 }
 
-/// What a crawl knows of a URL, or of a request
+/// The state of a URL or a request in a crawl
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Url {
     /// Its canonical form, or the key of a request
     url: String,
-    /// How it asks, if it is a request and has no good end yet
+    /// The request, if it is one and has not succeeded yet
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     request: Option<Request>,
     #[serde(flatten)]
     standing: Standing,
-    /// What the spider remembers of the page, from whatever crawl
+    /// The spider's history of the page, from any crawl
     page: Option<PageHistory>,
     #[schema(value_type = RobotsVerdict)]
     robots: explain::RobotsVerdict,
-    /// How its host is asked, if it was lately
+    /// The schedule of its host, if it was asked recently
     host: Option<Host>,
-    /// Where it is, why, and what happens next, each in a sentence
+    /// Its state, the reason and the next step, each in a sentence
     words: Vec<String>,
 }
 
-/// Where a URL stands in a crawl
+/// The state of a URL in a crawl
 #[derive(Serialize, ToSchema)]
 #[serde(tag = "state", rename_all = "lowercase")]
 enum Standing {
@@ -61,7 +61,7 @@ enum Standing {
     Unseen,
     /// It has no final state yet
     Pending(PendingUrl),
-    /// It failed, expired, or was skipped as its host is blocked: it is a dead letter
+    /// It failed, expired, or was skipped because its host is blocked: it is a dead letter
     Failed { dead_letter: Box<DeadLetter> },
     /// It has its final state, or another crawl of the spider has it
     Ended,
@@ -72,41 +72,41 @@ enum Standing {
 struct PendingUrl {
     #[serde(flatten)]
     place: Place,
-    /// Attempts that failed
+    /// The number of failed attempts
     attempts: u32,
     lane: String,
-    /// When it is no longer worth fetching
+    /// The time after which it is no longer worth fetching
     deadline: Option<Time>,
 }
 
-/// Where a pending URL is
+/// The place of a pending URL
 #[derive(Serialize, ToSchema)]
 #[serde(tag = "place", rename_all = "lowercase")]
 enum Place {
     /// It waits in its lane for a worker
     Queued,
-    /// It is put aside, for its host or after a failure
+    /// It waits until a later time, for its host or after a failure
     Parked { until: Time },
-    /// A worker has it
+    /// A worker holds it
     Held {
         worker: String,
-        /// Whether its fetch has begun
+        /// Whether its fetch has started
         started: bool,
     },
 }
 
-/// What is remembered of a page
+/// The history of a page
 #[derive(Serialize, ToSchema)]
 struct PageHistory {
-    /// When it was fetched last, or its server said that it had not changed
+    /// The time of its last fetch, including those that found it unchanged
     fetched_at: Time,
     #[schema(value_type = Change)]
     change: item::Change,
-    /// Links away from where the crawl started
+    /// The number of links from the start of the crawl
     depth: u16,
 }
 
-/// One URL of a crawl: where it is while it is pending, why it failed, and when its page was fetched last
+/// One URL of a crawl: its place while it is pending, why it failed, and when its page was last fetched
 #[utoipa::path(
     get, path = "/api/v1/crawls/{id}/url", tag = "crawls", security(("token" = [])),
     params(("id" = String, Path, description = "The crawl's id"), Asked),
@@ -139,7 +139,7 @@ pub(crate) async fn get_url(
     Ok(Json(Url { url: key.to_string(), request, standing, page, robots, host, words }))
 }
 
-/// The page that a text stands for, and what names its record.
+/// Returns the URL and the key of the record that a text refers to.
 fn named(text: &str, urls: &Urls) -> Result<(CanonicalUrl, Key), Problem> {
     if let Ok(key) = text.trim().parse::<RequestKey>() {
         return Ok((key.url(), key.into()));

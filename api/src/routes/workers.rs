@@ -13,13 +13,13 @@ use crate::extract::Segment;
 use crate::problem::Problem;
 use crate::view::Worker;
 
-/// All workers that live
+/// All live workers
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Workers {
     workers: Vec<Worker>,
 }
 
-/// The workers that live, each with what keeps it from working
+/// The live workers, each with any problem that keeps it from working
 #[utoipa::path(
     get, path = "/api/v1/workers", tag = "workers", security(("token" = [])),
     responses((status = 200, body = Workers))
@@ -29,14 +29,14 @@ pub(crate) async fn list_workers(State(api): State<Arc<Api>>) -> Result<Json<Wor
     Ok(Json(Workers { workers: workers.into_iter().map(Worker::from).collect() }))
 }
 
-/// A worker that was asked to end
+/// A worker that was asked to stop
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Draining {
     worker: String,
     draining: bool,
 }
 
-/// Has a worker end: within seconds it takes no more, finishes what it has begun, and gives the rest back to others
+/// Stops a worker: within seconds it takes no more work, finishes what it has started, and releases the rest
 #[utoipa::path(
     post, path = "/api/v1/workers/{id}/drain", tag = "workers", security(("token" = [])),
     params(("id" = String, Path, description = "The worker's id")),

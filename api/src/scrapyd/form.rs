@@ -1,4 +1,4 @@
-//! The parameters of a request: in the query, in a form, or in a form of several parts with a file.
+//! The parameters of a request: in the query, in a form, or in a multipart form with a file.
 
 use std::str::FromStr;
 
@@ -14,7 +14,7 @@ use crate::extract::body;
 /// The parameters, in the order in which they were sent.
 pub(super) struct Parameters {
     fields: Vec<(String, String)>,
-    /// A file, with its name if it has one.
+    /// The file, with its name if it has one.
     file: Option<(Option<String>, Bytes)>,
 }
 
@@ -52,7 +52,7 @@ impl Parameters {
         while let Some(part) = parts.next_field().await.map_err(Refusal::of)? {
             let name = part.name().unwrap_or_default().to_owned();
             match name.as_str() {
-                // Scrapyd's name for what is uploaded.
+                // Scrapyd's name for the uploaded file.
                 "egg" => {
                     let file_name = part.file_name().map(str::to_owned);
                     file = Some((file_name, part.bytes().await.map_err(Refusal::of)?));
@@ -63,12 +63,12 @@ impl Parameters {
         Ok(Self { fields, file })
     }
 
-    /// Takes a parameter that must be there.
+    /// Takes a required parameter.
     pub(super) fn required<T: FromStr<Err: std::fmt::Display>>(&mut self, name: &str) -> Result<T, Refusal> {
         self.optional(name)?.ok_or_else(|| missing(name))
     }
 
-    /// Takes a parameter, if it is there.
+    /// Takes a parameter, if there is one.
     pub(super) fn optional<T: FromStr<Err: std::fmt::Display>>(
         &mut self,
         name: &str,
@@ -77,7 +77,8 @@ impl Parameters {
         value.parse().map(Some).map_err(|error| Refusal::of(format_args!("{name}: {error}")))
     }
 
-    /// Takes a job's id, if it is there. Those that consoles make have capital letters, which none has here: small ones stand for them.
+    /// Takes a job's id, if there is one. Ids made by consoles may have capital letters, which are not
+    /// allowed here: they are converted to lower case.
     pub(super) fn job(&mut self, name: &str) -> Result<Option<CrawlId>, Refusal> {
         let Some(id) = self.optional::<String>(name)? else { return Ok(None) };
         id.to_ascii_lowercase()
@@ -86,7 +87,7 @@ impl Parameters {
             .map_err(|error| Refusal::of(format_args!("{name}: {error}")))
     }
 
-    /// Takes a job's id that must be there.
+    /// Takes a required job's id.
     pub(super) fn required_job(&mut self, name: &str) -> Result<CrawlId, Refusal> {
         self.job(name)?.ok_or_else(|| missing(name))
     }
@@ -96,14 +97,15 @@ impl Parameters {
         self.fields.extract_if(.., |(other, _)| other == name).map(|(_, value)| value).collect()
     }
 
-    /// Takes the file, with its name if it has one. ScrapydWeb sends it as a field like others, which keeps the bytes of a text.
+    /// Takes the file, with its name if it has one. ScrapydWeb sends it as an ordinary field, which preserves
+    /// the bytes of a text.
     pub(super) fn file(&mut self) -> Result<(Option<String>, Bytes), Refusal> {
         let as_field = |text: String| (None, Bytes::from(text));
         let field = self.all("egg").pop().map(as_field);
         self.file.take().or(field).ok_or_else(|| missing("egg"))
     }
 
-    /// What nobody has taken.
+    /// Returns the parameters not taken.
     pub(super) fn rest(self) -> Vec<(String, String)> {
         self.fields
     }

@@ -23,7 +23,7 @@ use trawl_common::ports::Error;
 use crate::Api;
 use crate::problem::Problem;
 
-/// All endpoints.
+/// Returns the routes of all endpoints.
 pub(crate) fn routes() -> Router<Arc<Api>> {
     Router::new()
         .route("/", get(pages::first))
@@ -41,10 +41,10 @@ pub(crate) fn routes() -> Router<Arc<Api>> {
         .route("/delproject.json", post(versions::delete_project))
 }
 
-/// What an endpoint answers.
+/// The result of an endpoint.
 type Answer = Result<Done, Refusal>;
 
-/// The members of an answer, beside those of every answer.
+/// The members of a response other than those common to all.
 struct Done(Value);
 
 impl Done {
@@ -65,16 +65,16 @@ impl IntoResponse for Done {
     }
 }
 
-/// Why nothing was done.
+/// The reason why a request failed.
 struct Refusal {
     status: StatusCode,
     message: String,
-    /// After how many seconds another try makes sense, if that is known.
+    /// The number of seconds after which a retry makes sense, if known.
     retry_after: Option<u64>,
 }
 
 impl Refusal {
-    /// The request is at fault.
+    /// Returns the refusal of an invalid request.
     fn of(message: impl Display) -> Self {
         Self { status: StatusCode::OK, message: message.to_string(), retry_after: None }
     }

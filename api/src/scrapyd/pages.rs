@@ -1,4 +1,5 @@
-//! The pages of Scrapyd that consoles of it read: the first one, which says that a node is there, and the list of jobs.
+//! The pages of Scrapyd that its consoles read: the start page, which shows that a node is up, and the list
+//! of jobs.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ pub(super) async fn first() -> Html<&'static str> {
     ))
 }
 
-/// `/jobs`: a row a job. There is no process of its own, and no file for its log or its items.
+/// `/jobs`: one row per job. A job has no process of its own, and no files for its log or its items.
 pub(super) async fn jobs(State(api): State<Arc<Api>>) -> Result<Html<String>, Refusal> {
     let mut jobs = api.waitlisted(&None).await?;
     jobs.extend(api.jobs_of(&None, &[JobStatus::Running]).await?);
@@ -34,7 +35,7 @@ pub(super) async fn jobs(State(api): State<Arc<Api>>) -> Result<Html<String>, Re
     )))
 }
 
-/// Names have no letter that HTML has a meaning for.
+/// Returns a row. Names have no characters that need escaping in HTML.
 fn row(job: &Job, now: UnixMs) -> String {
     let new = &job.new;
     let (started, runtime, ended) = match job.status() {
@@ -51,12 +52,12 @@ fn row(job: &Job, now: UnixMs) -> String {
     format!("<tr>{cells}</tr>\n")
 }
 
-/// An instant, to the second.
+/// Formats an instant, to the second.
 fn second(at: UnixMs) -> String {
     time(at).split('.').next().unwrap_or_default().to_owned()
 }
 
-/// How long it took, as Scrapyd writes it: `0:01:09`.
+/// Formats a duration as Scrapyd does: `0:01:09`.
 fn runtime(from: UnixMs, to: UnixMs) -> String {
     let seconds = to.0.saturating_sub(from.0) / 1000;
     format!("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)

@@ -32,21 +32,21 @@ pub(super) async fn add_version(
 /// `listprojects.json`
 pub(super) async fn list_projects(State(api): State<Arc<Api>>) -> Answer {
     let mut projects = api.backend.spider_store.projects().await?;
-    // Its spiders may have files on this machine.
+    // There may be files of its spiders on this machine.
     if !projects.contains(&ProjectName::default()) && !api.spiders_here().is_empty() {
         projects.insert(0, ProjectName::default());
     }
     Done::with(json!({ "projects": projects }))
 }
 
-/// `listversions.json`: the latest is the last.
+/// `listversions.json`: the versions, the latest last.
 pub(super) async fn list_versions(State(api): State<Arc<Api>>, mut sent: Parameters) -> Answer {
     let versions = api.backend.spider_store.versions(&sent.required("project")?).await?;
     let names: Vec<&Version> = versions.iter().map(|deployed| &deployed.version).collect();
     Done::with(json!({ "versions": names }))
 }
 
-/// `listspiders.json`: those of the latest version, or of `_version`.
+/// `listspiders.json`: the spiders of the latest version, or of `_version`.
 pub(super) async fn list_spiders(State(api): State<Arc<Api>>, mut sent: Parameters) -> Answer {
     let (project, version): (ProjectName, Option<Version>) =
         (sent.required("project")?, sent.optional("_version")?);

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::{Reason, Time};
 
-/// A URL that failed, or a text that is none
+/// A URL that failed, or a text that is not a URL
 #[derive(Serialize, ToSchema)]
 pub(crate) struct DeadLetter {
     url: String,
@@ -23,50 +23,51 @@ pub(crate) struct DeadLetter {
     status: Option<u16>,
     /// The last error
     error: String,
-    /// How often it was tried
+    /// The number of attempts
     attempts: u32,
-    /// Who gave up on it
+    /// The worker that gave up on it
     worker: Option<String>,
     failed_at: Time,
     /// The lane that it came through
     lane: String,
-    /// Links away from where the crawl started
+    /// The number of links from the start of the crawl
     depth: u16,
     /// The page that linked to it
     referrer: Option<String>,
-    /// How it asks, if it is a request. It is here where one URL was asked for, not in lists
+    /// The request, if it is one; only in the response for a single URL, not in lists
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     request: Option<Request>,
 }
 
 impl DeadLetter {
-    /// The same with how it asks.
+    /// Adds the request.
     pub(crate) fn asking(self, work: Option<&Work>) -> Self {
         let request = work.and_then(Work::request).map(|request| RequestView::from(&request.new).into());
         Self { request, ..self }
     }
 }
 
-/// How a request asks: of header fields and cookies the names, for their values may be secrets, and of the body how long it is
+/// A request. The values of header fields and cookies may be secrets, so only their names are shown; of the
+/// body only the length
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Request {
     method: String,
-    /// In lower case
+    /// The names of the header fields, in lower case
     headers: Vec<String>,
     cookies: Vec<String>,
     body_bytes: usize,
-    /// What the spider's program is given with the page: any JSON
+    /// JSON passed to the spider's program with the page
     data: Option<serde_json::Value>,
-    /// Whether whatever response comes is its page; left out where it is not
+    /// Whether a response with any status is its page; left out if not
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     any_status: bool,
-    /// Which failures the program is given in place of a page, `last` or `each`; left out where there are none
+    /// The failures that the program is given in place of a page, `last` or `each`; left out if none
     #[serde(default, skip_serializing_if = "Option::is_none")]
     failures: Option<String>,
-    /// Above 0 it is urgent
+    /// The priority; above 0 it is urgent
     priority: f64,
-    /// How often it is tried again, if it says so itself
+    /// The maximum number of retries, if the request sets one
     retries: Option<u32>,
 }
 

@@ -8,23 +8,24 @@ use utoipa::ToSchema;
 
 use super::{LaneName, Time};
 
-/// A worker that lives
+/// A live worker
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Worker {
     worker: String,
     version: String,
-    /// Whether it was asked to end
+    /// Whether it was asked to stop
     draining: bool,
-    /// URLs in its hands
+    /// The number of URLs that it holds
     in_flight: u64,
     pages_per_second: f64,
-    /// How long its requests took lately; absent if it made none
+    /// The latency of its recent requests; absent if it made none
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     latency: Option<Latency>,
-    /// `ok`, or what keeps it from working
+    /// `ok`, or the problem that keeps it from working
     health: String,
-    /// The tasks that its programs were doing at its last heartbeat, by their keys, and since when; 200 at most
+    /// The keys of the tasks that its programs were running at its last heartbeat, and their start times; at
+    /// most 200
     running: BTreeMap<String, Time>,
 }
 
@@ -44,25 +45,25 @@ impl From<WorkerState> for Worker {
     }
 }
 
-/// How long requests to hosts took, bodies included, in milliseconds
+/// The latency of requests to hosts, bodies included, in milliseconds
 #[derive(Serialize, ToSchema)]
 struct Latency {
-    /// Half of them took no longer
+    /// The median
     p50_ms: u64,
-    /// Nineteen of twenty took no longer
+    /// The 95th percentile
     p95_ms: u64,
 }
 
-/// What waits in a lane
+/// The messages in a lane
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Lane {
     #[schema(value_type = LaneName)]
     lane: ports::LaneName,
-    /// How many messages wait; what workers hold is not among them
+    /// The number of waiting messages, without those that workers hold
     messages: u64,
-    /// How many connections take messages from it; nothing where that says nothing
+    /// The number of connections that consume it; null if that is not meaningful
     consumers: Option<u64>,
-    /// For how many seconds the next message has waited, at most; nothing if none waits, or if it is not known
+    /// The maximum time that the next message has waited, in seconds; null if none waits, or if unknown
     oldest_seconds: Option<f64>,
 }
 

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use super::Time;
 
-/// A host, or a group of hosts that share a rate, and how it is asked
+/// A host, or a group of hosts that share a rate, and its schedule
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Host {
     host: String,
@@ -16,25 +16,26 @@ pub(crate) struct Host {
     next: Time,
     /// The end of its waitlist
     line: Time,
-    /// Requests under way, where their number is limited
+    /// Requests in flight, if their number is limited
     under_way: u64,
-    /// Requests that were let go since this minute of the clock began: of workers, of producers, and of programs through the proxy
+    /// Requests allowed since the start of this minute of the clock: of workers, producers, and programs
+    /// through the proxy
     requests_this_minute: u64,
-    /// How long a request took lately
+    /// The recent latency of requests
     latency_ms: Option<u64>,
     backoff: Option<Backoff>,
-    /// Since when nobody may ask it
+    /// The time since which it is blocked
     blocked: Option<Time>,
 }
 
-/// Why and until when a host is left alone
+/// A back-off of a host, with its cause and its end
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Backoff {
     since: Time,
     until: Time,
-    /// The HTTP status that it answered; 0 for a redirect that its spider takes for a ban
+    /// The HTTP status of the host's response; 0 for a redirect that counts as a ban by its spider's rules
     status: u16,
-    /// How many times in a row it did without saying for how long
+    /// The number of consecutive refusals without a stated time to wait
     strikes: u32,
 }
 

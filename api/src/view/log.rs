@@ -9,33 +9,33 @@ use super::{LogLevel, Time};
 /// An entry of the fleet's log
 #[derive(Serialize, ToSchema)]
 pub(crate) struct LogEntry {
-    /// When it happened
+    /// The time of the event
     time: Time,
     #[schema(value_type = LogLevel)]
     level: logs::LogLevel,
-    /// Who says so
+    /// The worker that wrote it
     worker: String,
-    /// Of which spider it is; absent if of none
+    /// Its spider; absent if it has none
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     spider: Option<String>,
-    /// In which crawl it happened; absent if in none
+    /// Its crawl; absent if it has none
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     crawl: Option<String>,
-    /// With which host; absent if with none
+    /// The host involved; absent if there is none
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     host: Option<String>,
-    /// The URL or the task that it is about; absent if about none
+    /// The URL or the task that it is about; absent if there is none
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     key: Option<String>,
-    /// The kind of a failure; absent if nothing failed
+    /// The kind of failure; absent if nothing failed
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     class: Option<String>,
-    /// What happened: one line or many, at most 64 KiB
+    /// The message: one line or several, at most 64 KiB
     message: String,
 }
 

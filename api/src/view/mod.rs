@@ -1,4 +1,4 @@
-//! Crawls, hosts and workers as callers see them. The names are those that `trawl ... --json` prints.
+//! Crawls, hosts and workers as callers see them. The names are those in the output of `trawl ... --json`.
 
 mod crawl;
 mod dead_letter;
@@ -28,7 +28,7 @@ pub(crate) use self::fleet::{Lane, Worker};
 pub(crate) use self::host::Host;
 pub(crate) use self::log::LogEntry;
 
-/// An instant, by RFC 3339
+/// An instant in RFC 3339
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[schema(value_type = String, format = DateTime, examples("2026-01-31T12:00:00.000Z"))]
 pub(crate) struct Time(String);
@@ -39,7 +39,7 @@ impl From<UnixMs> for Time {
     }
 }
 
-/// The schema of an enum of `trawl-common`: its words, from its own list.
+/// The schema of an enum of `trawl-common`, with its own list of words.
 macro_rules! words {
     ($(#[doc = $doc:literal] $name:ident of $of:ty;)*) => {$(
         #[doc = $doc]
@@ -61,18 +61,18 @@ macro_rules! words {
 }
 
 words! {
-    /// Where a crawl stands
+    /// The status of a crawl
     Status of CrawlState;
-    /// Where a job stands
+    /// The status of a job
     JobStatus of jobs::JobStatus;
-    /// What robots.txt says of a URL, as the settings speak for all spiders
+    /// The verdict of robots.txt on a URL, by the settings for all spiders
     RobotsVerdict of explain::RobotsVerdict;
-    /// Why a URL reached no good end
+    /// The reason why a URL failed
     Reason of outcome::Reason;
-    /// Where messages wait: for a worker (`due`, `priority`, `bulk`, `expired`), for their time (`wait`), or to be read (`failed`)
+    /// A queue: for workers (`due`, `priority`, `bulk`, `expired`), for delays (`wait`), or for reading (`failed`)
     LaneName of ports::LaneName;
-    /// How grave an entry of the log is, the gravest first
+    /// The level of an entry of the log, the most severe first
     LogLevel of logs::LogLevel;
-    /// What had become of a page's content when it was fetched last
+    /// The change in a page's content when it was last fetched
     Change of item::Change;
 }

@@ -1,10 +1,10 @@
-//! Where the record of a URL or a task is found.
+//! The address of the record of a URL or a task.
 
 use trawl_common::frontier::Key;
 use trawl_common::names::{CrawlRef, SpiderName};
 use trawl_common::web::url::Fingerprint;
 
-/// Where the record of one URL or task is found. Built by the caller, so that the writer need not hash.
+/// The address of the record of one URL or task. Built by the caller, so that the writer need not hash.
 #[derive(Clone)]
 pub(super) struct Address {
     pub(super) url: Fingerprint,
@@ -12,12 +12,13 @@ pub(super) struct Address {
 }
 
 impl Address {
-    /// The address of what has this key in `crawl`. Spiders don't mix: each has seen a URL, or not, on its own.
+    /// Returns the address of this key in `crawl`. Each spider has its own seen URLs, so its name is part of the
+    /// hash.
     pub(super) fn new(crawl: &CrawlRef, key: &str) -> Self {
         Self { url: Fingerprint::of(&format!("{}\n{key}", crawl.spider)), crawl: crawl.clone() }
     }
 
-    /// The addresses of `keys` in no crawl in particular.
+    /// Returns the addresses of `keys` for a spider, in its ad-hoc crawl, as no particular crawl is meant.
     pub(super) fn of_spider(spider: &SpiderName, keys: &[Key]) -> Vec<Self> {
         let crawl = CrawlRef::adhoc_of(spider.clone());
         keys.iter().map(|key| Self::new(&crawl, key.as_str())).collect()

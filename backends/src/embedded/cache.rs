@@ -9,13 +9,13 @@ use moka::sync::Cache as Moka;
 use trawl_common::ports::{Cache, Response, Result};
 use trawl_common::web::url::CanonicalUrl;
 
-/// The most that all responses together may weigh, in bytes.
+/// Maximum weight of all responses together, in bytes.
 const CAPACITY: u64 = 16 * 1024 * 1024;
 
-/// The largest body that is kept: one must not displace all others.
+/// Maximum size of a body that is cached, in bytes: one must not displace all others.
 const LARGEST: usize = 1024 * 1024;
 
-/// Responses of this process, bounded in time and in weight.
+/// Cached responses of this process, limited in time and weight.
 pub(super) struct MemoryCache(Moka<CanonicalUrl, Kept>);
 
 #[derive(Clone)]
@@ -24,7 +24,7 @@ struct Kept {
     ttl: Duration,
 }
 
-/// Each response brings its own time to live.
+/// The expiry policy: each response has its own time to live.
 struct OwnTtl;
 
 impl Expiry<CanonicalUrl, Kept> for OwnTtl {
@@ -50,7 +50,7 @@ impl Default for MemoryCache {
     }
 }
 
-/// Bytes of text and body, with a round sum for what surrounds them.
+/// Returns the bytes of text and body, plus a flat amount for overhead.
 fn weigh(url: &CanonicalUrl, kept: &Kept) -> u32 {
     let response = &kept.response;
     let headers: usize = response.headers.iter().map(|(name, value)| name.len() + value.len() + 48).sum();
@@ -66,7 +66,7 @@ impl Cache for MemoryCache {
 
     async fn put(&self, url: &CanonicalUrl, response: &Response, ttl: Duration) -> Result<()> {
         if response.body.len() <= LARGEST {
-            // A body may be a slice of a much larger read buffer, which it would keep alive.
+            // A body may be a slice of a much larger read buffer, which it would keep in memory.
             let body = Bytes::copy_from_slice(&response.body);
             self.0.insert(url.clone(), Kept { response: Response { body, ..response.clone() }, ttl });
         }

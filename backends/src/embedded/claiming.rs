@@ -1,4 +1,4 @@
-//! Which records a worker gets, as it runs inside the store.
+//! Claiming records for a worker, run inside the store.
 
 use std::sync::Arc;
 
@@ -18,28 +18,28 @@ use super::records::{self, Stored, Unreadable};
 use super::store::Memory;
 use super::transitions::context;
 
-/// What a worker asks for.
+/// The request of a worker for records.
 pub(super) struct Want {
-    /// Who asks.
+    /// The worker.
     pub(super) holder: Arc<Holder>,
-    /// What it takes from.
+    /// The queues that it takes from.
     pub(super) lines: &'static [SourceQueue],
-    /// How many records of each line it may hold.
+    /// Maximum number of records of each queue that it may hold.
     pub(super) prefetch: usize,
-    /// How many it takes now.
+    /// Maximum number that it takes now.
     pub(super) max: usize,
 }
 
-/// What it gets.
+/// The records that a worker gets.
 #[derive(Default)]
 pub(super) struct Got {
-    /// What is its own now, in the order of [`SourceQueue`].
+    /// The claimed records, in the order of [`SourceQueue`].
     pub(super) claims: Vec<Claim>,
-    /// With none: when the next record comes back that was put aside.
+    /// The time when the next parked record is due, if nothing was claimed.
     pub(super) next_due: Option<UnixMs>,
 }
 
-/// A record that is a worker's to handle.
+/// A record claimed by a worker.
 pub(super) struct Claim {
     stored: Stored,
     reply: ClaimReply,
@@ -48,7 +48,7 @@ pub(super) struct Claim {
 }
 
 impl Claim {
-    /// What the worker is given, if the record's texts can be read.
+    /// Returns the claim for the worker, if the record's texts can be read.
     pub(super) fn claimed(self) -> std::result::Result<Claimed, Unreadable> {
         let Self { stored, reply, of, crawl } = self;
         let (attempts, starts, deadline) = match reply {
@@ -60,7 +60,8 @@ impl Claim {
     }
 }
 
-/// Hands out what is available now: what was put aside and is due, then lane by lane. Who holds it is noted in memory alone.
+/// Claims the records that are available now: parked ones that are due, then lane by lane. The holder of each is
+/// kept only in memory.
 pub(super) fn claim(db: &Connection, memory: &mut Memory, want: &Want) -> Result<Got> {
     let (now, mut got, mut crawls) = (UnixMs::now(), Got::default(), Crawls::default());
     if want.holder.has_left() {
@@ -75,8 +76,8 @@ pub(super) fn claim(db: &Connection, memory: &mut Memory, want: &Want) -> Result
     Ok(got)
 }
 
-/// Hands out what is available of one line. What cannot be read is taken out of the way; returns whether anything was, so that there
-/// may be more behind it.
+/// Claims the available records of one queue. Records that cannot be read are removed; returns whether there were
+/// any, because more records may follow them.
 fn claim_of(
     db: &Connection,
     memory: &mut Memory,
@@ -115,7 +116,7 @@ fn claim_of(
         let stored = stored.with_request(db)?;
         let mut record = stored.record(&memory.holdings);
         let reply = record.claim(&holder.worker, stored.due, &context(memory, &crawl));
-        // Whatever else is replied for a record says that it is not available.
+        // Any other reply means that the record is not available.
         if let ClaimReply::Take { .. } | ClaimReply::Full = reply {
             if let Some(due) = stored.due {
                 metrics::claimed_after(now.since(due));

@@ -1,4 +1,4 @@
-//! What people do to crawls and to the URLs that failed in them, as it runs inside the store.
+//! Operator commands for crawls and their failed URLs, run inside the store.
 
 use rusqlite::Connection;
 use trawl_common::frontier::crawl::CrawlState;
@@ -17,7 +17,7 @@ use super::store::Memory;
 use super::transitions::find;
 use super::{crawls, failures, payloads};
 
-/// A crawl is held: its records are passed over until it goes on.
+/// Pauses a crawl: its records are skipped until it is resumed.
 pub(super) fn pause(db: &Connection, crawl: &CrawlRef) -> Result<()> {
     let row = crawls::going(db, crawl)?;
     if row.status != CrawlState::Paused {
@@ -26,7 +26,7 @@ pub(super) fn pause(db: &Connection, crawl: &CrawlRef) -> Result<()> {
     Ok(())
 }
 
-/// A crawl goes on, or ends if all was done meanwhile, or as much as it may do.
+/// Resumes a crawl, or ends it if everything was done meanwhile, or its limit is reached.
 pub(super) fn resume(db: &Connection, memory: &mut Memory, crawl: &CrawlRef) -> Result<()> {
     let row = crawls::going(db, crawl)?;
     if row.status == CrawlState::Paused {
@@ -38,7 +38,7 @@ pub(super) fn resume(db: &Connection, memory: &mut Memory, crawl: &CrawlRef) -> 
     Ok(())
 }
 
-/// A crawl ends before its time.
+/// Cancels a crawl.
 pub(super) fn cancel(db: &Connection, memory: &mut Memory, crawl: &CrawlRef) -> Result<()> {
     let row = match crawls::find(db, crawl)? {
         Some(row) if row.status == CrawlState::Cancelled => return Ok(()),
@@ -52,7 +52,7 @@ pub(super) fn cancel(db: &Connection, memory: &mut Memory, crawl: &CrawlRef) -> 
     Ok(())
 }
 
-/// Tasks of a crawl end before their time. Returns how many had no end.
+/// Cancels tasks of a crawl. Returns the number of those that had not ended.
 pub(super) fn cancel_tasks(
     db: &Connection,
     memory: &mut Memory,
@@ -74,7 +74,7 @@ pub(super) fn cancel_tasks(
     }
     deltas.write(db)?;
     if let Some(row) = crawls.find(db, crawl)? {
-        // Nothing comes late here, and a crawl of what others ask for never ends.
+        // No message comes late here, and an ad-hoc crawl never ends, so its seen keys are removed at once.
         if crawl.is_adhoc() {
             memory.seen.forget(db, row.key)?;
         }
@@ -83,8 +83,8 @@ pub(super) fn cancel_tasks(
     Ok(cancelled)
 }
 
-/// URLs and tasks leave the list of `from` and become records of `into`, available at once. One that has a record again by
-/// now, because a later crawl found it, stays where it is. Returns how many there were.
+/// Moves URLs and tasks from the list of `from` into `into` as records, available at once. An entry that has a
+/// record again, because a later crawl found it, stays where it is. Returns the number moved.
 pub(super) fn replay(
     db: &Connection,
     memory: &mut Memory,
@@ -123,7 +123,7 @@ pub(super) fn replay(
     Ok(replayed)
 }
 
-/// URLs and tasks leave the list for good. Returns how many were in it.
+/// Removes URLs and tasks from the list for good. Returns the number removed.
 pub(super) fn purge(db: &Connection, crawl: &CrawlRef, keys: &[Key]) -> Result<u64> {
     let Some(row) = crawls::find(db, crawl)? else { return Ok(0) };
     let mut purged = 0;

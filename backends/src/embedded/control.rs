@@ -1,4 +1,4 @@
-//! Control of the crawls in one state file. Each command is one step, all of it or nothing.
+//! Control of the crawls in one state file. Each command is one transaction.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use super::stats::LastBeat;
 use super::store::Store;
 use super::{commands, crawls, failures, forgetting, payloads};
 
-/// Commands to the crawls of one state file.
+/// Commands for the crawls of one state file.
 pub(super) struct EmbeddedControl {
     store: Arc<Store>,
     last_beat: Arc<LastBeat>,
 }
 
 impl EmbeddedControl {
-    /// Control of what is in `store`, and of the worker that says there that it lives.
+    /// Creates the control of `store`, and of the worker with this heartbeat.
     pub(super) fn new(store: Arc<Store>, last_beat: Arc<LastBeat>) -> Self {
         Self { store, last_beat }
     }

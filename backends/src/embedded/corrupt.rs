@@ -1,4 +1,4 @@
-//! What is stored and cannot be read: it is taken out of the way and named, and everything else goes on.
+//! Stored records that cannot be read: each is removed and named in the log, and everything else goes on.
 
 use rusqlite::Connection;
 use tracing::error;
@@ -18,11 +18,11 @@ use super::store::Memory;
 use super::{crawls, failures};
 use crate::notes;
 
-/// The longest text that is listed, in bytes.
+/// Maximum length of a listed text, in bytes.
 const MAX_TEXT: usize = 8 * 1024;
 
-/// Ends the URL of a record that cannot be read: it has failed as `corrupt`, and is a dead letter. What is no URL is listed with
-/// the other texts that are none.
+/// Ends the URL of a record that cannot be read: it fails as `corrupt`, and becomes a dead letter. A text that is
+/// no URL is listed with the other invalid texts.
 pub(super) fn quarantine(db: &Connection, memory: &mut Memory, record: &Unreadable) -> Result<()> {
     let Unreadable { id, crawl, url, error } = record;
     if !records::exists(db, *id)? {

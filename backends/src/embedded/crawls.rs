@@ -1,4 +1,4 @@
-//! The table `crawls`: what each crawl is bound to, how it stands, and its counters.
+//! The table `crawls`: the terms, the status and the counters of each crawl.
 
 use std::num::NonZeroU64;
 use std::rc::Rc;
@@ -15,33 +15,33 @@ use trawl_common::time::UnixMs;
 use super::error::Result;
 use super::fields::{Fields, sql_ms};
 
-/// A crawl's row, as far as transitions need it.
+/// The columns of a crawl's row that transitions need.
 #[derive(Clone)]
 pub(super) struct Crawl {
-    /// Its row.
+    /// The number of its row.
     pub(super) key: i64,
-    /// Which it is.
+    /// Its id and spider.
     pub(super) crawl: CrawlRef,
-    /// When it started.
+    /// The time when it started.
     pub(super) started: UnixMs,
-    /// Where it stands.
+    /// Its status.
     pub(super) status: CrawlState,
-    /// What it is bound to.
+    /// Its terms.
     pub(super) terms: Terms,
-    /// How many pages it has done.
+    /// Number of pages that it has done.
     pub(super) done: u64,
-    /// For how long it was paused so far; the pause that it may be in does not count yet.
+    /// Total length of its pauses so far, without the current one.
     pub(super) idle: Duration,
 }
 
 impl Crawl {
-    /// How many more pages it may have done; `None` for any number.
+    /// Returns the number of pages that it may still do; `None` if there is no limit.
     pub(super) fn pages_left(&self) -> Option<u64> {
         self.terms.max_pages.map(|most| most.get().saturating_sub(self.done))
     }
 }
 
-/// A new crawl.
+/// Inserts a new crawl.
 fn begin(db: &Connection, crawl: &CrawlRef, terms: &Terms) -> Result<Crawl> {
     let (status, started) = (CrawlState::Running, UnixMs::now());
     db.prepare_cached(
@@ -58,7 +58,7 @@ fn begin(db: &Connection, crawl: &CrawlRef, terms: &Terms) -> Result<Crawl> {
     Ok(Crawl { key, crawl: crawl.clone(), started, status, terms: *terms, done: 0, idle: Duration::ZERO })
 }
 
-/// The crawl's row, made if there is none, with the limits of `terms`.
+/// Returns the crawl's row, inserted if there is none, with the limits of `terms`.
 pub(super) fn ensure(db: &Connection, crawl: &CrawlRef, terms: &Terms) -> Result<Crawl> {
     let known = match find(db, crawl)? {
         Some(known) => known,
@@ -79,13 +79,13 @@ pub(super) fn ensure(db: &Connection, crawl: &CrawlRef, terms: &Terms) -> Result
 /// The columns that [`row`] reads.
 const ROW: &str = "key, id, spider, started, status, idle, recrawl, max_pages, max_per_host, file, done";
 
-/// The crawl's row, if there is one.
+/// Returns the crawl's row, if there is one.
 pub(super) fn find(db: &Connection, CrawlRef { id, spider }: &CrawlRef) -> Result<Option<Crawl>> {
     let mut find = db.prepare_cached(&format!("SELECT {ROW} FROM crawls WHERE id = ?1 AND spider = ?2"))?;
     find.query_row([id.as_str(), spider.as_str()], |found| Ok(row(found))).optional()?.transpose()
 }
 
-/// The crawl with this row.
+/// Returns the crawl in this row.
 pub(super) fn at(db: &Connection, key: i64) -> Result<Crawl> {
     let mut find = db.prepare_cached(&format!("SELECT {ROW} FROM crawls WHERE key = ?1"))?;
     find.query_row([key], |found| Ok(row(found)))?
@@ -110,12 +110,12 @@ fn row(row: &Row<'_>) -> Result<Crawl> {
     })
 }
 
-/// The crawls that a call is about, each read once. Good as long as the call changes no row of them.
+/// The crawls that a call is about, each read once. Valid as long as the call changes none of their rows.
 #[derive(Default)]
 pub(super) struct Crawls(Vec<Rc<Crawl>>);
 
 impl Crawls {
-    /// The same as [`find`].
+    /// Like the function [`find`], cached.
     pub(super) fn find(&mut self, db: &Connection, crawl: &CrawlRef) -> Result<Option<Rc<Crawl>>> {
         if let Some(known) = self.0.iter().find(|known| known.crawl == *crawl) {
             return Ok(Some(Rc::clone(known)));
@@ -123,7 +123,7 @@ impl Crawls {
         Ok(find(db, crawl)?.map(|row| self.add(row)))
     }
 
-    /// The same as [`at`].
+    /// Like the function [`at`], cached.
     pub(super) fn at(&mut self, db: &Connection, key: i64) -> Result<Rc<Crawl>> {
         match self.0.iter().find(|known| known.key == key) {
             Some(known) => Ok(Rc::clone(known)),
@@ -138,13 +138,13 @@ impl Crawls {
     }
 }
 
-/// The crawl's row; `Stale` if there is none, or if it is over.
+/// Returns the crawl's row; fails with `Stale` if there is none, or if it is over.
 pub(super) fn going(db: &Connection, crawl: &CrawlRef) -> Result<Crawl> {
     let going = find(db, crawl)?.filter(|known| !known.status.is_over());
     Ok(going.ok_or_else(|| over(crawl))?)
 }
 
-/// The error of one who acts on a crawl to which nothing will happen any more.
+/// Returns the error for an action on a crawl that is over or unknown.
 pub(super) fn over(crawl: &CrawlRef) -> Error {
     Error::new(ErrorKind::Stale, format_args!("crawl {} is over, or was never opened", crawl.id))
 }
@@ -161,7 +161,7 @@ pub(super) fn end_discovery(db: &Connection, key: i64) -> Result<()> {
     Ok(())
 }
 
-/// Holds a crawl that runs.
+/// Pauses a running crawl.
 pub(super) fn pause(db: &Connection, key: i64) -> Result<()> {
     db.prepare_cached("UPDATE crawls SET status = ?2, paused = ?3 WHERE key = ?1")?.execute(params![
         key,
@@ -171,7 +171,7 @@ pub(super) fn pause(db: &Connection, key: i64) -> Result<()> {
     Ok(())
 }
 
-/// Lets a crawl go on that is paused, and adds up for how long it was. A clock that was set back adds nothing.
+/// Resumes a paused crawl, and adds the length of the pause. A clock that was set back adds nothing.
 pub(super) fn resume(db: &Connection, key: i64) -> Result<()> {
     db.prepare_cached(
         "UPDATE crawls SET status = ?2, idle = idle + max(0, ?3 - paused), paused = NULL WHERE key = ?1",
@@ -180,7 +180,7 @@ pub(super) fn resume(db: &Connection, key: i64) -> Result<()> {
     Ok(())
 }
 
-/// Ends a crawl before its time.
+/// Marks a crawl as cancelled.
 pub(super) fn cancel(db: &Connection, key: i64) -> Result<()> {
     db.prepare_cached("UPDATE crawls SET status = ?2, ended = ?3, paused = NULL WHERE key = ?1")?
         .execute(params![key, CrawlState::Cancelled.as_str(), sql_ms(UnixMs::now())])?;
@@ -211,7 +211,7 @@ pub(super) fn count(db: &Connection, key: i64, counts: &Counts, bytes: u64, left
     Ok(())
 }
 
-/// Takes back that a URL of the crawl has reached `terminal`: it has a record again.
+/// Subtracts a URL of the crawl that had reached `terminal`: it has a record again.
 pub(super) fn uncount(db: &Connection, key: i64, terminal: Terminal) -> Result<()> {
     let sql =
         format!("UPDATE crawls SET {terminal} = {terminal} - 1 WHERE key = ?1", terminal = terminal.as_str());
@@ -219,8 +219,8 @@ pub(super) fn uncount(db: &Connection, key: i64, terminal: Terminal) -> Result<(
     Ok(())
 }
 
-/// Finishes the crawl if it runs, discovery has ended and every URL has its terminal state. The crawls of what others ask for
-/// ([`CrawlRef::is_adhoc`]) never end. Returns whether it is finished by that.
+/// Finishes the crawl if it is running, discovery has ended and every URL has its terminal state. Ad-hoc crawls
+/// ([`CrawlRef::is_adhoc`]) never end. Returns whether this call finished it.
 pub(super) fn finish_if_complete(db: &Connection, key: i64) -> Result<bool> {
     let mut finish = db.prepare_cached(
         "UPDATE crawls SET status = ?2, ended = ?3
@@ -237,14 +237,14 @@ pub(super) fn finish_if_complete(db: &Connection, key: i64) -> Result<bool> {
     Ok(finished > 0)
 }
 
-/// Keeps what the spider's file says in the crawl, unless that is kept already.
+/// Stores the text of the spider's file for the crawl, unless one is stored already.
 pub(super) fn keep_spider_text(db: &Connection, key: i64, text: &SpiderText) -> Result<()> {
     db.prepare_cached("INSERT OR IGNORE INTO spider_texts (crawl, text) VALUES (?1, ?2)")?
         .execute(params![key, text.as_str()])?;
     Ok(())
 }
 
-/// What is kept of that.
+/// Returns the stored text of the spider's file.
 pub(super) fn spider_text(db: &Connection, CrawlRef { id, spider }: &CrawlRef) -> Result<Option<SpiderText>> {
     let mut select = db.prepare_cached(
         "SELECT text FROM spider_texts JOIN crawls ON crawl = key WHERE id = ?1 AND spider = ?2",
@@ -253,20 +253,20 @@ pub(super) fn spider_text(db: &Connection, CrawlRef { id, spider }: &CrawlRef) -
     Ok(text.map(SpiderText::from))
 }
 
-/// Notes that a process is at work on what is not over.
+/// Notes that a process is working on the unfinished crawls.
 pub(super) fn touch(db: &Connection) -> Result<()> {
     db.prepare_cached("UPDATE crawls SET touched = ?1 WHERE ended IS NULL")?
         .execute([sql_ms(UnixMs::now())])?;
     Ok(())
 }
 
-/// What a crawl was begun with, if that was noted.
+/// Returns the sources that a crawl was started with, if they were noted.
 pub(super) fn sources(db: &Connection, crawl: &CrawlRef) -> Result<Option<String>> {
     let mut select = db.prepare_cached("SELECT named FROM sources WHERE crawl = ?1")?;
     Ok(select.query_row([crawl.id.as_str()], |row| row.get(0)).optional()?)
 }
 
-/// Notes what a crawl is begun with.
+/// Notes the sources that a crawl is started with.
 pub(super) fn note_sources(db: &Connection, crawl: &CrawlRef, named: &str) -> Result<()> {
     db.prepare_cached("INSERT OR REPLACE INTO sources (crawl, named) VALUES (?1, ?2)")?
         .execute([crawl.id.as_str(), named])?;

@@ -1,4 +1,4 @@
-//! Which record is handed out next.
+//! The choice of the next record to hand out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,29 +12,29 @@ use super::fields::sql_ms;
 use super::holdings::Holdings;
 use super::records::{self, COLUMNS, FROM, Stored, Unreadable};
 
-/// Where to look for records that nobody holds.
+/// The search for records that nobody holds.
 ///
-/// A record that was never handed out is found by walking its lane once, by id; one that comes back to its
-/// lane is remembered by id. So nothing is searched twice, and memory holds only what came back.
+/// A record that was never handed out is found by walking its lane once, by id; one that returns to its lane is
+/// remembered by id. So nothing is searched twice, and memory holds only the returned ones.
 #[derive(Default)]
 pub(super) struct Dispatch {
     again: BTreeSet<(Lane, i64)>,
     cursors: BTreeMap<Lane, i64>,
-    /// The rows of crawls that cannot be read: nothing of them is handed out.
+    /// The rows of crawls that cannot be read: none of their records is handed out.
     passed_over: BTreeSet<i64>,
     stirred: bool,
 }
 
-/// A record that may be handed out, or is in the way of the others.
+/// A record that may be handed out, or one that cannot be read and is in the way of the others.
 pub(super) type Found = std::result::Result<Stored, Unreadable>;
 
-/// What a record's crawl must be, for the record to be handed out.
+/// The condition on a record's crawl for the record to be handed out.
 const GOING: &str = "c.paused IS NULL";
 
 impl Dispatch {
-    /// Has a record looked at again: its state decides whether it is handed out.
+    /// Marks a record to be checked again: its state decides whether it is handed out.
     pub(super) fn offer(&mut self, id: i64, lane: Lane) {
-        // Tasks are found in the order of their priorities, wherever they were.
+        // Tasks are always found in the order of their priorities.
         if lane != Lane::Task {
             self.again.insert((lane, id));
         }
@@ -46,18 +46,18 @@ impl Dispatch {
         self.stirred = true;
     }
 
-    /// Whether anything has become available since the last call.
+    /// Returns whether anything has become available since the last call.
     pub(super) fn take_stirred(&mut self) -> bool {
         std::mem::take(&mut self.stirred)
     }
 
-    /// Hands out nothing more of the crawl in row `crawl`, until all lanes are walked again.
+    /// Stops handing out records of the crawl in row `crawl`, until all lanes are walked again.
     pub(super) fn pass_over(&mut self, crawl: i64) {
         self.passed_over.insert(crawl);
     }
 
-    /// Walks all lanes from their start once more: what was passed over there has become available.
-    /// What came back is found on the way, too.
+    /// Walks all lanes from their start again, because records that were skipped there have become available.
+    /// Returned records are found on the way, too.
     pub(super) fn walk_again(&mut self) {
         self.again.clear();
         self.cursors.clear();
@@ -65,7 +65,7 @@ impl Dispatch {
         self.stirred = true;
     }
 
-    /// The next records of a line, `most` of them at most.
+    /// Returns the next records of a queue, at most `most`.
     pub(super) fn next(
         &mut self,
         db: &Connection,
@@ -77,7 +77,7 @@ impl Dispatch {
         match line {
             SourceQueue::Due => self.due(db, holdings, now, most),
             SourceQueue::Priority => self.next_in(db, holdings, Lane::Priority, most),
-            // A lane has no time to live here.
+            // Lanes have no time to live here.
             SourceQueue::Expired => Ok(Vec::new()),
             SourceQueue::Bulk => self.next_in(db, holdings, Lane::Bulk, most),
             SourceQueue::Task => self.tasks(db, holdings, now, most),
@@ -96,8 +96,8 @@ impl Dispatch {
         Ok(found)
     }
 
-    /// Records that came back to `lane`. One that has been taken, parked or deleted since is passed over, and so
-    /// is one whose crawl is paused: it is found by [`Dispatch::walk_again`].
+    /// Returns records that returned to `lane`. One that has been taken, parked or deleted since is skipped, as is
+    /// one whose crawl is paused, which [`Dispatch::walk_again`] finds later.
     fn returned(
         &mut self,
         db: &Connection,
@@ -123,7 +123,8 @@ impl Dispatch {
         Ok(found)
     }
 
-    /// Records of `lane` that were never handed out, beyond those `found` already. The lane is written out, for the partial index.
+    /// Returns records of `lane` that were never handed out, beyond those already `found`. The lane is written
+    /// out, for the partial index.
     fn walk(
         &mut self,
         db: &Connection,
@@ -132,7 +133,7 @@ impl Dispatch {
         most: usize,
         found: &mut Vec<Found>,
     ) -> Result<()> {
-        // What is in no lane is found too, so that it is named.
+        // Records in no valid lane are included, so that they are reported.
         let of_lane = match lane {
             Lane::Priority => "r.lane = 'priority'",
             Lane::Bulk => "r.lane NOT IN ('priority', 'task')",
@@ -162,7 +163,7 @@ impl Dispatch {
         Ok(())
     }
 
-    /// Parked records that are due. Those in hand keep their place until they start, hence the filter.
+    /// Returns parked records that are due. Held ones keep their due time until they start, hence the filter.
     fn due(&self, db: &Connection, holdings: &Holdings, now: UnixMs, most: usize) -> Result<Vec<Found>> {
         let mut due = db.prepare_cached(&format!(
             "{COLUMNS} {FROM} WHERE r.due <= ?1 AND r.lane <> 'task' AND {GOING} ORDER BY r.due"
@@ -179,8 +180,8 @@ impl Dispatch {
         Ok(found)
     }
 
-    /// Tasks that may be done now, the highest priority first, and of one priority in the order in which they were admitted. What is
-    /// held and what is put aside is passed over: that is as much as is under way.
+    /// Returns tasks that may be done now, the highest priority first, and within a priority in the order in which
+    /// they were admitted. Held and parked tasks are skipped; there are only as many as are in progress.
     fn tasks(&self, db: &Connection, holdings: &Holdings, now: UnixMs, most: usize) -> Result<Vec<Found>> {
         let mut tasks = db.prepare_cached(&format!(
             "{COLUMNS}, t.payload FROM tasks t CROSS JOIN records r CROSS JOIN crawls c

@@ -1,5 +1,5 @@
-//! The engine in one file: a record and its message are one row, so what others publish, confirm, probe and acknowledge is
-//! here one transaction.
+//! The engine in one file. A record and its message are one row, so publishing, confirming, probing and
+//! acknowledging are one transaction here.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub(super) struct EmbeddedEngine {
 }
 
 impl EmbeddedEngine {
-    /// The engine on `store`.
+    /// Creates the engine on `store`.
     pub(super) fn new(store: Arc<Store>, last_beat: Arc<LastBeat>) -> Self {
         Self { store, last_beat }
     }
@@ -33,7 +33,7 @@ impl EmbeddedEngine {
 
 #[async_trait]
 impl Engine for EmbeddedEngine {
-    /// No other program can ask for anything here.
+    /// No other program can submit anything here.
     fn join(&self, joining: Joining) -> Joined {
         let (health, pause) = (Arc::clone(&joining.health), joining.settings.recovery.lost_after / 12);
         let maintenance = Box::pin(maintain(Arc::clone(&self.store), health, pause));
@@ -51,7 +51,8 @@ impl Engine for EmbeddedEngine {
     }
 }
 
-/// Ends discovery for sessions that are gone. What workers hold needs no one's care: it is theirs until they leave.
+/// Ends discovery for sessions that are gone. Records held by workers need no maintenance: they are held until the
+/// worker leaves.
 async fn maintain(store: Arc<Store>, health: Arc<Health>, pause: Duration) {
     loop {
         sleep(pause).await;

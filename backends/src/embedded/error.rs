@@ -1,13 +1,13 @@
-//! What can go wrong inside the store.
+//! Errors inside the store.
 
 use rusqlite::ErrorCode;
 use tracing::error;
 use trawl_common::ports::{Error, ErrorKind};
 
-/// Why a job failed: by SQLite, or by a rule of its port.
+/// The reason why a job failed: SQLite, or a rule of its port.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Fault {
-    /// SQLite could not do it.
+    /// SQLite failed.
     #[error(transparent)]
     Sqlite(#[from] rusqlite::Error),
     /// The port's contract forbids it.
@@ -15,17 +15,17 @@ pub(super) enum Fault {
     Rule(#[from] Error),
 }
 
-/// The result of what runs inside the store.
+/// The result of functions that run inside the store.
 pub(super) type Result<T> = std::result::Result<T, Fault>;
 
 impl Fault {
-    /// A column holds what this program would not have written.
+    /// Returns the error for a column with a value that this program would not have written.
     pub(super) fn corrupt(what: impl std::fmt::Display) -> Self {
         Self::Rule(Error::new(ErrorKind::Corrupt, format_args!("the state file: {what}")))
     }
 }
 
-/// Leaves out what cannot be read, and names it in the log: everything else goes on.
+/// Skips a value that cannot be read, and logs it, so that everything else goes on.
 pub(super) fn unless_corrupt<T>(result: Result<T>) -> Result<Option<T>> {
     match result {
         Err(Fault::Rule(error)) if error.kind == ErrorKind::Corrupt => {

@@ -1,6 +1,6 @@
-//! The table `failed`: the URLs and tasks of each crawl that failed or expired, for people to look at and to replay.
+//! The table `failed`: the failed and expired URLs and tasks of each crawl, for people to inspect and to replay.
 //!
-//! Beside them, as if they had ended as `invalid`, the texts of sources that were no URLs.
+//! It also has the texts of sources that were no URLs, as if they had ended as `invalid`.
 
 use rusqlite::{Connection, Row, params};
 use trawl_common::frontier::Key;
@@ -13,7 +13,7 @@ use super::fields::Fields;
 use super::{crawls, payloads, stats_delta};
 use crate::notes;
 
-/// How many entries a page has at most.
+/// Maximum number of entries of a page.
 const PAGE: usize = 500;
 
 /// Adds a URL whose terminal state is a failure to its crawl's list.
@@ -25,10 +25,10 @@ pub(super) fn add(db: &Connection, crawl: i64, finish: &Finish) -> Result<()> {
     Ok(())
 }
 
-/// How a text is listed that is no URL.
+/// The `terminal` of a text that is no URL.
 const INVALID: &str = "invalid";
 
-/// Adds what is no URL to its crawl's list, and counts it.
+/// Adds texts that are no URLs to their crawls' lists, and counts them.
 pub(super) fn refuse(db: &Connection, dead_letters: &[DeadLetter]) -> Result<()> {
     for dead_letter in dead_letters {
         if let Some(crawl) = crawls::find(db, &dead_letter.crawl)? {
@@ -50,21 +50,21 @@ pub(super) fn add_invalid(db: &Connection, crawl: i64, text: &str, note: &Note) 
     Ok(())
 }
 
-/// The texts of a crawl that are no URLs.
+/// Returns the texts of a crawl that are no URLs.
 pub(super) fn invalid(db: &Connection, crawl: i64) -> Result<Vec<(String, Note)>> {
     let mut select = db.prepare_cached("SELECT url, note FROM failed WHERE crawl = ?1 AND terminal = ?2")?;
     let texts = select.query_map(params![crawl, INVALID], |row| Ok((row.get(0)?, note(row, 1)?)))?;
     Ok(texts.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Takes a text that is no URL out of the list. Returns whether it was in it.
+/// Removes a text that is no URL from the list. Returns whether it was in it.
 pub(super) fn remove_invalid(db: &Connection, crawl: i64, text: &str) -> Result<bool> {
     let mut remove =
         db.prepare_cached("DELETE FROM failed WHERE crawl = ?1 AND url = ?2 AND terminal = ?3")?;
     Ok(remove.execute(params![crawl, text, INVALID])? > 0)
 }
 
-/// One entry: how the URL or the task ended, and why.
+/// Returns one entry: the final state of the URL or the task, and the reason.
 pub(super) fn find(db: &Connection, crawl: i64, key: &Key) -> Result<Option<(Terminal, Note)>> {
     let mut find = db.prepare_cached(
         "SELECT url, terminal, note FROM failed WHERE crawl = ?1 AND url = ?2 AND terminal <> 'invalid'",
@@ -74,16 +74,16 @@ pub(super) fn find(db: &Connection, crawl: i64, key: &Key) -> Result<Option<(Ter
     Ok(Some((terminal(row)?, note(row, 2)?)))
 }
 
-/// Takes a URL or a task out of the list, with what it says. Returns whether it was in it.
+/// Removes a URL or a task from the list, with its payload. Returns whether it was in it.
 pub(super) fn remove(db: &Connection, crawl: i64, key: &Key) -> Result<bool> {
     payloads::remove_dead(db, crawl, key)?;
     let mut remove = db.prepare_cached("DELETE FROM failed WHERE crawl = ?1 AND url = ?2")?;
     Ok(remove.execute(params![crawl, key.as_str()])? > 0)
 }
 
-/// The entries after `cursor`, which is the last row of the page before.
+/// Returns the entries after `cursor`, which is the last row of the previous page.
 pub(super) fn page(db: &Connection, crawl: i64, cursor: u64) -> Result<FailedPage> {
-    // The plus keeps SQLite from the index by URL, in whose order each page would have to be sorted.
+    // The plus keeps SQLite from using the index by URL, in whose order each page would have to be sorted.
     let mut select = db.prepare_cached(
         "SELECT entry, url, note FROM failed WHERE entry > ?1 AND +crawl = ?2 AND terminal <> 'invalid' ORDER BY entry LIMIT ?3",
     )?;
@@ -103,7 +103,7 @@ pub(super) fn page(db: &Connection, crawl: i64, cursor: u64) -> Result<FailedPag
     Ok(page)
 }
 
-/// How many entries there are, those included that are no URLs.
+/// Returns the number of entries, including texts that are no URLs.
 pub(super) fn count(db: &Connection, crawl: i64) -> Result<u64> {
     let mut count = db.prepare_cached("SELECT count(*) FROM failed WHERE crawl = ?1")?;
     Ok(count.query_one(params![crawl], |row| row.get::<_, i64>(0))?.cast_unsigned())

@@ -1,4 +1,5 @@
-//! The fields of rows. One that holds what trawl does not write is an error that names it: no default passes for what was written.
+//! The fields of rows. A value that trawl would not have written is an error that names the field; no default
+//! replaces it.
 
 use std::num::NonZeroU64;
 use std::str::FromStr;
@@ -10,7 +11,7 @@ use trawl_common::time::UnixMs;
 
 use super::error::{Fault, Result};
 
-/// An instant as it is stored, in ms since 1970; one beyond SQLite's range is as far as it goes.
+/// Returns an instant in stored form, in ms since 1970, capped at SQLite's maximum.
 pub(super) fn sql_ms(instant: UnixMs) -> i64 {
     i64::try_from(instant.0).unwrap_or(i64::MAX)
 }
@@ -23,42 +24,42 @@ pub(super) struct Fields<'a, 'stmt> {
 }
 
 impl<'a, 'stmt> Fields<'a, 'stmt> {
-    /// The fields of a row of `of`, such as a crawl, whose name is in the column `name`.
+    /// Creates the fields of a row of `of`, such as a crawl, with its name in the column `name`.
     pub(super) fn new(row: &'a Row<'stmt>, of: &'static str, name: &'static str) -> Self {
         Self { row, of, name }
     }
 
-    /// A number.
+    /// Returns a number.
     pub(super) fn number<T: TryFrom<i64>>(&self, column: impl RowIndex) -> Result<T> {
         self.required(column, integer)
     }
 
-    /// A number, if there is one.
+    /// Returns a number, if there is one.
     pub(super) fn optional_number<T: TryFrom<i64>>(&self, column: impl RowIndex) -> Result<Option<T>> {
         self.optional(column, integer)
     }
 
-    /// A number above zero, if there is one.
+    /// Returns a number above zero, if there is one.
     pub(super) fn limit(&self, column: impl RowIndex) -> Result<Option<NonZeroU64>> {
         self.optional(column, |value| integer(value).and_then(NonZeroU64::new))
     }
 
-    /// An instant.
+    /// Returns an instant.
     pub(super) fn instant(&self, column: impl RowIndex) -> Result<UnixMs> {
         self.number(column).map(UnixMs)
     }
 
-    /// An instant, if there is one.
+    /// Returns an instant, if there is one.
     pub(super) fn optional_instant(&self, column: impl RowIndex) -> Result<Option<UnixMs>> {
         Ok(self.optional_number(column)?.map(UnixMs))
     }
 
-    /// What a text says.
+    /// Parses a text.
     pub(super) fn text<T: FromStr>(&self, column: impl RowIndex) -> Result<T> {
         self.required(column, parsed)
     }
 
-    /// What a text says, if there is one.
+    /// Parses a text, if there is one.
     pub(super) fn optional_text<T: FromStr>(&self, column: impl RowIndex) -> Result<Option<T>> {
         self.optional(column, parsed)
     }
@@ -78,14 +79,14 @@ impl<'a, 'stmt> Fields<'a, 'stmt> {
         }
     }
 
-    /// The error of a column that cannot be read.
+    /// Returns the error for a column that cannot be read.
     pub(super) fn unreadable(&self, column: impl RowIndex) -> Fault {
         let named = |column: usize| self.row.as_ref().column_name(column).unwrap_or("?").to_owned();
         let field = column.idx(self.row.as_ref()).map_or_else(|_| "?".to_owned(), named);
         unreadable(self.of, &self.shown(self.name), &field, &self.shown(column))
     }
 
-    /// What is there, as people may see it.
+    /// Returns the value of a column in a form for people.
     fn shown(&self, column: impl RowIndex) -> String {
         match self.row.get_ref(column) {
             Ok(ValueRef::Integer(number)) => number.to_string(),
@@ -98,7 +99,7 @@ impl<'a, 'stmt> Fields<'a, 'stmt> {
     }
 }
 
-/// The error of a field of `of`, whose name is `name`, which holds what cannot be read.
+/// Returns the error for a field of `of`, named `name`, with a value that cannot be read.
 pub(super) fn unreadable(of: &str, name: &str, field: &str, held: &str) -> Fault {
     let message = format!("the field {field} of {of} {name} holds `{held}`");
     Fault::corrupt(format_args!(

@@ -1,4 +1,4 @@
-//! The right to change a state file: one process at a time has it, by whatever name.
+//! The exclusive right to change a state file, whatever name is used for it.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -10,30 +10,30 @@ use std::time::{Duration, Instant};
 
 use crate::sinks::lock;
 
-/// Two locks that are free again when the process ends, however it ends.
+/// Two locks that are released when the process ends, however it ends.
 ///
-/// The one on `<state file>-lock` is taken first: it is the one that older programs know, and the file itself is not opened without it,
-/// as to close it would give up what SQLite has locked in this process. The one on the file itself (by `flock`, which SQLite
-/// does not use) is for those that know it by another name.
+/// The one on `<state file>-lock` is taken first: older programs know it, and the file itself is not opened
+/// without it, because closing the file would release the locks that SQLite has in this process. The one on the
+/// file itself (by `flock`, which SQLite does not use) is for processes that use another name of the file.
 pub(super) struct FileLock {
     /// The state file, without symbolic links.
     pub(super) state: PathBuf,
-    /// The number of names that it has.
+    /// Number of hard links of the state file.
     pub(super) names: u64,
     beside: PathBuf,
-    /// Closed after SQLite has closed it.
+    /// Closed after SQLite has closed the state file.
     _files: [File; 2],
 }
 
-/// A process that was killed may take so long to be gone.
+/// The time that a killed process may take to be gone.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How often to look whether it is.
+/// The interval of checks whether it is gone.
 const LOOK: Duration = Duration::from_millis(20);
 
 impl FileLock {
-    /// Locks a state file, which is created where there is none, for its owner's eyes only. `ResourceBusy` if another process
-    /// has it, and does not end at once.
+    /// Locks a state file, which is created if there is none, readable only by its owner. Fails with
+    /// `ResourceBusy` if another process has it and does not end soon.
     pub(super) fn wait(state: &Path) -> io::Result<Self> {
         let state = without_links(state)?;
         let begun = Instant::now();
@@ -54,7 +54,7 @@ impl FileLock {
         beside.push("-lock");
         let beside = PathBuf::from(beside);
         let first = locked(&beside)?;
-        // What SQLite puts beside it has the same mode.
+        // The files that SQLite creates beside it have the same mode.
         let file = locked(state).inspect_err(|_| drop(fs::remove_file(&beside)))?;
         let names = file.metadata()?.nlink();
         Ok(Self { state: state.to_owned(), names, beside, _files: [file, first] })
@@ -67,7 +67,7 @@ fn locked(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// The path of a file that may not exist yet.
+/// Resolves the path of a file that may not exist yet.
 fn without_links(path: &Path) -> io::Result<PathBuf> {
     match (fs::canonicalize(path), path.file_name()) {
         (Err(error), Some(name)) if error.kind() == io::ErrorKind::NotFound => {
@@ -79,7 +79,7 @@ fn without_links(path: &Path) -> io::Result<PathBuf> {
 }
 
 impl Drop for FileLock {
-    /// Whoever waits for the lock of a file that is gone finds that out, and gets the error that it is taken.
+    /// A process that waits for the lock of a deleted file notices that, and gets the error that it is taken.
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.beside);
     }

@@ -1,4 +1,4 @@
-//! What people have spiders and crawls forget, as it runs inside the store.
+//! Commands to forget URLs and crawls, run inside the store.
 
 use rusqlite::{Connection, params};
 use trawl_common::names::{CrawlRef, SpiderName};
@@ -10,7 +10,8 @@ use super::records;
 use super::store::Memory;
 use super::{crawl_stats, crawls};
 
-/// How many URLs were seen; `None` if the file has crawls of other spiders as well, for what is kept of a URL does not say whose it is.
+/// Returns the number of seen URLs; `None` if the file has crawls of other spiders as well, because stored URLs do
+/// not name their spider.
 pub(super) fn count_seen(db: &Connection, spider: &SpiderName) -> Result<Option<u64>> {
     let others = "SELECT count(*) FROM crawls WHERE spider <> ?1";
     if db.prepare_cached(others)?.query_row([spider.as_str()], |row| row.get::<_, i64>(0))? > 0 {
@@ -21,7 +22,7 @@ pub(super) fn count_seen(db: &Connection, spider: &SpiderName) -> Result<Option<
     Ok(Some(count.cast_unsigned()))
 }
 
-/// How the spider stands to each of these; with `forgets`, it forgets what has ended.
+/// Returns what the spider knows of each of these URLs; with `forgets`, it forgets the ended ones.
 pub(super) fn see(
     db: &Connection,
     memory: &mut Memory,
@@ -44,7 +45,7 @@ pub(super) fn see(
     Ok(all)
 }
 
-/// Has the only spider of the file forget every URL.
+/// Makes the only spider of the file forget every URL.
 pub(super) fn forget_all(db: &Connection, memory: &mut Memory, spider: &SpiderName) -> Result<()> {
     let refused = |text: String| Err(Error::new(ErrorKind::Refused, text).into());
     if count_seen(db, spider)?.is_none() {

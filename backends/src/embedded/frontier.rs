@@ -1,4 +1,4 @@
-//! A worker's part in the engine.
+//! The engine's interface for a worker.
 
 use std::collections::VecDeque;
 use std::future::pending;
@@ -32,10 +32,10 @@ use super::stats::LastBeat;
 use super::store::{Store, answered};
 use super::transitions;
 
-/// What fails when nothing can be claimed.
+/// The name of the operation in reports of failed claims.
 const CLAIMING: &str = "claiming URLs";
 
-/// A worker that has joined. What it holds is available to others when it is dropped.
+/// A worker that has joined. When it is dropped, its records become available to others.
 pub(super) struct EmbeddedFrontier {
     store: Arc<Store>,
     holder: Arc<Holder>,
@@ -46,10 +46,10 @@ pub(super) struct EmbeddedFrontier {
     last_beat: Arc<LastBeat>,
 }
 
-/// What is claimed of some lines.
+/// The claims of some queues.
 struct Claims {
     lines: &'static [SourceQueue],
-    /// How many records of each line the worker may hold.
+    /// Maximum number of records of each queue that the worker may hold.
     prefetch: usize,
     claiming: Mutex<Claiming>,
 }
@@ -60,7 +60,7 @@ impl Claims {
     }
 }
 
-/// What a call that was cancelled leaves to the next one.
+/// The state that a cancelled call leaves to the next one.
 #[derive(Default)]
 struct Claiming {
     asked: Option<oneshot::Receiver<Result<Got>>>,
@@ -69,7 +69,7 @@ struct Claiming {
 }
 
 impl EmbeddedFrontier {
-    /// A worker that holds nothing yet.
+    /// Creates a worker that holds nothing yet.
     pub(super) fn new(
         store: Arc<Store>,
         last_beat: Arc<LastBeat>,
@@ -90,7 +90,7 @@ impl EmbeddedFrontier {
     async fn wait(&self, of: &Claims, Claiming { asked, ready, .. }: &mut Claiming, max: usize) {
         let mut backoff = Backoff::default();
         while ready.is_empty() {
-            // Listening starts before looking, so that nothing can slip in between.
+            // Listening starts before checking, so that no change is missed in between.
             let stirred = self.store.stirred();
             let is_old = asked.is_some();
             let answer = asked.get_or_insert_with(|| self.ask(of, max)).await;
@@ -111,12 +111,12 @@ impl EmbeddedFrontier {
                     return pending().await;
                 }
             };
-            // An old answer says nothing about now.
+            // An old answer says nothing about the present.
             if !ready.is_empty() || is_old {
                 continue;
             }
             match next_due {
-                // Running out of time is what it waits for.
+                // A timeout means that the record is due.
                 Some(due) => drop(timeout(due.wait_from(UnixMs::now()), stirred).await),
                 None => stirred.await,
             }
@@ -128,7 +128,7 @@ impl EmbeddedFrontier {
         self.store.submit(move |db, memory| claim(db, memory, &want))
     }
 
-    /// Takes records out of the way that cannot be read.
+    /// Removes records that cannot be read.
     async fn clear(&self, unreadable: &mut Vec<Unreadable>) {
         while let Some(record) = unreadable.last() {
             let clearing = || {
@@ -157,7 +157,7 @@ impl EmbeddedFrontier {
         next
     }
 
-    /// The next records of some lines, until the worker is to stop.
+    /// Returns the next records of some queues; none once the worker is to stop.
     async fn claim_of(&self, of: &Claims, max: usize) -> Vec<Claimed> {
         let claimed = tokio::select! {
             biased;
@@ -171,7 +171,7 @@ impl EmbeddedFrontier {
     }
 }
 
-/// Where the record of a URL or a task is found, and what is known of it.
+/// Returns a message with the address of its record.
 fn addressed(url: &Message) -> (Address, Message) {
     (Address::new(&url.crawl, url.work.as_str()), url.clone())
 }
@@ -233,14 +233,14 @@ impl Frontier for EmbeddedFrontier {
         self.health.until_done("looking for a URL", looking).await
     }
 
-    /// People see the worker that said so last; those who look into the file from outside see how long it has been at work.
+    /// Stores the heartbeat for people to see; the file also notes the time, for those who read it from outside.
     async fn beat(&self, beat: &Heartbeat) -> Result<BeatReply> {
         clock::go_on();
         drop(self.store.submit(|db, _| crawls::touch(db)));
         Ok(self.last_beat.is(beat))
     }
 
-    /// Nobody sends messages here.
+    /// There are no messages to send.
     fn activity(&self) -> Activity {
         Activity { in_flight: self.holder.holds(), unproven: 0 }
     }

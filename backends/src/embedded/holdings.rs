@@ -1,4 +1,4 @@
-//! Who holds which record.
+//! The holders of records.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -15,13 +15,13 @@ use super::transactional_map::{self, TransactionalMap};
 pub(super) struct Holder {
     /// Its name.
     pub(super) worker: WorkerId,
-    /// How many records of each line it holds.
+    /// Number of records of each queue that it holds.
     held: [AtomicUsize; SourceQueue::ALL.len()],
     has_left: AtomicBool,
 }
 
 impl Holder {
-    /// One that holds nothing yet.
+    /// Creates a worker that holds nothing yet.
     pub(super) fn new(worker: WorkerId) -> Self {
         Self { worker, held: Default::default(), has_left: AtomicBool::new(false) }
     }
@@ -31,26 +31,27 @@ impl Holder {
         self.has_left.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it takes no more.
+    /// Returns whether it takes no more.
     pub(super) fn has_left(&self) -> bool {
         self.has_left.load(Ordering::Relaxed)
     }
 
-    /// How many records of a line it holds.
+    /// Returns the number of records of a queue that it holds.
     pub(super) fn holds_of(&self, line: SourceQueue) -> usize {
         self.held[line as usize].load(Ordering::Relaxed)
     }
 
-    /// How many records it holds.
+    /// Returns the number of records that it holds.
     pub(super) fn holds(&self) -> usize {
         SourceQueue::ALL.into_iter().map(|line| self.holds_of(line)).sum()
     }
 }
 
-/// The records in workers' hands, and those that take a place of their crawl's `max_pages`. A new process knows of none.
+/// The records that workers hold, and those that count against their crawl's `max_pages`. In a new process there
+/// are none.
 ///
-/// A worker holds a record until it settles it, gives it back, or leaves. No clock takes one from it: in one process nobody is
-/// lost from sight.
+/// A worker holds a record until it settles it, gives it back, or leaves. There are no expiring leases, because
+/// within one process no worker is lost.
 #[derive(Default)]
 pub(super) struct Holdings {
     held: TransactionalMap<i64, Held>,
@@ -58,7 +59,7 @@ pub(super) struct Holdings {
     begun: TransactionalMap<i64, i64>,
 }
 
-/// A point that changes can be taken back to.
+/// A point to which changes can be rolled back.
 #[derive(Clone, Copy)]
 pub(super) struct Savepoint {
     held: transactional_map::Savepoint,
@@ -72,8 +73,8 @@ struct Held {
     has_started: bool,
 }
 
-/// One of the records that a worker may hold. It is free again when this is dropped: as soon as it is final that the record has
-/// left the worker's hands.
+/// One of the records that a worker may hold. The capacity is free again when this is dropped: once it is final
+/// that the worker no longer holds the record.
 struct Place {
     holder: Arc<Holder>,
     line: SourceQueue,
@@ -93,7 +94,7 @@ impl Drop for Place {
 }
 
 impl Holdings {
-    /// The state of record `id`, if anyone holds it.
+    /// Returns the state of record `id`, if anyone holds it.
     pub(super) fn state(&self, id: i64, now: UnixMs) -> Option<State> {
         let Held { place, has_started, .. } = self.held.get(id)?;
         Some(State::Held { by: place.holder.worker.clone(), since: now, has_started: *has_started })
@@ -112,7 +113,7 @@ impl Holdings {
         }
     }
 
-    /// Takes record `id` out of whosever hands.
+    /// Takes record `id` from its holder.
     pub(super) fn let_go(&mut self, id: i64) {
         self.held.remove(id);
     }
@@ -126,12 +127,12 @@ impl Holdings {
         }
     }
 
-    /// Whether record `id` has begun.
+    /// Returns whether record `id` has begun.
     pub(super) fn has_begun(&self, id: i64) -> bool {
         self.begun.get(id).is_some()
     }
 
-    /// How many records of a crawl have begun.
+    /// Returns the number of records of a crawl that have begun.
     pub(super) fn begun_of(&self, crawl: i64) -> u64 {
         self.begun.iter().filter(|(_, of)| **of == crawl).count() as u64
     }
@@ -142,12 +143,13 @@ impl Holdings {
         self.begun.remove(id);
     }
 
-    /// Whether anyone holds record `id`.
+    /// Returns whether anyone holds record `id`.
     pub(super) fn is_held(&self, id: i64) -> bool {
         self.held.get(id).is_some()
     }
 
-    /// How many records of each line are held, by where their rows stand: what was put aside keeps its place until it starts.
+    /// Returns the number of held records of each queue, by the state of their rows: parked ones keep their due
+    /// time until they start.
     pub(super) fn rows(&self) -> [u64; SourceQueue::ALL.len()] {
         let mut rows = [0; SourceQueue::ALL.len()];
         for (_, Held { place, lane, has_started }) in self.held.iter() {
@@ -161,18 +163,18 @@ impl Holdings {
         rows
     }
 
-    /// The records that a worker holds, each with its lane.
+    /// Returns the records that a worker holds, each with its lane.
     pub(super) fn of(&self, holder: &Arc<Holder>) -> Vec<(i64, Lane)> {
         let held = self.held.iter().filter(|(_, held)| Arc::ptr_eq(&held.place.holder, holder));
         held.map(|(id, held)| (id, held.lane)).collect()
     }
 
-    /// The point where they stand.
+    /// Returns a savepoint of the current state.
     pub(super) fn savepoint(&self) -> Savepoint {
         Savepoint { held: self.held.savepoint(), begun: self.begun.savepoint() }
     }
 
-    /// Takes back all changes since `savepoint`.
+    /// Rolls back all changes since `savepoint`.
     pub(super) fn roll_back_to(&mut self, savepoint: Savepoint) {
         self.held.roll_back_to(savepoint.held);
         self.begun.roll_back_to(savepoint.begun);

@@ -1,5 +1,5 @@
-//! Hosts' schedules and robots.txt files in memory. What outlasts the process is in the table `hosts`: blocks, back-offs, and when
-//! each host may be asked next by the requests that were sent to it.
+//! Hosts' schedules and robots.txt files in memory. The table `hosts` stores what outlasts the process: blocks,
+//! back-offs, and the next time for each host by the requests sent to it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,42 +23,43 @@ use super::error;
 use super::fields::{Fields, sql_ms};
 use super::store::Store;
 
-/// No host is left alone for longer: what says so is not what trawl wrote.
+/// Maximum length of a back-off in the file; trawl writes no longer one.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(31 * 24 * 3600);
 
-/// Fewer schedules than this are never searched for old ones.
+/// Number of schedules below which they are not searched for old ones.
 const FEW: usize = 1024;
 
-/// All robots.txt files together may take so many bytes.
+/// Maximum size of all robots.txt files together, in bytes.
 const ROBOTS_BYTES: u64 = 32 << 20;
 
-/// The schedules of this process: one process knows all that happens, so nothing is shared.
+/// The schedules of this process, which are not shared with others.
 pub(super) struct MemoryHosts {
     store: Arc<Store>,
     schedules: Mutex<Schedules>,
     robots: Memory<RobotsKey, (RobotsEntry, Instant)>,
 }
 
-/// What is known of one host.
+/// The state of one host.
 #[derive(Clone, Debug, Default)]
 struct Host {
     schedule: Schedule,
     interval: Option<Duration>,
-    /// The last minute of the clock in which a request was let go, and how many were.
+    /// The last minute in which a request was permitted, and the number of requests in it.
     requests: (u64, u64),
-    /// What the host answered when it last backed off.
+    /// The status of the host's answer at its last back-off.
     status: u16,
-    /// Since when a person has forbidden to ask it.
+    /// The time when a person blocked it, if so.
     blocked: Option<UnixMs>,
-    /// The theoretical arrival time of the next request by those that were sent, in microseconds: that of its schedule is by those
-    /// that were reserved as well, of which a new process knows nothing.
+    /// The theoretical arrival time of the next request by the sent ones, in microseconds. That of its schedule
+    /// also counts reserved slots, which mean nothing to a new process.
     next: u64,
-    /// Whether its schedule is of an earlier process.
+    /// Whether its schedule is from an earlier process.
     is_resumed: bool,
 }
 
 impl Host {
-    /// Reserves a slot. The first one of a process is by the pace that this process has: the earlier one may have been slower.
+    /// Reserves a slot. The first one of a process uses the pace of this process: the earlier one may have been
+    /// slower.
     fn reserve(&mut self, ask: &HostSlotRequest, now: u64) -> Slot {
         let Pace { interval, burst, .. } = ask.request.pace;
         let interval_us = interval.as_micros() as u64;
@@ -75,7 +76,7 @@ impl Host {
         slot
     }
 
-    /// How many requests were let go since the minute began.
+    /// Returns the number of requests permitted in the current minute.
     fn requests_at(&self, now: u64) -> u64 {
         if self.requests.0 == minute(now) { self.requests.1 } else { 0 }
     }
@@ -83,14 +84,15 @@ impl Host {
 
 struct Schedules {
     by_key: HashMap<HostKey, Host>,
-    /// What of the file cannot be read. These hosts count as blocked: they may have been, or have asked for a pause.
+    /// Rows of the file that cannot be read. These hosts count as blocked: they may have been, or may have asked
+    /// for a pause.
     unreadable: HashMap<HostKey, Error>,
-    /// At how many to look for old ones: twice as many as the last search left.
+    /// Number of schedules at which to search for old ones: twice as many as the last search left.
     full: usize,
 }
 
 impl MemoryHosts {
-    /// With what `store` knows of hosts from earlier processes.
+    /// Creates the hosts with the state that `store` has from earlier processes.
     pub(super) fn new(store: Arc<Store>, known: Known) -> Self {
         let weigh = |key: &RobotsKey, (entry, _): &(RobotsEntry, Instant)| {
             let body = if let RobotsEntry::Known(file) = entry { file.body.len() } else { 0 };
@@ -108,7 +110,7 @@ impl MemoryHosts {
         self.schedules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes what is known of a host, and keeps that beyond the process.
+    /// Changes the state of a host, and stores it beyond the process.
     async fn change<T>(&self, key: &HostKey, change: impl FnOnce(&mut Host) -> T) -> Result<T> {
         let (result, host) = {
             let mut schedules = self.schedules();
@@ -134,14 +136,14 @@ impl Schedules {
             return Slot::Blocked;
         }
         if self.by_key.len() >= self.full && !self.by_key.contains_key(&ask.key) {
-            // A schedule that lies in the past means the same as none.
+            // A schedule in the past is equivalent to none.
             self.by_key.retain(|_, host| !host.schedule.is_past(now));
             self.full = FEW.max(2 * self.by_key.len());
         }
         self.by_key.entry(ask.key.clone()).or_default().reserve(ask, now)
     }
 
-    /// The hosts that get a request by these slots, where the next one has to wait for it.
+    /// Returns the hosts that get a request by these slots, if the next request has to wait for it.
     fn asked_by(&self, asks: &[HostSlotRequest], slots: &[Slot]) -> Vec<(HostKey, Host)> {
         let is_sent =
             |ask: &HostSlotRequest, slot: &Slot| *slot == Slot::Now && !ask.request.pace.interval.is_zero();
@@ -152,7 +154,7 @@ impl Schedules {
 
 #[async_trait]
 impl Hosts for MemoryHosts {
-    /// A request that may be sent now is noted in the file before its start is, so that the next process knows of it.
+    /// A permitted request is written to the file before its start is, so that the next process knows of it.
     async fn reserve(&self, asks: &[HostSlotRequest]) -> Result<Vec<Slot>> {
         let (slots, asked) = {
             let (now, mut schedules) = (now(), self.schedules());
@@ -161,7 +163,7 @@ impl Hosts for MemoryHosts {
             (slots, asked)
         };
         if !asked.is_empty() {
-            // Where it fails, as on a full disk, so does the start.
+            // If this fails, as on a full disk, so does the start.
             drop(
                 self.store.submit(move |db, _| asked.iter().try_for_each(|(key, host)| write(db, key, host))),
             );
@@ -279,7 +281,7 @@ fn state(key: &HostKey, host: &Host) -> HostState {
     }
 }
 
-/// The minute of an instant in microseconds.
+/// Returns the minute of an instant in microseconds.
 fn minute(now: u64) -> u64 {
     now / 60_000_000
 }
@@ -288,17 +290,17 @@ fn ms(micros: u64) -> UnixMs {
     UnixMs(micros / 1_000)
 }
 
-/// What earlier processes learnt about hosts.
+/// The state of hosts from earlier processes.
 #[derive(Default)]
 pub(super) struct Known {
     by_key: HashMap<HostKey, Host>,
     unreadable: HashMap<HostKey, Error>,
-    /// Of whom it says nothing about now.
+    /// The hosts whose state has expired.
     past: Vec<HostKey>,
 }
 
 impl Known {
-    /// Reads what earlier processes learnt about hosts. What cannot be read is named in the log.
+    /// Reads the state of hosts from earlier processes. Rows that cannot be read are logged.
     pub(super) fn read(db: &Connection) -> error::Result<Self> {
         let mut all =
             db.prepare("SELECT key, since, until, strikes, status, blocked, next, at FROM hosts")?;
@@ -321,7 +323,7 @@ impl Known {
         Ok(known)
     }
 
-    /// Deletes what has passed.
+    /// Deletes expired rows.
     pub(super) fn forget_past(&mut self, db: &Connection) -> error::Result<()> {
         for key in self.past.drain(..) {
             db.execute("DELETE FROM hosts WHERE key = ?1", [key.as_str()])?;

@@ -1,4 +1,4 @@
-//! Jobs in the state file: one row each. One that cannot be read is left alone, and holds up no other.
+//! Jobs in the state file: one row each. One that cannot be read is left alone, and does not hold up the others.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(super) struct EmbeddedJobs {
 }
 
 impl EmbeddedJobs {
-    /// Those in `store`, of which each spider runs `per_spider` at a time. `submitted` wakes whoever runs them.
+    /// Creates the jobs in `store`; each spider runs `per_spider` at a time. `submitted` wakes a runner.
     pub(super) fn new(store: Arc<Store>, submitted: Arc<Notify>, per_spider: NonZeroU32) -> Self {
         Self { store, submitted, per_spider }
     }
@@ -122,7 +122,7 @@ fn submit(db: &Connection, new: NewJob, now: UnixMs) -> Result<Submitted> {
     if let Some(id) = known {
         return Ok(Submitted::Known(id.parse().map_err(Fault::corrupt)?));
     }
-    // Names, numbers and texts always serialise.
+    // Names, numbers and texts can always be serialised.
     let text = serde_json::to_string(&new).map_err(Fault::corrupt)?;
     db.prepare_cached(
         "INSERT INTO jobs (id, spider, priority, idempotency_key, new, asked, status, is_cancelled)
@@ -199,7 +199,7 @@ fn forget(db: &Connection, keep: usize, age: Duration, now: UnixMs) -> Result<u6
     Ok(forgotten as u64)
 }
 
-/// What `change` makes of a job, and says of it; `None` if there is no such job.
+/// Applies `change` to a job and returns its result; `None` if there is no such job.
 fn change<T>(db: &Connection, id: &CrawlId, change: impl FnOnce(&mut Job) -> T) -> Result<Option<T>> {
     let Some(mut job) = find(db, id)? else { return Ok(None) };
     let said = change(&mut job);
@@ -232,12 +232,12 @@ fn find(db: &Connection, id: &CrawlId) -> Result<Option<Job>> {
     select.query_row([id.as_str()], |row| Ok(read(row))).optional()?.transpose()
 }
 
-/// The first `max` jobs that can be read.
+/// Returns the first `max` jobs that can be read.
 fn select(db: &Connection, which: &str, parameters: &[&dyn ToSql], max: usize) -> Result<Vec<Job>> {
     select_where(db, which, parameters, max, |_| true)
 }
 
-/// The first `max` of these.
+/// Returns the first `max` of these that also pass the filter.
 fn select_where(
     db: &Connection,
     which: &str,

@@ -1,4 +1,4 @@
-//! The lanes of a state file: its rows, by what they wait for.
+//! The lanes of a state file: its rows, by the reason why they wait.
 
 use rusqlite::{Connection, Row, params};
 use trawl_common::ports::{LaneName, LaneState};
@@ -8,15 +8,15 @@ use super::error::Result;
 use super::fields::sql_ms;
 use super::holdings::Holdings;
 
-/// What waits in each lane. What workers hold, as far as this process knows, is not among it. When a URL was admitted is not kept,
-/// so an age is known only of what waits since an instant of its own.
+/// Returns the state of each lane, without the records that workers of this process hold. The time of admission is
+/// not stored, so an age is known only for records with an instant of their own.
 pub(super) fn read(db: &Connection, holdings: &Holdings, now: UnixMs) -> Result<Vec<LaneState>> {
     let count =
         |sql: &str| -> Result<u64> { Ok(db.prepare_cached(sql)?.query_row([], |row| number(row, 0))?) };
     let (due, since) = due(db, now)?;
     let parked = count("SELECT count(*) FROM records WHERE due IS NOT NULL")?;
     let urgent = count("SELECT count(*) FROM records WHERE lane = 'priority' AND due IS NULL")?;
-    // A look at the counters: there may be millions of records.
+    // Read from the counters, as there may be millions of records.
     let records = count(
         "SELECT coalesce(sum(admitted - done - failed - skipped - expired - cancelled), 0) FROM crawls",
     )?;
@@ -38,13 +38,13 @@ pub(super) fn read(db: &Connection, holdings: &Holdings, now: UnixMs) -> Result<
     ])
 }
 
-/// How many parked records are due, and since when the first is.
+/// Returns the number of parked records that are due, and the time since when the first is.
 fn due(db: &Connection, now: UnixMs) -> Result<(u64, Option<UnixMs>)> {
     let mut due = db.prepare_cached("SELECT count(*), min(due) FROM records WHERE due <= ?1")?;
     Ok(due.query_row(params![sql_ms(now)], |row| Ok((number(row, 0)?, instant(row, 1)?)))?)
 }
 
-/// How many jobs wait, and since when the first does.
+/// Returns the number of waiting jobs, and the time since when the first waits.
 fn jobs(db: &Connection) -> Result<(u64, Option<UnixMs>)> {
     let mut jobs = db.prepare_cached("SELECT count(*), min(asked) FROM jobs WHERE status = 'pending'")?;
     Ok(jobs.query_row([], |row| Ok((number(row, 0)?, instant(row, 1)?)))?)

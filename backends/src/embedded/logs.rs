@@ -1,4 +1,4 @@
-//! The log in the state file: one row an entry, the last ones alone.
+//! The log in the state file: one row per entry, only the last ones.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::error::{self, Fault, unless_corrupt};
 use super::fields::Fields;
 use super::store::Store;
 
-/// What the log keeps.
+/// The capacity of the log.
 #[derive(Clone, Copy)]
 pub(super) struct Keep {
     entries: i64,
@@ -61,7 +61,8 @@ impl Logs for EmbeddedLogs {
     }
 }
 
-/// Each row has the sum of the bytes of all entries before it, so that what the table holds is the difference of two.
+/// Each row has the sum of the bytes of all entries before it, so that the size of the table is the difference of
+/// two.
 fn append(db: &Connection, texts: &[String], keep: Keep) -> error::Result<()> {
     let last = "SELECT sum + octet_length(entry) FROM logs ORDER BY number DESC LIMIT 1";
     let mut sum: i64 = db.prepare_cached(last)?.query_row([], |row| row.get(0)).optional()?.unwrap_or(0);
@@ -107,7 +108,7 @@ fn entry(row: &Row<'_>) -> error::Result<LogEntry> {
     entry.ok_or_else(|| -> Fault { Fields::new(row, "log", "number").unreadable("entry") })
 }
 
-/// The number of a place here, where the end is as far as SQLite goes.
+/// Returns the number of a position, with the end capped at SQLite's maximum.
 fn number(place: LogPlace) -> i64 {
     i64::try_from(place.0).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! The table `pages`: what each spider remembers of pages.
+//! The table `pages`: the page history of each spider.
 
 use std::sync::Arc;
 
@@ -14,19 +14,19 @@ use super::error;
 use super::fields::{Fields, sql_ms};
 use super::store::Store;
 
-/// How many pages a part of a walk has at most.
+/// Maximum number of pages in a part of a walk.
 const PART: usize = 500;
 
 /// The columns that [`read`] reads beside the URL.
 const COLUMNS: &str = "depth, fetched_at, change, content, etag, modified, items";
 
-/// A memory of pages in the state file.
+/// A page history in the state file.
 pub(super) struct EmbeddedPages {
     store: Arc<Store>,
 }
 
 impl EmbeddedPages {
-    /// In this store.
+    /// Creates the page history in this store.
     pub(super) fn new(store: Arc<Store>) -> Self {
         Self { store }
     }
@@ -64,19 +64,19 @@ impl Pages for EmbeddedPages {
     }
 }
 
-/// What the end of a URL leaves behind.
+/// The page history that results from the end of a URL.
 pub(super) struct Remembered<'a> {
-    /// Whose page it is.
+    /// The spider.
     pub(super) spider: &'a SpiderName,
-    /// Which URL.
+    /// The URL.
     pub(super) url: &'a CanonicalUrl,
-    /// What is to be remembered of its page.
+    /// The entry for its page.
     pub(super) memory: &'a Memory,
-    /// What its page links to. As long as it stays as it is, its links are not read again.
+    /// The links of the page. As long as it does not change, its links are not read again.
     pub(super) links: Vec<&'a NewWork>,
 }
 
-/// Remembers what the ends of URLs leave behind: what their pages link to, then visits, then what is gone.
+/// Stores the page history that results from the ends of URLs: first links, then visits, then pages that are gone.
 pub(super) fn remember(db: &Connection, all: &[Remembered<'_>]) -> error::Result<()> {
     for Remembered { spider, links, .. } in all {
         let mut urls = links.iter().filter_map(|link| Some((link.work.url()?, link.depth)));
@@ -108,7 +108,7 @@ fn add(db: &Connection, spider: &SpiderName, url: &CanonicalUrl, depth: u16) -> 
     Ok(())
 }
 
-/// An entry that is written again keeps its row, so that a walk does not meet it for ever.
+/// Keeps the row of an entry that is written again, so that a walk does not meet it endlessly.
 fn put(db: &Connection, spider: &SpiderName, url: &CanonicalUrl, visited: &Visited) -> error::Result<()> {
     let Visited { fetched_at, validators, content, change, depth, items } = visited;
     db.prepare_cached(&format!(
@@ -135,9 +135,9 @@ fn remove(db: &Connection, spider: &SpiderName, url: &CanonicalUrl) -> error::Re
     Ok(())
 }
 
-/// The entries after `cursor`, which is the last row of the part before.
+/// Returns the entries after `cursor`, which is the last row of the previous part.
 fn part(db: &Connection, spider: &SpiderName, cursor: u64) -> error::Result<Walk> {
-    // The plus keeps SQLite from the index by URL, in whose order each part would have to be sorted.
+    // The plus keeps SQLite from using the index by URL, in whose order each part would have to be sorted.
     let mut select = db.prepare_cached(
         "SELECT entry, url, depth FROM pages WHERE entry > ?1 AND +spider = ?2 ORDER BY entry LIMIT ?3",
     )?;

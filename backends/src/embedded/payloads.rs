@@ -1,12 +1,12 @@
-//! The tables `tasks` and `requests`: what each task and each request says, beside its record. One without a record is a dead letter,
-//! and can be replayed.
+//! The tables `tasks` and `requests`: the payload of each task and each request, beside its record. One without a
+//! record is a dead letter, and can be replayed.
 
 use rusqlite::{Connection, OptionalExtension, params};
 use trawl_common::frontier::{Key, Work};
 
 use super::error::{Fault, Result};
 
-/// The table of what `key` says; `None` of a URL, which says all by itself.
+/// Returns the table with the payload of `key`; `None` for a URL, which has none.
 fn table(key: &Key) -> Option<&'static str> {
     match key {
         Key::Url(_) => None,
@@ -15,7 +15,7 @@ fn table(key: &Key) -> Option<&'static str> {
     }
 }
 
-/// Keeps what a task or a request of a crawl says, whose record is in row `record`.
+/// Stores the payload of a task or a request of a crawl, with its record in row `record`.
 pub(super) fn insert(db: &Connection, crawl: i64, work: &Work, record: i64) -> Result<()> {
     match work {
         Work::Url(_) => {}
@@ -35,7 +35,7 @@ pub(super) fn insert(db: &Connection, crawl: i64, work: &Work, record: i64) -> R
     Ok(())
 }
 
-/// What is kept of the request under this key, as long as it has a record or is a dead letter.
+/// Returns the payload of the request under this key, while it has a record or is a dead letter.
 pub(super) fn of_request(db: &Connection, crawl: i64, key: &str) -> Result<Option<String>> {
     payload(db, crawl, "requests", key)
 }
@@ -46,7 +46,7 @@ fn payload(db: &Connection, crawl: i64, table: &str, key: &str) -> Result<Option
     Ok(find.query_row(params![crawl, key], |row| row.get(0)).optional()?)
 }
 
-/// What a record of a crawl stands for, or a dead letter; `None` of a task or a request of which nothing is kept.
+/// Returns the work of a record or a dead letter of a crawl; `None` for a task or a request without a payload.
 pub(super) fn find(db: &Connection, crawl: i64, key: &Key) -> Result<Option<Work>> {
     let payload = match table(key) {
         None => String::new(),
@@ -59,17 +59,17 @@ pub(super) fn find(db: &Connection, crawl: i64, key: &Key) -> Result<Option<Work
     Work::stored(key.clone(), &payload).map(Some).ok_or_else(unreadable)
 }
 
-/// Keeps what a task or a request says that has no record any more: it is a dead letter.
+/// Keeps the payload of a task or a request that has no record any more, because it is a dead letter.
 pub(super) fn keep(db: &Connection, crawl: i64, key: &Key) -> Result<()> {
     change(db, crawl, key, |table| format!("UPDATE {table} SET record = NULL WHERE crawl = ?1 AND key = ?2"))
 }
 
-/// Forgets what a task or a request says that has ended.
+/// Removes the payload of a task or a request that has ended.
 pub(super) fn remove(db: &Connection, crawl: i64, key: &Key) -> Result<()> {
     change(db, crawl, key, |table| format!("DELETE FROM {table} WHERE crawl = ?1 AND key = ?2"))
 }
 
-/// Forgets what a dead letter says that leaves its list; one that has a record again stays.
+/// Removes the payload of a dead letter that leaves its list, unless it has a record again.
 pub(super) fn remove_dead(db: &Connection, crawl: i64, key: &Key) -> Result<()> {
     change(db, crawl, key, |table| {
         format!("DELETE FROM {table} WHERE crawl = ?1 AND key = ?2 AND record IS NULL")
@@ -83,7 +83,7 @@ fn change(db: &Connection, crawl: i64, key: &Key, sql: impl Fn(&str) -> String) 
     Ok(())
 }
 
-/// Forgets all of a crawl but its dead letters.
+/// Removes all payloads of a crawl except those of its dead letters.
 pub(super) fn remove_all(db: &Connection, crawl: i64) -> Result<()> {
     for table in ["tasks", "requests"] {
         let sql = format!("DELETE FROM {table} WHERE crawl = ?1 AND record IS NOT NULL");

@@ -1,4 +1,4 @@
-//! Where the URLs of a crawl are, for people to see.
+//! The places of a crawl's URLs, for people.
 
 use rusqlite::Connection;
 use trawl_common::frontier::State;
@@ -8,10 +8,10 @@ use trawl_common::time::UnixMs;
 use super::error::Result;
 use super::holdings::Holdings;
 
-/// So many records are looked at.
+/// Maximum number of records examined.
 const LOOKED_AT: usize = 1000;
 
-/// Of the crawl in row `crawl`.
+/// Returns the places of the URLs of the crawl in row `crawl`.
 pub(super) fn read(db: &Connection, holdings: &Holdings, crawl: i64, now: UnixMs) -> Result<Places> {
     let mut select = db.prepare_cached("SELECT id, due FROM records WHERE crawl = ?1 LIMIT ?2")?;
     let mut rows = select.query([crawl, LOOKED_AT as i64])?;

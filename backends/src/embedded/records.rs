@@ -16,7 +16,7 @@ use super::holdings::Holdings;
 use super::payloads;
 use super::seen::Seen;
 
-/// The record in a row, if that is one of the crawl.
+/// Returns the record in a row, if it belongs to the crawl.
 pub(super) fn read(
     db: &Connection,
     holdings: &Holdings,
@@ -44,7 +44,7 @@ pub(super) fn read(
     }))
 }
 
-/// A URL of a crawl, and the row of its record, in this crawl or another, if it has one.
+/// Returns a URL of a crawl, and the row of its record, in this crawl or another, if it has one.
 pub(super) fn find(
     db: &Connection,
     seen: &mut Seen,
@@ -58,14 +58,14 @@ pub(super) fn find(
     Ok((Some(id), record.map_or(UrlState::Ended, UrlState::Pending)))
 }
 
-/// The row of the crawl of a record.
+/// Returns the row of the crawl of a record.
 pub(super) fn crawl_of(db: &Connection, id: i64) -> Result<i64> {
     let mut find = db.prepare_cached("SELECT crawl FROM records WHERE id = ?1")?;
     Ok(find.query_row([id], |row| row.get(0))?)
 }
 
-/// The state of a record that nobody holds. A record and its message are one, so there is nothing to confirm; and what waits in
-/// a lane is found by its row.
+/// Returns the state of a record that nobody holds. A record and its message are one row, so there is nothing to
+/// confirm, and waiting records are found by their rows.
 fn waits(due: Option<UnixMs>) -> State {
     match due {
         Some(until) => State::Parked { until, unconfirmed: Some(until), in_pause: false },
@@ -73,7 +73,7 @@ fn waits(due: Option<UnixMs>) -> State {
     }
 }
 
-/// Marks a URL seen that was not, and writes its record.
+/// Marks an unseen URL as seen, and writes its record.
 pub(super) fn insert(
     db: &Connection,
     seen: &mut Seen,
@@ -85,7 +85,7 @@ pub(super) fn insert(
     seen.add(db, address, crawl.key, id)
 }
 
-/// Writes the record of a URL that has ended, whatever was seen. Returns whether it had none by now.
+/// Writes the record of a URL that has ended, even if it was seen. Returns whether it had none by now.
 pub(super) fn insert_again(
     db: &Connection,
     seen: &mut Seen,
@@ -103,12 +103,12 @@ pub(super) fn insert_again(
     Ok(true)
 }
 
-/// Marks a URL seen as if it had ended, unless it was seen before.
+/// Marks a URL as seen as if it had ended, unless it was seen before.
 pub(super) fn mark_seen(db: &Connection, seen: &mut Seen, crawl: i64, address: &Address) -> Result<()> {
     if seen.find(db, address)?.is_some() {
         return Ok(());
     }
-    // A row that is used up without a record.
+    // This uses up a row without leaving a record.
     db.prepare_cached("INSERT INTO records (crawl, url, lane, depth) VALUES (?1, '', 'bulk', 0)")?
         .execute([crawl])?;
     let id = db.last_insert_rowid();
@@ -135,8 +135,8 @@ fn write(db: &Connection, crawl: &Crawl, new: &NewWork) -> Result<i64> {
     Ok(id)
 }
 
-/// Notes that a URL waits in its lane, or that its start was counted. What was put aside keeps its place until it starts; its
-/// slot is used up then.
+/// Stores that a URL waits in its lane, or that its start was counted. A parked one keeps its due time until it
+/// starts; then its slot is used up.
 pub(super) fn update(db: &Connection, id: i64, record: &Record) -> Result<()> {
     let keeps_slot = !matches!(record.state, State::Held { .. });
     db.prepare_cached(
@@ -146,8 +146,8 @@ pub(super) fn update(db: &Connection, id: i64, record: &Record) -> Result<()> {
     Ok(())
 }
 
-/// Notes that a URL is put aside, with what its message says besides: its slot or its place in the host's waitlist, its redirects so far, how often it
-/// was refused.
+/// Stores that a URL is parked, with the state in its message: its slot or its position in the host's waitlist,
+/// its redirects so far, the number of refusals.
 pub(super) fn put_aside(
     db: &Connection,
     id: i64,
@@ -176,7 +176,7 @@ pub(super) fn put_aside(
     Ok(())
 }
 
-/// Whether there is a record in row `id`.
+/// Returns whether there is a record in row `id`.
 pub(super) fn exists(db: &Connection, id: i64) -> Result<bool> {
     Ok(db.prepare_cached("SELECT 1 FROM records WHERE id = ?1")?.exists([id])?)
 }
@@ -187,7 +187,7 @@ pub(super) fn delete(db: &Connection, id: i64) -> Result<()> {
     Ok(())
 }
 
-/// Deletes the records of a crawl, and tells of each one's row and URL.
+/// Deletes the records of a crawl, and passes the row and the URL of each to `tell`.
 pub(super) fn delete_all(db: &Connection, crawl: i64, mut tell: impl FnMut(i64, &str)) -> Result<()> {
     let mut delete = db.prepare_cached("DELETE FROM records WHERE crawl = ?1 RETURNING id, url")?;
     let mut rows = delete.query([crawl])?;
@@ -197,7 +197,7 @@ pub(super) fn delete_all(db: &Connection, crawl: i64, mut tell: impl FnMut(i64, 
     Ok(())
 }
 
-/// When the next parked record comes back, after `now`: of a task, or of a URL.
+/// Returns when the next parked record after `now` is due: of a task, or of a URL.
 pub(super) fn next_due(db: &Connection, now: UnixMs, of_tasks: bool) -> Result<Option<UnixMs>> {
     // Written out, for the partial indexes.
     let of_lane = if of_tasks { "lane = 'task'" } else { "lane <> 'task'" };
@@ -209,13 +209,13 @@ pub(super) fn next_due(db: &Connection, now: UnixMs, of_tasks: bool) -> Result<O
         .map(|due: i64| UnixMs(due.cast_unsigned())))
 }
 
-/// The newest record's row; 0 if there is none.
+/// Returns the newest record's row; 0 if there is none.
 pub(super) fn newest(db: &Connection) -> Result<i64> {
     let mut newest = db.prepare_cached("SELECT coalesce(max(id), 0) FROM records")?;
     Ok(newest.query_row([], |row| row.get(0))?)
 }
 
-/// A record that is handed out, its texts still unread: that is left to the thread of whoever asked for it.
+/// A record that is handed out, with its texts still unparsed: that is left to the caller's thread.
 pub(super) struct Stored {
     /// Its row.
     pub(super) id: i64,
@@ -223,14 +223,14 @@ pub(super) struct Stored {
     pub(super) crawl: i64,
     /// Its lane.
     pub(super) lane: Lane,
-    /// When it is due, if it was put aside.
+    /// The time when it is due, if it is parked.
     pub(super) due: Option<UnixMs>,
-    /// Until when it is worth fetching.
+    /// The time from which it is no longer worth fetching.
     deadline: Option<UnixMs>,
     attempts: u32,
     starts: u32,
     url: String,
-    /// What is kept of the task or the request, if it is one.
+    /// The payload of the task or the request, if it is one.
     payload: Option<String>,
     depth: u16,
     slot: Option<UnixMs>,
@@ -249,9 +249,9 @@ pub(super) struct Unreadable {
     pub(super) id: i64,
     /// The row of its crawl.
     pub(super) crawl: i64,
-    /// Its URL, or what is in its place.
+    /// The stored text of its URL.
     pub(super) url: String,
-    /// What it holds that cannot be read.
+    /// The error, which names the field.
     pub(super) error: Error,
 }
 
@@ -259,11 +259,11 @@ pub(super) struct Unreadable {
 pub(super) const COLUMNS: &str = "SELECT r.id, r.crawl, r.lane, r.due, r.attempts, r.starts, r.deadline + c.idle AS deadline, \
                                  r.url AS url, r.depth, r.slot, r.referrer, r.hop, r.hops, r.refusals, r.turn, r.looks";
 
-/// Where they are found, whatever is read.
+/// The tables of all queries for these columns.
 pub(super) const FROM: &str = "FROM records r JOIN crawls c ON c.key = r.crawl";
 
 impl Stored {
-    /// Reads a row of a query that begins with [`STORED`].
+    /// Reads a row of a query that begins with [`COLUMNS`].
     pub(super) fn read(row: &Row<'_>) -> Result<std::result::Result<Self, Unreadable>> {
         let fields = Fields::new(row, "record", "url");
         match Self::of(row, &fields) {
@@ -298,7 +298,7 @@ impl Stored {
         })
     }
 
-    /// The same with what is kept of it beside its record, if it is a request.
+    /// Adds the payload, if it is a request.
     pub(super) fn with_request(self, db: &Connection) -> Result<Self> {
         match RequestKey::is_one(&self.url) {
             true => Ok(Self { payload: payloads::of_request(db, self.crawl, &self.url)?, ..self }),
@@ -306,12 +306,12 @@ impl Stored {
         }
     }
 
-    /// The same with what is kept of it beside its record.
+    /// Sets the payload.
     pub(super) fn with_payload(self, payload: Option<String>) -> Self {
         Self { payload, ..self }
     }
 
-    /// What the rules go by. Nobody holds it.
+    /// Returns the record for the rules. Nobody holds it.
     pub(super) fn record(&self, holdings: &Holdings) -> Record {
         Record {
             state: waits(self.due),
@@ -324,7 +324,7 @@ impl Stored {
         }
     }
 
-    /// The message of its URL, which is worth fetching until `deadline`.
+    /// Returns the message of its URL, which is worth fetching until `deadline`.
     pub(super) fn message(
         self,
         crawl: CrawlRef,
@@ -367,7 +367,8 @@ impl Stored {
         Unreadable { id: self.id, crawl: self.crawl, url: self.url.clone(), error }
     }
 
-    /// The same, if its URL is seen as that of this record: else one of the two is not what trawl wrote, and what ends could not be found.
+    /// Returns it if its URL is seen with this record's row. Otherwise trawl did not write one of the two, and the
+    /// end of the URL could not be stored.
     pub(super) fn if_seen(
         self,
         db: &Connection,

@@ -1,7 +1,7 @@
-//! What a process does with the state file of the one before it.
+//! Taking over the state file of an earlier process.
 //!
-//! Between the two a clock may have been set back, and a bit may have flipped. What cannot be as trawl has written it, and would keep its crawl
-//! from its end, is taken out of the way and named in the log.
+//! In between a clock may have been set back, or a bit may have flipped. Records that trawl cannot have written
+//! so, and that would keep their crawl from ending, are removed and logged.
 
 use std::time::Duration;
 
@@ -19,15 +19,17 @@ use super::seen::Seen;
 use super::store::Memory;
 use super::{crawl_stats, crawls};
 
-/// Nothing is put aside for longer, but for a slot of its host.
+/// Maximum time that anything is parked, except for a slot of its host.
 const LONGEST_PARKED: Duration = Duration::from_secs(LONGEST.as_secs() + 60);
 
+/// Prepares the state file for a new process:
+///
 /// 1. Moves instants back with the clock.
-/// 2. Has what waits for a slot of its host ask for one again: the hosts' schedules know of no slots that an earlier process reserved, and the
-///    rate may be another.
-/// 3. Notes that nobody had the file open since.
-/// 4. Takes records out of the way that nobody would ever be given.
-/// 5. Has the counters of each crawl agree with its records.
+/// 2. Makes records that wait for a slot of their host ask again: the hosts' schedules know no slots reserved by
+///    an earlier process, and the rate may be another.
+/// 3. Notes that nobody has had the file open since.
+/// 4. Removes records that would never be handed out.
+/// 5. Corrects the counters of each crawl by its records.
 pub(super) fn resume(db: &mut Connection, now: UnixMs) -> Result<()> {
     let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     take_over(&tx, now)?;
@@ -45,7 +47,7 @@ fn take_over(db: &Connection, now: UnixMs) -> Result<()> {
         "UPDATE crawls SET away = away + iif(touched BETWEEN 0 AND ?1, ?1 - touched, 0), touched = ?1 WHERE ended IS NULL",
         [sql_ms(now)],
     )?;
-    // Whoever fed a job is gone as well.
+    // The feeder of a job is gone as well.
     db.execute("UPDATE jobs SET until = 0 WHERE until IS NOT NULL", [])?;
     let mut memory = Memory::default();
     for record in never_given(db, now)? {
@@ -57,7 +59,8 @@ fn take_over(db: &Connection, now: UnixMs) -> Result<()> {
     count_again(db)
 }
 
-/// What was put aside comes after as much time as it would have had the clock not been set back since the file was last in use.
+/// Moves instants back if the clock was set back since the file was last in use, so that parked records wait no
+/// longer than planned.
 fn go_back(db: &Connection, now: UnixMs) -> Result<()> {
     let mut last = db.prepare("SELECT coalesce(max(touched), 0) FROM crawls WHERE ended IS NULL")?;
     let last: i64 = last.query_row([], |row| row.get(0))?;
@@ -68,7 +71,8 @@ fn go_back(db: &Connection, now: UnixMs) -> Result<()> {
     Ok(())
 }
 
-/// Records of no crawl that goes on, in no row that is walked, put aside for ever, or of tasks of which nothing is kept.
+/// Returns records of no unfinished crawl, in no row that is walked, parked for ever, or of tasks without a
+/// payload.
 fn never_given(db: &Connection, now: UnixMs) -> Result<Vec<Unreadable>> {
     let latest = sql_ms(now.plus(LONGEST_PARKED));
     let mut select = db.prepare(
@@ -99,7 +103,8 @@ fn never_given(db: &Connection, now: UnixMs) -> Result<Vec<Unreadable>> {
     Ok(found)
 }
 
-/// Tasks that are not seen as those of their records: admitted once more, a task would have two. Of URLs that is found when they are claimed.
+/// Returns tasks that are not seen with their records' rows: if admitted again, such a task would have two
+/// records. For URLs this is checked when they are claimed.
 fn unseen_tasks(db: &Connection, seen: &mut Seen) -> Result<Vec<Unreadable>> {
     let mut select = db.prepare(&format!("{COLUMNS} {FROM} WHERE r.lane = 'task'"))?;
     let mut rows = select.query([])?;
@@ -112,7 +117,8 @@ fn unseen_tasks(db: &Connection, seen: &mut Seen) -> Result<Vec<Unreadable>> {
     Ok(found)
 }
 
-/// Takes a record out of the way. One of no crawl that goes on is taken for that of a crawl that lacks one; if there is none, it goes.
+/// Removes a record. One of no unfinished crawl is counted for a crawl that lacks one; if there is none, it is
+/// just deleted.
 fn take_away(db: &Connection, memory: &mut Memory, record: Unreadable) -> Result<()> {
     let known =
         "SELECT EXISTS (SELECT 1 FROM crawls WHERE key = ?1 AND status NOT IN ('finished', 'cancelled'))";
@@ -127,11 +133,11 @@ fn take_away(db: &Connection, memory: &mut Memory, record: Unreadable) -> Result
         },
     };
     db.execute("UPDATE records SET crawl = ?2 WHERE id = ?1", [record.id, crawl])?;
-    // A crawl that cannot be read itself is left alone with all that it has.
+    // A crawl that cannot be read itself is left alone with all its records.
     unless_corrupt(quarantine(db, memory, &Unreadable { crawl, ..record })).map(|_| ())
 }
 
-/// A crawl that goes on with fewer records than its counters say.
+/// Returns an unfinished crawl with fewer records than its counters say.
 fn lacking(db: &Connection) -> Result<Option<i64>> {
     let mut select = db.prepare(
         "SELECT key FROM crawls c WHERE status NOT IN ('finished', 'cancelled')
@@ -141,7 +147,8 @@ fn lacking(db: &Connection) -> Result<Option<i64>> {
     Ok(select.query_row([], |row| row.get(0)).optional()?)
 }
 
-/// Has each crawl that goes on have admitted what has ended and what is left. Else it would end too early, or never.
+/// Sets the admitted counter of each unfinished crawl to the ended plus the remaining records. Otherwise it would
+/// end too early, or never.
 fn count_again(db: &Connection) -> Result<()> {
     let mut select = db.prepare(
         "SELECT c.*, (SELECT count(*) FROM records r WHERE r.crawl = c.key) AS records FROM crawls c

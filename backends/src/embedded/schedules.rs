@@ -1,4 +1,4 @@
-//! What is remembered of schedules in the state file: one row each, without an instant while it is held.
+//! The state of cron schedules in the state file: one row each, without an instant while it is paused.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

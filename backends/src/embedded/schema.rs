@@ -1,4 +1,4 @@
-//! The state file: its tables, and how it is opened.
+//! The state file: its tables, and opening it.
 
 use std::io;
 use std::path::Path;
@@ -11,15 +11,15 @@ use trawl_common::ports::{Error, ErrorKind, Result};
 use super::error::Fault;
 use super::file_lock::FileLock;
 
-/// Marks a file as ours (`application_id`): "trwl".
+/// The `application_id` of trawl's files: "trwl".
 const APPLICATION: i64 = 0x7472_776c;
 
 /// The version of the tables below (`user_version`).
 const VERSION: i64 = 12;
 
-/// A URL costs an insertion at the end of `records` and of `fresh`, and later a share of a sorted one in
-/// `seen`; its terminal state costs a search and a deletion. The partial indexes hold only what was parked
-/// or is urgent.
+/// The current tables. A URL costs an insertion at the end of `records` and of `fresh`, and later a share of a
+/// sorted one in `seen`; its terminal state costs a search and a deletion. The partial indexes hold only parked
+/// and urgent records.
 ///
 /// An id in `records` is never used twice, so a URL that was seen and has no record there has ended.
 const TABLES: &str = "
@@ -62,7 +62,7 @@ const TABLES: &str = "
     CREATE INDEX urgent ON records (id) WHERE lane = 'priority' AND due IS NULL;
 ";
 
-/// The tables that are as version 2 has them.
+/// The tables that have not changed since version 2.
 const TABLES_OF_2: &str = "
     CREATE TABLE fresh (
         record INTEGER PRIMARY KEY,
@@ -82,8 +82,8 @@ const TABLES_OF_2: &str = "
     ) STRICT;
 ";
 
-/// What version 3 has more: where a redirect led, how often its host refused, its place in the host's waitlist, and
-/// what hosts asked for.
+/// The additions of version 3: redirects, refusals of hosts, positions in the host's waitlist, and the back-offs
+/// of hosts.
 const OUT_OF_2: &str = "
     ALTER TABLE records ADD COLUMN hop TEXT;
     ALTER TABLE records ADD COLUMN hops INTEGER NOT NULL DEFAULT 0;
@@ -101,7 +101,7 @@ const OUT_OF_2: &str = "
     PRAGMA user_version = 3;
 ";
 
-/// What version 4 has more: what a crawl is bound to, and more of its stats.
+/// The additions of version 4: the terms of a crawl, and more of its stats.
 const OUT_OF_3: &str = "
     ALTER TABLE crawls ADD COLUMN recrawl TEXT NOT NULL DEFAULT 'never';
     ALTER TABLE crawls ADD COLUMN max_pages INTEGER;
@@ -129,8 +129,8 @@ const OUT_OF_3: &str = "
     PRAGMA user_version = 4;
 ";
 
-/// What version 5 has more: for how long no process had the file open while a crawl was not over, when one last did, and
-/// what each crawl began with.
+/// The additions of version 5: the time that no process had the file open while a crawl was unfinished, the last
+/// time that one had, and the sources of each crawl.
 const OUT_OF_4: &str = "
     ALTER TABLE crawls ADD COLUMN away INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE crawls ADD COLUMN touched INTEGER;
@@ -141,13 +141,13 @@ const OUT_OF_4: &str = "
     PRAGMA user_version = 5;
 ";
 
-/// What version 6 has more: how many items a page had.
+/// The additions of version 6: the number of items of a page.
 const OUT_OF_5: &str = "
     ALTER TABLE pages ADD COLUMN items TEXT;
     PRAGMA user_version = 6;
 ";
 
-/// What version 7 has more: jobs, by the order in which they were asked for.
+/// The additions of version 7: jobs, by the order in which they were submitted.
 const OUT_OF_6: &str = "
     CREATE TABLE jobs (
         number          INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -173,8 +173,8 @@ const OUT_OF_6: &str = "
     PRAGMA user_version = 7;
 ";
 
-/// What version 8 has more: what the files of spiders say in their crawls, the versions of projects, and up to when the schedule of
-/// each spider is done; nothing while it is held.
+/// The additions of version 8: the texts of spiders' files in their crawls, the versions of projects, and the
+/// instant up to which the schedule of each spider is done; none while it is paused.
 const OUT_OF_7: &str = "
     ALTER TABLE crawls ADD COLUMN file TEXT;
     CREATE TABLE spider_texts (
@@ -196,7 +196,7 @@ const OUT_OF_7: &str = "
     PRAGMA user_version = 8;
 ";
 
-/// What version 9 has more: the log. A number is never used twice, so that who follows it misses nothing.
+/// The additions of version 9: the log. A number is never used twice, so a follower misses nothing.
 const OUT_OF_8: &str = "
     CREATE TABLE logs (
         number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -206,7 +206,8 @@ const OUT_OF_8: &str = "
     PRAGMA user_version = 9;
 ";
 
-/// What version 10 has more: what tasks say. A task that is parked is found in the order of tasks, and not among parked URLs.
+/// The additions of version 10: the payloads of tasks. A parked task is found in the order of tasks, not among
+/// parked URLs.
 const OUT_OF_9: &str = "
     CREATE TABLE tasks (
         crawl    INTEGER NOT NULL,
@@ -223,7 +224,7 @@ const OUT_OF_9: &str = "
     PRAGMA user_version = 10;
 ";
 
-/// What version 11 has more: what requests say. They are handed out as URLs are, in the order of records.
+/// The additions of version 11: the payloads of requests. They are handed out like URLs, in the order of records.
 const OUT_OF_10: &str = "
     CREATE TABLE requests (
         crawl   INTEGER NOT NULL,
@@ -235,14 +236,15 @@ const OUT_OF_10: &str = "
     PRAGMA user_version = 11;
 ";
 
-/// What version 12 has more: when each host may be asked next, by what it was asked so far, and when that was written, in microseconds.
+/// The additions of version 12: the next time for each host, by the requests sent so far, and the time when that
+/// was written, in microseconds.
 const OUT_OF_11: &str = "
     ALTER TABLE hosts ADD COLUMN next INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE hosts ADD COLUMN at INTEGER NOT NULL DEFAULT 0;
     PRAGMA user_version = 12;
 ";
 
-/// What each spider remembers of pages, of version 4 too; of those not visited yet the depth alone.
+/// The page history of each spider, also of version 4; for pages not visited yet only the depth.
 const PAGES: &str = "
     CREATE TABLE pages (
         entry      INTEGER PRIMARY KEY,
@@ -258,7 +260,7 @@ const PAGES: &str = "
     ) STRICT;
 ";
 
-/// What makes room in a file of version 1 for them.
+/// The changes to a file of version 1 that make room for the new tables.
 const OUT_OF_1: &str = "
     ALTER TABLE crawls ADD COLUMN paused INTEGER;
     ALTER TABLE crawls ADD COLUMN idle INTEGER NOT NULL DEFAULT 0;
@@ -268,7 +270,7 @@ const OUT_OF_1: &str = "
     DROP TABLE letters;
 ";
 
-/// What fills them from it. It did not say in which lane a URL had failed.
+/// The statements that fill the new tables from version 1, which did not store the lane of a failed URL.
 const INTO_2: &str = "
     INSERT INTO failed (crawl, url, terminal, note)
         SELECT crawl, url, terminal, iif(json_valid(note), json_set(note, '$.lane', 'bulk', '$.depth', 0), note)
@@ -276,7 +278,7 @@ const INTO_2: &str = "
     DROP TABLE failed_1;
 ";
 
-/// What takes a file of each version to the next one, in order.
+/// The steps that take a file of each version to the next one, in order.
 const STEPS: [(i64, &str); 11] = [
     (2, OUT_OF_2),
     (3, OUT_OF_3),
@@ -291,7 +293,8 @@ const STEPS: [(i64, &str); 11] = [
     (11, OUT_OF_11),
 ];
 
-/// The state file at `path`, which this process alone may change; created where there is none, for its owner's eyes only.
+/// Opens the state file at `path` for changes by this process alone; creates it if there is none, readable only by
+/// its owner.
 pub(super) fn open(path: &Path) -> Result<State> {
     let lock = FileLock::wait(path).map_err(|error| match error.kind() {
         io::ErrorKind::ResourceBusy => in_use(path),
@@ -305,10 +308,10 @@ pub(super) fn open(path: &Path) -> Result<State> {
     Ok(State { db: db.map_err(|fault| unusable(fault, path))?, _lock: Some(lock) })
 }
 
-/// The state file at `path` as it is at each moment, for one who only looks: another process may be changing it.
+/// Opens the state file at `path` for looking only: another process may be changing it.
 pub(super) fn watch(path: &Path) -> Result<State> {
     let open = || -> std::result::Result<Connection, Fault> {
-        // Not read-only: after a crash SQLite has to mend its log before anything can be read.
+        // Not read-only: after a crash SQLite has to recover its log before anything can be read.
         let db = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         db.busy_timeout(BUSY_TIMEOUT)?;
         check(number(&db, "PRAGMA application_id")?, number(&db, "PRAGMA user_version")?)?;
@@ -318,7 +321,7 @@ pub(super) fn watch(path: &Path) -> Result<State> {
     Ok(State { db: open().map_err(|fault| unusable(fault, path))?, _lock: None })
 }
 
-/// A store of the same shape without a file.
+/// Opens a store with the same tables, without a file.
 pub(super) fn in_memory() -> Result<State> {
     let mut db = Connection::open_in_memory().map_err(Fault::from)?;
     prepare(&mut db)?;
@@ -332,14 +335,15 @@ fn in_use(path: &Path) -> Error {
     Error::new(ErrorKind::Busy, text)
 }
 
-/// SQLite keeps what is not in the file yet beside one of its names: after a crash, whoever opens it by another finds half of it.
+/// Returns the error for a file with two names. SQLite keeps changes that are not in the file yet beside one of
+/// its names: after a crash, a process that opened it by another name would find half of it.
 fn named_twice(path: &Path) -> Error {
     let text =
         "has another name, as a hard link: remove one of them, or copy the file in place of linking it";
     Error::new(ErrorKind::Refused, format_args!("{} {text}", path.display()))
 }
 
-/// The error of one who cannot use the state file at `path`.
+/// Returns the error for a state file at `path` that cannot be used.
 pub(super) fn unusable(fault: Fault, path: &Path) -> Error {
     let file = path.display();
     let error = match fault {
@@ -362,10 +366,10 @@ pub(super) struct State {
     _lock: Option<FileLock>,
 }
 
-/// How long a statement waits for one who only looks.
+/// Time that a statement waits for a process that only looks.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Whether a file of this application id and version of schema is one that this program knows.
+/// Checks that a file with this application id and schema version is one that this program knows.
 fn check(application: i64, version: i64) -> std::result::Result<(), Fault> {
     let refused = match (application, version) {
         (APPLICATION, VERSION) => return Ok(()),
@@ -379,12 +383,13 @@ fn number(db: &Connection, sql: &str) -> rusqlite::Result<i64> {
     db.query_row(sql, [], |row| row.get(0))
 }
 
-/// Sets the file up, and checks or creates its tables. Temporary journals stay in memory: a savepoint for each job would
-/// else write a file.
+/// Sets the file up, and checks or creates its tables. Temporary journals stay in memory, because a savepoint for
+/// each job would otherwise write a file.
 fn prepare(db: &mut Connection) -> std::result::Result<(), Fault> {
     db.busy_timeout(Duration::ZERO)?;
     db.set_prepared_statement_cache_capacity(64);
-    // The planner would else look at each value to see whether a partial index fits it, and so compile the statement anew.
+    // Otherwise the planner would check whether each value fits a partial index, and so compile the statement
+    // again.
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     db.execute_batch(
         "PRAGMA journal_mode = WAL;

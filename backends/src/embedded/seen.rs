@@ -1,12 +1,12 @@
-//! The tables `seen` and `fresh`: every URL that was admitted, and the row of its record. The table `gone`:
-//! the rows of those that a later crawl may find again.
+//! The tables `seen` and `fresh`: every admitted URL, with the row of its record. The table `gone`: the rows of
+//! URLs that a later crawl may find again.
 //!
-//! The keys of `seen` are hashes, so each insertion changes a page of its own: of a million URLs, a batch
-//! of 500 would rewrite 500 pages. So new keys are appended to `fresh`, which is in memory too, and go
-//! into `seen` many at a time, in its order.
+//! The keys of `seen` are hashes, so each insertion changes another page: with a million URLs, a batch of 500
+//! would rewrite 500 pages. So new keys are appended to `fresh`, which is also in memory, and are moved to `seen`
+//! many at a time, in its order.
 //!
-//! A URL that expired or was cancelled is forgotten when its crawl is over, and not before: a late copy of its
-//! message would else revive it.
+//! A URL that expired or was cancelled is forgotten when its crawl is over, not before: otherwise a late copy of
+//! its message would revive it.
 
 use std::collections::HashMap;
 
@@ -18,21 +18,21 @@ use trawl_common::web::url::Fingerprint;
 use super::address::Address;
 use super::error::Result;
 
-/// How many keys wait for their place in the index: a few megabytes, and a pause of some tenths of a
-/// second when they go there.
+/// Number of keys that are collected before they are moved to the index: a few megabytes, and a pause of some
+/// tenths of a second.
 const FRESH: usize = 65_536;
 
-/// Which URLs have been seen.
+/// The seen URLs.
 #[derive(Default)]
 pub(super) struct Seen {
-    /// The table `fresh`; read when it is first asked for.
+    /// The table `fresh`, read on first use.
     fresh: Option<HashMap<Fingerprint, i64>>,
-    /// The crawls that fetch again what was crawled before, by id and spider: few; read when they are first asked for.
+    /// The crawls that fetch again what was crawled before, by id and spider: few, read on first use.
     recrawls: Option<Vec<(String, String)>>,
 }
 
 impl Seen {
-    /// The row that the record of a URL has, or had; `None` if it was never seen, or is forgotten.
+    /// Returns the row that the record of a URL has, or had; `None` if it was never seen, or is forgotten.
     pub(super) fn find(&mut self, db: &Connection, address: &Address) -> Result<Option<i64>> {
         let key = self.key(db, address)?;
         self.find_key(db, key)
@@ -46,8 +46,8 @@ impl Seen {
         Ok(find.query_row([url.0], |row| row.get(0)).optional()?)
     }
 
-    /// Notes that a URL, unseen so far, has the record in row `record` of the crawl in row `crawl`. What a crawl has seen on
-    /// its own is forgotten when it is over.
+    /// Notes that a URL, unseen so far, has the record in row `record` of the crawl in row `crawl`. URLs of a
+    /// crawl that dedups on its own are forgotten when it is over.
     pub(super) fn add(&mut self, db: &Connection, address: &Address, crawl: i64, record: i64) -> Result<()> {
         let key = self.key(db, address)?;
         if key != address.url {
@@ -56,8 +56,9 @@ impl Seen {
         self.add_key(db, key, record)
     }
 
-    /// Notes that a URL's spider has seen it, if it had not: its crawl, whose record of it was in row `record`, dedups on its
-    /// own. The row is noted as negative, so that it is not forgotten with what that crawl has seen.
+    /// Notes that a URL's spider has seen it, unless noted before: its crawl, which had the record in row
+    /// `record`, dedups on its own. The row is stored negated, so that it is not forgotten with the URLs of that
+    /// crawl.
     pub(super) fn add_for_spider(&mut self, db: &Connection, address: &Address, record: i64) -> Result<()> {
         if self.key(db, address)? == address.url {
             return Ok(());
@@ -68,12 +69,12 @@ impl Seen {
         }
     }
 
-    /// Has all crawls looked up that dedup on their own.
+    /// Makes the crawls that dedup on their own be read again.
     pub(super) fn look_again(&mut self) {
         self.recrawls = None;
     }
 
-    /// What a URL is seen by: by its spider, or by its crawl alone.
+    /// Returns the key by which a URL is seen: by its spider, or by its crawl alone.
     fn key(&mut self, db: &Connection, address: &Address) -> Result<Fingerprint> {
         if self.recrawls.is_none() {
             let mut select = db
@@ -88,7 +89,7 @@ impl Seen {
     }
 
     fn add_key(&mut self, db: &Connection, url: Fingerprint, record: i64) -> Result<()> {
-        // What has this row already is not what trawl wrote: no two records have the same.
+        // An entry with this row already cannot be trawl's: no two records have the same row.
         db.prepare_cached("INSERT OR REPLACE INTO fresh (record, url) VALUES (?1, ?2)")?
             .execute(params![record, url.0])?;
         let fresh = self.fresh(db)?;
@@ -103,18 +104,18 @@ impl Seen {
         Ok(())
     }
 
-    /// The row that the record of a URL has, or had, which its spider has seen, in whatever crawl. A row that is noted as negative is
-    /// of a crawl that dedups on its own.
+    /// Returns the row that the record of a URL has, or had, if its spider has seen it in any crawl. A negated row
+    /// belongs to a crawl that dedups on its own.
     pub(super) fn find_of_spider(&mut self, db: &Connection, address: &Address) -> Result<Option<i64>> {
         self.find_key(db, address.url)
     }
 
-    /// Has the spider forget a URL whose record was in row `old`.
+    /// Makes the spider forget a URL whose record was in row `old`.
     pub(super) fn remove_of_spider(&mut self, db: &Connection, address: &Address, old: i64) -> Result<()> {
         self.remove_key(db, address.url, old)
     }
 
-    /// Notes that a URL, whose record was in row `old`, was never seen.
+    /// Marks a URL, whose record was in row `old`, as never seen.
     pub(super) fn remove(&mut self, db: &Connection, address: &Address, old: i64) -> Result<()> {
         let url = self.key(db, address)?;
         self.remove_key(db, url, old)
@@ -129,7 +130,7 @@ impl Seen {
         Ok(())
     }
 
-    /// Forgets the URLs of a crawl that is over which [`leave`] or [`leave_all`] named, unless they have another
+    /// Forgets the URLs of a finished crawl that [`leave`] or [`leave_all`] marked, unless they have another
     /// record since. It reads the index from end to end, which takes a second for some millions.
     pub(super) fn forget(&mut self, db: &Connection, crawl: i64) -> Result<()> {
         let mut gone = db.prepare_cached("SELECT 1 FROM gone WHERE crawl = ?1 LIMIT 1")?;
@@ -164,14 +165,14 @@ impl Seen {
     }
 }
 
-/// Has the URL whose record was in row `record` forgotten once its crawl is over.
+/// Marks the URL whose record was in row `record` to be forgotten once its crawl is over.
 pub(super) fn leave(db: &Connection, crawl: i64, record: i64) -> Result<()> {
     db.prepare_cached("INSERT OR IGNORE INTO gone (record, crawl) VALUES (?1, ?2)")?
         .execute([record, crawl])?;
     Ok(())
 }
 
-/// Has all URLs forgotten that still have a record in the crawl, once it is over.
+/// Marks all URLs that still have a record in the crawl to be forgotten once it is over.
 pub(super) fn leave_all(db: &Connection, crawl: i64) -> Result<()> {
     db.execute(
         "INSERT OR IGNORE INTO gone (record, crawl) SELECT id, crawl FROM records WHERE crawl = ?1",

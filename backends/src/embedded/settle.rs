@@ -1,4 +1,4 @@
-//! What became of URLs, written in one transaction.
+//! Writing the outcomes of URLs in one transaction.
 
 use std::num::NonZeroU64;
 
@@ -20,34 +20,34 @@ use super::stats_delta::StatsDeltas;
 use super::store::Memory;
 use super::transitions::{Found, find, give_back, put_aside};
 
-/// What a worker settles, and where its URLs are found.
+/// The settlements of a worker, with the addresses of their URLs.
 #[derive(Clone)]
 pub(super) struct Batch(Vec<Item>);
 
 #[derive(Clone)]
 struct Item {
     address: Address,
-    /// The addresses of what its page links to.
+    /// The addresses of the page's links.
     links: Vec<Address>,
-    /// Those of what is asked for of other spiders.
+    /// The addresses of work for other spiders.
     elsewhere: Vec<Address>,
     settlement: Settlement,
 }
 
-/// What became of the links of a URL that has ended; `None` of one that goes on, or is no longer its worker's.
+/// The results for the links of a URL that has ended; `None` if it goes on, or its worker no longer holds it.
 type Ended = Option<Vec<Taken>>;
 
 impl Batch {
-    /// All that can be done before the store's thread has it.
+    /// Does everything that can be done outside the store's thread.
     pub(super) fn new(settlements: Vec<Settlement>) -> Self {
         Self(settlements.into_iter().map(Item::new).collect())
     }
 
-    /// Settles all of it. Returns, in order, what has ended.
+    /// Settles the batch. Returns, in order, the ended ones.
     ///
-    /// 1. Has each URL end, after what its page links to is admitted, or puts it aside, or gives it back.
-    /// 2. Counts all that, and ends what can end of the crawls.
-    /// 3. Remembers the pages of what has ended.
+    /// 1. Ends each URL, after its page's links are admitted, or parks it, or gives it back.
+    /// 2. Counts all that, and ends the crawls that can end.
+    /// 3. Stores the page history of the ended URLs.
     pub(super) fn settle(
         &self,
         db: &Connection,
@@ -64,7 +64,7 @@ impl Batch {
         Ok(ended)
     }
 
-    /// What the worker gets back.
+    /// Returns the result for the worker.
     pub(super) fn settled(self, ended: Vec<Ended>) -> Settled {
         let ended = self.0.into_iter().zip(ended).filter_map(|(item, ended)| {
             let Verdict::Ends(mut ending) = item.settlement.verdict else { return None };
@@ -99,7 +99,7 @@ impl Item {
         Self { address, links, elsewhere, settlement: Settlement { message, verdict } }
     }
 
-    /// What is to be remembered of its page and of those links that the frontier knows.
+    /// Returns the page history of its page and of those links that the frontier knows.
     fn remembered<'a>(&'a self, taken: &'a [Taken]) -> Option<Remembered<'a>> {
         let Verdict::Ends(ending) = &self.settlement.verdict else { return None };
         let known = ending.links.iter().zip(taken).filter(|(_, taken)| **taken != Taken::LeftOut);
@@ -112,7 +112,7 @@ impl Item {
     }
 }
 
-/// Where the record of what is asked for of another spider is found: in the crawl of what others publish for it.
+/// Returns the address of work for another spider: in that spider's ad-hoc crawl.
 fn address_elsewhere((spider, new): &(SpiderName, NewWork)) -> Address {
     Address::new(&CrawlRef::adhoc_of(spider.clone()), new.work.as_str())
 }
@@ -121,7 +121,7 @@ fn left_out(taken: &[Taken]) -> u64 {
     taken.iter().filter(|taken| **taken == Taken::LeftOut).count() as u64
 }
 
-/// A batch on its way into the file.
+/// A batch that is being written into the file.
 struct Settling<'a> {
     db: &'a Connection,
     memory: &'a mut Memory,
@@ -137,7 +137,7 @@ impl Settling<'_> {
             Verdict::Ends(ending) => return self.end(item, ending),
             Verdict::PutAside { until, failed } => self.put_aside(address, message, *until, *failed)?,
             Verdict::LeftToOthers { until } => self.put_aside(address, message, *until, false)?,
-            // A record is found where it is: there is no message to send.
+            // The record is found in its row: there is no message to send.
             Verdict::GoesRound | Verdict::Released => {
                 give_back(self.db, self.memory, &mut self.crawls, self.worker, address)?;
             }
@@ -150,7 +150,7 @@ impl Settling<'_> {
         put_aside(db, memory, crawls, worker, (address, message), (until, failed))
     }
 
-    /// What a page links to is admitted before the page ends, so that its crawl does not end between the two.
+    /// Admits the links of a page before the page ends, so that its crawl does not end between the two.
     fn end(&mut self, Item { address, links, elsewhere, .. }: &Item, ending: &Ending) -> Result<Ended> {
         let Self { db, memory, worker, crawls, deltas } = self;
         let Some(found) = find(db, memory, crawls, address)? else { return Ok(None) };

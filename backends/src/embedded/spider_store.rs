@@ -20,7 +20,7 @@ pub(super) struct EmbeddedSpiderStore {
 }
 
 impl EmbeddedSpiderStore {
-    /// Those in `store`.
+    /// Creates the versions in `store`.
     pub(super) fn new(store: Arc<Store>) -> Self {
         Self { store }
     }
@@ -81,9 +81,9 @@ fn add(
     files: &BTreeMap<SpiderName, String>,
     now: UnixMs,
 ) -> Result<()> {
-    // Names and texts always serialise.
+    // Names and texts can always be serialised.
     let spiders = serde_json::to_string(files).map_err(Fault::corrupt)?;
-    // A replaced one gets a number of its own: it is the latest now.
+    // A replaced version gets a new number: it is the latest now.
     db.prepare_cached(
         "INSERT OR REPLACE INTO versions (project, version, added, spiders) VALUES (?1, ?2, ?3, ?4)",
     )?
@@ -111,7 +111,7 @@ fn versions(db: &Connection, project: &ProjectName) -> Result<Vec<Deployed>> {
     versions.map(|version| version?.map(deployed)).collect()
 }
 
-/// No number is given twice.
+/// No number is used twice.
 fn revision(db: &Connection, project: &ProjectName) -> Result<u64> {
     let mut select = db.prepare_cached("SELECT max(number) FROM versions WHERE project = ?1")?;
     let number: Option<i64> = select.query_row([project.as_str()], |row| row.get(0))?;
@@ -133,7 +133,7 @@ fn text(
     Ok(found.and_then(|(version, _, mut files)| Some((version, files.remove(spider)?.into()))))
 }
 
-/// A version, or the latest.
+/// Returns a version, or the latest.
 fn one(db: &Connection, project: &ProjectName, version: Option<&Version>) -> Result<Option<Stored>> {
     let mut select = db.prepare_cached(
         "SELECT * FROM versions WHERE project = ?1 AND (?2 IS NULL OR version = ?2) ORDER BY number DESC LIMIT 1",

@@ -1,4 +1,4 @@
-//! What people see of crawls and workers.
+//! Operator view of crawls and workers.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -19,15 +19,15 @@ use super::crawl_stats::Clock;
 use super::store::Store;
 use super::{crawl_stats, crawls, forgetting, lanes, places, records, tasks};
 
-/// For so long a worker is taken to live after it has said so.
+/// Time that a worker counts as alive after a heartbeat.
 const BEAT_TTL: Duration = Duration::from_secs(15);
 
-/// What the worker of this process said last, and until when that holds.
+/// The last heartbeat of this process's worker, and its expiry.
 #[derive(Default)]
 pub(super) struct LastBeat(Mutex<Option<(WorkerState, Instant)>>);
 
 impl LastBeat {
-    /// The worker says that it lives. Returns what is wanted of it.
+    /// Stores a heartbeat of the worker. Returns the reply.
     pub(super) fn is(&self, beat: &Heartbeat) -> BeatReply {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let was_asked = |(state, _): &(WorkerState, Instant)| state.worker == beat.worker && state.draining;
@@ -47,7 +47,7 @@ impl LastBeat {
         if draining { BeatReply::Drain } else { BeatReply::GoOn }
     }
 
-    /// Asks a worker to end. Returns whether it lives.
+    /// Asks a worker to end. Returns whether it is alive.
     pub(super) fn drain(&self, worker: &WorkerId) -> bool {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let living =
@@ -55,7 +55,7 @@ impl LastBeat {
         living.map(|(state, _)| state.draining = true).is_some()
     }
 
-    /// The worker ends.
+    /// Removes the worker.
     pub(super) fn end(&self, worker: &WorkerId) {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         last.take_if(|(state, _)| state.worker == *worker);
@@ -75,7 +75,7 @@ pub(super) struct EmbeddedStats {
 }
 
 impl EmbeddedStats {
-    /// The stats of `store`, by this clock.
+    /// Creates the stats of `store`, by this clock.
     pub(super) fn new(store: Arc<Store>, clock: Clock, last_beat: Arc<LastBeat>) -> Self {
         Self { store, clock, last_beat }
     }
@@ -151,12 +151,12 @@ impl Stats for EmbeddedStats {
             .await
     }
 
-    /// The worker of this process.
+    /// Returns the worker of this process.
     async fn workers(&self) -> Result<Vec<WorkerState>> {
         Ok(self.last_beat.living().into_iter().collect())
     }
 
-    /// A worker that is gone has taken its process, and with it what it said, along.
+    /// A worker that is gone has ended with its process, and its heartbeats with it.
     async fn vanished(&self) -> Result<Vec<Vanished>> {
         Ok(Vec::new())
     }
@@ -176,7 +176,7 @@ impl Stats for EmbeddedStats {
         self.store.call(move |db, _| forgetting::count_seen(db, &spider)).await
     }
 
-    /// The file keeps fingerprints.
+    /// The file stores only fingerprints.
     async fn walk_seen(&self, _: &SpiderName, _: u64) -> Result<SeenUrls> {
         Ok(SeenUrls::default())
     }

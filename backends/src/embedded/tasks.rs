@@ -1,4 +1,4 @@
-//! The tasks of a crawl that have no final state, as people list them.
+//! The tasks of a crawl that have no final state, for listing.
 
 use rusqlite::{Connection, params};
 use trawl_common::frontier::{State, TaskKey};
@@ -8,16 +8,16 @@ use trawl_common::time::UnixMs;
 use super::error::Result;
 use super::holdings::Holdings;
 
-/// So many tasks make a part.
+/// Maximum number of tasks of a part.
 const PART: usize = 500;
 
-/// Whether a crawl has a task, pending or failed.
+/// Returns whether a crawl has a task, pending or failed.
 pub(super) fn exist(db: &Connection, crawl: i64) -> Result<bool> {
     let mut find = db.prepare_cached("SELECT EXISTS (SELECT 1 FROM tasks WHERE crawl = ?1)")?;
     Ok(find.query_row(params![crawl], |row| row.get(0))?)
 }
 
-/// A part of the tasks of a crawl that have no final state: those in the rows after `cursor`.
+/// Returns a part of the tasks of a crawl that have no final state: those in the rows after `cursor`.
 pub(super) fn page(
     db: &Connection,
     holdings: &Holdings,
@@ -33,7 +33,7 @@ pub(super) fn page(
     while let Some(row) = rows.next()? {
         looked += 1;
         last = row.get::<_, i64>(0)?;
-        // What is no task is a record that cannot be read.
+        // A key that names no task belongs to a record that cannot be read.
         let Ok(key) = row.get_ref(1)?.as_str().unwrap_or_default().parse::<TaskKey>() else { continue };
         let due: Option<i64> = row.get(2)?;
         let due = due.map(|due| UnixMs(due.max(0).cast_unsigned())).filter(|due| *due > now);

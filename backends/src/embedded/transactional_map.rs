@@ -1,16 +1,16 @@
-//! A map whose changes can be taken back, like those of a transaction.
+//! A map whose changes can be rolled back, like those of a transaction.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// A map, and what its entries were before they changed.
+/// A map with the previous values of changed entries.
 pub(super) struct TransactionalMap<K, V> {
     entries: HashMap<K, V>,
-    /// What each change replaced, the latest last.
+    /// The value that each change replaced, the latest last.
     replaced: Vec<(K, Option<V>)>,
 }
 
-/// A point that changes can be taken back to.
+/// A point to which changes can be rolled back.
 #[derive(Clone, Copy)]
 pub(super) struct Savepoint(usize);
 
@@ -21,17 +21,17 @@ impl<K, V> Default for TransactionalMap<K, V> {
 }
 
 impl<K: Copy + Eq + Hash, V> TransactionalMap<K, V> {
-    /// The value of `key`.
+    /// Returns the value of `key`.
     pub(super) fn get(&self, key: K) -> Option<&V> {
         self.entries.get(&key)
     }
 
-    /// All entries, in no order.
+    /// Iterates over the entries, in no particular order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (K, &V)> {
         self.entries.iter().map(|(key, value)| (*key, value))
     }
 
-    /// Gives `key` a value.
+    /// Sets the value of `key`.
     pub(super) fn insert(&mut self, key: K, value: V) {
         let replaced = self.entries.insert(key, value);
         self.replaced.push((key, replaced));
@@ -44,12 +44,12 @@ impl<K: Copy + Eq + Hash, V> TransactionalMap<K, V> {
         true
     }
 
-    /// The point where it stands.
+    /// Returns a savepoint of the current state.
     pub(super) fn savepoint(&self) -> Savepoint {
         Savepoint(self.replaced.len())
     }
 
-    /// Takes back all changes since `savepoint`.
+    /// Rolls back all changes since `savepoint`.
     pub(super) fn roll_back_to(&mut self, Savepoint(savepoint): Savepoint) {
         for (key, replaced) in self.replaced.drain(savepoint..).rev() {
             match replaced {

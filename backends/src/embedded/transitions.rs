@@ -1,6 +1,6 @@
-//! What a worker does to URLs that it goes on with, as it runs inside the store.
+//! Transitions of URLs that a worker continues, run inside the store.
 //!
-//! Each call reads the record, asks the rules (`trawl_common::frontier`) what becomes of it, and writes that.
+//! Each call reads the record, asks the rules (`trawl_common::frontier`) for its next state, and writes that.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -20,12 +20,12 @@ use super::holdings::Holder;
 use super::records;
 use super::store::Memory;
 
-/// What decides about the URLs of a crawl now.
+/// Returns the context for transitions of a crawl's URLs.
 pub(super) fn context(memory: &Memory, crawl: &Crawl) -> Context {
     let pages_left = |left| PagesLeft { left, begun: memory.holdings.begun_of(crawl.key) };
     Context {
         now: UnixMs::now(),
-        // Nothing is lost from sight, no message waits beside its record, and a file forgets nothing.
+        // Nothing is lost here, no message waits beside its record, and a file forgets nothing.
         lost_after: Duration::ZERO,
         pause_wait: Duration::ZERO,
         is_recovering: false,
@@ -34,7 +34,7 @@ pub(super) fn context(memory: &Memory, crawl: &Crawl) -> Context {
     }
 }
 
-/// A URL, and what decides about it.
+/// A URL with the context of its transitions.
 pub(super) struct Found {
     pub(super) crawl: Rc<Crawl>,
     /// The row of its record, in this crawl or another, if it has one.
@@ -43,7 +43,7 @@ pub(super) struct Found {
     pub(super) context: Context,
 }
 
-/// The URL at `address`; `None` if there is no such crawl.
+/// Returns the URL at `address`; `None` if there is no such crawl.
 pub(super) fn find(
     db: &Connection,
     memory: &mut Memory,
@@ -57,7 +57,8 @@ pub(super) fn find(
 }
 
 impl Found {
-    /// Applies a transition that ends nothing, and writes what it changes; of a URL that is put aside also what `message` says.
+    /// Applies a transition that ends nothing, and writes its changes; for a URL that is parked also the state in
+    /// `message`.
     fn change<T>(
         mut self,
         db: &Connection,
@@ -77,7 +78,7 @@ impl Found {
     }
 }
 
-/// Writes what a transition has made of a record that a worker held.
+/// Writes the result of a transition of a record that a worker held.
 fn write(
     db: &Connection,
     memory: &mut Memory,
@@ -90,7 +91,7 @@ fn write(
             memory.holdings.start(id);
             return records::update(db, id, record);
         }
-        // Who holds it is in memory alone.
+        // The holder is kept only in memory.
         (State::Held { has_started: false, .. }, _) => return Ok(()),
         (State::Parked { until, .. }, Some(message)) => records::put_aside(db, id, record, *until, message)?,
         _ => records::update(db, id, record)?,
@@ -99,7 +100,7 @@ fn write(
     Ok(())
 }
 
-/// Which of these URLs a worker still holds, in order.
+/// Returns, in order, whether a worker still holds each of these URLs.
 pub(super) fn extend(
     db: &Connection,
     memory: &mut Memory,
@@ -110,7 +111,7 @@ pub(super) fn extend(
     let mut held = Vec::with_capacity(urls.len());
     for (address, message) in urls {
         held.push(match find(db, memory, &mut crawls, address)? {
-            // What the file does not know nobody holds.
+            // A URL that is not in the file is held by nobody.
             Some(found) if found.id.is_some() => {
                 found.change(db, memory, None, |url, context| url.extend(worker, message, context))?
             }
@@ -120,7 +121,7 @@ pub(super) fn extend(
     Ok(held)
 }
 
-/// Fetches are about to begin, unless a person holds their crawl: then the URLs wait with the others.
+/// Starts fetches, unless their crawl is paused: then the URLs wait with the others.
 pub(super) fn start(
     db: &Connection,
     memory: &mut Memory,
@@ -138,7 +139,7 @@ pub(super) fn start(
     Ok(starts)
 }
 
-/// A URL is put aside until an instant, if its worker holds it. `message` is what comes back then.
+/// Parks a URL until an instant, if its worker holds it. `message` is the one that comes back then.
 pub(super) fn put_aside(
     db: &Connection,
     memory: &mut Memory,
@@ -152,7 +153,7 @@ pub(super) fn put_aside(
     Ok(())
 }
 
-/// A URL goes back to its lane, if its worker holds it.
+/// Returns a URL to its lane, if its worker holds it.
 pub(super) fn give_back(
     db: &Connection,
     memory: &mut Memory,
@@ -164,7 +165,7 @@ pub(super) fn give_back(
     found.change(db, memory, None, |url, context| url.release(worker, context))
 }
 
-/// A worker takes no more, and all that it holds goes back to its lanes.
+/// Signs a worker off, and returns everything that it holds to its lanes.
 pub(super) fn leave(db: &Connection, memory: &mut Memory, holder: &Arc<Holder>) -> Result<()> {
     holder.leave();
     let held = memory.holdings.of(holder);
@@ -183,7 +184,8 @@ pub(super) fn leave(db: &Connection, memory: &mut Memory, holder: &Arc<Holder>) 
     Ok(())
 }
 
-/// A worker is gone without a word: whatever it held is available, and a start of it has had no end.
+/// Handles a worker that is gone without signing off: everything that it held becomes available, and its starts
+/// had no end.
 pub(super) fn lose(memory: &mut Memory, holder: &Arc<Holder>) {
     holder.leave();
     for (id, lane) in memory.holdings.of(holder) {

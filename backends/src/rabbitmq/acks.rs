@@ -1,4 +1,4 @@
-//! Fewer acknowledgements on the wire: up to the low watermark in one frame, stragglers singly.
+//! Batched acknowledgements: one frame up to the low watermark, stragglers singly.
 
 use std::collections::BTreeMap;
 
@@ -13,12 +13,12 @@ pub(super) struct Ack {
 
 /// The settled deliveries of one channel, whose tags count up from 1.
 ///
-/// Settled ones above the low watermark (all up to it are settled) are held back until it passes them,
-/// but never more than `most`: a slow page must not use up the prefetch window.
+/// The low watermark is the tag up to which all are settled. Settled ones above it are held back until it passes
+/// them, but never more than `most`: a slow page must not use up the prefetch window.
 #[derive(Debug)]
 pub(super) struct Acks {
     low: u64,
-    /// Settled above `low`, and whether the broker knows.
+    /// Settled deliveries above `low`, and whether the broker knows.
     above: BTreeMap<u64, Known>,
     held_back: usize,
     most: usize,
@@ -35,7 +35,7 @@ impl Acks {
         Self { low: 0, above: BTreeMap::new(), held_back: 0, most }
     }
 
-    /// Settles these deliveries; returns what to send now, in order.
+    /// Settles these deliveries; returns the acknowledgements to send now, in order.
     pub(super) fn settle(&mut self, tags: impl IntoIterator<Item = u64>) -> Vec<Ack> {
         for tag in tags {
             if tag > self.low && self.above.insert(tag, Known::ToUs).is_none() {
@@ -50,7 +50,7 @@ impl Acks {
         send
     }
 
-    /// Notes a delivery that was settled in another way: it was given back.
+    /// Notes a delivery that was settled in another way, by giving it back.
     pub(super) fn returned(&mut self, tag: u64) -> Option<Ack> {
         if tag > self.low && self.above.insert(tag, Known::ToBroker) == Some(Known::ToUs) {
             self.held_back -= 1;
@@ -58,12 +58,12 @@ impl Acks {
         self.advance()
     }
 
-    /// Whether anything is held back.
+    /// Returns whether any acknowledgement is held back.
     pub(super) fn holds_back(&self) -> bool {
         self.held_back > 0
     }
 
-    /// Tells the broker of everything that is held back.
+    /// Returns all acknowledgements that are held back, to be sent now.
     pub(super) fn flush(&mut self) -> Vec<Ack> {
         self.held_back = 0;
         let held_back = self.above.iter_mut().filter(|(_, known)| **known == Known::ToUs);
@@ -75,8 +75,8 @@ impl Acks {
             .collect()
     }
 
-    /// Moves the low watermark up. The tag that is acked is one the broker does not know of yet: a known
-    /// one would close the channel.
+    /// Raises the low watermark. The acknowledged tag is one that the broker does not know yet: a known one would
+    /// make it close the channel.
     fn advance(&mut self) -> Option<Ack> {
         let mut highest = None;
         while let Some(known) = self.above.remove(&(self.low + 1)) {
@@ -98,7 +98,7 @@ mod tests {
 
     use super::*;
 
-    /// What a broker does with acknowledgements: it closes the channel on a tag that it does not wait for.
+    /// A broker's handling of acknowledgements: it closes the channel on a tag that it does not wait for.
     struct Broker {
         unacked: BTreeSet<u64>,
     }

@@ -1,12 +1,13 @@
-//! What a queue is declared with.
+//! The arguments with which queues are declared.
 
 use std::time::Duration;
 
 use lapin::types::{AMQPValue, FieldTable, ShortString};
 use trawl_common::settings::QueueType;
 
-/// So often a message of a quorum queue may come back undelivered before it is taken for expired. RabbitMQ 4 would say 20, and
-/// a worker that crashes gives back all that it had: the records find what kills workers, one URL at a time.
+/// Number of times that a message of a quorum queue may come back before it counts as expired. RabbitMQ 4 would
+/// use 20, but a worker that crashes gives back everything that it had; the records find what kills workers, one
+/// URL at a time.
 pub(super) const DELIVERY_LIMIT: i64 = 1_000_000;
 
 /// The arguments of one queue.
@@ -14,13 +15,13 @@ pub(super) const DELIVERY_LIMIT: i64 = 1_000_000;
 pub(super) struct Arguments<'a> {
     pub(super) kind: QueueType,
     pub(super) ttl: Option<Duration>,
-    /// Where what expires goes: an exchange and a key.
+    /// The destination of expired messages: an exchange and a key.
     pub(super) dead_letter: Option<(&'static str, &'a str)>,
-    /// How many messages it keeps: the oldest go first.
+    /// Maximum number of messages; the oldest are dropped first.
     pub(super) most: Option<u32>,
-    /// How long the broker keeps it when nobody takes from it or declares it.
+    /// Time after which the broker deletes the queue if nobody consumes or declares it.
     pub(super) unused: Option<Duration>,
-    /// Whether somebody takes messages from it, and may give them back.
+    /// Whether messages are consumed from it, and may be given back.
     pub(super) is_consumed: bool,
 }
 
@@ -61,13 +62,13 @@ impl Arguments<'_> {
         self.is_consumed && self.kind == QueueType::Quorum
     }
 
-    /// The same without the delivery limit, as queues were declared before they had one.
+    /// Returns the arguments without the delivery limit, as queues were declared before they had one.
     pub(super) fn unlimited(self) -> Self {
         Self { is_consumed: false, ..self }
     }
 }
 
-/// Arguments for people.
+/// Returns arguments in a form for people.
 pub(super) fn shown(table: &FieldTable) -> String {
     let argument = |(name, value): (&ShortString, &AMQPValue)| match value {
         AMQPValue::LongString(text) => format!("{name} = \"{text}\""),

@@ -1,4 +1,4 @@
-//! Channels, and what the broker refuses on them.
+//! Calls on channels, and the broker's refusals.
 
 use std::io;
 use std::time::Duration;
@@ -9,12 +9,12 @@ use lapin::protocol::{AMQPErrorKind, AMQPSoftError};
 use tokio::time::timeout;
 use tracing::warn;
 
-/// The time in which the broker answers whatever it is asked for. Past it, it counts as away, though its heartbeats may still come: a queue whose
-/// leader is lost, or a node that stood still, answers nothing on a connection that lives.
+/// Time limit for any answer of the broker. After it, the broker counts as unavailable, even if its heartbeats
+/// still come: a queue whose leader is lost, or a stalled node, answers nothing on a live connection.
 pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The answer to a call, if it comes in time; otherwise the log says so. Every call on a connection or a channel goes through this, so that none
-/// waits for ever, or in silence.
+/// Awaits the answer to a call, with a time limit; a timeout is logged. Every call on a connection or a channel
+/// goes through this, so that none waits for ever, or silently.
 pub(super) async fn answered<T>(call: impl Future<Output = lapin::Result<T>>) -> lapin::Result<T> {
     timeout(ANSWER_TIMEOUT, call).await.unwrap_or_else(|_| {
         let text = format!("no answer within {} s", ANSWER_TIMEOUT.as_secs());
@@ -23,7 +23,7 @@ pub(super) async fn answered<T>(call: impl Future<Output = lapin::Result<T>>) ->
     })
 }
 
-/// Nobody waits on this channel: failing to close it changes nothing.
+/// Closes a channel on which nobody waits: a failure changes nothing.
 pub(super) async fn close(channel: &Channel) {
     let _ = answered(channel.close(200, "done".into())).await;
 }
@@ -32,7 +32,7 @@ pub(super) fn durable() -> QueueDeclareOptions {
     QueueDeclareOptions { durable: true, ..QueueDeclareOptions::default() }
 }
 
-/// Only this says that the arguments differ: a queue whose node is away is "not found".
+/// Returns whether the arguments differ. No other error says so: a queue whose node is down is "not found".
 pub(super) fn is_precondition_failed(error: &lapin::Error) -> bool {
     is_soft(error, AMQPSoftError::PRECONDITIONFAILED)
 }

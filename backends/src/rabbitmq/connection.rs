@@ -1,4 +1,4 @@
-//! Connections to the broker: to the node that was last there, or the next one of its cluster.
+//! Connections to the broker: to the node used last, or the next one of its cluster.
 
 use std::io;
 use std::sync::Arc;
@@ -21,15 +21,16 @@ use trawl_common::settings::{self, ServerUrl};
 use super::screen::{ByteStream, Screened, Screening, ServerVersion};
 use crate::tls::{self, Authority};
 
-/// Within this time a node accepts a connection, or counts as away.
+/// Time limit for accepting a connection; after it, a node counts as unavailable.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Seconds: a node that is silent for two of these is gone. A worker's URL always names its own (`RabbitMq::noticing`).
+/// The heartbeat in seconds: a node that is silent for two of these is gone. A worker's URL always names its own
+/// (`RabbitMq::noticing`).
 const HEARTBEAT: u16 = 10;
 
-/// Where the broker's nodes are, and whom to trust.
+/// The nodes of the broker, and the certificates to trust.
 pub(super) struct Endpoint {
     nodes: Vec<ServerUrl>,
-    /// With `amqps` alone. Whom the system trusts is hundreds of files: they are read once.
+    /// Set only for `amqps`. The system's certificates are hundreds of files, so they are read once.
     tls: Option<TlsConnector>,
     /// The node that is tried first.
     current: AtomicUsize,
@@ -37,7 +38,7 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Reads whom to trust; connects to nothing yet.
+    /// Reads the certificates; connects to nothing yet.
     pub(super) fn new(settings: &settings::RabbitMq) -> Result<Self> {
         let settings::RabbitMq { url, nodes, ca, .. } = settings;
         let others = nodes.iter().map(|node| url.at(node));
@@ -51,13 +52,13 @@ impl Endpoint {
         })
     }
 
-    /// The version of the node that a connection was opened to last, if there was one.
+    /// Returns the version of the node that was connected to last, if any.
     pub(super) fn server_version(&self) -> Option<String> {
         self.version.get()
     }
 
-    /// Opens one connection, named so that the management page shows whose it is. Each node is tried once; what
-    /// one of them refuses (a password, TLS) is an error at once.
+    /// Opens one connection, named so that the management page shows its owner. Each node is tried once; a refusal
+    /// by one of them (a password, TLS) is an error at once.
     pub(super) async fn open(&self, name: &str) -> Result<Connection> {
         let first = self.current.load(Ordering::Relaxed);
         let mut away = None;
@@ -125,7 +126,7 @@ async fn connect(
 }
 
 async fn open_stream(host: &str, port: u16, tls: Option<&TlsConnector>) -> io::Result<Box<dyn ByteStream>> {
-    // A URL has an IPv6 address in brackets.
+    // An IPv6 address in a URL is in brackets.
     let host = host.trim_matches(['[', ']']);
     let stream = TcpStream::connect((host, port)).await?;
     stream.set_nodelay(true)?;
@@ -134,7 +135,7 @@ async fn open_stream(host: &str, port: u16, tls: Option<&TlsConnector>) -> io::R
     Ok(Box::new(tls.connect(name, stream).await?.compat()))
 }
 
-/// An error on an open connection.
+/// Returns the error for a failure on an open connection.
 pub(super) fn failed(error: lapin::Error) -> Error {
     Error::caused_by(kind(&error), "rabbitmq", &error)
 }

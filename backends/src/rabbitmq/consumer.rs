@@ -1,4 +1,5 @@
-//! Consuming: five queues and the lanes' inlets on one channel, the urgent ones first, and those of other programs after them.
+//! Consuming: five queues and the lanes' inlets on one channel, the urgent ones first, and after them the queues
+//! of other programs.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,23 +29,23 @@ use super::connection::failed;
 use super::layout::Layout;
 use super::{codec, names, passive};
 
-/// How often a queue of another program is looked for that is not there yet.
+/// The interval of checks for a queue of another program that does not exist yet.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// For so long an acknowledgement is held back at most, so that one can be sent for many.
+/// Maximum time that an acknowledgement is held back, so that one can be sent for many.
 const HELD_BACK: Duration = Duration::from_millis(50);
 
-/// The channel that deliveries come from and acks go to. A receipt of an older session is void: the
-/// broker has put its message back.
+/// The channel for deliveries and acknowledgements. A receipt of an older session is void: the broker has put its
+/// message back.
 pub(super) struct Session {
     pub(super) id: u64,
     /// Closes when dropped.
     connection: Connection,
     channel: Channel,
-    /// Held until what it says to send is sent: an acknowledgement of many that another task sends first would cover one that
-    /// is sent after it, and the broker closes a channel that acknowledges twice.
+    /// Locked until its acknowledgements are sent. Otherwise another task could first send one for many that
+    /// covers a later one, and the broker closes a channel that acknowledges twice.
     acks: AsyncMutex<Acks>,
-    /// Whether what is held back is about to be sent.
+    /// Whether held-back acknowledgements are about to be sent.
     is_flushing: AtomicBool,
 }
 
@@ -57,14 +58,14 @@ impl Session {
         trust: &Trust,
     ) -> Result<(Arc<Self>, RabbitConsumer)> {
         let channel = answered(connection.create_channel()).await.map_err(failed)?;
-        // A quarter of the window may wait for a straggler before acks are sent singly.
+        // A quarter of the window may wait for a straggler before acknowledgements are sent singly.
         let acks = AsyncMutex::new(Acks::new(usize::from(prefetch) / 4));
         let is_flushing = AtomicBool::new(false);
         let session = Arc::new(Self { id, connection, channel, acks, is_flushing });
         let mut streams = Vec::new();
         let window = |line| if line == SourceQueue::Task { tasks } else { prefetch };
         for line in SourceQueue::ALL.into_iter().filter(|line| window(*line) > 0) {
-            // Not global: each consumer that follows gets a window of its own.
+            // Not global: each consumer that follows gets its own window.
             let options = BasicQosOptions::default();
             answered(session.channel.basic_qos(window(line), options)).await.map_err(failed)?;
             streams.push((line, session.consume(names::line(line)).await?));
@@ -80,7 +81,7 @@ impl Session {
         Ok((session, RabbitConsumer { session: id, trust: trust.clone(), streams, found, _search }))
     }
 
-    /// Whether there is this inlet. Who declares the queues in trawl's place may not know of inlets.
+    /// Returns whether there is this inlet. If another program declares the queues, it may not know of inlets.
     async fn has_inlet(&self, inlet: &str, layout: &Layout) -> Result<bool> {
         match layout.queues.topology {
             Topology::Declare => Ok(true),
@@ -94,7 +95,7 @@ impl Session {
         answered(consuming).await.map_err(failed)
     }
 
-    /// Acknowledges deliveries, or holds that back for a moment.
+    /// Acknowledges deliveries, at once or after a moment.
     pub(super) async fn ack(self: &Arc<Self>, tags: impl IntoIterator<Item = u64>) -> Result<()> {
         let mut count = 0;
         let mut acks = self.acks.lock().await;
@@ -107,13 +108,14 @@ impl Session {
         Ok(())
     }
 
-    /// Sends what is held back, after a moment. Where stragglers and what is held back fill the window, nothing else would.
+    /// Sends held-back acknowledgements after a moment. If stragglers and held-back ones fill the window, nothing
+    /// else would send them.
     async fn flush_soon(self: Arc<Self>) {
         tokio::time::sleep(HELD_BACK).await;
         let mut acks = self.acks.lock().await;
         self.is_flushing.store(false, Ordering::Relaxed);
         let held_back = acks.flush();
-        // Whoever takes deliveries learns that the channel is broken.
+        // The consumer notices that the channel is broken.
         let _ = self.send(held_back).await;
     }
 
@@ -137,7 +139,7 @@ impl Session {
     }
 }
 
-/// Takes up the queues of other programs that settings name, each when it is there: those may be declared later.
+/// Consumes the queues of other programs that settings name, each once it exists: they may be declared later.
 async fn search(session: Arc<Session>, layout: Arc<Layout>, tell: mpsc::UnboundedSender<lapin::Consumer>) {
     let mut missing: Vec<&str> = layout.queues.listen.iter().map(|queue| queue.as_str()).collect();
     loop {
@@ -146,7 +148,7 @@ async fn search(session: Arc<Session>, layout: Arc<Layout>, tell: mpsc::Unbounde
             match look(&session, queue).await {
                 Ok(Some(consumer)) => {
                     info!(queue, "listening to a queue of another program");
-                    // Nobody takes from a session that is over.
+                    // Nobody consumes from a session that is over.
                     let _ = tell.send(consumer);
                 }
                 Ok(None) => {
@@ -197,7 +199,7 @@ impl Consumer for RabbitConsumer {
 }
 
 impl RabbitConsumer {
-    /// Takes what is there, in the order of the streams. Nothing is held across a wait, so a cancelled
+    /// Takes the available deliveries, in the order of the streams. Nothing is held across a wait, so a cancelled
     /// call has taken nothing.
     fn poll_batch(&mut self, context: &mut Context<'_>, max: usize) -> Poll<Result<Vec<Delivery>>> {
         while let Poll::Ready(Some(stream)) = self.found.poll_recv(context) {
@@ -217,7 +219,7 @@ impl RabbitConsumer {
                         }
                         batch.push(Delivery { receipt, content });
                     }
-                    // What was taken comes again after the reconnect that the error asks for.
+                    // The taken deliveries come again after the reconnect that the error causes.
                     Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(failed(error))),
                     Poll::Ready(None) => return Poll::Ready(Err(cancelled(stream))),
                     Poll::Pending => break,

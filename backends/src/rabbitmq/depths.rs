@@ -1,4 +1,4 @@
-//! How much waits in each queue, as the broker says when a queue is declared passively.
+//! The lengths of queues, from declaring them passively.
 
 use std::time::Duration;
 
@@ -16,25 +16,25 @@ use super::channel::{answered, is_soft};
 use super::connection::{Endpoint, failed};
 use super::names;
 
-/// For so long an answer is given again, so that many who look cost as much as one.
+/// Time that an answer is reused, so that many callers cost no more than one.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// A broker that has not answered by then is away.
+/// Time limit for an answer; after it, a broker counts as unavailable.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// What waits in a lane's queues, and who takes from them.
+/// The messages in a lane's queues, and their consumers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Depth {
-    /// Messages that no consumer was given.
+    /// Number of messages that were not given to a consumer.
     pub messages: u64,
-    /// Consumers.
+    /// Number of consumers.
     pub consumers: u64,
 }
 
-/// Those lanes whose queues exist, in the order of [`LaneName::ALL`].
+/// The lanes whose queues exist, in the order of [`LaneName::ALL`].
 pub type Depths = Vec<(LaneName, Depth)>;
 
-/// Looks at the queues of a fleet, on a connection of its own.
+/// Reads the lengths of a fleet's queues, on a separate connection.
 pub struct QueueDepths {
     broker: Endpoint,
     latest: Mutex<Latest>,
@@ -47,18 +47,18 @@ struct Latest {
 }
 
 impl QueueDepths {
-    /// Connects with the first look.
+    /// Creates the reader, which connects on its first call.
     pub fn new(broker: &settings::RabbitMq) -> Result<Self> {
         Ok(Self { broker: Endpoint::new(broker)?, latest: Mutex::default() })
     }
 
-    /// What waits in each lane now, or did a second ago. A queue that does not exist is left out.
+    /// Returns the state of each lane, at most a second old. Queues that do not exist are left out.
     pub async fn read(&self) -> Result<Depths> {
         let mut latest = self.latest.lock().await;
         if let Some((_, depths)) = latest.depths.as_ref().filter(|(made, _)| made.elapsed() < FRESH) {
             return Ok(depths.clone());
         }
-        // A connection that has failed, or that a caller gave up waiting for, is not used again.
+        // A connection that has failed, or on which a call was cancelled, is not used again.
         let connection = latest.connection.take().filter(|connection| connection.status().connected());
         let looking = async {
             let connection = match connection {
@@ -88,7 +88,7 @@ async fn all(connection: &Connection) -> Result<Depths> {
                 sum.consumers += more.consumers;
             }
         }
-        // Whoever takes from an inlet takes from its lane, and counts there.
+        // Consumers of an inlet also consume its lane, and are counted there.
         if let (Some(depth), Some(inlet)) = (&mut depth, lane.line().and_then(names::inlet)) {
             let more = looking.at(inlet.to_owned()).await?;
             depth.messages += more.unwrap_or_default().messages;
@@ -113,7 +113,7 @@ fn queues(lane: LaneName) -> Vec<String> {
     }
 }
 
-/// A channel to look on. A queue that does not exist closes it.
+/// A channel for checking queues. A queue that does not exist closes it.
 struct Looking<'a> {
     connection: &'a Connection,
     channel: Option<Channel>,

@@ -1,4 +1,4 @@
-//! Who reads events: a durable queue for each, which keeps what nobody has read yet.
+//! Subscribers to events: a durable queue for each, which keeps its unread events.
 
 use futures::StreamExt;
 use lapin::message::Delivery;
@@ -17,23 +17,23 @@ use super::connection::{Endpoint, failed};
 use super::layout::Layout;
 use super::{events, names, passive};
 
-/// How many events are sent ahead of the one that is read.
+/// Number of events sent ahead of the one that is read.
 const AHEAD: u16 = 64;
 
-/// The queues of those who read events.
+/// The queues of subscribers.
 pub struct EventQueues {
     broker: Endpoint,
     layout: Layout,
 }
 
 impl EventQueues {
-    /// On this broker, to which each call connects.
+    /// Creates the access to this broker. Each call connects.
     pub fn new(broker: &settings::RabbitMq, queues: &Queues) -> Result<Self> {
         Ok(Self { broker: Endpoint::new(broker)?, layout: Layout::new(queues)? })
     }
 
-    /// Opens the queue of this name, which is made if it is missing. From now on it takes events of `pattern`, beside those that it
-    /// was opened for before.
+    /// Opens the queue of this name, which is created if it is missing. From now on it receives events of
+    /// `pattern`, in addition to those that it was opened for before.
     pub async fn open(&self, name: &SubscriberName, pattern: &Pattern) -> Result<EventQueue> {
         let (queue, connection) = (names::subscriber(name), self.broker.open("trawl events").await?);
         events::subscriber(&connection, &self.layout, &queue, pattern).await?;
@@ -41,7 +41,7 @@ impl EventQueues {
         Ok(EventQueue { queue, channel, coming: None, _connection: connection })
     }
 
-    /// Deletes the queue of this name with all that it holds. Returns whether it was there.
+    /// Deletes the queue of this name with all its events. Returns whether it existed.
     pub async fn forget(&self, name: &SubscriberName) -> Result<bool> {
         let (queue, connection) = (names::subscriber(name), self.broker.open("trawl events").await?);
         if !passive::exists(&connection, &queue).await? {
@@ -53,11 +53,12 @@ impl EventQueues {
     }
 }
 
-/// The events that one has not read yet. What is received and not [done](EventQueue::done) comes again, to whoever opens the queue next.
+/// The unread events of a subscriber. An event that is received but not [done](EventQueue::done) comes again, to
+/// the next one that opens the queue.
 pub struct EventQueue {
     queue: String,
     channel: Channel,
-    /// What comes, once somebody waits for it.
+    /// The consumer, once somebody waits for events.
     coming: Option<lapin::Consumer>,
     /// Closes when dropped.
     _connection: Connection,
@@ -65,20 +66,20 @@ pub struct EventQueue {
 
 /// One message of the queue.
 pub struct Received {
-    /// What it says: an event as JSON, unless a stranger has published it.
+    /// The event as JSON, unless a stranger has published something else.
     pub body: Vec<u8>,
     tag: u64,
 }
 
 impl EventQueue {
-    /// The next event that is there already; `None` if there is none.
+    /// Returns the next available event; `None` if there is none.
     pub async fn get(&self) -> Result<Option<Received>> {
         let got =
             answered(self.channel.basic_get(self.queue.clone().into(), BasicGetOptions::default())).await;
         Ok(got.map_err(failed)?.map(|message| received(message.delivery)))
     }
 
-    /// The next event; waits for it. A cancelled call has taken nothing.
+    /// Waits for the next event. A cancelled call has taken nothing.
     pub async fn next(&mut self) -> Result<Received> {
         let coming = match &mut self.coming {
             Some(coming) => coming,
@@ -93,12 +94,12 @@ impl EventQueue {
         }
     }
 
-    /// Says that an event is dealt with: it does not come again.
+    /// Acknowledges an event: it does not come again.
     pub async fn done(&self, received: &Received) -> Result<()> {
         answered(self.channel.basic_ack(received.tag, BasicAckOptions::default())).await.map_err(failed)
     }
 
-    /// Returns when the broker knows of all that is done.
+    /// Returns once the broker has received all acknowledgements.
     pub async fn close(self) {
         close(&self.channel).await;
     }

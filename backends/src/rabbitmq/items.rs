@@ -1,4 +1,4 @@
-//! The stream of items: what is published to it, and the way to its reader.
+//! The stream of items: publishing to it, and reading it.
 
 use async_trait::async_trait;
 use trawl_common::names::CrawlId;
@@ -12,37 +12,38 @@ use super::stream::{self, Entry, StreamReader, StreamStart};
 use super::topology::{Stream, Topology};
 use super::{codec, names};
 
-/// Messages that the broker sends ahead: an item may have 8 MB.
+/// Number of messages that the broker sends ahead: an item may have 8 MB.
 const PREFETCH: u16 = 128;
-/// Messages that a reader of one crawl takes before it says so: the broker has others to send meanwhile.
+/// Number of messages that a reader of one crawl takes before it acknowledges them: meanwhile the broker has
+/// others to send.
 const TAKEN: u16 = PREFETCH / 2;
 
-/// One item as a message.
+/// Returns one item as a message.
 pub(super) fn outgoing(item: &Item) -> Outgoing {
     Outgoing {
         exchange: names::ITEMS,
         key: item.spider.to_string(),
-        // Text, numbers and maps by name: they always serialise.
+        // Text, numbers and maps by name can always be serialised.
         body: serde_json::to_vec(item).unwrap_or_default(),
         properties: codec::item_properties(item),
         mandatory: true,
     }
 }
 
-/// The way to the stream.
+/// Access to the stream.
 pub struct ItemStream {
     broker: Endpoint,
     topology: Topology,
 }
 
 impl ItemStream {
-    /// Connects to nothing yet.
+    /// Creates the access; connects to nothing yet.
     pub fn new(broker: &settings::RabbitMq, items: &Items, topology: settings::Topology) -> Result<Self> {
         let topology = Topology::Stream(Stream::items(items, topology));
         Ok(Self { broker: Endpoint::new(broker)?, topology })
     }
 
-    /// Connects, declares the stream, and begins to read.
+    /// Connects, declares the stream, and starts reading.
     pub async fn read(&self, from: StreamStart) -> Result<StreamReader> {
         let connection = self.broker.open("trawl items").await?;
         self.topology.declare(&connection).await?;
@@ -66,12 +67,12 @@ impl ports::Items for ItemStream {
     }
 }
 
-/// The items of one crawl among those of all.
+/// A reader of one crawl's items in the stream of all.
 struct ItemsOfCrawl {
     crawl: CrawlId,
     reader: StreamReader,
     place: u64,
-    /// Messages that the broker does not know to be taken.
+    /// Number of messages taken and not acknowledged yet.
     taken: u16,
 }
 
@@ -101,7 +102,7 @@ impl ItemReader for ItemsOfCrawl {
 }
 
 impl ItemsOfCrawl {
-    /// Anyone may publish: what is no item is left out.
+    /// Returns the item of an entry. Anyone may publish, so entries that are no items are skipped.
     fn item_in(&self, entry: &Entry) -> Option<StoredItem> {
         let body = entry.body.as_deref()?;
         let item: Item = serde_json::from_slice(body).ok()?;

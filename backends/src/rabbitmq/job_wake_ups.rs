@@ -20,7 +20,7 @@ use super::names;
 use super::publisher::{Outgoing, Publisher};
 use super::topology::{Tasks, Topology};
 
-/// How long to wait before a queue is asked again that could not be.
+/// The wait before a queue that could not be consumed is tried again.
 const AGAIN: Duration = Duration::from_secs(5);
 
 /// Sends wake-ups, and takes them.
@@ -38,7 +38,7 @@ struct Taking {
 }
 
 impl JobWakeUps {
-    /// Through this broker, to which each side is connected with its first call.
+    /// Creates the wake-ups on this broker. Each side connects on its first call.
     pub fn new(broker: &settings::RabbitMq, queues: &Queues) -> Result<Self> {
         let (broker, layout) = (Arc::new(Endpoint::new(broker)?), Arc::new(Layout::new(queues)?));
         let publisher =
@@ -46,7 +46,7 @@ impl JobWakeUps {
         Ok(Self { broker, layout, publisher, taking: Mutex::default() })
     }
 
-    /// Sends one.
+    /// Sends a wake-up.
     pub async fn send(&self) -> Result<()> {
         let wake_up = Outgoing {
             exchange: "",
@@ -58,14 +58,14 @@ impl JobWakeUps {
         self.publisher.send([wake_up]).await
     }
 
-    /// Waits for one. Cancelling the call loses none.
+    /// Waits for a wake-up. Cancelling the call loses none.
     pub async fn next(&self) {
         let mut taking = self.taking.lock().await;
         loop {
             if taking.is_none() {
                 match self.take().await {
                     Ok(open) => *taking = Some(open),
-                    // Jobs are found without wake-ups too, so nobody has to be woken.
+                    // Jobs are found without wake-ups too, so an error only delays them.
                     Err(error) => {
                         debug!(%error, "no wake-ups for jobs just now");
                         sleep(AGAIN).await;
@@ -81,7 +81,7 @@ impl JobWakeUps {
         }
     }
 
-    /// Takes each as it comes: one that is lost costs seconds.
+    /// Starts consuming. Wake-ups are taken without acknowledgement: a lost one costs seconds.
     async fn take(&self) -> Result<Taking> {
         let connection = self.broker.open("trawl jobs").await?;
         Topology::Consuming(Arc::clone(&self.layout), Tasks::Left).declare(&connection).await?;

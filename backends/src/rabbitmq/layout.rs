@@ -1,4 +1,4 @@
-//! The queues of URLs and tasks, of wake-ups for jobs and of events, and what each is declared with.
+//! The queues of URLs and tasks, of wake-ups for jobs and of events, with their arguments.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -13,23 +13,23 @@ use trawl_common::settings::Queues;
 use super::arguments::Arguments;
 use super::names;
 
-/// How long a wake-up waits for a worker: whoever comes later looks for jobs by itself.
+/// Time that a wake-up waits for a worker: one that comes later looks for jobs by itself.
 const WAKE_UP_TTL: Duration = Duration::from_secs(60);
 
-/// How many events a queue keeps that nobody reads: some 100 MB.
+/// Maximum number of unread events in a queue: some 100 MB.
 const EVENTS_KEPT: u32 = 100_000;
 
-/// How long the queues of a webhook outlive the last worker that knows of it. Workers declare them every day.
+/// Time that the queues of a webhook outlive the last worker that knows it. Workers declare them every day.
 const WEBHOOK_UNUSED: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// Queues and exchanges of URLs as settings say, and which of them were named in the log.
+/// The queues and exchanges in the settings, and the queues that were logged.
 pub(super) struct Layout {
     pub(super) queues: Queues,
     named: Mutex<BTreeSet<String>>,
 }
 
 impl Layout {
-    /// `Refused` if settings have trawl listen to one of its own queues.
+    /// Fails with `Refused` if settings make trawl listen to one of its own queues.
     pub(super) fn new(queues: &Queues) -> Result<Self> {
         if let Some(own) = queues.listen.iter().find(|queue| names::is_own(queue.as_str())) {
             let text = format!("queues.listen: {own} is a queue of trawl's own: leave it out");
@@ -38,12 +38,12 @@ impl Layout {
         Ok(Self { queues: queues.clone(), named: Mutex::default() })
     }
 
-    /// Whether the log has not named the queue yet; from now on it has.
+    /// Returns whether the queue was not logged yet; from now on it counts as logged.
     pub(super) fn is_news(&self, queue: &str) -> bool {
         self.named.lock().unwrap_or_else(PoisonError::into_inner).insert(queue.to_owned())
     }
 
-    /// Every queue but the inlets, and what it is declared with.
+    /// Returns every queue except the inlets, with its arguments.
     pub(super) fn all(&self) -> Vec<(String, Arguments<'static>)> {
         let rung = |rung: Duration| {
             let back = Some(("", names::DUE));
@@ -60,28 +60,29 @@ impl Layout {
             .collect()
     }
 
-    /// The queues of the lanes of URLs.
+    /// Returns the queues of the lanes of URLs.
     pub(super) fn lanes(&self) -> Vec<(String, Arguments<'static>)> {
         Lane::OF_URLS.map(|lane| (names::line(lane.into()).to_owned(), self.of_line(lane.into()))).to_vec()
     }
 
-    /// The queues of what strangers publish for a lane. Nothing expires there and nothing is dead-lettered.
+    /// Returns the queues for strangers' messages to a lane. They have no expiry and no dead-lettering.
     pub(super) fn inlets(&self) -> impl Iterator<Item = (SourceQueue, &'static str, Arguments<'static>)> {
         let arguments = Arguments { is_consumed: true, ..self.arguments() };
         SourceQueue::ALL.into_iter().filter_map(move |line| Some((line, names::inlet(line)?, arguments)))
     }
 
-    /// The queue of one who reads events.
+    /// Returns the arguments of a subscriber's queue.
     pub(super) fn events(&self) -> Arguments<'static> {
         Arguments { most: Some(EVENTS_KEPT), is_consumed: true, ..self.arguments() }
     }
 
-    /// The queue of a webhook.
+    /// Returns the arguments of a webhook's queue.
     pub(super) fn webhook(&self) -> Arguments<'static> {
         Arguments { unused: Some(WEBHOOK_UNUSED), ..self.events() }
     }
 
-    /// Where the deliveries of a webhook wait: each goes to the queue `back` when its own time is over.
+    /// Returns the arguments of the queue in which the deliveries of a webhook wait: each goes to the queue `back`
+    /// when its own time is over.
     pub(super) fn webhook_waiting<'a>(&self, back: &'a str) -> Arguments<'a> {
         Arguments { dead_letter: Some(("", back)), unused: Some(WEBHOOK_UNUSED), ..self.arguments() }
     }
@@ -92,7 +93,7 @@ impl Layout {
             Arguments { dead_letter: Some((names::EXPIRED_EXCHANGE, names::EXPIRED_KEY)), ..consumed };
         let for_so_long = |ttl| Arguments { ttl: Some(ttl), ..expire };
         match line {
-            // What a program does may be rare and dear: a task waits for as long as it has to.
+            // A program's work may be rare and expensive, so a task waits as long as necessary.
             SourceQueue::Due | SourceQueue::Task => expire,
             SourceQueue::Expired => consumed,
             SourceQueue::Priority => for_so_long(self.queues.priority.ttl),

@@ -30,6 +30,7 @@ pub mod screen;
 /// Likewise.
 #[doc(hidden)]
 pub mod seal;
+mod signed_stream;
 mod stream;
 mod topology;
 mod webhook_queue;

@@ -1,4 +1,4 @@
-//! Messages of a format that only newer programs read: they are passed on as they came.
+//! Messages of a format that only newer programs can read: they are passed on unchanged.
 
 use lapin::BasicProperties;
 use lapin::message::Delivery;
@@ -6,17 +6,19 @@ use lapin::types::FieldTable;
 use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_engine::Newer;
 
-/// The header of a message's format; without it, it is of the first.
+/// The header with a message's format; without it, the format is the first.
 pub(super) const FORMAT_HEADER: &str = "v";
 
-/// Headers that name further keys to route a message by: of queues, where it is published to the default exchange.
+/// Headers with further routing keys, which name queues if the message is published to the default exchange.
 const FURTHER_KEYS: [&str; 2] = ["CC", "BCC"];
 
-/// Properties that a broker checks: it closes the channel of whoever publishes another user's, or for a reply that nobody awaits.
+/// Properties that a broker checks: it closes the channel if a publisher uses another user's id, or a reply queue
+/// that nobody consumes.
 const CHECKED: [&str; 2] = ["user_id", "reply_to"];
 
-/// What arrived, with all of its properties and headers but those that the broker acts on. A message that says how often it was
-/// dead-lettered before is dropped as one that goes round in a circle; and without a key, strangers write such messages, too.
+/// Stores a received message with all its properties and headers except those that the broker acts on. The broker
+/// would drop a message with the headers of earlier dead-lettering as one that goes in a circle; and without a
+/// key, strangers write such messages, too.
 pub(super) fn write_down(delivery: &Delivery, format: u64) -> Newer {
     let mut own = FieldTable::default();
     for (name, value) in delivery.properties.headers().iter().flat_map(|headers| headers.inner()) {
@@ -24,7 +26,7 @@ pub(super) fn write_down(delivery: &Delivery, format: u64) -> Newer {
             own.insert(name.clone(), value.clone());
         }
     }
-    // Text, numbers and tables of them: they always serialise.
+    // Text, numbers and tables of them can always be serialised.
     let mut properties =
         serde_json::to_value(delivery.properties.clone().with_headers(own)).unwrap_or_default();
     for property in CHECKED {
@@ -35,13 +37,13 @@ pub(super) fn write_down(delivery: &Delivery, format: u64) -> Newer {
     Newer { format, message: serde_json::to_vec(&(properties, &delivery.data)).unwrap_or_default() }
 }
 
-/// The properties and the body of such a message.
+/// Returns the properties and the body of such a message.
 pub(super) fn read(newer: &Newer) -> Result<(BasicProperties, Vec<u8>)> {
     let read = serde_json::from_slice(&newer.message);
     read.map_err(|error| Error::new(ErrorKind::Corrupt, format!("a message of a newer format: {error}")))
 }
 
-/// Whether brokers add headers of this name.
+/// Returns whether brokers add headers of this name.
 pub(super) fn is_brokers(header: &str) -> bool {
     header.starts_with("x-")
 }

@@ -1,4 +1,4 @@
-//! Publishing: a window of messages on their way, each one's confirm awaited and checked.
+//! Publishing with a window of unconfirmed messages, each of whose confirms is awaited and checked.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,13 +16,13 @@ use super::connection::{Endpoint, failed};
 use super::passive;
 use super::topology::{self, Topology};
 
-/// Unconfirmed messages of one call at most. A producer has four calls on their way, and above some 1,000 messages a broker
-/// gets slower, not faster.
+/// Maximum number of unconfirmed messages of one call. A producer runs four calls at once, and beyond some 1,000
+/// messages a broker gets slower, not faster.
 const WINDOW: usize = 200;
-/// And so many bytes, or one message: an item may have 8 MB.
+/// Maximum size of the unconfirmed messages in bytes, or one message: an item may have 8 MB.
 const WINDOW_BYTES: usize = 32 << 20;
 
-/// A broker that confirms nothing for so long is blocked or gone.
+/// Time limit for a confirm; after it, a broker counts as blocked or gone.
 const CONFIRM_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// One message for the broker.
@@ -31,11 +31,11 @@ pub(super) struct Outgoing {
     pub(super) key: String,
     pub(super) body: Vec<u8>,
     pub(super) properties: BasicProperties,
-    /// Whether it is an error that no queue takes it.
+    /// Whether it is an error if no queue takes it.
     pub(super) mandatory: bool,
 }
 
-/// Publishes on a connection of its own, which is opened when it is needed and again when it broke.
+/// Publishes on a separate connection, which is opened when needed, and again after it broke.
 pub(super) struct Publisher {
     broker: Arc<Endpoint>,
     topology: Topology,
@@ -53,11 +53,11 @@ impl Publisher {
         Self { broker, topology, link: Mutex::default() }
     }
 
-    /// Sends all, and returns when the broker has confirmed all. On an error any part may be stored.
+    /// Sends all messages, and returns when the broker has confirmed all. After an error any part may be stored.
     ///
-    /// After an error the connection is given up, and with it what it has not yet sent: a blocked one would
-    /// pile that up, and a channel that turned to a queue's dead leader goes on refusing for ever (seen on RabbitMQ
-    /// 3.10). The next connection declares the queues again, which may be what is missing.
+    /// After an error the connection is dropped, with everything that it has not yet sent: a blocked one would
+    /// pile that up, and a channel that turned to a queue's dead leader goes on refusing for ever (seen on
+    /// RabbitMQ 3.10). The next connection declares the queues again, which may be missing.
     pub(super) async fn send(&self, outgoing: impl IntoIterator<Item = Outgoing> + Send) -> Result<()> {
         let channel = self.channel().await?;
         let sent = send_on(&channel, outgoing).await;
@@ -67,7 +67,7 @@ impl Publisher {
         sent
     }
 
-    /// How long it takes at most until all that is parked now has come back.
+    /// Returns the maximum time until everything that is parked now has come back.
     pub(super) async fn longest_parked(&self) -> Result<Duration> {
         self.channel().await?;
         match &*self.link.lock().await {
@@ -76,7 +76,7 @@ impl Publisher {
         }
     }
 
-    /// Whether nothing is in a queue and nobody takes from it, or there is none.
+    /// Returns whether a queue is empty and has no consumer, or does not exist.
     pub(super) async fn is_idle(&self, queue: &str) -> Result<bool> {
         self.channel().await?;
         match &*self.link.lock().await {
@@ -93,7 +93,7 @@ impl Publisher {
         }
     }
 
-    /// The open channel, or a new one with the topology declared.
+    /// Returns the open channel, or a new one with the topology declared.
     pub(super) async fn channel(&self) -> Result<Channel> {
         let mut link = self.link.lock().await;
         if let Some(open) = link.as_ref().filter(|link| link.channel.status().connected()) {
@@ -113,9 +113,9 @@ fn given_up() -> Error {
     Error::new(ErrorKind::Unavailable, "rabbitmq: the connection was given up just now")
 }
 
-/// Sends all on a channel that confirms, and returns when all is confirmed.
+/// Sends all messages on a channel with confirms, and returns when all are confirmed.
 pub(super) async fn send_on(channel: &Channel, outgoing: impl IntoIterator<Item = Outgoing>) -> Result<()> {
-    // To wait until each is written before the next is sent would cost two changes of thread for each.
+    // Waiting until each is written before the next is sent would cost two context switches for each.
     let mut window = FuturesUnordered::new();
     let mut bytes = 0;
     for message in outgoing {
@@ -133,7 +133,7 @@ pub(super) async fn send_on(channel: &Channel, outgoing: impl IntoIterator<Item 
     Ok(())
 }
 
-/// Sends a message, waits until it is confirmed, and returns how many bytes it had.
+/// Sends a message, waits until it is confirmed, and returns its size in bytes.
 async fn publish(channel: &Channel, message: Outgoing) -> Result<usize> {
     let Outgoing { exchange, key, body, properties, mandatory } = message;
     let options = BasicPublishOptions { mandatory, ..BasicPublishOptions::default() };

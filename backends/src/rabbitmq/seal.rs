@@ -1,7 +1,8 @@
-//! What trawl's own processes wrote: it carries a signature by the fleet's key.
+//! Signatures of trawl's own messages by the fleet's key.
 //!
-//! Signed are what the message is for, its body, and its headers, also those that only newer programs read: so an older one knows
-//! the fleet's messages by their signature too. What the broker adds is not signed, and nothing that harms is read from it.
+//! The signature covers the purpose of a message, its body, and its headers, including those that only newer
+//! programs read: so an older program recognises the fleet's messages too. Headers that the broker adds are not
+//! signed, and nothing that could do harm is read from them.
 
 use hmac::{Hmac, KeyInit, Mac};
 use lapin::types::{AMQPValue, FieldTable, LongString, ShortString};
@@ -14,61 +15,62 @@ use super::newer::is_brokers;
 
 /// The header of the signature.
 pub const SIGNATURE: &str = "sig";
-/// 128 bits: so many bytes are sent of a signature.
+/// Number of bytes of a signature that are sent: 128 bits.
 const LENGTH: usize = 16;
 
-/// Every header of trawl's that is read from a message, in the order in which they are signed. Any other comes after these, by its
-/// name. So no name is added here: older programs would look for it in another place.
+/// Every header of trawl's that is read from a message, in the order in which they are signed. Any other follows
+/// these, ordered by name. So no name may be added here: older programs would expect it at another position.
 pub(super) const SIGNED: [&str; 16] = [
     "crawl", "spider", "lane", "depth", "deadline", "until", "wake", "slot", "turn", "looks", "referrer",
     "hop", "hops", "refusals", "probe", "before",
 ];
 
-/// What programs before this one do not know and take for nothing: a message that carries it has the signature of one that does not.
-/// Whoever changes it misleads whoever looks at traces.
+/// Headers that programs before this one do not know and take for unsigned: a message with one has the same
+/// signature as without it. Changing them only misleads people who look at traces.
 const UNSIGNED: [&str; 2] = [TRACE_PARENT, TRACE_STATE];
 
-/// What a message is for. What is signed for one purpose is nothing for another.
+/// The purpose of a message. A signature for one purpose is invalid for another.
 #[derive(Clone, Copy)]
 pub enum Purpose {
     /// To wake up a URL.
     Wake,
-    /// To probe this line.
+    /// To probe this queue.
     Probe(SourceQueue),
-    /// To tell what was ordered.
+    /// To record an operator's command.
     Control,
-    /// To tell what was asked for.
+    /// To record a submission.
     Journal,
-    /// To tell what happened.
+    /// To report an event.
     Event,
 }
 
-/// Who wrote a message.
+/// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Author {
-    /// The fleet: it is signed by a key of its own.
+    /// The fleet: the message is signed by one of its keys.
     Fleet,
-    /// Somebody else, or the fleet by a key that this process does not know.
+    /// Someone else, or the fleet with a key that this process does not know.
     Stranger,
-    /// Nobody can tell, for this fleet has no key.
+    /// Unknown, because this fleet has no key.
     Anyone,
 }
 
-/// The fleet's key, and those that were it before.
+/// The fleet's current key, and its former ones.
 #[derive(Clone, Default)]
 pub struct Seal {
     keys: Vec<Hmac<Sha256>>,
 }
 
 impl Seal {
-    /// By the keys that settings name; without one, nothing is signed and no message can be trusted more than another.
+    /// Creates the seal from the keys in settings; without one, nothing is signed and no message can be trusted
+    /// more than another.
     pub fn new(settings: &settings::RabbitMq) -> Self {
         let keys = settings.key.iter().chain(&settings.former_keys);
-        // Of HMAC, any length is one.
+        // HMAC accepts a key of any length.
         Self { keys: keys.filter_map(|key| Hmac::new_from_slice(key.reveal()).ok()).collect() }
     }
 
-    /// Whether the fleet has a key.
+    /// Returns whether the fleet has a key.
     pub(super) fn is_set(&self) -> bool {
         !self.keys.is_empty()
     }
@@ -81,7 +83,7 @@ impl Seal {
         headers.insert(ShortString::from(SIGNATURE), AMQPValue::LongString(LongString::from(text)));
     }
 
-    /// Who wrote this.
+    /// Returns the author of a message.
     pub fn author(&self, purpose: Purpose, body: &[u8], headers: &FieldTable) -> Author {
         if self.keys.is_empty() {
             return Author::Anyone;
@@ -98,12 +100,13 @@ impl Seal {
     }
 }
 
-/// Whether a header is signed that is not [`SIGNED`].
+/// Returns whether a header that is not in [`SIGNED`] is signed.
 fn is_signed_beside(name: &str) -> bool {
     name != SIGNATURE && !UNSIGNED.contains(&name) && !is_brokers(name) && !SIGNED.contains(&name)
 }
 
-/// What is signed, each part with its length before it: no two messages come to the same.
+/// Computes the digest of the signed parts, each preceded by its length, so that no two messages have the same
+/// input.
 fn digest(key: &Hmac<Sha256>, purpose: Purpose, body: &[u8], headers: &FieldTable) -> Hmac<Sha256> {
     let mut digest = key.clone();
     let mut put = |part: &[u8]| {
@@ -125,7 +128,7 @@ fn digest(key: &Hmac<Sha256>, purpose: Purpose, body: &[u8], headers: &FieldTabl
     let others = headers.inner().iter().map(|(name, value)| (name.as_str(), value));
     for (name, value) in known.chain(others.filter(|(name, _)| is_signed_beside(name))) {
         put(name.as_bytes());
-        // A broker may send a number on in another type: what counts is its value.
+        // A broker may send a number on in another type: only its value counts.
         match value {
             AMQPValue::LongString(text) => put(text.as_bytes()),
             AMQPValue::ShortString(text) => put(text.as_str().as_bytes()),
@@ -133,7 +136,7 @@ fn digest(key: &Hmac<Sha256>, purpose: Purpose, body: &[u8], headers: &FieldTabl
             AMQPValue::LongInt(number) => put(&i64::from(*number).to_be_bytes()),
             AMQPValue::ShortInt(number) => put(&i64::from(*number).to_be_bytes()),
             AMQPValue::ShortShortInt(number) => put(&i64::from(*number).to_be_bytes()),
-            // trawl writes none of them.
+            // trawl writes none of these types.
             other => put(format!("{other:?}").as_bytes()),
         }
     }

@@ -1,4 +1,4 @@
-//! Reading a stream from any place, to where it ended when reading began and beyond.
+//! Reading a stream from any position, to its end when reading began and beyond.
 
 use futures::StreamExt;
 use lapin::message::Delivery;
@@ -13,48 +13,48 @@ use super::channel::{ANSWER_TIMEOUT, answered};
 use super::connection::failed;
 use super::publisher::{self, Outgoing};
 
-// The header of a mark: of a message that is no entry, by which a reader finds where the stream ends.
+// The header of a mark: a message that is no entry, by which a reader finds the end of the stream.
 const MARK: &str = "mark";
 const OFFSET: &str = "x-stream-offset";
 
-/// Where reading begins.
+/// The start of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamStart {
-    /// With the oldest that the stream still has.
+    /// With the oldest message that the stream still has.
     First,
-    /// With what comes from now on.
+    /// With messages that come from now on.
     Next,
-    /// With the message of this offset, or the next that there is.
+    /// With the message of this offset, or the next existing one.
     Offset(u64),
-    /// About this instant, and not later.
+    /// At about this instant, not later.
     Time(UnixMs),
 }
 
 /// One message of the stream.
 #[derive(Debug)]
 pub struct Entry {
-    /// Its place in the stream.
+    /// Its position in the stream.
     pub offset: u64,
-    /// What it holds, if it is no reader's mark.
+    /// Its body, unless it is a reader's mark.
     pub body: Option<Vec<u8>>,
     pub(super) headers: FieldTable,
     tag: u64,
 }
 
-/// Begins to read the stream of this name, with at most `prefetch` messages sent ahead.
+/// Starts reading the stream of this name, with at most `prefetch` messages sent ahead.
 pub(super) async fn read(
     connection: Connection,
     stream: &'static str,
     from: StreamStart,
     prefetch: u16,
 ) -> Result<StreamReader> {
-    // The mark comes after this reader's place too, wherever that is: it always meets the end.
+    // The mark comes after this reader's position too, so the reader always reaches the end.
     let (channel, consumer) = consume(&connection, stream, from, prefetch).await?;
     let end = end(&connection, stream).await?;
     Ok(StreamReader { stream, end, consumer, channel, _connection: connection })
 }
 
-/// The messages from one place on. After an error it is of no use: another goes on from where it was.
+/// The messages from one position on. After an error it is of no use: a new reader continues from its position.
 pub struct StreamReader {
     stream: &'static str,
     end: u64,
@@ -65,30 +65,31 @@ pub struct StreamReader {
 }
 
 impl StreamReader {
-    /// Where the stream ended when reading began: all that was confirmed by then has a lower offset.
+    /// Returns the end of the stream when reading began: everything confirmed by then has a lower offset.
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// The next message; waits for it. A cancelled call has taken nothing.
+    /// Waits for the next message. A cancelled call has taken nothing.
     pub async fn next(&mut self) -> Result<Entry> {
         entry(next(&mut self.consumer, self.stream).await?, self.stream)
     }
 
-    /// The next message of those before the end, which are there: it comes in time, or the stream has lost its leader.
+    /// Returns the next message before the end. Such messages exist, so either it comes in time, or the stream has
+    /// lost its leader.
     pub(super) async fn next_before_end(&mut self) -> Result<Entry> {
         let stream = self.stream;
         soon(stream, self.next()).await
     }
 
-    /// Says that all up to `entry` is dealt with, so that the broker sends more.
+    /// Acknowledges all messages up to `entry`, so that the broker sends more.
     pub async fn done(&self, entry: &Entry) -> Result<()> {
         answered(self.channel.basic_ack(entry.tag, BasicAckOptions { multiple: true })).await.map_err(failed)
     }
 }
 
-/// Where the stream ends: the offset of a mark that is sent for it. A broker tells a stream's length late and by
-/// estimate, and silence says nothing.
+/// Returns the end of the stream, which is the offset of a mark that is sent to find it. A broker tells a stream's
+/// length late and as an estimate, and silence proves nothing.
 async fn end(connection: &Connection, stream: &str) -> Result<u64> {
     let id = format!("{:032x}", rand::random::<u128>());
     let (channel, mut consumer) = consume(connection, stream, StreamStart::Next, 1).await?;
@@ -105,12 +106,12 @@ async fn end(connection: &Connection, stream: &str) -> Result<u64> {
         }
     };
     let offset = soon(stream, come_back).await?;
-    // Nobody waits on this channel: failing to close it changes nothing.
+    // Nobody waits on this channel: a failure to close it changes nothing.
     let _ = answered(channel.close(200, "found the end".into())).await;
     Ok(offset)
 }
 
-/// What comes from a stream that is known to be in it.
+/// Awaits a message that is known to be in a stream, with a time limit.
 async fn soon<T>(stream: &str, coming: impl Future<Output = Result<T>>) -> Result<T> {
     timeout(ANSWER_TIMEOUT, coming).await.unwrap_or_else(|_| {
         let text =
@@ -124,7 +125,7 @@ fn mark(stream: &str, id: &str) -> Outgoing {
     headers.insert(MARK.into(), AMQPValue::Boolean(true));
     let properties = BasicProperties::default().with_delivery_mode(2).with_message_id(id.into());
     Outgoing {
-        // Past any exchange: those who have bound a queue of their own to it want entries.
+        // Sent past any exchange, because programs that have bound a queue to one want only entries.
         exchange: "",
         key: stream.to_owned(),
         body: b"mark".to_vec(),
@@ -133,7 +134,7 @@ fn mark(stream: &str, id: &str) -> Outgoing {
     }
 }
 
-/// Begins to read a stream, on a channel of its own.
+/// Starts reading a stream, on a separate channel.
 pub(super) async fn consume(
     connection: &Connection,
     stream: &str,
@@ -155,7 +156,7 @@ pub(super) async fn consume(
     let consumer = answered(channel.basic_consume(stream.into(), tag.into(), options, arguments))
         .await
         .map_err(failed)?;
-    // The broker says that it will read, and then finds the place; but it answers this after that.
+    // The broker confirms the consumer before it finds the position; but it answers this call after that.
     answered(channel.confirm_select(ConfirmSelectOptions::default())).await.map_err(failed)?;
     Ok((channel, consumer))
 }

@@ -148,6 +148,10 @@ impl Stream {
         }
     }
 
+    pub(super) fn name(self) -> &'static str {
+        self.name
+    }
+
     /// Whether it is for others to declare, and they have not.
     pub(super) async fn is_missing(self, connection: &Connection) -> Result<bool> {
         let is_passive = self.topology == settings::Topology::Passive;

@@ -1,7 +1,7 @@
-//! The queues of webhooks: each holds the events that one address is still to receive.
+//! The queues of webhooks: each holds the undelivered events of one address.
 //!
-//! A delivery that fails waits in a second queue for its time, and comes back from there. So nothing waits for an address but what
-//! is for it.
+//! A failed delivery waits in a second queue for its time, and comes back from there. So other deliveries never
+//! wait for it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,10 +21,10 @@ use super::publisher::{Outgoing, Publisher};
 use super::seal::{Author, Purpose, SIGNATURE, Seal};
 use super::topology::Topology;
 
-/// The header that says how often an event was posted in vain.
+/// The header with the number of failed posts of an event.
 const TRIES: &str = "tries";
 
-/// The header that says which webhook an event is for, in a queue that several share.
+/// The header with the webhook that an event is for, in a queue that several share.
 const WEBHOOK: &str = "webhook";
 
 /// The queues of some webhooks, each with an id.
@@ -36,7 +36,7 @@ pub(crate) struct WebhookQueue {
 }
 
 impl WebhookQueue {
-    /// Of the webhooks with these ids, on this broker, to which each call connects that must.
+    /// Creates the queues of the webhooks with these ids, on this broker. Each call connects if it has to.
     pub(crate) fn new(broker: &settings::RabbitMq, queues: &Queues, ids: Arc<[String]>) -> Result<Self> {
         let seal = Seal::new(broker);
         let (broker, layout) = (Arc::new(Endpoint::new(broker)?), Arc::new(Layout::new(queues)?));
@@ -44,7 +44,8 @@ impl WebhookQueue {
         Ok(Self { publisher: Publisher::new(Arc::clone(&broker), topology.clone()), broker, topology, seal })
     }
 
-    /// Takes the events for the webhook `id`, so many at a time. What is not [done](Delivery::done) when this is dropped comes again.
+    /// Takes the events for the webhook `id`, `at_once` at a time. Events that are not [done](Delivery::done) when
+    /// this is dropped come again.
     pub(crate) async fn take(&self, id: &str, at_once: u16) -> Result<Deliveries> {
         let connection = self.broker.open("trawl webhook").await?;
         self.topology.declare(&connection).await?;
@@ -56,7 +57,8 @@ impl WebhookQueue {
         Ok(Deliveries { coming, seal: self.seal.clone(), _connection: connection })
     }
 
-    /// Has a delivery come again after `wait`, and counts that it was tried. When this returns, that is stored, and the delivery may be done.
+    /// Sends a delivery again after `wait`, with one more try counted. When this returns, that is stored, and the
+    /// delivery may be done.
     pub(crate) async fn put_off(&self, id: &str, delivery: &Delivery, wait: Duration) -> Result<()> {
         let mut headers = delivery.headers.clone();
         let tries = delivery.tries.saturating_add(1).to_string();
@@ -68,7 +70,7 @@ impl WebhookQueue {
         self.send(names::webhook_waiting(id), delivery, properties).await
     }
 
-    /// Has an event come once more, for one of the webhooks that share the queue `id`. When this returns, that is stored.
+    /// Sends an event again, for one of the webhooks that share the queue `id`. When this returns, that is stored.
     pub(crate) async fn address(&self, id: &str, delivery: &Delivery, webhook: &str) -> Result<()> {
         let mut headers = delivery.headers.clone();
         headers.insert(WEBHOOK.into(), AMQPValue::LongString(webhook.into()));
@@ -97,7 +99,7 @@ pub(crate) struct Deliveries {
 }
 
 impl Deliveries {
-    /// The next; waits for it. A cancelled call has taken nothing.
+    /// Waits for the next event. A cancelled call has taken nothing.
     pub(crate) async fn next(&mut self) -> Result<Delivery> {
         match self.coming.next().await {
             Some(delivery) => delivery.map(|delivery| self.read(delivery)).map_err(failed),
@@ -124,22 +126,22 @@ impl Deliveries {
     }
 }
 
-/// An event, and how often it was posted in vain.
+/// An event, and its number of failed posts.
 pub(crate) struct Delivery {
     /// The event as JSON.
     pub(crate) body: Vec<u8>,
-    /// How often.
+    /// Number of failed posts.
     pub(crate) tries: u32,
-    /// Which webhook it is for, if several share the queue and that was decided.
+    /// The webhook that it is for, if several share the queue and that was decided.
     pub(crate) webhook: Option<String>,
-    /// Whether the fleet has signed it, as far as the fleet has a key.
+    /// Whether it is signed by the fleet, if the fleet has a key.
     pub(crate) is_ours: bool,
     headers: FieldTable,
     acker: Acker,
 }
 
 impl Delivery {
-    /// Says that it is delivered, or put off: it does not come again.
+    /// Acknowledges it once it is delivered or deferred: it does not come again.
     pub(crate) async fn done(self) -> Result<()> {
         answered(self.acker.ack(BasicAckOptions::default())).await.map(drop).map_err(failed)
     }

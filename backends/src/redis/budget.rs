@@ -1,7 +1,8 @@
-//! A bound on what all values of one kind take together, in a Redis that throws none away by itself.
+//! A limit on the total size of all values of one kind, in a Redis that evicts none by itself.
 //!
-//! Each process reports what it has put when that comes to a hundredth of the budget, and then removes what is too
-//! much, beginning with what would lapse first. So not each value costs a call. What a process that dies has not reported lapses by itself.
+//! Each process reports the values that it has put once they come to a hundredth of the budget, and then removes
+//! the excess, beginning with those that expire first. This way not each value costs a call. Values that a dying
+//! process has not reported expire by themselves.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,14 +11,14 @@ use redis::{RedisResult, Script};
 
 use super::Link;
 
-/// What a value takes beside itself and its key, which is in the index once more: both entries.
+/// Overhead of a value in bytes: both entries, as its key is also in the index.
 const BESIDE: usize = 250;
 
-/// At most so many values are reported, or removed, at a time.
+/// Maximum number of values reported or removed at a time.
 const AT_ONCE: usize = 500;
 
 pub(super) struct Budget {
-    /// The index of the values, and how many bytes they take: of one slot.
+    /// The index of the values, and their total size: both in one slot.
     index: &'static str,
     bytes: &'static str,
     most: u64,
@@ -39,12 +40,12 @@ struct Put {
 }
 
 impl Budget {
-    /// Of so many bytes, for cached responses.
+    /// Creates a budget of `most` bytes for cached responses.
     pub(super) fn of_responses(most: u64) -> Self {
         Self::new("{content}:lapsing", "{content}:lapsing:bytes", most)
     }
 
-    /// Of so many bytes, for robots.txt files.
+    /// Creates a budget of `most` bytes for robots.txt files.
     pub(super) fn of_robots(most: u64) -> Self {
         Self::new("{robots}:lapsing", "{robots}:lapsing:bytes", most)
     }
@@ -54,7 +55,7 @@ impl Budget {
         Self { index, bytes, most, unreported: Mutex::default(), script }
     }
 
-    /// Notes a value that was put for so long, and takes away what is too much.
+    /// Notes a value that was put with a time to live, and removes the excess.
     pub(super) async fn spend(
         &self,
         redis: &Link,
@@ -80,7 +81,7 @@ impl Budget {
         Ok(())
     }
 
-    /// What to report now, if it is enough.
+    /// Returns the values to report now, if there are enough.
     fn note(&self, key: String, value: usize, ttl: Duration) -> Option<Vec<Put>> {
         let bytes = value + 2 * key.len() + BESIDE;
         let mut unreported = self.unreported.lock().unwrap_or_else(PoisonError::into_inner);

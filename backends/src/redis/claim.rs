@@ -1,4 +1,4 @@
-//! Claims: which of the messages that a worker has received are its to handle.
+//! Claims: the decision which received messages a worker may handle.
 
 use redis::Script;
 use trawl_common::frontier::ClaimReply;
@@ -14,20 +14,21 @@ use super::keys::CrawlKeys;
 use super::script_calls::{BATCH, batches, by_crawl, corrupt, optional};
 use super::seen::{entry, seen_keys};
 
-/// The script's reply for a message that is to be forgotten.
+/// The script's reply for a message that is to be dropped.
 const DROP: i64 = -1;
 /// Its reply for one that is to be published once more.
 const SEND_AGAIN: i64 = -2;
-/// Its reply for one whose URL another worker holds, whose crawl is paused, or that comes before its time.
+/// Its reply for one that is to be snoozed: another worker holds the URL, its crawl is paused, or the message
+/// comes early.
 const PUT_ASIDE: i64 = -3;
-/// Its reply for one whose crawl has done all that it may.
+/// Its reply for one whose crawl has reached its limit.
 const FULL: i64 = -5;
 /// Its reply for one without a record when the store is full.
 const NO_ROOM: i64 = -6;
-/// Its reply for one whose record only newer programs read.
+/// Its reply for one whose record only newer programs can read.
 const NEWER: i64 = -7;
 
-/// What a worker asks for.
+/// The purpose of a claim.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// To hold the URLs of messages that have just arrived.
@@ -36,12 +37,12 @@ pub(super) enum Purpose {
     Extend,
 }
 
-/// What a call brings along of tasks and requests.
+/// The data of tasks and requests that a call carries.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Brings {
     /// Their keys.
     Keys,
-    /// What they say as well.
+    /// Their payloads as well.
     Payloads,
 }
 
@@ -84,7 +85,8 @@ impl RedisRecords {
         self.claim_with_payloads(worker, crawl, messages, purpose).await
     }
 
-    /// What a task or a request says is sent only where it has no record: that is rare, and it may have a megabyte.
+    /// Sends the payload of a task or a request only if it has no record: that is rare, and a payload may have a
+    /// megabyte.
     async fn claim_with_payloads(
         &self,
         worker: &WorkerId,
@@ -106,7 +108,7 @@ impl RedisRecords {
         Ok(replies)
     }
 
-    /// Claims, or extends, and takes in what has no record.
+    /// Claims, or extends, and admits messages without a record.
     async fn claim_or_take_in(
         &self,
         worker: &WorkerId,
@@ -156,7 +158,8 @@ impl RedisRecords {
         }
         let mut reply = answers(self.redis.run(&call).await?)?;
         if reply.is_empty() {
-            // What shows no sign of trawl's own programs begins no crawl: a mistake in a crawl's name would never end.
+            // Messages that show no sign of trawl's own programs begin no crawl: one from a mistake in a crawl's
+            // name would never end.
             if !crawl.is_adhoc() && messages.iter().all(|message| !message.is_ours) {
                 return Ok(vec![ClaimReply::Unknown; messages.len()]);
             }
@@ -170,7 +173,7 @@ impl RedisRecords {
     }
 }
 
-/// Whose message it is, in the script's numbers.
+/// Returns the sender of a message, as a number for the script.
 fn whose(message: &Message) -> u8 {
     match (message.is_ours, message.is_request()) {
         (false, _) => 0,
@@ -179,15 +182,16 @@ fn whose(message: &Message) -> u8 {
     }
 }
 
-/// The script's reply for one message: attempts, starts, deadline, since when it could have been claimed.
+/// The script's reply for one message: attempts, starts, deadline, and the time since when it could have been
+/// claimed.
 type RawReply = (i64, u32, String, String);
 
-/// The script's replies, four values each.
+/// Parses the script's replies, four values each.
 fn answers(answer: redis::Value) -> Result<Vec<RawReply>> {
     redis::from_redis_value(answer).map_err(|_| corrupt("claim"))
 }
 
-/// `None` for a reply that the script never gives.
+/// Parses a reply; `None` for one that the script never gives.
 fn read((attempts, starts, instant, since): RawReply) -> Option<ClaimReply> {
     let until = || Some(UnixMs(instant.parse().ok()?));
     Some(match attempts {

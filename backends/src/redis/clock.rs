@@ -1,4 +1,4 @@
-//! The fleet's clock is Redis'.
+//! The fleet's clock, which is that of Redis.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use super::RedisRecords;
 use super::keys;
 
 impl RedisRecords {
-    /// Measures Redis' clock; this process goes by it from now on.
+    /// Measures Redis' clock, which this process uses from now on.
     pub async fn follow_clock(&self) -> Result<()> {
         self.look_at_eviction().await;
         let asked = Instant::now();
@@ -20,7 +20,7 @@ impl RedisRecords {
         Ok(())
     }
 
-    /// Measures Redis' clock. Fails with `Refused` if this machine's own is far from it.
+    /// Measures Redis' clock. Fails with `Refused` if this machine's own differs much.
     pub async fn check_clock(&self) -> Result<()> {
         self.follow_clock().await?;
         match clock_check::disagreement() {
@@ -33,7 +33,7 @@ impl RedisRecords {
         Ok(UnixMs(self.time().await? / 1_000))
     }
 
-    /// In a cluster always by the clock of the same shard.
+    /// Reads the clock; in a cluster always that of the same shard.
     async fn time(&self) -> Result<u64> {
         self.redis.run(&self.scripts.time.key(keys::WORKERS)).await
     }

@@ -17,15 +17,15 @@ use super::link::Opener;
 use super::{Link, kind};
 use crate::tls::{self, Authority};
 
-/// Within this time a server answers, or counts as away.
+/// Time limit for an answer; after it, a server counts as unavailable.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// A server that acknowledges nothing for so long is gone, and its connection is opened anew: without this, a
-/// machine that lost its power would be waited for.
+/// Time without an acknowledgement after which a connection is opened anew. Without it, calls would wait for a
+/// machine that lost its power.
 const SILENCE: Duration = Duration::from_secs(15);
-/// The longest pause between two tries to reach a server that is away.
+/// Maximum pause between two tries to reach a server.
 const MAX_PAUSE: Duration = Duration::from_millis(500);
 
-/// Connects once; the connection mends itself from then on. Commands in flight when it breaks fail.
+/// Connects once; from then on the connection reconnects by itself. Commands in flight when it breaks fail.
 pub async fn connect(settings: &Redis) -> Result<Link> {
     let url = &settings.url;
     let authority = settings.ca.as_deref().map(|path| Authority::read("redis.ca", path)).transpose()?;
@@ -79,12 +79,12 @@ async fn to_cluster(settings: &Redis, certificates: TlsCertificates) -> RedisRes
     let builder = if settings.url.is_tls() { builder.certs(certificates.clone()) } else { builder };
     match Arc::new(Opener::Cluster(builder.build()?)).open().await {
         Ok(link) => Ok(link),
-        // It says only that no node could be reached; a plain connection says why.
+        // The error says only that no node could be reached; a plain connection gives the reason.
         Err(error) => Err(why_not(settings, certificates).await.unwrap_or(error)),
     }
 }
 
-/// Why the first node is no way into a cluster, if that can be found out.
+/// Returns the reason why the first node cannot be used to discover the cluster, if it can be found out.
 async fn why_not(settings: &Redis, certificates: TlsCertificates) -> Option<RedisError> {
     let config = AsyncConnectionConfig::new().set_connection_timeout(Some(TIMEOUT));
     let client = client(settings, certificates).ok()?;
@@ -108,26 +108,27 @@ fn tcp() -> TcpSettings {
     settings
 }
 
-/// Says so if the server may throw records away when its memory is full.
+/// Logs a warning if the server may evict records when its memory is full.
 pub async fn warn_of_eviction(link: &Link) {
     if let Some(policy) = eviction(link).await {
         warn!(policy, "redis may evict records when its memory is full: set maxmemory-policy noeviction");
     }
 }
 
-/// Whether the server throws something away when its memory is full, as one for responses should.
+/// Returns whether the server evicts entries when its memory is full, as a cache of responses should.
 pub async fn evicts(link: &Link) -> bool {
     eviction(link).await.is_some()
 }
 
-/// By which policy the server throws something away when its memory is full, if it does and says so.
+/// Returns the policy by which the server evicts entries when its memory is full; `None` if it does not, or does
+/// not say.
 pub(super) async fn eviction(link: &Link) -> Option<String> {
     let info: InfoDict = redis::cmd("INFO").arg("memory").query_async(&mut link.clone()).await.ok()?;
     let is_bounded = info.get::<u64>("maxmemory").is_some_and(|limit| limit > 0);
     info.get::<String>("maxmemory_policy").filter(|policy| is_bounded && policy != "noeviction")
 }
 
-/// Whether the server is part of a cluster; `None` if it may not be asked.
+/// Returns whether the server is part of a cluster; `None` if it refuses the question.
 async fn is_cluster_node(connection: &mut impl ConnectionLike) -> Option<bool> {
     let info: InfoDict = redis::cmd("INFO").arg("cluster").query_async(connection).await.ok()?;
     info.get::<u8>("cluster_enabled").map(|enabled| enabled == 1)

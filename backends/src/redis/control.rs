@@ -1,4 +1,4 @@
-//! What people do to crawls and their dead letters.
+//! Operator commands for crawls and their dead letters.
 
 use async_trait::async_trait;
 use redis::AsyncCommands;
@@ -19,26 +19,26 @@ use super::seen::{entry, seen_keys};
 use super::{corrupt, failed};
 use crate::notes;
 
-/// So many dead letters are replayed in one call of a script: each may have some megabytes.
+/// Maximum number of dead letters replayed in one call of a script: each may have some megabytes.
 const REPLAYED: usize = 100;
 
-/// Failed URLs and tasks in one page, about.
+/// Approximate number of failed URLs and tasks in one page.
 const PAGE: usize = 500;
 
-/// A note as it is stored.
+/// Returns a note in stored form.
 pub(super) fn encode(note: &Note) -> String {
-    // Names, numbers and text: they always serialise.
+    // Names, numbers and text can always be serialised.
     serde_json::to_string(note).unwrap_or_default()
 }
 
 impl RedisRecords {
-    /// What a crawl keeps of a task or a request beside its record.
+    /// Returns the payload of a task or a request of a crawl.
     async fn payload(&self, crawl: &CrawlRef, key: &str) -> Result<Option<String>> {
         let read = redis::cmd("HGET").arg(CrawlKeys::new(crawl).recipes).arg(key).to_owned();
         self.redis.query(&read).await
     }
 
-    /// Takes failed URLs and tasks back in; returns their messages.
+    /// Admits failed URLs and tasks again; returns their messages.
     pub(super) async fn replay_all(
         &self,
         from: &CrawlRef,
@@ -187,7 +187,7 @@ fn replayed(crawl: &CrawlRef, record: &[String]) -> Option<Message> {
     let [key, lane, depth, referrer, payload] = record else { return None };
     Some(Message {
         depth: depth.parse().ok()?,
-        // A hint for people.
+        // The referrer is only a hint for people.
         referrer: referrer.parse().ok(),
         ..Message::of(
             Work::stored(Key::recorded(key).ok()?, payload)?,

@@ -1,4 +1,4 @@
-//! What is stored and cannot be read: it is taken out of the way and named, and everything else goes on.
+//! Stored records that cannot be read: each is removed and named in the log, and everything else goes on.
 
 use tracing::error;
 use trawl_common::frontier::Key;
@@ -11,11 +11,11 @@ use super::RedisRecords;
 use super::keys::CrawlKeys;
 use crate::notes;
 
-/// How many records are reported at a time.
+/// Maximum number of records reported at a time.
 const NAMED: usize = 100;
 
 impl RedisRecords {
-    /// Takes records out of the way of which no message can be made.
+    /// Removes records of which no message can be made.
     pub(super) async fn quarantine(&self, crawl: &CrawlRef, urls: &[Vec<u8>]) -> Result<()> {
         if urls.is_empty() {
             return Ok(());
@@ -27,7 +27,8 @@ impl RedisRecords {
         self.redis.run(&call).await
     }
 
-    /// The dead letters of a crawl's records that could not be read, until [`RedisRecords::is_reported`]. What is no URL has none.
+    /// Returns the dead letters of a crawl's unreadable records, until [`RedisRecords::is_reported`] is called.
+    /// Texts that are no URLs have none.
     pub(super) async fn unreported(&self, crawl: &CrawlRef) -> Result<Vec<DeadLetter>> {
         let keys = CrawlKeys::new(crawl);
         let unreported: Vec<Vec<u8>> =
@@ -48,7 +49,7 @@ impl RedisRecords {
         Ok(dead_letters)
     }
 
-    /// Names in the log records of a crawl that could not be read, and whose dead letters are published.
+    /// Logs records of a crawl that could not be read, once their dead letters are published.
     pub(super) async fn is_reported(
         &self,
         crawl: &CrawlRef,
@@ -65,7 +66,7 @@ impl RedisRecords {
     }
 }
 
-/// Bytes as people may see them.
+/// Returns bytes in a form for people.
 pub(super) fn shown(bytes: &[u8]) -> String {
     printable(&String::from_utf8_lossy(bytes), 1024)
 }

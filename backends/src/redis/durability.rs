@@ -1,4 +1,4 @@
-//! Whether what people order outlives the server that took it.
+//! Making operators' commands outlive the server that took them.
 
 use std::time::Duration;
 
@@ -7,19 +7,20 @@ use tracing::warn;
 
 use super::Link;
 
-/// Longest time that an order waits for a disk, and for replicas.
+/// Maximum time that a command waits for a disk, and for replicas.
 const LIMIT: Duration = Duration::from_secs(1);
 
 impl Link {
-    /// Waits until what this connection wrote to the server that has `key` is on its disk and with its replicas, as far as that server can
-    /// tell: of its disk from Redis 7.2 on, if it has an append-only file. Another connection's commands do not count, and one that waits
-    /// carries no others: it is to be a connection of its own.
+    /// Waits until the writes of this connection to the server that has `key` are on its disk and with its
+    /// replicas, as far as that server can tell: for its disk from Redis 7.2 on, if it has an append-only file.
+    /// Commands of other connections do not count, and a connection that waits carries no others, so use a
+    /// separate connection.
     ///
-    /// Nothing fails here. What was ordered is in the log too, which a server that has lost it is told from.
+    /// Never fails: commands are also in the log, from which a server that has lost one learns it.
     pub(super) async fn until_durable(&self, key: &str) {
         let limit = LIMIT.as_millis() as u64;
         let synced = redis::cmd("WAITAOF").arg(1).arg(0).arg(limit).to_owned();
-        // One that does not know the command, or has no such file, says so.
+        // A server that does not know the command, or has no such file, returns an error.
         let synced: Option<(u64, u64)> = self.query_at(key, &synced).await.ok();
         let is_synced = synced.is_none_or(|(local, _)| local > 0);
         let replicas = self.replicas_of(key).await;
@@ -40,7 +41,7 @@ impl Link {
         }
     }
 
-    /// How many replicas the server that has `key` knows.
+    /// Returns the number of replicas that the server that has `key` knows.
     async fn replicas_of(&self, key: &str) -> u64 {
         let info: Cmd = redis::cmd("INFO").arg("replication").to_owned();
         let info = self.query_at::<InfoDict>(key, &info).await.ok();

@@ -1,7 +1,7 @@
-//! A Redis that may throw records away: nothing more is taken in, until somebody has it keep them.
+//! A Redis that may evict records: nothing more is admitted until the policy is changed.
 //!
-//! What was thrown away nobody knows: a message whose record is gone is one of a URL that has ended. So no crawl that was open then ends by
-//! itself (`is_evicted` in `scripts/record.lua`).
+//! Evicted records leave no trace: a message without a record looks like one of a URL that has ended. So no crawl
+//! that was open at the time ends by itself (`is_evicted` in `scripts/record.lua`).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -13,10 +13,10 @@ use trawl_common::ports::{Error, ErrorKind, Result};
 use super::RedisRecords;
 use super::connect::eviction;
 
-/// How often each process looks at the policy, which may be changed while all runs.
+/// The interval at which each process checks the policy, which may be changed at run time.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// What a process knows of it.
+/// The state of a process's checks.
 #[derive(Default)]
 pub(super) struct Eviction {
     looked: Mutex<Option<Instant>>,
@@ -24,7 +24,7 @@ pub(super) struct Eviction {
 }
 
 impl RedisRecords {
-    /// Looks by which policy the server frees memory, if that was some seconds ago.
+    /// Checks the eviction policy of the server, if the last check was some seconds ago.
     pub(super) async fn look_at_eviction(&self) {
         let mut looked = self.eviction.looked.lock().await;
         if looked.is_some_and(|last| last.elapsed() < LOOK_EVERY) {
@@ -38,7 +38,7 @@ impl RedisRecords {
         }
     }
 
-    /// Fails with `Full` while the server may throw away what is taken in.
+    /// Fails with `Full` while the server may evict admitted records.
     pub(super) fn check_eviction(&self) -> Result<()> {
         match self.eviction.may_evict.load(Ordering::Relaxed) {
             false => Ok(()),
@@ -52,5 +52,5 @@ impl RedisRecords {
     }
 }
 
-/// For people.
+/// The advice for people.
 const WAY_OUT: &str = "`redis-cli config set maxmemory-policy noeviction` has it keep them";

@@ -1,5 +1,5 @@
-//! The fields of the hash of a crawl or a job. One that holds what trawl does not write is an error that names it, so that its crawl
-//! stands still: no default passes for what was written.
+//! The fields of the hash of a crawl or a job. A value that trawl would not have written is an error that names
+//! the field, and its crawl stops; no default replaces it.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use trawl_common::ports::{Error, ErrorKind, Result};
 
 use super::corrupt::shown;
 
-/// Fields as they are stored, and of which key.
+/// The stored fields of a key.
 pub(super) struct Fields {
     key: String,
     stored: HashMap<String, String>,
@@ -21,35 +21,35 @@ impl Fields {
         Self { key: key.into(), stored }
     }
 
-    /// What the field holds; `None` if there is none.
+    /// Parses the field; `None` if there is none.
     pub(super) fn read<T: FromStr>(&self, name: &str) -> Result<Option<T>> {
         let read = |text: &String| text.parse().map_err(|_| self.unreadable(name, text));
         self.stored.get(name).map(read).transpose()
     }
 
-    /// What the field holds, which trawl always writes.
+    /// Parses a field that trawl always writes.
     pub(super) fn required<T: FromStr>(&self, name: &str) -> Result<T> {
         self.read(name)?.ok_or_else(|| self.nonsense(&format_args!("no {name}")))
     }
 
-    /// What the field holds as JSON, which trawl always writes.
+    /// Parses a field as JSON that trawl always writes.
     pub(super) fn json<T: DeserializeOwned>(&self, name: &str) -> Result<T> {
         let text: String = self.required(name)?;
         serde_json::from_str(&text).map_err(|_| self.unreadable(name, &text))
     }
 
-    /// That the fields together say what trawl does not write.
+    /// Returns the error for fields that trawl would not have written together.
     pub(super) fn nonsense(&self, what: &dyn fmt::Display) -> Error {
         let message = format!("redis: {} holds {what}, which trawl does not write: set it right", self.key);
         Error::new(ErrorKind::Corrupt, message)
     }
 
-    /// A counter: zero if there is none, or if a server that lost its last second counted it down below that.
+    /// Returns a counter: zero if there is none, or if it is negative because a server lost its last second.
     pub(super) fn count(&self, name: &str) -> Result<u64> {
         Ok(self.read::<i64>(name)?.map_or(0, |count| count.max(0) as u64))
     }
 
-    /// The names of all fields.
+    /// Iterates over the names of all fields.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.stored.keys().map(String::as_str)
     }

@@ -1,4 +1,4 @@
-//! Keys and fields of a crawl in which others have put something else: that crawl stands still and is named, all others go on.
+//! Keys and fields of a crawl that others have overwritten: that crawl stops and is logged, all others go on.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use super::RedisRecords;
 use super::corrupt::shown;
 use super::keys::{self, CrawlKeys};
 
-/// For so long a message of such a crawl waits until its URL is claimed again.
+/// The wait of a message of such a crawl before its URL is claimed again.
 pub(super) const WAIT: Duration = Duration::from_secs(60);
 
 impl RedisRecords {
-    /// What a call about one crawl came to; `None` if one of its keys holds what trawl did not write. That is named in the log,
-    /// once.
+    /// Returns the result of a call about one crawl; `None` if one of its keys holds a value that trawl did not
+    /// write, which is logged once.
     pub(super) async fn unless_foreign<T>(&self, crawl: &CrawlRef, reply: Result<T>) -> Result<Option<T>> {
         match reply {
             Err(error) if error.kind == ErrorKind::Corrupt => {
@@ -29,7 +29,8 @@ impl RedisRecords {
         }
     }
 
-    /// Names an entry in the list of crawls that cannot be read, once: nobody looks after the crawl that it may have been.
+    /// Logs an entry in the list of crawls that cannot be read, once: the crawl that it may have been is not
+    /// maintained.
     pub(super) fn name_entry(&self, id: &[u8], spider: &[u8]) {
         let (id, spider) = (shown(id), shown(spider));
         if self.named.entry(format!("{} {id}", keys::CRAWLS)).or_insert(()).is_fresh() {
@@ -40,7 +41,7 @@ impl RedisRecords {
         }
     }
 
-    /// The keys of a crawl that are of another type than trawl makes them, with both types.
+    /// Returns the keys of a crawl that have another type than trawl gives them, with both types.
     pub(super) async fn foreign_keys(&self, crawl: &CrawlRef) -> Result<Vec<String>> {
         let mut foreign = Vec::new();
         for (key, kinds) in CrawlKeys::new(crawl).kinds() {

@@ -1,4 +1,4 @@
-//! What people have spiders and crawls forget.
+//! Commands to forget URLs and crawls.
 
 use trawl_common::frontier::Key;
 use trawl_common::names::{CrawlRef, SpiderName};
@@ -10,7 +10,7 @@ use super::keys::{self, CrawlKeys, SeenKeys};
 use super::script_calls::{BATCH, corrupt};
 use super::seen::entry;
 
-/// Whether only to look.
+/// Whether to forget the URLs or only look them up.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Seeing {
     Looking,
@@ -18,7 +18,7 @@ pub(super) enum Seeing {
 }
 
 impl RedisRecords {
-    /// How many URLs the spider has seen, in either form.
+    /// Returns the number of URLs that the spider has seen, in either form.
     pub(super) async fn count_seen(&self, spider: &SpiderName) -> Result<u64> {
         let keys = SeenKeys::of_spider(spider);
         let plain: u64 = self.redis.query(redis::cmd("SCARD").arg(&keys.plain)).await?;
@@ -26,19 +26,19 @@ impl RedisRecords {
         Ok(plain + packed.unwrap_or_default())
     }
 
-    /// Of a set that is packed there is none.
+    /// Scans the plain set; a packed set yields none.
     pub(super) async fn scan_seen(&self, spider: &SpiderName, cursor: u64) -> Result<SeenUrls> {
         let mut scan = redis::cmd("SSCAN");
         scan.arg(SeenKeys::of_spider(spider).plain).arg(cursor).arg("COUNT").arg(BATCH);
         let (next, texts): (u64, Vec<Vec<u8>>) = self.redis.query(&scan).await?;
-        // There are tasks too, and others may have added what is no URL of trawl's.
+        // There are tasks too, and others may have added texts that are no URLs of trawl's.
         let key = |text: &Vec<u8>| Key::recorded(str::from_utf8(text).ok()?).ok();
         let urls = texts.iter().filter_map(key).filter(|key| key.task().is_none()).collect();
         Ok(SeenUrls { urls, next: (next > 0).then_some(next) })
     }
 
-    /// How the spider stands to each URL and request, or stood before it forgot it. The crawls are listed anew for each batch: one that is opened
-    /// later takes in nothing that is seen.
+    /// Returns what the spider knows of each URL and request, or knew before it forgot it. The crawls are listed
+    /// anew for each batch: one that is opened later takes in no seen URL.
     pub(super) async fn see(&self, spider: &SpiderName, urls: &[Key], what: Seeing) -> Result<Vec<Seen>> {
         let keys = SeenKeys::of_spider(spider);
         let mut all = Vec::with_capacity(urls.len());
@@ -84,7 +84,8 @@ impl RedisRecords {
         Ok(all.into_iter().filter(|crawl| crawl.spider == *spider).collect())
     }
 
-    /// Only what is cleared up after, and what the log has as over: a late copy of one of its messages would else have it begin again.
+    /// Forgets a crawl if it is cleaned up, and its end is in the log: otherwise a late copy of one of its
+    /// messages would begin it again.
     pub(super) async fn forget_one(&self, crawl: &CrawlRef) -> Result<()> {
         const STANDING: [&str; 3] = ["status", "cleared", "announced"];
         let key = CrawlKeys::new(crawl).crawl;
@@ -108,7 +109,7 @@ impl RedisRecords {
         }
     }
 
-    /// From the list first: what is in it must be there.
+    /// Removes the crawl from the lists first: the hash of a listed crawl must exist.
     pub(super) async fn unlink_crawl(&self, crawl: &CrawlRef) -> Result<()> {
         for list in [keys::CRAWLS, keys::OPEN_CRAWLS] {
             let () = self.redis.query(redis::cmd("HDEL").arg(list).arg(crawl.id.as_str())).await?;

@@ -1,4 +1,4 @@
-//! Calls of scripts for several hosts at once: a call for each would cost Redis, and whoever asks, most of what they do.
+//! Script calls for several hosts at once: a call for each would be most of the cost for Redis and the caller.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use trawl_common::web::host::HostKey;
 use super::script_calls::BATCH;
 use super::{Link, keys};
 
-/// What one call is for: hosts, each once, and the places of what concerns it in the list that the caller has.
+/// The hosts of one call, each once, with the positions of their entries in the caller's list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Part<'a>(pub(super) Vec<(&'a HostKey, Vec<usize>)>);
 
 impl<'a> Part<'a> {
-    /// All places, in the order in which the script gets them.
+    /// Iterates over all positions, in the order in which the script gets them.
     pub(super) fn places(&self) -> impl Iterator<Item = usize> {
         self.0.iter().flat_map(|(_, places)| places.iter().copied())
     }
@@ -29,7 +29,8 @@ impl<'a> Part<'a> {
     }
 }
 
-/// The hosts of `entries`, in as few calls as may be. On a cluster each host may live in another slot, so each has a call of its own.
+/// Splits the hosts of `entries` into as few calls as possible. On a cluster each host may live in another slot,
+/// so each has a call of its own.
 pub(super) fn parts<'a, T>(
     redis: &Link,
     entries: &'a [T],
@@ -42,7 +43,7 @@ pub(super) fn parts<'a, T>(
     grouped(places, if redis.is_cluster() { 1 } else { BATCH })
 }
 
-/// Calls for so many hosts at most, and for no more places than [`BATCH`]. A host that has more is in several.
+/// Groups hosts into calls with at most `hosts` hosts and [`BATCH`] positions each. A host that has more is split.
 fn grouped(places: BTreeMap<&HostKey, Vec<usize>>, hosts: usize) -> Vec<Part<'_>> {
     let mut parts: Vec<Part<'_>> = Vec::new();
     for (host, places) in places {
@@ -62,8 +63,8 @@ fn grouped(places: BTreeMap<&HostKey, Vec<usize>>, hosts: usize) -> Vec<Part<'_>
     parts
 }
 
-/// Calls `script` for a part; `tell` adds what it is to know of the entry at a place. Where the key of a host holds something else,
-/// each host is asked for alone, so that only that one gets an error.
+/// Calls `script` for a part; `tell` adds the arguments for the entry at a position. If the key of a host holds
+/// something else, each host gets a call of its own, so that only that one gets an error.
 pub(super) async fn call<'a, A: FromRedisValue>(
     redis: &Link,
     script: &Script,
@@ -101,7 +102,7 @@ fn invocation<'s>(
 mod tests {
     use super::*;
 
-    /// The sizes of what each call says of each host.
+    /// Returns the number of entries of each host in each call.
     fn sizes(of_hosts: &[usize], hosts: usize) -> Vec<Vec<usize>> {
         let names: Vec<_> =
             (0..of_hosts.len()).map(|number| HostKey::from_text(&format!("{number}.example"))).collect();

@@ -1,9 +1,9 @@
 //! Events of hosts that are to be announced.
 //!
-//! A script notes it in the host's own schedule, together with what it changes, as a field `news:<kind>:<when>`. The key `hosts:news` lists
-//! hosts that may have such fields; on a cluster it lives elsewhere, so a host is listed before its script runs. The sweeper reads
-//! the schedules that are listed, has what it finds announced, and then removes the fields. A host that was listed for
-//! [`LISTED_FOR`] and has none is listed no more.
+//! A script stores an event in the host's own schedule, together with its change, as a field `news:<kind>:<when>`.
+//! The key `hosts:news` lists hosts that may have such fields; on a cluster it lives in another slot, so a host is
+//! listed before its script runs. The sweeper reads the listed schedules, has their events announced, and then
+//! removes the fields. A host that was listed for [`LISTED_FOR`] and has no event is removed from the list.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,19 +19,19 @@ use trawl_common::web::host::HostKey;
 use super::hosts::RedisHosts;
 use super::{failed, full, keys};
 
-/// What the fields begin with.
+/// The prefix of the fields.
 const FIELD: &str = "news:";
 
-/// Between being listed and a script's answer there is less.
+/// Time that a host stays listed, which is longer than it takes from listing it to the script's answer.
 const LISTED_FOR: Duration = Duration::from_secs(60);
 
-/// So many hosts are looked at in one call, those first that were listed first.
+/// Maximum number of hosts checked in one call, the earliest listed first.
 const HOSTS: isize = 1_000;
 
-/// So many events are announced at once, however many hosts they are of. The rest waits for the next time.
+/// Maximum number of events announced at once, however many hosts they have. The rest waits for the next time.
 const EVENTS: usize = 20;
 
-/// What was noted of a host, and where.
+/// A noted event, with its field.
 struct Noted {
     field: String,
     news: Option<HostNews>,
@@ -45,7 +45,7 @@ impl RedisHosts {
         full::anyway(&self.redis, &add).await.map_err(failed)
     }
 
-    /// What happened to hosts and nobody has announced.
+    /// Returns the events of hosts that are not announced yet.
     pub(super) async fn news(&self) -> Result<Vec<HostEvent>> {
         let mut oldest = redis::cmd("ZRANGE");
         oldest.arg(keys::HOST_NEWS).arg(0).arg(HOSTS - 1).arg("WITHSCORES");
@@ -77,11 +77,11 @@ impl RedisHosts {
         try_join_all(event.news().iter().map(forget)).await.map(drop)
     }
 
-    /// What was noted of one host. What cannot be read is named in the log and forgotten.
+    /// Returns the noted events of one host. Unreadable ones are logged and deleted.
     async fn noted_of(&self, host: HostKey) -> Result<Vec<HostNews>> {
         let key = keys::rate_limit(&host);
         let fields = match self.redis.query(redis::cmd("HGETALL").arg(&key)).await {
-            // Others have put something else there. The log names it where the host is asked.
+            // Others have overwritten the key. Requests to the host log that.
             Err(error) if error.kind == ErrorKind::Corrupt => BTreeMap::new(),
             fields => fields?,
         };
@@ -104,7 +104,7 @@ fn noted(host: &HostKey, fields: BTreeMap<String, String>) -> impl Iterator<Item
     news.map(|(field, value)| Noted { news: read(host, &field, &value), field })
 }
 
-/// Whether a field of a host's schedule is such a note.
+/// Returns whether a field of a host's schedule is an event.
 pub(super) fn is_news(field: &str) -> bool {
     field.starts_with(FIELD)
 }
@@ -113,7 +113,7 @@ fn field(news: &HostNews) -> String {
     format!("{FIELD}{}:{}", news.kind, news.at.0)
 }
 
-/// A field `news:<kind>:<ms>` with nothing in it, or with `<until, ms> <status>` and perhaps ` <crawl> <spider>`.
+/// Parses a field `news:<kind>:<ms>` that is empty, or has `<until, ms> <status>` and perhaps ` <crawl> <spider>`.
 fn read(host: &HostKey, field: &str, value: &str) -> Option<HostNews> {
     let (kind, at) = field.strip_prefix(FIELD)?.split_once(':')?;
     let (refusal, crawl) = match value.split(' ').collect::<Vec<_>>()[..] {

@@ -1,4 +1,4 @@
-//! Host schedules, shared by the fleet: `ratelimit:<host>`, and `hosts`, the index of those to list.
+//! Host schedules, shared by the fleet: `ratelimit:<host>`, and `hosts`, the index for listing them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,16 +24,16 @@ use super::scripts::{Clock, HostScripts};
 use super::{Link, failed, full, keys};
 use crate::rabbitmq::ControlLog;
 
-/// A host is listed for so long after it was asked.
+/// Time that a host is listed after a request.
 const LISTED_FOR: Duration = Duration::from_secs(3_600);
 
-/// For so long a URL waits whose host's key holds something else.
+/// Delay of a URL whose host's key holds something else.
 const LEFT_ALONE: Duration = Duration::from_secs(60);
 
-/// How often the same host is put into the index.
+/// The interval at which the same host is put into the index.
 const NOTED_FOR: Duration = Duration::from_secs(60);
 
-/// Of so many hosts a process remembers that the index knows them.
+/// Number of hosts that a process remembers as indexed.
 const NOTED: u64 = 100_000;
 
 /// Host schedules and robots.txt files on Redis.
@@ -41,17 +41,17 @@ pub struct RedisHosts {
     pub(super) redis: Link,
     pub(super) scripts: HostScripts,
     noted: Memory<HostKey, ()>,
-    /// Hosts whose key holds something else, and was named lately.
+    /// Hosts whose key holds something else, and that were logged lately.
     named: Memory<HostKey, ()>,
     robots: Budget,
-    /// Where blocks are written down as well.
+    /// The log to which blocks are also written.
     pub(super) log: Option<Arc<ControlLog>>,
-    /// Back-offs as long as this are announced; zero for none.
+    /// Minimum length of an announced back-off; zero for none.
     told_from: Duration,
 }
 
 impl RedisHosts {
-    /// On this connection, where all robots.txt files together take no more than so many bytes.
+    /// Creates the hosts on this connection, with a limit for all robots.txt files together.
     pub fn new(redis: Link, max_robots_bytes: u64) -> Self {
         Self::with_clock(redis, max_robots_bytes, Clock::SERVER)
     }
@@ -71,19 +71,19 @@ impl RedisHosts {
         }
     }
 
-    /// The same, where blocks are also written to `log`.
+    /// Also writes blocks to `log`.
     #[must_use]
     pub fn with_log(self, log: Arc<ControlLog>) -> Self {
         Self { log: Some(log), ..self }
     }
 
-    /// The same, where back-offs as long as `from` are announced; none, if that is zero.
+    /// Announces back-offs that are at least as long as `from`; none if it is zero.
     #[must_use]
     pub fn telling_from(self, from: Duration) -> Self {
         Self { told_from: from, ..self }
     }
 
-    /// All that is asked of some hosts, in one call. Slots, each with the place of what it was asked for.
+    /// Makes all requests for some hosts in one call. Returns slots, each with the position of its request.
     async fn reserve_of(&self, part: Part<'_>, asks: &[HostSlotRequest]) -> Result<Vec<(usize, Slot)>> {
         try_join_all(part.0.iter().map(|(key, _)| self.note(key))).await?;
         let ms = |instant: Option<UnixMs>| instant.map_or(-1, |instant| instant.0 as i64);
@@ -112,8 +112,8 @@ impl RedisHosts {
         Ok(slots)
     }
 
-    /// The answer for a host under whose key others have put something else: it is not asked, which the log says once, and
-    /// all other hosts are.
+    /// Returns the answer for a host whose key others have overwritten: it is not requested, which is logged once,
+    /// and all other hosts are.
     fn left_alone(&self, key: &HostKey, error: &Error) -> Slot {
         if self.named.entry(key.clone()).or_insert(()).is_fresh() {
             let held = keys::rate_limit(key);
@@ -122,7 +122,7 @@ impl RedisHosts {
         Slot::Later { wait: LEFT_ALONE, turn: UnixMs::now().plus(LEFT_ALONE) }
     }
 
-    /// Lists a host until then, at least.
+    /// Lists a host at least until an instant.
     pub(super) async fn list_until(&self, key: &HostKey, until: UnixMs) -> Result<()> {
         let mut pipeline = redis::pipe();
         pipeline.cmd("ZREMRANGEBYSCORE").arg(keys::HOSTS).arg("-inf").arg(UnixMs::now().0).ignore();
@@ -213,7 +213,7 @@ impl Hosts for RedisHosts {
         set.arg(&name).arg(&value).arg("PX").arg(ttl.as_millis() as u64);
         match self.redis.query(&set).await {
             Ok(()) => self.robots.spend(&self.redis, name, value.len(), ttl).await.map_err(failed),
-            // Whoever needs it asks for it.
+            // It is fetched again when it is needed.
             Err(error) if error.kind == ErrorKind::Full => self.give_up_robots(key).await,
             Err(error) => Err(error),
         }
@@ -222,7 +222,7 @@ impl Hosts for RedisHosts {
     async fn give_up_robots(&self, key: &RobotsKey) -> Result<()> {
         let key = keys::robots(key);
         let kept = self.redis.value(&key, super::robots::MAX_STORED).await?;
-        // What another has fetched meanwhile stays.
+        // Keep a file that another worker has fetched meanwhile.
         if kept.is_none_or(|kept| kept != super::robots::AWAITED.as_bytes()) {
             return Ok(());
         }
@@ -230,14 +230,14 @@ impl Hosts for RedisHosts {
     }
 }
 
-/// Waits for calls that only change something. All of them are made; the first that failed tells why.
+/// Awaits calls that only change something. All of them are made; returns the first error.
 async fn all_done<'a>(
     calls: impl Iterator<Item = impl Future<Output = Vec<(Part<'a>, Result<()>)>>>,
 ) -> Result<()> {
     join_all(calls).await.into_iter().flatten().try_for_each(|(_, done)| done)
 }
 
-/// A token as redis-cli shows it.
+/// Returns a token in the form that redis-cli shows.
 fn token(token: u64) -> String {
     format!("{token:x}")
 }
@@ -250,7 +250,7 @@ fn standing(standing: Standing) -> i64 {
     }
 }
 
-/// The slots of an answer: three numbers each.
+/// Parses the slots of an answer: three numbers each.
 fn read_slots(answer: &[u64]) -> Result<Vec<Slot>> {
     let (numbers, rest) = answer.as_chunks();
     let slots = numbers.iter().map(|&[kind, wait, at]| slot(kind, wait, at)).collect::<Option<_>>();

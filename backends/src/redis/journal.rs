@@ -119,13 +119,13 @@ impl RedisJournal {
     pub(super) async fn complete(&self) -> Result<()> {
         let mut completed = self.completed.lock().await;
         let is_due = completed.is_none_or(|last| last.elapsed() >= COMPLETE_EVERY);
-        if !is_due && !self.stream.is_in_doubt().await {
+        if (!is_due && self.stream.is_complete().await) || self.stream.is_missing().await? {
             return Ok(());
         }
         self.catch_up().await?;
         let before = self.look().await?;
-        let in_doubt = self.stream.doubt().await?;
-        let missing = self.missing_from(&in_doubt.logged, UnixMs::now()).await?;
+        let witness = self.stream.watch().await?;
+        let missing = self.missing_from(&self.stream.read().await?, UnixMs::now()).await?;
         let after = self.look().await?;
         if after.is_behind || after.taken != before.taken {
             // What was not there is not over: it may have been forgotten just then.
@@ -137,7 +137,7 @@ impl RedisJournal {
                 "what the stream journal lacked of jobs and spiders is written there"
             );
         }
-        self.stream.complete(in_doubt, missing).await?;
+        self.stream.complete(witness, missing).await?;
         *completed = Some(Instant::now());
         Ok(())
     }

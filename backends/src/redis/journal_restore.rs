@@ -1,4 +1,5 @@
-//! What passes between a store and the stream `journal`: what the store has lost, and what the stream has.
+//! Exchange between a store and the stream `journal`: restoring what the store has lost, and writing what the
+//! stream lacks.
 
 use std::collections::{BTreeMap, HashSet};
 use std::num::NonZeroU32;
@@ -18,16 +19,16 @@ use super::scripts::{Clock, Guard, JobScripts, ScheduleScripts, VersionScripts};
 use super::{RedisJobs, RedisSchedules, RedisSpiderStore};
 use crate::journal::{Logged, LoggedJob, LoggedProject, Record};
 
-/// What was written longer ago is written again.
+/// Age from which a record is written again.
 const OLD: Duration = Duration::from_secs(12 * 3600);
 
-/// So many jobs are read at a time.
+/// Number of jobs read at a time.
 const PART: usize = 500;
 
 impl RedisJournal {
-    /// Brings the store to where the journal is, and never back. Returns how many jobs it had forgotten.
+    /// Brings the store up to the journal, and never back. Returns the number of jobs that it had forgotten.
     pub(super) async fn restore(&self, logged: &Logged) -> Result<u64> {
-        // First: once a job is there, its spider is looked for.
+        // The projects first: once a job is there, its spider is looked up.
         for (project, known) in &logged.projects {
             self.restore_project(project, known).await?;
         }
@@ -88,7 +89,8 @@ impl RedisJournal {
         self.redis.run(&call).await
     }
 
-    /// What the stream lacks of what the store has, and what it has of what the store knows to be over.
+    /// Returns the records that the stream lacks and the store has, and the ends of what the store knows to be
+    /// over.
     pub(super) async fn missing_from(&self, logged: &Logged, now: UnixMs) -> Result<Vec<Record>> {
         let mut missing = self.missing_jobs(logged, now).await?;
         missing.extend(self.missing_versions(logged, now).await?);

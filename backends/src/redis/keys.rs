@@ -1,4 +1,4 @@
-//! The names of keys. The hash tag keeps what one script touches in one slot of a Redis Cluster.
+//! The names of keys. The hash tag keeps the keys that one script touches in one slot of a Redis Cluster.
 
 use trawl_common::frontier::Key;
 use trawl_common::names::{CrawlId, CrawlRef, ProjectName, ReaderName, SpiderName, WorkerId};
@@ -6,44 +6,46 @@ use trawl_common::politeness::robots::RobotsKey;
 use trawl_common::web::host::HostKey;
 use trawl_common::web::url::CanonicalUrl;
 
-/// The version of all that is kept here.
+/// String: the version of all data here.
 pub(super) const SCHEMA: &str = "trawl:schema";
 /// Hash: crawl -> spider.
 pub(super) const CRAWLS: &str = "crawls";
-/// Hash: crawl that was opened and is not known to be over -> spider. A hint: programs that do not know it open crawls, too.
+/// Hash: crawl that was opened and is not known to be over -> spider. A hint: programs that do not know this key
+/// open crawls, too.
 pub(super) const OPEN_CRAWLS: &str = "crawls:open";
-/// Sorted set: worker -> its last beat, in ms.
+/// Sorted set: worker -> its last heartbeat, in ms.
 pub(super) const WORKERS: &str = "workers";
-/// Hash: worker -> how many URLs it held at its last beat. Who ends is taken out: who is left and has no beat has vanished.
+/// Hash: worker -> number of URLs that it held at its last heartbeat. A worker that ends is removed, so one that
+/// is left and has no heartbeat has vanished.
 pub(super) const BEATS: &str = "beats";
-/// Sorted set: host -> until when it is worth listing, in ms.
+/// Sorted set: host -> until when it is listed, in ms.
 pub(super) const HOSTS: &str = "hosts";
-/// Sorted set: host that may have events which are not announced yet -> when it was listed, in ms.
+/// Sorted set: host that may have unannounced events -> when it was listed, in ms.
 pub(super) const HOST_NEWS: &str = "hosts:news";
-/// The lease of the one process that sweeps.
+/// String: the lease of the one process that sweeps.
 pub(super) const SWEEPER: &str = "sweeper";
-/// Hash: line -> when the last probe was sent that came back through it, in ms; `gap:<line>` -> likewise of the last one
-/// that came back without the one before it; `sent` -> when the last one left; `place` -> where the sweep has come to;
-/// `log` -> how far what was ordered has been taken in from the log.
+/// Hash: queue -> when the last probe was sent that came back through it, in ms; `gap:<queue>` -> when the last
+/// probe was sent that came back without the one before it; `sent` -> when the last probe left; `place` -> the
+/// position of the sweep; `log` -> the position up to which commands have been read from the log.
 pub(super) const WATERMARKS: &str = "tides";
 
-/// Sorted set: the line of pending jobs. The keys that `scripts/jobs/queue.lua` lists share its slot.
+/// Sorted set: the queue of pending jobs. The keys that `scripts/jobs/queue.lua` lists share its slot.
 pub(super) const JOBS: &str = "jobs";
-/// Sorted set: job -> its number in the order of asking.
+/// Sorted set: job -> its number in the order of submission.
 pub(super) const ALL_JOBS: &str = "{jobs}:all";
-/// String: the run of the server that has taken in the stream `journal`, a blank, and the lease by which it did.
+/// String: the run of the server that has read the stream `journal`, a blank, and the lease by which it did.
 pub(super) const JOURNAL: &str = "{jobs}:journal";
-/// String: the lease of the process that takes it in.
+/// String: the lease of the process that reads it.
 pub(super) const RESTORING: &str = "{jobs}:restoring";
 /// Sorted set: job that is over -> when it ended, in ms.
 pub(super) const ENDED_JOBS: &str = "{jobs}:ended";
 
-/// Stream: the fleet's log. One for all spiders.
+/// Stream: the fleet's log. There is one for all spiders.
 pub(super) const LOGS: &str = "{crawled_urls}:logs";
 
 /// Set: the projects that have versions.
 pub(super) const PROJECTS: &str = "projects";
-/// Hash: spider -> up to when its schedule is done, in ms, or `paused`.
+/// Hash: spider -> the instant up to which its schedule is done, in ms, or `paused`.
 pub(super) const SCHEDULES: &str = "schedules";
 
 /// The keys of the jobs themselves.
@@ -52,17 +54,17 @@ pub(super) struct JobKeys {
 }
 
 impl JobKeys {
-    /// On a cluster they share the slot of the line, for one script may touch them.
+    /// Creates the keys. On a cluster they share the slot of the queue, because one script may touch both.
     pub(super) fn of(is_cluster: bool) -> Self {
         Self { prefix: if is_cluster { "{jobs}:job:" } else { "job:" } }
     }
 
-    /// What each begins with.
+    /// Returns the prefix of each.
     pub(super) fn prefix(&self) -> &'static str {
         self.prefix
     }
 
-    /// Hash: a job.
+    /// Returns the key of a job's hash.
     pub(super) fn job(&self, id: &str) -> String {
         format!("{}{id}", self.prefix)
     }
@@ -80,12 +82,12 @@ fn seen_name(spider: &SpiderName) -> String {
 pub(super) struct SeenKeys {
     /// Set: the URLs.
     pub(super) plain: String,
-    /// Hash: how many URLs and buckets there are. Each bucket is a set of its own, `<packed>:<number>`.
+    /// Hash: the number of URLs and of buckets. Each bucket is a set of its own, `<packed>:<number>`.
     pub(super) packed: String,
 }
 
 impl SeenKeys {
-    /// What a spider has seen.
+    /// Returns the keys of the URLs that a spider has seen.
     pub(super) fn of_spider(spider: &SpiderName) -> Self {
         let plain = seen_name(spider);
         Self { packed: format!("{{{plain}}}:p"), plain }
@@ -94,32 +96,33 @@ impl SeenKeys {
 
 /// The keys of one crawl; all in the slot of its spider.
 pub(super) struct CrawlKeys {
-    /// What its spider has seen.
+    /// The URLs that its spider has seen.
     pub(super) seen: SeenKeys,
-    /// What it has seen itself, if it fetches again what was crawled before; in a crawl of requests the plain one is
-    /// the sorted set of these (`scripts/requests.lua`).
+    /// The URLs that it has seen itself, if it is a recrawl; in a crawl of requests the plain key is their sorted
+    /// set (`scripts/requests.lua`).
     pub(super) own: SeenKeys,
-    /// What is under way in it, if it may do only so many pages.
+    /// The records that have begun, if it has a limit of pages.
     pub(super) begun: String,
-    /// Hash: URL -> the workers whose start of it had no end because their lease lapsed.
+    /// Hash: URL -> the workers that started it without an end because their lease lapsed.
     pub(super) lapsed: String,
     pub(super) hosts: String,
     pub(super) pending: String,
-    /// Hash: task that has a record, or failed -> what it says.
+    /// Hash: task or request that has a record, or failed -> its payload.
     pub(super) recipes: String,
     pub(super) outbox: String,
     pub(super) crawl: String,
     pub(super) failed: String,
-    /// Hash: a text that was no URL -> why.
+    /// Hash: a text that was no URL -> the reason.
     pub(super) invalid: String,
     /// Hash: URL -> the bytes of a record that cannot be read.
     pub(super) corrupt: String,
-    /// Set: those among them that were not reported yet.
+    /// Set: the unreported ones among them.
     pub(super) unreported: String,
-    /// Hash: what happened to the crawl -> that it was announced; `progress` -> how far it was, and since when.
+    /// Hash: event of the crawl -> a mark that it was announced; `progress` -> how far the crawl was, and since
+    /// when.
     pub(super) told: String,
     pub(super) gone: String,
-    /// String: what its spider's file says in it, if it does not go by the file of each worker.
+    /// String: the text of its spider's file, if it does not use the file of each worker.
     pub(super) text: String,
     pub(super) leases: String,
     /// Sorted set: task of the spider that waits and is urgent -> its priority (`scripts/urgent.lua`).
@@ -157,7 +160,8 @@ impl CrawlKeys {
 }
 
 impl CrawlKeys {
-    /// All that belongs to the crawl alone; but for what it has seen itself, which goes when it is over.
+    /// Returns all keys that belong to the crawl alone, except its own seen URLs, which are deleted when it is
+    /// over.
     pub(super) fn all(self) -> [String; 13] {
         let Self {
             begun,
@@ -181,7 +185,7 @@ impl CrawlKeys {
         ]
     }
 
-    /// Every key that a call about the crawl touches, with the types that it may be of.
+    /// Returns every key that a call about the crawl touches, with the types that it may have.
     pub(super) fn kinds(self) -> Vec<(String, &'static [&'static str])> {
         let (hash, set, sorted): (&[_], &[_], &[_]) = (&["hash"], &["set"], &["zset"]);
         vec![
@@ -209,7 +213,7 @@ impl CrawlKeys {
     }
 }
 
-/// Hash: URL -> what the spider remembers of it.
+/// Returns the key of a spider's page history, a hash: URL -> what is remembered of it.
 pub(super) fn pages(spider: &SpiderName) -> String {
     format!("{{{}}}:pages", seen_name(spider))
 }
@@ -234,7 +238,7 @@ pub(super) fn worker(id: &WorkerId) -> String {
     format!("workers:{id}")
 }
 
-/// Hash: the versions of a project.
+/// Returns the key of a project's versions, a hash.
 pub(super) fn project(name: &ProjectName) -> String {
     format!("project:{name}")
 }

@@ -1,4 +1,5 @@
-//! The lanes of a fleet: how much waits, by the broker, and for how long, by the probes of the sweep.
+//! The lanes of a fleet: the number of waiting messages, from the broker, and their age, from the probes of the
+//! sweep.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -21,10 +22,11 @@ impl RedisRecords {
     }
 }
 
-/// What the probes of the sweep have shown.
+/// The results of the sweep's probes.
 ///
-/// A queue is first in, first out. What waits in it was sent after the last probe that came back through it, or else it would have
-/// been delivered as well. A probe leaves every half `recovery.lost_after`: so exact is the age, and it costs no look at any message.
+/// A queue is first in, first out. A message that waits in it was sent after the last probe that came back through
+/// it; otherwise it would have been delivered as well. A probe is sent every half `recovery.lost_after`, which is
+/// the precision of the age; no message has to be read for it.
 struct Probes<'a> {
     known: &'a HashMap<String, String>,
     now: UnixMs,
@@ -33,13 +35,14 @@ struct Probes<'a> {
 
 impl Probes<'_> {
     fn lane(&self, lane: LaneName, Depth { messages, consumers }: Depth) -> LaneState {
-        // Nobody takes from the other queues, or from that of dead letters nobody of trawl's.
+        // Nobody consumes the other queues, and no program of trawl consumes that of dead letters.
         let is_consumed = lane.line().is_some() || lane == LaneName::Jobs;
         let oldest = if messages > 0 { self.age(lane) } else { None };
         LaneState { lane, messages, consumers: is_consumed.then_some(consumers), oldest }
     }
 
-    /// `None` as well if no probe has left for a while, as when no worker lives: nobody knows then when the queue was empty last.
+    /// Returns the age; `None` also if no probe was sent for a while, as when no worker is alive: then nobody
+    /// knows when the queue was last empty.
     fn age(&self, lane: LaneName) -> Option<Duration> {
         let instant = |field: &str| Some(UnixMs(self.known.get(field)?.parse().ok()?));
         let delivered = instant(lane.line()?.as_str())?;

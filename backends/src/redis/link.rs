@@ -1,4 +1,4 @@
-//! The way to Redis: one server, or a cluster.
+//! The connection to Redis: one server, or a cluster.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,11 +18,11 @@ use trawl_common::text::printable;
 
 use super::failed;
 
-/// A connection to Redis, shared by its clones, that mends itself. Commands in flight when it breaks fail.
+/// A connection to Redis, shared by its clones, that reconnects by itself. Commands in flight when it breaks fail.
 ///
 /// On a cluster each command goes to the master of its key's slot, so a script must name its keys, all of one
-/// slot. A pipeline may touch many slots: it is sent in parts, one a slot, and only commands of the same slot keep
-/// their order. No pipeline is a transaction: a full server refuses even those that only read.
+/// slot. A pipeline may touch many slots: it is sent in parts, one per slot, and only commands of the same slot
+/// keep their order. No pipeline is a transaction, because a full server would refuse even one that only reads.
 #[derive(Clone)]
 pub struct Link(Kind, Arc<Opener>);
 
@@ -51,7 +51,7 @@ enum Kind {
 }
 
 impl Link {
-    /// Another connection to the same server or cluster.
+    /// Opens another connection to the same server or cluster.
     pub(super) async fn apart(&self) -> Result<Self> {
         Arc::clone(&self.1).open().await.map_err(failed)
     }
@@ -60,21 +60,21 @@ impl Link {
         matches!(self.0, Kind::Cluster(_))
     }
 
-    /// What a script gives.
+    /// Runs a script.
     pub(super) async fn run<T: FromRedisValue>(&self, call: &ScriptInvocation<'_>) -> Result<T> {
         call.invoke_async(&mut self.clone()).await.map_err(failed)
     }
 
-    /// What a command gives.
+    /// Runs a command.
     pub(super) async fn query<T: FromRedisValue>(&self, command: &Cmd) -> Result<T> {
         command.query_async(&mut self.clone()).await.map_err(failed)
     }
 
-    /// The value of a key, of at most `max` bytes. No more than that is read of it: anybody who may write to Redis could have put
-    /// any number of bytes there.
+    /// Returns the value of a key, of at most `max` bytes. No more than that is read: anyone who may write to
+    /// Redis could have put any number of bytes there.
     pub(super) async fn value(&self, key: &str, max: usize) -> Result<Option<Vec<u8>>> {
         let mut read = redis::cmd("GETRANGE");
-        // The end is part of it: a byte more shows that there are more.
+        // The end is inclusive: one extra byte shows that there are more.
         let value: Vec<u8> = self.query(read.arg(key).arg(0).arg(max)).await?;
         match value.len() {
             0 => Ok(None),
@@ -89,7 +89,7 @@ impl Link {
         }
     }
 
-    /// What a command without a key gives on the server that has `key`.
+    /// Runs a command without a key on the server that has `key`.
     pub(super) async fn query_at<T: FromRedisValue>(&self, key: &str, command: &Cmd) -> Result<T> {
         let Kind::Cluster(cluster) = &self.0 else { return self.query(command).await };
         let route = Route::with_slot(Slot::for_key(key.as_bytes()), SlotAddr::Master);
@@ -98,7 +98,7 @@ impl Link {
         redis::from_redis_value(answer).map_err(|error| failed(error.into()))
     }
 
-    /// The run that the data of each master is of (`scripts/record.lua`), in an order that does not change.
+    /// Returns the run of each master's data (`scripts/record.lua`), in a stable order.
     pub(super) async fn runs(&self) -> Result<String> {
         let mut info = redis::cmd("INFO");
         info.arg("server").arg("replication");
@@ -150,7 +150,7 @@ impl ConnectionLike for Link {
     }
 }
 
-/// Sends each slot's commands as a pipeline of their own, all at once; the answers come in the pipeline's order.
+/// Sends each slot's commands as a separate pipeline, all at once; the answers come in the pipeline's order.
 async fn by_slot(cluster: &ClusterConnection, pipeline: &Pipeline) -> RedisResult<Vec<Value>> {
     let parts = parts(pipeline);
     let answers = try_join_all(parts.iter().map(|part| {
@@ -168,7 +168,7 @@ async fn by_slot(cluster: &ClusterConnection, pipeline: &Pipeline) -> RedisResul
     Ok(merged)
 }
 
-/// The commands of one slot, and their places in the whole pipeline.
+/// The commands of one slot, and their positions in the whole pipeline.
 struct Part {
     slot: Slot,
     places: Vec<usize>,
@@ -189,7 +189,7 @@ fn parts(pipeline: &Pipeline) -> Vec<Part> {
     parts
 }
 
-/// The slot of a command's first argument: in all commands that are pipelined here, the key.
+/// Returns the slot of a command's first argument, which is the key in all commands that are pipelined here.
 fn slot(command: &Cmd) -> Slot {
     match command.args_iter().nth(1) {
         Some(Arg::Simple(key)) => Slot::for_key(key),

@@ -1,7 +1,8 @@
-//! The fleet's log on Redis: one capped stream, so that its entries have one order, and one place says where a reader is.
+//! The fleet's log on Redis: one capped stream, so that its entries have one order, and one position is enough for
+//! a reader.
 //!
-//! Its key is one, so a cluster holds it in one slot. A server that has no memory left refuses entries, as it refuses all that only
-//! adds.
+//! It is one key, so a cluster holds it in one slot. A server without free memory refuses entries, as it refuses
+//! everything that only adds.
 
 use std::collections::HashMap;
 
@@ -14,7 +15,7 @@ use trawl_common::settings::Log;
 use super::{Link, keys};
 use crate::left_out::LeftOut;
 
-/// One call appends so many entries at most, and about so many bytes.
+/// Maximum number of entries, and approximate maximum size in bytes, that one call appends.
 const AT_ONCE: usize = 256;
 const BYTES_AT_ONCE: usize = 1024 * 1024;
 
@@ -31,7 +32,7 @@ pub struct RedisLogs {
 }
 
 impl RedisLogs {
-    /// On this connection, with as many entries as `settings` say.
+    /// Creates the log on this connection, with the capacity in `settings`.
     pub fn new(redis: Link, settings: &Log) -> Self {
         let append = Script::new(concat!("#!lua\n", include_str!("scripts/log.lua")));
         let (keep, keep_bytes) = (settings.keep, settings.keep_bytes.as_u64());
@@ -47,7 +48,7 @@ impl RedisLogs {
         self.redis.run(&call).await
     }
 
-    /// Entries as they were read, of which one more was asked for than `most`.
+    /// Parses entries as read; one more than `most` was asked for.
     fn part(&self, mut read: Vec<Stored>, most: usize, from: LogPlace) -> Result<LogPart> {
         let has_more = read.len() > most;
         read.truncate(most);
@@ -61,7 +62,7 @@ impl RedisLogs {
         Ok(LogPart { lines, next, has_more })
     }
 
-    /// The place of the last entry, or the beginning.
+    /// Returns the position of the last entry, or the beginning.
     async fn end(&self) -> Result<LogPlace> {
         let last = cmd("XREVRANGE").arg(keys::LOGS).arg("+").arg("-").arg("COUNT").arg(1).to_owned();
         let last: Vec<Stored> = self.redis.query(&last).await?;
@@ -95,7 +96,7 @@ impl Logs for RedisLogs {
     }
 
     async fn before(&self, before: LogPlace, most: usize) -> Result<LogPart> {
-        // There is nothing before the first id, and Redis refuses to be asked for it.
+        // There is nothing before the first id, and Redis refuses that query.
         if before == LogPlace::BEGIN {
             return Ok(LogPart { lines: Vec::new(), next: before, has_more: false });
         }
@@ -105,7 +106,7 @@ impl Logs for RedisLogs {
     }
 
     async fn after(&self, after: LogPlace, most: usize) -> Result<LogPart> {
-        // Nor is there anything after the last one.
+        // There is also nothing after the last one.
         if after != LogPlace::END {
             let part = self.read_after(after, most).await?;
             if part.next != after {
@@ -114,7 +115,7 @@ impl Logs for RedisLogs {
         }
         match self.end().await? {
             end if end < after => self.read_after(LogPlace::BEGIN, most).await,
-            // What came in between is read next.
+            // Entries that came in between are read next.
             _ => Ok(LogPart { lines: Vec::new(), next: after, has_more: false }),
         }
     }

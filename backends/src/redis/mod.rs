@@ -1,4 +1,4 @@
-//! The frontier, the host schedules, the response cache and the memory of pages on Redis.
+//! The frontier, the host schedules, the response cache and the page history on Redis.
 //!
 //! Every transition is one Lua script, bounded to 500 URLs, whose keys share one slot. All clocks are
 //! the server's.
@@ -90,13 +90,14 @@ fn kind(error: &RedisError) -> ErrorKind {
     }
 }
 
-/// Whether the server refused a command, or one of a pipeline, with this code: `WRONGTYPE` where a key is of another type than
-/// trawl makes it, `CORRUPT` where a script says so of what it holds, `OOM` where there is no memory left.
+/// Returns whether the server refused a command, or one of a pipeline, with this code: `WRONGTYPE` if a key has
+/// another type than trawl gives it, `CORRUPT` if a script says so of its data, `OOM` if there is no memory left.
 fn has_code(error: &RedisError, code: &str) -> bool {
     has_error(error, |error| error.code() == code)
 }
 
-/// Whether a script stumbled over what it read, as a word where a number belongs. Redis has no code for that.
+/// Returns whether a script failed on data of the wrong kind, such as a word in place of a number. Redis has no
+/// code for that.
 fn is_misread(error: &RedisError) -> bool {
     const SIGNS: [&str; 3] = ["attempt to perform", "attempt to compare", "is not an integer"];
     has_error(error, |error| {

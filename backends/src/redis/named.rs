@@ -1,15 +1,15 @@
-//! What the log has named lately, as it holds something else: keys of crawls, and entries in the list of these.
+//! Overwritten keys of crawls and entries in their list that were logged lately.
 
 use std::time::Duration;
 
 use moka::sync::Cache as Memory;
 
-/// Of so many of these a process remembers that it has named them...
+/// Maximum number of them that a process remembers.
 const NAMED: u64 = 10_000;
-/// ...and for so long.
+/// Time that it remembers one.
 const NAMED_FOR: Duration = Duration::from_secs(24 * 3600);
 
-/// The keys of crawls, and entries in their list, that were named lately.
+/// The keys of crawls, and entries in their list, that were logged lately.
 pub(super) type Named = Memory<String, ()>;
 
 pub(super) fn none_named() -> Named {

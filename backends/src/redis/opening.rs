@@ -1,4 +1,4 @@
-//! Opening crawls, and the leases of those who read their sources.
+//! Opening crawls, and the leases of the processes that read their sources.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::second_home::Past;
 use crate::control_log::Record;
 
 impl RedisRecords {
-    /// Takes the lease of a crawl, which is made if it is not known.
+    /// Takes the lease of a crawl, which is created if it is not known.
     pub(super) async fn take_lease(
         &self,
         crawl: &CrawlRef,
@@ -27,7 +27,7 @@ impl RedisRecords {
         self.claim_id(crawl).await?;
         let token = rand::random();
         if let Some(opened) = self.try_open(crawl, token, terms, holder, ttl).await? {
-            // Its limits may be others than before.
+            // Its limits may differ from earlier ones.
             self.log(|| Record::opened(crawl, opened.terms)).await?;
             return Ok(opened);
         }
@@ -36,7 +36,7 @@ impl RedisRecords {
         opened.ok_or_else(|| forgotten(crawl))
     }
 
-    /// `None` if the crawl is not known.
+    /// Returns `None` if the crawl is not known.
     async fn try_open(
         &self,
         crawl: &CrawlRef,

@@ -1,8 +1,9 @@
-//! What people order of crawls: to be paused, to go on, to be cancelled.
+//! Operators' commands for crawls: pause, resume, cancel.
 //!
-//! An order is carried out in Redis, which gives it an instant, and then written to the log. A Redis that has lost its last second, or a
-//! replica that was behind when it took over, knows an earlier order than the log. Its data is of another run then
-//! (`scripts/record.lua`), so no page of the crawl begins before the log was read.
+//! A command is carried out in Redis, which gives it an instant, and then written to the log. A Redis that has
+//! lost its last second, or a replica that was behind when it took over, knows an older command than the log. In
+//! that case its data is of another run (`scripts/record.lua`), so no page of the crawl begins before the log was
+//! read.
 
 use tracing::debug;
 use trawl_common::frontier::crawl::CrawlState;
@@ -16,27 +17,27 @@ use super::script_calls::{corrupt, over};
 use super::{Link, RedisRecords};
 use crate::control_log::Record;
 
-/// A crawl as an order has found it.
+/// The state in which a command found a crawl.
 struct Ordered {
     before: String,
-    /// The instant of the last order.
+    /// The instant of the last command.
     at: UnixMs,
 }
 
-/// The script's reply to an order.
+/// The script's reply to a command.
 enum Reply {
     Done(Ordered),
     Unknown,
-    /// An earlier order may be lost.
+    /// An earlier command may be lost.
     Unsure,
 }
 
 impl RedisRecords {
-    /// Orders what becomes of a crawl. It holds from then on: when this returns, the log has it.
+    /// Sets the status of a crawl. When this returns, the log has the command.
     pub(super) async fn order(&self, crawl: &CrawlRef, status: CrawlState) -> Result<()> {
         let apart = self.redis.apart().await?;
         let Ordered { before, at } = self.carry_out(&apart, crawl, verb(status)).await?;
-        // Its end may be ordered again, as an answer may have been lost.
+        // The cancellation may be repeated, because an answer may have been lost.
         let is_told_again = status == CrawlState::Cancelled && before == status.as_str();
         if !is_told_again && !matches!(&*before, "running" | "paused" | "pending") {
             return Err(over(crawl, &before));
@@ -49,13 +50,14 @@ impl RedisRecords {
         Ok(())
     }
 
-    /// Whether the log has the end of a crawl; not, where somebody has written over what says so.
+    /// Returns whether the log has the end of a crawl; `false` if somebody has overwritten the mark.
     pub(super) async fn has_end_written(&self, crawl: &CrawlRef) -> bool {
         let noted = redis::cmd("HEXISTS").arg(CrawlKeys::new(crawl).told).arg(LOGGED).to_owned();
         self.redis.query(&noted).await.unwrap_or_default()
     }
 
-    /// Writes down that a crawl has ended, so that a Redis which forgets it does not begin it anew. If that fails, the sweeper does it.
+    /// Writes to the log that a crawl has ended, so that a Redis that forgets it does not begin it anew. If that
+    /// fails, the sweeper does it.
     pub(super) async fn write_end_down(&self, crawl: &CrawlRef, status: CrawlState) {
         let written = async {
             self.log(|| Record::status(crawl, status, None)).await?;
@@ -76,22 +78,23 @@ impl RedisRecords {
         }
     }
 
-    /// Carries out the last order that the log has of a crawl, unless a later one is known here. From now on the orders of the crawl are known.
+    /// Carries out the last command that the log has for a crawl, unless a later one is known here. From now on
+    /// the commands for the crawl are known.
     pub(super) async fn carry_out_logged(
         &self,
         crawl: &CrawlRef,
         status: CrawlState,
         at: UnixMs,
     ) -> Result<()> {
-        // Whatever is left of a crawl that had finished ends by itself.
+        // A crawl that had finished ends by itself, whatever is left of it.
         let verb = if at.0 == 0 { "" } else { verb(status) };
         self.command(&self.redis, crawl, verb, Some(at)).await.map(drop)
     }
 
-    /// Takes in what the log says, if this server may have lost what was ordered of the crawl.
+    /// Reads the log, if this server may have lost commands for the crawl.
     pub(super) async fn obey(&self, crawl: &CrawlRef) -> Result<()> {
         let _turn = self.turn().await;
-        // Whoever was first has done it for those who waited.
+        // The first caller has done it for those that waited.
         if let Reply::Unsure = self.command(&self.redis, crawl, "", None).await? {
             self.recover(Some(crawl)).await?;
         }
@@ -122,7 +125,7 @@ impl RedisRecords {
     }
 }
 
-/// What brings a crawl there.
+/// Returns the command that sets this status.
 fn verb(status: CrawlState) -> &'static str {
     match status {
         CrawlState::Paused => "pause",

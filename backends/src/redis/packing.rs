@@ -1,4 +1,4 @@
-//! From a plain dedup to a packed one, while crawls go on.
+//! Converting a plain dedup to a packed one, while crawls go on.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +11,8 @@ use super::script_calls::BATCH;
 use super::seen::entry;
 use super::{Link, failed, scripts};
 
-/// Moves what a spider has seen from its plain set into the packed one, some hundred URLs at a time. It may stop at any
-/// point: until the plain set is gone, scripts look into both, and whoever goes on begins with what is left.
+/// Moves a spider's seen URLs from its plain set into the packed one, some hundred at a time. It may stop at any
+/// point: until the plain set is gone, scripts look into both, and a new conversion continues with the rest.
 pub struct Packing {
     redis: Link,
     script: Script,
@@ -21,12 +21,12 @@ pub struct Packing {
 }
 
 impl Packing {
-    /// Of this spider. Nothing is moved yet.
+    /// Creates the conversion for this spider. Nothing is moved yet.
     pub fn new(redis: Link, spider: &SpiderName) -> Self {
         Self { redis, script: scripts::pack(), keys: SeenKeys::of_spider(spider), cursor: 0 }
     }
 
-    /// Moves some hundred URLs. Returns how many are left.
+    /// Moves some hundred URLs. Returns the number of URLs left.
     pub async fn step(&mut self) -> Result<u64> {
         let mut scan = redis::cmd("SSCAN");
         scan.arg(&self.keys.plain).arg(self.cursor).arg("COUNT").arg(BATCH);
@@ -43,13 +43,13 @@ impl Packing {
         self.left().await
     }
 
-    /// How many URLs are in the plain set.
+    /// Returns the number of URLs in the plain set.
     pub async fn left(&self) -> Result<u64> {
         self.redis.clone().scard(&self.keys.plain).await.map_err(failed)
     }
 }
 
-/// The spiders that have, or had, a crawl.
+/// Returns the spiders that have, or had, a crawl.
 pub async fn spiders(link: &Link) -> Result<BTreeSet<SpiderName>> {
     let spiders: Vec<String> = link.clone().hvals(keys::CRAWLS).await.map_err(failed)?;
     let spiders = spiders.iter().map(|spider| spider.parse());

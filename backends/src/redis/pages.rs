@@ -1,6 +1,6 @@
-//! What is remembered of pages: the hash `T:pages`, URL -> `depth fetched_at change content`, then on lines of their own
-//! the entity tag and the date of the last change, each empty where there is none, and how many items of each kind it had, in JSON.
-//! Of a page that was not visited yet there is the depth alone.
+//! Page history: the hash `T:pages`, URL -> `depth fetched_at change content`, then on separate lines the entity
+//! tag and the date of the last change, each empty if there is none, and the number of items of each kind, in
+//! JSON. For a page that was not visited yet there is only the depth.
 
 use async_trait::async_trait;
 use redis::AsyncCommands;
@@ -17,13 +17,14 @@ use super::corrupt::shown;
 use super::script_calls::BATCH;
 use super::{Link, failed, keys};
 
-/// A memory of pages on Redis. What cannot be read there counts as not remembered: it is fetched, and written anew.
+/// Page history on Redis. An entry that cannot be read counts as missing: the page is fetched, and the entry
+/// written anew.
 pub struct RedisPages {
     redis: Link,
 }
 
 impl RedisPages {
-    /// On this connection.
+    /// Creates the page history on this connection.
     pub fn new(redis: Link) -> Self {
         Self { redis }
     }
@@ -114,15 +115,15 @@ fn encode(visited: &Visited) -> String {
     format!("{depth} {} {} {content}\n{etag}\n{date}{items}", fetched_at.0, change.as_str())
 }
 
-/// A page and its depth, of which there may be no more.
+/// Parses a page and its depth, which may be all there is.
 fn walked(url: &[u8], stored: &[u8]) -> Option<(CanonicalUrl, u16)> {
     let depth = str::from_utf8(stored).ok()?.split(' ').next()?.parse().ok()?;
     Some((CanonicalUrl::recorded(str::from_utf8(url).ok()?).ok()?, depth))
 }
 
-/// What is remembered of a page.
+/// A stored entry for a page.
 enum Stored {
-    /// Its depth alone: it was found, and not visited yet.
+    /// Only its depth: it was found, and not visited yet.
     Found,
     Visited(Visited),
     Unreadable,

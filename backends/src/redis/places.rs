@@ -1,4 +1,4 @@
-//! Where the URLs of a crawl are, for people to see.
+//! The places of a crawl's URLs, for people.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::RedisRecords;
 use super::keys::CrawlKeys;
 use super::script_calls::corrupt;
 
-/// So many records are looked at.
+/// Maximum number of records examined.
 const LOOKED_AT: u32 = 1000;
 
 impl RedisRecords {
@@ -22,7 +22,7 @@ impl RedisRecords {
     }
 }
 
-/// `None` for a reply that the script never gives.
+/// Parses a reply; `None` for one that the script never gives.
 fn read(reply: &[String]) -> Option<Places> {
     let [is_all, queued, parked, due, held @ ..] = reply else { return None };
     let due: u64 = due.parse().ok()?;

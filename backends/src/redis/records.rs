@@ -1,4 +1,4 @@
-//! The store of records, and how it talks to Redis.
+//! The store of records, and its access to Redis.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,38 +19,39 @@ use super::standings::{OVER, OVER_FOR, Standing};
 use super::{Link, RedisHosts, RedisJournal, failed, full};
 use crate::rabbitmq::{ControlLog, QueueDepths};
 
-/// Of so many crawls a process remembers that the index knows them.
+/// Number of crawls that a process remembers as indexed.
 const INDEXED: u64 = 10_000;
 /// A frontier on Redis.
 pub struct RedisRecords {
     pub(super) redis: Link,
     pub(super) scripts: Scripts,
     pub(super) lost_after: Duration,
-    /// After how long a URL that others publish may be asked for again.
+    /// Time after which a URL that others publish may be requested again.
     pub(super) again: Duration,
     pub(super) keep: Keep,
-    /// When events of crawls that have not ended are announced.
+    /// The thresholds for events of crawls that have not ended.
     pub(super) events: Events,
     pub(super) round: Mutex<Option<Round>>,
-    /// Where this store learns what it has forgotten.
+    /// The backup from which this store restores lost data.
     pub(super) second_home: Option<SecondHome>,
-    /// Where what was asked for is kept beside this store.
+    /// The journal, which keeps submissions beside this store.
     pub(super) journal: Option<Arc<RedisJournal>>,
-    /// Where it is seen how much waits.
+    /// The source of queue lengths.
     pub(super) queues: Option<QueueDepths>,
-    /// When each crawl that this process works on was last put into the index.
+    /// The last time that each crawl that this process works on was put into the index.
     pub(super) indexed: Memory<CrawlRef, ()>,
-    /// The crawls of which this process knows that they are over, and all is done about them.
+    /// The crawls that this process knows to be over and completely handled.
     pub(super) over: Memory<CrawlRef, Standing>,
     pub(super) eviction: Eviction,
     pub(super) named: Named,
 }
 
 impl RedisRecords {
-    /// On this connection. After `lost_after` without a sign something counts as lost.
+    /// Creates the frontier on this connection. After `lost_after` without a sign of life something counts as
+    /// lost.
     ///
-    /// Whether what a spider has seen is a set of URLs or packed is read from Redis; for a spider that has seen nothing yet it is
-    /// what `dedup` says.
+    /// Whether a spider's seen URLs are a plain set or packed is read from Redis; `dedup` applies to a spider that
+    /// has seen nothing yet.
     pub fn new(redis: Link, lost_after: Duration, dedup: Dedup) -> Self {
         Self::with_clock(redis, Clock::SERVER, lost_after, dedup)
     }
@@ -74,49 +75,48 @@ impl RedisRecords {
         }
     }
 
-    /// The same, which takes a URL that others publish again after so long.
+    /// Sets the time after which a URL that others publish is admitted again.
     #[must_use]
     pub fn again_after(self, again: Duration) -> Self {
         Self { again, ..self }
     }
 
-    /// The same, which keeps so much of crawls that are over.
+    /// Sets the retention of finished crawls.
     #[must_use]
     pub fn keeping(self, keep: Keep) -> Self {
         Self { keep, ..self }
     }
 
-    /// The same, which tells of crawls that have not ended when this says so.
+    /// Sets the thresholds for events of crawls that have not ended.
     #[must_use]
     pub fn telling(self, events: Events) -> Self {
         Self { events, ..self }
     }
 
-    /// The same, where what is ordered of crawls is also written to `log`, and learnt from there by a store that has lost it,
-    /// as is which hosts are blocked.
+    /// Also writes commands for crawls to `log`, and restores lost ones and the blocked hosts from there.
     #[must_use]
     pub fn with_log(self, log: Arc<ControlLog>, hosts: Arc<RedisHosts>) -> Self {
         Self { second_home: Some(SecondHome::new(log, hosts)), ..self }
     }
 
-    /// The same, which sees to it that the journal has what this store has of jobs, deployed spiders and schedules.
+    /// Keeps the journal up to date with this store's jobs, deployed spiders and schedules.
     #[must_use]
     pub fn with_journal(self, journal: Arc<RedisJournal>) -> Self {
         Self { journal: Some(journal), ..self }
     }
 
-    /// The same, which tells how much waits in these queues.
+    /// Reports the lengths of these queues.
     #[must_use]
     pub fn looking_at(self, queues: QueueDepths) -> Self {
         Self { queues: Some(queues), ..self }
     }
 
-    /// How long a worker may hold a record without keeping it.
+    /// Returns the time that a worker may hold a record without extending its lease.
     pub(super) fn possession(&self) -> Duration {
         self.lost_after / 4
     }
 
-    /// Writes what is small and stays so, even to a server that is full.
+    /// Writes a small value that stays small, even to a full server.
     pub(super) async fn write<T: FromRedisValue>(&self, command: &redis::Cmd) -> Result<T> {
         full::anyway(&self.redis, command).await.map_err(failed)
     }

@@ -112,10 +112,11 @@ impl RedisRecords {
         let Some(SecondHome { log, hosts, .. }) = &self.second_home else {
             return Ok(());
         };
-        let Some(in_doubt) = log.in_doubt().await? else {
+        if log.is_complete().await {
             return Ok(());
-        };
-        let logged = &in_doubt.logged;
+        }
+        let witness = log.watch().await?;
+        let logged = log.read().await?;
         let mut missing = Vec::new();
         for Standing { crawl, .. } in crawls {
             if !logged.crawls.contains_key(crawl) {
@@ -131,7 +132,7 @@ impl RedisRecords {
                 "rabbitmq had lost what was ordered of crawls and hosts: it is restored"
             );
         }
-        log.complete(in_doubt, &missing).await
+        log.complete(witness, &missing).await
     }
 
     /// What the log says of a crawl that is as this one. It says nothing of one that is always there and runs.

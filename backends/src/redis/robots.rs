@@ -1,17 +1,17 @@
-//! robots.txt files: `robots:<what it speaks for>`, the status on the first line, then the file as it came; of a large one the words `zstd` and how
-//! many bytes it has after the status, then the file compressed.
+//! robots.txt files: `robots:<key>`, the status on the first line, then the file as received. A large one has the
+//! word `zstd` and its size in bytes after the status, then the file compressed.
 
 use bytes::Bytes;
 use trawl_common::politeness::robots::MAX_BYTES;
 use trawl_common::ports::{Error, ErrorKind, Result, RobotsEntry, RobotsFile};
 
-/// What stands in place of a file while someone fetches it.
+/// The value that stands for a file while a worker fetches it.
 pub(super) const AWAITED: &str = "awaited";
 
-/// The largest value: a whole file with its head, of which none is packed to more than itself and a little.
+/// Maximum size of a value: a whole file with its head; compression makes none much larger than itself.
 pub(super) const MAX_STORED: usize = MAX_BYTES + 64 * 1024;
 
-/// Smaller files are stored so that `redis-cli` shows them.
+/// Files smaller than this, in bytes, are stored so that `redis-cli` shows them.
 const SMALL: usize = 2 * 1024;
 
 pub(super) fn encode(file: &RobotsFile) -> Result<Vec<u8>> {

@@ -1,4 +1,5 @@
-//! What is remembered of schedules on Redis: the hash `schedules`, spider -> up to when it is done, in ms, or `paused`.
+//! The state of cron schedules on Redis: the hash `schedules`, spider -> the instant up to which it is done, in
+//! ms, or `paused`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use super::{Link, keys};
 use crate::journal::Record;
 use crate::left_out::LeftOut;
 
-/// What stands for a schedule that is held.
+/// The value for a paused schedule.
 const PAUSED: &[u8] = b"paused";
 
 /// The schedules of a fleet.
@@ -27,13 +28,13 @@ pub struct RedisSchedules {
 }
 
 impl RedisSchedules {
-    /// On this connection.
+    /// Creates the schedules on this connection.
     pub fn new(redis: Link) -> Self {
         let (scripts, left_out, journal) = Default::default();
         Self { redis, scripts, left_out, journal }
     }
 
-    /// The same, of which every change is also written to the journal.
+    /// Also writes every change to the journal.
     #[must_use]
     pub fn with_journal(self, journal: Arc<RedisJournal>) -> Self {
         Self { journal: Journaled::by(journal), ..self }
@@ -83,7 +84,7 @@ impl Schedules for RedisSchedules {
     }
 }
 
-/// As it is stored.
+/// Returns a state in stored form.
 pub(super) fn stored(state: ScheduleState) -> String {
     match state {
         ScheduleState::Done(until) => until.0.to_string(),

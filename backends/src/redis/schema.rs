@@ -1,7 +1,7 @@
-//! The version of what is kept in Redis: a program that does not know what newer ones write must leave it alone.
+//! The version of the data in Redis: a program that does not understand newer data must leave it alone.
 //!
-//! It is `1`, or `1.3`: the major version, and the newest format ([`FORMAT`]) of what may be there, if that is not the first. A
-//! program starts on any format of its major version: what it does not read, it leaves to newer ones.
+//! It is `1`, or `1.3`: the major version, and the newest format ([`FORMAT`]) of the data, if that is not the
+//! first. A program starts on any format of its major version: data that it cannot read is left to newer ones.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,7 +13,8 @@ use trawl_common::ports::{Error, ErrorKind, Result};
 
 use super::{Link, failed, full, keys};
 
-/// What this program writes. The major version goes up with a change that older programs must not meet at all.
+/// The version that this program writes. The major version is raised by a change that older programs must not meet
+/// at all.
 pub(super) const OWN: Schema = Schema { major: 1, format: FORMAT };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,7 +26,7 @@ pub(super) struct Schema {
 impl fmt::Display for Schema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // As programs wrote it before there were formats.
+            // The form that programs wrote before there were formats.
             Self { major, format: 1 } => write!(f, "{major}"),
             Self { major, format } => write!(f, "{major}.{format}"),
         }
@@ -41,8 +42,8 @@ impl FromStr for Schema {
     }
 }
 
-/// Fails with `Refused` if Redis holds data of a newer major version. What older programs left is marked as of this one, which reads
-/// it.
+/// Fails with `Refused` if Redis holds data of a newer major version. Data that older programs left is marked with
+/// this version, which can read it.
 pub async fn check_schema(link: &Link) -> Result<()> {
     let mut set = redis::cmd("SET");
     let own = OWN.to_string();

@@ -1,4 +1,4 @@
-//! What calls of scripts have in common.
+//! Common parts of script calls.
 
 use std::collections::BTreeMap;
 
@@ -6,9 +6,9 @@ use redis::ScriptInvocation;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Error, ErrorKind, Terms};
 
-/// Most URLs in one call of a script: Redis does nothing else meanwhile.
+/// Maximum number of URLs in one call of a script: Redis does nothing else meanwhile.
 pub(super) const BATCH: usize = 500;
-/// The places of each crawl's entries, so that each call of a script touches one crawl.
+/// Groups the positions of entries by crawl, because each call of a script touches one crawl.
 pub(super) fn by_crawl<'a, T>(
     entries: &'a [T],
     crawl: impl Fn(&'a T) -> &'a CrawlRef,
@@ -20,10 +20,10 @@ pub(super) fn by_crawl<'a, T>(
     places
 }
 
-/// So many bytes of what tasks say go into one call of a script: a task may have some megabytes.
+/// Maximum size of payloads in one call of a script: a task may have some megabytes.
 const BATCH_BYTES: usize = 8 << 20;
 
-/// Parts of what is to be sent, none larger than one call of a script may be, each of at least one entry.
+/// Splits entries into batches, none larger than one call of a script may be, each of at least one entry.
 pub(super) fn batches<T>(entries: &[T], bytes: impl Fn(&T) -> usize) -> Vec<&[T]> {
     let (mut batches, mut from, mut sum) = (Vec::new(), 0, 0);
     for (at, entry) in entries.iter().enumerate() {
@@ -40,7 +40,7 @@ pub(super) fn batches<T>(entries: &[T], bytes: impl Fn(&T) -> usize) -> Vec<&[T]
     batches
 }
 
-/// A part of a record that may be absent.
+/// Returns a part of a record that may be absent.
 pub(super) fn optional(part: Option<impl ToString>) -> String {
     part.map_or_else(|| "-".to_owned(), |part| part.to_string())
 }
@@ -50,12 +50,12 @@ pub(super) fn limits(call: &mut ScriptInvocation<'_>, terms: Terms) {
     call.arg(optional(terms.max_pages)).arg(optional(terms.max_per_host)).arg(optional(terms.file));
 }
 
-/// That a crawl takes in no more.
+/// Returns the error for a crawl that admits nothing more.
 pub(super) fn over(crawl: &CrawlRef, status: &str) -> Error {
     Error::new(ErrorKind::Stale, format!("crawl {} is {status}", crawl.id))
 }
 
-/// That a script has not answered as it should.
+/// Returns the error for an unexpected answer of a script.
 pub(super) fn corrupt(script: &str) -> Error {
     let what = "gave an answer of another shape: are all programs here of one version?";
     Error::new(ErrorKind::Corrupt, format!("redis: the script {script} {what}"))

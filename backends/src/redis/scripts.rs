@@ -1,8 +1,8 @@
 //! The Lua scripts, each one transition of a record. Redis runs a script alone and whole.
 //!
-//! The line `#!lua` has Redis refuse a script before its first command when memory is full, so that none stops
-//! half-way. Those that take in URLs or crawls are refused so; all others are let through, for they bring URLs to their end
-//! (`full.rs`).
+//! The line `#!lua` makes Redis refuse a script before its first command when memory is full, so that none stops
+//! half-way. Scripts that admit URLs or crawls are refused so; all others are let through, because they bring URLs
+//! to their end (`full.rs`).
 
 use redis::Script;
 use trawl_common::format::FORMAT;
@@ -15,7 +15,7 @@ const READS: &str = "#!lua flags=no-writes";
 /// The head of a script that a full server runs.
 const GOES_ON: &str = "#!lua flags=allow-oom";
 
-/// Where scripts have the time from: the function `now_us`.
+/// The source of a script's clock: code for the function `now_us`.
 #[derive(Clone, Copy)]
 pub(super) struct Clock(pub(super) &'static str);
 
@@ -23,7 +23,7 @@ impl Clock {
     /// The server's clock.
     pub(super) const SERVER: Self = Self(include_str!("scripts/clock.lua"));
 
-    /// The script that reads this clock.
+    /// Returns the script that reads this clock.
     pub(super) fn script(self) -> Script {
         self.compose(READS, &[include_str!("scripts/time.lua")])
     }
@@ -37,18 +37,18 @@ impl Clock {
         self.compose(GOES_ON, &[include_str!("scripts/record.lua"), body])
     }
 
-    /// A script that looks into the list of urgent tasks.
+    /// Composes a script that uses the list of urgent tasks.
     fn urgent(self, head: &str, body: &str) -> Script {
         self.compose(head, &[include_str!("scripts/record.lua"), include_str!("scripts/urgent.lua"), body])
     }
 
-    /// A script that asks who reads sources.
+    /// Composes a script that uses the leases of discovery.
     fn leasing(self, head: &str, body: &str) -> Script {
         let (record, leases) = (include_str!("scripts/record.lua"), include_str!("scripts/leases.lua"));
         self.compose(head, &[record, leases, body])
     }
 
-    /// A script that looks into what was seen. A set that it begins has the form `dedup`.
+    /// Composes a script that uses the seen URLs. A set that it creates has the form `dedup`.
     fn seeing(self, dedup: Dedup, head: &str, body: &str) -> Script {
         let begins_packed = format!("local BEGINS_PACKED = {}\n", dedup == Dedup::Packed);
         let (record, seen) = (include_str!("scripts/record.lua"), include_str!("scripts/seen.lua"));
@@ -56,7 +56,7 @@ impl Clock {
     }
 }
 
-/// The script that packs a plain set.
+/// Returns the script that packs a plain set.
 pub(super) fn pack() -> Script {
     Clock::SERVER.seeing(Dedup::Packed, TAKES_IN, include_str!("scripts/pack.lua"))
 }
@@ -78,11 +78,11 @@ pub(super) struct Scripts {
     pub(super) confirm: Script,
     pub(super) close: Script,
     pub(super) claim: Script,
-    /// As `claim`, but for URLs without a record, which it does not take.
+    /// Like `claim`, but does not admit URLs without a record.
     pub(super) claim_known: Script,
     pub(super) extend: Script,
     pub(super) start: Script,
-    /// As `start`, of one task: unless a more urgent one waits.
+    /// Like `start`, for one task: not if a more urgent one waits.
     pub(super) start_task: Script,
     pub(super) list_urgent: Script,
     pub(super) park: Script,
@@ -108,7 +108,7 @@ pub(super) struct Scripts {
 }
 
 impl Scripts {
-    /// On `clock`. A set of URLs that a script begins has the form `dedup`.
+    /// Composes the scripts with `clock`. A set of URLs that a script creates has the form `dedup`.
     pub(super) fn new(clock: Clock, dedup: Dedup) -> Self {
         let plain = |body| clock.plain(body);
         let leasing = |head, body| clock.leasing(head, body);
@@ -178,7 +178,7 @@ pub(super) struct HostScripts {
 }
 
 impl HostScripts {
-    /// On `clock`.
+    /// Composes the scripts with `clock`.
     pub(super) fn new(clock: Clock) -> Self {
         let constants = host_constants();
         let script = |body| clock.compose(GOES_ON, &[&constants, include_str!("scripts/host.lua"), body]);
@@ -210,7 +210,7 @@ pub(super) struct JobScripts {
     pub(super) restore: Script,
 }
 
-/// Whether scripts refuse a server that has yet to take in the stream `journal`.
+/// Whether scripts refuse a server that has not read the stream `journal` yet.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Guard {
     None,
@@ -218,7 +218,7 @@ pub(super) enum Guard {
 }
 
 impl JobScripts {
-    /// On `clock`.
+    /// Composes the scripts with `clock`.
     pub(super) fn new(clock: Clock, guard: Guard) -> Self {
         let queue = include_str!("scripts/jobs/queue.lua");
         let guard = if guard == Guard::Journal { include_str!("scripts/jobs/guard.lua") } else { "" };
@@ -268,7 +268,7 @@ pub(super) struct VersionScripts {
 }
 
 impl VersionScripts {
-    /// On `clock`.
+    /// Composes the scripts with `clock`.
     pub(super) fn new(clock: Clock) -> Self {
         let script = |head, body| clock.compose(head, &[include_str!("scripts/versions/project.lua"), body]);
         Self {
@@ -297,7 +297,7 @@ impl Default for ScheduleScripts {
     }
 }
 
-/// The constants that both engines share; times are in microseconds.
+/// Returns the constants that both engines share; times are in microseconds.
 fn host_constants() -> String {
     use trawl_common::politeness::gcra::{
         EARLY, FORGIVEN_AFTER, HONOURED, HORIZON, LEAD, MIN_STEP, QUANTUM, REACH, TOLERANCE,

@@ -1,4 +1,4 @@
-//! Where a store learns what it has forgotten.
+//! The backup in the broker, from which a store restores lost data.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,21 +14,21 @@ use crate::rabbitmq::ControlLog;
 /// Whether a crawl that the store does not know was ever opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Past {
-    /// It was not: its id was made just now.
+    /// It was not: its id was created just now.
     None,
-    /// It may have been: the log tells.
+    /// It may have been: the log has the answer.
     Possible,
-    /// It was: who opens it had it open.
+    /// It was: the caller had it open.
     Certain,
 }
 
-/// The log of what people ordered, and the host schedules that learn from it which hosts are blocked.
+/// The log of operators' commands, and the host schedules that learn the blocked hosts from it.
 pub(super) struct SecondHome {
     pub(super) log: Arc<ControlLog>,
     pub(super) hosts: Arc<RedisHosts>,
-    /// Held by whoever reads it: one at a time.
+    /// Held while the log is read, by one reader at a time.
     pub(super) reading: Mutex<()>,
-    /// What was noted last of how many pages crawls have done.
+    /// The numbers of done pages that were noted last.
     counted: Mutex<Counts>,
 }
 
@@ -37,12 +37,12 @@ impl SecondHome {
         Self { log, hosts, reading: Mutex::default(), counted: Mutex::default() }
     }
 
-    /// What was ordered of crawls and hosts, and how many pages crawls had done.
+    /// Reads the commands for crawls and hosts, and the numbers of pages that crawls had done.
     pub(super) async fn read(&self) -> Result<Logged> {
         let mut logged = self.log.read().await?;
         if logged.is_limited() {
             match self.log.read_counts().await {
-                // It may not be declared here, and is not there: those limits count anew.
+                // It may not be declared here, and does not exist: those limits count from zero.
                 Err(error) if !error.is_temporary() => {
                     warn!(%error, "how many pages crawls have done is not known")
                 }
@@ -52,7 +52,8 @@ impl SecondHome {
         Ok(logged)
     }
 
-    /// Notes how many pages crawls have done, unless that is what was noted last. A RabbitMQ that is away learns it later.
+    /// Notes the numbers of pages that crawls have done, unless they were noted last. If RabbitMQ is unavailable,
+    /// they are noted later.
     pub(super) async fn count(&self, done: BTreeMap<String, u64>) {
         let counts = Counts { done };
         let mut counted = self.counted.lock().await;

@@ -1,4 +1,4 @@
-//! What was seen, as arguments of scripts (`scripts/seen.lua`).
+//! The seen URLs, as arguments of scripts (`scripts/seen.lua`).
 
 use redis::ScriptInvocation;
 use trawl_common::names::CrawlRef;
@@ -9,14 +9,14 @@ use super::RedisRecords;
 use super::keys::CrawlKeys;
 use super::script_calls::BATCH;
 
-/// Names what a crawl's spider has seen, and what the crawl has seen itself.
+/// Adds the keys of the URLs that a crawl's spider, and the crawl itself, have seen.
 pub(super) fn seen_keys(call: &mut ScriptInvocation<'_>, keys: &CrawlKeys) {
     for set in [&keys.seen, &keys.own] {
         call.key(&set.plain).key(&set.packed);
     }
 }
 
-/// Names a URL to a script that looks into what was seen.
+/// Adds a URL as an argument of a script that uses the seen URLs.
 pub(super) fn entry(call: &mut ScriptInvocation<'_>, url: &str) {
     call.arg(url).arg(Fingerprint::of(url).short());
 }
@@ -31,7 +31,7 @@ impl RedisRecords {
         self.redis.run(&call).await
     }
 
-    /// Lets later crawls find again what a crawl that is over did not fetch.
+    /// Lets later crawls find again the URLs that a finished crawl did not fetch.
     pub(super) async fn forget(&self, keys: &CrawlKeys, urls: &[String]) -> Result<()> {
         for batch in urls.chunks(BATCH) {
             let mut call = self.scripts.forget.prepare_invoke();

@@ -23,10 +23,10 @@ pub struct RedisSpiderStore {
     journal: Journaled,
 }
 
-/// A version with all that it has.
+/// A version with all its data.
 pub(super) type Whole = (Version, u64, UnixMs, BTreeMap<SpiderName, String>);
 
-/// A version as it is stored.
+/// A version in stored form.
 #[derive(Deserialize)]
 struct Manifest {
     number: u64,
@@ -35,23 +35,23 @@ struct Manifest {
 }
 
 impl RedisSpiderStore {
-    /// On this connection.
+    /// Creates the store on this connection.
     pub fn new(redis: Link) -> Self {
         Self { redis, scripts: VersionScripts::new(Clock::SERVER), journal: Journaled::default() }
     }
 
-    /// The same, of which every change is also written to the journal.
+    /// Also writes every change to the journal.
     #[must_use]
     pub fn with_journal(self, journal: Arc<RedisJournal>) -> Self {
         Self { journal: Journaled::by(journal), ..self }
     }
 
-    /// All versions of a project, with their texts.
+    /// Returns all versions of a project, with their texts.
     pub(super) async fn whole(&self, project: &ProjectName) -> Result<Vec<Whole>> {
         let mut all = Vec::new();
         for (version, manifest) in self.manifests(project).await? {
             let (number, added) = (manifest.number, UnixMs(manifest.added));
-            // One that is removed in between is none.
+            // A version that is removed in between is left out.
             if let Some(files) = self.files(project, manifest).await? {
                 all.push((version, number, added, files));
             }
@@ -59,7 +59,7 @@ impl RedisSpiderStore {
         Ok(all)
     }
 
-    /// The texts of a version; `None` if one is missing.
+    /// Returns the texts of a version; `None` if one is missing.
     async fn files(
         &self,
         project: &ProjectName,
@@ -75,7 +75,7 @@ impl RedisSpiderStore {
         Ok(names.into_iter().zip(texts).map(|(name, text)| Some((name, text?))).collect())
     }
 
-    /// All versions of a project, the latest last.
+    /// Returns all versions of a project, the latest last.
     async fn manifests(&self, project: &ProjectName) -> Result<Vec<(Version, Manifest)>> {
         let key = keys::project(project);
         let mut fields: Vec<String> = self.redis.query(redis::cmd("HKEYS").arg(&key)).await?;
@@ -87,7 +87,7 @@ impl RedisSpiderStore {
             self.redis.query(redis::cmd("HMGET").arg(&key).arg(&fields)).await?;
         let mut all = Vec::with_capacity(fields.len());
         for (field, stored) in fields.iter().zip(stored) {
-            // One that was removed in between is none.
+            // A version that was removed in between is left out.
             let Some(stored) = stored else { continue };
             let version = field.trim_start_matches("v:").parse().ok();
             let manifest: Option<Manifest> = serde_json::from_str(&stored).ok();
@@ -102,7 +102,8 @@ impl RedisSpiderStore {
 impl SpiderStore for RedisSpiderStore {
     async fn add(&self, project: &ProjectName, version: &Version, files: &SpiderFiles) -> Result<()> {
         self.journal.catch_up().await?;
-        // First: a project that is not listed has no schedules. One without versions is none, if this process dies in between.
+        // The project first: one that is not listed has no schedules. If this process dies in between, a listed
+        // project without versions counts as none.
         let () = self.redis.query(redis::cmd("SADD").arg(keys::PROJECTS).arg(project.as_str())).await?;
         let mut call = self.scripts.add.key(keys::project(project));
         call.arg(version.as_str()).arg(MAX_VERSIONS);
@@ -144,7 +145,7 @@ impl SpiderStore for RedisSpiderStore {
     async fn latest(&self, project: &ProjectName) -> Result<Option<(Version, SpiderFiles)>> {
         self.journal.catch_up().await?;
         let Some((version, manifest)) = self.manifests(project).await?.pop() else { return Ok(None) };
-        // None is missing, unless the version is removed just now: then the next call finds another.
+        // No text is missing, unless the version is removed just now: then the next call finds another.
         let files = self.files(project, manifest).await?.and_then(|files| SpiderFiles::of(files).ok());
         let files = files.ok_or_else(|| unreadable(&keys::project(project), version.as_str()))?;
         Ok(Some((version, files)))
@@ -179,7 +180,7 @@ impl SpiderStore for RedisSpiderStore {
         if left == 0 {
             let () = self.redis.query(redis::cmd("SREM").arg(keys::PROJECTS).arg(project.as_str())).await?;
         }
-        // Also what was not there: whoever asked before may have been told that it failed.
+        // Written even if the version was not there: an earlier call may have removed it and reported a failure.
         let (project, version) = (project.clone(), version.cloned());
         self.journal.append(|| Record::Removed { project, version, number }).await?;
         Ok(were_there)

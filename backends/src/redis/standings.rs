@@ -1,7 +1,7 @@
-//! How crawls stand, read at a cost that does not grow with those that are over.
+//! The status of crawls, read at a cost that does not grow with the finished ones.
 //!
-//! What is over, announced and cleared up stays so. A process remembers for a while which crawls that is true of, and asks for the
-//! others. One that is forgotten and opened again under its id is asked for at once: whoever opens it lists it in
+//! A crawl that is over, announced and cleaned up stays so. A process remembers for a while which crawls are, and
+//! reads the others. One that is forgotten and opened again under its id is read at once: opening lists it in
 //! [`keys::OPEN_CRAWLS`].
 
 use std::collections::HashMap;
@@ -18,26 +18,26 @@ use super::{RedisRecords, failed};
 
 /// Maximum number of crawls that a process remembers to be over.
 pub(super) const OVER: u64 = 100_000;
-/// How long it remembers one. Programs that do not list what they open may open one again.
+/// Time that it remembers one. Programs that do not list the crawls they open may open one again.
 pub(super) const OVER_FOR: Duration = Duration::from_secs(10 * 60);
 
-/// The fields that say how a crawl stands.
+/// The fields of a crawl's status.
 const STANDING: [&str; 8] =
     ["status", "announced", "cleared", "done", "done_before", "max_pages", "ended", "evicted"];
 
-/// How a crawl stands.
+/// The status of a crawl.
 #[derive(Clone)]
 pub(super) struct Standing {
     pub(super) crawl: CrawlRef,
     pub(super) status: Option<CrawlState>,
     pub(super) is_announced: bool,
     pub(super) is_cleared: bool,
-    /// How many pages it has done.
+    /// Number of pages that it has done.
     pub(super) done: u64,
-    /// How many it may do.
+    /// Maximum number of pages.
     pub(super) max_pages: Option<u64>,
     pub(super) ended: UnixMs,
-    /// Whether the server has thrown away what may have been its own.
+    /// Whether the server may have evicted data of this crawl.
     pub(super) is_evicted: bool,
     pub(super) records: u64,
 }
@@ -47,12 +47,12 @@ impl Standing {
         matches!(self.status, Some(CrawlState::Finished | CrawlState::Cancelled))
     }
 
-    /// Whether nothing is left to be done about it.
+    /// Returns whether nothing is left to be done about it.
     fn is_settled(&self) -> bool {
         self.is_over() && self.is_announced && self.is_cleared
     }
 
-    /// Whether it has done as many pages as it may.
+    /// Returns whether it has done all the pages that it may.
     pub(super) fn is_full(&self) -> bool {
         self.max_pages.is_some_and(|most| self.done >= most)
     }
@@ -61,14 +61,14 @@ impl Standing {
         self.status == Some(CrawlState::Running)
     }
 
-    /// Whether its records are swept: in a pause, too, for RabbitMQ may lose their messages then.
+    /// Returns whether its records are swept: also during a pause, because RabbitMQ may lose their messages then.
     pub(super) fn is_open(&self) -> bool {
         matches!(self.status, Some(CrawlState::Running | CrawlState::Paused))
     }
 }
 
 impl RedisRecords {
-    /// How every crawl stands that can be read, in the order of their names.
+    /// Returns the status of every crawl that can be read, in the order of their names.
     pub(super) async fn standings(&self) -> Result<Vec<Standing>> {
         let all = self.all_crawls().await?;
         let listed = self.listed_as_open().await?;
@@ -95,7 +95,7 @@ impl RedisRecords {
         Ok(standings)
     }
 
-    /// A spider's crawls that are not known to be over.
+    /// Returns a spider's crawls that are not known to be over.
     pub(super) async fn open_crawls_of(&self, spider: &SpiderName) -> Result<Vec<CrawlRef>> {
         let mut all = self.all_crawls().await?;
         let listed = self.listed_as_open().await?;
@@ -115,18 +115,18 @@ impl RedisRecords {
         self.write(redis::cmd("HSET").arg(keys::OPEN_CRAWLS).arg(id).arg(spider)).await
     }
 
-    /// The crawls that are listed as open, by their ids.
+    /// Returns the crawls that are listed as open, by id.
     async fn listed_as_open(&self) -> Result<HashMap<String, String>> {
         self.redis.query(redis::cmd("HGETALL").arg(keys::OPEN_CRAWLS)).await
     }
 
-    /// How each of these stands that can be read.
+    /// Returns the status of each of these that can be read.
     async fn read_standings(&self, crawls: &[CrawlRef]) -> Result<Vec<Standing>> {
         match self.standings_of(crawls).await {
             Err(error) if error.kind == ErrorKind::Corrupt => {}
             reply => return reply,
         }
-        // One by one, to see which it is.
+        // One by one, to find the unreadable one.
         let mut standings = Vec::with_capacity(crawls.len());
         for crawl in crawls {
             let reply = self.standings_of(std::slice::from_ref(crawl)).await;

@@ -1,4 +1,4 @@
-//! What people see of crawls and workers.
+//! Operator view of crawls and workers.
 
 use async_trait::async_trait;
 use trawl_common::frontier::crawl::{CrawlStats, HostStats};
@@ -14,10 +14,10 @@ use super::fields::Fields;
 use super::forgetting::Seeing;
 use super::keys::{self, CrawlKeys};
 
-/// The longest text of a spider's file that is read: more than may be deployed.
+/// Maximum size of a spider's text that is read; more than may be deployed.
 const MAX_TEXT: usize = 8 << 20;
 
-/// The memory that all records take is estimated from so many of them.
+/// Number of records from which the memory of all is estimated.
 const MEASURED: u32 = 1000;
 #[async_trait]
 impl Stats for RedisRecords {
@@ -66,7 +66,8 @@ impl Stats for RedisRecords {
         self.read_terms(crawl).await
     }
 
-    /// Bytes that others wrote there and that are no text are mistakes of the file, which its reader names.
+    /// Returns the text. Bytes that others wrote there and that are no text become mistakes of the file, which its
+    /// reader reports.
     async fn spider_text(&self, crawl: &CrawlRef) -> Result<Option<SpiderText>> {
         let kept = self.redis.value(&CrawlKeys::new(crawl).text, MAX_TEXT).await?;
         Ok(kept.map(|bytes| String::from_utf8_lossy(&bytes).into_owned().into()))

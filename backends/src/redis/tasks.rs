@@ -1,4 +1,4 @@
-//! The tasks of a crawl that have no final state, for people to see and to cancel.
+//! The tasks of a crawl that have no final state, for listing and cancelling.
 
 use trawl_common::frontier::{State, TaskKey};
 use trawl_common::names::CrawlRef;
@@ -10,7 +10,7 @@ use super::keys::CrawlKeys;
 use super::script_calls::{BATCH, corrupt};
 use super::seen::{entry, seen_keys};
 
-/// About so many records are looked at for a part.
+/// Approximate number of records examined for a part.
 const LOOKED_AT: u32 = 500;
 
 impl RedisRecords {
@@ -40,7 +40,7 @@ impl RedisRecords {
     }
 }
 
-/// `None` for a reply that the script never gives.
+/// Parses a reply; `None` for one that the script never gives.
 fn page(reply: &[String]) -> Option<TaskPage> {
     let (next, tasks) = reply.split_first()?;
     let next: u64 = next.parse().ok()?;
@@ -56,7 +56,7 @@ fn task(fields: &[String]) -> Option<Option<PendingTask>> {
     let state = match state.as_str() {
         "n" => State::New { since },
         "q" => State::Queued { since },
-        // For people: it waits for its crawl to go on.
+        // Shown as queued to people: it waits for its crawl to be resumed.
         "p" if holder != "-" => State::Queued { since: UnixMs(0) },
         "p" => State::Parked { until: since, unconfirmed: None, in_pause: false },
         started => State::Held { by: holder.parse().ok()?, since, has_started: started == "f" },

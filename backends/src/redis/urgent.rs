@@ -15,7 +15,8 @@ use super::keys::CrawlKeys;
 use super::script_calls::{BATCH, by_crawl, corrupt};
 use super::sweep::lost_message;
 
-/// What a script says of an urgent task before what it says of any that is sent: crawl, attempts, starts, since when it has waited.
+/// Number of values that a script returns for an urgent task beyond those of any message: crawl, attempts, starts,
+/// and the time since when it has waited.
 const ABOUT_CLAIM: usize = 4;
 
 impl RedisRecords {
@@ -43,7 +44,7 @@ impl RedisRecords {
         }
     }
 
-    /// A server that is full goes without: what is not listed comes with its message.
+    /// On a full server nothing is listed: unlisted tasks come with their messages.
     pub(super) async fn list_all_urgent(&self, tasks: &[&Message]) -> Result<()> {
         for (crawl, places) in by_crawl(tasks, |task| &task.crawl) {
             for places in places.chunks(BATCH) {
@@ -62,20 +63,20 @@ impl RedisRecords {
     }
 }
 
-/// What the script replies.
+/// The script's reply.
 enum Reply {
     Start(Start),
     Urgent(Urgent),
-    /// What an urgent task says cannot be read.
+    /// The payload of an urgent task cannot be read.
     Unreadable {
         crawl: CrawlRef,
         key: Vec<u8>,
     },
-    /// What was ordered of the crawl may be lost.
+    /// A command for the crawl may be lost.
     Unsure,
 }
 
-/// `None` for a reply that the script never gives. All urgent ones are of the spider of `crawl`.
+/// Parses a reply; `None` for one that the script never gives. All urgent tasks are of the spider of `crawl`.
 fn read(crawl: &CrawlRef, reply: &Value) -> Option<Reply> {
     if let Ok([start]) = <[u8; 1]>::from_redis_value_ref(reply) {
         return start_of(start).map(Reply::Start);

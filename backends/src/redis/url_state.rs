@@ -1,4 +1,4 @@
-//! What is known of one URL or task, for people to see.
+//! The state of one URL or task, for people.
 
 use std::collections::HashMap;
 
@@ -47,7 +47,7 @@ fn record_of(fields: &Fields) -> Result<Record> {
     let state = match fields.required("state")? {
         'n' => State::New { since },
         'q' => State::Queued { since },
-        // For people: it waits for its crawl to go on.
+        // Shown as queued to people: it waits for its crawl to be resumed.
         'p' if fields.read::<String>("holder")?.is_some() => State::Queued { since: UnixMs(0) },
         'p' => State::Parked { until: since, unconfirmed: instant("unconfirmed")?, in_pause: false },
         started => State::Held { by: fields.required("holder")?, since, has_started: started == 'f' },

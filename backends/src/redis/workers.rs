@@ -1,4 +1,4 @@
-//! Signs of life: `workers:<id>`, and the list of them.
+//! Heartbeats: `workers:<id>`, and the list of workers.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use trawl_common::time::UnixMs;
 use super::schema;
 use super::{RedisRecords, keys};
 
-/// The field that says that a worker is to end (`scripts/drain.lua`).
+/// The field that asks a worker to end (`scripts/drain.lua`).
 const DRAIN: &str = "drain";
 
-/// Who has said nothing for so long is not listed.
+/// Time without a heartbeat after which a worker is no longer listed.
 const GONE_AFTER: Duration = Duration::from_secs(60);
 
 impl RedisRecords {
@@ -53,7 +53,7 @@ impl RedisRecords {
         Ok(if is_to_end { BeatReply::Drain } else { BeatReply::GoOn })
     }
 
-    /// The worker ends: nobody is to look for it.
+    /// Signs the worker off, so that nobody looks for it.
     pub(super) async fn end_beats(&self, worker: &WorkerId) -> Result<()> {
         let () = self.redis.query(redis::cmd("HDEL").arg(keys::BEATS).arg(worker.as_str())).await?;
         let () = self.redis.query(redis::cmd("ZREM").arg(keys::WORKERS).arg(worker.as_str())).await?;
@@ -75,7 +75,7 @@ impl RedisRecords {
         Ok(vanished)
     }
 
-    /// Forgets workers that have said nothing since then.
+    /// Forgets workers without a heartbeat since an instant.
     pub(super) async fn forget_workers(&self, since: UnixMs) -> Result<()> {
         let mut list = redis::cmd("ZRANGEBYSCORE");
         list.arg(keys::WORKERS).arg("-inf").arg(since.0);
@@ -100,7 +100,7 @@ impl RedisRecords {
         for worker in ids.into_iter().filter_map(|id| id.parse().ok()) {
             let fields: HashMap<String, String> =
                 self.redis.query(redis::cmd("HGETALL").arg(keys::worker(&worker))).await?;
-            // Without one it has ended meanwhile.
+            // Without a version it has ended meanwhile.
             let Some(version) = fields.get("version").cloned() else { continue };
             let text = |name: &str| fields.get(name).map_or("", String::as_str);
             workers.push(WorkerState {
@@ -111,7 +111,7 @@ impl RedisRecords {
                 pages_per_second: text("pages_per_second").parse().unwrap_or_default(),
                 latency: latency_of(text("latency_ms")),
                 health: text("health").to_owned(),
-                // What an older program does not say is nothing.
+                // Fields that an older program does not send are empty.
                 lacks: serde_json::from_str(text("lacks")).unwrap_or_default(),
                 running: serde_json::from_str(text("running")).unwrap_or_default(),
             });
@@ -120,7 +120,7 @@ impl RedisRecords {
     }
 }
 
-/// `120 480`: the median, then what nineteen of twenty requests do not exceed; `-` if there were none.
+/// Returns `120 480`: the median and the 95th percentile; `-` if there were no requests.
 fn latency_text(latency: Option<Latency>) -> String {
     latency.map_or("-".to_owned(), |Latency { p50_ms, p95_ms }| format!("{p50_ms} {p95_ms}"))
 }

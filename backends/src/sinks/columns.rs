@@ -1,4 +1,4 @@
-//! The columns of a spider's items, for what is a table.
+//! The columns of a spider's items, for sinks with tables.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -7,36 +7,36 @@ use serde_json::Value;
 use trawl_common::spider::item::Item;
 use trawl_common::spider::{Field, FieldSource, Kind, PageField, Spider};
 
-/// The columns, in order: first what every item has, then the fields of the spider's items.
+/// The columns, in order: first those of every item, then the fields of the spider's items.
 #[derive(Clone, Debug)]
 pub(super) struct Columns(Vec<Column>);
 
 /// One column.
 #[derive(Clone, Debug)]
 pub(super) struct Column {
-    /// Its name: that of the field, or `field_<name>` where every item has something of that name.
+    /// Its name: that of the field, or `field_<name>` if every item has a column of that name.
     pub(super) name: String,
-    /// What its values are.
+    /// The type of its values.
     pub(super) shape: Shape,
-    /// Whether each value is a list of such.
+    /// Whether each value is a list of such values.
     pub(super) list: bool,
     from: Source,
 }
 
-/// What the values of a column are.
+/// The type of the values of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     Text,
     Integer,
     Number,
     Boolean,
-    /// An instant, as RFC 3339 has it.
+    /// An instant in the form of RFC 3339.
     Instant,
-    /// Anything.
+    /// Any value.
     Json,
 }
 
-/// How something is taken of an item.
+/// A function that takes a value from an item.
 pub(super) type Take = fn(&Item) -> Value;
 
 #[derive(Clone, Debug)]
@@ -45,12 +45,12 @@ enum Source {
     Field(String),
 }
 
-/// All fields in one, where a program yields items: which fields they have is not known before.
+/// The column with all fields, for items of a program, whose fields are not known in advance.
 pub(super) const ALL_FIELDS: (&str, Shape, Take) =
     ("fields", Shape::Json, |item| Value::Object(item.fields.clone()));
 
 impl Columns {
-    /// The columns of a spider's items. Kinds of items that have a field in common share its column.
+    /// Returns the columns of a spider's items. Kinds of items with a common field share its column.
     pub(super) fn of(spider: &Spider) -> Self {
         let mut columns: Vec<Column> = OWN
             .iter()
@@ -85,17 +85,17 @@ impl Columns {
         Self(columns)
     }
 
-    /// All of them.
+    /// Iterates over the columns.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Column> {
         self.0.iter()
     }
 
-    /// Their names.
+    /// Iterates over the names.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|column| &*column.name)
     }
 
-    /// The names of the fields that have a column.
+    /// Returns the names of the fields that have a column.
     pub(super) fn fields(&self) -> HashSet<&str> {
         let field = |column: &'_ Column| matches!(column.from, Source::Field(_));
         self.0.iter().filter(|column| field(column)).map(Column::source).collect()
@@ -103,7 +103,7 @@ impl Columns {
 }
 
 impl Column {
-    /// An item's value in this column.
+    /// Returns an item's value in this column.
     pub(super) fn value<'a>(&self, item: &'a Item) -> Cow<'a, Value> {
         match &self.from {
             Source::Own(value) => Cow::Owned(value(item)),
@@ -111,7 +111,7 @@ impl Column {
         }
     }
 
-    /// What its values are called in an item.
+    /// Returns the name of its values in an item.
     pub(super) fn source(&self) -> &str {
         match &self.from {
             Source::Own(_) => &self.name,
@@ -124,7 +124,7 @@ impl Column {
     }
 }
 
-/// What every item has.
+/// The columns of every item.
 pub(super) const OWN: [(&str, Shape, Take); 10] = [
     ("id", Shape::Text, |item| item.id.as_str().into()),
     ("url", Shape::Text, |item| item.url.as_str().into()),
@@ -146,7 +146,7 @@ fn free_name(field: &str, columns: &[Column]) -> String {
     name
 }
 
-/// What the values of a field are, and whether each is a list of such.
+/// Returns the type of a field's values, and whether each is a list.
 pub(super) fn shape(field: &Field) -> (Shape, bool) {
     match &field.from {
         FieldSource::Page(PageField::LinkCount) => (Shape::Integer, false),

@@ -11,8 +11,8 @@ use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 use rustix::io::Errno;
 use trawl_common::settings::path_below;
 
-/// A folder that is there. One that may not lie anywhere is held open, and all that is in it is reached through that: whatever becomes of
-/// its path, nothing leads out of the folder that it is below.
+/// An existing folder. A restricted one is held open, and all its files are reached through that handle: whatever
+/// happens to its path, nothing leads out of its root.
 #[derive(Clone, Debug)]
 pub(super) struct Directory {
     path: PathBuf,
@@ -20,7 +20,8 @@ pub(super) struct Directory {
 }
 
 impl Directory {
-    /// The folder `path`, which is made if it is not there; below `root` if that is given, without a symbolic link on the way.
+    /// Opens the folder `path`, which is created if it does not exist; with `root`, it must be below that, without
+    /// a symbolic link on the way.
     pub(super) fn of(path: &Path, root: Option<&Path>) -> io::Result<Self> {
         let Some(root) = root else {
             fs::create_dir_all(path)?;
@@ -51,12 +52,12 @@ impl Directory {
         Ok(Self { path, held: Some(Arc::new(held)) })
     }
 
-    /// Its path, which is good for as long as this is held.
+    /// Returns its path, which is valid while this is held.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Opens a file in it, as `options` say. In a folder that is held no symbolic link is followed.
+    /// Opens a file in it with `options`. In a held folder no symbolic link is followed.
     pub(super) fn open(&self, name: &Path, options: &mut OpenOptions) -> io::Result<File> {
         if self.held.is_some() {
             options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());

@@ -1,4 +1,4 @@
-//! Work that waits for a disk, and what fails there.
+//! Blocking disk operations, and their errors.
 
 use std::fmt::Display;
 use std::io::{self, ErrorKind as IoErrorKind};
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use trawl_common::ports::{Error, ErrorKind, Result};
 
-/// Does what waits for a disk where nothing else waits for it.
+/// Runs an operation that waits for a disk on a thread where it blocks nothing else.
 pub(super) async fn in_background<T: Send + 'static>(
     path: &Path,
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
@@ -17,7 +17,7 @@ pub(super) async fn in_background<T: Send + 'static>(
     }
 }
 
-/// What went wrong with a file, and what people can do about it.
+/// Returns the error for a file, with advice for people.
 pub(super) fn failed(path: &Path, error: &io::Error) -> Error {
     match error.kind() {
         IoErrorKind::ResourceBusy => {

@@ -1,10 +1,11 @@
-//! Begun files whose process is gone: only those are another's to finish.
+//! Unfinished files whose process is gone: only those may be finished by another process.
 //!
-//! On one machine a lock tells. Where several machines share a folder, their file system may know no locks, or each machine only
-//! its own. So a growing file has its machine in its name, `_<name>~<machine><random>.<ending>`, and its process gives it a new time of
-//! change every [`BEAT`]. Of another machine's it counts as orphaned when nothing has changed it for [`SILENCE`], by the clock of
-//! whoever looks: clocks need not agree. Whoever takes it renames it first, so that its process, should it live after all, sees
-//! that it is no longer its own, and writes once more what it has just written, elsewhere.
+//! On one machine a lock shows that. If several machines share a folder, their file system may not support locks,
+//! or each machine may see only its own. So the name of a growing file includes its machine,
+//! `_<name>~<machine><random>.<ending>`, and its process updates its modification time every [`BEAT`]. A file of
+//! another machine counts as orphaned if its time has not changed for [`SILENCE`] on the observer's clock, so
+//! clocks need not agree. The process that takes it over renames it first, so that the owner, if it is alive after
+//! all, notices that the file is no longer its own, and writes its last data again, elsewhere.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
@@ -15,30 +16,30 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::lock::{self, Lock};
 
-/// How often who writes to a file shows it.
+/// The interval at which a process touches the files that it writes.
 pub(super) const BEAT: Duration = Duration::from_secs(30);
 
-/// How long a file of another machine's stays as it is before it counts as orphaned.
+/// Time without a change after which a file of another machine counts as orphaned.
 pub(super) const SILENCE: Duration = Duration::from_secs(180);
 
-/// What this machine is called until it is started again.
+/// The id of this machine until its next boot.
 static MACHINE: LazyLock<String> = LazyLock::new(|| {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let letters: String = boot.chars().filter(char::is_ascii_hexdigit).take(8).collect();
-    // Without it every file is another machine's.
+    // Without a boot id every file counts as another machine's.
     if letters.len() == 8 { letters } else { format!("{:08x}", rand::random::<u32>()) }
 });
 
-/// The name of a growing file of this process, which no other has had.
+/// Returns a new, unique name for a growing file of this process.
 pub(super) fn growing_name(name: &str, ending: &str) -> String {
     format!("_{name}~{}{:08x}{ending}", *MACHINE, rand::random::<u32>())
 }
 
-/// A growing file, by its name. One of an older version names no machine.
+/// A growing file, by its name. A file of an older version names no machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Begun {
     pub(super) path: PathBuf,
-    /// What it will be called, without its ending.
+    /// Its final name, without its ending.
     pub(super) name: String,
     machine: Option<String>,
 }
@@ -51,7 +52,7 @@ impl Begun {
         Some(Self { name: name.to_owned(), machine, path })
     }
 
-    /// What is growing in a folder, or was when its process died.
+    /// Returns the growing files in a folder, including those whose process has died.
     pub(super) fn all(folder: &Path, ending: &str) -> io::Result<Vec<Self>> {
         let mut found = Vec::new();
         for entry in fs::read_dir(folder)? {
@@ -62,14 +63,14 @@ impl Begun {
     }
 }
 
-/// What one process knows of the growing files in a folder.
+/// The state that one process keeps of the growing files in a folder.
 #[derive(Default)]
 pub(super) struct Orphans {
-    /// Those of other machines, each with its time of change, and since when it has been that.
+    /// The files of other machines, each with its modification time, and when that was first seen.
     seen: HashMap<PathBuf, (SystemTime, Instant)>,
-    /// Those that this process began and does not write to any more.
+    /// The files that this process began and no longer writes to.
     own: HashSet<PathBuf>,
-    /// Those that are not understood.
+    /// The files that cannot be read.
     odd: HashSet<PathBuf>,
 }
 
@@ -79,12 +80,13 @@ impl Orphans {
         self.own.insert(path);
     }
 
-    /// Notes a file that is not what its name says, and is left as it is. Returns whether that is news.
+    /// Notes a file with unexpected content, which is left as it is. Returns whether it was not noted before.
     pub(super) fn leave(&mut self, path: &Path) -> bool {
         self.odd.insert(path.to_owned())
     }
 
-    /// Takes a growing file whose process is gone, under a name of this process's; `ResourceBusy` if it may live.
+    /// Takes over a growing file whose process is gone, under a name of this process; fails with `ResourceBusy` if
+    /// the process may be alive.
     pub(super) fn take(&mut self, begun: &Begun, ending: &str) -> io::Result<(PathBuf, File)> {
         self.take_at(Instant::now(), begun, ending)
     }
@@ -114,12 +116,12 @@ impl Orphans {
     }
 }
 
-/// Shows that a growing file has a process.
+/// Touches a growing file to show that its process is alive.
 pub(super) fn beat(file: &File) -> io::Result<()> {
     file.set_modified(SystemTime::now())
 }
 
-/// An error unless `file` is still what `path` names: another process may have taken it for orphaned.
+/// Fails unless `path` still names `file`: another process may have taken it over as orphaned.
 pub(super) fn check_own(path: &Path, file: &File) -> io::Result<()> {
     let taken = "another process has taken it over, as this one was silent for too long";
     if lock::is_at(path, file)? { Ok(()) } else { Err(io::Error::other(taken)) }

@@ -1,6 +1,6 @@
-//! A folder of files, each of which gets its name when it is finished.
+//! A folder of files, each of which gets its final name when it is finished.
 //!
-//! What is still growing begins with `_`, which those that read whole folders leave out.
+//! The name of a growing file begins with `_`, which programs that read whole folders skip.
 
 use std::fs::{self, File};
 use std::io;
@@ -8,20 +8,20 @@ use std::path::Path;
 
 use trawl_common::time::UnixMs;
 
-/// A name that no other file has: `shop-20231114221320123-a1b2c3d4`.
+/// Returns a unique name: `shop-20231114221320123-a1b2c3d4`.
 pub(super) fn fresh_name(prefix: &str) -> String {
     let now: String = UnixMs::now().to_string().chars().filter(char::is_ascii_digit).collect();
     format!("{prefix}-{now}-{:08x}", rand::random::<u32>())
 }
 
-/// Gives a file that is whole its name, durably.
+/// Gives a complete file its final name, durably.
 pub(super) fn place(whole: &Path, name: &Path) -> io::Result<()> {
     File::open(whole)?.sync_all()?;
     fs::rename(whole, name)?;
     name.parent().map_or(Ok(()), sync)
 }
 
-/// Returns when the names in a folder are on the disk.
+/// Waits until the names in a folder are on the disk.
 pub(super) fn sync(folder: &Path) -> io::Result<()> {
     // The parent of a bare name is empty.
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };

@@ -1,4 +1,4 @@
-//! Items to the stream of the fleet's broker.
+//! The sink that sends items to the stream of the fleet's broker.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use trawl_common::ports::{Page, Result, Sink};
 
 use crate::rabbitmq::RabbitMq;
 
-/// The stream `items`: one persistent message an item, each confirmed.
+/// The stream `items`: one persistent, confirmed message per item.
 pub struct Stream(Arc<RabbitMq>);
 
 impl Stream {
-    /// On the connection that messages are published on.
+    /// Creates the sink on the connection for publishing messages.
     pub fn new(broker: Arc<RabbitMq>) -> Self {
         Self(broker)
     }

@@ -1,4 +1,4 @@
-//! One webhook: which events go where.
+//! One webhook: its events and its address.
 
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
@@ -8,14 +8,14 @@ use trawl_common::settings::Webhook;
 use super::post::Address;
 
 pub(super) struct Hook {
-    /// The same for the same address.
+    /// The id, which depends only on the address.
     pub(super) id: String,
     pub(super) settings: Webhook,
     pub(super) address: Address,
 }
 
 impl Hook {
-    /// Reads the secret. `Refused` if that cannot be had.
+    /// Reads the secret. Fails with `Refused` if it is not available.
     pub(super) fn new(settings: &Webhook) -> Result<Self> {
         let url = &settings.url;
         let refused =
@@ -29,7 +29,7 @@ impl Hook {
     }
 }
 
-/// What a webhook is called in queues and messages: its URL may hold a password.
+/// Returns the id of a webhook in queues and messages, because its URL may have a password.
 pub(super) fn id(settings: &Webhook) -> String {
     HEXLOWER.encode(&Sha256::digest(settings.url.reveal())[..6])
 }

@@ -1,13 +1,14 @@
-//! Webhooks: events are posted to the addresses that settings name, at least once.
+//! Webhooks: posting events to the addresses in settings, at least once.
 //!
-//! Each address has a queue of its own on RabbitMQ, bound to `events`, from which every worker delivers:
+//! Each address has its own queue on RabbitMQ, bound to `events`, from which every worker delivers:
 //!
 //! 1. an event that the address does not want is dropped, as is one that the fleet did not sign;
-//! 2. any other is posted (`post`); an address that takes it (2xx) has it acknowledged;
-//! 3. what an address did not take waits in a second queue, longer each time, and is posted again, until it was sixty times in vain.
+//! 2. any other is posted (`post`), and acknowledged if the address takes it (2xx);
+//! 3. an event that was not taken waits in a second queue, longer each time, and is posted again, up to sixty
+//!    times.
 //!
-//! So a worker that dies in between has posted an event once too often, and never loses one. The webhooks of spiders' files share a queue
-//! (`spiders.rs`).
+//! So a worker that dies in between may have posted an event twice, but never loses one. The webhooks of spiders'
+//! files share a queue (`spiders.rs`).
 
 mod event;
 mod hook;
@@ -33,17 +34,17 @@ use trawl_common::time::UnixMs;
 
 use crate::rabbitmq::{Delivery, WebhookQueue};
 
-/// How many events one worker posts to one address at a time.
+/// Number of events that one worker posts to one address at a time.
 const AT_ONCE: u16 = 4;
 
 /// The wait after the first try; it doubles with each.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
-/// The longest wait between two tries.
+/// Maximum wait between two tries.
 const LONGEST_WAIT: Duration = Duration::from_secs(600);
-/// How often an event is posted to an address that does not take it: for more than eight hours.
+/// Maximum number of tries to post an event: they take more than eight hours.
 const TRIES: u32 = 60;
 
-/// Posts events to the addresses that settings name.
+/// Posts events to the addresses in settings.
 pub struct Webhooks {
     hooks: Vec<Hook>,
     queue: WebhookQueue,
@@ -52,7 +53,8 @@ pub struct Webhooks {
 }
 
 impl Webhooks {
-    /// Reads the secrets, and connects to nothing yet; `None` if settings name no address. `Refused` if a secret cannot be had.
+    /// Reads the secrets; connects to nothing yet. Returns `None` if settings name no address; fails with
+    /// `Refused` if a secret is not available.
     pub fn of(settings: &Settings) -> Result<Option<Self>> {
         if settings.webhooks.is_empty() {
             return Ok(None);
@@ -63,7 +65,7 @@ impl Webhooks {
         Ok(Some(Self { hooks, queue, client: Client::new()?, health: Health::default() }))
     }
 
-    /// Delivers until `stop`; then finishes what has begun. A broker that is away is waited for.
+    /// Delivers until `stop`; then finishes what has begun. Waits if the broker is unavailable.
     pub async fn run(self, stop: CancellationToken) {
         join_all(self.hooks.iter().map(|hook| self.serve(hook, &stop))).await;
     }
@@ -78,7 +80,8 @@ impl Webhooks {
         taking.run(stop, |delivery| self.handle(hook, delivery)).await;
     }
 
-    /// Posts an event, if it is to be; the message goes when the event was taken, put off or given up.
+    /// Posts an event, if it is to be posted. The message is removed when the event was taken, deferred or given
+    /// up.
     async fn handle(&self, hook: &Hook, delivery: Delivery) -> Result<()> {
         let url = &hook.settings.url;
         let Some(event) = Event::of(&delivery) else {
@@ -110,7 +113,7 @@ impl Webhooks {
     }
 }
 
-/// How long an event waits that was posted so often in vain; `None` if that was often enough.
+/// Returns the wait of an event after `tries` failed posts; `None` if it is to be given up.
 fn wait_after(tries: u32) -> Option<Duration> {
     let doubled = FIRST_WAIT.saturating_mul(1 << tries.saturating_sub(1).min(16));
     (tries < TRIES).then(|| doubled.min(LONGEST_WAIT))

@@ -15,23 +15,23 @@ use url::Url;
 
 use crate::tls;
 
-/// An address that has not answered by then has not taken it.
+/// Time limit for an answer; after it, the event counts as not taken.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Posts, and follows no redirect.
+/// An HTTP client that follows no redirect.
 pub(super) struct Client {
     client: reqwest::Client,
-    /// What may be asked; anything without it.
+    /// The guard that has to allow addresses; without it, any is allowed.
     guard: Option<Guard>,
 }
 
 impl Client {
-    /// To addresses that the operator has named, which may be private ones.
+    /// Creates a client for addresses that the operator has named, which may be private ones.
     pub(super) fn new() -> Result<Self> {
         Self::with(reqwest::Client::builder(), None)
     }
 
-    /// To the addresses that pages may have.
+    /// Creates a client for the addresses at which requests for pages are allowed.
     pub(super) fn guarded(settings: &settings::Fetch) -> Result<Self> {
         let guard = Guard::of(settings.clone());
         Self::with(reqwest::Client::builder().dns_resolver(Arc::new(guard.clone())), Some(guard))
@@ -52,7 +52,7 @@ impl Client {
         }
     }
 
-    /// Posts the event `id`. Fails, saying why, unless the answer is that it is taken.
+    /// Posts the event `id`. Fails with a reason unless the answer is that it was taken.
     pub(super) async fn post(
         &self,
         address: &Address,
@@ -75,13 +75,13 @@ impl Client {
         match request.send().await {
             Ok(answer) if answer.status().is_success() => Ok(()),
             Ok(answer) => Err(format!("it answered {}", answer.status())),
-            // Its URL may hold a password.
+            // The URL may have a password.
             Err(error) => Err(printable(&with_causes(&error.without_url()), 300)),
         }
     }
 }
 
-/// Where to post, and what to sign with.
+/// The URL to post to, and the key to sign with.
 pub(super) struct Address {
     url: ServerUrl,
     key: Hmac<Sha256>,
@@ -89,13 +89,13 @@ pub(super) struct Address {
 
 impl Address {
     pub(super) fn new(url: ServerUrl, secret: &str) -> Result<Self> {
-        // Of HMAC, any length is a key's.
+        // HMAC accepts a key of any length.
         let key = Hmac::new_from_slice(secret.as_bytes())
             .map_err(|error| Error::caused_by(ErrorKind::Refused, format_args!("webhook {url}"), &error))?;
         Ok(Self { url, key })
     }
 
-    /// Of the timestamp, a dot and the body: nobody can send an old request again as a new one.
+    /// Signs the timestamp, a dot and the body, so that nobody can send an old request again as a new one.
     fn signature(&self, timestamp: u64, body: &[u8]) -> String {
         let mut digest = self.key.clone();
         digest.update(timestamp.to_string().as_bytes());

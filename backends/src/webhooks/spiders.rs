@@ -1,14 +1,16 @@
 //! The webhooks of spiders' files.
 //!
-//! One queue takes every event for all of them, and every worker takes from it:
+//! One queue takes every event for all of them, and every worker consumes it:
 //!
 //! 1. an event of a crawl becomes one delivery for each webhook of the crawl's spider that wants it, in the same queue;
-//! 2. a delivery is posted; an address that takes it (2xx) has it acknowledged;
-//! 3. what an address did not take waits in a second queue for a minute, and is posted again, until it was [`TRIES`] times in vain.
+//! 2. a delivery is posted, and acknowledged if the address takes it (2xx);
+//! 3. a delivery that was not taken waits in a second queue for a minute, and is posted again, up to [`TRIES`]
+//!    times.
 //!
-//! All wait for the same time, so that none waits for another one. An address that has just failed is not asked again in that time, so that
-//! one that answers nothing holds up no other. Whoever may deploy a spider chooses the addresses: they are those that pages may
-//! have (`fetch.allow_private` and the like).
+//! All wait for the same time, so that none waits for another one. An address that has just failed is not tried
+//! again within that time, so that one that never answers does not delay the others. Anyone who may deploy a
+//! spider chooses the addresses, so only those at which requests for pages are allowed are used
+//! (`fetch.allow_private` and the like).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,25 +31,25 @@ use super::post::Client;
 use super::taking::Taking;
 use crate::rabbitmq::{Delivery, WebhookQueue};
 
-/// What the queue is called by.
+/// The id of the queue.
 const ID: &str = "spiders";
 
-/// How many deliveries one worker handles at a time.
+/// Number of deliveries that one worker handles at a time.
 const AT_ONCE: u16 = 64;
 
 /// The wait before each further try.
 const WAIT: Duration = Duration::from_secs(60);
 
-/// How often an event is posted to an address that does not take it: for some eight hours.
+/// Maximum number of tries to post an event: they take some eight hours.
 const TRIES: u32 = 480;
 
-/// For so long the webhooks of a crawl are remembered.
+/// Time that the webhooks of a crawl are remembered.
 const KNOWN_FOR: Duration = Duration::from_secs(60);
 
-/// Of so many crawls, and of so many addresses that they failed.
+/// Maximum number of remembered crawls, and of remembered failing addresses.
 const KNOWN: u64 = 1_000;
 
-/// Posts events to the addresses that spiders' files name.
+/// Posts events to the addresses in spiders' files.
 pub struct SpiderWebhooks {
     stats: Arc<dyn Stats>,
     folder: Folder,
@@ -61,14 +63,14 @@ pub struct SpiderWebhooks {
 
 /// The webhooks of a crawl.
 enum Subscribers {
-    /// These.
+    /// The webhooks.
     These(Vec<Webhook>),
-    /// Others know: the spider's file is not here.
+    /// Only others know them: the spider's file is not here.
     KnownElsewhere,
 }
 
 impl SpiderWebhooks {
-    /// Connects to nothing yet. The files of spiders that were not deployed are in `folder`.
+    /// Creates the webhooks; connects to nothing yet. The files of spiders that were not deployed are in `folder`.
     pub fn new(settings: &Settings, stats: Arc<dyn Stats>, folder: Folder) -> Result<Self> {
         let memory = |ttl| Cache::builder().max_capacity(KNOWN).time_to_live(ttl).build();
         Ok(Self {
@@ -82,7 +84,7 @@ impl SpiderWebhooks {
         })
     }
 
-    /// Delivers until `stop`; then finishes what has begun. Servers that are away are waited for.
+    /// Delivers until `stop`; then finishes what has begun. Waits if servers are unavailable.
     pub async fn run(self, stop: CancellationToken) {
         let what = "delivering to the webhooks of spiders".to_owned();
         let taking = Taking { queue: &self.queue, id: ID, at_once: AT_ONCE, health: &self.health, what };
@@ -111,7 +113,7 @@ impl SpiderWebhooks {
             }
             Some(id) => match webhooks.iter().find(|webhook| hook::id(webhook) == *id) {
                 Some(webhook) => self.post(webhook, &event, delivery).await,
-                // The file names it no longer.
+                // The file no longer names it.
                 None => delivery.done().await,
             },
         }
@@ -139,7 +141,7 @@ impl SpiderWebhooks {
         }
     }
 
-    /// Has it come again, unless that was often enough.
+    /// Sends the delivery again later, unless the maximum number of tries is reached.
     async fn put_off(&self, delivery: Delivery, event: &Event, why: &str) -> Result<()> {
         let (event, spider) = (&event.id, &event.spider);
         match delivery.tries.saturating_add(1) {
@@ -157,14 +159,14 @@ impl SpiderWebhooks {
         delivery.done().await
     }
 
-    /// The webhooks of a crawl, by its own text of the spider's file, or else by the file here.
+    /// Returns the webhooks of a crawl, by its own text of the spider's file, or else by the file here.
     async fn subscribers(&self, crawl: &CrawlRef) -> Result<Arc<Subscribers>> {
         if let Some(known) = self.known.get(crawl) {
             return Ok(known);
         }
         let text = match self.stats.spider_text(crawl).await? {
             Some(text) => Some(text.as_str().to_owned()),
-            // What cannot be read is not there.
+            // An unreadable file counts as missing.
             None => self.folder.text(&crawl.spider).ok().flatten(),
         };
         let subscribers = Arc::new(match text {
@@ -176,7 +178,7 @@ impl SpiderWebhooks {
         Ok(subscribers)
     }
 
-    /// Those that can be read. Whoever fetches pages says what is wrong with the rest of the file.
+    /// Returns the webhooks that can be read. Fetching pages reports the mistakes in the rest of the file.
     fn webhooks(&self, crawl: &CrawlRef, text: &str) -> Vec<Webhook> {
         self.folder.reading(&crawl.spider, text).spider.webhooks
     }

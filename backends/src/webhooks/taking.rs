@@ -1,4 +1,4 @@
-//! Takes what is to be delivered from one queue, as long as a worker runs.
+//! Takes deliveries from one queue while a worker runs.
 
 use std::time::Duration;
 
@@ -12,23 +12,24 @@ use trawl_common::ports::Result;
 
 use crate::rabbitmq::{Delivery, WebhookQueue};
 
-/// How often the queues are declared anew. The broker deletes what seems to be used by nobody, such as a queue where deliveries only wait.
+/// The interval at which the queues are declared again. The broker deletes queues that seem unused, such as one in
+/// which deliveries only wait.
 const DECLARED_EVERY: Duration = Duration::from_secs(24 * 3600);
 
-/// Who takes from which queue.
+/// The consumer of a queue.
 pub(super) struct Taking<'a> {
     pub(super) queue: &'a WebhookQueue,
-    /// What the queue is called by.
+    /// The id of the queue.
     pub(super) id: &'a str,
-    /// How many deliveries are handled at a time.
+    /// Number of deliveries handled at a time.
     pub(super) at_once: u16,
     pub(super) health: &'a Health,
-    /// What this is, for the log.
+    /// The name of this work, for the log.
     pub(super) what: String,
 }
 
 impl Taking<'_> {
-    /// Has each delivery handled until `stop`; then finishes what has begun. A broken connection is replaced.
+    /// Handles each delivery until `stop`; then finishes what has begun. A broken connection is replaced.
     pub(super) async fn run<F: Future<Output = Result<()>>>(
         &self,
         stop: &CancellationToken,
@@ -42,7 +43,7 @@ impl Taking<'_> {
         }
     }
 
-    /// Takes until `stop`, until it is time to declare the queues anew, or until the connection breaks.
+    /// Takes deliveries until `stop`, until the queues are to be declared again, or until the connection breaks.
     async fn take<F: Future<Output = Result<()>>>(
         &self,
         stop: &CancellationToken,
@@ -66,7 +67,7 @@ impl Taking<'_> {
                 },
             }
         }
-        // What was posted is to be acknowledged, if that is still possible.
+        // Posted deliveries are to be acknowledged, if that is still possible.
         while let Some(settled) = under_way.next().await {
             is_broken = is_broken.and(settled);
         }

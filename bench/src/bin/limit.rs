@@ -1,4 +1,4 @@
-//! The limit: what this machine can do with pages when nothing is kept. Bare reqwest, with or without lol_html.
+//! Measures the rate at which this machine can fetch pages and keep nothing: bare reqwest, with or without lol_html.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use reqwest::Client;
 struct Arguments {
     /// The list, one URL a line.
     urls: PathBuf,
-    /// How many requests are under way at once.
+    /// Number of requests at once.
     #[arg(long, default_value_t = 64)]
     concurrency: usize,
     /// Also reads title and links of each page.

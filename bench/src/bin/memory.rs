@@ -1,9 +1,9 @@
-//! How much of Redis a URL takes: that it was seen, its record, its place in the outbox; and for how long each call keeps
-//! Redis busy with it. Through the fleet's own adapter, on the empty server that `REDIS_URL` names.
+//! Measures the memory that a URL takes in Redis (in the dedup, as a record, in the outbox), and the time that each
+//! call keeps Redis busy with it. Uses the fleet's own adapter, on the empty server that `REDIS_URL` names.
 //!
 //! ```sh
 //! eval "$(scripts/servers start /tmp/servers)"
-//! cargo run --release -p trawl-bench --bin memory -- --urls 10000000
+//! cargo run --release -p trawl-bench --bin memory -- --thousands 10000
 //! ```
 
 use std::collections::BTreeMap;
@@ -26,25 +26,25 @@ use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_engine::{Linking, Records};
 
-/// URLs in one call: as many as the adapter sends at once.
+/// Number of URLs per call, as many as the adapter sends at once.
 const BATCH: usize = 500;
-/// Over so many URLs the time of a call is taken.
+/// Number of URLs over which a call is timed.
 const WINDOW: usize = 10_000;
 /// Longer than a run.
 const LONG: Duration = Duration::from_secs(24 * 3600);
-/// How long a URL is worth fetching: as the bulk lane has it by default.
+/// Time until a URL's deadline, the default of the bulk lane.
 const WORTH: Duration = Duration::from_secs(3600);
 
-/// Say how many bytes of Redis a URL takes, and for how long it keeps Redis busy
+/// Measure the bytes of Redis that a URL takes, and the time that it keeps Redis busy
 #[derive(Parser)]
 struct Args {
-    /// A Redis that is empty, and will be empty again
+    /// An empty Redis, which is emptied again at the end
     #[arg(long, env = "REDIS_URL", hide_env_values = true)]
     redis: String,
-    /// How many URLs, in thousands
+    /// Number of URLs, in thousands
     #[arg(long, default_value_t = 1000, value_parser = value_parser!(u32).range(30..=1_000_000))]
     thousands: u32,
-    /// Admit them as what a page links to, each with the page as its referrer
+    /// Admit them as links of a page, each with the page as its referrer
     #[arg(long)]
     links: bool,
     /// Print one JSON object
@@ -61,12 +61,12 @@ struct Report {
     packed: Figures,
 }
 
-/// What was measured with one form of the dedup.
+/// The measurements with one form of the dedup.
 #[derive(Default, Serialize)]
 struct Figures {
-    /// Bytes a URL.
+    /// Bytes per URL.
     bytes: BTreeMap<&'static str, f64>,
-    /// The processor time of Redis' only thread for commands, in microseconds a URL: other programs don't disturb it.
+    /// Processor time of Redis' only thread for commands, in microseconds per URL: other programs do not affect it.
     micros: BTreeMap<&'static str, f64>,
 }
 
@@ -85,7 +85,7 @@ async fn main() -> Result<()> {
         plain: measure(&link, urls, args.links, Dedup::Plain).await?,
         packed: measure(&link, urls, args.links, Dedup::Packed).await?,
     };
-    // A set of millions is freed for longer than a call may take.
+    // Freeing a set of millions takes longer than a call may take.
     let () = ask(&link, &["FLUSHALL", "ASYNC"]).await?;
     if args.json {
         println!("{}", serde_json::to_string(&report).unwrap_or_default());
@@ -108,7 +108,7 @@ fn print(report: &Report) {
     }
 }
 
-/// Takes so many URLs of a spider of their own from their admission to their end.
+/// Takes `urls` URLs of a new spider from their admission to their end.
 async fn measure(link: &Link, urls: usize, links: bool, dedup: Dedup) -> Result<Figures> {
     let records = RedisRecords::new(link.clone(), LONG, dedup);
     let spider = match dedup {
@@ -132,7 +132,6 @@ async fn measure(link: &Link, urls: usize, links: bool, dedup: Dedup) -> Result<
     Ok(run.figures)
 }
 
-/// One crawl.
 struct Run<'a> {
     link: &'a Link,
     records: RedisRecords,
@@ -171,7 +170,7 @@ impl Run<'_> {
         self.pass(WINDOW..urls, &confirm).await
     }
 
-    /// What a worker does with some of them.
+    /// Claims and starts some of the URLs, as a worker does.
     async fn handle(&mut self, urls: usize) -> Result<()> {
         let claim = async |run: &Self, batch: Range<usize>| {
             let messages: Vec<_> = batch.map(|at| seed(at).message(&run.crawl)).collect();
@@ -199,7 +198,7 @@ impl Run<'_> {
         self.pass(0..urls - WINDOW, &take_and_finish).await
     }
 
-    /// Takes a step with one batch after the other.
+    /// Calls `step` for each batch of `urls`.
     async fn pass(
         &self,
         urls: Range<usize>,
@@ -211,7 +210,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Does so, and notes how long Redis worked.
+    /// Calls `step` for each batch of `urls`, and records the time that Redis was busy.
     async fn time(
         &mut self,
         name: &'static str,
@@ -225,7 +224,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// How long Redis has worked, in seconds.
+    /// Returns the time that Redis has been busy, in seconds.
     async fn busy(&self) -> Result<f64> {
         let user: f64 = info(self.link, "cpu", "used_cpu_user_main_thread").await?;
         let system: f64 = info(self.link, "cpu", "used_cpu_sys_main_thread").await?;
@@ -253,7 +252,7 @@ fn worker() -> WorkerId {
     "machine-a1b2c3".parse().expect("it is a name")
 }
 
-/// Of 64 characters, on a thousand hosts.
+/// Returns a URL of 64 characters, on one of a thousand hosts.
 fn url(number: usize) -> CanonicalUrl {
     let text = format!("https://www.site-{:04}.example/catalogue/item-{number:014}.html", number % 1000);
     CanonicalUrl::parse(&text).expect("it is written as a URL")
@@ -268,7 +267,7 @@ async fn ask<T: FromRedisValue>(link: &Link, command: &[&str]) -> Result<T> {
     answer.map_err(|error| Error::new(ErrorKind::Unavailable, format!("redis: {error}")))
 }
 
-/// One field of what the server says of itself.
+/// Returns one field of the server's INFO.
 async fn info<T: FromRedisValue>(link: &Link, section: &str, field: &str) -> Result<T> {
     let info: InfoDict = ask(link, &["INFO", section]).await?;
     info.get(field).ok_or_else(|| Error::new(ErrorKind::Corrupt, format!("redis: INFO does not say {field}")))

@@ -1,4 +1,4 @@
-//! What the producer is measured against: bare publishing to the same queue, with a window of confirms and nothing else.
+//! The baseline for the producer: bare publishing to the same queue, with a window of confirms and nothing else.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ struct Arguments {
     /// The broker.
     #[arg(long, env = "RABBITMQ_URL")]
     rabbitmq: String,
-    /// How many messages may be without a confirm.
+    /// Maximum number of unconfirmed messages.
     #[arg(long, default_value_t = 800)]
     window: usize,
 }

@@ -1,4 +1,4 @@
-//! Simulates fleets of several sizes on a large web, and prints what each has to carry and when it is done.
+//! Simulates fleets of several sizes on a large web, and prints the load on each and the time that it takes.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use trawl_common::politeness::rate::Rate;
 /// Simulate fleets on a large web, in virtual time
 #[derive(Parser)]
 struct Args {
-    /// Simulate so many workers; several numbers are several scenarios
+    /// Number of workers; several numbers are several scenarios
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,10,100,1000")]
     workers: Vec<u32>,
     /// Fetch permits of each worker (worker.concurrency)
@@ -20,37 +20,37 @@ struct Args {
     /// Messages of each queue that a worker is sent ahead of need (worker.prefetch)
     #[arg(long, value_name = "N", default_value_t = Scenario::default().prefetch)]
     prefetch: u16,
-    /// What a worker needs for each message
+    /// Time that a worker needs for each message
     #[arg(long, value_name = "TIME", default_value = "100us", value_parser = humantime::parse_duration)]
     handling: Duration,
-    /// URLs that the producer admits in a second
+    /// URLs that the producer admits per second
     #[arg(long, value_name = "N", default_value_t = Scenario::default().feed)]
     feed: u32,
-    /// How often one host is asked (politeness.rate)
+    /// Requests per host (politeness.rate)
     #[arg(long, value_name = "RATE", default_value_t = Scenario::default().rate)]
     rate: Rate,
-    /// URLs without a final state at most (producer.max_backlog)
+    /// Maximum number of URLs without a final state (producer.max_backlog)
     #[arg(long, value_name = "N", default_value_t = Scenario::default().backlog)]
     backlog: u64,
-    /// How long a URL may wait
+    /// Time that a URL may wait
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     ttl: Option<Duration>,
-    /// Hosts
+    /// Number of hosts
     #[arg(long, value_name = "N", default_value_t = Scenario::default().hosts)]
     hosts: u32,
-    /// URLs on all hosts together, about
+    /// Approximate number of URLs on all hosts together
     #[arg(long, value_name = "N", default_value_t = Scenario::default().urls)]
     urls: u32,
-    /// The exponent of Zipf's law: 0 makes all hosts as large
+    /// The exponent of Zipf's law: with 0 all hosts have the same size
     #[arg(long, value_name = "X", default_value_t = Scenario::default().skew)]
     skew: f64,
-    /// In which order URLs are read
+    /// The order in which URLs are read
     #[arg(long, value_enum, default_value_t = Order::Mixed)]
     order: Order,
-    /// Where chance begins
+    /// Seed of the random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Print one JSON document a scenario, with the pages of each minute
+    /// Print one JSON document per scenario, with the pages of each minute
     #[arg(long)]
     json: bool,
 }

@@ -1,18 +1,18 @@
-//! The broker: two queues that workers take from, and the ladder.
+//! The broker: two queues that workers consume, and the ladder.
 
 use std::collections::VecDeque;
 
 use trawl_common::frontier::ladder::RUNGS;
 
-/// A message, by the place of its URL among those that have not ended.
+/// A message, as the index of its URL among those that have not ended.
 pub(super) type Message = u32;
 
-/// A queue that workers take from, the one to empty first first.
+/// A queue that workers consume. The first is emptied first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum QueueName {
-    /// What comes back from the ladder.
+    /// Messages that come back from the ladder.
     Due,
-    /// What was admitted.
+    /// Messages of admitted URLs.
     Bulk,
 }
 
@@ -20,7 +20,7 @@ pub(super) enum QueueName {
 pub(super) struct Broker {
     prefetch: u16,
     queues: [Queue; 2],
-    /// What is parked, by rung, and until when.
+    /// Parked messages by rung, each with its expiry in microseconds.
     rungs: [VecDeque<(u64, Message)>; RUNGS.len()],
 }
 
@@ -28,12 +28,12 @@ struct Queue {
     messages: VecDeque<Message>,
     /// The workers that may get another message, in round robin.
     open: VecDeque<u32>,
-    /// How many each has that it has not acknowledged.
+    /// Number of unacknowledged messages by worker.
     unacked: Vec<u16>,
 }
 
 impl Broker {
-    /// With so many workers, which all consume.
+    /// Returns a broker that all of `workers` workers consume from.
     pub(super) fn new(workers: u32, prefetch: u16) -> Self {
         let queue = || Queue {
             messages: VecDeque::new(),
@@ -48,7 +48,7 @@ impl Broker {
         self.queues[queue as usize].messages.push_back(message);
     }
 
-    /// The next delivery from a queue, if a worker may get one: to whom, and what.
+    /// Returns the next delivery from a queue, if a worker may get one: the worker, and the message.
     pub(super) fn deliver(&mut self, queue: QueueName) -> Option<(u32, Message)> {
         let queue = &mut self.queues[queue as usize];
         if queue.open.is_empty() {
@@ -64,7 +64,7 @@ impl Broker {
         Some((worker, message))
     }
 
-    /// Takes note that a worker is done with a message.
+    /// Acknowledges a message that a worker has finished.
     pub(super) fn ack(&mut self, queue: QueueName, worker: u32) {
         let queue = &mut self.queues[queue as usize];
         let unacked = &mut queue.unacked[worker as usize];
@@ -74,7 +74,7 @@ impl Broker {
         *unacked -= 1;
     }
 
-    /// Parks a message on a rung at `now`. Returns when that is to be looked at, if nothing was there yet.
+    /// Parks a message on a rung at `now`. If the rung was empty, returns when to call [`expire`](Self::expire).
     pub(super) fn park(&mut self, rung: usize, message: Message, now: u64) -> Option<u64> {
         let expires = now + RUNGS[rung].as_micros() as u64;
         let parked = &mut self.rungs[rung];
@@ -82,7 +82,7 @@ impl Broker {
         (parked.len() == 1).then_some(expires)
     }
 
-    /// Moves what has expired on a rung to the due queue. Returns how many these are, and when to look again.
+    /// Moves expired messages of a rung to the due queue. Returns their number, and when to look again.
     pub(super) fn expire(&mut self, rung: usize, now: u64) -> (u64, Option<u64>) {
         let parked = &mut self.rungs[rung];
         let expired = parked.iter().take_while(|(expires, _)| *expires <= now).count();

@@ -1,4 +1,4 @@
-//! The fleet at work: one event after the other.
+//! The simulation of the fleet, event by event.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,25 +18,25 @@ use super::seen::Seen;
 use super::web;
 use super::worker::{Decision, Worker};
 
-/// URLs that the producer admits at once.
+/// Number of URLs that the producer admits at once.
 const BUNDLE: u64 = 500;
 
-/// Something that happens at an instant.
+/// An event at an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     /// The producer has read another bundle.
     Read,
-    /// What is first on a rung has been there for long enough.
+    /// The first message on a rung has expired.
     Expires(usize),
-    /// A worker's scheduler knows what to do with its batch.
+    /// A worker's scheduler has decided on its batch.
     Handled(u32),
-    /// The slot of what waits aside has come.
+    /// The slot of a waiting message has come.
     Up(u32, Message),
-    /// A response is there.
+    /// A response has arrived.
     Fetched(u32, Message),
 }
 
-/// A URL that was admitted and has not ended: what its message carries, and what its worker knows of it.
+/// A URL that was admitted and has not ended: the fields of its message, and its worker's state.
 #[derive(Clone, Copy)]
 struct Url {
     number: u32,
@@ -56,24 +56,24 @@ struct Fleet<'a> {
     chance: StdRng,
     now: u64,
     events: BinaryHeap<Reverse<(u64, Event)>>,
-    /// The host of each URL, in the producer's order, and how many are admitted.
+    /// The host of each URL, in the producer's order, and the number of URLs admitted.
     source: Vec<u32>,
     admitted: usize,
     schedules: Vec<Schedule>,
-    /// How many URLs of each host have not ended, and how many hosts have such URLs.
+    /// Number of URLs of each host that have not ended, and number of hosts with such URLs.
     left: Vec<u32>,
     hosts_left: u64,
-    /// So many hosts keep all fetch permits busy.
+    /// Number of hosts that keep all fetch permits busy.
     hosts_needed: u64,
     urls: Vec<Url>,
-    /// Indices in `urls` of those that have ended.
+    /// Indices in `urls` of URLs that have ended.
     free: Vec<Message>,
     broker: Broker,
     workers: Vec<Worker>,
     totals: Totals,
 }
 
-/// Runs a scenario to its end, and reports what happens to `see`.
+/// Runs a scenario to its end, and reports events to `see`.
 pub fn run(scenario: &Scenario, see: &mut dyn FnMut(Seen)) -> Report {
     let mut fleet = Fleet::new(scenario, see);
     fleet.schedule(0, Event::Read);
@@ -190,7 +190,7 @@ impl<'a> Fleet<'a> {
         }
     }
 
-    /// Hands out what workers may get of a queue.
+    /// Delivers the messages of a queue that workers may get.
     fn deliver(&mut self, queue: QueueName) {
         while let Some((worker, message)) = self.broker.deliver(queue) {
             self.totals.delivered += 1;
@@ -202,7 +202,7 @@ impl<'a> Fleet<'a> {
         }
     }
 
-    /// Lets a scheduler that is not busy take what it has permits for.
+    /// Lets a scheduler that is not busy take as many messages as it has permits for.
     fn take(&mut self, worker: u32) {
         let taken = self.workers[worker as usize].take();
         if taken > 0 {
@@ -211,7 +211,7 @@ impl<'a> Fleet<'a> {
         }
     }
 
-    /// Decides when each of a batch may be sent.
+    /// Decides when each URL of a batch may be fetched.
     fn decide_batch(&mut self, worker: u32) {
         let batch = std::mem::take(&mut self.workers[worker as usize].batch);
         for &message in &batch {
@@ -242,7 +242,7 @@ impl<'a> Fleet<'a> {
             standing: Standing::of(url.turn.map(|(turn, _)| turn)),
             deadline,
             token: url.number.into(),
-            // Long enough: its worker extends it for as long as it takes.
+            // Long enough: its worker extends it as needed.
             lapse: 2 * self.scenario.timeout,
         };
         let schedule = &mut self.schedules[url.host as usize];
@@ -273,7 +273,7 @@ impl<'a> Fleet<'a> {
                     let is_below_max = memory.aside < max_waiting(self.scenario.prefetch);
                     if is_near(Duration::from_micros(wait), is_below_max) {
                         memory.aside += 1;
-                        // Timers are as fine as a millisecond.
+                        // Timers have a resolution of a millisecond.
                         self.schedule(self.now + wait.next_multiple_of(1_000), Event::Up(worker, message));
                     } else {
                         self.park(
@@ -297,7 +297,7 @@ impl<'a> Fleet<'a> {
         self.take(worker);
     }
 
-    /// Starts a job. Its worker has taken it with a permit.
+    /// Starts a fetch. Its worker has a permit for it.
     fn start(&mut self, worker: u32, message: Message) {
         self.workers[worker as usize].free -= 1;
         self.totals.idle -= 1;
@@ -307,7 +307,7 @@ impl<'a> Fleet<'a> {
         self.schedule(self.now + micros(took), Event::Fetched(worker, message));
     }
 
-    /// Puts a URL aside on the ladder, until then or to be parked again.
+    /// Parks a URL on the ladder until `until`; it is parked again if it comes back earlier.
     fn park(&mut self, worker: u32, message: Message, until: UnixMs) {
         let url = &mut self.urls[message as usize];
         url.until = Some(until);
@@ -323,7 +323,7 @@ impl<'a> Fleet<'a> {
         self.ack(queue, worker);
     }
 
-    /// A URL has ended.
+    /// Ends a URL.
     fn end(&mut self, worker: u32, message: Message) {
         let Url { number, host, admitted, queue, hops, .. } = self.urls[message as usize];
         (self.see)(Seen::Ended { url: number, admitted, at: self.now, hops });

@@ -1,74 +1,74 @@
-//! What a simulation says.
+//! The report of a simulation.
 
 use serde::Serialize;
 
 use super::scenario::Scenario;
 
-/// What became of a scenario. Instants in seconds from its beginning, shares from 0 to 1.
+/// The result of a scenario. Instants in seconds from its beginning, shares from 0 to 1.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// What was simulated.
+    /// The scenario.
     pub scenario: Scenario,
-    /// URLs that were fetched.
+    /// Number of URLs that were fetched.
     pub done: u64,
-    /// URLs whose deadline passed before they were fetched.
+    /// Number of URLs whose deadline passed before they were fetched.
     pub expired: u64,
     /// When half of all URLs had ended.
     pub half: f64,
-    /// When nine tenths had.
+    /// When nine tenths of all URLs had ended.
     pub most: f64,
-    /// When 99 of 100 had.
+    /// When 99 of 100 URLs had ended.
     pub almost: f64,
-    /// When all had.
+    /// When all URLs had ended.
     pub end: f64,
-    /// When only the largest hosts were left.
+    /// The beginning of the tail, when only the largest hosts were left.
     pub tail: Tail,
-    /// How many URLs waited on the ladder at once, at most.
+    /// Maximum number of URLs on the ladder at once.
     pub parked_peak: u64,
-    /// Which share of the URLs without an end waited on the ladder, at most, before the tail.
+    /// Maximum share of the URLs without an end that were on the ladder, before the tail.
     pub parked_peak_share: f64,
-    /// And on average over the whole crawl.
+    /// Average share of the URLs without an end that were on the ladder, over the whole crawl.
     pub parked_share: f64,
-    /// How often a URL was on the ladder, on average.
+    /// Average number of times that a URL was on the ladder.
     pub hops: f64,
-    /// Of 100 URLs, 99 were there no more often.
+    /// 99th percentile of the times that a URL was on the ladder.
     pub hops_p99: u64,
-    /// The most that one was.
+    /// Maximum number of times that a URL was on the ladder.
     pub hops_max: u64,
-    /// How often a URL was delivered, on average.
+    /// Average number of deliveries of a URL.
     pub deliveries: f64,
-    /// How often its host's schedule was asked for it, on average.
+    /// Average number of slot requests to the host's schedule per URL.
     pub asks: f64,
-    /// Messages that the broker took in, moved from the ladder or delivered, a second, on average until the tail.
+    /// Average number of messages per second that the broker took in, moved from the ladder or delivered, until the
+    /// tail.
     pub messages: f64,
-    /// And in its busiest second.
+    /// Maximum number of such messages in a second.
     pub messages_peak: u64,
-    /// Which share of the reserved slots nobody used.
+    /// Share of the reserved slots that were not used.
     pub wasted: f64,
-    /// Which share of the fetch permits was idle, on average until the tail.
+    /// Average share of the fetch permits that were idle, until the tail.
     pub idle: f64,
     /// Pages fetched in each minute.
     pub pages_by_minute: Vec<u32>,
 }
 
-/// The instant from which the hosts that have URLs left, asked as often as their rate allows, give less than the fetch
-/// permits could take.
+/// The instant from which the hosts with URLs left, at their rate, can no longer keep all fetch permits busy.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Tail {
-    /// When it was.
+    /// When it began.
     pub from: f64,
-    /// How many hosts had URLs left.
+    /// Number of hosts with URLs left.
     pub hosts: u64,
-    /// How many URLs were left.
+    /// Number of URLs left.
     pub urls: u64,
 }
 
-/// What is counted while it runs.
+/// Counts kept during the simulation.
 pub(super) struct Totals {
     all: u64,
     pub(super) done: u64,
     pub(super) expired: u64,
-    /// Admitted and not ended.
+    /// URLs admitted and not ended.
     pub(super) open: u64,
     pub(super) parked: u64,
     pub(super) idle: u64,
@@ -77,29 +77,29 @@ pub(super) struct Totals {
     pub(super) delivered: u64,
     pub(super) asked: u64,
     messages: u64,
-    /// The second that it is, and how many messages it has had.
+    /// The current second, and its messages.
     second: (u64, u64),
     messages_peak: u64,
-    /// How many URLs were on the ladder so often.
+    /// Number of URLs by the times that they were on the ladder.
     hops: Vec<u64>,
-    /// When half, nine tenths and 99 of 100 had ended; in microseconds.
+    /// When half, nine tenths and 99 of 100 had ended, in microseconds.
     half: u64,
     most: u64,
     almost: u64,
     parked_peak: u64,
     parked_peak_share: f64,
     now: u64,
-    /// Areas under the curves, in microseconds.
+    /// Integrals over time, in microseconds.
     open_area: f64,
     parked_area: f64,
     idle_area: f64,
-    /// As it was when the tail began.
+    /// The tail, and the idle area and messages when it began.
     tail: Option<(Tail, f64, u64)>,
     pages_by_minute: Vec<u32>,
 }
 
 impl Totals {
-    /// Of a crawl of so many URLs with so many fetch permits.
+    /// Returns the counts for a crawl of `all` URLs with `slots` fetch permits.
     pub(super) fn new(all: u64, slots: u64) -> Self {
         Self {
             all,
@@ -165,7 +165,7 @@ impl Totals {
         self.ended(hops);
     }
 
-    /// Counts a URL whose time was over.
+    /// Counts a URL whose deadline has passed.
     pub(super) fn expired(&mut self, hops: u16) {
         self.expired += 1;
         self.ended(hops);
@@ -182,13 +182,13 @@ impl Totals {
         }
     }
 
-    /// Notes that the tail has begun, with so many hosts left.
+    /// Records that the tail has begun, with `hosts` hosts left.
     pub(super) fn tail(&mut self, hosts: u64) {
         let tail = Tail { from: seconds(self.now), hosts, urls: self.all - self.done - self.expired };
         self.tail.get_or_insert((tail, self.idle_area, self.messages));
     }
 
-    /// Adds up.
+    /// Computes the report.
     pub(super) fn close(self, scenario: &Scenario) -> Report {
         let slots = f64::from(scenario.workers) * f64::from(scenario.concurrency);
         let (tail, idle_area, messages) = self.tail.unwrap_or_default();

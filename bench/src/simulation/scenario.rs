@@ -1,4 +1,4 @@
-//! What is simulated.
+//! Scenarios of the simulation.
 
 use std::time::Duration;
 
@@ -11,46 +11,46 @@ use trawl_common::settings::{Politeness, Settings};
 /// A fleet, and the web that it crawls.
 #[derive(Clone, Debug, Serialize)]
 pub struct Scenario {
-    /// How many workers.
+    /// Number of workers.
     pub workers: u32,
-    /// `worker.concurrency`: the fetch permits of each.
+    /// `worker.concurrency`: the fetch permits of each worker.
     pub concurrency: u16,
-    /// `worker.prefetch`: the messages of each queue that the broker sends each ahead of need.
+    /// `worker.prefetch`: the messages of each queue that the broker sends each worker ahead of need.
     pub prefetch: u16,
-    /// How long a worker takes to claim the URL of a message.
+    /// Time that a worker takes to claim the URL of a message.
     #[serde(serialize_with = "seconds")]
     pub handling: Duration,
-    /// How many URLs the producer reads, admits and publishes in a second.
+    /// Number of URLs that the producer reads, admits and publishes per second.
     pub feed: u32,
     /// `politeness.rate`.
     pub rate: Rate,
     /// `producer.max_backlog`.
     pub backlog: u64,
-    /// How long a URL may wait, from its admission; for ever without it.
+    /// Time that a URL may wait from its admission; `None` for no limit.
     #[serde(serialize_with = "maybe_seconds")]
     pub ttl: Option<Duration>,
-    /// How many hosts.
+    /// Number of hosts.
     pub hosts: u32,
-    /// How many URLs on all of them, about.
+    /// Approximate number of URLs on all hosts.
     pub urls: u32,
-    /// The exponent of Zipf's law: the host of rank r has a share of the URLs in proportion to 1 / r^skew.
+    /// The exponent of Zipf's law: the share of the host of rank r in the URLs is proportional to 1 / r^skew.
     pub skew: f64,
     /// The order in which the producer reads them.
     pub order: Order,
-    /// The fastest response; the others follow Pareto's law with the exponent [`Scenario::tail`].
+    /// Time of the fastest response; the others follow Pareto's law with the exponent [`Scenario::tail`].
     #[serde(serialize_with = "seconds")]
     pub fastest: Duration,
-    /// The exponent of Pareto's law: of x times the fastest response, the share x^-tail is slower.
+    /// The exponent of Pareto's law: the share x^-tail of the responses takes longer than x times the fastest.
     pub tail: f64,
-    /// `fetch.timeout`: no response is slower.
+    /// `fetch.timeout`: the time of the slowest response.
     #[serde(serialize_with = "seconds")]
     pub timeout: Duration,
-    /// What chance begins with: the same scenario has the same report.
+    /// The seed of the random numbers: equal scenarios give equal reports.
     pub seed: u64,
 }
 
 impl Default for Scenario {
-    /// As trawl's settings are by default, on a million hosts.
+    /// Returns trawl's default settings, on a million hosts.
     fn default() -> Self {
         let Settings { worker, politeness, producer, fetch, .. } = Settings::default();
         Self {
@@ -75,7 +75,7 @@ impl Default for Scenario {
 }
 
 impl Scenario {
-    /// How each host is asked: as settings with this rate say.
+    /// Returns the pace of each host, from settings with this rate.
     pub fn pace(&self) -> Pace {
         let politeness = Politeness { rate: self.rate, ..Politeness::default() };
         let url: trawl_common::web::url::CanonicalUrl =
@@ -84,13 +84,13 @@ impl Scenario {
     }
 }
 
-/// In which order the producer reads URLs.
+/// The order in which the producer reads URLs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Order {
-    /// All hosts' URLs are mixed.
+    /// The URLs of all hosts are mixed.
     Mixed,
-    /// One host's URLs after the other's.
+    /// All URLs of one host, then all of the next.
     Sites,
 }
 

@@ -1,24 +1,24 @@
-//! What the simulation lets see as it happens.
+//! Events that the simulation reports as they happen.
 
-/// One event; instants in microseconds from the beginning of the simulation.
+/// One event. Instants are in microseconds from the beginning of the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
-    /// A host was asked.
+    /// A host was sent a request.
     Asked {
-        /// Which.
+        /// The host.
         host: u32,
-        /// When.
+        /// The instant of the request.
         at: u64,
     },
     /// A URL has ended.
     Ended {
-        /// Its place in the producer's order.
+        /// Its index in the producer's order.
         url: u32,
-        /// When it was admitted.
+        /// The instant of its admission.
         admitted: u64,
-        /// When it ended.
+        /// The instant of its end.
         at: u64,
-        /// How often it was on the ladder.
+        /// Number of times that it was on the ladder.
         hops: u16,
     },
 }

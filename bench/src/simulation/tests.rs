@@ -46,8 +46,8 @@ fn no_host_is_asked_faster_than_its_rate() {
             }
         }
         for instants in asked.values() {
-            // Requests that are late hold up those after them, which catch up by an eighth of the interval each. Timers are
-            // as fine as 2 ms.
+            // Late requests delay those after them, which catch up by an eighth of the interval each. Timers have a
+            // resolution of 2 ms.
             let late = interval / 8 + 960_000;
             for (nth, first) in instants.iter().enumerate() {
                 for (more, last) in instants[nth..].iter().enumerate().take(100) {
@@ -86,7 +86,7 @@ fn the_number_of_hops_is_logarithmic_in_the_wait() {
     for seconds in [1_000, 4_000, 16_000] {
         let (report, _) = seen(&Scenario { hosts: 1, urls: seconds, backlog: u64::MAX, ..small() });
         let looks = (f64::from(seconds) / FIRST_LOOK.as_secs_f64()).log2().ceil() + 1.0;
-        // The ladder takes no more than a dozen hops from one look to the next.
+        // From one look to the next a URL is on the ladder at most a dozen times.
         assert!(report.hops_max as f64 <= 12.0 * looks, "{seconds} s: {}", report.hops_max);
     }
 }

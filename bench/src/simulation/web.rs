@@ -8,7 +8,7 @@ use rand::{RngExt, SeedableRng};
 
 use super::scenario::{Order, Scenario};
 
-/// The host of each URL, in the producer's order.
+/// Returns the host of each URL, in the producer's order.
 pub(super) fn urls(scenario: &Scenario) -> Vec<u32> {
     let mut chance = StdRng::seed_from_u64(scenario.seed);
     let weight = |host: u32| f64::from(host + 1).powf(-scenario.skew);
@@ -26,7 +26,7 @@ pub(super) fn urls(scenario: &Scenario) -> Vec<u32> {
     urls
 }
 
-/// How long a response takes.
+/// Returns the time of a response.
 pub(super) fn response(scenario: &Scenario, chance: &mut StdRng) -> Duration {
     // In (0, 1]: Pareto's law by inversion.
     let slower = 1.0 - chance.random::<f64>();
@@ -34,14 +34,14 @@ pub(super) fn response(scenario: &Scenario, chance: &mut StdRng) -> Duration {
     Duration::from_secs_f64((scenario.fastest.as_secs_f64() * factor).min(scenario.timeout.as_secs_f64()))
 }
 
-/// How long a response takes on average.
+/// Returns the mean time of a response.
 fn mean_response(scenario: &Scenario) -> Duration {
     let Scenario { fastest, timeout, tail, .. } = scenario;
     let cut = (fastest.as_secs_f64() / timeout.as_secs_f64()).powf(tail - 1.0);
     fastest.mul_f64(1.0 + (1.0 - cut) / (tail - 1.0))
 }
 
-/// How many pages a second all fetch permits give, if none is ever idle.
+/// Returns the pages per second that all fetch permits give if none is ever idle.
 pub fn capacity(scenario: &Scenario) -> f64 {
     let slots = f64::from(scenario.workers) * f64::from(scenario.concurrency);
     slots / mean_response(scenario).as_secs_f64()

@@ -1,4 +1,4 @@
-//! One worker's memory: what it was sent, what waits in it, what runs. `trawl-worker`'s scheduler.
+//! The state of one worker: its deliveries, waiting messages and running fetches. Models `trawl-worker`'s scheduler.
 
 use std::collections::VecDeque;
 
@@ -6,37 +6,37 @@ use trawl_common::time::UnixMs;
 
 use super::broker::{Message, QueueName};
 
-/// Messages and jobs in one worker.
+/// The messages and jobs of one worker.
 pub(super) struct Worker {
-    /// Deliveries that its scheduler has not taken.
+    /// Deliveries that its scheduler has not taken, by queue.
     pub(super) inbox: [VecDeque<Message>; 2],
-    /// How many wait for a slot that is near.
+    /// Number of messages that wait for a slot that is near.
     pub(super) aside: usize,
-    /// Those of them whose slot has come.
+    /// Messages among them whose slot has come.
     pub(super) up: VecDeque<Message>,
-    /// What the scheduler is busy with.
+    /// The batch that the scheduler is busy with.
     pub(super) batch: Vec<Message>,
-    /// The decisions on that batch that were not carried out yet.
+    /// Decisions on that batch that are not carried out yet.
     pub(super) decided: VecDeque<(Message, Decision)>,
-    /// Fetch permits that are free.
+    /// Number of free fetch permits.
     pub(super) free: usize,
 }
 
-/// When a job may be sent.
+/// When a URL may be fetched.
 #[derive(Clone, Copy)]
 pub(super) enum Decision {
     /// Now.
     Now,
-    /// At a reserved instant, so many microseconds from the decision.
+    /// At a reserved slot, `wait` microseconds after the decision.
     At { wait: u64, slot: UnixMs },
-    /// To be asked for again then.
+    /// No slot yet: to be requested again at `until`.
     Later { until: UnixMs, turn: Option<(UnixMs, u8)> },
     /// Never: its deadline has passed.
     Expired,
 }
 
 impl Worker {
-    /// With nothing to do.
+    /// Returns a worker with nothing to do.
     pub(super) fn new(concurrency: usize) -> Self {
         Self {
             inbox: Default::default(),
@@ -48,8 +48,8 @@ impl Worker {
         }
     }
 
-    /// Takes the next batch, unless the scheduler is busy: those whose slot has come, else deliveries, at most as many as fetch
-    /// permits are free. Returns how many it takes.
+    /// Takes the next batch, unless the scheduler is busy: messages whose slot has come, else deliveries, at most as
+    /// many as fetch permits are free. Returns the number taken.
     pub(super) fn take(&mut self) -> usize {
         let most = self.free;
         if !self.batch.is_empty() || !self.decided.is_empty() {

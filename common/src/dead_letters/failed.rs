@@ -5,31 +5,31 @@ use crate::frontier::dead_letter::Note;
 use crate::frontier::outcome::Reason;
 use crate::names::CrawlRef;
 
-/// A URL, a request or a task that failed, of some crawl, or a text that is none of them.
+/// A failed URL, request or task of a crawl, or a text that is none of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failed {
     /// The crawl.
     pub crawl: CrawlRef,
     /// The URL, the key of the request or the task, or the text.
     pub url: String,
-    /// Why it failed.
+    /// The reason for the failure.
     pub note: Note,
 }
 
 impl Failed {
-    /// What names it, unless it is none, or came in a message that was none.
+    /// Returns the key of its record; `None` if the text is no key, or came in an invalid message.
     pub fn key(&self) -> Option<Key> {
         let is_invalid = self.note.cause.reason == Reason::Invalid;
         self.url.parse().ok().filter(|_| !is_invalid)
     }
 
-    /// Its host; `-` if it is neither a URL nor a request.
+    /// Returns its host; `-` if it is neither a URL nor a request.
     pub fn host(&self) -> String {
         let page = self.key().as_ref().and_then(Key::page);
         page.map_or_else(|| "-".to_owned(), |url| url.host().to_string())
     }
 
-    /// Whether a person means this one by `text`.
+    /// Returns whether a person means this one by `text`.
     pub fn is_named(&self, text: &str) -> bool {
         text == self.url || text.parse::<Key>().is_ok_and(|key| key.as_str() == self.url)
     }

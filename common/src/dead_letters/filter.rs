@@ -1,4 +1,4 @@
-//! Which dead letters are meant.
+//! The selection of dead letters.
 
 use std::time::Duration;
 
@@ -6,26 +6,27 @@ use super::Failed;
 use crate::frontier::outcome::Reason;
 use crate::time::UnixMs;
 
-/// Dead letters that fit all of this. What is empty fits every one.
+/// A filter for dead letters: one passes if it matches every given condition. An empty condition matches every
+/// one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Only these: a URL in any form, a task's key, or the very text that is neither.
+    /// Only these: a URL in any form, a task's key, or the exact text that is neither.
     pub urls: Vec<String>,
-    /// Only those that failed for this reason.
+    /// Only with this reason.
     pub reason: Option<Reason>,
-    /// Only those of this host.
+    /// Only of this host.
     pub host: Option<String>,
-    /// Only those that failed longer ago.
+    /// Only those that failed longer ago than this.
     pub older_than: Option<Duration>,
 }
 
 impl Filter {
-    /// Whether every dead letter fits.
+    /// Returns whether it passes every dead letter.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether this one fits at `now`.
+    /// Returns whether a dead letter passes at `now`.
     pub fn takes(&self, failed: &Failed, now: UnixMs) -> bool {
         let cause = &failed.note.cause;
         (self.urls.is_empty() || self.urls.iter().any(|url| failed.is_named(url)))

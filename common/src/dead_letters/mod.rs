@@ -1,4 +1,4 @@
-//! Dead letters as people handle them: selected, listed by page, replayed, purged.
+//! Dead letters for people: selecting, listing by page, replaying, purging.
 
 mod failed;
 mod filter;

@@ -1,4 +1,4 @@
-//! The dead dead_letters of a crawl, a page at a time.
+//! The dead letters of a crawl, a page at a time.
 
 use super::{Failed, Filter};
 use crate::frontier::Key;
@@ -6,17 +6,18 @@ use crate::names::CrawlRef;
 use crate::ports::{Control, Result};
 use crate::time::UnixMs;
 
-/// A page of dead dead_letters, which may be empty although others follow.
+/// A page of dead letters, which may be empty although others follow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Page {
-    /// Those that fit.
+    /// The dead letters that pass the filter.
     pub dead_letters: Vec<Failed>,
-    /// Where to go on; `None` at the end.
+    /// The cursor of the next page; `None` at the end.
     pub next: Option<u64>,
 }
 
-/// The page of `crawl` at `cursor`, which is zero at first: of its URLs and tasks that failed, and with the last of these, the texts that
-/// are no URLs. A dead letter may come on two pages, and none is left out that was there all the time.
+/// Returns the page of `crawl` at `cursor`, which is zero at first: of its failed URLs and tasks, and with the
+/// last page of these, the texts that are no URLs. A dead letter may come on two pages, and none that was there
+/// all the time is left out.
 pub async fn page(control: &dyn Control, crawl: &CrawlRef, cursor: u64, filter: &Filter) -> Result<Page> {
     let read = control.failed(crawl, cursor).await?;
     let mut entries: Vec<_> = read.failed.into_iter().map(|(key, note)| (key.to_string(), note)).collect();
@@ -28,7 +29,7 @@ pub async fn page(control: &dyn Control, crawl: &CrawlRef, cursor: u64, filter: 
     Ok(Page { dead_letters: all.filter(|failed| filter.takes(failed, now)).collect(), next: read.next })
 }
 
-/// What a crawl's list says of `text`: a URL in any form, a task's key, or the very text that is neither.
+/// Returns a crawl's dead letters for `text`: a URL in any form, a task's key, or the exact text that is neither.
 pub async fn named(control: &dyn Control, crawl: &CrawlRef, text: &str) -> Result<Vec<Failed>> {
     let of = |url, note| Failed { crawl: crawl.clone(), url, note };
     let mut found = Vec::new();
@@ -41,7 +42,7 @@ pub async fn named(control: &dyn Control, crawl: &CrawlRef, text: &str) -> Resul
     Ok(found)
 }
 
-/// Takes dead dead_letters of one crawl out of its list for good. Returns how many were in it.
+/// Removes dead letters of one crawl from its list for good. Returns the number removed.
 pub async fn purge(control: &dyn Control, crawl: &CrawlRef, dead_letters: &[Failed]) -> Result<u64> {
     let keys: Vec<Key> = dead_letters.iter().filter_map(Failed::key).collect();
     let invalid = dead_letters.iter().filter(|failed| failed.key().is_none());

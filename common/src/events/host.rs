@@ -1,4 +1,4 @@
-//! What happened to hosts.
+//! Events of hosts.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use crate::time::UnixMs;
 use crate::web::host::HostKey;
 use crate::web::url::Fingerprint;
 
-/// How many hosts one event names at most: some 25 KB of text.
+/// Maximum number of hosts in one event: some 25 KB of text.
 const MOST: usize = 100;
 
-/// What can happen to a host that subscribers are notified of.
+/// The kinds of events of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::Display, strum::EnumString)]
 #[strum(serialize_all = "lowercase")]
 pub enum HostEventKind {
-    /// It asked for a long back-off (429, 503, `Retry-After`), and none was going on.
+    /// The host asked for a long back-off (429, 503, `Retry-After`), and was in none.
     Backoff,
     /// An operator blocked it.
     Blocked,
@@ -24,43 +24,43 @@ pub enum HostEventKind {
     Unblocked,
 }
 
-/// Something that happened to one host.
+/// An event of one host.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HostNews {
-    /// When.
+    /// The time.
     pub at: UnixMs,
-    /// To which.
+    /// The host.
     pub host: HostKey,
-    /// What.
+    /// The kind of event.
     pub kind: HostEventKind,
-    /// In which crawl it was asked, where that is known.
+    /// The crawl that made the request, if known.
     pub crawl: Option<CrawlRef>,
-    /// What it answered, if it asked for a back-off.
+    /// The answer, if the host asked for a back-off.
     pub refusal: Option<Refusal>,
 }
 
 /// A host's answer that asks for a back-off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Refusal {
-    /// Until when.
+    /// The end of the back-off.
     pub until: UnixMs,
     /// The status of its answer; 0 if there was none.
     pub status: u16,
 }
 
-/// What happened to some hosts, of one kind and met in one crawl.
+/// An event of some hosts, all of one kind and in one crawl.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostEvent {
-    /// What.
+    /// The kind of event.
     pub kind: HostEventKind,
-    /// In which crawl, where that is known.
+    /// The crawl, if known.
     pub crawl: Option<CrawlRef>,
-    /// To which hosts: one to a hundred, the first one first.
+    /// The events by host: one to a hundred, the earliest first.
     news: Vec<HostNews>,
 }
 
 impl HostEvent {
-    /// Groups news into as few events as possible, the oldest first.
+    /// Groups events into as few as possible, the oldest first.
     pub fn group(mut news: Vec<HostNews>) -> Vec<Self> {
         news.sort_unstable();
         let mut groups: BTreeMap<_, Vec<HostNews>> = BTreeMap::new();
@@ -80,22 +80,22 @@ impl HostEvent {
         events
     }
 
-    /// What happened to each host.
+    /// Returns the event of each host.
     pub fn news(&self) -> &[HostNews] {
         &self.news
     }
 
-    /// When it happened to the first of them.
+    /// Returns the time of the first of them.
     pub fn at(&self) -> UnixMs {
         self.news.first().map(|first| first.at).unwrap_or_default()
     }
 
-    /// What the event is called, which is its routing key: `host.backoff`.
+    /// Returns the name of the event, which is its routing key: `host.backoff`.
     pub fn name(&self) -> String {
         format!("host.{}", self.kind)
     }
 
-    /// The same for every copy of the event, and for no event that names other hosts.
+    /// Returns an id that every copy of the event has, and no event that names other hosts.
     pub fn id(&self) -> String {
         let named: String = self.news.iter().map(|one| format!("{} {}\n", one.at.0, one.host)).collect();
         format!("{}.{:016x}", self.name(), Fingerprint::of(&named).short())

@@ -1,4 +1,4 @@
-//! Events: what happened to crawls and hosts, for programs that listen to the exchange `events`.
+//! Events of crawls and hosts, for programs that listen to the exchange `events`.
 
 mod crawl;
 mod host;
@@ -10,18 +10,18 @@ pub use crawl::{CrawlEvent, EventKind};
 pub use host::{HostEvent, HostEventKind, HostNews, Refusal};
 pub use pattern::{NoPattern, Pattern};
 
-/// Something that subscribers are notified of. A repeated event has the same id.
+/// A notification for subscribers. A repeated event has the same id.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Event {
-    /// It happened to a crawl.
+    /// An event of a crawl.
     Crawl(CrawlEvent),
-    /// It happened to hosts.
+    /// An event of hosts.
     Host(HostEvent),
 }
 
 impl Event {
-    /// What the event is called, which is its routing key: `crawl.finished`.
+    /// Returns the name of the event, which is its routing key: `crawl.finished`.
     pub fn name(&self) -> String {
         match self {
             Self::Crawl(event) => event.name(),
@@ -29,7 +29,7 @@ impl Event {
         }
     }
 
-    /// The same for every copy of the event.
+    /// Returns the id, which every copy of the event has.
     pub fn id(&self) -> String {
         match self {
             Self::Crawl(event) => event.id(),

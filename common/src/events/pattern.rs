@@ -1,4 +1,4 @@
-//! Which events are meant.
+//! The selection of events.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,36 +7,37 @@ use serde::{Deserialize, Serialize};
 
 use crate::as_text::as_text;
 
-/// The longest routing key of AMQP.
+/// Maximum length of an AMQP routing key.
 const MOST: usize = 255;
 
-/// Names of events as a topic exchange takes them: words between dots, of which `*` stands for any one, and `#` for any number.
+/// A pattern for names of events, as topic exchanges use them: words between dots, where `*` stands for exactly
+/// one, and `#` for any number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Pattern(String);
 
-/// A text that is no [`Pattern`].
+/// The error for a text that is no [`Pattern`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no name of events: write `crawl.finished`, `crawl.*`, or `#` for all")]
 pub struct NoPattern(String);
 
 impl Pattern {
-    /// Every event.
+    /// Returns the pattern for every event.
     pub fn all() -> Self {
         Self("#".to_owned())
     }
 
-    /// Every event of a crawl.
+    /// Returns the pattern for every event of a crawl.
     pub fn of_crawls() -> Self {
         Self("crawl.*".to_owned())
     }
 
-    /// The pattern as text.
+    /// Returns the pattern as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether an event of this name is meant.
+    /// Returns whether an event of this name matches.
     pub fn fits(&self, name: &str) -> bool {
         let [pattern, words] = [&self.0, name].map(|text| text.split('.').collect::<Vec<_>>());
         fits(&pattern, &words)
@@ -62,7 +63,7 @@ impl FromStr for Pattern {
             ["*", "#"].contains(&word) || (!word.is_empty() && is_plain)
         };
         let words = || text.split('.');
-        // A second `#` says nothing that one does not.
+        // A second `#` would change nothing.
         let is_pattern = words().all(is_word) && words().filter(|word| *word == "#").count() <= 1;
         if is_pattern && text.len() <= MOST {
             Ok(Self(text.to_owned()))

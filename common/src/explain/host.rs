@@ -1,4 +1,4 @@
-//! Why a host is not asked.
+//! Reasons why a host is not requested.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::time::UnixMs;
 use crate::web::host::HostKey;
 use crate::web::url::CanonicalUrl;
 
-/// Which of a crawl's hosts are in a back-off or blocked. `states` has all known hosts.
+/// Returns those of a crawl's hosts that are in a back-off or blocked. `states` has all known hosts.
 pub fn not_asked<'a>(
     states: &[HostState],
     hosts: impl Iterator<Item = &'a HostStats>,
@@ -25,7 +25,7 @@ pub fn not_asked<'a>(
     states.filter_map(|state| keeps_waiting(state, now)).collect()
 }
 
-/// In words, if it is not to be asked now.
+/// Describes why the host is not to be requested now, if that is so.
 pub(super) fn keeps_waiting(host: &HostState, now: UnixMs) -> Option<String> {
     let HostState { key, blocked, backoff, .. } = host;
     match (blocked, backoff) {

@@ -1,4 +1,4 @@
-//! Where a URL is, and what is known of it: asked of the ports.
+//! The state of a URL and everything known of it, read from the ports.
 
 use std::sync::Arc;
 
@@ -16,18 +16,18 @@ use crate::spider::page_history::Visited;
 use crate::web::host::HostKey;
 use crate::web::url::CanonicalUrl;
 
-/// All that is known of a URL or a request.
+/// Everything known of a URL or a request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UrlReport {
-    /// What names it.
+    /// The key of its record.
     pub key: Key,
-    /// With what it shares a rate.
+    /// The key of the schedule that it shares.
     pub host: HostKey,
-    /// How that is asked, if it was lately.
+    /// The state of that schedule, if it was used lately.
     pub schedule: Option<HostState>,
-    /// What robots.txt says.
+    /// The verdict of robots.txt.
     pub robots: RobotsVerdict,
-    /// The request, as long as a crawl has it or it is a dead letter.
+    /// The request, while a crawl has it or it is a dead letter.
     pub request: Option<Arc<Request>>,
     /// The crawls that know more of it than that their spider has seen it, the newest first.
     pub crawls: Vec<InCrawl>,
@@ -36,60 +36,60 @@ pub struct UrlReport {
 }
 
 impl UrlReport {
-    /// Whether any crawl or spider knows it.
+    /// Returns whether any crawl or spider knows it.
     pub fn is_known(&self) -> bool {
         !(self.crawls.is_empty() && self.spiders.is_empty())
     }
 }
 
-/// What a crawl knows of a URL.
+/// The state of a URL in a crawl.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InCrawl {
-    /// Which.
+    /// The crawl.
     pub crawl: CrawlRef,
-    /// Where the crawl stands.
+    /// The state of the crawl.
     pub status: CrawlState,
-    /// Where the URL stands in it.
+    /// The state of the URL in it.
     pub state: UrlState,
-    /// Why it reached no good end.
+    /// Its dead letter, if it has one.
     pub dead_letter: Option<Note>,
-    /// Where it is, why, and what happens next.
+    /// Sentences about its state, the reason, and what happens next.
     pub words: Vec<String>,
 }
 
-/// What a spider knows of a URL.
+/// The state of a URL in a spider's memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OfSpider {
-    /// Which.
+    /// The spider.
     pub spider: SpiderName,
-    /// How it stands to it.
+    /// Whether the spider has seen it.
     pub seen: Seen,
-    /// What it remembers of the page.
+    /// The page history, if any.
     pub page: Option<Visited>,
-    /// In words.
+    /// Sentences about it.
     pub words: Vec<String>,
 }
 
-/// What robots.txt says of a URL, as the settings speak for all spiders.
+/// The verdict of robots.txt on a URL, by the settings for all spiders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[derive(strum::IntoStaticStr, strum::Display, strum::VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum RobotsVerdict {
-    /// It may be fetched.
+    /// The URL may be fetched.
     Allowed,
-    /// It is skipped when it is due.
+    /// The URL is skipped when it is due.
     Forbidden,
     /// The file could not be read, which forbids everything for now.
     Unreadable,
-    /// The file is not kept: it is asked for before the URL is.
+    /// The file is not cached: it is requested before the URL is.
     Unknown,
-    /// Settings say not to ask.
+    /// Settings say not to obey robots.txt.
     Ignored,
 }
 
 impl Explainer<'_> {
-    /// Looks for a URL in all crawls, or for a request for it.
+    /// Searches all crawls for a URL, or for a request of it.
     pub async fn url(&self, url: &CanonicalUrl, key: &Key) -> Result<UrlReport> {
         let asked = self.asked(url).await?;
         let all = self.stats.crawls().await?;
@@ -117,7 +117,7 @@ impl Explainer<'_> {
         Ok(report)
     }
 
-    /// What one crawl knows of a URL or of a request for it, with what is known of it beside.
+    /// Returns the state in one crawl of a URL or a request of it, with everything else known of it.
     pub async fn url_in(&self, url: &CanonicalUrl, key: &Key, crawl: &CrawlStats) -> Result<UrlReport> {
         let asked = self.asked(url).await?;
         let (known, request) = self.in_crawl(key, crawl, &asked).await?;
@@ -145,7 +145,7 @@ impl Explainer<'_> {
         let Some(name) = self.settings.fetch.robots_name() else { return Ok(RobotsVerdict::Unknown) };
         let key = self.settings.politeness.robots_key(&url.origin());
         let file = match self.hosts.known_robots(&key).await {
-            // A worker asks for it anew.
+            // A worker requests it anew.
             Err(error) if error.kind == ErrorKind::Corrupt => None,
             known => known?,
         };
@@ -157,7 +157,7 @@ impl Explainer<'_> {
         })
     }
 
-    /// The request under this key, if it is one that the crawl still has and that can be read.
+    /// Returns the request under this key, if it is one that the crawl still has and that can be read.
     async fn request(&self, crawl: &CrawlRef, key: &Key) -> Result<Option<Arc<Request>>> {
         if !key.is_request() {
             return Ok(None);
@@ -165,7 +165,7 @@ impl Explainer<'_> {
         Ok(self.control.readable_work(crawl, key).await?.and_then(|work| work.request().cloned()))
     }
 
-    /// With the request, if it is one.
+    /// Returns the state in a crawl; for a request with its payload.
     async fn in_crawl(
         &self,
         key: &Key,
@@ -195,7 +195,7 @@ impl Explainer<'_> {
         Ok((InCrawl { crawl, status: stats.status, state, dead_letter, words }, request))
     }
 
-    /// `None` if the spider knows nothing of it. Of the page of a request nothing is remembered.
+    /// Returns `None` if the spider knows nothing of it. There is no page history for requests.
     async fn of_spider(&self, key: &Key, spider: SpiderName) -> Result<Option<OfSpider>> {
         let keys = std::slice::from_ref(key);
         let seen = self.stats.seen_urls(&spider, keys).await?.first().copied().unwrap_or(Seen::Never);
@@ -211,7 +211,7 @@ impl Explainer<'_> {
     }
 }
 
-/// What is asked once for all crawls.
+/// Data that is read once for all crawls.
 struct AskedOnce {
     host: HostKey,
     schedule: Option<HostState>,

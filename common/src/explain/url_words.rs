@@ -1,4 +1,4 @@
-//! Where a URL is, why, and what happens next, in words.
+//! The state of a URL, the reason, and what happens next, in words.
 
 use super::url::RobotsVerdict;
 use super::{Workers, host};
@@ -13,10 +13,10 @@ use crate::spider::page_history::Visited;
 use crate::text::printable;
 use crate::time::UnixMs;
 
-/// The longest error that is repeated, in bytes.
+/// Maximum length of an error that is repeated, in bytes.
 const ERROR: usize = 300;
 
-/// What is known of a URL in a crawl.
+/// The state of a URL in a crawl.
 pub(super) struct Words<'a> {
     pub(super) crawl: &'a CrawlRef,
     pub(super) status: CrawlState,
@@ -25,13 +25,13 @@ pub(super) struct Words<'a> {
     pub(super) schedule: Option<&'a HostState>,
     pub(super) robots: RobotsVerdict,
     pub(super) workers: &'a Workers,
-    /// How often a URL is tried again.
+    /// Maximum number of retries of a URL.
     pub(super) retries: u32,
     pub(super) now: UnixMs,
 }
 
 impl Words<'_> {
-    /// Sentences, in the order in which a person asks: where, why, what next.
+    /// Returns sentences in the order in which a person asks: where, why, what next.
     pub(super) fn all(&self) -> Vec<String> {
         match (self.state, self.dead_letter) {
             (UrlState::Pending(record), _) => self.pending(record),
@@ -73,7 +73,7 @@ impl Words<'_> {
         let lane = queue(record.lane);
         match &record.state {
             State::New { since } => format!("Its message is on its way into {lane}, since {since}."),
-            // Put aside in a pause, or of a state file, which does not keep it.
+            // It was parked by a pause, or it is in a state file, which does not store the time.
             State::Queued { since: UnixMs(0) } => format!("It waits in {lane} for a worker."),
             State::Queued { since } => format!("It waits in {lane} for a worker, since {since}."),
             State::Parked { until, .. } if *until <= self.now => {
@@ -152,7 +152,7 @@ impl Words<'_> {
     }
 }
 
-/// What a spider knows of a URL.
+/// Returns sentences about a URL in a spider's memory.
 pub(super) fn of_spider(spider: &SpiderName, seen: Seen, page: Option<&Visited>) -> Vec<String> {
     let mut all = vec![match seen {
         Seen::Never => format!("The spider {spider} has not seen it, or has forgotten it."),
@@ -176,7 +176,7 @@ pub(super) fn of_spider(spider: &SpiderName, seen: Seen, page: Option<&Visited>)
     all
 }
 
-/// A lane by the name of its queue, as people find it in RabbitMQ.
+/// Returns a lane by the name of its queue, as people find it in RabbitMQ.
 fn queue(lane: Lane) -> &'static str {
     match lane {
         Lane::Priority => "the lane `priority`",

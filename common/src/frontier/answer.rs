@@ -1,38 +1,40 @@
-//! What the transitions answer.
+//! Answers of the transitions.
 
 use crate::time::UnixMs;
 
 /// The reply to a claim: what a worker is to do with a message that it received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClaimReply {
-    /// Handle it: the record is held by this worker now.
+    /// Handle it: this worker now holds the record.
     Take {
         /// Failed attempts so far.
         attempts: u32,
-        /// How often a fetch of it has begun that never ended.
+        /// Number of fetches of it that began and never ended.
         starts: u32,
-        /// When it is no longer worth fetching: the record's deadline, moved by the pauses of its crawl.
+        /// The time from which it is no longer worth fetching: the record's deadline, moved by the pauses of its
+        /// crawl.
         deadline: Option<UnixMs>,
     },
-    /// Publish it once more, then acknowledge it: the store had forgotten the crawl and has only now learnt of this URL.
-    /// So the store knows all that is queued as soon as the queue has gone round, long before all is fetched.
+    /// Publish it once more, then acknowledge it: the store had forgotten the crawl and has only now learnt of
+    /// this URL. This way the store knows everything that is queued once the queue has been gone through, long
+    /// before all of it is fetched.
     SendAgain,
-    /// Put it aside until then, and claim it again: another worker holds the URL, its crawl is paused, or it is parked
-    /// and this is its message, come before its time. Not to be dropped, for it may be all that is left of the URL when the
-    /// store loses its data.
+    /// Snooze it until then, and claim it again: another worker holds the URL, its crawl is paused, or it is
+    /// parked and this is its message, which came early. Do not drop it: it may be all that is left of the URL if
+    /// the store loses its data.
     Wait {
         /// When to claim it again.
         until: UnixMs,
     },
-    /// Put it aside for a while, and claim it again: the store has no record of the URL, and no room for one.
+    /// Snooze it for a while, and claim it again: the store has no record of the URL, and no room for one.
     StoreFull,
-    /// Skip it: its crawl has done as many pages as it may. The record is held by this worker.
+    /// Skip it: its crawl has done all the pages that it may. This worker holds the record.
     Full,
-    /// Acknowledge it and forget it: the URL is finished, or parked and has a message of its own.
+    /// Acknowledge it and forget it: the URL is finished, or parked with a message of its own.
     Drop,
-    /// Put it aside for a while, and claim it again: its record is of a format that only newer workers read.
+    /// Snooze it for a while, and claim it again: only newer workers can read the format of its record.
     Newer,
-    /// Reject it: it names a crawl that the store does not know, and nothing shows that there ever was one.
+    /// Reject it: it names a crawl that the store does not know, and nothing shows that the crawl ever existed.
     Unknown,
 }
 
@@ -41,17 +43,18 @@ pub enum ClaimReply {
 pub enum Start {
     /// Go ahead.
     Go,
-    /// It was started too often without an end: it kills its worker.
+    /// It was started too often without an end: it kills its workers.
     Poison,
-    /// Its crawl has done as many pages as it may.
+    /// Its crawl has done all the pages that it may.
     Full,
-    /// Its crawl has as many pages under way as it may still do. If one of them fails, it is this one's turn.
+    /// Its crawl has as many pages under way as it may still do. This one follows if one of them fails.
     Awaited,
-    /// No longer this worker's, its crawl is paused, or the store has forgotten it: its message goes round again.
+    /// Not held by this worker any more, paused with its crawl, or forgotten by the store: its message is
+    /// requeued.
     Lost,
 }
 
-/// What becomes of a link.
+/// The result of admitting a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
     /// It is new, and has a record now.
@@ -62,14 +65,15 @@ pub enum Taken {
     LeftOut,
 }
 
-/// Maximum number of starts without an end. A record that had as many is poison.
+/// Maximum number of starts without an end. A record that reaches it is poison.
 pub const MAX_STARTS: u32 = 4;
 
-/// Number of starts without an end from which a record is a suspect: each worker starts one suspect at a time. What dies beside others
-/// tells nothing, so it takes two deaths as the only suspect to make poison: a worker may be killed for reasons of its own once.
+/// Number of starts without an end from which a record is a suspect. Each worker starts one suspect at a time: a
+/// death beside other work proves nothing, so poison takes two deaths as the only suspect, as a worker may once be
+/// killed for reasons of its own.
 pub const SUSPECT_STARTS: u32 = 2;
 
-/// Whether a record that was started so often without an end may be what kills its workers.
+/// Returns whether a record with this many starts without an end may be what kills its workers.
 pub fn is_suspect(starts: u32) -> bool {
     starts >= SUSPECT_STARTS
 }

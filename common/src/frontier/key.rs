@@ -1,4 +1,4 @@
-//! What names a record: a URL, a request, or a task.
+//! The name of a record: a URL, a request, or a task.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,14 +12,15 @@ use crate::request::NewRequest;
 use crate::task::NewTask;
 use crate::web::url::{CanonicalUrl, Fingerprint, InvalidUrl, MAX_URL_BYTES};
 
-/// What names a record in the frontier. As text it is the URL; a URL, `#request:` and 32 hexadecimal digits; or `task:` and such
-/// digits. No URL that is crawled is like one of the others: each begins with `http`, and has no fragment.
+/// The name of a record in the frontier. As text it is the URL; a URL, `#request:` and 32 hexadecimal digits; or
+/// `task:` and 32 hexadecimal digits. The forms cannot be confused: a URL that is crawled begins with `http` and
+/// has no fragment.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Key {
     /// A URL to fetch.
     Url(CanonicalUrl),
-    /// A URL that is asked for in a way of its own.
+    /// A URL to request in a specified way.
     Request(RequestKey),
     /// A task for its spider's program.
     Task(TaskKey),
@@ -34,13 +35,13 @@ impl Key {
         }
     }
 
-    /// The key that ends in digits, if the text is one.
+    /// Returns the key that ends in digits, if the text is one.
     fn with_digits(text: &str) -> Option<Self> {
         let task = || text.parse().ok().map(Self::Task);
         task().or_else(|| text.parse().ok().map(Self::Request))
     }
 
-    /// The key as text.
+    /// Returns the key as text.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Url(url) => url.as_str(),
@@ -49,7 +50,7 @@ impl Key {
         }
     }
 
-    /// The URL, if it is one and nothing else.
+    /// Returns the URL, if the key is nothing but a URL.
     pub fn url(&self) -> Option<&CanonicalUrl> {
         match self {
             Self::Url(url) => Some(url),
@@ -57,12 +58,12 @@ impl Key {
         }
     }
 
-    /// Whether it is a request's.
+    /// Returns whether the key names a request.
     pub fn is_request(&self) -> bool {
         matches!(self, Self::Request(_))
     }
 
-    /// The URL that is fetched for it, if one is.
+    /// Returns the URL that is fetched for it, if any.
     pub fn page(&self) -> Option<CanonicalUrl> {
         match self {
             Self::Url(url) => Some(url.clone()),
@@ -71,7 +72,7 @@ impl Key {
         }
     }
 
-    /// The task, if it is one.
+    /// Returns the task's key, if it is one.
     pub fn task(&self) -> Option<&TaskKey> {
         match self {
             Self::Url(_) | Self::Request(_) => None,
@@ -106,7 +107,7 @@ impl PartialEq<CanonicalUrl> for Key {
 
 impl FromStr for Key {
     type Err = InvalidUrl;
-    /// From a key as people write it: a URL in any form, or a request's or a task's.
+    /// Parses a key as people write it: a URL in any form, or the key of a request or a task.
     fn from_str(text: &str) -> Result<Self, InvalidUrl> {
         match Self::with_digits(text.trim()) {
             Some(key) => Ok(key),
@@ -129,21 +130,22 @@ impl fmt::Debug for Key {
 
 as_text!(Key);
 
-/// What names a request: its URL, `#request:` and the first 128 bits of a SHA-256 in 32 lower-case hexadecimal digits. Cheap to clone.
+/// The name of a request: its URL, `#request:` and the first 128 bits of a SHA-256 in 32 lower-case hexadecimal
+/// digits. Cheap to clone.
 ///
-/// What is hashed is `<method>\n<URL>\n<unique>`, where `unique` is what the request says that makes it one with others, or else its
-/// body. So a spider takes in a request once, whatever its header fields and its data.
+/// The hash is that of `<method>\n<URL>\n<unique>`, where `unique` is the request's `unique` if it has one, or
+/// else its body. So a spider takes in a request once, whatever its header fields and its data.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RequestKey(Arc<str>);
 
-/// What stands between the URL and the digits.
+/// The text between the URL and the digits.
 const REQUEST: &str = "#request:";
 
-/// How many bytes the key of a request has beyond its URL.
+/// Number of bytes of a request's key beyond its URL.
 const BEYOND_URL: usize = REQUEST.len() + 32;
 
 impl RequestKey {
-    /// The key of a request for `url`.
+    /// Returns the key of a request for `url`.
     pub(super) fn of(url: &CanonicalUrl, request: &NewRequest) -> Self {
         let unique = match &request.unique {
             Some(unique) => unique.as_str().as_bytes(),
@@ -153,25 +155,25 @@ impl RequestKey {
         Self(format!("{url}{REQUEST}{}", Fingerprint::of_bytes(&hashed)).into())
     }
 
-    /// Whether a key as text is a request's, and no URL.
+    /// Returns whether a key as text names a request, not a plain URL.
     pub fn is_one(key: &str) -> bool {
         let at = key.len().checked_sub(BEYOND_URL);
         at.and_then(|at| key.get(at..)).is_some_and(|end| end.starts_with(REQUEST))
     }
 
-    /// The key as text.
+    /// Returns the key as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The URL that is asked for.
+    /// Returns the URL to request.
     pub fn url(&self) -> CanonicalUrl {
         CanonicalUrl::recorded(&self.0[..self.0.len() - BEYOND_URL])
             .expect("a key of a request begins with a URL")
     }
 }
 
-/// A text that is no [`RequestKey`].
+/// The error for a text that is no [`RequestKey`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a request is named by a URL, `#request:` and 32 hexadecimal digits, {MAX_URL_BYTES} bytes at most")]
 pub struct InvalidRequestKey;
@@ -201,29 +203,30 @@ impl fmt::Debug for RequestKey {
     }
 }
 
-/// What names a task: `task:` and the first 128 bits of a SHA-256 in 32 lower-case hexadecimal digits. Cheap to clone.
+/// The name of a task: `task:` and the first 128 bits of a SHA-256 in 32 lower-case hexadecimal digits. Cheap to
+/// clone.
 ///
-/// What is hashed is `<spider>\n<unique>`, where `unique` is what the task says that makes it one with others, or else its recipe. So a
-/// spider takes in a recipe once, and any language can compute the key.
+/// The hash is that of `<spider>\n<unique>`, where `unique` is the task's `unique` if it has one, or else its
+/// recipe. So a spider takes in a recipe once, and any language can compute the key.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TaskKey(Arc<str>);
 
-/// What the key of a task begins with.
+/// The start of a task's key.
 const PREFIX: &str = "task:";
 
 impl TaskKey {
-    /// The key of a task of `spider`.
+    /// Returns the key of a task of `spider`.
     pub fn of(spider: &SpiderName, task: &NewTask) -> Self {
         let unique = task.unique.as_ref().map_or(task.recipe.as_str(), |unique| unique.as_str());
         Self::from(Fingerprint::of(&format!("{spider}\n{unique}")))
     }
 
-    /// The key as text.
+    /// Returns the key as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Its hash: the id that the task's program is given.
+    /// Returns its hash, which is the id that the task's program is given.
     pub fn id(&self) -> Fingerprint {
         self.0[PREFIX.len()..].parse().expect("a key of a task ends in the digits of a fingerprint")
     }
@@ -235,7 +238,7 @@ impl From<Fingerprint> for TaskKey {
     }
 }
 
-/// A text that is no [`TaskKey`].
+/// The error for a text that is no [`TaskKey`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a task is named by `task:` and 32 hexadecimal digits")]
 pub struct InvalidTaskKey;

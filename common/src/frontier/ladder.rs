@@ -1,4 +1,4 @@
-//! The delay ladder: a few queues, each with one time to live, on which a message waits for as long as it likes.
+//! The delay ladder: a few queues, each with one time to live, in which a message waits for any length of time.
 
 use std::time::Duration;
 
@@ -16,41 +16,41 @@ pub const RUNGS: [Duration; 8] = [
     Duration::from_secs(3600),
 ];
 
-/// When a message comes back that is put aside: decided once, for its record and for what is published later.
+/// The time at which a snoozed message comes back: decided once, for its record and for what is published later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wake {
     /// The instant.
     pub at: UnixMs,
-    /// How far away it was: nothing is stored for longer.
+    /// Its distance at the time of the decision: nothing is stored for longer.
     pub wait: Duration,
 }
 
 impl Wake {
-    /// So long after `now`.
+    /// Returns the wake that is `wait` after `now`.
     pub fn after(now: UnixMs, wait: Duration) -> Self {
         Self { at: now.plus(wait), wait }
     }
 }
 
-/// After so many workers have left a message to others it waits for twice as long.
+/// Number of workers that have to requeue a message before its wait doubles.
 const LEFT: u16 = 8;
 
-/// How long about a message waits for another worker to take it, which so many have left to others: 4 to 16 s. The ladder makes 3 s or 10 s
-/// of that, as often the one as the other: a queue serves its consumers in turn, and what comes back at a regular interval can meet the
-/// same worker every time. What none can handle, it seems, waits longer and longer, until it is 30 or 100 s after some minutes. No longer, for
-/// a worker may come that can.
+/// Returns about how long a message that `left` workers have requeued waits for another one: 4 to 16 s. The ladder
+/// makes 3 s or 10 s of it, each as often: a queue serves its consumers in turn, and a message that comes back at
+/// a regular interval could meet the same worker every time. A message that apparently no worker can handle waits
+/// longer each time, up to 30 or 100 s after some minutes; no longer, because a worker that can may join.
 pub fn until_another_worker(left: u16) -> Duration {
     let doublings = u32::from(left / LEFT).min(3);
     Duration::from_secs_f64(rand::random_range(4.0..16.0)) * 2u32.pow(doublings)
 }
 
-/// The highest rung that does not overshoot `wait`; the lowest for shorter waits.
+/// Returns the highest rung that does not overshoot `wait`; the lowest for shorter waits.
 pub fn rung_for(wait: Duration) -> Duration {
     RUNGS.into_iter().rev().find(|&rung| rung <= wait).unwrap_or(RUNGS[0])
 }
 
-/// The rung for a message that is published at `now`: the lowest that doesn't bring it before its wake, and none above the one
-/// that was chosen then, should the clock have been set back since.
+/// Returns the rung for a message that is published at `now`: the lowest that does not bring it back before its
+/// wake, but none above the one chosen with the wake, in case the clock has been set back since.
 pub fn rung_until(wake: Wake, now: UnixMs) -> Duration {
     let left = wake.at.wait_from(now).min(wake.wait);
     RUNGS.into_iter().find(|&rung| rung >= left).unwrap_or(RUNGS[RUNGS.len() - 1])
@@ -66,7 +66,7 @@ mod tests {
 
     const NOW: UnixMs = UnixMs(1_700_000_000_000);
 
-    /// A span in ms, and what is next to each rung.
+    /// Generates a span in ms, or one next to a rung.
     fn span() -> impl Strategy<Value = u64> {
         let rung = proptest::sample::select(&RUNGS).prop_map(|rung| rung.as_millis() as u64);
         prop_oneof![0..7_200_000_u64, (rung, 0..3_u64).prop_map(|(rung, more)| rung + more - 1), 0..300_u64]

@@ -1,4 +1,4 @@
-//! Lanes: the work queues that a URL can be routed to, and the one of tasks.
+//! Lanes: the work queues that URLs are routed to, and the one of tasks.
 
 use std::cmp::Ordering;
 use std::str::FromStr;
@@ -16,7 +16,7 @@ use crate::jobs::Priority;
 pub enum Lane {
     /// Fresh or urgent URLs: `priority_queue`.
     Priority,
-    /// All others: `url_queue_ttl`.
+    /// All other URLs: `url_queue_ttl`.
     #[default]
     Bulk,
     /// Tasks: `task_queue`. No URL is routed to it.
@@ -26,16 +26,16 @@ pub enum Lane {
 impl Lane {
     /// Every lane, the most urgent first.
     pub const ALL: [Self; 3] = [Self::Priority, Self::Bulk, Self::Task];
-    /// Those that a URL can be routed to.
+    /// The lanes that a URL can be routed to.
     pub const OF_URLS: [Self; 2] = [Self::Priority, Self::Bulk];
 
-    /// The lane's name in settings, headers and records.
+    /// Returns the lane's name in settings, headers and records.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 
-    /// The lane that work takes for which somebody names this one: that of tasks is for tasks, and for nothing else. A request that
-    /// says how urgent it is goes by that.
+    /// Returns the lane that `work` takes if somebody names this one. Tasks always take the lane of tasks, which
+    /// takes nothing else. A request with a priority is routed by that.
     pub fn of(self, work: &Work) -> Self {
         match (work, work.priority().cmp(&Priority::default())) {
             (Work::Task(_), _) => Self::Task,
@@ -46,7 +46,7 @@ impl Lane {
         }
     }
 
-    /// Reads a lane that a URL can be routed to.
+    /// Deserializes a lane that a URL can be routed to.
     pub fn of_urls<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match Self::deserialize(deserializer)? {
             Self::Task => Err(de::Error::custom("a URL is routed to `priority` or `bulk`")),
@@ -62,7 +62,7 @@ impl FromStr for Lane {
     }
 }
 
-/// A text that names no lane.
+/// The error for a text that names no lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a lane is `priority`, `bulk` or `task`")]
 pub struct UnknownLane;

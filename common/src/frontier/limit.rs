@@ -1,8 +1,8 @@
-//! What keeps links out of a crawl that its spider would follow.
+//! Limits that keep links out of a crawl although its spider would follow them.
 
 use std::collections::BTreeMap;
 
-/// A limit of a crawl. What it leaves out is counted, as nobody would miss it else.
+/// A limit of a crawl. The links that it leaves out are counted, because nobody would notice otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Limit {
@@ -12,7 +12,7 @@ pub enum Limit {
     MaxRepeats,
     /// `follow.max_per_host`
     MaxPerHost,
-    /// As many links as are followed of one page.
+    /// Maximum number of links followed from one page.
     PageLinks,
     /// `urls.max_length`
     UrlLength,
@@ -23,30 +23,30 @@ impl Limit {
     pub const ALL: [Self; 5] =
         [Self::Depth, Self::MaxRepeats, Self::MaxPerHost, Self::PageLinks, Self::UrlLength];
 
-    /// The name in stats.
+    /// Returns the name in stats.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
-/// How many links of a page each limit left out.
+/// The number of links of a page that each limit left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut(BTreeMap<Limit, u64>);
 
 impl LeftOut {
-    /// Counts so many more.
+    /// Adds `links` to the count of a limit.
     pub fn add(&mut self, limit: Limit, links: u64) {
         if links > 0 {
             *self.0.entry(limit).or_default() += links;
         }
     }
 
-    /// The limits that left out any, each with how many.
+    /// Iterates over the limits that left out any links, each with the number.
     pub fn iter(&self) -> impl Iterator<Item = (Limit, u64)> {
         self.0.iter().map(|(limit, links)| (*limit, *links))
     }
 
-    /// How many all of them left out.
+    /// Returns the number of links left out by all limits.
     pub fn total(&self) -> u64 {
         self.0.values().sum()
     }

@@ -1,8 +1,9 @@
-//! What becomes of a URL or a task in a crawl: each transition of `docs/states.md`, written once in Rust, and once more in Lua.
+//! The life of a URL or a task in a crawl: each transition of `docs/states.md`, written once in Rust and once in
+//! Lua.
 //!
-//! Nothing here has a clock or a store. The embedded engine reads a state, calls a transition and writes what has changed.
-//! For Redis it is Lua, where a call is one round trip; a test gives the scripts and these functions the same calls, and compares the
-//! records after each.
+//! Nothing here has a clock or a store. The embedded engine reads a state, calls a transition and writes the
+//! changes. Redis runs the Lua scripts, where a call is one round trip; a test makes the same calls to the scripts
+//! and to these functions, and compares the records after each.
 
 mod answer;
 mod context;

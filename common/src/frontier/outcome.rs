@@ -1,4 +1,4 @@
-//! What became of a fetch, and what becomes of a URL.
+//! The outcome of a fetch, and the final state of a URL.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,44 +8,46 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::UnixMs;
 
-/// The kinds of failure that people and the retry policy tell apart.
+/// The kind of a failure, as far as people and the retry policy distinguish it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[derive(strum::IntoStaticStr, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum Class {
-    /// Nothing came within the time allowed.
+    /// No answer came within the time allowed.
     Timeout,
     /// The host name has no address.
     Dns,
-    /// No connection, or it broke.
+    /// There was no connection, or it broke.
     Connect,
     /// The certificate or the handshake was refused.
     Tls,
     /// The server answered with a status that is not a success.
     Http,
-    /// The body broke off, or could not be decoded.
+    /// The body was cut off, or could not be decoded.
     Body,
     /// The body is larger than settings allow.
     Size,
     /// The page could not be parsed.
     Parse,
-    /// The page lacks a field without which it counts as none.
+    /// The page lacks a required field.
     Missing,
-    /// The answer is what its spider takes for a ban.
+    /// The answer matches the spider's rules for a ban.
     Banned,
-    /// An address that settings do not allow.
+    /// Settings do not allow the address.
     Forbidden,
     /// Too many redirects, or one to nowhere.
     Redirect,
-    /// The host's robots.txt could not be read, so nothing may be asked of it (RFC 9309 2.3.1.4). A host that cannot be
-    /// reached fails as `dns`, `connect`, `tls` or `timeout`, whether its robots.txt or a page meets that first.
+    /// The host's robots.txt could not be read, so nothing may be requested from it (RFC 9309 2.3.1.4). A host
+    /// that cannot be reached fails as `dns`, `connect`, `tls` or `timeout`, whether its robots.txt or a page
+    /// meets that first.
     Robots,
-    /// The proxy cannot be reached that requests go through. No host is to blame.
+    /// The proxy for requests cannot be reached. No host is to blame.
     Proxy,
-    /// The spider's program failed, or what it answered is no answer (`docs/handlers.md`).
+    /// The spider's program failed, or gave no valid answer (`docs/handlers.md`).
     Handler,
-    /// This machine lacks what a request takes: open files, memory, threads, ports, or a resolver that answers. No host is to blame.
+    /// This machine lacks something that a request needs: open files, memory, threads, ports, or a resolver that
+    /// answers. No host is to blame.
     Machine,
 }
 
@@ -70,49 +72,50 @@ impl Class {
         Self::Machine,
     ];
 
-    /// The name in headers, logs and settings.
+    /// Returns the name in headers, logs and settings.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 
-    /// Whether no host is to blame, and no URL: the same request succeeds once this side is set right, and is no attempt until then.
+    /// Returns whether neither the host nor the URL is to blame: the same request succeeds once this side is
+    /// repaired, and until then does not count as an attempt.
     pub fn is_blameless(self) -> bool {
         matches!(self, Self::Proxy | Self::Machine)
     }
 }
 
-/// One failed attempt: what kind, what exactly, and what the server asked for.
+/// A failed attempt: its kind, its details, and the wait that the server asked for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{class}: {detail}")]
 pub struct Failure {
-    /// What kind of failure.
+    /// The kind of failure.
     pub class: Class,
-    /// The HTTP status, where there was an answer.
+    /// The HTTP status, if there was an answer.
     pub status: Option<u16>,
-    /// What happened, for people, printable and at most 1 KB.
+    /// A description for people, printable and at most 1 KB.
     pub detail: String,
     /// The wait that the server asked for (`Retry-After`, RFC 9110 10.2.3).
     pub retry_after: Option<Duration>,
 }
 
-/// Whether the status of an answer says that its host wants to be left alone (RFC 6585 4, RFC 9110 15.6.4).
+/// Returns whether a status says that its host wants to be left alone (RFC 6585 4, RFC 9110 15.6.4).
 pub fn is_refusal(status: u16) -> bool {
     matches!(status, 429 | 503)
 }
 
 impl Failure {
-    /// Whether it is the answer of a host that wants to be left alone.
+    /// Returns whether the failure is the answer of a host that wants to be left alone.
     pub fn is_refusal(&self) -> bool {
         self.class == Class::Http && self.status.is_some_and(is_refusal)
     }
 
-    /// A failure of `class` described by `detail`, made printable.
+    /// Returns a failure of `class` described by `detail`, which is made printable.
     pub fn new(class: Class, detail: impl fmt::Display) -> Self {
         let detail = crate::text::printable(&detail.to_string(), 1024);
         Self { class, status: None, detail, retry_after: None }
     }
 
-    /// A failure as [`Display`](fmt::Display) wrote it: its class and its detail. `None` if it is none.
+    /// Parses a failure as [`Display`](fmt::Display) wrote it: its class and its detail. `None` if it is none.
     pub fn from_text(text: &str) -> Option<Self> {
         let (name, detail) = text.split_once(": ")?;
         let class = Class::ALL.into_iter().find(|class| class.as_str() == name)?;
@@ -124,37 +127,37 @@ impl Failure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Skip {
-    /// The content is of a kind that no spider reads.
+    /// No spider reads this kind of content.
     ContentType,
     /// The host's robots.txt forbids it.
     Robots,
-    /// A person forbade to ask its host.
+    /// A person blocked its host.
     Blocked,
     /// It redirects to a URL that its spider has seen.
     Duplicate,
-    /// It redirects to where its spider does not go.
+    /// It redirects to a URL outside its spider's scope.
     Scope,
-    /// Its crawl has done as many pages as it may.
+    /// Its crawl has done all the pages that it may.
     Limit,
-    /// It is as it was when its spider saw it last.
+    /// It has not changed since its spider's last visit.
     Unchanged,
-    /// It was fetched lately.
+    /// It was fetched recently.
     Fresh,
-    /// The spider's program says so.
+    /// The spider's program said so.
     Handler,
 }
 
 impl Skip {
-    /// The name in logs and stats.
+    /// Returns the name in logs and stats.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
-/// What became of one delivery of a URL.
+/// The outcome of one delivery of a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Fetched, extracted, and its item stands in every sink.
+    /// Fetched and extracted, and its item is in every sink.
     Done,
     /// Left out on purpose.
     Skipped(Skip),
@@ -162,21 +165,22 @@ pub enum Outcome {
     Retry(Failure, UnixMs),
     /// Failed for good.
     Failed(Failure, Reason),
-    /// Not yet: its turn comes later.
+    /// Not yet: it comes back later.
     Deferred {
-        /// When.
+        /// The instant.
         until: UnixMs,
     },
-    /// Not by this worker, which lacks the spider as its crawl needs it: it comes back about then, for any to take at once.
+    /// Not by this worker, which lacks the spider in the version that its crawl needs: it comes back about then,
+    /// for any worker to take at once.
     Unready {
-        /// When.
+        /// The instant.
         until: UnixMs,
     },
     /// Its deadline passed before it could be fetched.
     Expired,
-    /// Not to be settled by this worker, whose it is no longer: it goes round the queue once more.
+    /// No longer held by this worker, which therefore cannot settle it: it is requeued.
     SentAgain,
-    /// Given back untouched, for any worker to take again.
+    /// Given back untouched, for any worker to take.
     Released,
 }
 
@@ -186,19 +190,19 @@ pub enum Outcome {
 #[derive(strum::IntoStaticStr, strum::Display, strum::VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum Reason {
-    /// Its retries are used up.
+    /// All retries were used.
     Retries,
-    /// It failed in a way that another try cannot mend.
+    /// Another try cannot help.
     Final,
     /// It was started several times and never finished: it kills its worker.
     Poison,
-    /// It outlived its deadline.
+    /// Its deadline passed.
     Expired,
     /// It is not a URL, or not a message.
     Invalid,
-    /// What was stored of it cannot be read.
+    /// Its stored data cannot be read.
     Corrupt,
-    /// A person forbade to ask its host: it is skipped, and can be replayed when the host may be asked again.
+    /// A person blocked its host: it is skipped, and can be replayed once the host is unblocked.
     Blocked,
 }
 
@@ -214,7 +218,7 @@ impl Reason {
         Self::Blocked,
     ];
 
-    /// The name in headers and commands.
+    /// Returns the name in headers and commands.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -227,12 +231,12 @@ impl FromStr for Reason {
     }
 }
 
-/// A text that names no [`Reason`].
+/// The error for a text that names no [`Reason`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a reason is `retries`, `final`, `poison`, `expired`, `invalid`, `corrupt` or `blocked`")]
 pub struct UnknownReason;
 
-/// The one final state of a URL in a crawl.
+/// The final state of a URL in a crawl; it has exactly one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum Terminal {
@@ -242,7 +246,7 @@ pub enum Terminal {
     Skipped,
     /// Failed for good.
     Failed,
-    /// Outlived its deadline.
+    /// Past its deadline.
     Expired,
     /// Its crawl was cancelled.
     Cancelled,
@@ -252,7 +256,7 @@ impl Terminal {
     /// Every terminal state.
     pub const ALL: [Self; 5] = [Self::Done, Self::Skipped, Self::Failed, Self::Expired, Self::Cancelled];
 
-    /// The name of its counter in a crawl's stats.
+    /// Returns the name of its counter in a crawl's stats.
     pub fn as_str(self) -> &'static str {
         self.into()
     }

@@ -1,4 +1,4 @@
-//! What is known of a URL in a crawl.
+//! The record of a URL in a crawl.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crate::frontier::lane::Lane;
 use crate::names::WorkerId;
 use crate::time::UnixMs;
 
-/// A URL, as one crawl knows it.
+/// The state of a URL in one crawl.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UrlState {
     /// Its spider never saw it, or the store has forgotten it.
@@ -20,51 +20,51 @@ pub enum UrlState {
 /// A URL without a terminal state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Where it is.
+    /// The state of the record.
     pub state: State,
     /// Its lane.
     pub lane: Lane,
-    /// When it is no longer worth fetching.
+    /// The time from which it is no longer worth fetching.
     pub deadline: Option<UnixMs>,
     /// Failed attempts so far.
     pub attempts: u32,
-    /// Starts so far that had no end.
+    /// Number of starts without an end so far.
     pub starts: u32,
-    /// The workers whose start is among them because their lease lapsed.
+    /// The workers of which one of these starts was counted because their lease lapsed.
     pub lapsed: Vec<WorkerId>,
-    /// Whether it takes one of the places that `max_pages` leaves: it was started, and neither put aside nor given back since.
-    /// It keeps its place when its worker dies, for whoever takes it over.
+    /// Whether it counts against the pages that `max_pages` leaves: it was started, and neither snoozed nor given
+    /// back since. It still counts when its worker dies, and after another one takes it over.
     pub has_begun: bool,
 }
 
-/// Where a record is.
+/// The state of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
     /// Its message is not confirmed yet.
     New {
-        /// Since when.
+        /// The time of that state.
         since: UnixMs,
     },
     /// Its message is in the queue of its lane.
     Queued {
-        /// Since when.
+        /// The time of that state.
         since: UnixMs,
     },
     /// Its message comes back later.
     Parked {
-        /// When.
+        /// The time when it comes back.
         until: UnixMs,
-        /// Since when that message waits to be confirmed, if it does.
+        /// When that message was sent, if it is not confirmed yet.
         unconfirmed: Option<UnixMs>,
-        /// Whether it waits only because its crawl is paused. It is sent again as soon as the crawl goes on; until then its message comes
-        /// back now and then.
+        /// Whether it waits only because its crawl is paused. It is sent again when the crawl resumes; until then
+        /// its message comes back now and then.
         in_pause: bool,
     },
     /// A worker holds it.
     Held {
-        /// Which.
+        /// The worker.
         by: WorkerId,
-        /// When its lease was extended last.
+        /// When its lease was last extended.
         since: UnixMs,
         /// Whether its start has been counted since the worker took it.
         has_started: bool,
@@ -72,17 +72,17 @@ pub enum State {
 }
 
 impl Record {
-    /// The record of a URL of which nothing else is known.
+    /// Returns the record of a URL of which nothing else is known.
     pub fn new(state: State, lane: Lane, deadline: Option<UnixMs>) -> Self {
         Self { state, lane, deadline, attempts: 0, starts: 0, lapsed: Vec::new(), has_begun: false }
     }
 
-    /// Whether `worker` holds it: also beyond its lease, as long as nobody has taken it.
+    /// Returns whether `worker` holds it, even beyond its lease, as long as nobody else has taken it.
     pub(super) fn is_held_by(&self, worker: &WorkerId) -> bool {
         matches!(&self.state, State::Held { by, .. } if by == worker)
     }
 
-    /// Its holder loses it, as its lease has lapsed: the holder is dead, or stands still.
+    /// Takes it from its holder, whose lease has lapsed: the holder is dead, or stalled.
     pub(super) fn lapse(&mut self) {
         if let State::Held { by, has_started: true, .. } = &self.state
             && !self.lapsed.contains(by)
@@ -91,7 +91,8 @@ impl Record {
         }
     }
 
-    /// A worker that had lost it because its lease lapsed lives after all: its start is no step towards poison.
+    /// Uncounts the start of a worker that lost the record because its lease lapsed, but is alive: that start is
+    /// no step towards poison.
     pub(super) fn withdraw_start(&mut self, worker: &WorkerId) {
         if self.starts > 0
             && let Some(at) = self.lapsed.iter().position(|by| by == worker)
@@ -101,8 +102,8 @@ impl Record {
         }
     }
 
-    /// Its holder puts it aside or gives it back. The start that led here has ended; what had not started keeps the starts that
-    /// it had, for they had no end.
+    /// Ends the start of a record that its holder snoozes or gives back. If it had not been started, the earlier
+    /// starts stay counted, because they had no end.
     pub(super) fn end_start(&mut self) {
         if matches!(self.state, State::Held { has_started: true, .. }) {
             self.starts = 0;
@@ -112,16 +113,17 @@ impl Record {
 }
 
 impl State {
-    /// Put aside in a pause, by a message that comes back then.
+    /// Returns the state of a record that is parked by a pause, with a message that comes back at `until`.
     pub(super) fn let_go(until: UnixMs) -> Self {
         Self::Parked { until, unconfirmed: None, in_pause: true }
     }
 
-    /// Whether its holder has neither extended its lease nor settled it within `possession`.
+    /// Returns whether its holder has neither extended its lease nor settled it within `possession`.
     pub fn has_lapsed(&self, now: UnixMs, possession: Duration) -> bool {
         matches!(self, Self::Held { since, .. } if since.plus(possession) < now)
     }
 }
 
-/// How much earlier than it is due a parked URL may be taken: clocks differ a little, and its worker waits for the rest.
+/// Maximum time before it is due at which a parked URL may be taken: clocks differ a little, and the worker waits
+/// for the rest.
 pub(super) const EARLY: Duration = Duration::from_secs(5);

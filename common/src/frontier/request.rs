@@ -4,21 +4,21 @@ use super::key::RequestKey;
 use crate::request::NewRequest;
 use crate::web::url::{CanonicalUrl, InvalidUrl, MAX_URL_BYTES};
 
-/// A URL that is asked for in a way of its own.
+/// A URL to request in a specified way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// What names it.
+    /// The name of its record.
     pub key: RequestKey,
-    /// The URL that is asked for.
+    /// The URL to request.
     pub url: CanonicalUrl,
-    /// How it is asked for.
+    /// The method, header fields, body and other details.
     pub new: NewRequest,
 }
 
 impl Request {
-    /// A request for `url`, whatever URL `new` says: that is as somebody wrote it.
+    /// Returns a request for `url`, which replaces the URL in `new`, as somebody wrote it.
     ///
-    /// Fails if its key were longer than any URL may be.
+    /// Fails if its key were longer than a URL may be.
     pub fn new(url: CanonicalUrl, new: NewRequest) -> Result<Self, InvalidUrl> {
         let key = RequestKey::of(&url, &new);
         match key.as_str().len() {
@@ -27,19 +27,19 @@ impl Request {
         }
     }
 
-    /// What stores keep of it beside its record, and what its message says: a JSON object.
+    /// Returns the JSON object that stores keep beside its record, and that its message carries.
     pub fn payload(&self) -> String {
         self.new.to_json()
     }
 
-    /// How many bytes that has, about.
+    /// Returns the approximate size of the payload in bytes.
     pub(super) fn bytes(&self) -> usize {
         let NewRequest { headers, cookies, body, data, .. } = &self.new;
         let data = data.as_ref().map_or(0, |data| data.to_string().len());
         headers.bytes() + cookies.bytes() + body.bytes().len() + data
     }
 
-    /// The request under `key` that a store has kept as this payload; `None` if that is none.
+    /// Parses the payload that a store has kept under `key`; `None` if it is no request.
     pub fn stored(key: RequestKey, payload: &str) -> Option<Self> {
         let new = NewRequest::from_json(payload).ok()?;
         let url = CanonicalUrl::recorded(&new.url).ok()?;

@@ -1,4 +1,4 @@
-//! The retry policy: what is tried again, when, and what is final.
+//! The retry policy: which failures are tried again, when, and which are final.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crate::frontier::outcome::{Class, Failure, Outcome, Reason};
 use crate::settings::Retry;
 use crate::time::UnixMs;
 
-/// Decides what becomes of a URL whose attempt number `attempts` (1 for the first) ended in `failure`.
+/// Decides what happens to a URL whose attempt number `attempts` (1 for the first) ended in `failure`.
 ///
 /// `jitter` in `0.0..1.0` spreads the retries of a wave of failures.
 pub fn decide(policy: &Retry, failure: Failure, attempts: u32, now: UnixMs, jitter: f64) -> Outcome {
@@ -16,7 +16,8 @@ pub fn decide(policy: &Retry, failure: Failure, attempts: u32, now: UnixMs, jitt
     again(policy, failure, attempts, now, jitter)
 }
 
-/// The same for a failure that is worth another try whatever the policy says of its kind: a spider's file says so.
+/// Like [`decide`], for a failure that a spider's file declares worth another try, whatever the policy says of its
+/// kind.
 pub fn again(policy: &Retry, failure: Failure, attempts: u32, now: UnixMs, jitter: f64) -> Outcome {
     if attempts > policy.max {
         return Outcome::Failed(failure, Reason::Retries);
@@ -25,7 +26,7 @@ pub fn again(policy: &Retry, failure: Failure, attempts: u32, now: UnixMs, jitte
     Outcome::Retry(failure, now.plus(wait))
 }
 
-/// The longest that a URL is put aside after a failure, whatever its server asks for.
+/// The longest wait after a failure, whatever the server asks for.
 pub const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 fn is_final(policy: &Retry, failure: &Failure) -> bool {
@@ -35,7 +36,7 @@ fn is_final(policy: &Retry, failure: &Failure) -> bool {
     }
 }
 
-/// Doubles with every attempt, and draws from the upper half of that: `[2^(n-1), 2^n) * base / 2`.
+/// Returns a wait that doubles with every attempt, drawn from the upper half: `[2^(n-1), 2^n) * base / 2`.
 fn backoff(policy: &Retry, attempts: u32, jitter: f64) -> Duration {
     let ceiling = policy.backoff * 2u32.saturating_pow(attempts.saturating_sub(1).min(16));
     ceiling.mul_f64(0.5 + jitter.clamp(0.0, 1.0) / 2.0)

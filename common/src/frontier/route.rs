@@ -1,4 +1,4 @@
-//! Routing: which lane a URL takes, and how long it is worth fetching.
+//! Routing: the lane that a URL takes, and the time that it is worth fetching.
 
 use std::time::Duration;
 
@@ -8,22 +8,22 @@ use crate::duration;
 use crate::frontier::lane::Lane;
 use crate::web::url::{CanonicalUrl, Host};
 
-/// One rule. The first whose `when` fits decides; a URL that no rule fits goes to the bulk lane.
+/// A routing rule. The first whose `when` matches applies; a URL that no rule matches goes to the bulk lane.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// What it applies to; without one, to everything.
+    /// The condition; without one, the rule applies to everything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when: Option<When>,
     /// The lane.
     #[serde(deserialize_with = "Lane::of_urls")]
     pub lane: Lane,
-    /// How long the URL is worth fetching; without one, however long politeness makes it wait.
+    /// The time that the URL is worth fetching; without it, as long as politeness makes it wait.
     #[serde(default, with = "duration::optional", skip_serializing_if = "Option::is_none")]
     pub ttl: Option<Duration>,
 }
 
-/// What a rule looks at. It fits when any one entry does.
+/// A rule's condition. It holds when any one entry does.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct When {
@@ -41,7 +41,7 @@ pub struct When {
     pub news: bool,
 }
 
-/// What a source says of a URL beside the URL itself.
+/// Details that a source gives of a URL beside the URL itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hints<'a> {
     /// `changefreq` as written in the sitemap.
@@ -50,16 +50,16 @@ pub struct Hints<'a> {
     pub news: bool,
 }
 
-/// Where a URL goes.
+/// The route of a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Routed {
     /// The lane.
     pub lane: Lane,
-    /// How long it is worth fetching, if the rule says so.
+    /// The time that it is worth fetching, if the rule sets one.
     pub ttl: Option<Duration>,
 }
 
-/// The lane and time to live of `url` by the first rule that fits.
+/// Returns the lane and time to live of `url` by the first rule that matches.
 pub fn route(rules: &[Rule], url: &CanonicalUrl, hints: Hints<'_>) -> Routed {
     let host = url.host();
     let rule = rules.iter().find(|rule| rule.when.as_ref().is_none_or(|when| when.fits(url, &host, hints)));

@@ -1,4 +1,4 @@
-//! Lines: what workers take messages from, each first in, first out.
+//! The queues that workers take messages from, each first in, first out.
 
 use crate::frontier::lane::Lane;
 
@@ -6,11 +6,11 @@ use crate::frontier::lane::Lane;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::IntoStaticStr, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum SourceQueue {
-    /// Parked URLs whose time has come.
+    /// Parked URLs that are due.
     Due,
     /// The lane of urgent URLs.
     Priority,
-    /// What outlived its lane's time to live. To settle it costs no fetch.
+    /// Messages that outlived their lane's time to live. Settling them takes no fetch.
     Expired,
     /// The lane of tasks. Workers that run no programs leave it alone.
     Task,
@@ -19,12 +19,12 @@ pub enum SourceQueue {
 }
 
 impl SourceQueue {
-    /// Every line, the most urgent first.
+    /// Every queue, the most urgent first.
     pub const ALL: [Self; 5] = [Self::Due, Self::Priority, Self::Expired, Self::Task, Self::Bulk];
-    /// Those that bring URLs. What was put aside and what expired may be tasks as well.
+    /// The queues that bring URLs. Parked and expired messages may also be tasks.
     pub const OF_URLS: [Self; 4] = [Self::Due, Self::Priority, Self::Expired, Self::Bulk];
 
-    /// The line's name in the store.
+    /// Returns the queue's name in the store.
     pub fn as_str(self) -> &'static str {
         self.into()
     }

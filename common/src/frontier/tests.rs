@@ -81,7 +81,7 @@ struct World {
     admitted: u64,
     ended: u64,
     done: u64,
-    /// Of each URL, how many of its starts had no end.
+    /// The number of starts without an end, by URL.
     unended: [u32; URLS],
 }
 
@@ -196,7 +196,7 @@ proptest! {
     }
 }
 
-/// Whether a worker's start of a URL is one that lapsed.
+/// Returns whether a worker's start of a URL has lapsed.
 fn has_lapsed(url: &UrlState, who: usize) -> bool {
     matches!(url, UrlState::Pending(record) if record.lapsed.contains(&worker(who)))
 }
@@ -236,7 +236,7 @@ fn a_worker_that_says_nothing_any_more_makes_a_step_towards_poison_whoever_sweep
     assert_eq!(url.start(&worker(0), &now), Start::Poison);
 }
 
-/// A URL that was started so often without an end, and is in the first worker's hands.
+/// Returns a URL with this number of starts without an end, held by the first worker.
 fn held_after(starts: u32) -> UrlState {
     let state = State::Held { by: worker(0), since: UnixMs(0), has_started: false };
     UrlState::Pending(Record { starts, ..Record::new(state, Lane::Bulk, None) })

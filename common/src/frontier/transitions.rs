@@ -1,8 +1,8 @@
 //! The transitions, in the order of the table in `docs/states.md`.
 //!
-//! Each is total: it says what comes of a call in any state, and changes nothing where the call has no right to. An unseen URL
-//! that becomes pending is admitted, and a pending one that becomes ended adds to the counter of its end; nothing else moves a
-//! counter.
+//! Each is total: it handles a call in any state, and changes nothing if the caller has no right to. An unseen URL
+//! that becomes pending counts as admitted, and a pending one that ends adds to the counter of its end; nothing
+//! else changes a counter.
 
 use std::time::Duration;
 
@@ -19,8 +19,9 @@ use crate::names::WorkerId;
 use crate::time::UnixMs;
 
 impl UrlState {
-    /// How a URL that has no record stands to a request for it. That does not ask what its spider has seen, but when the URL was
-    /// last asked for or fetched: within `again` it counts as ended. An instant that lies ahead is of a clock that was set back.
+    /// Returns the state of a URL without a record, for a request of it. It depends not on what its spider has
+    /// seen, but on when the URL was last requested or fetched: within `again` it counts as ended. An instant in
+    /// the future means that the clock was set back, and is ignored.
     pub fn requested(asked: Option<UnixMs>, again: Duration, now: UnixMs) -> Self {
         match asked {
             Some(asked) if asked <= now && now < asked.plus(again) => Self::Ended,
@@ -28,8 +29,8 @@ impl UrlState {
         }
     }
 
-    /// **Admit:** a source names the URL, or a page links to it. `has_space`: whether its host may have more URLs in the crawl.
-    /// What was seen is never left out.
+    /// **Admit:** a source names the URL, or a page links to it. `has_space` says whether its host may have more
+    /// URLs in the crawl. A URL that was seen is never left out.
     pub fn admit(
         &mut self,
         lane: Lane,
@@ -47,7 +48,8 @@ impl UrlState {
         }
     }
 
-    /// **Admit links:** whether a page's links are taken in, which are `worker`'s to name as long as it holds the page.
+    /// **Admit links:** returns whether a page's links are taken in: `worker` may name them as long as it holds
+    /// the page.
     pub fn takes_links(&self, worker: &WorkerId, context: &Context) -> bool {
         let is_held = matches!(self, Self::Pending(record) if record.is_held_by(worker));
         is_held && !context.status.is_over()
@@ -65,8 +67,8 @@ impl UrlState {
 
     /// **Claim:** a worker that does not hold the URL has received a message for it.
     ///
-    /// An unseen URL is admitted. If the store had forgotten the crawl, the message goes round once more, so that the store knows
-    /// all that is queued before all of it is fetched.
+    /// An unseen URL is admitted. If the store had forgotten the crawl, the message is requeued once, so that the
+    /// store knows everything that is queued before all of it is fetched.
     pub fn claim(&mut self, worker: &WorkerId, message: &Message, context: &Context) -> ClaimReply {
         if context.status.is_over() {
             return ClaimReply::Drop;
@@ -87,9 +89,9 @@ impl UrlState {
         }
     }
 
-    /// **Extend:** a worker goes on holding the URL. If the store has forgotten the URL, it is admitted again, held by the worker. If the
-    /// worker lost it because its lease lapsed, it lives after all, and so its start does not count.
-    /// Returns whether the worker holds it.
+    /// **Extend:** a worker goes on holding the URL. If the store has forgotten the URL, it is admitted again,
+    /// held by the worker. If the worker had lost it because its lease lapsed, the worker is alive after all, so
+    /// its start does not count. Returns whether the worker holds it.
     pub fn extend(&mut self, worker: &WorkerId, message: &Message, context: &Context) -> bool {
         if context.status.is_over() {
             return false;
@@ -114,7 +116,7 @@ impl UrlState {
         }
     }
 
-    /// **Start:** a worker is about to fetch the URL. In a pause it lets the URL go.
+    /// **Start:** a worker is about to fetch the URL. If the crawl is paused, the worker lets the URL go.
     pub fn start(&mut self, worker: &WorkerId, context: &Context) -> Start {
         let Some(record) = self.held_by(worker) else { return Start::Lost };
         match context.status {
@@ -127,8 +129,8 @@ impl UrlState {
         }
     }
 
-    /// **Park:** a worker puts the URL aside until an instant, perhaps because it `failed`. Returns whether it held the URL, or
-    /// has put it aside by the same call before, whose answer was lost.
+    /// **Park:** a worker snoozes the URL until an instant, perhaps because it `failed`. Returns whether it held
+    /// the URL, or has parked it by the same call before, of which the answer was lost.
     pub fn park(&mut self, worker: &WorkerId, until: UnixMs, failed: bool, context: &Context) -> bool {
         let Some(record) = self.held_by(worker) else {
             let Self::Pending(record) = self else { return false };
@@ -148,8 +150,8 @@ impl UrlState {
         }
     }
 
-    /// **Finish:** a worker gives the URL its terminal state. More pages than the crawl may do are never counted as done,
-    /// whoever forgot how many had begun.
+    /// **Finish:** a worker gives the URL its terminal state. Pages beyond the crawl's limit are never counted as
+    /// done, even if the store forgot how many had begun.
     pub fn finish(
         &mut self,
         worker: &WorkerId,
@@ -171,7 +173,8 @@ impl UrlState {
         }
     }
 
-    /// **Sweep:** what was lost from sight becomes new. Returns whether it was lost, so that its message is to be sent again.
+    /// **Sweep:** a URL that was lost becomes new. Returns whether it was lost, so that its message has to be sent
+    /// again.
     pub fn sweep(&mut self, watermark: impl Fn(SourceQueue) -> Watermark, context: &Context) -> bool {
         let Self::Pending(record) = self else { return false };
         let is_lost = record.is_lost(watermark, context);
@@ -182,7 +185,7 @@ impl UrlState {
         is_lost
     }
 
-    /// The record, if `worker` holds it.
+    /// Returns the record, if `worker` holds it.
     fn held_by(&mut self, worker: &WorkerId) -> Option<&mut Record> {
         match self {
             Self::Pending(record) if record.is_held_by(worker) => Some(record),
@@ -192,7 +195,7 @@ impl UrlState {
 }
 
 impl Record {
-    /// **Claim**, of a pending URL: `wake` is when the message that was received was to come back, if it was put aside.
+    /// **Claim** of a pending URL. `wake` is the time for which the received message was snoozed, if it was.
     pub fn claim(&mut self, worker: &WorkerId, wake: Option<UnixMs>, context: &Context) -> ClaimReply {
         match &self.state {
             State::Held { by, since, .. }
@@ -201,7 +204,7 @@ impl Record {
                 return ClaimReply::Wait { until: UnixMs(since.plus(context.possession()).0 + 1) };
             }
             State::Parked { until, in_pause: false, .. } if *until > context.now.plus(EARLY) => {
-                // The message that it waits for is kept; a copy of another is not.
+                // Keep the message that the record waits for, but not a copy of another.
                 return if wake == Some(*until) {
                     ClaimReply::Wait { until: *until }
                 } else {
@@ -225,8 +228,8 @@ impl Record {
         ClaimReply::Take { attempts: self.attempts, starts: self.starts, deadline: self.deadline }
     }
 
-    /// The limit decides before the starts do: of a crawl that has done all that it may everything left is skipped, and a suspect
-    /// too may be found by a later one. Poison needs no place, so it does not wait for one.
+    /// Checks the limit before the starts: once a crawl has done all that it may, everything left is skipped, and
+    /// a later crawl may find even a suspect. Poison takes no page of the limit, so it does not wait for one.
     fn start(&mut self, context: &Context) -> Start {
         let State::Held { has_started, .. } = &mut self.state else { return Start::Lost };
         if *has_started {
@@ -252,7 +255,8 @@ impl Record {
         let is_stale = |since: UnixMs| since.plus(context.lost_after) <= context.now;
         let is_missing = |since: UnixMs, line| {
             let Watermark { delivered, lost_before } = watermark(line);
-            // A queue that lost nothing may have delivered the message a moment ago: a worker may be about to claim it.
+            // Even a queue that lost nothing may have delivered the message a moment ago: a worker may be about to
+            // claim it.
             since.plus(context.lost_after) < delivered || since < lost_before
         };
         match &self.state {

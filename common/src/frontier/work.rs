@@ -1,4 +1,4 @@
-//! What a worker is to do: fetch a URL, in a way of its own or not, or have a program do a task.
+//! A worker's unit of work: a URL or a request to fetch, or a task for a program.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use crate::request::NewRequest;
 use crate::task::NewTask;
 use crate::web::url::{CanonicalUrl, InvalidUrl};
 
-/// What a record stands for, with all that it takes to work on it. Cheap to clone.
+/// The subject of a record, with all that is needed to work on it. Cheap to clone.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Work {
     /// A URL to fetch.
     Url(CanonicalUrl),
-    /// A URL to fetch in a way of its own.
+    /// A URL to fetch in a specified way.
     Request(Arc<Request>),
     /// A task for its spider's program.
     Task(Arc<Task>),
@@ -25,32 +25,32 @@ pub enum Work {
 /// A task that a spider has taken in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// What names it.
+    /// The name of its record.
     pub key: TaskKey,
-    /// What it says. Its spider is the one of its crawl.
+    /// The submitted task. Its spider is that of its crawl.
     pub new: NewTask,
 }
 
 impl Task {
-    /// A task of `spider`.
+    /// Returns a task of `spider`.
     pub fn new(spider: &SpiderName, new: NewTask) -> Self {
         let new = NewTask { spider: None, ..new };
         Self { key: TaskKey::of(spider, &new), new }
     }
 
-    /// What stores keep of it beside its record: the same JSON object as a line of `tasks.jsonl`.
+    /// Returns the payload that stores keep beside its record: the same JSON object as a line of `tasks.jsonl`.
     pub fn payload(&self) -> String {
         serde_json::to_string(&self.new).expect("text and numbers are JSON")
     }
 
-    /// The task under `key` that a store has kept as this payload; `None` if that is none.
+    /// Parses the payload that a store has kept under `key`; `None` if it is no task.
     pub fn stored(key: TaskKey, payload: &str) -> Option<Self> {
         NewTask::from_line(payload).ok().map(|new| Self { key, new })
     }
 }
 
 impl Work {
-    /// A request for `url`; where it says no more than that, the URL.
+    /// Returns the work for a request of `url`: just the URL, if the request specifies nothing else.
     ///
     /// Fails if it cannot have a key ([`Request::new`]).
     pub fn of_request(url: CanonicalUrl, new: NewRequest) -> Result<Self, InvalidUrl> {
@@ -60,7 +60,7 @@ impl Work {
         }
     }
 
-    /// What a record under `key` stands for, beside which a store has kept this payload; `None` if that cannot be read.
+    /// Returns the work of a record under `key` with this stored payload; `None` if the payload cannot be read.
     pub fn stored(key: Key, payload: &str) -> Option<Self> {
         match key {
             Key::Url(url) => Some(Self::Url(url)),
@@ -69,7 +69,7 @@ impl Work {
         }
     }
 
-    /// What stores keep of it beside its record; `None` of a URL, whose key says all.
+    /// Returns the payload that stores keep beside its record; `None` for a URL, which its key describes in full.
     pub fn payload(&self) -> Option<String> {
         match self {
             Self::Url(_) => None,
@@ -78,12 +78,12 @@ impl Work {
         }
     }
 
-    /// Whether there is such a thing.
+    /// Returns whether it has a payload.
     pub fn has_payload(&self) -> bool {
         !matches!(self, Self::Url(_))
     }
 
-    /// How many bytes that has, about.
+    /// Returns the approximate size of the payload in bytes.
     pub fn payload_bytes(&self) -> usize {
         match self {
             Self::Url(_) => 0,
@@ -92,7 +92,7 @@ impl Work {
         }
     }
 
-    /// What names its record.
+    /// Returns the key of its record.
     pub fn key(&self) -> Key {
         match self {
             Self::Url(url) => Key::Url(url.clone()),
@@ -101,7 +101,7 @@ impl Work {
         }
     }
 
-    /// The text of that name.
+    /// Returns the text of that key.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Url(url) => url.as_str(),
@@ -110,7 +110,7 @@ impl Work {
         }
     }
 
-    /// The URL, if it is one and nothing else.
+    /// Returns the URL, if it is nothing but a URL.
     pub fn url(&self) -> Option<&CanonicalUrl> {
         match self {
             Self::Url(url) => Some(url),
@@ -118,7 +118,7 @@ impl Work {
         }
     }
 
-    /// The URL that is fetched for it, if one is.
+    /// Returns the URL that is fetched for it, if any.
     pub fn page(&self) -> Option<&CanonicalUrl> {
         match self {
             Self::Url(url) => Some(url),
@@ -127,7 +127,7 @@ impl Work {
         }
     }
 
-    /// How urgent it is; 0 where it does not say so.
+    /// Returns its priority; 0 if it has none.
     pub fn priority(&self) -> Priority {
         match self {
             Self::Url(_) => Priority::default(),
@@ -136,7 +136,7 @@ impl Work {
         }
     }
 
-    /// How often it is tried again, if it says so itself.
+    /// Returns its own limit of retries, if it has one.
     pub fn retries(&self) -> Option<u32> {
         match self {
             Self::Url(_) => None,
@@ -145,7 +145,7 @@ impl Work {
         }
     }
 
-    /// The request, if it is one.
+    /// Returns the request, if it is one.
     pub fn request(&self) -> Option<&Arc<Request>> {
         match self {
             Self::Request(request) => Some(request),
@@ -153,7 +153,7 @@ impl Work {
         }
     }
 
-    /// The task, if it is one.
+    /// Returns the task, if it is one.
     pub fn task(&self) -> Option<&Arc<Task>> {
         match self {
             Self::Url(_) | Self::Request(_) => None,

@@ -1,4 +1,4 @@
-//! What a handler says to a task or a page.
+//! The answer of a handler to a task or a page.
 
 use serde_json::{Map, Value};
 
@@ -8,19 +8,19 @@ use super::{MAX_ANSWER_BYTES, MAX_LOGS};
 use crate::request::NewRequest;
 use crate::task::NewTask;
 
-/// What a handler makes of a task or a page.
+/// The verdict of a handler on a task or a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// `0`: it is done.
+    /// `0`: done.
     Done,
-    /// `1`: it failed, and is to be tried again.
+    /// `1`: failed, to be tried again.
     Failed,
-    /// `2`: it is to be left out.
+    /// `2`: to be left out.
     Skip,
 }
 
 impl Verdict {
-    /// The verdict with this number.
+    /// Returns the verdict with this number.
     pub fn of(number: u64) -> Option<Self> {
         match number {
             0 => Some(Self::Done),
@@ -31,20 +31,20 @@ impl Verdict {
     }
 }
 
-/// All that a handler says to one task or page.
+/// The whole answer of a handler to one task or page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// What it makes of it. Only what is done yields anything.
+    /// The verdict. Only a task or page that is done yields anything.
     pub verdict: Verdict,
-    /// What it adds to the log.
+    /// Entries for the log.
     pub logs: Vec<LogLine>,
-    /// What else is to be done.
+    /// New tasks.
     pub tasks: Vec<NewTask>,
-    /// What is to be fetched, each URL as it is written: relative to the page, if it is about one.
+    /// URLs to fetch, each as it is written: relative to the page, if the answer is about one.
     pub urls: Vec<NewRequest>,
-    /// What goes to the sinks.
+    /// Items for the sinks.
     pub items: Vec<Map<String, Value>>,
-    /// A file in the program's folder with further items, one JSON object a line.
+    /// The path of a file in the program's folder with further items, one JSON object per line.
     pub items_file: Option<String>,
 }
 
@@ -56,9 +56,9 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Adds a part that counts as so many bytes ([`Part::weighed`]). Returns the answer, if it is whole now.
+    /// Adds a part that counts as `bytes` bytes ([`Part::weighed`]). Returns the answer once it is complete.
     ///
-    /// Fails if they cannot be parts of one answer.
+    /// Fails if the parts cannot belong to one answer.
     pub fn add(&mut self, part: Part, bytes: usize) -> Result<Option<Answer>, InvalidParts> {
         self.bytes += bytes;
         if self.bytes > MAX_ANSWER_BYTES {
@@ -77,21 +77,21 @@ impl Parts {
         Ok(verdict.map(|verdict| std::mem::take(&mut self.said).ending(verdict)))
     }
 
-    /// What was logged so far.
+    /// Returns the log entries so far.
     pub fn into_logs(self) -> Vec<LogLine> {
         self.said.logs
     }
 }
 
 impl Part {
-    /// The answer that ends with this verdict.
+    /// Returns the answer that ends with this verdict.
     pub(super) fn ending(self, verdict: Verdict) -> Answer {
         let Self { id: _, verdict: _, logs, tasks, urls, items, items_file } = self;
         Answer { verdict, logs, tasks, urls, items, items_file }
     }
 }
 
-/// Why parts are no answer.
+/// The reason why parts are no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidParts {
     /// It is too long.

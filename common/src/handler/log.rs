@@ -1,25 +1,26 @@
-//! What a handler logs.
+//! Log messages of a handler.
 
 use serde::{Serialize, Serializer};
 
 use crate::logs::LogLevel;
 use crate::text::start_of;
 
-/// How many bytes of a message are kept.
+/// Maximum length of a message, in bytes.
 const MAX_MESSAGE: usize = 32 * 1024;
 
 /// One message of a handler.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LogLine {
-    /// What is said, of any number of lines, at most 32 KB. It is foreign text: whoever shows it makes it printable.
+    /// The text, of any number of lines, at most 32 KB. It is foreign text and must be made printable before it is
+    /// shown.
     pub message: String,
-    /// How grave it is; as a number in JSON.
+    /// The severity; a number in JSON.
     #[serde(serialize_with = "as_number")]
     pub level: LogLevel,
 }
 
 impl LogLine {
-    /// A line, its message cut to what is kept.
+    /// Creates a line, with its message cut to the maximum length.
     pub fn new(level: LogLevel, message: impl Into<String>) -> Self {
         let mut message = message.into();
         message.truncate(start_of(&message, MAX_MESSAGE).len());

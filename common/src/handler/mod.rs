@@ -1,9 +1,9 @@
-//! Handlers: programs of a spider's own that do its tasks and read its pages. The protocol, without running anything; for people it
-//! is written down in `docs/handlers.md`.
+//! Handlers: a spider's own programs that do its tasks and read its pages. This is the protocol, without running
+//! anything; it is documented for users in `docs/handlers.md`.
 //!
-//! Whatever the mode, a handler says all that it has to say in JSON objects of one form ([`Part`]). With [`once`] the last object on
-//! standard output is the whole answer. With [`stream`] each line is a part of the answer to one request, and the part with
-//! `result` ends it.
+//! In either mode, a handler answers in JSON objects of one form ([`Part`]). With [`once`] the last object on
+//! standard output is the whole answer. With [`stream`] each line is a part of the answer to one request, and the
+//! part with `result` ends it.
 
 mod answer;
 mod log;
@@ -17,9 +17,9 @@ pub use log::LogLine;
 pub use part::{InvalidItem, InvalidPart, MAX_ITEM_BYTES, NotJson, Part, item_from_json};
 pub use weight::TooManyValues;
 
-/// How many bytes a handler may say in answer to one task or page: on standard output with `once`, in all parts of an answer with
-/// `stream`.
+/// Maximum size of a handler's answer to one task or page, in bytes: on standard output with `once`, in all parts
+/// of an answer with `stream`.
 pub const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
 
-/// How many entries an answer may add to the log; further ones are dropped.
+/// Maximum number of log entries in an answer; further ones are dropped.
 pub const MAX_LOGS: usize = 1000;

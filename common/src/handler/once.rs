@@ -6,16 +6,17 @@ use super::answer::Answer;
 use super::part::{InvalidPart, NotJson, Part};
 use super::weight::weight;
 
-/// The longest argument that Linux takes, in bytes, without its final NUL. A longer task is given on standard input alone.
+/// The longest argument that Linux accepts, in bytes, without its final NUL. A longer task is given only on
+/// standard input.
 pub const MAX_ARGUMENT_BYTES: usize = 128 * 1024 - 1;
 
-/// So many closing braces are looked at, the last ones, for the end of the last object.
+/// Number of closing braces, counted from the last, that are tried as the end of the last object.
 const MAX_ENDS: usize = 32;
 
-/// What stands in place of a task that is too long for an argument.
+/// The argument that stands for a task that is too long for one.
 pub const ON_STANDARD_INPUT: &str = "-";
 
-/// Why an output is no answer.
+/// The reason why an output is no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidOutput {
     /// There is no JSON object in it.
@@ -23,23 +24,23 @@ pub enum InvalidOutput {
         "the program wrote no JSON object to its standard output: its answer is the last one there, as {{\"result\": 0}}"
     )]
     NoAnswer,
-    /// What looks like the last JSON object in it is none.
+    /// The last text in it that looks like a JSON object is none.
     #[error("what stands last in braces on standard output is {0}")]
     NotJson(#[from] NotJson),
-    /// The last JSON object in it does not say what becomes of the task.
+    /// The last JSON object in it has no `result`.
     #[error(
         "the last JSON object on standard output has no `result`: it is 0 (done), 1 (failed) or 2 (left out)"
     )]
     NoResult,
-    /// The last JSON object in it says what no answer says.
+    /// The last JSON object in it is no valid answer.
     #[error("the last JSON object on standard output: {0}")]
     Invalid(#[from] InvalidPart),
 }
 
-/// The answer in all that a program wrote to its standard output: the last JSON object there. Anything may stand before and after
-/// it, also on its line, but for many closing braces after it.
+/// Parses the answer from everything that a program wrote to its standard output: the last JSON object there. Any
+/// text may stand before and after it, also on its line, except many closing braces after it.
 ///
-/// Takes time in proportion to the output.
+/// Takes time proportional to the output.
 pub fn answer(output: &[u8]) -> Result<Answer, InvalidOutput> {
     let object = last_object(output)?;
     let mut part = Part::of(object, output.len())?;
@@ -48,8 +49,9 @@ pub fn answer(output: &[u8]) -> Result<Answer, InvalidOutput> {
     Ok(part.ending(verdict))
 }
 
-/// The JSON object that ends last. What looks like an object and is none has no answer in it: that would be one of its items, say. If there is
-/// no object, says what is wrong with the last that looks like one.
+/// Returns the JSON object that ends last. A text that looks like an object and is none is not searched for an
+/// answer, which might be one of its items. If there is no object, returns the error of the last text that looks
+/// like one.
 fn last_object(output: &[u8]) -> Result<Map<String, Value>, InvalidOutput> {
     let mut end = output.len();
     let mut wrong = None;
@@ -70,8 +72,8 @@ fn object(text: &[u8]) -> Result<Map<String, Value>, InvalidOutput> {
     serde_json::from_slice(text).map_err(|error| NotJson::of(&error, text).into())
 }
 
-/// Where the object begins that ends with this text, if it does. From its end on to its start: what stands before an object may be
-/// anything, an object is known.
+/// Returns the start of the object that this text ends with, if it ends with one. Searches backwards from its end,
+/// because any text may stand before an object.
 fn start_of(text: &[u8]) -> Option<usize> {
     let (mut depth, mut is_in_string) = (0usize, false);
     for at in (0..text.len()).rev() {
@@ -90,7 +92,7 @@ fn start_of(text: &[u8]) -> Option<usize> {
     None
 }
 
-/// Whether a character that follows this text is escaped by it.
+/// Returns whether a character after this text is escaped by it.
 fn is_escaped(before: &[u8]) -> bool {
     before.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
 }

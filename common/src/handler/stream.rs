@@ -1,4 +1,4 @@
-//! What is said to a program that lives, one JSON object a line.
+//! Requests to a program that keeps running, one JSON object per line.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -12,25 +12,25 @@ pub use super::answer::{InvalidParts, Parts};
 /// The version of the protocol.
 pub const PROTOCOL: u32 = 1;
 
-/// A body of more bytes is given as a file.
+/// Maximum size of a body that is sent inline; a larger one is given as a file.
 pub const MAX_INLINE_BYTES: usize = 1024 * 1024;
 
-/// What is said to a program.
+/// A request to a program.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Request<'a> {
-    /// Once, before all else.
+    /// Sent once, before all others.
     Start(Start<'a>),
-    /// Do this.
+    /// Do this task.
     Task {
-        /// What the answer names.
+        /// The id that the answer repeats.
         id: u64,
         /// The task.
         task: &'a TaskView,
     },
-    /// Read this, or take in why there is nothing to read.
+    /// Read this page, or learn why there is none.
     Page {
-        /// What the answer names.
+        /// The id that the answer repeats.
         id: u64,
         /// The page.
         page: PageView<'a>,
@@ -38,7 +38,7 @@ pub enum Request<'a> {
 }
 
 impl Request<'_> {
-    /// As a line, its end included.
+    /// Returns the request as a line, including its end.
     pub fn to_line(&self) -> String {
         let mut line = serde_json::to_string(self).expect("names, text and numbers are JSON");
         line.push('\n');
@@ -46,79 +46,79 @@ impl Request<'_> {
     }
 }
 
-/// What a program is given first.
+/// The first message to a program.
 #[derive(Debug, Serialize)]
 pub struct Start<'a> {
     /// [`PROTOCOL`].
     pub protocol: u32,
-    /// Whose spider it is.
+    /// The project of the spider.
     pub project: &'a ProjectName,
-    /// Whose program it is.
+    /// The spider of the program.
     pub spider: &'a SpiderName,
-    /// How many requests it is given at most before it has answered one.
+    /// Maximum number of unanswered requests.
     pub concurrency: usize,
-    /// What is under `[handler] secret`.
+    /// The value of `[handler] secret`.
     pub secret: &'a Value,
 }
 
 /// A page as a program sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct PageView<'a> {
-    /// Which page.
+    /// The page's URL and where it comes from.
     #[serde(flatten)]
     pub head: &'a PageHead,
-    /// What came of asking for it.
+    /// The result of the request.
     #[serde(flatten)]
     pub came: Came<'a>,
 }
 
-/// What came of asking for a page.
+/// The result of the request for a page.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Came<'a> {
     /// A response.
     Response {
-        /// All but its body.
+        /// Everything except its body.
         #[serde(flatten)]
         head: &'a ResponseHead,
         /// Its body.
         #[serde(flatten)]
         body: &'a Body,
     },
-    /// None that is a page.
+    /// No response that is a page.
     Failure {
-        /// Why.
+        /// The failure.
         failure: &'a FailureView,
     },
 }
 
-/// Which page it is, whatever came of asking for it.
+/// The URL of a page and where it comes from, whatever the result of the request.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PageHead {
-    /// The URL that was asked for.
+    /// The URL that was requested.
     pub url: String,
-    /// How it was asked for, if not by GET.
+    /// The method, if not GET.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<Method>,
-    /// The data of its request, if that has any.
+    /// The data of its request, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
-    /// Where redirects led, if they did: links are relative to it.
+    /// The URL to which redirects led, if they did: links are relative to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub final_url: Option<String>,
     /// The crawl.
     pub crawl: CrawlId,
-    /// Links away from the start.
+    /// Number of links from the start.
     pub depth: u16,
     /// The page that linked to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub referrer: Option<String>,
 }
 
-/// A response but for its body.
+/// A response without its body.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ResponseHead {
-    /// Its status.
+    /// The HTTP status.
     pub status: u16,
     /// Its header fields, each a name in lower case and a value, in order.
     pub headers: Vec<(String, String)>,
@@ -126,32 +126,33 @@ pub struct ResponseHead {
     pub fetched_at: String,
 }
 
-/// Why there is no page, for a program whose request asks for that ([`Failures`](crate::request::Failures)).
+/// The reason why there is no page, for a program whose request asks for failures
+/// ([`Failures`](crate::request::Failures)).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FailureView {
-    /// The class of the failure ([`Class`](crate::frontier::outcome::Class)); or of what is left out the reason
+    /// The class of the failure ([`Class`](crate::frontier::outcome::Class)), or for a skipped page the reason
     /// ([`Skip`](crate::frontier::outcome::Skip)).
     pub class: &'static str,
-    /// Whether it is left out, and would be however often it were tried.
+    /// Whether the page is skipped, and would be at every attempt.
     pub skipped: bool,
-    /// What happened, for people, printable and at most 1 KB.
+    /// A description for people, printable and at most 1 KB.
     pub detail: String,
-    /// The status of the response, where there was one.
+    /// The HTTP status, if there was a response.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// Which attempt it was, from 1.
+    /// The number of the attempt, from 1.
     pub attempt: u32,
 }
 
-/// The body of a page: under one of three keys.
+/// The body of a page, under one of three keys.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Body {
     /// Text.
     Text(String),
-    /// What is no text, in base64 (RFC 4648 4).
+    /// Bytes that are no text, in base64 (RFC 4648 4).
     Base64(String),
-    /// The path of a file with the bytes of a body that is large. The file is removed when the page is answered.
+    /// The path of a file with the bytes of a large body. The file is removed when the page is answered.
     File(String),
 }
 

@@ -1,25 +1,25 @@
-//! What JSON takes once it is read: of small values many times its length.
+//! The memory that JSON takes once it is parsed: for small values many times its length.
 
 use super::MAX_ANSWER_BYTES;
 
-/// A value counts as so many bytes at least.
+/// Minimum number of bytes that a value counts as.
 const VALUE: usize = 4;
 
-/// An object counts as so many values: however little is in it, it takes more than half a kilobyte.
+/// Number of values that an object counts as: even an empty one takes more than half a kilobyte.
 const OBJECT: usize = 20;
 
-/// How many values an answer may have.
+/// Maximum number of values in an answer.
 const MAX_VALUES: usize = MAX_ANSWER_BYTES / VALUE;
 
-/// What a handler said has so many values that reading it could take all the memory of its worker.
+/// The error for an answer with so many values that parsing it could take all the memory of its worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "more than {MAX_VALUES} values, of which an object counts as {OBJECT}: more items may be in a file (`items_file`), one a line"
 )]
 pub struct TooManyValues;
 
-/// What a text counts as, if it is JSON: its bytes, or more if it has many values. Looks only at brackets and commas, so that it can be asked
-/// before the text is read.
+/// Returns the weight of a JSON text: its bytes, or more if it has many values. Looks only at brackets and commas,
+/// so that it can be called before the text is parsed.
 pub(super) fn weight(json: &[u8]) -> Result<usize, TooManyValues> {
     let (mut values, mut is_in_string, mut is_escaped) = (1, false, false);
     for byte in json {

@@ -1,19 +1,19 @@
-//! Cancelling a crawl that may be of a job.
+//! Cancelling a crawl that may belong to a job.
 
 use super::JobStatus;
 use crate::frontier::crawl::CrawlState;
 use crate::names::CrawlRef;
 use crate::ports::{Control, ErrorKind, Jobs, Result, Stats};
 
-/// Cancels a crawl, and the job that it is of, if it is of one. Returns whether it had not begun. `Stale` if the crawl is finished,
-/// or if there is neither.
+/// Cancels a crawl, and its job if it has one. Returns whether it had not begun. Fails with `Stale` if the crawl
+/// is finished, or if there is neither.
 pub async fn cancel(
     crawl: &CrawlRef,
     jobs: &dyn Jobs,
     control: &dyn Control,
     stats: &dyn Stats,
 ) -> Result<bool> {
-    // First the job: whoever feeds it would else begin its crawl anew.
+    // First the job: otherwise its feeder would begin the crawl anew.
     let was = jobs.cancel(&crawl.id).await?;
     let stale = match control.cancel(crawl).await {
         Err(error) if error.kind == ErrorKind::Stale => error,
@@ -21,7 +21,7 @@ pub async fn cancel(
     };
     let state = stats.crawl_stats(&crawl.id).await?.map(|stats| stats.status);
     match (was, state) {
-        // Whoever feeds the job cancels its crawl when that is there.
+        // The job's feeder cancels the crawl once it exists.
         (Some(JobStatus::Pending | JobStatus::Running | JobStatus::Cancelled), None) => Ok(true),
         (_, None | Some(CrawlState::Finished)) => Err(stale),
         // It began between the two calls.

@@ -1,4 +1,4 @@
-//! What makes asking twice ask once.
+//! The key that makes submitting a job idempotent.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,22 +7,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::as_text::as_text;
 
-/// The longest key, in bytes.
+/// Maximum length of a key, in bytes.
 const MAX_BYTES: usize = 255;
 
-/// A text that the submitter of a job chooses. Submitting again with the same key returns the job that was made the first
-/// time. 1 to 255 visible ASCII characters, as in the header `Idempotency-Key` of HTTP APIs.
+/// A text that the submitter of a job chooses. Submitting again with the same key returns the job that was created
+/// the first time. 1 to 255 visible ASCII characters, as in the header `Idempotency-Key` of HTTP APIs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct IdempotencyKey(String);
 
-/// A text that is no key.
+/// The error for a text that is no key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an idempotency key has 1 to {MAX_BYTES} visible ASCII characters")]
 pub struct InvalidIdempotencyKey;
 
 impl IdempotencyKey {
-    /// The key as text.
+    /// Returns the key as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -8,11 +8,11 @@ use crate::time::UnixMs;
 /// A submitted crawl, and its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// What was submitted.
+    /// The submission.
     pub new: NewJob,
-    /// How many jobs were submitted before it.
+    /// Number of jobs that were submitted before it.
     pub number: u64,
-    /// When it was submitted.
+    /// The time when it was submitted.
     pub asked: UnixMs,
     /// Its state.
     pub state: JobState,
@@ -23,25 +23,25 @@ pub struct Job {
 pub enum JobState {
     /// It waits in the queue.
     Pending {
-        /// Until when it is not taken, because its spider was busy.
+        /// The time until which it is not taken, because its spider was busy.
         not_before: Option<UnixMs>,
     },
     /// A worker feeds it, under a lease.
     Feeding {
-        /// Who, and since when.
+        /// The worker, and the time when it took the job.
         run: Run,
-        /// When the lease lapses.
+        /// The end of the lease.
         until: UnixMs,
-        /// Whether it is to be cancelled. Its crawl may or may not be open, so that is for its feeder to do.
+        /// Whether it is to be cancelled. Its feeder does so, because the crawl may not be open yet.
         is_cancelled: bool,
     },
     /// It waits for the end of its crawl.
     Fed {
-        /// Who fed it, and since when it has run.
+        /// The worker that fed it, and the time when it took the job.
         run: Run,
-        /// Which of its sources could not be read, if there were any.
+        /// The sources that could not be read, if any.
         problem: Option<Problem>,
-        /// Whether it is to be cancelled, with its crawl if that was opened.
+        /// Whether it is to be cancelled, together with its crawl if that was opened.
         is_cancelled: bool,
     },
     /// It is over.
@@ -51,35 +51,35 @@ pub enum JobState {
 /// A job's run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Who took it.
+    /// The worker that took it.
     pub runner: WorkerId,
-    /// When.
+    /// The time when it took the job.
     pub started: UnixMs,
 }
 
 /// A job's end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// How it ended.
+    /// The outcome.
     pub outcome: JobOutcome,
-    /// When.
+    /// The time of the end.
     pub at: UnixMs,
     /// Its run; `None` if it was never taken.
     pub run: Option<Run>,
 }
 
 impl Job {
-    /// A job that was just submitted, after `number` others.
+    /// Returns a job that was just submitted, after `number` others.
     pub fn asked_for(new: NewJob, number: u64, now: UnixMs) -> Self {
         Self { new, number, asked: now, state: JobState::Pending { not_before: None } }
     }
 
-    /// Its position in the queue.
+    /// Returns its position in the queue.
     pub fn position(&self) -> QueuePosition {
         QueuePosition::new(self.new.priority, self.number)
     }
 
-    /// Its status.
+    /// Returns its status.
     pub fn status(&self) -> JobStatus {
         match &self.state {
             JobState::Pending { .. } => JobStatus::Pending,
@@ -88,7 +88,7 @@ impl Job {
         }
     }
 
-    /// Who took it last, and when; `None` while it waits, and if it was never taken.
+    /// Returns its last run; `None` while it waits, and if it was never taken.
     pub fn run(&self) -> Option<&Run> {
         match &self.state {
             JobState::Pending { .. } => None,
@@ -97,7 +97,7 @@ impl Job {
         }
     }
 
-    /// When it ended.
+    /// Returns the time of its end, if it has ended.
     pub fn ended(&self) -> Option<UnixMs> {
         match &self.state {
             JobState::Ended(Ended { at, .. }) => Some(*at),
@@ -105,7 +105,7 @@ impl Job {
         }
     }
 
-    /// What went wrong with it, if anything did: why it failed, or which of its sources could not be read.
+    /// Returns its problem, if any: why it failed, or which of its sources could not be read.
     pub fn problem(&self) -> Option<&Problem> {
         match &self.state {
             JobState::Pending { .. } | JobState::Feeding { .. } => None,
@@ -114,8 +114,8 @@ impl Job {
         }
     }
 
-    /// The stats of its crawl where there is none: there is nothing to count yet, or any more. A crawl cannot fail; that of a job
-    /// which has failed counts as cancelled.
+    /// Returns stats for its crawl while there is none, because nothing is counted yet, or any more. A crawl
+    /// cannot fail; that of a failed job counts as cancelled.
     pub fn stats_before_it_begins(&self) -> CrawlStats {
         let status = match self.status() {
             JobStatus::Pending | JobStatus::Running => CrawlState::Pending,

@@ -1,9 +1,9 @@
-//! Jobs: crawls that are asked for before anyone runs them.
+//! Jobs: crawls that are submitted before anyone runs them.
 //!
-//! A job's id is the id of the crawl that it becomes. All jobs wait in one queue until a worker takes them: the highest
-//! priority first, among equals the one that was submitted first. Jobs whose spider is busy are passed over. The worker that takes
-//! a job feeds it: it reads the job's sources into its crawl, under a lease. After that the job waits for the end of its crawl, and
-//! nobody needs to hold it.
+//! A job's id is the id of the crawl that it becomes. All jobs wait in one queue until a worker takes them: the
+//! highest priority first, among equals the one that was submitted first. Jobs whose spider is busy are skipped.
+//! The worker that takes a job feeds it: it reads the job's sources into its crawl, under a lease. After that the
+//! job waits for the end of its crawl without a lease.
 
 mod cancel;
 mod idempotency_key;

@@ -1,34 +1,34 @@
-//! How a job ends.
+//! The outcome of a job.
 
 use std::fmt;
 
 use super::JobStatus;
 use crate::text::printable;
 
-/// The longest text that is kept of what went wrong, in bytes.
+/// Maximum length of the description of a problem, in bytes.
 const MAX_BYTES: usize = 1024;
 
-/// How a job ended.
+/// The outcome of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobOutcome {
     /// Its crawl is finished.
     Finished {
-        /// Which of its sources could not be read, if there were any.
+        /// The sources that could not be read, if any.
         problem: Option<Problem>,
     },
     /// It could not be run.
     Failed(Problem),
-    /// Somebody ended it before its time.
+    /// Somebody cancelled it.
     Cancelled,
 }
 
 impl JobOutcome {
-    /// A failure with this description.
+    /// Returns a failure with this description.
     pub fn failed(text: impl fmt::Display) -> Self {
         Self::Failed(Problem::new(text))
     }
 
-    /// The same in a word.
+    /// Returns the status that it corresponds to.
     pub fn status(&self) -> JobStatus {
         match self {
             Self::Finished { .. } => JobStatus::Finished,
@@ -37,7 +37,7 @@ impl JobOutcome {
         }
     }
 
-    /// What went wrong, if anything did.
+    /// Returns the problem, if any.
     pub fn problem(&self) -> Option<&Problem> {
         match self {
             Self::Finished { problem } => problem.as_ref(),
@@ -47,17 +47,17 @@ impl JobOutcome {
     }
 }
 
-/// What went wrong with a job: one line for people, of at most 1 KB.
+/// A problem of a job: one line for people, of at most 1 KB.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem(String);
 
 impl Problem {
-    /// What `text` says.
+    /// Creates a problem from its description, which is made printable.
     pub fn new(text: impl fmt::Display) -> Self {
         Self(printable(&text.to_string(), MAX_BYTES))
     }
 
-    /// The line.
+    /// Returns the line.
     pub fn as_str(&self) -> &str {
         &self.0
     }

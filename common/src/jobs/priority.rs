@@ -1,4 +1,4 @@
-//! Priorities, and the order of the queue that they make.
+//! Priorities, and the order of the queue by them.
 
 use std::cmp::{Ordering, Reverse};
 use std::fmt;
@@ -8,23 +8,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::text::printable;
 
-/// How urgent a job or a task is: any finite number, the highest first. The default is 0.
+/// The priority of a job or a task: any finite number, the highest first. The default is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "f64", into = "f64")]
 pub struct Priority(f64);
 
-/// A text or number that is no priority.
+/// The error for a text or number that is no priority.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a priority: write a number, as 10 or -0.5; the highest is taken first")]
 pub struct InvalidPriority(String);
 
 impl Priority {
-    /// The number.
+    /// Returns the number.
     pub fn get(self) -> f64 {
         self.0
     }
 
-    /// Whether it is above the default: what has it comes before others.
+    /// Returns whether it is above the default, and so comes before others.
     pub fn is_urgent(self) -> bool {
         self > Self::default()
     }
@@ -76,12 +76,12 @@ impl PartialOrd for Priority {
     }
 }
 
-/// A job's position in the queue: the least comes first.
+/// A job's position in the queue; the smallest comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct QueuePosition(Reverse<Priority>, u64);
 
 impl QueuePosition {
-    /// The position of the job that was submitted after `number` others.
+    /// Returns the position of the job that was submitted after `number` others.
     pub fn new(priority: Priority, number: u64) -> Self {
         Self(Reverse(priority), number)
     }

@@ -1,4 +1,4 @@
-//! A job as programs read it, in commands' JSON.
+//! The JSON form of a job, in the output of commands.
 
 use serde::{Serialize, Serializer};
 
@@ -16,9 +16,9 @@ struct Shown<'a> {
     version: Option<&'a Version>,
     status: JobStatus,
     priority: Priority,
-    /// Nothing else of requests, which may have secrets.
+    /// The URLs alone: other parts of requests may have secrets.
     urls: Vec<&'a str>,
-    /// How many tasks it names.
+    /// Number of tasks in it.
     tasks: usize,
     sources: &'a [CanonicalUrl],
     arguments: &'a Arguments,
@@ -31,7 +31,7 @@ struct Shown<'a> {
 }
 
 impl Serialize for Job {
-    /// Instants are texts by RFC 3339.
+    /// Serializes instants as texts by RFC 3339.
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let run = self.run();
         Shown {

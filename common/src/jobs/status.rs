@@ -1,4 +1,4 @@
-//! The status of a job, in a word.
+//! The status of a job, in one word.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub enum JobStatus {
     /// It waits in the queue.
     Pending,
-    /// It is being fed, or its crawl runs.
+    /// It is being fed, or its crawl is running.
     Running,
     /// Its crawl is finished.
     Finished,
@@ -21,12 +21,12 @@ pub enum JobStatus {
 }
 
 impl JobStatus {
-    /// The word.
+    /// Returns the word.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 
-    /// Whether the job is over.
+    /// Returns whether the job is over.
     pub fn is_over(self) -> bool {
         matches!(self, Self::Finished | Self::Failed | Self::Cancelled)
     }

@@ -1,4 +1,4 @@
-//! Where a job stands, as both stores keep it: in columns of a table, or in fields of a hash.
+//! The state of a job in the form of both stores: in columns of a table, or in fields of a hash.
 
 use super::job::{Ended, JobState, Run};
 use super::outcome::{JobOutcome, Problem};
@@ -9,23 +9,23 @@ use crate::time::UnixMs;
 /// A [`JobState`] in parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredState {
-    /// In a word.
+    /// The status.
     pub status: JobStatus,
-    /// Who took it.
+    /// The worker that took it.
     pub runner: Option<WorkerId>,
-    /// When.
+    /// The time when it took the job.
     pub started: Option<UnixMs>,
-    /// Until when it is its feeder's, or, if it is pending, put back.
+    /// The end of its feeder's lease, or, if it is pending, the time until which it was put back.
     pub until: Option<UnixMs>,
     /// Whether it is to be cancelled.
     pub is_cancelled: bool,
-    /// What went wrong with it.
+    /// Its problem, if any.
     pub problem: Option<Problem>,
-    /// When it ended.
+    /// The time of its end.
     pub ended: Option<UnixMs>,
 }
 
-/// Parts that no state has together.
+/// The error for parts that no state has together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a {status} job without {missing}")]
 pub struct ImpossibleState {

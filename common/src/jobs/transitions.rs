@@ -1,5 +1,5 @@
-//! What becomes of one job, as pure functions: the embedded engine calls them, and the scripts of Redis are held to them by a
-//! test. Each changes nothing where the caller has no right to.
+//! The transitions of one job, as pure functions: the embedded engine calls them, and a test compares the scripts
+//! of Redis with them. Each changes nothing if the caller has no right to.
 
 use std::time::Duration;
 
@@ -9,24 +9,26 @@ use super::status::JobStatus;
 use crate::names::WorkerId;
 use crate::time::UnixMs;
 
-/// How a job stands to one who feeds it.
+/// The relation of a job to its feeder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
-    /// It is still the feeder's.
+    /// The feeder still holds it.
     Kept,
-    /// It is, and is to be cancelled, with its crawl if that was opened.
+    /// The feeder still holds it, and is to cancel it, together with its crawl if that was opened.
     Cancelled,
-    /// It is no longer the feeder's.
+    /// The feeder no longer holds it.
     Lost,
 }
 
 impl Job {
-    /// Whether somebody may take it, where its spider is free. What has lapsed is to be [noted](Job::lapse) before.
+    /// Returns whether a worker may take it if its spider is free. An expired lease has to be [noted](Job::lapse)
+    /// before.
     pub fn is_ready(&self) -> bool {
         matches!(self.state, JobState::Pending { not_before: None })
     }
 
-    /// Whether its spider can feed no other job: it is being fed, or was put back for the spider was found busy.
+    /// Returns whether its spider can feed no other job: it is being fed, or was put back because the spider was
+    /// busy.
     pub fn occupies_spider(&self) -> bool {
         matches!(self.state, JobState::Feeding { .. } | JobState::Pending { not_before: Some(_) })
     }
@@ -41,8 +43,8 @@ impl Job {
         is_ready
     }
 
-    /// **Lapse:** its feeder has not extended the lease in time. It is pending again, with its position in the queue; one that is to be
-    /// cancelled waits to be ended. The time for which it was put back is over, too.
+    /// **Lapse:** its feeder has not extended the lease in time. It is pending again, at its position in the
+    /// queue; a job that is to be cancelled waits to be ended. If it was put back, that time is over, too.
     pub fn lapse(&mut self, now: UnixMs) -> bool {
         let has_lapsed = match &self.state {
             JobState::Pending { not_before: Some(until) } | JobState::Feeding { until, .. } => *until <= now,
@@ -54,7 +56,7 @@ impl Job {
         has_lapsed
     }
 
-    /// **Extend:** its feeder goes on.
+    /// **Extend:** its feeder continues.
     pub fn extend(&mut self, by: &WorkerId, lease: Duration, now: UnixMs) -> Hold {
         match &mut self.state {
             JobState::Feeding { run, until, is_cancelled } if run.runner == *by => {
@@ -65,7 +67,7 @@ impl Job {
         }
     }
 
-    /// **Fed:** its sources are read.
+    /// **Fed:** its sources have been read.
     pub fn fed(&mut self, by: &WorkerId, problem: Option<Problem>) -> Hold {
         match &self.state {
             JobState::Feeding { run, is_cancelled, .. } if run.runner == *by => {
@@ -77,8 +79,8 @@ impl Job {
         }
     }
 
-    /// **Put back:** its feeder gives it up; it keeps its position in the queue. It is not taken before `not_before`. One that is to be
-    /// cancelled waits to be ended.
+    /// **Put back:** its feeder gives it up; it keeps its position in the queue, and is not taken before
+    /// `not_before`. A job that is to be cancelled waits to be ended.
     pub fn put_back(&mut self, by: &WorkerId, not_before: Option<UnixMs>) -> bool {
         let is_held = matches!(&self.state, JobState::Feeding { run, .. } if run.runner == *by);
         if is_held {
@@ -96,7 +98,7 @@ impl Job {
         };
     }
 
-    /// **End:** nothing more happens to it. What has ended stays as it is.
+    /// **End:** nothing more happens to it. A job that has ended stays as it is.
     pub fn end(&mut self, outcome: JobOutcome, now: UnixMs) -> bool {
         if self.status().is_over() {
             return false;
@@ -105,8 +107,8 @@ impl Job {
         true
     }
 
-    /// **Cancel:** one that waits in the queue is over at once. One that runs is marked: who feeds it, or else whoever looks for its
-    /// end, cancels its crawl and ends it. Returns what it was.
+    /// **Cancel:** a job that waits in the queue is over at once. A running one is marked: its feeder, or else the
+    /// worker that looks for its end, cancels its crawl and ends it. Returns its previous status.
     pub fn cancel(&mut self, now: UnixMs) -> JobStatus {
         let was = self.status();
         match &mut self.state {

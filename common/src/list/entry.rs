@@ -1,4 +1,4 @@
-//! What a line of a producer's list may say.
+//! An entry of a producer's list.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
@@ -11,16 +11,17 @@ use crate::web::url::CanonicalUrl;
 /// A task, or a URL to fetch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// A JSON string or an object with `recipe`.
+    /// A task, written as a JSON string or an object with `recipe`.
     Task(NewTask),
-    /// A URL as it stands, or an object with `url`.
+    /// A request, written as a bare URL or an object with `url`.
     Request(NewRequest),
 }
 
 impl Entry {
-    /// Reads a line. What begins as JSON is JSON, for no URL begins so; all else is taken for a URL, which may turn out to be none.
+    /// Parses a line. A line that begins like JSON is read as JSON, as no URL begins so; any other is taken for a
+    /// URL, which may turn out to be invalid.
     ///
-    /// Fails if it is no entry, and says why.
+    /// Fails with a description if it is no entry.
     pub fn from_line(line: &str) -> Result<Self, String> {
         if !line.starts_with(['{', '"', '[']) {
             return Ok(Self::Request(NewRequest::get(line)));
@@ -41,12 +42,12 @@ impl Entry {
         }
     }
 
-    /// How many bytes it takes where it is stored.
+    /// Returns its stored size in bytes.
     pub fn bytes(&self) -> usize {
         serde_json::to_vec(self).map_or(0, |json| json.len())
     }
 
-    /// The request, if it is one.
+    /// Returns the request, if it is one.
     pub fn request(&self) -> Option<&NewRequest> {
         match self {
             Self::Request(request) => Some(request),
@@ -67,7 +68,8 @@ impl From<CanonicalUrl> for Entry {
     }
 }
 
-/// As a job is stored: text is a URL, and a task is always an object. What knows no tasks refuses to read one.
+/// The stored form of a job's entries: text is a URL, and a task is always an object. A version of trawl without
+/// tasks refuses to read one.
 impl Serialize for Entry {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {

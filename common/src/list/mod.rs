@@ -1,4 +1,4 @@
-//! Lists that people and programs write: an entry a line, as `tasks.jsonl` and `requests.jsonl` have them.
+//! Lists that people and programs write: one entry per line, as in `tasks.jsonl` and `requests.jsonl`.
 
 mod entry;
 
@@ -12,29 +12,29 @@ use crate::request;
 use crate::task::MAX_LINE_BYTES;
 use crate::text::printable;
 
-/// So much is shown of a line that cannot be read, in bytes.
+/// Maximum length of the shown start of a line that cannot be read, in bytes.
 const SHOWN: usize = 8 * 1024;
 
 /// A line of a list.
 #[derive(Debug)]
 pub struct Line<T> {
-    /// Which, from 1.
+    /// Its number, from 1.
     pub number: u64,
-    /// What it says.
+    /// The parsed entry.
     pub said: Result<T, Broken>,
 }
 
 /// A line that cannot be read.
 #[derive(Debug)]
 pub struct Broken {
-    /// What stands there, printable and without what may be secret.
+    /// The text of the line, printable and without possible secrets.
     pub text: String,
-    /// What is wrong with it.
+    /// The error.
     pub reason: String,
 }
 
-/// Passes each line on as `parse` reads it, until there are no more or nobody wants more. Empty lines count as lines, and for nothing
-/// else. Returns how many others there were.
+/// Passes each line to `take` as `parse` reads it, until the end or until `take` breaks. Empty lines count only
+/// towards line numbers. Returns the number of other lines.
 ///
 /// Fails if the list cannot be read.
 pub fn read<T>(
@@ -58,7 +58,7 @@ pub fn read<T>(
     Ok(count)
 }
 
-/// Reads the next line, of one that is too long only so much that this shows. Returns whether there was one.
+/// Reads the next line; of one that is too long, only enough to show that. Returns whether there was one.
 fn next(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
     let longest = MAX_LINE_BYTES as u64 + 1;
@@ -79,7 +79,7 @@ fn parsed<T>(line: &[u8], parse: impl Fn(&str) -> Result<T, String>) -> Result<T
     parse(text.trim_start_matches('\u{feff}').trim())
 }
 
-/// A line that may be shown. Where its values are left out, its number tells it from others.
+/// Returns a form of a line that may be shown. If its values are left out, its number identifies it.
 fn shown(line: &[u8], number: u64) -> String {
     let start = String::from_utf8_lossy(&line[..line.len().min(SHOWN)]);
     let text = match request::without_secrets(start.trim_end()) {

@@ -1,28 +1,28 @@
-//! Which entries are meant.
+//! The selection of log entries.
 
 use super::{LogEntry, LogLevel};
 use crate::names::{CrawlId, SpiderName};
 use crate::time::UnixMs;
 
-/// A choice of entries: those that fit all of it. The default one takes every entry.
+/// A filter for entries: one passes if it matches every given condition. The default passes every entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogFilter {
-    /// Of this crawl.
+    /// The crawl.
     pub crawl: Option<CrawlId>,
-    /// Of this spider.
+    /// The spider.
     pub spider: Option<SpiderName>,
-    /// With this host.
+    /// The host.
     pub host: Option<String>,
-    /// As grave as this, or graver.
+    /// This level, or a more severe one.
     pub level: Option<LogLevel>,
-    /// About this URL or task.
+    /// The URL or task.
     pub key: Option<String>,
-    /// Of this instant, or later.
+    /// At this instant, or later.
     pub since: Option<UnixMs>,
 }
 
 impl LogFilter {
-    /// Whether an entry is meant.
+    /// Returns whether an entry passes.
     pub fn takes(&self, entry: &LogEntry) -> bool {
         let Self { crawl, spider, host, level, key, since } = self;
         let is_host = |host: &String| entry.host.as_ref().is_some_and(|of| of.eq_ignore_ascii_case(host));

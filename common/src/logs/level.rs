@@ -1,24 +1,24 @@
-//! How grave an entry is: seven levels, as handlers number them.
+//! Severity levels of entries: seven, as handlers number them.
 
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// How grave an entry of the log is, the gravest first. Programs of people's own use the numbers.
+/// The severity of an entry of the log, the most severe first. Users' own programs use the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[derive(strum::IntoStaticStr, strum::Display, strum::VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum LogLevel {
-    /// Nothing goes on.
+    /// Nothing works any more.
     Fatal = 1,
-    /// A program broke off.
+    /// A program crashed.
     Panic = 2,
     /// Something failed for good.
     Error = 3,
-    /// Something fails, and is tried again or left out.
+    /// Something failed, and is tried again or left out.
     Warn = 4,
-    /// Something began or ended as it should.
+    /// Something began or ended normally.
     Info = 5,
     /// A step, for debugging.
     Debug = 6,
@@ -27,21 +27,21 @@ pub enum LogLevel {
 }
 
 impl LogLevel {
-    /// Every level, the gravest first.
+    /// Every level, the most severe first.
     pub const ALL: [Self; 7] =
         [Self::Fatal, Self::Panic, Self::Error, Self::Warn, Self::Info, Self::Debug, Self::Trace];
 
-    /// The name in commands, settings and JSON.
+    /// Returns the name in commands, settings and JSON.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 
-    /// The number that handlers use.
+    /// Returns the number that handlers use.
     pub fn number(self) -> u8 {
         self as u8
     }
 
-    /// The level of a number, if it is one.
+    /// Returns the level of a number, if there is one.
     pub fn of_number(number: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|level| level.number() == number)
     }
@@ -54,7 +54,7 @@ impl FromStr for LogLevel {
     }
 }
 
-/// A text that names no [`LogLevel`].
+/// The error for a text that names no [`LogLevel`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a level is `fatal`, `panic`, `error`, `warn`, `info`, `debug` or `trace`")]
 pub struct UnknownLevel;

@@ -1,4 +1,4 @@
-//! The text of an entry, of which anybody may have written a part.
+//! The text of an entry, parts of which may come from strangers.
 
 use std::fmt;
 
@@ -6,25 +6,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::text::is_harmful;
 
-/// The longest message, in bytes.
+/// Maximum length of a message, in bytes.
 pub const MAX_MESSAGE: usize = 64 * 1024;
 
-/// What stands at the end of a message that was longer.
+/// The end of a message that was longer.
 const CUT: &str = "\n[cut: it was longer than 64 KiB]";
 
-/// A message of one line or many, at most [`MAX_MESSAGE`] bytes long. It has line feeds and tabs, as stack traces do, and nothing else
-/// that acts on a terminal or hides from a reader.
+/// A message of one or more lines, at most [`MAX_MESSAGE`] bytes long. It may have line feeds and tabs, as stack
+/// traces do, but no other characters that control a terminal or are invisible.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String")]
 pub struct LogMessage(String);
 
 impl LogMessage {
-    /// The message.
+    /// Returns the message.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Its first line, and all that follows.
+    /// Returns its first line, and the text after it.
     pub fn first_line(&self) -> (&str, Option<&str>) {
         self.0.split_once('\n').map_or((&self.0, None), |(first, rest)| (first, Some(rest)))
     }
@@ -49,7 +49,7 @@ impl From<&str> for LogMessage {
             }
             out.push(c);
         }
-        // What was harmful at the end is white by now.
+        // Harmful characters at the end have become white space by now.
         out.truncate(out.trim_end().len());
         Self(out)
     }

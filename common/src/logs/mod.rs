@@ -1,7 +1,8 @@
-//! The fleet's log: what failed, was tried again or got in the way, in one place for all workers.
+//! The fleet's log: failures, retries and obstacles, in one place for all workers.
 //!
-//! It is for people who look at what happens. It is capped, and nothing depends on it: what cannot be written in time is left out and
-//! counted ([`LogWriter`]), and no page waits for it. A worker's own log, on its standard error, is `telemetry`.
+//! It is for people who watch what happens. It is capped, and nothing depends on it: entries that cannot be
+//! written in time are dropped and counted ([`LogWriter`]), and no page waits for it. A worker's own log, on its
+//! standard error, is `telemetry`.
 
 mod filter;
 mod level;
@@ -23,43 +24,43 @@ use crate::text::printable;
 use crate::time::{UnixMs, as_rfc_3339};
 use crate::web::url::MAX_URL_BYTES;
 
-/// The longest name of a host, in bytes.
+/// Maximum length of a host's name, in bytes.
 const MAX_HOST: usize = 255;
 
-/// The longest name of a class, in bytes.
+/// Maximum length of a class's name, in bytes.
 const MAX_CLASS: usize = 64;
 
-/// One entry of the fleet's log, as it is stored and as programs read it.
+/// One entry of the fleet's log, in the form in which it is stored and programs read it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogEntry {
-    /// When it happened, by the fleet's clock.
+    /// The time of the event, by the fleet's clock.
     #[serde(with = "as_rfc_3339")]
     pub time: UnixMs,
-    /// How grave it is.
+    /// The severity.
     pub level: LogLevel,
-    /// Who says so.
+    /// The worker that wrote it.
     pub worker: WorkerId,
-    /// Of which spider it is, if of one.
+    /// The spider, if it is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spider: Option<SpiderName>,
-    /// In which crawl it happened, if in one.
+    /// The crawl, if it is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crawl: Option<CrawlId>,
-    /// With which host, if with one.
+    /// The host, if it is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// The URL or the task that it is about, if it is about one.
+    /// The URL or the task, if it is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// The kind of a failure: `timeout`, `http`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
-    /// What happened.
+    /// The message.
     pub message: LogMessage,
 }
 
 impl LogEntry {
-    /// An entry of now, about nothing in particular.
+    /// Creates an entry with the current time, about nothing in particular.
     pub fn new(worker: &WorkerId, level: LogLevel, message: impl Into<LogMessage>) -> Self {
         Self {
             time: UnixMs::now(),
@@ -74,37 +75,37 @@ impl LogEntry {
         }
     }
 
-    /// The same, of a spider.
+    /// Sets the spider.
     #[must_use]
     pub fn of_spider(self, spider: &SpiderName) -> Self {
         Self { spider: Some(spider.clone()), ..self }
     }
 
-    /// The same, in a crawl.
+    /// Sets the crawl and its spider.
     #[must_use]
     pub fn in_crawl(self, crawl: &CrawlRef) -> Self {
         Self { crawl: Some(crawl.id.clone()), ..self.of_spider(&crawl.spider) }
     }
 
-    /// The same, with a host.
+    /// Sets the host.
     #[must_use]
     pub fn with_host(self, host: &str) -> Self {
         Self { host: Some(printable(host, MAX_HOST)), ..self }
     }
 
-    /// The same, about a URL or a task.
+    /// Sets the URL or the task.
     #[must_use]
     pub fn about(self, key: &str) -> Self {
         Self { key: Some(printable(key, MAX_URL_BYTES)), ..self }
     }
 
-    /// The same, of a kind of failure.
+    /// Sets the class of the failure.
     #[must_use]
     pub fn of_class(self, class: &str) -> Self {
         Self { class: Some(printable(class, MAX_CLASS)), ..self }
     }
 
-    /// The same, about the URL or the task of a message, in its crawl; of a URL with its host.
+    /// Sets the crawl, and the URL or the task of a message; for a URL also its host.
     #[must_use]
     pub fn about_work(self, message: &Message) -> Self {
         let entry = self.in_crawl(&message.crawl).about(message.work.as_str());

@@ -1,26 +1,27 @@
-//! Reading what fits a filter out of the log.
+//! Reading the entries that pass a filter from the log.
 
 use super::LogFilter;
 use crate::ports::{LogLine, LogPart, LogPlace, Logs, Result};
 
-/// How many entries are read at a time.
+/// Number of entries read at a time.
 const READ: usize = 500;
 
-/// So many entries are looked at in one call, whether they fit or not.
+/// Maximum number of entries examined in one call, whether they pass or not.
 const LOOKED_AT: usize = 20_000;
 
-/// Entries that fit, with the places around them.
+/// Entries that pass a filter, with the positions around them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogPage {
-    /// The last ones first.
+    /// The entries, the last first.
     pub lines: Vec<LogLine>,
-    /// Where older ones are read from; `None` where there are none.
+    /// The position from which to read older ones; `None` if there are none.
     pub older: Option<LogPlace>,
-    /// Behind all that there was, whether it fits or not: who follows the log begins there.
+    /// The position after the last entry, whether that passes or not: following the log continues there.
     pub end: LogPlace,
 }
 
-/// At most `most` entries before a place that fit, the last ones first. A page may have fewer although older ones follow.
+/// Returns at most `most` passing entries before a position, the last first. A page may have fewer although older
+/// ones follow.
 pub async fn newest(logs: &dyn Logs, filter: &LogFilter, before: LogPlace, most: usize) -> Result<LogPage> {
     let (mut lines, mut place, mut end) = (Vec::<LogLine>::new(), before, None);
     for _ in 0..LOOKED_AT.div_ceil(READ) {
@@ -42,8 +43,8 @@ pub async fn newest(logs: &dyn Logs, filter: &LogFilter, before: LogPlace, most:
     Ok(LogPage { lines, older: Some(place), end: end.unwrap_or(LogPlace::BEGIN) })
 }
 
-/// What was appended after a place and fits, the first first, and where to go on. What is left of a log that grew fast meanwhile
-/// comes with the next call.
+/// Returns the passing entries appended after a position, in order, and the position from which to continue. If
+/// the log grew fast meanwhile, the rest comes with the next call.
 pub async fn newer(logs: &dyn Logs, filter: &LogFilter, after: LogPlace) -> Result<LogPart> {
     let LogPart { mut lines, next, has_more } = logs.after(after, READ).await?;
     lines.retain(|line| filter.takes(&line.entry));

@@ -1,4 +1,4 @@
-//! Writing to the log beside the work: a page waits for no entry.
+//! Writing to the log in the background: no page waits for an entry.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,25 +15,26 @@ use crate::backoff::Backoff;
 use crate::names::WorkerId;
 use crate::ports::{Error, ErrorKind, History, Logs, Result};
 
-/// How many entries may wait to be written.
+/// Maximum number of entries that wait to be written.
 const AHEAD: usize = 4_096;
 
-/// How many are written in one call at most.
+/// Maximum number of entries written in one call.
 const BATCH: usize = 512;
 
-/// How long the first of a batch waits for others: with [`BATCH`], it bounds what one process writes in a second.
+/// The wait for more entries after the first of a batch. With [`BATCH`], it bounds what one process writes in a
+/// second.
 const MOMENT: Duration = Duration::from_millis(500);
 
-/// How long one call may take.
+/// Time limit for one call.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// That the log cannot be written is said in a process's own log no more often than this.
+/// Minimum time between two reports, in a process's own log, that the log cannot be written.
 const QUIET: Duration = Duration::from_secs(60);
 
 /// Writes entries to the log, each to all of its targets.
 ///
-/// [`LogWriter::write`] returns at once. What comes faster than it can be written, or while the log is away for long, is left
-/// out, and an entry says how much that was.
+/// [`LogWriter::write`] returns at once. Entries that come faster than they can be written, or while the log is
+/// unavailable for long, are dropped, and an entry reports their number.
 #[derive(Clone, Debug)]
 pub struct LogWriter {
     worker: WorkerId,
@@ -47,7 +48,7 @@ struct Queue {
     left_out: Arc<AtomicU64>,
 }
 
-/// Where a writer's entries go. It is to be [run](LogTargets::run) beside the work.
+/// The targets of a writer's entries. They have to be [run](LogTargets::run) in the background.
 pub struct LogTargets(Vec<Target>);
 
 struct Target {
@@ -55,7 +56,7 @@ struct Target {
     entries: mpsc::Receiver<LogEntry>,
     left_out: Arc<AtomicU64>,
     worker: WorkerId,
-    /// When it was last said that it cannot be written.
+    /// When it was last reported that it cannot be written.
     complained: Option<Instant>,
 }
 
@@ -65,7 +66,7 @@ enum Place {
 }
 
 impl LogWriter {
-    /// A writer of this process to the log, and to the history if one keeps the log.
+    /// Creates a writer of this process to the log, and to the history if one keeps the log.
     pub fn new(
         worker: &WorkerId,
         log: Option<Arc<dyn Logs>>,
@@ -76,24 +77,24 @@ impl LogWriter {
         (Self { worker: worker.clone(), targets: queues.into() }, LogTargets(targets))
     }
 
-    /// Whether entries go anywhere.
+    /// Returns whether there are any targets.
     pub fn is_on(&self) -> bool {
         !self.targets.is_empty()
     }
 
-    /// An entry of this process, now.
+    /// Returns an entry of this process with the current time.
     pub fn entry(&self, level: LogLevel, message: impl Into<LogMessage>) -> LogEntry {
         LogEntry::new(&self.worker, level, message)
     }
 
-    /// Has an entry written.
+    /// Queues an entry for writing.
     pub fn write(&self, entry: LogEntry) {
         let Some((last, others)) = self.targets.split_last() else { return };
         others.iter().for_each(|target| target.push(entry.clone()));
         last.push(entry);
     }
 
-    /// Writes an entry, and waits for free space in the queue if need be: for the last entry of a process.
+    /// Queues an entry, and waits for free space in the queue if necessary: for the last entry of a process.
     pub async fn write_or_wait(&self, entry: LogEntry) {
         for target in &*self.targets {
             // Closed only when the target is gone.
@@ -118,11 +119,11 @@ impl Queue {
 }
 
 impl LogTargets {
-    /// Writes what comes until `stop`, and then what has come by then, if that is possible at once.
+    /// Writes entries as they come until `stop`, and then the remaining ones, if that is possible at once.
     pub async fn run(self, stop: CancellationToken) {
         let targets = self.0.into_iter().map(|target| target.run(stop.clone()));
         let mut running: JoinSet<()> = targets.collect();
-        // A panic of one was shown where it happened, and costs the log alone.
+        // A panic of one target was reported where it happened, and affects only the log.
         while running.join_next().await.is_some() {}
     }
 }
@@ -147,8 +148,8 @@ impl Target {
         }
     }
 
-    /// Waits for entries, a moment longer for more, and says whether any came. What is in the batch stays there if the call is
-    /// cancelled.
+    /// Waits for entries, and a moment longer for more. Returns whether any came. If the call is cancelled, the
+    /// entries in the batch stay there.
     async fn gather(&mut self, batch: &mut Vec<LogEntry>) -> bool {
         if self.entries.recv_many(batch, BATCH).await == 0 {
             return false;
@@ -162,8 +163,8 @@ impl Target {
         true
     }
 
-    /// Writes a batch, again and again while the log is away. Once the process is to stop, or where no other try would help, it is
-    /// left out after the first.
+    /// Writes a batch, trying again while the log is unavailable. Once the process is to stop, or if no other try
+    /// would help, the batch is dropped after the first try.
     async fn write(&mut self, batch: &mut Vec<LogEntry>, stop: &CancellationToken) {
         let left_out = self.left_out.swap(0, Ordering::Relaxed);
         let entries = batch.len() as u64;
@@ -267,7 +268,7 @@ mod tests {
             }
         }
 
-        /// What was written, once the writer has stopped.
+        /// Returns the written entries, once the writer has stopped.
         async fn stopped(self) -> Vec<String> {
             self.stop.cancel();
             self.running.await.unwrap();

@@ -1,4 +1,5 @@
-//! A rate for each address, in addition to the one for each host: names cost nothing, and any number of them may lead to one server.
+//! A rate for each address, in addition to the one for each host: names cost nothing, and any number of them may
+//! lead to one server.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -12,16 +13,16 @@ use crate::politeness::rate::Rate;
 use crate::politeness::waiting::NEAR;
 use crate::web::host::{HostKey, network};
 
-/// So many hosts may well be one server without being one site.
+/// Maximum number of hosts that may well be one server without being one site.
 const PLAUSIBLE: usize = 50;
 
-/// Hosts count that were asked in this period or in the one before.
+/// Length of a period. Hosts asked in this period or in the one before count.
 const PERIOD: Duration = Duration::from_secs(60);
 
-/// Which addresses many hosts share, as far as this process has asked them, and at which rate to ask them.
+/// The addresses that many hosts share, as far as this process has asked them, and the rate at which to ask them.
 ///
-/// The schedule of such an address is kept with those of the hosts, for all workers together. A request waits for its host's
-/// slot first, and then for its address's.
+/// The schedule of such an address is kept with those of the hosts, for all workers together. A request waits for
+/// its host's slot first, and then for its address's.
 #[derive(Debug)]
 pub struct AddressRate {
     pace: Pace,
@@ -31,35 +32,35 @@ pub struct AddressRate {
 #[derive(Debug)]
 struct Asked {
     addresses: HashMap<IpAddr, Address>,
-    /// When addresses that were no longer asked were last forgotten.
+    /// The last time that addresses no longer asked were forgotten.
     cleared: Instant,
 }
 
 /// One address.
 #[derive(Debug)]
 struct Address {
-    /// The hosts asked in this period, and in the one before: one more than is plausible, of more.
+    /// The hosts asked in this period, and in the one before: at most one more than [`PLAUSIBLE`] in each.
     hosts: [HashSet<HostKey>; 2],
-    /// When this period began.
+    /// The start of this period.
     since: Instant,
-    /// When the last request comes back that found too many before it.
+    /// The time at which the last request that found too many before it comes back.
     line: Instant,
 }
 
 impl AddressRate {
-    /// One address is asked so often, if many hosts share it.
+    /// Creates an empty set. `rate` is for one address that many hosts share.
     pub fn new(rate: Rate) -> Self {
         let pace = Pace { interval: rate.interval().unwrap_or_default(), ..Pace::UNLIMITED };
         let asked = Asked { addresses: HashMap::new(), cleared: Instant::now() };
         Self { pace, asked: Mutex::new(asked) }
     }
 
-    /// How an address is asked.
+    /// Returns the pace for one address.
     pub fn pace(&self) -> Pace {
         self.pace
     }
 
-    /// Those `addresses` of `host`, which is about to be asked, that more hosts share than is plausible.
+    /// Returns those `addresses` of `host`, which is about to be asked, that more hosts share than is plausible.
     pub fn shared(&self, host: &HostKey, addresses: &[IpAddr]) -> Vec<IpAddr> {
         if self.pace.interval.is_zero() {
             return Vec::new();
@@ -78,7 +79,8 @@ impl AddressRate {
         shared
     }
 
-    /// After which time to come back for whoever found too many before it at this address: as far apart as these are asked.
+    /// Returns the time after which a request that found too many before it at this address comes back: as far
+    /// apart as requests are sent.
     pub fn come_back(&self, address: IpAddr) -> Duration {
         let now = Instant::now();
         let mut asked = self.asked();
@@ -100,7 +102,7 @@ impl Asked {
         address
     }
 
-    /// Forgets from time to time what was not asked lately.
+    /// Forgets from time to time the addresses that were not asked lately.
     fn clear(&mut self, now: Instant) {
         if now - self.cleared >= PERIOD {
             self.cleared = now;

@@ -1,4 +1,5 @@
-//! A ceiling on what one process asks of all hosts together, beside the schedule that each host has in the fleet.
+//! A ceiling on the requests of one process to all hosts together, beside the schedule that each host has in the
+//! fleet.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -7,10 +8,10 @@ use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 
 use crate::politeness::rate::Rate;
 
-/// Timers are no finer than some milliseconds: faster ceilings are kept over this time.
+/// The window over which fast ceilings are kept, because timers are no finer than some milliseconds.
 const WINDOW: Duration = Duration::from_millis(50);
 
-/// The requests of one process in all; by default there is no limit.
+/// The rate limit of one process for all its requests; by default there is none.
 #[derive(Debug, Default)]
 pub struct Ceiling(Option<Limit>);
 
@@ -21,7 +22,7 @@ struct Limit {
 }
 
 impl Ceiling {
-    /// A ceiling of this rate.
+    /// Creates a ceiling of this rate.
     pub fn of(rate: Rate) -> Self {
         let Some(interval) = rate.interval() else { return Self::default() };
         let at_once = u32::try_from(WINDOW.as_nanos() / interval.as_nanos().max(1)).unwrap_or(u32::MAX);
@@ -30,12 +31,12 @@ impl Ceiling {
         Self(Quota::with_period(interval).map(|quota| Limit { limiter: limiter(quota), at_once }))
     }
 
-    /// How many requests it lets go together at most.
+    /// Returns the number of requests that may go together at most.
     pub fn at_once(&self) -> usize {
         self.0.as_ref().map_or(usize::MAX, |limit| limit.at_once.get() as usize)
     }
 
-    /// Whether another request may go now; if so, this is it.
+    /// Returns whether another request may go now; if so, it is counted.
     pub fn try_pass(&self) -> bool {
         self.0.as_ref().is_none_or(|limit| limit.limiter.check().is_ok())
     }

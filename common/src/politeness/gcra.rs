@@ -14,14 +14,14 @@ pub use self::backoff::{Backoff, BackoffTerms, FORGIVEN_AFTER};
 pub use self::slot::{Slot, SlotRequest, Standing};
 use crate::time::UnixMs;
 
-/// How a host is to be asked.
+/// The pace at which a host may be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Pace {
-    /// The time between two requests; zero for as fast as it answers.
+    /// The time between two requests; zero for as fast as the host answers.
     pub interval: Duration,
-    /// How many requests may follow each other without a gap after a quiet time; at least 1.
+    /// Number of requests that may follow each other without a gap after a quiet time; at least 1.
     pub burst: u32,
-    /// How many requests may be in flight at once; zero for any number.
+    /// Maximum number of requests in flight; zero for no limit.
     pub concurrency: u32,
 }
 
@@ -29,19 +29,20 @@ impl Pace {
     /// No limit at all.
     pub const UNLIMITED: Self = Self { interval: Duration::ZERO, burst: 1, concurrency: 0 };
 
-    /// This pace, with at least `delay` from one request to the next.
+    /// Returns this pace with at least `delay` between two requests.
     #[must_use]
     pub fn slowed(self, delay: Duration) -> Self {
         if delay > self.interval { Self { interval: delay, burst: 1, ..self } } else { self }
     }
 
-    /// For how long after its instant a reserved slot is honoured, at least: a host that is slow for its pace has a longer interval.
+    /// Returns the minimum time after its instant for which a reserved slot is honoured. A host that is slow for
+    /// its pace has a longer interval.
     pub fn honoured(self) -> Duration {
         Duration::from_micros(honoured(micros(self.interval)))
     }
 
-    /// How long a slot is good after it was granted. Without a rate that has a limit, too: the host may have been blocked meanwhile, or
-    /// have asked for a back-off.
+    /// Returns the time for which a slot is good after it was granted. It is limited even without a rate: the host
+    /// may have been blocked meanwhile, or may have asked for a back-off.
     pub fn grace(self) -> Duration {
         if self.interval.is_zero() {
             return UNPACED_GRACE;
@@ -51,77 +52,80 @@ impl Pace {
     }
 }
 
-/// Slots further ahead than this are not reserved, so that a backlog that is cancelled blocks nobody.
+/// Slots further ahead than this are not reserved, so that a cancelled backlog blocks nobody.
 pub const HORIZON: Duration = Duration::from_secs(30);
 
 /// A request in the waitlist comes back this long before its slot, so that the host never waits for it.
 pub const LEAD: Duration = Duration::from_secs(15);
 
-/// While requests of the waitlist come back as they should, slots are reserved at least this far ahead. If they are not, the waitlist
-/// is gone: its URLs were cancelled, or finished elsewhere.
+/// While requests of the waitlist come back as they should, slots are reserved at least this far ahead. If they
+/// are not, the waitlist is gone: its URLs were cancelled, or finished elsewhere.
 pub const REACH: Duration = Duration::from_millis(7_500);
 
-/// The precision of timers: a request that comes so little before its slot is on time.
+/// The precision of timers: a request that comes this little before its slot is on time.
 pub const EARLY: Duration = Duration::from_millis(2);
 
-/// How soon to ask again, at the least, where as many requests are in flight as may be.
+/// Minimum wait before asking again when the limit of requests in flight is reached.
 pub const MIN_STEP: Duration = Duration::from_millis(5);
 
-/// Requests may be closer than the interval by this part of it, an eighth, so that after one that was late the others catch
-/// up. A slot is used within half as much once it was granted, or a few milliseconds where that is less. So two requests
-/// are hardly ever closer than 85 % of the interval.
+/// Requests may be closer than the interval by this fraction of it, an eighth, so that the others catch up after a
+/// late one. A granted slot is used within half of that, or within a few milliseconds if that is less. So two
+/// requests are hardly ever closer than 85 % of the interval.
 pub const TOLERANCE: u64 = 8;
 
-/// Timers, schedulers and round trips are no finer than this. So a rate whose interval is shorter is kept over this time
-/// and not from each request to the next: what is late by less catches up.
+/// The precision of timers, schedulers and round trips. A rate with a shorter interval is kept over this time, not
+/// from each request to the next: requests late by less catch up.
 pub const QUANTUM: Duration = Duration::from_millis(50);
 
-/// A slot is honoured for this part of the interval, a half, or for [`QUANTUM`] where that is longer than the interval.
+/// A slot is honoured for this fraction of the interval, a half, or for [`QUANTUM`] if that is longer than the
+/// interval.
 pub const HONOURED: u64 = 2;
 
-/// A slot is good for so long after it was granted, however short the interval.
+/// The time for which a granted slot is good at least, however short the interval.
 const GRACE: Duration = Duration::from_millis(15);
 
-/// Without a rate a slot is good for so long.
+/// The time for which a granted slot is good without a rate.
 const UNPACED_GRACE: Duration = Duration::from_secs(1);
 
 /// One host's schedule, in microseconds so that fast rates do not round.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schedule {
-    /// The theoretical arrival time of the next request, by the slots that were reserved.
+    /// The theoretical arrival time of the next request, by the reserved slots.
     pub next: u64,
-    /// The earliest arrival time of the next request, by those that were sent, which may have been late for their slots.
+    /// The earliest arrival time of the next request, by the requests sent, which may have been late for their
+    /// slots.
     pub taken: u64,
     /// The end of the waitlist of requests without a reservation.
     pub line: u64,
-    /// How long a request took lately, from slot to answer; zero while nothing is known.
+    /// The duration of a recent request, from slot to answer; zero if unknown.
     pub latency: u64,
-    /// The requests in flight, where their number is limited.
+    /// The requests in flight, if their number is limited.
     pub in_flight: Vec<SentRequest>,
     /// The latest back-off.
     pub backoff: Backoff,
     /// Whether an operator blocked this host.
     pub is_blocked: bool,
-    /// When it last changed.
+    /// The time of the last change.
     pub at: u64,
 }
 
 /// A request in flight, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SentRequest {
-    /// Whose it is.
+    /// The id of the request.
     pub token: u64,
-    /// When it was sent.
+    /// The time when it was sent.
     pub since: u64,
-    /// When it no longer counts, ended or not.
+    /// The time from which it no longer counts, ended or not.
     pub until: u64,
 }
 
 impl Schedule {
     /// Reserves a slot at `now` for one URL, or uses the one that it holds.
     ///
-    /// A held slot is honoured until half of the interval has passed ([`HONOURED`]), unless the host backed off from it;
-    /// after that it is void, and the URL asks like any other. A late request delays those after it, so that the host's rate is kept.
+    /// A held slot is honoured until half of the interval has passed ([`HONOURED`]), unless the host backed off
+    /// since then; after that it is void, and the URL asks like any other. A late request delays those after it,
+    /// so that the host's rate is kept.
     pub fn reserve(&mut self, request: &SlotRequest, now: u64) -> Slot {
         self.go_back(now);
         self.in_flight.retain(|sent| sent.until > now && sent.token != request.token);
@@ -166,7 +170,8 @@ impl Schedule {
         }
     }
 
-    /// Ends the request of `token`. If the host answered it without asking for a back-off, its series of refusals ends.
+    /// Ends the request `token`. If the host answered it without asking for a back-off, its series of refusals
+    /// ends.
     pub fn leave(&mut self, token: u64, is_welcome: bool, now: u64) {
         self.go_back(now);
         if is_welcome && now >= self.backoff.until {
@@ -179,7 +184,7 @@ impl Schedule {
         }
     }
 
-    /// Starts a back-off that the host asked for. One that is going on can only be prolonged. Returns its end.
+    /// Starts a back-off that the host asked for. A current one can only be prolonged. Returns its end.
     pub fn push_back(&mut self, terms: &BackoffTerms, now: u64) -> u64 {
         self.go_back(now);
         let BackoffTerms { base, jitter, most, .. } = *terms;
@@ -202,7 +207,7 @@ impl Schedule {
         self.backoff.until
     }
 
-    /// Blocks the host: it is not asked any more.
+    /// Blocks the host: nothing is requested from it any more.
     pub fn block(&mut self, now: u64) {
         self.go_back(now);
         self.is_blocked = true;
@@ -220,7 +225,7 @@ impl Schedule {
         was
     }
 
-    /// Whether this schedule makes no difference any more at `now`.
+    /// Returns whether this schedule makes no difference any more at `now`.
     pub fn is_past(&self, now: u64) -> bool {
         let forgiven = if self.backoff.until == 0 { 0 } else { self.backoff.forgiven() };
         !self.is_blocked
@@ -228,8 +233,8 @@ impl Schedule {
             && self.in_flight.iter().all(|sent| sent.until <= now)
     }
 
-    /// If `now` is earlier than the last change, the clock was set back, and every instant is moved back with it. Otherwise the host
-    /// would not be asked until the old time.
+    /// Moves every instant back if `now` is earlier than the last change, which means that the clock was set back.
+    /// Otherwise the host would not be asked until the old time.
     fn go_back(&mut self, now: u64) {
         let by = self.at.saturating_sub(now);
         if by > 0 {
@@ -244,14 +249,15 @@ impl Schedule {
         }
     }
 
-    /// The first instant that is free for another request. Without a rate, any is.
+    /// Returns the first instant that is free for another request. Without a rate, any is.
     fn first_free(&self, pace: Pace, interval: u64, now: u64) -> u64 {
         let burst = interval * u64::from(pace.burst.max(1) - 1);
         let next = if pace.interval.is_zero() { 0 } else { self.next.saturating_sub(burst) };
         now.max(next).max(self.backoff.until)
     }
 
-    /// The first instant at which another request is not too early after those that were sent. Without a rate, any is.
+    /// Returns the first instant at which another request is not too early after those that were sent. Without a
+    /// rate, any is.
     fn earliest(&self, pace: Pace, interval: u64) -> u64 {
         let burst = step(interval) * u64::from(pace.burst.max(1) - 1);
         let quantum = if interval < micros(QUANTUM) { micros(QUANTUM) } else { 0 };
@@ -264,12 +270,14 @@ impl Schedule {
             && held <= now + 2 * micros(HORIZON)
     }
 
-    /// Lets a request be sent. At the limit of requests in flight, reserves a slot for when one of them should have ended.
+    /// Lets a request be sent. At the limit of requests in flight, reserves a slot for the time when one of them
+    /// should have ended.
     fn enter(&mut self, request: &SlotRequest, now: u64) -> Slot {
         let concurrency = request.pace.concurrency as usize;
         if concurrency > 0 && self.in_flight.len() >= concurrency {
             let interval = self.interval(request.pace);
-            // If none has ended for a while, it may take as long again. Requests that wait should not look all the time.
+            // If none has ended for a while, it may take as long again. Waiting requests should not ask all the
+            // time.
             let youngest = self.in_flight.iter().map(|sent| sent.since).max().unwrap_or(now);
             let wait = now.saturating_sub(youngest).max(micros(MIN_STEP));
             let slot = self.next.max(now + interval.max(wait)).min(now + micros(HORIZON));
@@ -289,8 +297,8 @@ impl Schedule {
         Slot::Now
     }
 
-    /// Keeps the place at `turn` in the waitlist, or joins its end. A place after the deadline ends the URL only if the waitlist was
-    /// still there when the URL came back.
+    /// Keeps the position at `turn` in the waitlist, or joins its end. A position after the deadline ends the URL
+    /// only if the waitlist was still there when the URL came back.
     fn join_waitlist(
         &mut self,
         request: &SlotRequest,
@@ -310,19 +318,19 @@ impl Schedule {
         Slot::Later { wait, turn: UnixMs(turn / 1_000) }
     }
 
-    /// The time from one request to the next: by the pace, and long enough for the limit in flight (Little's law).
+    /// Returns the time between two requests: by the pace, and long enough for the limit in flight (Little's law).
     fn interval(&self, pace: Pace) -> u64 {
         let busy = if pace.concurrency > 0 { self.latency / u64::from(pace.concurrency) } else { 0 };
         micros(pace.interval).max(busy)
     }
 }
 
-/// For how long after its instant a slot is honoured.
+/// Returns the time after its instant for which a slot is honoured.
 fn honoured(interval: u64) -> u64 {
     if interval < micros(QUANTUM) { micros(QUANTUM) } else { interval / HONOURED }
 }
 
-/// The least time from one request to the next while late ones catch up.
+/// Returns the minimum time between two requests while late ones catch up.
 fn step(interval: u64) -> u64 {
     interval - interval / TOLERANCE
 }

@@ -1,4 +1,4 @@
-//! When a host may be asked: its schedule, the rates of addresses and of a process, and where a URL waits meanwhile.
+//! Politeness: the schedules of hosts, the rates of addresses and of a process, and where a URL waits meanwhile.
 
 pub mod addresses;
 pub mod ceiling;

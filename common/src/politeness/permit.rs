@@ -1,4 +1,4 @@
-//! Leave to send one request to a host, which counts as under way until it is given back.
+//! Permission to send one request to a host, which counts as in flight until it is given back.
 
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
@@ -13,10 +13,10 @@ use crate::politeness::gcra::SlotRequest;
 use crate::ports::{Ended, Hosts, InFlightRequest};
 use crate::web::host::HostKey;
 
-/// Leave to send one request to a host now. The request counts as under way until this is dropped.
+/// Permission to send one request to a host now. The request counts as in flight until this is dropped.
 #[derive(Debug)]
 pub struct HostPermit {
-    /// The slot has passed after this.
+    /// The time after which the slot has passed.
     void_after: Instant,
     visit: InFlightRequest,
     is_counted: bool,
@@ -25,7 +25,7 @@ pub struct HostPermit {
 }
 
 impl HostPermit {
-    /// For a request that was granted at this moment.
+    /// Creates the permit for a request that was granted at this moment.
     pub fn new(in_flight: &Arc<InFlight>, key: HostKey, request: &SlotRequest) -> Self {
         let SlotRequest { pace, token, .. } = *request;
         let visit = InFlightRequest { key, token };
@@ -37,18 +37,18 @@ impl HostPermit {
         Self { void_after, visit, is_counted, is_welcome: false, in_flight: Arc::clone(in_flight) }
     }
 
-    /// Whose schedule gave it.
+    /// Returns the key of the schedule that gave it.
     pub fn host(&self) -> &HostKey {
         &self.visit.key
     }
 
-    /// Whether its slot has passed unused: then it needs another one.
+    /// Returns whether its slot has passed unused; then it needs another one.
     pub(crate) fn is_void(&self) -> bool {
         Instant::now() > self.void_after
     }
 
-    /// Ends the request. If the host answered as it should, it no longer counts as in flight. Otherwise the permit is returned, and counts
-    /// until the fleet knows whether the host asked for a back-off.
+    /// Ends the request. If the host answered as it should, it no longer counts as in flight. Otherwise returns
+    /// the permit, which counts until the fleet knows whether the host asked for a back-off.
     pub fn end(mut self, is_welcome: bool) -> Option<Self> {
         self.is_welcome = is_welcome;
         (!is_welcome).then_some(self)
@@ -61,7 +61,7 @@ impl Drop for HostPermit {
     }
 }
 
-/// The requests of a process in flight, and those that are over and still counted by the store of the schedules.
+/// The requests of a process in flight, and the finished ones that the store of the schedules still counts.
 #[derive(Debug, Default)]
 pub struct InFlight {
     lists: Mutex<Lists>,
@@ -97,14 +97,14 @@ impl InFlight {
         self.lists().refusing.insert(key.clone());
     }
 
-    /// The requests in flight for at least `age`.
+    /// Returns the requests in flight for at least `age`.
     pub fn older_than(&self, age: Duration) -> Vec<InFlightRequest> {
         let lists = self.lists();
         let old = lists.under_way.values().filter(|(_, since)| since.elapsed() >= age);
         old.map(|(visit, _)| visit.clone()).collect()
     }
 
-    /// Reports to `hosts` the requests that are over, in batches, until the task is cancelled.
+    /// Reports finished requests to `hosts`, in batches, until the future is dropped.
     pub async fn freeing(&self, hosts: &dyn Hosts) -> Infallible {
         loop {
             self.some_over.notified().await;
@@ -112,7 +112,7 @@ impl InFlight {
         }
     }
 
-    /// Reports to `hosts` what is over by now. What cannot be reported lapses.
+    /// Reports the requests finished so far to `hosts`. Requests that cannot be reported lapse.
     pub async fn free(&self, hosts: &dyn Hosts) {
         let over = std::mem::take(&mut self.lists().over);
         if !over.is_empty()

@@ -1,4 +1,4 @@
-//! Rates: so many requests in a unit of time.
+//! Rates: a number of requests in a unit of time.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::as_text::as_text;
 
-/// How often one host may be asked.
+/// The rate at which one host may be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Rate {
-    /// As fast as it answers.
+    /// As fast as the host answers.
     Unlimited,
-    /// So many requests per unit of time.
+    /// A number of requests per unit of time.
     Limited {
         /// Requests per `per`.
         count: u32,
@@ -53,7 +53,7 @@ impl Unit {
 }
 
 impl Rate {
-    /// The time between two requests at this rate; `None` when there is no limit.
+    /// Returns the time between two requests at this rate; `None` if there is no limit.
     pub fn interval(self) -> Option<Duration> {
         match self {
             Self::Unlimited => None,
@@ -64,7 +64,7 @@ impl Rate {
     }
 }
 
-/// A text that is not a rate.
+/// The error for a text that is not a rate.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a rate: write `60/m`, `5/s`, `100/h` or `unlimited`")]
 pub struct InvalidRate(String);

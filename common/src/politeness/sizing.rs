@@ -1,28 +1,29 @@
-//! How many workers the hosts of a fleet have work for. That is what to scale by: a queue may be long because one host is slow to
-//! be asked, and no worker more would change that.
+//! The number of workers that the hosts of a fleet have work for. Scale by this number: a queue may be long
+//! because one host may only be asked slowly, and more workers would not change that.
 
 use std::time::Duration;
 
-/// What is known of a host that has URLs to be fetched.
+/// A host that has URLs to be fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
-    /// URLs without a final state.
+    /// Number of URLs without a final state.
     pub pending: u64,
     /// The time between two requests; zero for no limit.
     pub interval: Duration,
-    /// Requests under way at once at most; 0 for any number.
+    /// Maximum number of requests in flight; 0 for no limit.
     pub concurrency: u32,
-    /// How long a request takes.
+    /// The duration of a request.
     pub latency: Duration,
 }
 
 impl Demand {
-    /// How many requests to it can be under way at once, in thousandths: as many as begin while one takes (Little's law).
+    /// Returns how many requests to it can be in flight at once, in thousandths: as many as begin while one takes
+    /// (Little's law).
     fn in_flight(&self) -> u64 {
         let Self { pending, interval, concurrency, latency } = *self;
         let by_rate = match interval.as_micros() {
             0 => u64::MAX,
-            // One is under way now and then, however quick it is.
+            // One is in flight now and then, however quick it is.
             interval => {
                 (latency.as_micros() * 1_000).div_ceil(interval).max(1).try_into().unwrap_or(u64::MAX)
             }
@@ -32,7 +33,8 @@ impl Demand {
     }
 }
 
-/// How many workers, each with so many fetches at once, can be kept busy by these hosts: at least one where anything is to be done.
+/// Returns the number of workers, with `fetches` fetches each at once, that these hosts can keep busy: at least
+/// one if anything is to be done.
 pub fn workers_of_use(hosts: impl IntoIterator<Item = Demand>, fetches: u16) -> u64 {
     let in_flight = hosts.into_iter().fold(0, |sum: u64, host| sum.saturating_add(host.in_flight()));
     in_flight.div_ceil(u64::from(fetches.max(1)) * 1_000)

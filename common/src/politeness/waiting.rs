@@ -1,31 +1,35 @@
-//! Where a URL waits for its slot: in the worker if the slot is near, otherwise on the queue's [ladder](crate::frontier::ladder).
+//! The place where a URL waits for its slot: in the worker if the slot is near, otherwise on the queue's
+//! [ladder](crate::frontier::ladder).
 
 use std::time::Duration;
 
 use crate::politeness::gcra::HORIZON;
 use crate::time::UnixMs;
 
-/// A slot nearer than this waits in the worker; a farther one goes back to the queue's ladder.
+/// Maximum distance of a slot that a URL waits for in the worker; for a farther one it goes back to the queue's
+/// ladder.
 pub const NEAR: Duration = Duration::from_secs(5);
 
-/// How soon a URL comes back when too many wait in the worker. It is the ladder's shortest rung.
+/// The delay of a URL if too many wait in the worker. It is the ladder's shortest rung.
 pub const SOON: Duration = Duration::from_secs(1);
 
-/// A URL in a host's waitlist comes back to look after this time, then after twice that, and so on: the waitlist may be gone.
+/// Delay after which a URL in a host's waitlist first comes back to check whether the waitlist is still there; it
+/// doubles each time.
 pub const FIRST_LOOK: Duration = Duration::from_secs(60);
 
-/// How many URLs may wait in a worker: half the prefetch.
+/// Returns the number of URLs that may wait in a worker: half the prefetch.
 pub fn max_waiting(prefetch: u16) -> usize {
     usize::from(prefetch / 2).max(1)
 }
 
-/// Whether a URL with a slot waits in the worker. `is_below_max` says whether fewer than [`max_waiting`] do.
+/// Returns whether a URL with a slot waits in the worker. `is_below_max` says whether fewer than [`max_waiting`]
+/// do.
 pub fn is_near(wait: Duration, is_below_max: bool) -> bool {
     wait <= NEAR && (is_below_max || wait < SOON)
 }
 
-/// Until when a URL that has come back is parked again without asking its host. One in a waitlist always asks: a rung may have
-/// brought it early, and the waitlist may be shorter by now, or gone.
+/// Returns the time until which a URL that has come back is parked again without asking its host. A URL in a
+/// waitlist always asks: a rung may have brought it early, and the waitlist may be shorter by now, or gone.
 pub fn not_before(
     until: Option<UnixMs>,
     slot: Option<UnixMs>,
@@ -33,14 +37,14 @@ pub fn not_before(
     now: UnixMs,
 ) -> Option<UnixMs> {
     let is_in_line = turn.is_some() && slot.is_none();
-    // No slot is reserved so far ahead, so the clock was set back.
+    // No slot is reserved this far ahead, so the clock was set back.
     let is_void = slot.is_some_and(|slot| slot > now.plus(2 * HORIZON));
     until.filter(|&until| until > now && !is_in_line && !is_void)
 }
 
-/// How long a URL stays away whose `turn` in the waitlist comes after `wait`: until then, or less, to look whether the waitlist is still
-/// there. `jitter` (0 to 1) makes that up to half longer. Also returns what the URL carries along: its turn, and how often it has
-/// come back for it. `before` is what it carried so far.
+/// Returns how long a URL whose `turn` in the waitlist comes after `wait` stays away: until then, or less, to
+/// check whether the waitlist is still there. `jitter` (0 to 1) makes that up to half longer. Also returns what
+/// the URL carries along: its turn, and how often it has come back for it. `before` is what it carried so far.
 pub fn waitlisted(
     wait: Duration,
     turn: UnixMs,

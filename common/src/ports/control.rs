@@ -1,4 +1,4 @@
-//! Control: what people do to crawls, to their dead letters, and to workers.
+//! Operator commands for crawls, their dead letters, and workers.
 
 use async_trait::async_trait;
 
@@ -7,40 +7,41 @@ use crate::frontier::dead_letter::Note;
 use crate::frontier::{Key, TaskKey, Work};
 use crate::names::{CrawlRef, SpiderName, WorkerId};
 
-/// Commands, for the whole fleet. Each is idempotent; those to a crawl last beyond every process.
+/// Commands for the whole fleet. Each is idempotent; a command for a crawl outlasts every process.
 #[async_trait]
 pub trait Control: Send + Sync {
-    /// Holds a crawl: no fetch begins, until [`Control::resume`]. `Stale` if the crawl is over.
+    /// Pauses a crawl: no fetch begins until [`Control::resume`]. Fails with `Stale` if the crawl is over.
     async fn pause(&self, crawl: &CrawlRef) -> Result<()>;
 
-    /// Lets a crawl go on. Deadlines move by as long as it was held. `Stale` if the crawl is over.
+    /// Resumes a crawl. Deadlines move by the length of the pause. Fails with `Stale` if the crawl is over.
     async fn resume(&self, crawl: &CrawlRef) -> Result<()>;
 
-    /// Ends a crawl: returns when each of its URLs has its terminal state. A later crawl may find again those
-    /// that were cancelled. `Stale` if the crawl is finished.
+    /// Cancels a crawl. Returns once each of its URLs has its terminal state. A later crawl may find the cancelled
+    /// URLs again. Fails with `Stale` if the crawl is finished.
     async fn cancel(&self, crawl: &CrawlRef) -> Result<()>;
 
-    /// Ends tasks of a crawl that have no final state, wherever they are, as cancelled; the crawl goes on. A worker that runs one ends its
-    /// program soon. The same recipe may be submitted again to a crawl of what others ask for, and to other crawls when this one is over.
-    /// Returns how many there were.
+    /// Cancels tasks of a crawl that have no final state, wherever they are; the crawl goes on. A worker that runs
+    /// one soon ends its program. The same recipe may be submitted again to an ad-hoc crawl at once, and to other
+    /// crawls when this one is over. Returns the number of tasks cancelled.
     async fn cancel_tasks(&self, crawl: &CrawlRef, keys: &[TaskKey]) -> Result<u64>;
 
-    /// A page of the URLs and tasks of a crawl that failed or expired, in no order. `cursor` is zero at first and then
-    /// what the last page says; a URL may come twice, and none is left out that was there all the time.
+    /// Returns a page of the failed and expired URLs and tasks of a crawl, in no particular order. `cursor` is
+    /// zero at first, then [`FailedPage::next`]. An entry may come twice, and none that was there all the time is
+    /// left out.
     async fn failed(&self, crawl: &CrawlRef, cursor: u64) -> Result<FailedPage>;
 
-    /// How many are in the lists of a crawl: of URLs and tasks that failed or expired, and of what was no URL. It costs little, however
-    /// many there are.
+    /// Returns the number of entries in a crawl's lists: failed and expired URLs and tasks, and invalid texts. The
+    /// call is cheap however many there are.
     async fn count_failed(&self, crawl: &CrawlRef) -> Result<u64>;
 
-    /// Why one URL or task failed; `None` if it is not in the list.
+    /// Returns why one URL or task failed; `None` if it is not in the list.
     async fn failure(&self, crawl: &CrawlRef, key: &Key) -> Result<Option<Note>>;
 
-    /// A task or a request of a crawl, with all that it says, which has not ended or is in the list; `None` if it is neither. The key of a
-    /// URL says all by itself.
+    /// Returns a task or a request of a crawl with its whole payload, if it has not ended or is in the list;
+    /// `None` otherwise. A plain URL has no payload beside its key.
     async fn work(&self, crawl: &CrawlRef, key: &Key) -> Result<Option<Work>>;
 
-    /// The same for showing it beside what else is known: `None` also where it cannot be read.
+    /// Like [`Control::work`], for display: returns `None` also for work that cannot be read.
     async fn readable_work(&self, crawl: &CrawlRef, key: &Key) -> Result<Option<Work>> {
         match self.work(crawl, key).await {
             Err(error) if error.kind == ErrorKind::Corrupt => Ok(None),
@@ -48,37 +49,38 @@ pub trait Control: Send + Sync {
         }
     }
 
-    /// What was no URL, or no message: the text and why, of each crawl up to [`super::MAX_INVALID`]. There is nothing to replay.
+    /// Returns the texts of each crawl that were not a URL or not a message, and why; up to
+    /// [`super::MAX_INVALID`]. They cannot be replayed.
     async fn invalid(&self, crawl: &CrawlRef) -> Result<Vec<(String, Note)>>;
 
-    /// Takes such texts out of the list for good. Returns how many were in it.
+    /// Removes such texts from the list for good. Returns the number removed.
     async fn purge_invalid(&self, crawl: &CrawlRef, texts: &[String]) -> Result<u64>;
 
-    /// Takes URLs and tasks out of the list for good; the crawl's counters stay. Returns how many were in it.
+    /// Removes URLs and tasks from the list for good; the crawl's counters stay. Returns the number removed.
     async fn purge(&self, crawl: &CrawlRef, keys: &[Key]) -> Result<u64>;
 
-    /// Has a spider forget URLs and requests, so that a later crawl takes them in as new. What has no final state yet is not forgotten. Returns, in
-    /// order, how the spider stood to each.
+    /// Makes a spider forget URLs and requests, so that a later crawl takes them in as new. Entries without a
+    /// final state are not forgotten. Returns, in order, what the spider knew of each.
     async fn forget_seen(&self, spider: &SpiderName, keys: &[Key]) -> Result<Vec<Seen>>;
 
-    /// Has a spider forget every URL. `Refused` while a crawl of the spider is not over, or where its URLs are kept together with those
-    /// of other spiders.
+    /// Makes a spider forget every URL. Fails with `Refused` while a crawl of the spider is not over, or if its
+    /// URLs are stored together with those of other spiders.
     async fn forget_all_seen(&self, spider: &SpiderName) -> Result<()>;
 
-    /// Forgets all that is kept of a crawl that is over: its stats and its dead letters. What its spider has seen stays, and so do its
-    /// items. `Refused` while it is not over, or not yet cleared up after.
+    /// Deletes the stats and the dead letters of a crawl that is over. The URLs that its spider has seen stay, and
+    /// so do its items. Fails with `Refused` while the crawl is not over, or not yet cleaned up.
     async fn forget_crawl(&self, crawl: &CrawlRef) -> Result<()>;
 
-    /// Has a worker end: it takes no more, finishes what it has begun, and gives the rest back. It learns so with its next sign of
-    /// life. Returns whether it lives.
+    /// Asks a worker to end: it takes no more messages, finishes what it has begun, and gives the rest back. It
+    /// learns of this with its next heartbeat. Returns whether the worker is alive.
     async fn drain(&self, worker: &WorkerId) -> Result<bool>;
 }
 
 /// A page of failed URLs and tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FailedPage {
-    /// Each with what is known of its failure.
+    /// The entries, each with what is known of its failure.
     pub failed: Vec<(Key, Note)>,
-    /// Where to go on; `None` at the end.
+    /// The cursor of the next page; `None` at the end.
     pub next: Option<u64>,
 }

@@ -1,28 +1,29 @@
-//! The one error of all ports. Its kind decides what the caller does; its text is for people.
+//! The one error type of all ports. Its kind decides what the caller does; its text is for people.
 
 use std::fmt;
 
 use crate::text::{printable, with_causes};
 
-/// What a caller can do about an error.
+/// The kind of an error, by what a caller can do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The server is away, slow or restarting, or its disk is full: try again later.
+    /// The server is down, slow or restarting, or its disk is full: try again later.
     Unavailable,
-    /// The store is full, and accepts only what adds nothing to it: try again later, and go on with all else.
+    /// The store is full, and accepts only calls that add nothing: try again later, and continue with everything
+    /// else.
     Full,
-    /// Someone else holds the lease that this needs.
+    /// Someone else holds the lease that this call needs.
     Busy,
     /// The caller's lease has lapsed, or its crawl is over: stop.
     Stale,
-    /// The server refuses this for good: another type, no permission, no such queue.
+    /// The server refuses this for good: wrong type, no permission, no such queue.
     Refused,
-    /// What is stored there cannot be understood.
+    /// The stored data cannot be read.
     Corrupt,
 }
 
 impl ErrorKind {
-    /// What people can do about an error of a client library.
+    /// Returns advice for people about an error of a client library.
     fn advice(self) -> &'static str {
         match self {
             Self::Unavailable => "is it running, and can it be reached from here?",
@@ -35,10 +36,11 @@ impl ErrorKind {
     }
 }
 
-/// An error of an adapter, without secrets: what was done, what is wrong with what causes, and what people can do about it.
+/// An error of an adapter, free of secrets: the operation, the problem with its causes, and what people can do
+/// about it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Error {
-    /// What a caller can do about it.
+    /// The kind, which says what a caller can do.
     pub kind: ErrorKind,
     operation: Option<String>,
     context: String,
@@ -53,40 +55,42 @@ impl fmt::Display for Error {
     }
 }
 
-/// The result of a port's call.
+/// The result of a port's methods.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// An error of `kind`, described by `context`: what is wrong, and what people can do about it.
+    /// Returns an error of `kind`. `context` describes what is wrong and what people can do about it.
     pub fn new(kind: ErrorKind, context: impl fmt::Display) -> Self {
         Self { kind, operation: None, context: printable(&context.to_string(), 2048) }
     }
 
-    /// An error of `kind` from a client library: `source`, with its causes. `whose` names the server or the file.
+    /// Returns an error of `kind` for the client library's error `source`, with its causes. `whose` names the
+    /// server or the file.
     pub fn caused_by(kind: ErrorKind, whose: impl fmt::Display, source: &dyn std::error::Error) -> Self {
         Self::new(kind, format_args!("{whose}: {}: {}", with_causes(source), kind.advice()))
     }
 
-    /// The same, of a call that was made for `operation`. The name that it has stays: whoever made the call knows best.
+    /// Adds the name of the operation during which the error occurred. A name set earlier stays: the innermost
+    /// caller knows best.
     #[must_use]
     pub fn during(mut self, operation: &str) -> Self {
         self.operation.get_or_insert_with(|| operation.to_owned());
         self
     }
 
-    /// That the store is full.
+    /// Returns the error for a full store.
     pub fn full() -> Self {
         let what = "the store is full (Redis: maxmemory): no new URLs are taken in until memory is free; those that are known go on";
         Self::new(ErrorKind::Full, what)
     }
 
-    /// Whether the same call may succeed later.
+    /// Returns whether the same call may succeed later.
     pub fn is_temporary(&self) -> bool {
         matches!(self.kind, ErrorKind::Unavailable | ErrorKind::Full)
     }
 }
 
-/// The answers to a call for `asked` things, one for each; an error if any is missing.
+/// Checks that there is one answer for each of the `asked` things; an error if any is missing.
 pub fn one_each<T>(answers: Vec<T>, asked: usize, what: &str) -> Result<Vec<T>> {
     match answers.len() {
         answered if answered == asked => Ok(answers),

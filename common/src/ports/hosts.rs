@@ -1,4 +1,4 @@
-//! Hosts: when each may be asked, and its robots.txt.
+//! Hosts: when each may be requested, and its robots.txt.
 
 use std::time::Duration;
 
@@ -16,10 +16,10 @@ use crate::web::host::HostKey;
 /// [`crate::politeness::gcra::Schedule`], on the clock of the store.
 #[async_trait]
 pub trait Hosts: Send + Sync {
-    /// Reserves, atomically and in order, the next slot of each host for one URL, or uses the one that it holds.
+    /// Reserves, atomically and in order, the next slot of each host for one URL, or uses the slot that it holds.
     async fn reserve(&self, asks: &[HostSlotRequest]) -> Result<Vec<Slot>>;
 
-    /// Extends requests that take long: they count as in flight until `lapse` from now.
+    /// Extends long requests: they count as in flight until `lapse` from now.
     async fn stay(&self, visits: &[InFlightRequest], lapse: Duration) -> Result<()>;
 
     /// Ends requests: they no longer count as in flight.
@@ -28,30 +28,30 @@ pub trait Hosts: Send + Sync {
     /// Starts a back-off that a host asked for. Returns its end, by this machine's clock.
     async fn push_back(&self, key: &HostKey, refusal: &BackoffRequest) -> Result<UnixMs>;
 
-    /// What is known of the robots.txt of this name. If nothing is known, one caller gets [`RobotsEntry::Yours`] and has to fetch it; if that
-    /// one dies, another gets it after `lease`.
+    /// Returns what is known of the robots.txt under this key. If nothing is known, one caller gets
+    /// [`RobotsEntry::Yours`] and has to fetch it; if that caller dies, another gets it after `lease`.
     async fn robots(&self, key: &RobotsKey, lease: Duration) -> Result<RobotsEntry>;
 
-    /// Keeps a robots.txt for `ttl`. A store that is full gives it up.
+    /// Keeps a robots.txt for `ttl`. A full store drops it.
     async fn keep_robots(&self, key: &RobotsKey, file: &RobotsFile, ttl: Duration) -> Result<()>;
 
     /// Lets another worker fetch a robots.txt that this one could not fetch.
     async fn give_up_robots(&self, key: &RobotsKey) -> Result<()>;
 }
 
-/// What people see of hosts, and can do to them.
+/// Operator view of hosts, and commands for them.
 #[async_trait]
 pub trait HostControl: Send + Sync {
-    /// The hosts that were asked lately, that are in a back-off, or that are blocked, by name.
+    /// Returns the hosts that were requested lately, are in a back-off, or are blocked, by name.
     async fn hosts(&self) -> Result<Vec<HostState>>;
 
-    /// One host; `None` if nothing is known of it.
+    /// Returns one host; `None` if nothing is known of it.
     async fn host(&self, key: &HostKey) -> Result<Option<HostState>>;
 
-    /// The robots.txt that is kept under this name, if one is.
+    /// Returns the robots.txt stored under this key, if any.
     async fn known_robots(&self, key: &RobotsKey) -> Result<Option<RobotsFile>>;
 
-    /// Blocks a host: it is not asked any more.
+    /// Blocks a host: nothing is requested from it any more.
     async fn block(&self, key: &HostKey) -> Result<()>;
 
     /// Lifts a block and a back-off. Returns whether there was one.
@@ -61,7 +61,7 @@ pub trait HostControl: Send + Sync {
 /// A request for a slot, and the host that it is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostSlotRequest {
-    /// Whose schedule.
+    /// The host, by the key of its schedule.
     pub key: HostKey,
     /// The request.
     pub request: SlotRequest,
@@ -70,18 +70,18 @@ pub struct HostSlotRequest {
 /// A request in flight.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InFlightRequest {
-    /// In whose schedule.
+    /// The key of the host's schedule.
     pub key: HostKey,
-    /// Its id there.
+    /// The id of the request in that schedule.
     pub token: u64,
 }
 
 /// A request that is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// Which.
+    /// The request.
     pub visit: InFlightRequest,
-    /// Whether the host answered it without asking for a back-off: that ends a streak of refusals.
+    /// Whether the host answered it without asking for a back-off, which ends a streak of refusals.
     pub is_welcome: bool,
 }
 
@@ -90,52 +90,53 @@ pub struct Ended {
 pub struct BackoffRequest {
     /// The status of the answer.
     pub status: u16,
-    /// For how long: by its `Retry-After` (RFC 9110 10.2.3), if it has one.
+    /// The length of the back-off: by its `Retry-After` (RFC 9110 10.2.3), if it has one.
     pub terms: BackoffTerms,
-    /// The crawl in which it was asked, where that is known.
+    /// The crawl that made the request, if known.
     pub crawl: Option<CrawlRef>,
 }
 
-/// What is known of a robots.txt.
+/// The state of a robots.txt in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RobotsEntry {
     /// It was fetched.
     Known(RobotsFile),
-    /// Nothing, and no one is fetching it: the caller has to.
+    /// Nothing is known, and no one is fetching it: the caller has to.
     Yours,
     /// Another is fetching it.
     Awaited,
 }
 
-/// A robots.txt as an origin answered.
+/// A robots.txt as its origin answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RobotsFile {
     /// The status of the answer; 0 if there was none.
     pub status: u16,
-    /// The start of the file, or why there was no answer.
+    /// The start of the file, or the reason why there was no answer.
     pub body: Bytes,
 }
 
-/// What is known of one host.
+/// The state of one host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostState {
-    /// Under which name.
+    /// The key of its schedule.
     pub key: HostKey,
-    /// The time between two requests, as last asked for; zero for no limit.
+    /// The time between two requests, as used last; zero for no limit.
     pub interval: Option<Duration>,
     /// The next free slot.
     pub next: UnixMs,
     /// The end of its waitlist; in the past if there is none.
     pub line: UnixMs,
-    /// Requests in flight, where their number is limited.
+    /// Number of requests in flight, if it is limited.
     pub under_way: u64,
-    /// Requests that were let go since this minute of the clock began: of workers, of producers, and of programs through the proxy.
+    /// Number of requests permitted in the current minute: of workers, of producers, and of programs through the
+    /// proxy.
     pub requests: u64,
-    /// How long a request took lately, where that is known.
+    /// The duration of a recent request, if known.
     pub latency: Option<Duration>,
-    /// The latest back-off, if it is not forgotten.
+    /// The latest back-off, unless it is forgotten.
     pub backoff: Option<HostBackoff>,
-    /// Since when it is blocked.
+    /// When it was blocked, if it is.
     pub blocked: Option<UnixMs>,
 }
 
@@ -144,9 +145,9 @@ pub struct HostState {
 pub struct HostBackoff {
     /// When it began.
     pub since: UnixMs,
-    /// When it may be asked again.
+    /// When the host may be requested again.
     pub until: UnixMs,
-    /// How many refusals without `Retry-After` came in a row.
+    /// Number of consecutive refusals without `Retry-After`.
     pub strikes: u32,
     /// The status that it answered.
     pub status: u16,

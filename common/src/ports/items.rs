@@ -1,4 +1,4 @@
-//! Items that were stored, to be read again.
+//! Reading stored items back.
 
 use async_trait::async_trait;
 
@@ -7,32 +7,32 @@ use crate::names::CrawlId;
 use crate::spider::item::Item;
 use crate::time::UnixMs;
 
-/// Reads items where a whole fleet stores them. Reading takes none away.
+/// Reads items where a whole fleet stores them. Reading removes none.
 #[async_trait]
 pub trait Items: Send + Sync {
-    /// Begins to read the items of a crawl, in the order in which they were stored, to where they end now. One that a crash had
-    /// stored twice comes twice, with the same id.
+    /// Starts reading the items of a crawl, in the order in which they were stored, up to the current end. An item
+    /// that was stored twice because of a crash comes twice, with the same id.
     ///
-    /// Fails with `Stale` if there is nothing like that place any more, for all was stored anew.
+    /// Fails with `Stale` if the position no longer exists because everything was stored anew.
     async fn read(&self, crawl: &CrawlId, from: ItemsFrom) -> Result<Box<dyn ItemReader>>;
 }
 
-/// Where reading items begins.
+/// The start of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ItemsFrom {
-    /// With what was stored at this instant, or some time before.
+    /// With items stored at this instant, or some time before.
     Time(UnixMs),
     /// At a position from [`ItemReader::place`].
     Place(u64),
 }
 
-/// The items of one crawl, from one place on.
+/// The items of one crawl, from one position on.
 #[async_trait]
 pub trait ItemReader: Send {
-    /// The next item; `None` at the end. After a call that was cancelled only [`ItemReader::place`] is of use.
+    /// Returns the next item; `None` at the end. After a cancelled call only [`ItemReader::place`] may be used.
     async fn next(&mut self) -> Result<Option<StoredItem>>;
 
-    /// The place after all that was read, of whatever crawl: who begins there misses nothing.
+    /// Returns the position after everything read, of whatever crawl: reading from there misses nothing.
     fn place(&self) -> u64;
 }
 
@@ -41,6 +41,6 @@ pub trait ItemReader: Send {
 pub struct StoredItem {
     /// The item.
     pub item: Item,
-    /// How many bytes it takes as JSON.
+    /// Its size as JSON, in bytes.
     pub bytes: usize,
 }

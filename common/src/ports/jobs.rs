@@ -8,73 +8,79 @@ use super::Result;
 use crate::jobs::{Hold, Job, JobOutcome, JobStatus, NewJob, Problem};
 use crate::names::{CrawlId, ProjectName, SpiderName, WorkerId};
 
-/// Keeps the crawls that were submitted, and hands each to one worker. The functions of [`Job`] define its transitions; the clock is
-/// that of the store. Every call is durable when it returns, and idempotent.
+/// Keeps the submitted crawls, and hands each to one worker. The functions of [`Job`] define its transitions; the
+/// clock is the store's. Every call is durable when it returns, and idempotent.
 ///
 /// A spider feeds one job at a time, and runs as many as a setting allows.
 #[async_trait]
 pub trait Jobs: Send + Sync {
-    /// Asks for a job, and wakes somebody for it. Who asks with a known id or idempotency key gets what is there.
+    /// Submits a job, and wakes a worker for it. If the id or the idempotency key is known, returns the existing
+    /// job's.
     ///
     /// Fails with `Refused` if it is not [sound](NewJob::check), with `Full` if the store is full.
     async fn submit(&self, job: &NewJob) -> Result<Submitted>;
 
-    /// Takes the first job in the queue whose spider is free, under a lease. No other runner gets it before the lease has lapsed.
+    /// Takes the first job in the queue whose spider is free, under a lease. No other runner gets it before the
+    /// lease lapses.
     async fn take(&self, runner: &WorkerId, lease: Duration) -> Result<Option<Job>>;
 
-    /// Extends the leases of jobs that `runner` feeds. Returns, in order, which are still its own.
+    /// Extends the leases of jobs that `runner` feeds. Returns, in order, whether it still holds each.
     async fn extend(&self, runner: &WorkerId, jobs: &[CrawlId], lease: Duration) -> Result<Vec<Hold>>;
 
-    /// Notes that the sources of a job are read, but for those that `problem` names. Without a lease it now waits for the end of its
-    /// crawl. [`Hold::Cancelled`]: its crawl is to be cancelled, and [`Jobs::end`] to be called.
+    /// Notes that the sources of a job have been read, except for those that `problem` names. The job, now without
+    /// a lease, waits for the end of its crawl. On [`Hold::Cancelled`] the caller has to cancel the crawl and call
+    /// [`Jobs::end`].
     async fn fed(&self, runner: &WorkerId, job: &CrawlId, problem: Option<Problem>) -> Result<Hold>;
 
-    /// Returns a job to its position in the queue. Nobody takes it, or another of its spider, before `wait` is over.
+    /// Returns a job to its position in the queue. Nobody takes it, or another of its spider, before `wait` is
+    /// over.
     async fn put_back(&self, runner: &WorkerId, job: &CrawlId, wait: Duration) -> Result<()>;
 
-    /// Ends a job. One that has ended stays as it is.
+    /// Ends a job. A job that has ended stays as it is.
     async fn end(&self, job: &CrawlId, outcome: &JobOutcome) -> Result<()>;
 
-    /// Cancels a job: one that is pending is over at once, one that runs is marked. Returns what it was; `None` if there is no such
-    /// job. Its crawl is for the caller to cancel, if it was running; who feeds it and who looks for its end do so as well.
+    /// Cancels a job: a pending one is over at once, a running one is marked. Returns its previous status; `None`
+    /// if there is no such job. If it was running, the caller cancels its crawl; the worker that feeds it and the
+    /// one that looks for its end do so as well.
     async fn cancel(&self, job: &CrawlId) -> Result<Option<JobStatus>>;
 
-    /// Jobs that are fed and not ended, for somebody to look whether their crawls are over: at most `max`, those that were not looked
-    /// at for the longest time first, and none that was looked at within `pause`.
+    /// Returns at most `max` jobs that are fed and not ended, so that the caller checks whether their crawls are
+    /// over: least recently checked first, and none that was checked within `pause`.
     async fn look_after(&self, max: usize, pause: Duration) -> Result<Vec<Job>>;
 
-    /// One job; `None` if there is none of that id.
+    /// Returns one job; `None` if the id is unknown.
     async fn job(&self, id: &CrawlId) -> Result<Option<Job>>;
 
-    /// Jobs of all kinds, the newest first.
+    /// Lists jobs of every status, the newest first.
     async fn list(&self, filter: &JobFilter, page: JobPage) -> Result<Vec<Job>>;
 
-    /// The first `max` jobs in the queue, in their order.
+    /// Returns the first `max` jobs in the queue, in their order.
     async fn queued(&self, max: usize) -> Result<Vec<Job>>;
 
-    /// How many jobs there are of each status.
+    /// Returns the number of jobs of each status.
     async fn counts(&self) -> Result<JobCounts>;
 
-    /// Forgets the jobs that ended longest ago, but for the last `keep`, and all that ended within `age`. Returns how many.
+    /// Forgets the jobs that ended longest ago, except for the last `keep` and all that ended within `age`.
+    /// Returns the number forgotten.
     async fn forget(&self, keep: usize, age: Duration) -> Result<u64>;
 
-    /// Completes when there may be a job to take. A wake-up may be lost, so callers also look every few seconds.
+    /// Completes when there may be a job to take. A wake-up may be lost, so callers also poll every few seconds.
     async fn wake_up(&self);
 }
 
-/// What came of asking for a job.
+/// The result of submitting a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Submitted {
-    /// It is pending.
+    /// The job is new, and pending.
     New,
-    /// It was asked for before, by this id. It need not be pending any more.
+    /// It was submitted before, under this id. It may no longer be pending.
     Known(CrawlId),
 }
 
-/// Which jobs are meant: those to which all applies.
+/// A selection of jobs: those that match every given field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JobFilter {
-    /// Where they stand.
+    /// Their status.
     pub status: Option<JobStatus>,
     /// Their project.
     pub project: Option<ProjectName>,
@@ -83,7 +89,7 @@ pub struct JobFilter {
 }
 
 impl JobFilter {
-    /// Whether a job is meant.
+    /// Returns whether a job matches.
     pub fn admits(&self, job: &Job) -> bool {
         self.status.is_none_or(|status| status == job.status())
             && self.project.as_ref().is_none_or(|project| *project == job.new.project)
@@ -91,22 +97,22 @@ impl JobFilter {
     }
 }
 
-/// A part of a list of jobs.
+/// A page of a list of jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobPage {
-    /// Only jobs with a smaller [`Job::number`]: that of the last one on the page before.
+    /// Only jobs with a smaller [`Job::number`]: the last one of the previous page.
     pub before: Option<u64>,
-    /// How many at most.
+    /// Maximum number of jobs.
     pub max: usize,
 }
 
-/// How many jobs there are of each status.
+/// The number of jobs of each status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JobCounts {
-    /// They wait in the queue.
+    /// Waiting in the queue.
     pub pending: u64,
-    /// They are being fed, or their crawls run.
+    /// Being fed, or with a running crawl.
     pub running: u64,
-    /// They are over, and not forgotten yet.
+    /// Over, and not yet forgotten.
     pub ended: u64,
 }

@@ -1,4 +1,4 @@
-//! The lanes of an engine, as people see them: what waits where, and for how long.
+//! The lanes of an engine, as people see them: what waits in each, and for how long.
 
 use std::time::Duration;
 
@@ -6,25 +6,25 @@ use serde::{Serialize, Serializer};
 
 use crate::frontier::source_queue::SourceQueue;
 
-/// Where messages wait: for a worker, for their time, or for a person.
+/// A place where messages wait: for a worker, for their time, or for a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[derive(strum::IntoStaticStr, strum::Display, strum::VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum LaneName {
-    /// URLs that were put aside and whose time has come: `due_queue`.
+    /// Snoozed URLs that are due again: `due_queue`.
     Due,
     /// Fresh or urgent URLs: `priority_queue`.
     Priority,
     /// All other URLs: `url_queue_ttl`.
     Bulk,
-    /// URLs that are put aside until a time of their own: all queues `wait.<seconds>` together.
+    /// Snoozed URLs that are not due yet: all queues `wait.<seconds>` together.
     Wait,
-    /// What outlived its lane's time to live, and is settled next: `expired_urls`.
+    /// Messages that outlived their lane's time to live, and are settled next: `expired_urls`.
     Expired,
     /// Dead letters, for other programs to read: `failed_urls`.
     Failed,
-    /// Wake-ups for jobs: `crawl_jobs`. In a state file, the jobs that wait.
+    /// Wake-ups for jobs: `crawl_jobs`. In a state file, the waiting jobs.
     Jobs,
 }
 
@@ -33,12 +33,12 @@ impl LaneName {
     pub const ALL: [Self; 7] =
         [Self::Due, Self::Priority, Self::Bulk, Self::Wait, Self::Expired, Self::Failed, Self::Jobs];
 
-    /// The lane's name in metrics and JSON.
+    /// Returns the lane's name in metrics and JSON.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 
-    /// The line of workers that is served from it, if one is.
+    /// Returns the queue of workers that is served from it, if any.
     pub fn line(self) -> Option<SourceQueue> {
         match self {
             Self::Due => Some(SourceQueue::Due),
@@ -50,16 +50,16 @@ impl LaneName {
     }
 }
 
-/// What waits in a lane.
+/// The state of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct LaneState {
-    /// Which.
+    /// The lane.
     pub lane: LaneName,
-    /// How many messages wait. What workers hold is not among them.
+    /// Number of messages that wait, without those that workers hold.
     pub messages: u64,
-    /// How many connections take messages from it; `None` where that says nothing.
+    /// Number of connections that take messages from it; `None` if that is not meaningful.
     pub consumers: Option<u64>,
-    /// For how long the next message has waited, at most; `None` if none waits, or if it is not known.
+    /// The wait of the next message so far, at most; `None` if none waits, or if it is not known.
     #[serde(rename = "oldest_seconds", serialize_with = "seconds")]
     pub oldest: Option<Duration>,
 }

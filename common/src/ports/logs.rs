@@ -1,4 +1,4 @@
-//! The fleet's log: entries in the order in which they were appended, the last ones alone.
+//! The fleet's log: its most recent entries, in the order in which they were appended.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,30 +8,31 @@ use async_trait::async_trait;
 use super::Result;
 use crate::logs::LogEntry;
 
-/// Keeps the last entries of the log: as many, and as many bytes of them, as settings allow. Nothing else depends on it.
+/// Keeps the last entries of the log, up to the number and the size that settings allow. Nothing else depends on
+/// it.
 #[async_trait]
 pub trait Logs: Send + Sync {
-    /// Appends entries in their order, and takes out the oldest ones that are too many. After an error any of them may be there; a
-    /// call that is repeated appends them once more.
+    /// Appends entries in their order, and removes the oldest beyond the limits. After an error any of them may
+    /// have been appended; a repeated call appends them again.
     async fn append(&self, entries: &[LogEntry]) -> Result<()>;
 
-    /// At most `most` entries before a place, the last first.
+    /// Returns at most `most` entries before a position, the last first.
     async fn before(&self, place: LogPlace, most: usize) -> Result<LogPart>;
 
-    /// At most `most` entries after a place, the first first. If the log was begun anew since, and ends before that place, it is read
-    /// from its beginning: who follows it misses nothing.
+    /// Returns at most `most` entries after a position, in order. If the log was started anew since then and ends
+    /// before that position, it is read from its beginning, so a follower misses nothing.
     async fn after(&self, place: LogPlace, most: usize) -> Result<LogPart>;
 }
 
-/// A place in the log: that of an entry, or one of its ends. As text it is `<number>-<number>`.
+/// A position in the log: that of an entry, or one of its ends. As text it is `<number>-<number>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LogPlace(pub u64, pub u64);
 
 impl LogPlace {
-    /// Before all entries.
+    /// The position before all entries.
     pub const BEGIN: Self = Self(0, 0);
 
-    /// After all entries that will ever be.
+    /// The position after all entries, present and future.
     pub const END: Self = Self(u64::MAX, u64::MAX);
 }
 
@@ -50,15 +51,15 @@ impl FromStr for LogPlace {
     }
 }
 
-/// A text that is no [`LogPlace`].
+/// The error for a text that is no [`LogPlace`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a place in the log is two numbers, as `1700000000000-0`")]
 pub struct NoLogPlace;
 
-/// An entry, and where it stands.
+/// An entry and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogLine {
-    /// Where.
+    /// The position.
     pub place: LogPlace,
     /// The entry.
     pub entry: LogEntry,
@@ -69,8 +70,8 @@ pub struct LogLine {
 pub struct LogPart {
     /// Its entries; those that cannot be read are left out.
     pub lines: Vec<LogLine>,
-    /// Where the next part begins.
+    /// The position from which to continue.
     pub next: LogPlace,
-    /// Whether there may be more beyond that now.
+    /// Whether there may be more entries beyond that now.
     pub has_more: bool,
 }

@@ -1,4 +1,4 @@
-//! What is remembered of pages between crawls.
+//! Page history: what is remembered of pages between crawls.
 
 use async_trait::async_trait;
 
@@ -7,32 +7,33 @@ use crate::names::SpiderName;
 use crate::spider::page_history::Visited;
 use crate::web::url::CanonicalUrl;
 
-/// Remembers each spider's pages, beyond the end of every crawl. Each call is idempotent, and lasts when it returns.
+/// Remembers each spider's pages, beyond the end of every crawl. Each call is idempotent, and durable when it
+/// returns.
 #[async_trait]
 pub trait Pages: Send + Sync {
-    /// What is remembered of visits to each of these URLs, in order.
+    /// Returns what is remembered of the visits to each of these URLs, in order.
     async fn look(&self, spider: &SpiderName, urls: &[CanonicalUrl]) -> Result<Vec<Option<Visited>>>;
 
-    /// Remembers that there are these pages, so many links away from the start, where nothing is remembered of them: the
-    /// page that names them is not read again until it changes.
+    /// Remembers that these pages exist, each with its number of links from the start, unless something is
+    /// remembered of them already: the page that links to them is not read again until it changes.
     async fn know(&self, spider: &SpiderName, found: &[(CanonicalUrl, u16)]) -> Result<()>;
 
-    /// Remembers these visits, each in place of what was remembered of that URL.
+    /// Remembers these visits, each in place of the previous one of its URL.
     async fn note(&self, spider: &SpiderName, notes: &[(CanonicalUrl, Visited)]) -> Result<()>;
 
-    /// Forgets these.
+    /// Forgets these pages.
     async fn forget(&self, spider: &SpiderName, urls: &[CanonicalUrl]) -> Result<()>;
 
-    /// A part of all pages that are remembered, in no order. `cursor` is zero at first and then what the last part says; a
-    /// URL may come twice, and none is left out that was there all the time.
+    /// Returns a part of all remembered pages, in no particular order. `cursor` is zero at first, then
+    /// [`Walk::next`]. A URL may come twice, and none that was there all the time is left out.
     async fn walk(&self, spider: &SpiderName, cursor: u64) -> Result<Walk>;
 }
 
-/// A part of what a spider remembers.
+/// A part of the pages that a spider remembers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Walk {
-    /// The pages, each with how many links it is away from the start; a part may be empty and not the last.
+    /// The pages, each with its number of links from the start. A part may be empty without being the last.
     pub pages: Vec<(CanonicalUrl, u16)>,
-    /// Where to go on; `None` at the end.
+    /// The cursor of the next part; `None` at the end.
     pub next: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! What is remembered of schedules.
+//! The state of cron schedules.
 
 use std::collections::BTreeMap;
 
@@ -8,28 +8,28 @@ use super::Result;
 use crate::names::SpiderRef;
 use crate::time::UnixMs;
 
-/// Remembers up to when the schedule of each spider is done, and which ones people hold. Every call is durable when it returns, and
-/// repeating it changes nothing more.
+/// Remembers up to when the schedule of each spider is done, and which ones are paused. Every call is durable when
+/// it returns, and repeating it changes nothing more.
 #[async_trait]
 pub trait Schedules: Send + Sync {
-    /// What is known of each spider. What cannot be read is named in the log and left out.
+    /// Returns what is known of each spider. Entries that cannot be read are logged and left out.
     async fn list(&self) -> Result<BTreeMap<SpiderRef, ScheduleState>>;
 
-    /// Notes that a spider's schedule is done up to `until`. What is done already stays so: an earlier instant changes nothing.
+    /// Notes that a spider's schedule is done up to `until`. An earlier instant changes nothing.
     async fn note(&self, spider: &SpiderRef, until: UnixMs) -> Result<()>;
 
-    /// Holds a schedule.
+    /// Pauses a schedule.
     async fn pause(&self, spider: &SpiderRef) -> Result<()>;
 
-    /// Lets a schedule go on with what comes after `now`. That of a spider that is not paused stays as it is.
+    /// Resumes a schedule with what comes after `now`. A schedule that is not paused stays as it is.
     async fn resume(&self, spider: &SpiderRef, now: UnixMs) -> Result<()>;
 }
 
-/// What is known of one schedule.
+/// The state of one schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScheduleState {
-    /// It is done up to this instant.
+    /// Done up to this instant.
     Done(UnixMs),
-    /// It is held.
+    /// Paused.
     Paused,
 }

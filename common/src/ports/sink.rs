@@ -1,4 +1,4 @@
-//! Sinks: where items go.
+//! Sinks: destinations of items.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::spider::Spider;
 use crate::spider::item::Item;
 use crate::web::headers::Headers;
 
-/// What one page gave, or one task.
+/// The output of one page or one task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page {
-    /// The URL as it was admitted, or the task.
+    /// The key of the URL as it was admitted, or of the task.
     pub key: Key,
     /// The crawl.
     pub crawl: CrawlRef,
@@ -23,12 +23,13 @@ pub struct Page {
     pub referrer: Option<Key>,
     /// Its items.
     pub items: Vec<Item>,
-    /// The header fields of the request, and the response; `None` where no sink keeps them ([`Sink::keeps_responses`]).
+    /// The header fields of the request, and the response; `None` if no sink keeps them
+    /// ([`Sink::keeps_responses`]).
     pub exchange: Option<(Headers, Response)>,
 }
 
 impl Page {
-    /// What was handled of this message gave these items, and no response that is kept.
+    /// Returns the output of this message: these items, and no response.
     pub fn of(message: &Message, items: Vec<Item>) -> Self {
         Self {
             key: message.key(),
@@ -40,23 +41,23 @@ impl Page {
     }
 }
 
-/// Takes what pages gave. A page may come more than once; the ids of its items say that they are the same.
+/// Stores the output of pages. A page may come more than once; the ids of its items show that they are the same.
 #[async_trait]
 pub trait Sink: Send + Sync {
-    /// What people call it, in health and status: `jsonl items.jsonl`.
+    /// Returns the name that people see in health and status: `jsonl items.jsonl`.
     fn name(&self) -> &str;
 
-    /// Whether it keeps responses, not only items.
+    /// Returns whether it keeps responses, not only items.
     fn keeps_responses(&self) -> bool {
         false
     }
 
-    /// Stores all that these pages gave, durably against the death of this process: when it returns, their URLs may be
-    /// finished. On an error any part may have been stored, and all of them will be put again.
+    /// Stores all output of these pages, durably against the death of this process: once it returns, their URLs
+    /// may be finished. After an error any part may have been stored, and all pages will be put again.
     async fn put(&self, pages: &[Page]) -> Result<()>;
 
-    /// Finishes what was put off until a file is large enough: called when nothing more is to come for now. More may be
-    /// put afterwards, and nothing is lost where this is never called.
+    /// Finishes work that was deferred until a file is large enough. Called when nothing more is to come for now;
+    /// more may be put afterwards, and nothing is lost if this is never called.
     async fn close(&self) -> Result<()> {
         Ok(())
     }
@@ -64,8 +65,9 @@ pub trait Sink: Send + Sync {
 
 /// Opens the sinks of spiders.
 pub trait SinkFactory: Send + Sync {
-    /// The sinks that a spider's file names, or else those of the settings. Servers are connected to when first needed.
+    /// Opens the sinks that a spider's file names, or else those of the settings. Servers are connected to on
+    /// first use.
     ///
-    /// Fails with `Refused` for what cannot be opened as it is written.
+    /// Fails with `Refused` if a sink cannot be opened as configured.
     fn open(&self, spider: &Spider) -> Result<Vec<Arc<dyn Sink>>>;
 }

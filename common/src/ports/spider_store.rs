@@ -1,4 +1,4 @@
-//! The spiders that were deployed: who keeps them for all workers.
+//! The store of deployed spiders, for all workers.
 
 use async_trait::async_trait;
 
@@ -7,29 +7,30 @@ use crate::names::{ProjectName, SpiderName};
 use crate::spider::{SpiderFiles, SpiderText, Version};
 use crate::time::UnixMs;
 
-/// So many versions of a project are kept: the latest.
+/// Maximum number of versions kept of a project, the latest ones.
 pub const MAX_VERSIONS: usize = 100;
 
 /// Keeps versions of projects. Every call is durable when it returns.
 #[async_trait]
 pub trait SpiderStore: Send + Sync {
-    /// Keeps these spiders as a version of the project, which is its latest from now on. A version of that name is replaced; of more
-    /// than [`MAX_VERSIONS`] the oldest goes.
+    /// Stores these spiders as a version of the project, which becomes its latest. A version of that name is
+    /// replaced; beyond [`MAX_VERSIONS`] the oldest is deleted.
     async fn add(&self, project: &ProjectName, version: &Version, files: &SpiderFiles) -> Result<()>;
 
-    /// The projects that have versions, by name.
+    /// Returns the projects that have versions, by name.
     async fn projects(&self) -> Result<Vec<ProjectName>>;
 
-    /// The versions of a project, the latest last.
+    /// Returns the versions of a project, the latest last.
     async fn versions(&self, project: &ProjectName) -> Result<Vec<Deployed>>;
 
-    /// A number that is another after each change of what is the latest version of the project.
+    /// Returns a number that changes whenever the latest version of the project does.
     async fn revision(&self, project: &ProjectName) -> Result<u64>;
 
-    /// The latest version of the project, with the files of all its spiders; `None` if there is none.
+    /// Returns the latest version of the project, with the files of all its spiders; `None` if there is none.
     async fn latest(&self, project: &ProjectName) -> Result<Option<(Version, SpiderFiles)>>;
 
-    /// What the file of a spider says in a version of the project, or in its latest one; with that version. `None` if there is none.
+    /// Returns the text of a spider's file in a version of the project, or in its latest one, with that version;
+    /// `None` if there is none.
     async fn text(
         &self,
         project: &ProjectName,
@@ -37,11 +38,12 @@ pub trait SpiderStore: Send + Sync {
         spider: &SpiderName,
     ) -> Result<Option<(Version, SpiderText)>>;
 
-    /// Removes a version of the project, or all of them. Returns whether there were any. Crawls that began with them go on.
+    /// Removes a version of the project, or all of them. Returns whether there were any. Crawls that began with
+    /// them go on.
     async fn remove(&self, project: &ProjectName, version: Option<&Version>) -> Result<bool>;
 }
 
-/// A version that is kept.
+/// A stored version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deployed {
     /// Its name.

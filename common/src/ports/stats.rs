@@ -1,4 +1,4 @@
-//! What people see of crawls and workers.
+//! Operator view of crawls and workers.
 
 use std::collections::BTreeMap;
 
@@ -12,183 +12,192 @@ use crate::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
 use crate::spider::SpiderText;
 use crate::time::UnixMs;
 
-/// Reads what an engine counts. Nothing here changes anything.
+/// Reads the counters of an engine. Nothing here changes anything.
 #[async_trait]
 pub trait Stats: Send + Sync {
-    /// The stats of one crawl; `None` if there is no such crawl.
+    /// Returns the stats of one crawl; `None` if there is no such crawl.
     async fn crawl_stats(&self, crawl: &CrawlId) -> Result<Option<CrawlStats>>;
 
-    /// The stats of every crawl that is known, the newest first.
+    /// Returns the stats of every known crawl, the newest first.
     async fn crawls(&self) -> Result<Vec<CrawlStats>>;
 
-    /// The stats of a spider's crawls that are not over, the newest first. Its cost does not grow with those that are.
+    /// Returns the stats of a spider's crawls that are not over, the newest first. The cost does not grow with the
+    /// number of crawls that are.
     async fn open_crawls(&self, spider: &SpiderName) -> Result<Vec<CrawlStats>> {
         let is_open = |stats: &CrawlStats| stats.spider == *spider && !stats.status.is_over();
         Ok(self.crawls().await?.into_iter().filter(is_open).collect())
     }
 
-    /// The stats of a crawl by host, the `most` with the most URLs, those first.
+    /// Returns the stats of a crawl by host: the `most` hosts with the most URLs, in that order.
     async fn hosts(&self, crawl: &CrawlRef, most: usize) -> Result<Vec<HostStats>>;
 
-    /// How many URLs of a crawl have no final state, and what their records take.
+    /// Returns the number of URLs of a crawl without a final state, and the size of their records.
     async fn backlog(&self, crawl: &CrawlRef) -> Result<Backlog>;
 
-    /// The terms of a crawl; those of no crawl in particular, if it is not known.
+    /// Returns the terms of a crawl; the default terms if it is not known.
     async fn terms(&self, crawl: &CrawlRef) -> Result<Terms>;
 
-    /// What the file of a crawl's spider says in it, if it was [opened](super::Opening) with a text.
+    /// Returns the text of the spider's file that a crawl was [opened](super::Opening) with, if any.
     async fn spider_text(&self, crawl: &CrawlRef) -> Result<Option<SpiderText>>;
 
-    /// What a crawl knows of a URL or a task; of one that is not known, [`UrlState::Unseen`]. `Corrupt` if its record cannot be read.
+    /// Returns what a crawl knows of a URL or a task; [`UrlState::Unseen`] if it is not known. Fails with
+    /// `Corrupt` if its record cannot be read.
     async fn url_state(&self, crawl: &CrawlRef, key: &Key) -> Result<UrlState>;
 
-    /// Whether a crawl may have tasks, pending or failed; if not, nobody needs to go through its records for them. It costs little.
+    /// Returns whether a crawl may have tasks, pending or failed; if not, its records need not be searched for
+    /// them. The call is cheap.
     async fn may_have_tasks(&self, _: &CrawlRef) -> Result<bool> {
         Ok(true)
     }
 
-    /// A part of the tasks of a crawl that have no final state, in no order. `cursor` is zero at first and then what the last part says;
-    /// a task may come twice, and none is left out that is there all the time. One whose record cannot be read is left out.
+    /// Returns a part of the tasks of a crawl that have no final state, in no particular order. `cursor` is zero
+    /// at first, then [`TaskPage::next`]. A task may come twice, and none that is there all the time is left out,
+    /// except where its record cannot be read.
     async fn tasks(&self, crawl: &CrawlRef, cursor: u64) -> Result<TaskPage>;
 
-    /// The workers that live, as far as they have said so.
+    /// Returns the live workers, by their heartbeats.
     async fn workers(&self) -> Result<Vec<WorkerState>>;
 
-    /// The workers that said within the last day that they live, say nothing any more, and have not said that they end.
+    /// Returns the workers whose last heartbeat is less than a day old, that have stopped sending them, and that
+    /// have not signed off.
     async fn vanished(&self) -> Result<Vec<Vanished>>;
 
-    /// Where those URLs of a crawl are that have no final state; of some thousand, if there are more.
+    /// Returns where the URLs of a crawl without a final state are; a sample of some thousand, if there are more.
     async fn places(&self, crawl: &CrawlRef) -> Result<Places>;
 
-    /// How many URLs a spider has seen; `None` where they are kept together with those of other spiders.
+    /// Returns the number of URLs that a spider has seen; `None` if they are stored together with those of other
+    /// spiders.
     async fn seen(&self, spider: &SpiderName) -> Result<Option<u64>>;
 
-    /// A part of what a spider has seen, as far as it is kept as URLs and not as fingerprints of them; in no order. `cursor` is zero at first
-    /// and then what the last part says.
+    /// Returns a part of the URLs that a spider has seen, if they are stored as URLs and not as fingerprints; in
+    /// no particular order. `cursor` is zero at first, then [`SeenUrls::next`].
     async fn walk_seen(&self, spider: &SpiderName, cursor: u64) -> Result<SeenUrls>;
 
-    /// How a spider stands to each of these URLs and requests, in order.
+    /// Returns, in order, what a spider knows of each of these URLs and requests.
     async fn seen_urls(&self, spider: &SpiderName, keys: &[Key]) -> Result<Vec<Seen>>;
 
-    /// What waits in each lane, in the order of [`LaneName::ALL`](super::LaneName::ALL). A lane that the engine does not have is left out.
+    /// Returns the state of each lane, in the order of [`LaneName::ALL`](super::LaneName::ALL). Lanes that the
+    /// engine does not have are left out.
     async fn lanes(&self) -> Result<Vec<LaneState>>;
 }
 
-/// What waits in a crawl for its end.
+/// The unfinished work of a crawl.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
     /// URLs without a final state.
     pub urls: u64,
-    /// About how many bytes their records take.
+    /// Approximate size of their records, in bytes.
     pub bytes: u64,
 }
 
-/// What a worker last said of itself.
+/// The last heartbeat of a worker.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WorkerState {
-    /// Who.
+    /// The worker.
     pub worker: WorkerId,
-    /// Of which version.
+    /// Its version of trawl.
     pub version: String,
     /// Whether it was asked to end ([`Control::drain`](super::Control::drain)).
     pub draining: bool,
-    /// URLs in its hands.
+    /// Number of URLs that it holds.
     pub in_flight: u64,
     /// Pages finished per second.
     pub pages_per_second: f64,
-    /// How long its requests took lately; `None` if it has made none.
+    /// The duration of its recent requests; `None` if it has made none.
     pub latency: Option<Latency>,
-    /// `ok`, or what keeps it from working: a server, a sink, or what it waits for when no URL has ended for a while.
+    /// `ok`, or the reason why it does not work: a server, a sink, or what it waits for when no URL has ended for
+    /// a while.
     pub health: String,
     /// The spiders that it was lately asked to work for and cannot, and why.
     pub lacks: BTreeMap<SpiderName, String>,
-    /// The tasks that its programs were doing then, by their keys, and since when; some of them, if there are many.
+    /// The tasks that its programs were doing then, by key, each with its start; only some of them if there are
+    /// many.
     #[serde(skip)]
     pub running: BTreeMap<String, UnixMs>,
 }
 
-/// How long requests to hosts took, bodies included, in milliseconds.
+/// The duration of requests to hosts, bodies included, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Latency {
-    /// Half of them took no longer.
+    /// The median.
     pub p50_ms: u64,
-    /// Nineteen of twenty took no longer.
+    /// The 95th percentile.
     pub p95_ms: u64,
 }
 
 impl WorkerState {
-    /// What the health of a worker says that nothing keeps from its work.
+    /// The health of a worker that nothing keeps from its work.
     pub const WELL: &str = "ok";
 
-    /// Whether nothing keeps it from its work.
+    /// Returns whether nothing keeps it from its work.
     pub fn is_well(&self) -> bool {
         self.health == Self::WELL
     }
 }
 
-/// A worker that lives no more and has not said why.
+/// A worker that is gone without having signed off.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Vanished {
-    /// Which.
+    /// The worker.
     pub worker: WorkerId,
-    /// When it last said that it lives.
+    /// The time of its last heartbeat.
     pub seen: UnixMs,
-    /// How many URLs it held then. Others take them over when its leases lapse.
+    /// Number of URLs that it held then. Others take them over when its leases lapse.
     pub in_flight: u64,
 }
 
-/// Where URLs of a crawl are that have no final state.
+/// The URLs of a crawl without a final state, counted by place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Places {
-    /// URLs that wait for a worker.
+    /// Number of URLs that wait for a worker.
     pub queued: u64,
-    /// URLs that are put aside until a later instant.
+    /// Number of URLs that are parked until a later instant.
     pub parked: u64,
-    /// The first of these instants.
+    /// The earliest of these instants.
     pub next: Option<UnixMs>,
-    /// How many URLs each worker holds.
+    /// Number of URLs that each worker holds.
     pub held: BTreeMap<WorkerId, u64>,
-    /// Whether these are all.
+    /// Whether all URLs were counted, not a sample.
     pub is_all: bool,
 }
 
 /// A part of the tasks of a crawl that have no final state.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TaskPage {
-    /// The tasks; a part may have none and not be the last.
+    /// The tasks. A part may be empty without being the last.
     pub tasks: Vec<PendingTask>,
-    /// Where to go on; `None` at the end.
+    /// The cursor of the next part; `None` at the end.
     pub next: Option<u64>,
 }
 
 /// A task that has no final state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PendingTask {
-    /// Which.
+    /// The key of the task.
     pub key: TaskKey,
-    /// Where it is.
+    /// Its state.
     pub state: State,
-    /// How often it has failed.
+    /// Number of failed attempts.
     pub attempts: u32,
 }
 
-/// How a spider stands to a URL.
+/// The state of a URL in a spider's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Seen {
-    /// It has not seen it, or has forgotten it.
+    /// Not seen, or forgotten.
     Never,
-    /// It has seen it: no later crawl takes it in again.
+    /// Seen: no later crawl takes it in again.
     Ended,
-    /// The URL has no final state in a crawl yet, so it cannot be forgotten: that crawl would take it in once more.
+    /// Pending in a crawl, so it cannot be forgotten: that crawl would take it in once more.
     Pending,
 }
 
-/// A part of what a spider has seen.
+/// A part of the URLs that a spider has seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SeenUrls {
-    /// The URLs and requests; a part may have none and not be the last.
+    /// The URLs and requests. A part may be empty without being the last.
     pub urls: Vec<Key>,
-    /// Where to go on; `None` at the end.
+    /// The cursor of the next part; `None` at the end.
     pub next: Option<u64>,
 }

@@ -4,22 +4,22 @@ use std::fmt;
 
 use bytes::Bytes;
 
-/// What is sent after the header fields: any bytes. Cheap to clone.
+/// The bytes sent after the header fields. Cheap to clone.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Body(Bytes);
 
 impl Body {
-    /// The bytes.
+    /// Returns the bytes.
     pub fn bytes(&self) -> &Bytes {
         &self.0
     }
 
-    /// The body as text, if it is UTF-8.
+    /// Returns the body as text, if it is UTF-8.
     pub fn text(&self) -> Option<&str> {
         std::str::from_utf8(&self.0).ok()
     }
 
-    /// Whether nothing is sent.
+    /// Returns whether nothing is sent.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -37,7 +37,7 @@ impl From<Vec<u8>> for Body {
     }
 }
 
-/// A body may have passwords in it.
+/// Shows only the length, because a body may have passwords in it.
 impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} bytes", self.0.len())

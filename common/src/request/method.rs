@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A method (RFC 9110 9, RFC 5789).
+/// An HTTP method (RFC 9110 9, RFC 5789).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 #[derive(strum::IntoStaticStr, strum::Display, strum::EnumIter)]
@@ -25,19 +25,19 @@ pub enum Method {
     Options,
 }
 
-/// A text that names no method of these.
+/// The error for a text that names none of these methods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a method is GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS")]
 pub struct UnknownMethod;
 
 impl Method {
-    /// The method as it is sent.
+    /// Returns the method as it is sent.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 
-    /// Whether what a redirect with this status leads to is asked for by GET, without the body (RFC 9110 15.4): after a 303, and where
-    /// a POST was answered by 301 or 302, as all clients do.
+    /// Returns whether the target of a redirect with this status is requested by GET, without the body (RFC 9110
+    /// 15.4): after a 303, and after a 301 or 302 to a POST, as in all clients.
     pub fn becomes_get(self, status: u16) -> bool {
         match status {
             301 | 302 => self == Self::Post,
@@ -50,7 +50,7 @@ impl Method {
 impl std::str::FromStr for Method {
     type Err = UnknownMethod;
 
-    /// In letters of either case.
+    /// Parses a name in upper or lower case.
     fn from_str(text: &str) -> Result<Self, UnknownMethod> {
         use strum::IntoEnumIterator;
         Self::iter().find(|method| method.as_str().eq_ignore_ascii_case(text)).ok_or(UnknownMethod)

@@ -1,7 +1,7 @@
-//! Requests: URLs that are asked for in a way of their own, with a method, a body, header fields, cookies and data.
+//! Requests: URLs to request in a specified way, with a method, a body, header fields, cookies and data.
 //!
-//! Somebody asks for one ([`NewRequest`]): a spider's program, a task, or whoever publishes a message. The frontier keeps it as it
-//! keeps a URL ([`Request`](crate::frontier::Request)).
+//! A [`NewRequest`] is submitted by a spider's program, a task, or the publisher of a message. The frontier stores
+//! it as it stores a URL ([`Request`](crate::frontier::Request)).
 
 mod body;
 mod failures;

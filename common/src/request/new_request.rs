@@ -1,4 +1,4 @@
-//! A request that somebody asks for.
+//! A submitted request.
 
 use std::fmt;
 
@@ -15,34 +15,34 @@ use crate::jobs::Priority;
 use crate::task::Unique;
 use crate::web::url::CanonicalUrl;
 
-/// How many bytes of JSON a request may have in all.
+/// Maximum size of a request as JSON, in bytes.
 pub const MAX_REQUEST_BYTES: usize = 1024 * 1024;
 
-/// How many bytes its header fields and cookies may have together.
+/// Maximum size of its header fields and cookies together, in bytes.
 pub const MAX_FIELDS_BYTES: usize = 16 * 1024;
 
-/// How many bytes of JSON its data may have.
+/// Maximum size of its data as JSON, in bytes.
 pub const MAX_DATA_BYTES: usize = 64 * 1024;
 
-/// A request that somebody asks for: an element of `urls` that a handler or a caller of the API says, a line of a list, or the body of
-/// a message.
+/// A submitted request: an element of `urls` from a handler or a caller of the API, a line of a list, or the body
+/// of a message.
 ///
 /// It is written as a JSON string, which is the URL, or as an object:
 ///
-/// | key | what | without it |
+/// | key | value | default |
 /// |---|---|---|
 /// | `url` | the URL; on a page it may be relative | an error |
 /// | `method` | GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS | GET |
 /// | `headers` | an object of texts, or a list of pairs | none |
-/// | `cookies` | likewise | none |
+/// | `cookies` | an object of texts, or a list of pairs | none |
 /// | `body` | text | no body |
-/// | `base64` | in its place: a body that is no text, in base64 (RFC 4648 4) | no body |
-/// | `data` | any JSON, which the program is given with the page | none |
-/// | `unique` | text; of requests for one URL by one method, a spider takes in one with it | the body is what is unique |
-/// | `any_status` | `true`: whatever response comes is its page | only a success is one |
-/// | `failures` | `last` or `each`: which failures its spider's program is given in place of a page | none |
+/// | `base64` | in place of `body`: a body that is no text, in base64 (RFC 4648 4) | no body |
+/// | `data` | any JSON, which is passed to the program with the page | none |
+/// | `unique` | text; a spider takes in one request with this text, URL and method | the body |
+/// | `any_status` | `true`: any response is its page | only a success is its page |
+/// | `failures` | `last` or `each`: the failures that its spider's program is given in place of a page | none |
 /// | `priority` | any number: above 0 it is urgent ([`Lane::of`](crate::frontier::lane::Lane::of)) | 0 |
-/// | `retries` | how often it is tried again | as settings and its spider say |
+/// | `retries` | maximum number of retries | the limit of settings and its spider |
 ///
 /// A key with the value `null` counts as left out.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
@@ -52,24 +52,24 @@ pub struct NewRequest {
     pub url: String,
     /// The method.
     pub method: Method,
-    /// Header fields, their names in lower case.
+    /// The header fields, with names in lower case.
     pub headers: Pairs,
     /// Cookies.
     pub cookies: Pairs,
     /// The body.
     pub body: Body,
-    /// What the spider's program is given with the page.
+    /// The data that the spider's program is given with the page.
     pub data: Option<Value>,
-    /// What makes it one with others; `None` for its body.
+    /// The text by which it is unique; `None` for its body.
     pub unique: Option<Unique>,
-    /// Whether whatever response comes is its page, of any status and of any type: then no redirect is followed, no status is a failure,
-    /// and a program is given the body byte for byte.
+    /// Whether any response is its page, whatever its status and type: then no redirect is followed, no status is
+    /// a failure, and a program gets the body byte for byte.
     pub any_status: bool,
-    /// Which failures the spider's program is given in place of a page; `None` for none.
+    /// The failures that the spider's program is given in place of a page; `None` for none.
     pub failures: Option<Failures>,
-    /// How urgent it is, the highest first.
+    /// The priority, the highest first.
     pub priority: Priority,
-    /// How often it is tried again after it failed; `None` for as often as settings and its spider say.
+    /// Maximum number of retries; `None` for the limit of the settings and its spider.
     pub retries: Option<u32>,
 }
 
@@ -79,24 +79,24 @@ pub struct NewRequest {
 pub struct Pairs(pub Vec<(String, String)>);
 
 impl Pairs {
-    /// The names.
+    /// Returns the names.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(name, _)| name.as_str())
     }
 
-    /// The same with their names in lower case.
+    /// Returns the pairs with their names in lower case.
     pub(super) fn in_lower_case(mut self) -> Self {
         self.0.iter_mut().for_each(|(name, _)| name.make_ascii_lowercase());
         self
     }
 
-    /// How many bytes they have.
+    /// Returns their size in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.0.iter().map(|(name, value)| name.len() + value.len()).sum()
     }
 }
 
-/// Values may be secrets.
+/// Shows only the names, because values may be secrets.
 impl fmt::Debug for Pairs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.names()).finish()
@@ -104,7 +104,7 @@ impl fmt::Debug for Pairs {
 }
 
 impl NewRequest {
-    /// A plain GET, with nothing of its own.
+    /// Creates a plain GET of a URL.
     pub fn get(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
@@ -121,7 +121,7 @@ impl NewRequest {
         }
     }
 
-    /// Reads JSON.
+    /// Parses JSON.
     ///
     /// Fails if the text is no JSON, or no request.
     pub fn from_json(json: &str) -> Result<Self, InvalidRequest> {
@@ -129,12 +129,12 @@ impl NewRequest {
         value.try_into()
     }
 
-    /// Whether it is a GET with nothing of its own: then its URL says all.
+    /// Returns whether it is a plain GET, which its URL describes in full.
     pub fn is_plain(&self) -> bool {
         *self == Self::get(self.url.as_str())
     }
 
-    /// As JSON, on one line: text, if it is plain.
+    /// Returns it as JSON, on one line; a plain GET as a string.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("text and JSON are JSON")
     }
@@ -146,7 +146,7 @@ impl From<CanonicalUrl> for NewRequest {
     }
 }
 
-/// Body and data, and the values of header fields and cookies, may be secrets.
+/// Leaves out the body, the data, and the values of header fields and cookies, because they may be secrets.
 impl fmt::Debug for NewRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("NewRequest");

@@ -1,14 +1,15 @@
-//! Showing what may be a request without what may be secret in it.
+//! Showing a text that may be a request without the secrets in it.
 
 use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-/// What stands for a value that is not shown.
+/// The replacement for a hidden value.
 const HIDDEN: &str = "\u{2026}";
 
-/// A text that may be shown where `text` is no request: of a JSON object the URL, the method and the names of what else it says; of what
-/// only begins as one, how many bytes there are. A task is shown as it is, and so is all else.
+/// Returns a form of `text` that may be shown where it is not a valid request: for a JSON object the URL, the
+/// method and the names of the other keys; for a text that only begins like one, its length. A task and any other
+/// text are returned unchanged.
 pub fn without_secrets(text: &str) -> Cow<'_, str> {
     if !text.trim_start().starts_with('{') {
         return text.into();

@@ -1,4 +1,4 @@
-//! What is shown of a request.
+//! The visible part of a request.
 
 use std::fmt;
 
@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::{Failures, Method, NewRequest, Pairs};
 use crate::jobs::Priority;
 
-/// A request as people and programs see it: of header fields and cookies the names, for their values may be secrets, and of the body how
-/// long it is.
+/// A request as people and programs see it: only the names of header fields and cookies, because their values may
+/// be secrets, and only the length of the body.
 #[derive(Clone, PartialEq, Serialize)]
 pub struct RequestView {
     /// The method.
@@ -18,19 +18,19 @@ pub struct RequestView {
     pub headers: Vec<String>,
     /// The names of cookies.
     pub cookies: Vec<String>,
-    /// How many bytes the body has.
+    /// Size of the body in bytes.
     pub body_bytes: usize,
-    /// What the spider's program is given with the page.
+    /// The data that the spider's program is given with the page.
     pub data: Option<Value>,
-    /// Whether whatever response comes is its page; left out where it is not.
+    /// Whether any response is its page; left out if not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub any_status: bool,
-    /// Which failures the program is given in place of a page; left out where there are none.
+    /// The failures that the program is given in place of a page; left out if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failures: Option<Failures>,
-    /// How urgent it is.
+    /// The priority.
     pub priority: Priority,
-    /// How often it is tried again, if it says so itself.
+    /// Its own limit of retries, if it has one.
     pub retries: Option<u32>,
 }
 
@@ -54,7 +54,7 @@ impl From<&NewRequest> for RequestView {
     }
 }
 
-/// On one line, which says only what there is.
+/// Writes one line, with only what is set.
 impl fmt::Display for RequestView {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.method)?;

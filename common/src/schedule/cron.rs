@@ -7,7 +7,7 @@ use jiff::civil::{Date, DateTime, Time};
 
 use super::field::{DAY, Field, HOUR, MINUTE, MONTH, Numbers, WEEKDAY};
 
-/// After so many days the calendar begins anew, days of the week and all: 400 years.
+/// Number of days after which the calendar repeats, including the days of the week: 400 years.
 const CALENDAR: usize = 146_097;
 
 /// The times that a cron expression names: `minute hour day-of-month month day-of-week`.
@@ -21,18 +21,18 @@ pub struct Cron {
     weekdays: Numbers,
 }
 
-/// A text that is no cron expression.
+/// The error for a text that is no cron expression.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidCron {
-    /// It has not five fields.
+    /// It does not have five fields.
     #[error("five fields are wanted, `minute hour day-of-month month day-of-week`, and not {0}")]
     Fields(usize),
-    /// One of them is wrong.
+    /// A field is wrong.
     #[error("{field}: {what}")]
     Field {
         /// The field.
         field: &'static str,
-        /// What is wrong there.
+        /// The error in it.
         what: String,
     },
     /// Its months have no such day.
@@ -41,7 +41,7 @@ pub enum InvalidCron {
 }
 
 impl Cron {
-    /// The first minute after that of `after` that it names; `None` where the calendar ends.
+    /// Returns the first minute after that of `after` that it names; `None` at the end of the calendar.
     pub(super) fn next(&self, after: DateTime) -> Option<DateTime> {
         let mut date = after.date();
         let mut time = self.first_from(after.hour(), after.minute() + 1);
@@ -55,7 +55,7 @@ impl Cron {
         None
     }
 
-    /// The first of its times of day from `hour:minute` on.
+    /// Returns the first of its times of day from `hour:minute` on.
     fn first_from(&self, hour: i8, minute: i8) -> Option<Time> {
         let in_this_hour = self.minutes.from(minute).filter(|_| self.hours.has(hour));
         let (hour, minute) = match in_this_hour {
@@ -65,7 +65,7 @@ impl Cron {
         Time::new(hour, minute, 0, 0).ok()
     }
 
-    /// Whether it names this day: as cron(5) has it, by either field of days where both are restricted.
+    /// Returns whether it names this day: as in cron(5), by either field of days if both are restricted.
     fn names(&self, date: Date) -> bool {
         let is_day = self.days.has(date.day());
         let is_weekday = self.weekdays.has(date.weekday().to_sunday_zero_offset());

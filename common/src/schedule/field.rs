@@ -2,13 +2,13 @@
 
 use crate::text::printable;
 
-/// What a field may say.
+/// The rules for a field.
 pub(super) struct Field {
     /// Its name in errors.
     pub(super) name: &'static str,
     least: i8,
     most: i8,
-    /// Other words for its numbers, from the least on.
+    /// Names for its numbers, from the smallest on.
     names: &'static [&'static str],
 }
 
@@ -38,7 +38,7 @@ pub(super) const WEEKDAY: Field = Field {
 };
 
 impl Field {
-    /// Reads a list of numbers, ranges and steps. The error says what is wrong with it.
+    /// Parses a list of numbers, ranges and steps. Fails with a description.
     pub(super) fn read(&self, text: &str) -> Result<Numbers, String> {
         let mut set = 0;
         for part in text.split(',') {
@@ -97,12 +97,12 @@ impl Field {
 }
 
 impl Numbers {
-    /// Whether it names this number.
+    /// Returns whether it has this number.
     pub(super) fn has(self, number: i8) -> bool {
         (self.set >> number) & 1 == 1
     }
 
-    /// The first of them from `least` on, which is 63 at most.
+    /// Returns the first number from `least` on, which is 63 at most.
     pub(super) fn from(self, least: i8) -> Option<i8> {
         let rest = self.set & (u64::MAX << least);
         (rest != 0).then(|| rest.trailing_zeros() as i8)

@@ -1,4 +1,4 @@
-//! How schedules stand, for people.
+//! The state of schedules, for people.
 
 use std::collections::BTreeMap;
 
@@ -8,30 +8,30 @@ use crate::names::SpiderRef;
 use crate::ports::{JobFilter, JobPage, Jobs, Result, ScheduleState, Schedules};
 use crate::time::UnixMs;
 
-/// How many jobs are looked at for the last ones of spiders: the newest.
+/// Number of jobs, the newest, among which the last ones of spiders are searched.
 const JOBS: usize = 1_000;
 
-/// A spider's schedule, and how it stands.
+/// A spider's schedule and its state.
 #[derive(Clone, Debug)]
 pub struct Standing {
     /// The spider.
     pub spider: SpiderRef,
-    /// When it is due.
+    /// The schedule.
     pub schedule: Schedule,
-    /// Whether people hold it.
+    /// Whether it is paused.
     pub is_paused: bool,
     /// The spider's last job, scheduled or not, if it is among the newest.
     pub last: Option<Job>,
 }
 
 impl Standing {
-    /// When the next crawl is due after `now`, if it is not paused.
+    /// Returns when the next crawl is due after `now`; `None` if it is paused.
     pub fn next(&self, now: UnixMs) -> Option<UnixMs> {
         self.schedule.next(now).filter(|_| !self.is_paused)
     }
 }
 
-/// How each schedule of `timetable` stands, by spider.
+/// Returns the state of each schedule of `timetable`, by spider.
 pub async fn standings(
     timetable: &Timetable,
     schedules: &dyn Schedules,
@@ -52,7 +52,7 @@ pub async fn standings(
     Ok(standings)
 }
 
-/// Whether there is a schedule of this spider: in `timetable`, or as far as workers have seen one.
+/// Returns whether there is a schedule of this spider: in `timetable`, or known from workers.
 pub async fn is_known(spider: &SpiderRef, timetable: &Timetable, schedules: &dyn Schedules) -> Result<bool> {
     let is_here = timetable.schedules().any(|(known, _)| known == *spider);
     Ok(is_here || schedules.list().await?.contains_key(spider))

@@ -1,4 +1,4 @@
-//! The schedules that spiders have: those that are deployed, and those that have files on this machine.
+//! The schedules of spiders, both deployed ones and those with files on this machine.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,8 @@ use crate::settings::Settings;
 use crate::spider::folder::Folder;
 use crate::spider::{SpiderFiles, Version};
 
-/// What was found. A spider is taken in again when its file says something else, a project when it has another latest version.
+/// The schedules found so far. A spider is read again when its file changes, and a project when its latest version
+/// does.
 #[derive(Debug, Default)]
 pub struct Timetable {
     deployed: BTreeMap<ProjectName, Project>,
@@ -23,7 +24,7 @@ pub struct Timetable {
 /// The latest version of a project.
 #[derive(Debug)]
 struct Project {
-    /// Its revision; or else why it cannot be read, which has been said.
+    /// Its revision; or the reason why it cannot be read, which has been reported.
     revision: std::result::Result<u64, String>,
     spiders: BTreeMap<SpiderName, Option<Schedule>>,
 }
@@ -31,23 +32,24 @@ struct Project {
 /// A file of a spider.
 #[derive(Debug)]
 struct File {
-    /// What it says; or else why it cannot be read, which has been said.
+    /// Its text; or the reason why it cannot be read, which has been reported.
     text: std::result::Result<String, String>,
     schedule: Option<Schedule>,
 }
 
 impl Timetable {
-    /// Takes in what has changed: in `store`, and in the folder that `settings` name. What cannot be used is named in the log, once,
-    /// and holds up nothing else; where `store` cannot be asked, what is known of it stays.
+    /// Reads everything that has changed: in `store`, and in the folder that `settings` name. Files that cannot be
+    /// used are logged once, and do not affect others. If `store` is unavailable, its known spiders stay.
     pub async fn read_again(&mut self, store: &dyn SpiderStore, settings: &Arc<Settings>) -> Result<()> {
         let asked = self.ask(store, settings).await;
         let (here, settings) = (std::mem::take(&mut self.here), Arc::clone(settings));
-        // It does not panic; without it nothing that is here is due.
+        // It does not panic; if it did, nothing on this machine would be due.
         self.here = spawn_blocking(move || read_folder(here, &settings)).await.unwrap_or_default();
         asked
     }
 
-    /// Each schedule, with its spider. A deployed spider of the default project is run in place of one that has a file here.
+    /// Iterates over the schedules, each with its spider. A deployed spider of the default project replaces one
+    /// with a file here.
     pub fn schedules(&self) -> impl Iterator<Item = (SpiderRef, &Schedule)> {
         let deployed = self.deployed.iter().flat_map(|(project, known)| {
             let spider_ref =
@@ -70,7 +72,7 @@ impl Timetable {
                 Ok(None) => {}
                 Ok(Some((revision, latest))) => {
                     let (name, settings) = (project.clone(), Arc::clone(settings));
-                    // It does not panic; without it the project has no schedules.
+                    // It does not panic; if it did, the project would have no schedules.
                     let read = spawn_blocking(move || read_version(&name, latest, &settings));
                     let spiders = read.await.unwrap_or_default();
                     self.deployed.insert(project, Project { revision: Ok(revision), spiders });
@@ -90,13 +92,13 @@ impl Timetable {
     }
 }
 
-/// The latest version of a project, if it is not that of the revision `before`; with its own revision.
+/// Returns the latest version of a project and its revision, if that is not `before`.
 async fn changed(
     store: &dyn SpiderStore,
     project: &ProjectName,
     before: Option<&std::result::Result<u64, String>>,
 ) -> Result<Option<(u64, Option<(Version, SpiderFiles)>)>> {
-    // First: what changes after this is seen the next time.
+    // The revision first: later changes are seen the next time.
     let revision = store.revision(project).await?;
     if before == Some(&Ok(revision)) {
         return Ok(None);
@@ -119,7 +121,7 @@ fn read_version(
 
 fn read_folder(mut before: BTreeMap<SpiderName, File>, settings: &Settings) -> BTreeMap<SpiderName, File> {
     let folder = Folder::of(settings);
-    // Whoever loads spiders says so.
+    // Loading the spiders reports the error.
     let Ok(names) = folder.names() else { return before };
     let mut files = BTreeMap::new();
     for name in names {
@@ -155,7 +157,7 @@ impl File {
     }
 }
 
-/// The schedule that the file of a spider says, if it can be used.
+/// Returns the schedule in the file of a spider, if it can be used.
 fn schedule_of(folder: &Folder, name: &SpiderName, text: &str, settings: &Settings) -> Option<Schedule> {
     match folder.spider(name, Some(text), &settings.items) {
         Ok(spider) => spider.schedule,

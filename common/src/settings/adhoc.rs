@@ -11,16 +11,18 @@ use crate::names::SpiderName;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Adhoc {
-    /// How long after a URL was asked for, or fetched, it is fetched when it is asked for again; sooner it is a repeat.
+    /// Time after which a URL that is requested again is fetched again, counted from its last request or fetch;
+    /// sooner it is a repeat.
     #[serde(with = "duration")]
     pub again: Duration,
-    /// The spiders that a stranger's message may name. Without `rabbitmq.key` it may name any, for no message can be trusted more than another.
+    /// The spiders that a stranger's message may name. Without `rabbitmq.key` it may name any, because then no
+    /// message can be trusted more than another.
     #[serde(default)]
     pub spiders: Vec<SpiderName>,
 }
 
 impl Default for Adhoc {
-    /// As long as a response stays in the cache.
+    /// Sets `again` to the time that a response stays in the cache.
     fn default() -> Self {
         Self { again: Duration::from_secs(60), spiders: Vec::new() }
     }

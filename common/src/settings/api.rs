@@ -1,4 +1,4 @@
-//! `[api]`: the HTTP API, and who may call it.
+//! `[api]`: the HTTP API, and its callers.
 
 use std::collections::{BTreeMap, HashSet};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -11,22 +11,22 @@ use super::network::Network;
 use super::secret_hash::{NoHash, SecretHash};
 use crate::names::CallerName;
 
-/// Shorter ones could be guessed.
+/// Minimum length of a token; shorter ones could be guessed.
 const LEAST: usize = 32;
 
 /// `[api]`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Api {
-    /// Where it is served.
+    /// The address to listen on.
     pub listen: SocketAddr,
-    /// Who may look, each with a token or its hash.
+    /// Callers that may read, each with a token or its hash.
     #[serde(default)]
     pub viewers: BTreeMap<CallerName, ApiToken>,
-    /// Who may change things as well.
+    /// Callers that may also make changes.
     #[serde(default)]
     pub operators: BTreeMap<CallerName, ApiToken>,
-    /// Proxies that are believed when they tell from where a request came to them.
+    /// Proxies that are believed when they report where a request came from.
     #[serde(default)]
     pub trusted_proxies: Vec<Network>,
 }
@@ -43,35 +43,35 @@ impl Default for Api {
 }
 
 impl Api {
-    /// Whether two callers have the same token.
+    /// Returns whether two callers have the same token.
     pub(super) fn is_one_token_of_two(&self) -> bool {
         let mut known = HashSet::new();
         !self.viewers.values().chain(self.operators.values()).all(|token| known.insert(token.as_written()))
     }
 }
 
-/// What a caller of the HTTP API proves itself by: a token, or the hash of one. Shown, logged and serialised as `***`.
+/// The credential of a caller of the HTTP API: a token, or the hash of one. Shown, logged and serialised as `***`.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct ApiToken(Kept);
 
-/// How the settings have it.
+/// The form in which the settings have it.
 #[derive(Clone, PartialEq, Eq)]
 enum Kept {
     Token(Arc<str>),
     Hash(SecretHash),
 }
 
-/// What a caller must send: a token to compare with, or one that has this hash.
+/// The check for a caller's token.
 #[derive(Clone, Copy)]
 pub enum Proof<'a> {
-    /// This very token: to compare with what a caller sends and nothing else.
+    /// The token itself, only for comparing with what a caller sends.
     Token(&'a str),
-    /// One of this hash.
+    /// A token of this hash.
     Hash(&'a SecretHash),
 }
 
-/// What is no token.
+/// The error for a text that is no token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoToken {
     /// It is too short, or does not fit a header.
@@ -79,13 +79,13 @@ pub enum NoToken {
         "a token has at least {LEAST} characters, none of them a space: `openssl rand -hex 32` prints one"
     )]
     Unfit,
-    /// It begins as a hash does.
+    /// It begins like a hash, but is none.
     #[error(transparent)]
     Hash(#[from] NoHash),
 }
 
 impl ApiToken {
-    /// What a caller must send.
+    /// Returns the check for a caller's token.
     pub fn proof(&self) -> Proof<'_> {
         match &self.0 {
             Kept::Token(token) => Proof::Token(token),

@@ -13,18 +13,18 @@ use crate::duration::{self, minutes};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cache {
-    /// A Redis of its own for responses; without one, `redis.url`.
+    /// A separate Redis for responses; without one, `redis.url`.
     pub url: Option<ServerUrl>,
-    /// How long a response is kept at least; `0s` turns the cache off.
+    /// Minimum time that a response is kept; `0s` turns the cache off.
     #[serde(with = "duration")]
     pub ttl: Duration,
-    /// How long a response is kept at most whose origin allows it.
+    /// Maximum time that a response is kept if its origin allows it.
     #[serde(with = "duration")]
     pub max_ttl: Duration,
-    /// What all responses may take in a Redis that throws none away by itself.
+    /// Maximum size of all responses, in a Redis that evicts none by itself.
     #[serde(serialize_with = "exact_bytes")]
     pub max_bytes: ByteSize,
-    /// How a response is stored.
+    /// The form in which a response is stored.
     pub encoding: Encoding,
 }
 
@@ -41,7 +41,7 @@ impl Default for Cache {
 }
 
 impl Cache {
-    /// For how long a response is kept that is fresh for `lifetime`.
+    /// Returns the time that a response that is fresh for `lifetime` is kept.
     pub fn keeps(&self, lifetime: Duration) -> Duration {
         lifetime.min(self.max_ttl).max(self.ttl)
     }

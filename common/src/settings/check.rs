@@ -1,4 +1,4 @@
-//! What settings must not say although each of them reads well.
+//! Checks of settings against each other, when each is valid by itself.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use bytesize::ByteSize;
 
 use super::{ServerUrl, Settings, path_below};
 
-/// Everything that is wrong, each with the key that it is about.
+/// Returns all errors, each with the key that it is about.
 pub(super) fn check(settings: &Settings) -> Vec<(&'static str, String)> {
     let mut wrong = Vec::new();
     let mut refuse = |is_wrong: bool, key: &'static str, why: &str| {
@@ -77,7 +77,7 @@ fn webhooks(settings: &Settings, refuse: &mut impl FnMut(bool, &'static str, &st
     refuse(is_no_share, "events.failing_above", "is a percentage: 0 to 100");
 }
 
-/// What would be ignored in silence is an error: someone relies on it.
+/// Checks for settings that would be ignored silently: they are errors, because someone relies on them.
 fn links(settings: &Settings, refuse: &mut impl FnMut(bool, &'static str, &str)) {
     let Settings { rabbitmq, redis, cache, .. } = settings;
     let is_plain = rabbitmq.ca.is_some() && !rabbitmq.url.is_tls();

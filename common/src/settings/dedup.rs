@@ -1,8 +1,8 @@
-//! `redis.dedup`: in which form a spider's dedup begins.
+//! `redis.dedup`: the form in which a spider's dedup is stored.
 
 use serde::{Deserialize, Serialize};
 
-/// The form of the set of URLs that a spider has seen. It is settled when the set begins, for every program.
+/// The form of the set of URLs that a spider has seen. It is fixed for every program when the set is created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dedup {

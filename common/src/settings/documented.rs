@@ -1,4 +1,4 @@
-//! `docs/configuration.md` has every key with its default, and no other.
+//! Checks that `docs/configuration.md` lists every key with its default, and no other.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::politeness::rate::Rate;
 
 const DOCUMENT: &str = include_str!("../../../docs/configuration.md");
 
-/// The rows of its tables: a key, and what stands in the column of defaults.
+/// Returns the rows of its tables: a key, and the text in the column of defaults.
 fn rows() -> BTreeMap<&'static str, &'static str> {
     let row = |line: &'static str| {
         let mut cells = line.strip_prefix("| `")?.split(" | ");
@@ -25,7 +25,7 @@ fn rows() -> BTreeMap<&'static str, &'static str> {
     DOCUMENT.lines().filter_map(row).collect()
 }
 
-/// The defaults, with one of everything of which there may be many.
+/// Returns the defaults, with one entry in every list.
 fn one_of_each() -> Settings {
     let path = PathBuf::from("x");
     let host = HostRule {
@@ -60,7 +60,7 @@ fn one_of_each() -> Settings {
     settings
 }
 
-/// Every key below `value`, with its value; that of what stands in a list says nothing.
+/// Collects every key below `value`, with its value. The values inside lists are left out.
 fn keys(path: &str, value: &Value, found: &mut BTreeMap<String, Value>) {
     let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
     match value {

@@ -1,4 +1,4 @@
-//! `[fetch]`: how pages are fetched.
+//! `[fetch]`: limits of fetching.
 
 use std::time::Duration;
 
@@ -17,24 +17,24 @@ use crate::politeness::robots::RobotsName;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fetch {
-    /// Whether loopback, private and link-local addresses may be asked.
+    /// Whether requests to loopback, private and link-local addresses are allowed.
     pub allow_private: bool,
-    /// Networks that may be asked although they are not public.
+    /// Networks to which requests are allowed although they are not public.
     #[serde(default)]
     pub allow_networks: Vec<Network>,
-    /// The ports that may be asked.
+    /// The ports to which requests are allowed.
     pub ports: Vec<PortRange>,
     /// A proxy for all requests, `http://user:password@host:port` or `socks5://`. Its own address is not restricted; the addresses of pages are.
     pub proxy: Option<ServerUrl>,
     /// The highest rate of all requests of one process.
     pub max_rate: Rate,
-    /// The limit for one request, body included.
+    /// Time limit for one request, body included.
     #[serde(with = "duration")]
     pub timeout: Duration,
-    /// The limit for connecting.
+    /// Time limit for connecting.
     #[serde(with = "duration")]
     pub connect_timeout: Duration,
-    /// The largest body that is read, decoded.
+    /// Maximum size of a body after decoding.
     #[serde(serialize_with = "exact_bytes")]
     pub max_body: ByteSize,
     /// The name sent to servers; `contact` is appended.
@@ -68,7 +68,7 @@ impl Default for Fetch {
 }
 
 impl Fetch {
-    /// The `User-Agent` as sent: the crawler's name, and the contact in brackets.
+    /// Returns the `User-Agent` as sent: the crawler's name, and the contact in brackets.
     pub fn user_agent_line(&self) -> String {
         match &self.contact {
             Some(contact) => format!("{} (+{contact})", self.user_agent),
@@ -76,7 +76,8 @@ impl Fetch {
         }
     }
 
-    /// The name of this crawler in robots.txt: as set, or else the product name in the user agent; `None` if there is neither.
+    /// Returns the name of this crawler in robots.txt: as set, or else the product name in the user agent; `None`
+    /// if there is neither.
     pub fn robots_name(&self) -> Option<RobotsName> {
         self.robots_name.clone().or_else(|| RobotsName::of_user_agent(&self.user_agent))
     }

@@ -1,11 +1,11 @@
 //! Settings from the environment and from flags, which are texts without a type.
 
-/// What a variable or a flag sets, written as TOML in each way that its text can be meant.
+/// The value of a variable or a flag, written as TOML in each way that its text can be meant.
 pub(super) struct Given {
-    /// The variable, or that it is a flag.
+    /// The name of the variable, or a note that it is a flag.
     pub(super) name: String,
     keys: Vec<String>,
-    /// One for each way, the likeliest first.
+    /// The TOML texts, one for each way, the likeliest first.
     pub(super) texts: Vec<String>,
 }
 
@@ -31,13 +31,13 @@ impl Given {
         Self { name: name.to_owned(), keys, texts }
     }
 
-    /// The setting's key, as `fetch.timeout`.
+    /// Returns the setting's key, as `fetch.timeout`.
     pub(super) fn key(&self) -> String {
         self.keys.join(".")
     }
 }
 
-/// Whether TOML takes it for a number with a fraction.
+/// Returns whether TOML reads the text as a number with a fraction.
 fn is_float(text: &str) -> bool {
     text.contains('.')
         && text.parse::<f64>().is_ok()

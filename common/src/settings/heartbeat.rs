@@ -1,7 +1,7 @@
-//! How soon RabbitMQ notices that a program has stopped.
+//! The time in which RabbitMQ notices that a program has stopped.
 //!
-//! What was delivered to a worker that stopped comes to another once the broker has closed its connection. Recovery takes it
-//! that this has happened within `recovery.lost_after`: a crawl would else end before its last URLs.
+//! Messages of a stopped worker are delivered to another once the broker has closed its connection. Recovery
+//! assumes that this happens within `recovery.lost_after`: otherwise a crawl would end before its last URLs.
 
 use std::time::Duration;
 
@@ -9,13 +9,14 @@ use url::Url;
 
 use super::{RabbitMq, ServerUrl};
 
-/// The heartbeat where the URL names none, at most, in seconds.
+/// Maximum heartbeat in seconds if the URL names none.
 const LONGEST: u64 = 10;
 
-/// The broker closes a connection after two heartbeats without a sign, and looks once in each.
+/// Number of heartbeats after which the broker closes a connection at the latest: it waits for two without a sign,
+/// and checks once in each.
 const NOTICED_AFTER: u32 = 3;
 
-/// Why a fleet could not recover what a stopped worker holds.
+/// The reason why a fleet could not recover what a stopped worker holds.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unnoticed {
     /// The broker notices too late.
@@ -27,21 +28,22 @@ pub enum Unnoticed {
         if *.heartbeat > 1 { ", or the heartbeat in rabbitmq.url shorter (`?heartbeat=1`)" } else { "" }
     )]
     TooLate {
-        /// What the settings say.
+        /// The value of the settings.
         lost_after: Duration,
-        /// In seconds.
+        /// The heartbeat in seconds.
         heartbeat: u64,
     },
-    /// It never does.
+    /// The broker never notices.
     #[error("rabbitmq.url has `heartbeat=0`: rabbitmq would never notice that a worker has stopped")]
     Never,
 }
 
 impl RabbitMq {
-    /// The same, where the broker notices within `lost_after` that a program has stopped: the URL names a heartbeat.
+    /// Returns the same settings with a heartbeat in the URL by which the broker notices within `lost_after` that
+    /// a program has stopped.
     ///
     /// # Errors
-    /// When it names one that is too long for that, or none is short enough.
+    /// Fails if the URL names a heartbeat that is too long for that, or if none is short enough.
     pub fn noticing(&self, lost_after: Duration) -> Result<Self, Unnoticed> {
         let Ok(mut url) = Url::parse(self.url.reveal()) else { return Ok(self.clone()) };
         let named = url.query_pairs().find(|(name, _)| name == "heartbeat");

@@ -1,4 +1,4 @@
-//! `[history]`: what is kept for good of crawls, jobs, pages and the log.
+//! `[history]`: the permanent record of crawls, jobs, pages and the log.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,10 +8,11 @@ use super::ServerUrl;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct History {
-    /// The database that keeps it: `postgres://user:password@host:port/database`. Without one there is no history.
+    /// The database of the history: `postgres://user:password@host:port/database`. Without one there is no
+    /// history.
     #[serde(default)]
     pub postgres: Option<ServerUrl>,
-    /// Whether it keeps what the fleet's log says, too.
+    /// Whether it also keeps the entries of the fleet's log.
     #[serde(default)]
     pub logs: bool,
 }

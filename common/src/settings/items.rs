@@ -1,4 +1,4 @@
-//! `[items]`: what is extracted from every page, and how long the stream keeps it.
+//! `[items]`: the fields that are extracted from every page, and the retention of the stream of items.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use crate::duration;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Items {
-    /// How long the stream keeps items; for ever without it.
+    /// Time that the stream keeps items; without it, for ever.
     #[serde(default, with = "duration::optional")]
     pub retention: Option<Duration>,
-    /// How large the stream may grow before the oldest items go; any size without it.
+    /// Maximum size of the stream, beyond which the oldest items are dropped; without it, there is none.
     pub max_size: Option<ByteSize>,
     /// Whether items list the page's links, not only their count.
     pub links: bool,

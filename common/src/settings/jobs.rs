@@ -1,4 +1,4 @@
-//! `[jobs]`: how crawls are run that were asked for.
+//! `[jobs]`: how submitted crawls are run.
 
 use std::num::NonZeroU32;
 
@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Jobs {
-    /// How many jobs one worker feeds at once; with 0 it takes none.
+    /// Number of jobs that one worker feeds at once; with 0 it takes none.
     pub per_worker: u16,
-    /// How many jobs of one spider run at once. All programs of a fleet need the same.
+    /// Number of jobs of one spider that run at once. All programs of a fleet need the same value.
     pub per_spider: NonZeroU32,
 }
 

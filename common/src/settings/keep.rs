@@ -1,4 +1,4 @@
-//! `[keep]`: what is kept of crawls that are over.
+//! `[keep]`: retention of finished crawls.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use crate::duration::{self, minutes};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Keep {
-    /// How many crawls that are over a fleet keeps with their counters and dead letters, and how many jobs: the last ones, and
-    /// all that ended within a day.
+    /// Number of finished crawls that a fleet keeps with their counters and dead letters, and of finished jobs:
+    /// the last ones, and all that ended within a day.
     pub crawls: usize,
-    /// How long the dead letters of a crawl that is over are kept in a fleet.
+    /// Time that a fleet keeps the dead letters of a finished crawl.
     #[serde(with = "duration")]
     pub failed: Duration,
 }

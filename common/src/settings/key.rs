@@ -6,11 +6,11 @@ use serde::Deserialize;
 
 use super::masked::masked;
 
-/// Shorter ones could be guessed.
+/// Minimum length of a key; shorter ones could be guessed.
 const LEAST: usize = 32;
 
-/// The secret shared by the processes of one fleet. They sign their messages with it, and so know a stranger's. Shown, logged and
-/// serialised as `***`.
+/// The secret shared by the processes of one fleet. They sign their messages with it, and so recognise a
+/// stranger's. Shown, logged and serialised as `***`.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct FleetKey(Arc<str>);
@@ -21,7 +21,7 @@ pub struct FleetKey(Arc<str>);
 pub struct NoKey;
 
 impl FleetKey {
-    /// The key itself: to sign with and nothing else.
+    /// Returns the key itself, only for signing.
     pub fn reveal(&self) -> &[u8] {
         self.0.as_bytes()
     }

@@ -1,4 +1,4 @@
-//! Reading settings from their sources, and everything that is wrong in them.
+//! Reads settings from their sources, and collects all mistakes in them.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -16,37 +16,38 @@ use crate::spider::{Mistake, Places};
 /// The file that is read when no other is named; it may be absent.
 const DEFAULT_FILE: &str = "trawl.toml";
 
-/// How many mistakes of a file are listed.
+/// Maximum number of mistakes of a file that are listed.
 const MOST: usize = 100;
 
-/// Where settings come from.
+/// The sources of settings.
 #[derive(Clone, Debug, Default)]
 pub struct Source {
-    /// What holds where nothing else says it: a program may have defaults of its own.
+    /// The defaults, used for settings that no other source has: a program may have its own.
     pub usual: Settings,
-    /// The file to read, which must exist then. Without one, `trawl.toml` here, if there is one.
+    /// The file to read, which must exist if named. Without one, `trawl.toml` in the working directory, if it
+    /// exists.
     pub file: Option<PathBuf>,
-    /// The environment; tests give their own.
+    /// The environment; tests pass their own.
     pub env: Vec<(String, String)>,
-    /// Keys set by flags: `("fetch.timeout", "5s")`. They win over all else.
+    /// Keys set by flags: `("fetch.timeout", "5s")`. They override everything else.
     pub flags: Vec<(&'static str, String)>,
 }
 
-/// What is wrong in settings, all of it, with the way out.
+/// All mistakes in settings, each with the way to correct it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invalid {
     /// The file.
     pub path: PathBuf,
-    /// What it says.
+    /// The text of the file.
     pub text: String,
-    /// What is wrong: with its place what stands in the file, with the name of the variable what is from the environment.
+    /// The mistakes. Those in the file have their place; those from the environment name the variable.
     pub mistakes: Vec<Mistake>,
 }
 
 impl std::error::Error for Invalid {}
 
 impl fmt::Display for Invalid {
-    /// In one line.
+    /// Writes all mistakes on one line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, mistake) in self.mistakes.iter().enumerate() {
             let gap = if number == 0 { "settings: " } else { "; " };
@@ -60,9 +61,9 @@ impl fmt::Display for Invalid {
 }
 
 impl Source {
-    /// The process's own environment, and `file` if one is named.
+    /// Returns the process's own environment, and `file` if one is named.
     pub fn from_env(file: Option<PathBuf>) -> Self {
-        // A variable that is not text can be none of ours.
+        // A variable that is not text cannot be one of trawl's.
         let env = std::env::vars_os()
             .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)))
             .collect();
@@ -74,7 +75,7 @@ impl Source {
         self.flags.push((key, value.to_string()));
     }
 
-    /// Reads the file, the environment and the flags, each over the one before, and checks what comes of it.
+    /// Reads the file, the environment and the flags, each overriding the one before, and checks the result.
     pub fn load(&self) -> Result<Settings, Invalid> {
         let path = self.file.as_deref().unwrap_or(Path::new(DEFAULT_FILE)).to_owned();
         let invalid = |text: &str, mistakes| Invalid { path: path.clone(), text: text.to_owned(), mistakes };
@@ -117,14 +118,14 @@ impl Source {
         if mistakes.is_empty() { Ok(settings) } else { Err(mistakes) }
     }
 
-    /// What variables and flags say, in this order.
+    /// Returns the settings of variables and flags, in this order.
     fn given(&self, variables: &Variables) -> Vec<Given> {
         let flags = self.flags.iter().map(|(key, value)| Given::new("a flag", key.split('.'), value));
         variables.settings().chain(flags).collect()
     }
 }
 
-/// The defaults, with what each of these texts says over the one before.
+/// Returns the defaults, overridden by each of these texts in turn.
 fn layered<'t>(usual: &Settings, texts: impl IntoIterator<Item = &'t str>) -> Result<Settings, ConfigError> {
     let mut layers = Config::builder().add_source(Config::try_from(usual)?);
     for text in texts {
@@ -133,12 +134,12 @@ fn layered<'t>(usual: &Settings, texts: impl IntoIterator<Item = &'t str>) -> Re
     layers.build()?.try_deserialize()
 }
 
-/// What the sources say, each looked at for mistakes over those before. What is wrong is left out.
+/// The sources, each checked for mistakes on top of those before. Mistaken settings are left out.
 struct Layers<'a> {
     tree: DeTable<'a>,
-    /// The sources in which nothing was wrong.
+    /// The sources without mistakes.
     texts: Vec<&'a str>,
-    /// What of the file was right.
+    /// The valid part of the file.
     file: DeTable<'a>,
     mistakes: Vec<Mistake>,
 }
@@ -149,7 +150,7 @@ impl<'a> Layers<'a> {
         Ok(Self { tree: tree.into_inner(), texts: Vec::new(), file: DeTable::new(), mistakes: Vec::new() })
     }
 
-    /// Every mistake in the file: each is taken out, and the rest is looked at again.
+    /// Collects every mistake in the file: each is removed, and the rest is checked again.
     fn file(&mut self, text: &'a str) {
         let places = Places::of(text);
         let mut layer = match DeTable::parse(text) {
@@ -170,7 +171,7 @@ impl<'a> Layers<'a> {
         self.mistakes.sort_by_key(|mistake| mistake.place);
     }
 
-    /// The first way to read it in which it fits.
+    /// Adds the first reading of the text that fits.
     fn add(&mut self, given: &'a Given) {
         let mut faults = Vec::new();
         for text in &given.texts {
@@ -180,7 +181,7 @@ impl<'a> Layers<'a> {
                 Err(_) => {}
             }
         }
-        // Of several, one that says more than that another type is wanted.
+        // If there are several faults, report one that says more than a wrong type.
         let says_more = faults.iter().position(|fault| !matches!(fault.what, What::Type(_)));
         if let Some(fault) = faults.get(says_more.unwrap_or(0)) {
             self.mistakes.push(Mistake::nowhere(format_args!("{}: {fault}", given.name)));

@@ -11,13 +11,13 @@ use super::bytes::exact_bytes;
 pub struct Log {
     /// `error`, `warn`, `info`, `debug`, `trace`, or a filter by module.
     pub level: String,
-    /// Text for people, or JSON.
+    /// The format: text for people, or JSON.
     pub format: LogFormat,
     /// Whether workers log each URL: the start of its fetch, and the outcome.
     pub urls: bool,
-    /// How many entries the fleet's log keeps, or that of a state file; with 0 nothing is written there.
+    /// Number of entries that the log of the fleet or of a state file keeps; with 0 nothing is written there.
     pub keep: usize,
-    /// How many bytes of entries it keeps at most.
+    /// Maximum size of the entries that it keeps.
     #[serde(serialize_with = "exact_bytes")]
     pub keep_bytes: ByteSize,
 }

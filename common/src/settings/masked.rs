@@ -1,6 +1,6 @@
-//! Secrets among the settings: they are read, and show nowhere.
+//! Secrets among the settings: they are read, and never shown.
 
-/// Has a secret show as `***`, in logs and where settings are printed.
+/// Makes a secret show as `***`, in logs and in printed settings.
 macro_rules! masked {
     ($type:ty) => {
         impl std::fmt::Debug for $type {

@@ -1,4 +1,4 @@
-//! `[metrics]`: where a process serves its metrics.
+//! `[metrics]`: the address at which a process serves its metrics.
 
 use std::net::SocketAddr;
 
@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Metrics {
-    /// Where workers and producers serve `/metrics`, `/healthz` and `/readyz`; nowhere without it.
+    /// The address at which workers and producers serve `/metrics`, `/healthz` and `/readyz`; without it, they do
+    /// not.
     pub listen: Option<SocketAddr>,
 }

@@ -14,13 +14,13 @@ use crate::as_text::as_text;
 #[serde(try_from = "String", into = "String")]
 pub struct Network(IpNet);
 
-/// A text that is neither an address nor a network.
+/// The error for a text that is neither an address nor a network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no network: write `10.1.0.0/16`, or one address")]
 pub struct NoNetwork(String);
 
 impl Network {
-    /// Whether `address` lies in the network. IPv4 and its IPv6 forms are different addresses.
+    /// Returns whether `address` lies in the network. IPv4 and its IPv6 forms are different addresses.
     pub fn contains(&self, address: IpAddr) -> bool {
         self.0.contains(&address)
     }

@@ -8,7 +8,7 @@ use url::{Host, Url};
 
 use crate::as_text::as_text;
 
-/// A node of a cluster: `host:port`. User, password and all else are those of the server's URL.
+/// A node of a cluster: `host:port`. User, password and everything else are those of the server's URL.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Node {
@@ -16,7 +16,7 @@ pub struct Node {
     pub(super) port: u16,
 }
 
-/// What is no node.
+/// The error for a text that is no node.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no node: write `host:port`")]
 pub struct NoNode(String);

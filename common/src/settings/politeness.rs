@@ -1,4 +1,4 @@
-//! `[politeness]`: how hosts are asked.
+//! `[politeness]`: the rates and limits of requests to hosts.
 
 use std::time::Duration;
 
@@ -12,39 +12,41 @@ use crate::text::printable;
 use crate::web::host::HostKey;
 use crate::web::url::{CanonicalUrl, Host, Origin};
 
-/// How many requests are under way to a host with a rate, unless settings say otherwise: so many, or as many as its rate
-/// starts in a second, so that a host that answers within one is asked as often as that says.
+/// Default limit of requests in flight to a host with a rate. If the rate starts more in a second, that number is
+/// the limit, so that a host that answers within a second gets the full rate.
 const IN_FLIGHT: u32 = 8;
 
 /// `[politeness]`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Politeness {
-    /// How often one host is asked, by all workers together.
+    /// The rate of requests to one host, by all workers together.
     pub rate: Rate,
-    /// How often one address is asked at which more than 50 hosts were asked lately, by all workers together.
+    /// The rate of requests to one address that serves more than 50 recently requested hosts, by all workers
+    /// together.
     pub address_rate: Rate,
-    /// How many requests may follow each other without a gap after a quiet time.
+    /// Number of requests that may follow each other without a gap after a quiet time.
     pub burst: u32,
-    /// How many requests to one host may be under way at once, from all workers together; 0 for any number. Unless it
-    /// is set, a host with a rate has eight, or as many as that starts in a second, and one without has any number.
+    /// Maximum number of requests in flight to one host, from all workers together; 0 for no limit. If it is not
+    /// set, a host with a rate has eight, or as many as the rate starts in a second, and one without a rate has no
+    /// limit.
     pub concurrency: Option<u32>,
     /// Whether robots.txt is obeyed.
     pub robots: bool,
-    /// What one robots.txt speaks for.
+    /// The scope of one robots.txt.
     pub robots_for: RobotsFor,
-    /// The longest delay between two requests that a robots.txt can ask for.
+    /// Maximum delay between two requests that a robots.txt can ask for.
     #[serde(with = "duration")]
     pub max_crawl_delay: Duration,
-    /// How long the back-off takes after a 429 or 503 without `Retry-After`. It doubles with each such answer in a row.
+    /// The back-off after a 429 or 503 without `Retry-After`. It doubles with each such answer in a row.
     #[serde(with = "duration")]
     pub backoff: Duration,
-    /// The longest back-off, whatever the host asks for. Then it is asked once more.
+    /// Maximum back-off, whatever the host asks for. After it, one request is tried.
     #[serde(with = "duration")]
     pub max_backoff: Duration,
-    /// What shares one rate.
+    /// The scope of one rate.
     pub share: Share,
-    /// What differs for some hosts; the first that fits decides.
+    /// Exceptions for some hosts; the first that matches applies.
     #[serde(default)]
     pub host: Vec<HostRule>,
 }
@@ -65,46 +67,47 @@ pub enum Share {
 pub enum RobotsFor {
     /// Each scheme and port of a host has its own (RFC 9309 2.3).
     Origin,
-    /// The usual ports of a host, 80 and 443, have one, and all its other ports one: that which is asked for first.
+    /// The usual ports of a host, 80 and 443, share one, and all its other ports share one: the one that is
+    /// requested first.
     Host,
 }
 
 impl RobotsFor {
-    /// All, by their names.
+    /// Every value, by name.
     pub const ALL: [(&str, Self); 2] = [("origin", Self::Origin), ("host", Self::Host)];
 }
 
-/// `[[politeness.host]]`: what differs for some hosts.
+/// `[[politeness.host]]`: exceptions for some hosts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostRule {
-    /// Hosts, each with all below it.
+    /// The hosts, including their subdomains.
     pub host: Vec<String>,
-    /// In place of `politeness.rate`.
+    /// Overrides `politeness.rate`.
     pub rate: Option<Rate>,
-    /// In place of `politeness.burst`.
+    /// Overrides `politeness.burst`.
     pub burst: Option<u32>,
-    /// In place of `politeness.concurrency`.
+    /// Overrides `politeness.concurrency`.
     pub concurrency: Option<u32>,
-    /// In place of `politeness.robots`.
+    /// Overrides `politeness.robots`.
     pub robots: Option<bool>,
-    /// A name: all hosts with it share one rate, as they share one server.
+    /// A group name: all hosts of a group share one rate, because they share one server.
     pub group: Option<String>,
 }
 
-/// How one host is to be asked.
+/// The politeness settings for one host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPolicy {
-    /// What it shares a schedule with.
+    /// The key of its schedule, which other hosts may share.
     pub key: HostKey,
-    /// How often, and how many at once.
+    /// The rate, and the number of requests at once.
     pub pace: Pace,
     /// Whether its robots.txt is obeyed.
     pub robots: bool,
 }
 
 impl Politeness {
-    /// Under which name the robots.txt is kept that speaks for `origin`.
+    /// Returns the key of the robots.txt that applies to `origin`.
     pub fn robots_key(&self, origin: &Origin) -> RobotsKey {
         match self.robots_for {
             RobotsFor::Origin => RobotsKey::origin(origin),
@@ -112,7 +115,8 @@ impl Politeness {
         }
     }
 
-    /// The schedule that a person names: by a host, any URL of it, or `@NAME` for a group of these settings.
+    /// Parses the name of a schedule as a person writes it: a host, any URL of it, or `@NAME` for a group of these
+    /// settings.
     pub fn host_key(&self, text: &str) -> Result<HostKey, NoHost> {
         if let Some(name) = text.strip_prefix('@') {
             let is_group = self.host.iter().any(|rule| rule.group.as_deref() == Some(name));
@@ -129,7 +133,7 @@ impl Politeness {
         }
     }
 
-    /// How `host` is to be asked.
+    /// Returns the policy for `host`.
     pub fn host_policy(&self, host: &Host) -> HostPolicy {
         let fits = |rule: &&HostRule| rule.host.iter().any(|domain| host.is_within(domain));
         let rule = self.host.iter().find(fits);
@@ -150,7 +154,7 @@ impl Politeness {
     }
 }
 
-/// What names no host and no group.
+/// The error for a text that names no host and no group.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NoHost(String);
@@ -159,7 +163,7 @@ fn shown(text: &str) -> String {
     format!("`{}`", printable(text, 200))
 }
 
-/// How many requests may be in flight at once by a rate alone.
+/// Returns the maximum number of requests in flight that follows from a rate alone.
 fn most_in_flight(rate: Rate) -> u32 {
     let in_a_second = |interval: Duration| (1.0 / interval.as_secs_f64()).ceil() as u32;
     rate.interval().map_or(0, |interval| in_a_second(interval).max(IN_FLIGHT))

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::as_text::as_text;
 
-/// One port, `443`, or a range of them with both ends, `1024-65535`.
+/// One port, `443`, or an inclusive range, `1024-65535`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct PortRange {
@@ -15,18 +15,18 @@ pub struct PortRange {
     last: u16,
 }
 
-/// A text that names no ports.
+/// The error for a text that names no ports.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no port: write `443` or `1024-65535`")]
 pub struct NoPortRange(String);
 
 impl PortRange {
-    /// The ports from `first` to `last`.
+    /// Returns the ports from `first` to `last`.
     pub const fn range(first: u16, last: u16) -> Self {
         Self { first, last }
     }
 
-    /// Whether `port` is one of them.
+    /// Returns whether `port` is one of them.
     pub fn contains(self, port: u16) -> bool {
         (self.first..=self.last).contains(&port)
     }

@@ -1,4 +1,4 @@
-//! `[producer]`: how much a source, and all sources together, may ask for.
+//! `[producer]`: limits of one source, and of all sources together.
 
 use std::num::NonZeroU64;
 use std::str::FromStr;
@@ -14,22 +14,22 @@ use crate::duration;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Producer {
-    /// The producer waits while its spider's crawls have as many URLs without a final state.
+    /// Number of unfinished URLs of its spider's crawls at which the producer waits.
     pub max_backlog: NonZeroU64,
-    /// It waits as well while their records take as many bytes.
+    /// Size of their records at which it waits as well.
     #[serde(serialize_with = "exact_bytes")]
     pub max_backlog_bytes: ByteSize,
-    /// The most bytes read of one source, as sent and unpacked.
+    /// Maximum number of bytes read from one source, both as sent and unpacked.
     #[serde(serialize_with = "exact_bytes")]
     pub max_bytes: ByteSize,
-    /// The most entries read of one source.
+    /// Maximum number of entries read from one source.
     pub max_urls: u64,
-    /// How long the servers of one source may take to send it, and how long in all to wait for those that answer 429 or
-    /// 503.
+    /// Maximum time that the servers of one source may take to send it, and maximum time in all to wait for those
+    /// that answer 429 or 503.
     #[serde(with = "duration")]
     pub timeout: Duration,
-    /// What a run without `--crawl` does when a crawl of its spider is running. By default a recrawl exits, and any other run starts a
-    /// crawl.
+    /// The action of a run without `--crawl` while a crawl of its spider is running. By default a recrawl exits,
+    /// and any other run starts a crawl.
     pub if_running: Option<IfRunning>,
 }
 
@@ -39,18 +39,18 @@ pub struct Producer {
 #[derive(strum::IntoStaticStr, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum IfRunning {
-    /// Does nothing, with exit code 0.
+    /// Do nothing, and exit with code 0.
     Exit,
-    /// Adds to the crawl that runs.
+    /// Add to the running crawl.
     Join,
-    /// Starts another.
+    /// Start another crawl.
     Start,
 }
 
 impl IfRunning {
     const ALL: [Self; 3] = [Self::Exit, Self::Join, Self::Start];
 
-    /// The name in settings and flags.
+    /// Returns the name in settings and flags.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -63,13 +63,13 @@ impl FromStr for IfRunning {
     }
 }
 
-/// A text that names no [`IfRunning`].
+/// The error for a text that names no [`IfRunning`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("write `exit`, `join` or `start`")]
 pub struct UnknownIfRunning;
 
 impl Default for Producer {
-    /// A source far above the 50,000 URLs in 50 MB of sitemaps.org, which real sites exceed.
+    /// Allows sources far above the 50,000 URLs in 50 MB of sitemaps.org, which real sites exceed.
     fn default() -> Self {
         Self {
             max_backlog: NonZeroU64::new(1_000_000).expect("it is not zero"),

@@ -19,9 +19,9 @@ pub struct RabbitMq {
     pub nodes: Vec<Node>,
     /// A PEM file with the certificates to trust in place of the system's.
     pub ca: Option<PathBuf>,
-    /// What the fleet's messages are signed with. Without it, any client of the broker passes for trawl.
+    /// The key that signs the fleet's messages. Without it, any client of the broker passes for trawl.
     pub key: Option<FleetKey>,
-    /// What was the key before: messages that it signed still count.
+    /// Previous keys: messages signed with them are still accepted.
     #[serde(default)]
     pub former_keys: Vec<FleetKey>,
 }

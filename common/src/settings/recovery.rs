@@ -10,8 +10,9 @@ use crate::duration::{self, minutes};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Written")]
 pub struct Recovery {
-    /// After how long without a sign something counts as lost: a message, or a producer that reads sources. For a worker that holds a URL it
-    /// is a quarter of that. All programs of a fleet need the same value.
+    /// Time without a sign of life after which something counts as lost: a message, or a producer that reads
+    /// sources. For a worker that holds a URL it is a quarter of that. All programs of a fleet need the same
+    /// value.
     #[serde(with = "duration")]
     pub lost_after: Duration,
 }
@@ -22,7 +23,8 @@ impl Default for Recovery {
     }
 }
 
-/// As sources say it. They are read over the defaults, so what has the earlier name is always somebody's own word.
+/// The section as sources write it. They are read over the defaults, so a value under the earlier name is always
+/// someone's explicit choice.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {

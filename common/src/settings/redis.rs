@@ -18,14 +18,14 @@ pub struct Redis {
     pub url: ServerUrl,
     /// Whether the URL names one node of a Redis Cluster; the others are discovered.
     pub cluster: bool,
-    /// Further nodes to discover the cluster from when the first is away.
+    /// Further nodes to discover the cluster from when the first is down.
     #[serde(default)]
     pub nodes: Vec<Node>,
     /// A PEM file with the certificates to trust in place of the system's; for the cache's Redis too.
     pub ca: Option<PathBuf>,
-    /// The form that the dedup of a spider has which has none yet.
+    /// The form of a spider's dedup, for spiders that have none yet.
     pub dedup: Dedup,
-    /// What all robots.txt files may take.
+    /// Maximum size of all robots.txt files.
     #[serde(serialize_with = "exact_bytes")]
     pub max_robots_bytes: ByteSize,
 }

@@ -1,4 +1,4 @@
-//! `[retry]`: what is tried again.
+//! `[retry]`: which failures are tried again, and how often.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use crate::frontier::outcome::Class;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Retry {
-    /// How often a URL is tried again after its first failure.
+    /// Maximum number of retries of a URL after its first failure.
     pub max: u32,
-    /// The HTTP statuses that are worth another try; all others but successes are final.
+    /// The HTTP statuses that are worth another try; all others except successes are final.
     pub statuses: Vec<u16>,
-    /// The kinds of error that are, too; the others are final.
+    /// The kinds of error that are worth another try; all others are final.
     pub errors: Vec<Class>,
-    /// The longest wait before the first retry; it doubles with each. A `Retry-After` is waited for, up to 24 h.
+    /// Maximum wait before the first retry; it doubles with each. A `Retry-After` is obeyed, up to 24 h.
     #[serde(with = "duration")]
     pub backoff: Duration,
 }
@@ -34,8 +34,9 @@ impl Default for Retry {
 }
 
 impl Retry {
-    /// How long the failure to read a robots.txt is cached, by the fleet and then once more in a worker's memory: together less than a URL
-    /// waits for its next attempt, so that each attempt gets a new answer.
+    /// Returns how long the failure to read a robots.txt is cached, by the fleet and then once more in a worker's
+    /// memory. Together that is less than a URL waits for its next attempt, so that each attempt gets a new
+    /// answer.
     pub fn robots_again(&self) -> Duration {
         (self.backoff / 5).max(Duration::from_millis(50))
     }

@@ -1,4 +1,4 @@
-//! Server addresses, whose passwords show nowhere.
+//! Server addresses, whose passwords are never shown.
 
 use std::fmt;
 
@@ -15,44 +15,45 @@ pub struct ServerUrl {
 }
 
 impl ServerUrl {
-    /// The address `url`.
+    /// Creates the address `url`.
     pub fn new(url: impl Into<String>) -> Self {
         Self { url: url.into(), is_guarded: false }
     }
 
-    /// The same address, chosen by someone who has not the machine: it is connected to only where pages may be (`[fetch]`).
+    /// Returns the address marked as chosen by someone who does not own the machine: it is connected to only where
+    /// requests for pages are allowed (`[fetch]`).
     #[must_use]
     pub fn guarded(self) -> Self {
         Self { is_guarded: true, ..self }
     }
 
-    /// Whether it is connected to only where pages may be.
+    /// Returns whether it is connected to only where requests for pages are allowed.
     pub fn is_guarded(&self) -> bool {
         self.is_guarded
     }
 
-    /// The whole address, password included: for a client's connect call and nothing else.
+    /// Returns the whole address, password included, only for a client's connect call.
     pub fn reveal(&self) -> &str {
         &self.url
     }
 
-    /// The same address at another node of the cluster.
+    /// Returns the address at another node of the cluster.
     pub fn at(&self, node: &Node) -> Self {
         let moved = Url::parse(&self.url).ok().and_then(|mut url| {
             url.set_host(Some(&node.host.to_string())).ok()?;
             url.set_port(Some(node.port)).ok()?;
             Some(Self { url: url.into(), ..*self })
         });
-        // Only what is no URL cannot be moved, and connecting to it says so.
+        // Only a text that is no URL cannot be changed, and connecting to it reports that.
         moved.unwrap_or_else(|| self.clone())
     }
 
-    /// Whether the address asks for TLS: `amqps` or `rediss`.
+    /// Returns whether the address asks for TLS: `amqps` or `rediss`.
     pub fn is_tls(&self) -> bool {
         Url::parse(&self.url).is_ok_and(|url| matches!(url.scheme(), "amqps" | "rediss"))
     }
 
-    /// The same address at another host, for `RABBITMQ_HOST` and `REDIS_HOST`.
+    /// Returns the address at another host, for `RABBITMQ_HOST` and `REDIS_HOST`.
     pub(super) fn with_host(&self, host: &str) -> Option<Self> {
         let mut url = Url::parse(&self.url).ok()?;
         url.set_host(Some(host)).ok()?;
@@ -64,7 +65,7 @@ impl fmt::Display for ServerUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match Url::parse(&self.url) {
             Ok(mut url) if url.has_host() => {
-                // A user without a password may be a token. Both fail only for a URL that can hold neither.
+                // A user without a password may be a token. Both calls fail only for a URL that can hold neither.
                 if url.password().is_some() {
                     let _ = url.set_password(Some("***"));
                 } else if !url.username().is_empty() {
@@ -73,7 +74,7 @@ impl fmt::Display for ServerUrl {
                 url.set_query(None);
                 f.write_str(url.as_str())
             }
-            // `user:password@host` is one too, whose scheme is the user.
+            // `user:password@host` parses as a URL too, with the user as its scheme.
             _ => f.write_str("(not the URL of a server)"),
         }
     }

@@ -1,37 +1,38 @@
-//! Secrets of which the settings have a hash alone.
+//! Secrets of which the settings hold only a hash.
 
 use std::sync::Arc;
 
 use argon2::password_hash::phc::PasswordHash;
 use argon2::{Argon2, Params, PasswordHasher, PasswordVerifier};
 
-/// Shorter ones could be guessed (NIST SP 800-63B-4, 3.1.1.2).
+/// Minimum length of a secret; shorter ones could be guessed (NIST SP 800-63B-4, 3.1.1.2).
 const LEAST: usize = 15;
-/// Longer ones are no secret that somebody types or sends.
+/// Maximum length; nobody types or sends a longer secret.
 const MOST: usize = 1024;
-/// How every hash begins.
+/// The start of every hash.
 const BEGINNING: &str = "$argon2id$";
-/// The memory that it takes to compute a hash, in KiB: no less than OWASP's lowest, and no more than a small machine has to spare.
+/// The memory needed to compute a hash, in KiB: at least OWASP's minimum, and at most what a small machine can
+/// spare.
 const MEMORY: std::ops::RangeInclusive<u32> = 7 * 1024..=256 * 1024;
-/// How often that memory is gone through.
+/// Number of passes over that memory.
 const PASSES: std::ops::RangeInclusive<u32> = 1..=16;
 
 /// The argon2id hash of a secret, as a PHC string.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretHash(Arc<str>);
 
-/// What is no such hash.
+/// The error for a text that is no such hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this is no hash that `trawl console hash` prints: {BEGINNING}v=19$m=...,t=...,p=...$salt$hash")]
 pub struct NoHash;
 
-/// What is not fit to be a secret.
+/// The error for a text that is not fit to be a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a secret has {LEAST} to {MOST} characters: `openssl rand -hex 32` prints one")]
 pub struct WeakSecret;
 
 impl SecretHash {
-    /// Of a secret, without the white space around it. It takes some 20 ms and 19 MiB.
+    /// Hashes a secret, without the white space around it. It takes some 20 ms and 19 MiB.
     pub fn of(secret: &str) -> Result<Self, WeakSecret> {
         let secret = secret.trim();
         if !(LEAST..=MOST).contains(&secret.chars().count()) {
@@ -41,24 +42,24 @@ impl SecretHash {
         hash.map(|hash| Self(hash.to_string().into())).map_err(|_| WeakSecret)
     }
 
-    /// Whether it is that of this secret. It takes as long as computing one.
+    /// Returns whether it is the hash of this secret. It takes as long as computing one.
     pub fn is_of(&self, secret: &str) -> bool {
         let secret = secret.trim();
         secret.len() <= 4 * MOST && Argon2::default().verify_password(secret.as_bytes(), &*self.0).is_ok()
     }
 
-    /// Whether a text is meant to be one.
+    /// Returns whether a text is meant to be a hash.
     pub(super) fn is_meant(text: &str) -> bool {
         text.starts_with("$argon2")
     }
 
-    /// What a file has, if it takes a fair amount of work to compute.
+    /// Parses a hash from a file, if it takes a reasonable amount of work to compute.
     pub(super) fn read(text: &str) -> Result<Self, NoHash> {
         let hash = PasswordHash::new(text).map_err(|_| NoHash)?;
         let params = Params::try_from(&hash).map_err(|_| NoHash)?;
         let is_fair = MEMORY.contains(&params.m_cost()) && PASSES.contains(&params.t_cost());
         let is_whole = hash.salt.is_some() && hash.hash.is_some() && params.p_cost() <= 16;
-        // What is left out would be taken for the default of whoever reads it.
+        // A missing parameter would be taken for the reader's default.
         let is_whole = is_whole && hash.version.is_some() && hash.params.iter().next().is_some();
         match text.starts_with(BEGINNING) && is_fair && is_whole {
             true => Ok(Self(text.into())),
@@ -66,7 +67,7 @@ impl SecretHash {
         }
     }
 
-    /// What a file has.
+    /// Returns the hash as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! `[spiders]`: what a spider may have of the machine that works for it, where its text came with a crawl.
+//! `[spiders]`: what a spider whose text came with a crawl may use of the machine that works for it.
 
 use std::path::PathBuf;
 

@@ -10,7 +10,7 @@ use super::ServerUrl;
 pub struct Tracing {
     /// A collector that takes OTLP over HTTP; without it, nothing is traced.
     pub otlp: Option<ServerUrl>,
-    /// Which share of all URLs is traced, from 0 to 1. It is the same for the whole fleet.
+    /// The share of all URLs that is traced, from 0 to 1. It is the same for the whole fleet.
     pub sample: f64,
 }
 

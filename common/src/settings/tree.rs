@@ -1,4 +1,4 @@
-//! Settings as a tree of TOML, which is read so that what is wrong in it is known by its path and its place.
+//! Settings as a tree of TOML, which is read so that each mistake is known by its path and its place.
 
 use std::fmt::{self, Display};
 use std::ops::Range;
@@ -16,12 +16,12 @@ use super::Settings;
 use crate::nearest::nearest;
 use crate::text::printable;
 
-/// The settings that a tree says, if all of it is right; else the first thing that is wrong.
+/// Reads the settings in a tree; returns the first mistake if there is one.
 pub(super) fn read(tree: &DeTable<'_>) -> Result<Settings, Fault> {
     Settings::deserialize(MapAccessDeserializer::new(Entries { rest: tree.iter(), value: None }))
 }
 
-/// Lays `layer` over `tree`: of what both say, `layer` holds, but for tables, which become one.
+/// Merges `layer` into `tree`: values of `layer` override, tables are merged.
 pub(super) fn lay<'a>(tree: &mut DeTable<'a>, layer: &DeTable<'a>) {
     for (key, value) in layer {
         match (tree.get_mut(key.get_ref().as_ref()).map(Spanned::get_mut), value.get_ref()) {
@@ -38,7 +38,7 @@ pub(super) enum Step {
     Index(usize),
 }
 
-/// The value at the end of a path, with the place of its key if it has one.
+/// Returns the value at the end of a path, with the span of its key if it has one.
 pub(super) fn find<'t, 'a>(
     tree: &'t DeTable<'a>,
     path: &[Step],
@@ -64,7 +64,7 @@ fn descend<'t, 'a>(
     }
 }
 
-/// Takes out what is at the end of a path. Whether it was there.
+/// Removes the value at the end of a path. Returns whether it was there.
 pub(super) fn remove(tree: &mut DeTable<'_>, path: &[Step]) -> bool {
     match path {
         [Step::Key(last)] => tree.remove(last.as_str()).is_some(),
@@ -90,21 +90,21 @@ fn remove_within(value: &mut DeValue<'_>, path: &[Step]) -> bool {
     }
 }
 
-/// What is wrong, and where.
+/// A mistake and its location.
 #[derive(Debug)]
 pub(super) struct Fault {
     pub(super) path: Vec<Step>,
-    /// Where it stands in the text.
+    /// Its span in the text.
     pub(super) span: Range<usize>,
     pub(super) what: What,
 }
 
-/// What is wrong.
+/// The kind of a mistake.
 #[derive(Debug)]
 pub(super) enum What {
-    /// There is no such key; what may have been meant.
+    /// There is no such key; with a suggestion.
     NoKey(String),
-    /// It is of another type than is wanted.
+    /// The value has another type than expected.
     Type(String),
     /// Something else.
     Value(String),
@@ -115,7 +115,7 @@ impl Fault {
         Self { path: Vec::new(), span: NOWHERE, what }
     }
 
-    /// The same, seen from one step further out, where `value` is at the end of the step.
+    /// Returns the fault with `step` put before its path; `value` is the value at the end of the step.
     fn within(mut self, step: Step, value: &Spanned<DeValue<'_>>) -> Self {
         if self.span == NOWHERE {
             let found = descend(value.span(), value, &self.path);
@@ -129,7 +129,7 @@ impl Fault {
     }
 }
 
-/// The span of what is not known to stand anywhere.
+/// The span of something with no known position.
 const NOWHERE: Range<usize> = usize::MAX..usize::MAX;
 
 impl Display for Fault {
@@ -193,7 +193,7 @@ impl Error for Fault {
     }
 }
 
-/// What is wanted, as a person says it.
+/// Returns the name of the expected type for people.
 fn named(wanted: &dyn Expected) -> String {
     match wanted.to_string().as_str() {
         "a string" => "a text in quotes".to_owned(),
@@ -229,7 +229,7 @@ impl<'de> Deserializer<'de> for Node<'_, '_> {
         }
     }
 
-    /// What is there is given: TOML has no null.
+    /// A value in TOML is always present, because TOML has no null.
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         visitor.visit_some(self)
     }

@@ -1,4 +1,4 @@
-//! `[urls]`: which URLs are one, as far as their queries differ.
+//! `[urls]`: which URLs count as the same although their queries differ.
 
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -9,7 +9,8 @@ use crate::web::url::CanonicalUrl;
 #[cfg(doc)]
 use crate::web::url::MAX_URL_BYTES;
 
-/// The query parameters that campaigns and ad networks append, and that choose no content; `utm_` begins many more.
+/// The query parameters that campaigns and ad networks append, and that do not choose content; those that begin
+/// with `utm_` are dropped too.
 const TRACKING: &[&str] = &[
     "dclid",
     "fbclid",
@@ -34,22 +35,22 @@ const TRACKING: &[&str] = &[
     "_hsmi",
 ];
 
-/// What browsers long took at most, and so what sites keep to.
+/// The maximum length that browsers accepted for a long time, and that sites therefore keep to.
 const LONGEST: u16 = 2083;
 
-/// What makes one URL of two. Every URL that a source names or a page links to passes through
-/// [`Urls::canonical`] before anyone asks whether it was seen.
+/// Rules by which two URLs count as one. Every URL that a source names or a page links to passes through
+/// [`Urls::canonical`] before it is looked up among the seen ones.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Urls {
-    /// Whether query parameters that only track where visitors come from are dropped: `utm_source`, `fbclid`.
+    /// Whether query parameters that only track visitors are dropped: `utm_source`, `fbclid`.
     pub strip_tracking: bool,
     /// Further parameters that are dropped.
     #[serde(default)]
     pub strip_params: Vec<Param>,
     /// Whether parameters are sorted by their names.
     pub sort_query: bool,
-    /// The longest URL that is taken in, in bytes; trawl knows none above [`MAX_URL_BYTES`].
+    /// Maximum length of a URL that is taken in, in bytes; at most [`MAX_URL_BYTES`].
     pub max_length: u16,
 }
 
@@ -60,15 +61,15 @@ impl Default for Urls {
 }
 
 impl Urls {
-    /// The URL that stands for all that are one with `url`. It stands for itself.
+    /// Returns the URL that represents all URLs that count as the same as `url`. It represents itself.
     #[must_use]
     pub fn canonical(&self, url: CanonicalUrl) -> CanonicalUrl {
-        // Of each link of each page; few have a query.
+        // This runs for each link of each page; few have a query.
         let Some(end) = memchr::memchr(b'?', url.as_str().as_bytes()) else { return url };
         let (page, query) = (&url.as_str()[..end], &url.as_str()[end + 1..]);
         let mut pairs: Vec<&str> = query.split('&').filter(|pair| !self.strips(name(pair))).collect();
         if self.sort_query {
-            // Those of one name stay in order: they are a list.
+            // Parameters of one name stay in order: they are a list.
             pairs.sort_by_key(|pair| name(pair));
         }
         let kept = pairs.join("&");
@@ -79,12 +80,12 @@ impl Urls {
         CanonicalUrl::parse(&text).unwrap_or(url)
     }
 
-    /// Whether a URL is no longer than those that are taken in.
+    /// Returns whether a URL is short enough to be taken in.
     pub fn takes(&self, url: &CanonicalUrl) -> bool {
         url.as_str().len() <= usize::from(self.max_length)
     }
 
-    /// Why a URL that is longer is not taken in.
+    /// Returns the reason why a longer URL is not taken in.
     pub fn too_long(&self) -> String {
         format!("longer than {} bytes (urls.max_length)", self.max_length)
     }
@@ -99,7 +100,7 @@ fn name(pair: &str) -> &str {
     pair.split('=').next().unwrap_or(pair)
 }
 
-/// The name of a query parameter as it stands in URLs, or with `*` at its end the beginning of names.
+/// The name of a query parameter as it is written in URLs, or a prefix of names with `*` at its end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Cow<'_, str>", into = "String")]
 pub struct Param(String);
@@ -139,7 +140,7 @@ impl From<Param> for String {
     }
 }
 
-/// A text that names no [`Param`].
+/// The error for a text that is no [`Param`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no name of a query parameter: write `ref`, or `ref*` for all that begin so")]
 pub struct NoParam(String);

@@ -1,5 +1,5 @@
-//! The environment variables that are settings. Each can be set by its name, or be in a file that `<name>_FILE` names, as the secrets of
-//! Docker and Kubernetes are.
+//! The environment variables that are settings. Each can be set by its name, or be in a file that `<name>_FILE`
+//! names, like the secrets of Docker and Kubernetes.
 
 use std::path::Path;
 
@@ -8,14 +8,15 @@ use super::{ServerUrl, Settings};
 use crate::small_file;
 use crate::spider::Mistake;
 
-/// How the names of variables begin that are settings.
+/// The prefix of variables that are settings.
 const PREFIX: &str = "TRAWL__";
-/// How the name of a variable ends whose value is in a file.
+/// The suffix of a variable that names a file with the value.
 const IN_FILE: &str = "_FILE";
-/// The longest file with a value.
+/// Maximum size of such a file.
 const MAX_KILOBYTES: u16 = 64;
 
-/// A server's address under the names that other tools have for it: its key, its URL, its host, and trawl's own name for it.
+/// The names of a server's address: its key, the URL and host variables that other tools use, and trawl's own
+/// variable.
 type Server = (&'static str, &'static str, &'static str, &'static str);
 const RABBITMQ: Server = ("rabbitmq.url", "RABBITMQ_URL", "RABBITMQ_HOST", "TRAWL__RABBITMQ__URL");
 const REDIS: Server = ("redis.url", "REDIS_URL", "REDIS_HOST", "TRAWL__REDIS__URL");
@@ -24,15 +25,15 @@ const REDIS: Server = ("redis.url", "REDIS_URL", "REDIS_HOST", "TRAWL__REDIS__UR
 pub(super) struct Variables(Vec<Variable>);
 
 struct Variable {
-    /// What it is called.
+    /// The name of the variable.
     name: String,
-    /// The same without `_FILE`.
+    /// The name without `_FILE`.
     sets: String,
     value: String,
 }
 
 impl Variables {
-    /// Those of an environment, and what is wrong with others.
+    /// Returns the settings in an environment, and the mistakes in them.
     pub(super) fn of(env: &[(String, String)]) -> (Self, Vec<Mistake>) {
         let (mut read, mut wrong) = (Vec::new(), Vec::new());
         for (name, value) in env {
@@ -45,7 +46,7 @@ impl Variables {
         (Self(read), wrong)
     }
 
-    /// What those set that are named for a key.
+    /// Returns the settings of the variables that are named for a key.
     pub(super) fn settings(&self) -> impl Iterator<Item = Given> {
         self.0.iter().filter_map(|variable| {
             let key = variable.sets.strip_prefix(PREFIX)?.to_lowercase();
@@ -53,8 +54,8 @@ impl Variables {
         })
     }
 
-    /// Sets the addresses that have the names of other tools, unless there is one by trawl's own name. Returns the keys that it
-    /// set, each with the variable's name.
+    /// Sets the addresses from the variables of other tools, unless trawl's own variable is set. Returns the keys
+    /// that it set, each with the variable's name.
     pub(super) fn set_servers(
         &self,
         settings: &mut Settings,
@@ -88,7 +89,8 @@ impl Variables {
 }
 
 impl Variable {
-    /// The variable, if it is a setting; of a file, what it says. A name of a file that is empty names none.
+    /// Returns the variable, if it is a setting, with the content of its file if it names one. An empty file name
+    /// counts as none.
     fn read(name: &str, value: &str, env: &[(String, String)]) -> Option<Result<Self, String>> {
         let is_setting = |name: &str| {
             let is_server = |(_, url, host, _): &Server| name == *url || name == *host;
@@ -107,7 +109,7 @@ impl Variable {
     }
 }
 
-/// What a file says, without the end of its last line.
+/// Reads a file, without the end of its last line.
 fn text(path: &Path) -> Result<String, String> {
     let text =
         small_file::read(path, MAX_KILOBYTES).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -121,7 +123,7 @@ mod tests {
 
     use crate::settings::{Settings, Source};
 
-    /// The settings where these variables name files that say so; `{name}=` in place of `{name}` is set as it is.
+    /// Loads settings from variables that name files with these contents; a name with `=` is set directly.
     fn settings(variables: &[(&str, &[u8])]) -> Result<Settings, String> {
         let folder = tempfile::tempdir().unwrap();
         let env = variables.iter().map(|(name, text)| {
@@ -179,7 +181,7 @@ mod tests {
         let shown =
             settings(&[("REDIS_URL_FILE", b"redis://a/"), ("REDIS_URL=", b"redis://b/")]).unwrap_err();
         assert!(shown.contains("REDIS_URL_FILE: REDIS_URL is set as well"), "{shown}");
-        // What compose passes on from nobody is empty.
+        // Compose passes on an unset variable as an empty one.
         let both = [("REDIS_URL_FILE", b"redis://a/".as_slice()), ("REDIS_URL=", b"")];
         assert_eq!(settings(&both).unwrap().redis.url.reveal(), "redis://a/");
         let none = [("REDIS_URL_FILE=", b"".as_slice()), ("REDIS_URL=", b"redis://b/")];

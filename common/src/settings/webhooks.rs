@@ -11,27 +11,27 @@ use super::masked::masked;
 use crate::events::Pattern;
 use crate::names::SpiderName;
 
-/// Shorter ones could be guessed.
+/// Minimum length of a secret; shorter ones could be guessed.
 const LEAST: usize = 32;
 
 /// One `[[webhooks]]`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Webhook {
-    /// Where events are posted to.
+    /// The URL to post events to.
     pub url: ServerUrl,
-    /// What they are signed with.
+    /// The secret that signs them.
     pub secret: WebhookSecret,
-    /// Which events.
+    /// The events to post.
     #[serde(default = "of_crawls")]
     pub events: Vec<Pattern>,
-    /// Of which spiders; of all, without any.
+    /// The spiders whose events are posted; all if empty.
     #[serde(default)]
     pub spiders: Vec<SpiderName>,
 }
 
 impl Webhook {
-    /// Whether an event of this name is to be posted, of a crawl of this spider or of no crawl.
+    /// Returns whether an event of this name is to be posted, of a crawl of this spider or of no crawl.
     pub fn wants(&self, name: &str, spider: Option<&str>) -> bool {
         let is_of = |wanted: &SpiderName| Some(wanted.as_str()) == spider;
         self.events.iter().any(|pattern| pattern.fits(name))
@@ -43,19 +43,20 @@ fn of_crawls() -> Vec<Pattern> {
     vec![Pattern::of_crawls()]
 }
 
-/// What a webhook's deliveries are signed with: a text, or the environment variable that has it. Shown, logged and serialised as `***`.
+/// The secret that signs a webhook's deliveries: a text, or the environment variable that has it. Shown, logged
+/// and serialised as `***`.
 #[derive(Clone, PartialEq, Eq)]
 pub enum WebhookSecret {
     /// The secret itself.
     Text(Arc<str>),
-    /// The name of the variable that has it where deliveries are made.
+    /// The name of the variable that has it on the machine that makes the deliveries.
     Variable(Arc<str>),
 }
 
-/// Why there is no secret.
+/// The reason why there is no secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoSecret {
-    /// It could be guessed.
+    /// It is so short that it could be guessed.
     #[error("the secret of a webhook has at least {LEAST} characters: `openssl rand -hex 32` prints one")]
     Short,
     /// There is no such variable.
@@ -64,7 +65,7 @@ pub enum NoSecret {
 }
 
 impl WebhookSecret {
-    /// The secret itself: to sign with and nothing else. One in a variable is read from `env`.
+    /// Returns the secret itself, only for signing. A variable is read from `env`.
     pub fn reveal(&self, env: impl Fn(&str) -> Option<String>) -> Result<String, NoSecret> {
         let text = match self {
             Self::Text(text) => text.to_string(),

@@ -1,4 +1,4 @@
-//! `[worker]`: a worker's own limits.
+//! `[worker]`: limits of a worker.
 
 use std::time::Duration;
 
@@ -12,17 +12,17 @@ use crate::duration;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Worker {
-    /// Pages fetched at once.
+    /// Number of pages fetched at once.
     pub concurrency: u16,
-    /// Messages of each lane taken from the broker ahead of need.
+    /// Number of messages of each lane taken from the broker in advance.
     pub prefetch: u16,
-    /// The memory for all pages that a worker holds: one half for bodies of more than 256 KiB, the other for the trees that are built of
-    /// them.
+    /// The memory for all pages that a worker holds: half of it for bodies of more than 256 KiB, the other half
+    /// for the trees built from them.
     #[serde(serialize_with = "exact_bytes")]
     pub page_memory: ByteSize,
-    /// How many tasks are done at once by the programs of spiders; 0 for a worker that takes no tasks.
+    /// Number of tasks that the programs of spiders do at once; 0 for a worker that takes no tasks.
     pub handlers: u16,
-    /// How long a worker that is asked to stop may take to finish what it has begun.
+    /// Time that a worker that is asked to stop may take to finish what it has begun.
     #[serde(with = "duration")]
     pub shutdown_timeout: Duration,
 }

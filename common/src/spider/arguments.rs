@@ -1,4 +1,4 @@
-//! Arguments of a spider: values by name, given when a crawl is started.
+//! Arguments of a spider: named values that are given when a crawl is started.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -11,13 +11,13 @@ use super::Place;
 use crate::as_text::as_text;
 use crate::text::printable;
 
-/// The longest name, in bytes.
+/// Maximum length of a name, in bytes.
 const MAX_NAME: usize = 64;
 
-/// The longest value, in bytes: about that of a URL.
+/// Maximum length of a value, in bytes: about that of a URL.
 const MAX_VALUE: usize = 2048;
 
-/// How much of a text is repeated in an error.
+/// Maximum length of a text that is repeated in an error.
 const SHOWN: usize = 64;
 
 /// The name of an argument.
@@ -42,33 +42,33 @@ pub struct Argument {
 /// An argument as the file of a spider declares it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Declaration {
-    /// Where.
+    /// The place of the declaration.
     pub place: Place,
     /// Its value; `None` if it must be given when a crawl is started.
     pub value: Option<String>,
-    /// What it is, for people.
+    /// A description for people.
     pub help: Option<String>,
 }
 
 /// The arguments that a file declares, by name.
 pub type Declarations = BTreeMap<String, Declaration>;
 
-/// A text that is no argument, no name or no value of one.
+/// The error for a text that is no argument, or no name or value of one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidArgument {
     /// There is no `=` in it.
     #[error("`{0}` is no argument: write NAME=VALUE")]
     NoValue(String),
-    /// Its name is not of the characters that names have, or is too long.
+    /// The name has characters that names must not have, or is too long.
     #[error("`{0}` is not the name of an argument: use 1 to {MAX_NAME} of a-z, A-Z, 0-9, `_` and `-`")]
     Name(String),
-    /// Its value is too long.
+    /// The value is too long.
     #[error("a value of an argument has at most {MAX_VALUE} bytes; this one has {0}")]
     TooLong(usize),
-    /// Its value has line breaks or other control characters.
+    /// The value has line breaks or other control characters.
     #[error("a value of an argument is one line of text, without control characters")]
     Control,
-    /// It is there twice.
+    /// The argument is given twice.
     #[error("the argument `{0}` is given twice")]
     Twice(ArgumentName),
 }
@@ -98,14 +98,14 @@ impl FromStr for ArgumentValue {
 }
 
 impl ArgumentName {
-    /// The name as text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
 impl ArgumentValue {
-    /// The value as text.
+    /// Returns the value as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -132,7 +132,7 @@ impl fmt::Display for ArgumentValue {
     }
 }
 
-/// A name is looked up by its text.
+/// Allows looking up a name by its text.
 impl Borrow<str> for ArgumentName {
     fn borrow(&self) -> &str {
         &self.0
@@ -148,7 +148,7 @@ as_text!(ArgumentValue);
 pub struct Arguments(BTreeMap<ArgumentName, ArgumentValue>);
 
 impl Arguments {
-    /// These, each of which may be there once.
+    /// Collects arguments. Fails if one is there twice.
     pub fn of(all: impl IntoIterator<Item = Argument>) -> Result<Self, InvalidArgument> {
         let mut arguments = BTreeMap::new();
         for Argument { name, value } in all {
@@ -159,7 +159,7 @@ impl Arguments {
         Ok(Self(arguments))
     }
 
-    /// Those that declarations give a value.
+    /// Returns the arguments to which declarations give a value.
     pub fn of_declared(declared: &Declarations) -> Self {
         let value = |(name, declaration): (&String, &Declaration)| {
             Some((name.parse().ok()?, declaration.value.as_ref()?.parse().ok()?))
@@ -167,24 +167,24 @@ impl Arguments {
         Self(declared.iter().filter_map(value).collect())
     }
 
-    /// Those of them whose names are such.
+    /// Keeps only the arguments whose name `is_such` accepts.
     #[must_use]
     pub fn only(mut self, is_such: impl Fn(&str) -> bool) -> Self {
         self.0.retain(|name, _| is_such(name.as_str()));
         self
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Each name with its value, in order.
+    /// Iterates over the names and values, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&ArgumentName, &ArgumentValue)> {
         self.0.iter()
     }
 
-    /// The value of the argument `name`, if it is given.
+    /// Returns the value of the argument `name`, if it is given.
     pub fn get(&self, name: &str) -> Option<&ArgumentValue> {
         self.0.get(name)
     }

@@ -1,4 +1,4 @@
-//! `[ban]`: answers that look like pages and say that the crawler is not wanted.
+//! `[ban]`: answers that look like pages but mean that the crawler is not wanted.
 
 use regex::RegexSet;
 
@@ -11,38 +11,38 @@ use crate::web::url::CanonicalUrl;
 /// `[ban]`
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ban {
-    /// Statuses of such answers.
+    /// HTTP statuses of such answers.
     pub status: Vec<u16>,
-    /// Regular expressions: one of them is in the URL that such an answer redirects to.
+    /// Regular expressions, one of which matches the URL that such an answer redirects to.
     pub redirect: Vec<Sited<String>>,
-    /// Regular expressions: one of them is in the body of such an answer.
+    /// Regular expressions, one of which matches the body of such an answer.
     pub text: Vec<Sited<String>>,
-    /// What follows.
+    /// The consequence.
     pub then: Then,
 }
 
-/// What follows from a ban.
+/// The consequence of a ban.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Then {
-    /// A back-off from the host, as after a 429.
+    /// Back off from the host, as after a 429.
     #[default]
     BackOff,
-    /// The URL is tried again, as after an error.
+    /// Try the URL again, as after an error.
     Retry,
 }
 
-/// The bans of a spider, ready to be looked for.
+/// The rules of a spider for bans, compiled.
 #[derive(Clone, Debug)]
 pub struct Bans {
     status: Vec<u16>,
     redirect: RegexSet,
     text: RegexSet,
-    /// What follows.
+    /// The consequence.
     pub then: Then,
 }
 
 impl Bans {
-    /// Those of `[ban]`. The mistakes are the patterns that are none.
+    /// Compiles `[ban]`. Fails with the invalid patterns.
     pub fn of(ban: &Ban) -> Result<Self, Vec<Mistake>> {
         let Ban { status, redirect, text, then } = ban;
         match (pattern::all("ban.redirect", redirect), pattern::all("ban.text", text)) {
@@ -51,19 +51,19 @@ impl Bans {
         }
     }
 
-    /// The ban that an answer with this status is.
+    /// Returns the ban if this status means one.
     pub fn by_status(&self, status: u16) -> Option<Failure> {
         let is_ban = self.status.contains(&status);
         is_ban.then(|| banned(Some(status), format_args!("a ban by its status {status}")))
     }
 
-    /// The ban that an answer is which redirects to `target`.
+    /// Returns the ban if a redirect to `target` means one.
     pub fn by_redirect(&self, target: &CanonicalUrl) -> Option<Failure> {
         let is_ban = self.redirect.is_match(target.as_str());
         is_ban.then(|| banned(None, format_args!("a ban by its redirect to {target}")))
     }
 
-    /// The ban that a page is.
+    /// Returns the ban if the page means one.
     pub fn by_page(&self, response: &Response) -> Option<Failure> {
         if self.text.is_empty() {
             return self.by_status(response.status);

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::web::url::Host;
 
-/// The same domains to look many hosts up among them.
+/// The allowed domains, indexed for looking up many hosts.
 pub(super) struct Domains<'a> {
     all: HashSet<&'a str>,
     is_any: bool,
@@ -15,19 +15,19 @@ impl<'a> Domains<'a> {
         Self { all: domains.iter().map(String::as_str).collect(), is_any: allow_any(domains) }
     }
 
-    /// Whether `host` is in one of them.
+    /// Returns whether `host` is in one of them.
     pub(super) fn allow(&self, host: &str) -> bool {
         let parents = host.match_indices('.').map(|(at, _)| &host[at + 1..]);
         self.is_any || std::iter::once(host).chain(parents).any(|name| self.all.contains(name))
     }
 }
 
-/// Whether `host` is in one of `domains`.
+/// Returns whether `host` is in one of `domains`.
 pub(super) fn allow(domains: &[String], host: &Host) -> bool {
     allow_any(domains) || domains.iter().any(|domain| host.is_within(domain))
 }
 
-/// Whether any host is allowed: `*` is one of `domains`, or there are none.
+/// Returns whether any host is allowed: `*` is one of `domains`, or there are none.
 pub(super) fn allow_any(domains: &[String]) -> bool {
     domains.is_empty() || domains.iter().any(|domain| domain == "*")
 }

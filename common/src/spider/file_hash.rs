@@ -1,4 +1,4 @@
-//! Which text of a spider's file is meant, in a few bytes.
+//! The hash that identifies the text of a spider's file in a few bytes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,19 +8,19 @@ use serde::{Deserialize, Serialize};
 use crate::as_text::as_text;
 use crate::web::url::Fingerprint;
 
-/// The first 64 bits of the SHA-256 of what a spider's file says.
+/// The first 64 bits of the SHA-256 of a spider's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct FileHash(u64);
 
 impl FileHash {
-    /// That of this text.
+    /// Returns the hash of this text.
     pub fn of(text: &str) -> Self {
         Self(Fingerprint::of(text).short() as u64)
     }
 }
 
-/// A text that is not 16 hexadecimal digits.
+/// The error for a text that is not 16 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not the hash of a spider's file: that has 16 hexadecimal digits")]
 pub struct InvalidFileHash;

@@ -12,37 +12,37 @@ use crate::names::{InvalidName, SpiderName};
 use crate::settings::{self, Settings, Urls};
 use crate::small_file;
 
-/// The file of a spider that has a folder of its own, where its program is.
+/// The name of a spider's file in a folder of its own, beside its program.
 const IN_OWN_FOLDER: &str = "spider.toml";
 
-/// The longest file that is read.
+/// Maximum size of a file.
 const MAX_KILOBYTES: u16 = 256;
 
-/// Where spiders are found by their names, and what the command line overrides in their files.
+/// The folder in which spiders are found by name, with the command line's overrides.
 #[derive(Clone, Debug)]
 pub struct Folder {
     path: PathBuf,
-    /// A file that is found by its name wherever it is.
+    /// A file outside the folder that is found by its name too.
     named: Option<PathBuf>,
-    /// What the file is called in mistakes of a text that is no file's here.
+    /// The path that mistakes report for a text that is not the spider's file here.
     called: Option<PathBuf>,
     overrides: SpiderOverrides,
-    /// What one spider is given.
+    /// The arguments of one spider.
     arguments: Option<(SpiderName, Arguments)>,
     urls: Urls,
-    /// What confines texts that are no file's here.
+    /// The settings that confine a text that is not the spider's file here.
     limits: settings::Spiders,
 }
 
-/// Why a spider's file cannot be worked with.
+/// The reason why a spider's file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Unusable {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("{}: {error}", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         error: io::Error,
     },
     /// Its name cannot be a spider's.
@@ -50,17 +50,17 @@ pub enum Unusable {
     Name {
         /// The file.
         path: PathBuf,
-        /// What names are made of.
+        /// The rules for names.
         error: InvalidName,
     },
-    /// Something in it is wrong.
+    /// The file has mistakes.
     #[error("{}", Listing(path, mistakes))]
     Mistaken {
         /// The file.
         path: PathBuf,
-        /// What it says.
+        /// The text of the file.
         text: String,
-        /// What is wrong.
+        /// The mistakes.
         mistakes: Vec<Mistake>,
     },
 }
@@ -83,7 +83,7 @@ impl fmt::Display for Listing<'_> {
 }
 
 impl Folder {
-    /// The folder that the settings name.
+    /// Creates the folder that the settings name.
     pub fn of(settings: &Settings) -> Self {
         let (named, called, overrides, arguments) = Default::default();
         Self {
@@ -97,31 +97,32 @@ impl Folder {
         }
     }
 
-    /// The same, where the spider that `file` is named for has that file.
+    /// Adds a file, which is then the file of the spider that it is named for.
     #[must_use]
     pub fn with_file(self, file: PathBuf) -> Self {
         Self { named: Some(file), ..self }
     }
 
-    /// The same, where a text that is given is called so in its mistakes: it was deployed, and is no file here.
+    /// Sets the path that mistakes report for a text that was deployed and is no file here.
     #[must_use]
     pub fn calling(self, path: PathBuf) -> Self {
         Self { called: Some(path), ..self }
     }
 
-    /// The same, where each spider does as wished, whatever its file says.
+    /// Overrides the files of all spiders.
     #[must_use]
     pub fn with_overrides(self, overrides: SpiderOverrides) -> Self {
         Self { overrides, ..self }
     }
 
-    /// The same, where the file of the spider `name` has these values for its arguments.
+    /// Sets the arguments of the spider `name`.
     #[must_use]
     pub fn with_arguments(self, name: SpiderName, arguments: Arguments) -> Self {
         Self { arguments: Some((name, arguments)), ..self }
     }
 
-    /// The file that the spider `name` has, if it has one: `<name>.toml`, or `<name>/spider.toml` where there is no such file.
+    /// Returns the file that the spider `name` has, if any: `<name>.toml`, or `<name>/spider.toml` if there is no
+    /// such file.
     pub fn file(&self, name: &SpiderName) -> PathBuf {
         let named = self.named.as_ref().filter(|file| name_of(file).is_ok_and(|other| other == *name));
         if let Some(file) = named {
@@ -132,14 +133,14 @@ impl Folder {
         if !file.exists() && in_own_folder.exists() { in_own_folder } else { file }
     }
 
-    /// The folder of that file, where the spider's program runs.
+    /// Returns the folder of that file, in which the spider's program runs.
     pub fn program_folder(&self, name: &SpiderName) -> PathBuf {
         let file = self.file(name);
         let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
         folder.unwrap_or(Path::new(".")).to_owned()
     }
 
-    /// The spiders in the folder, by name; none if there is no folder. What has no spider's name is left out.
+    /// Returns the spiders in the folder, by name; none if there is no folder. Other files are left out.
     pub fn names(&self) -> io::Result<Vec<SpiderName>> {
         let entries = match std::fs::read_dir(&self.path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -159,7 +160,7 @@ impl Folder {
         Ok(names)
     }
 
-    /// What the file of the spider `name` says, with the values of its arguments; `None` if it has none.
+    /// Returns the text of the file of the spider `name`, with the values of its arguments; `None` if it has none.
     pub fn text(&self, name: &SpiderName) -> Result<Option<String>, Unusable> {
         match text(&self.file(name)) {
             Err(Unusable::Unreadable { error, .. }) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -177,15 +178,15 @@ impl Folder {
         }
     }
 
-    /// Where `text` comes from, as what the file of the spider `name` says: from this machine if that is what its file here says, with
-    /// the values that `text` has for its arguments; else from elsewhere.
+    /// Returns the origin of `text` as the file of the spider `name`: local if it equals the file here, with the
+    /// argument values of `text`; otherwise elsewhere.
     pub fn origin(&self, name: &SpiderName, text: &str) -> Origin<'_> {
         let is_here = self::text(&self.file(name))
             .is_ok_and(|own| own == text || self.is_same_with_values(name, &own, text));
         if is_here { Origin::Local } else { Origin::Delivered(&self.limits) }
     }
 
-    /// Whether `own` with the values of the arguments of `brought` is that text.
+    /// Returns whether `own` equals `brought` once it has its argument values.
     fn is_same_with_values(&self, name: &SpiderName, own: &str, brought: &str) -> bool {
         let declared =
             file::read(self.usual(name), brought, Origin::Delivered(&self.limits), &|_| None).arguments;
@@ -194,18 +195,18 @@ impl Folder {
         !values.is_empty() && with_values(own).is_some_and(|own| with_values(brought) == Some(own))
     }
 
-    /// The spider `name` as it were without a file.
+    /// Returns the spider `name` as it would be without a file.
     fn usual(&self, name: &SpiderName) -> Spider {
         Spider { urls: self.urls.clone(), ..Spider::without_file(name.clone(), &settings::Items::default()) }
     }
 
-    /// What `text` says as the file of the spider `name`, with all that is wrong in it: also what it may not have, coming from
-    /// elsewhere.
+    /// Reads `text` as the file of the spider `name`, with all mistakes in it. Things that a text from elsewhere
+    /// may not use count as mistakes.
     pub fn reading(&self, name: &SpiderName, text: &str) -> Reading {
         file::read(self.usual(name), text, self.origin(name, text), &environment)
     }
 
-    /// The spider `name`, ready to work, from what its file says, if it has one.
+    /// Returns the spider `name`, ready to work, from its file, if it has one.
     pub fn spider(
         &self,
         name: &SpiderName,
@@ -215,7 +216,8 @@ impl Folder {
         self.read(name, text, items, Reading::ready)
     }
 
-    /// The same for whoever has workers do something for the spider: variables of the environment may be set there alone.
+    /// Like [`Folder::spider`], for a process that only asks workers to run the spider: variables of the
+    /// environment may be set only there.
     pub fn spider_elsewhere(
         &self,
         name: &SpiderName,
@@ -244,8 +246,8 @@ impl Folder {
         Ok(self.overrides.apply(spider))
     }
 
-    /// The program that the file of the spider `name` has here, where its arguments have the values that `brought` gives them, another
-    /// text of that spider. What else of it lacks a value is no matter.
+    /// Returns the program in the file of the spider `name` here, with the argument values of `brought`, another
+    /// text of that spider. Other missing values do not matter.
     pub fn handler(&self, name: &SpiderName, brought: &str) -> Result<Option<Handler>, Unusable> {
         let Some(text) = self.text(name)? else { return Ok(None) };
         let mistaken = |mistakes| self.mistaken(name, &text, mistakes);
@@ -257,19 +259,19 @@ impl Folder {
         if reading.mistakes.is_empty() { Ok(reading.spider.handler) } else { Err(mistaken(reading.mistakes)) }
     }
 
-    /// That the file of the spider `name` has mistakes.
+    /// Returns the error for mistakes in the file of the spider `name`.
     pub fn mistaken(&self, name: &SpiderName, text: &str, mistakes: Vec<Mistake>) -> Unusable {
         let path = self.called.clone().unwrap_or_else(|| self.file(name));
         Unusable::Mistaken { path, text: text.to_owned(), mistakes }
     }
 }
 
-/// The file that a path names: a folder stands for the `spider.toml` in it.
+/// Returns the file that a path names: for a folder the `spider.toml` in it.
 pub fn file_at(path: PathBuf) -> PathBuf {
     if path.is_dir() { path.join(IN_OWN_FOLDER) } else { path }
 }
 
-/// The spider that a file is named for; one called `spider.toml` for its folder.
+/// Returns the spider that a file is named for; a `spider.toml` is named for its folder.
 pub fn name_of(file: &Path) -> Result<SpiderName, Unusable> {
     let folder = file.parent().and_then(Path::file_name);
     let is_in_own_folder = folder.is_some() && file.file_name().is_some_and(|name| name == IN_OWN_FOLDER);
@@ -281,13 +283,13 @@ fn named(file: &Path, name: Option<&OsStr>) -> Result<SpiderName, Unusable> {
     name.parse().map_err(|error| Unusable::Name { path: file.to_owned(), error })
 }
 
-/// What a file says.
+/// Reads a file.
 pub fn text(path: &Path) -> Result<String, Unusable> {
     small_file::read(path, MAX_KILOBYTES)
         .map_err(|error| Unusable::Unreadable { path: path.to_owned(), error })
 }
 
-/// The process's own environment.
+/// Returns a variable of the process's own environment.
 pub fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }

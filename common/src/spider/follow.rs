@@ -1,4 +1,4 @@
-//! Which links a spider follows.
+//! The links that a spider follows.
 
 use std::num::NonZeroU64;
 
@@ -7,28 +7,30 @@ use super::place::Sited;
 /// `[follow]`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Follow {
-    /// Regular expressions: a URL is followed if it matches one of them; any if there are none.
+    /// Regular expressions: a URL is followed if it matches one of them; any URL if there are none.
     pub include: Vec<Sited<String>>,
     /// Regular expressions: a URL that matches one of them is not followed.
     pub exclude: Vec<Sited<String>>,
-    /// A selector: only links inside what it matches are followed.
+    /// A selector: only links inside the elements that it matches are followed.
     pub area: Option<Sited<String>>,
     /// Whether all links of a page are followed; if not, only those of `next`.
     pub links: bool,
-    /// What is followed besides: the URLs that CSS selectors find in a page, or that JSON Pointers and JSONPaths find in JSON.
-    /// What they lead to is as deep as the page: `depth` ends no list of pages.
+    /// URLs to follow in addition: those that CSS selectors find in a page, or that JSON Pointers and JSONPaths
+    /// find in JSON. The pages that they lead to have the depth of this page, so `depth` does not cut off a
+    /// paginated list.
     pub next: Vec<Sited<String>>,
-    /// How many links away from the start at most.
+    /// Maximum number of links from the start.
     pub depth: u16,
-    /// How many URLs of one host a crawl takes at most.
+    /// Maximum number of URLs of one host in a crawl.
     pub max_per_host: Option<NonZeroU64>,
-    /// How often one part of a path may be in it: `/a/b/a/b/a/` has `a` three times.
+    /// Maximum number of occurrences of one path segment: `/a/b/a/b/a/` has `a` three times.
     pub max_repeats: u8,
     /// Whether `rel=nofollow` and `<meta name=robots content=nofollow>` are honoured.
     pub nofollow: bool,
     /// Whether `<meta name=robots content=noindex>` is honoured: such a page yields no item.
     pub noindex: bool,
-    /// Whether a page that names another as canonical stands for that one, if it was not seen so far, and else yields no item.
+    /// Whether a page that names another as canonical stands for that one, if that was not seen before, and
+    /// otherwise yields no item.
     pub canonical: bool,
     /// Whether `<meta http-equiv=refresh>` is followed.
     pub refresh: bool,

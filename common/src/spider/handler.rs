@@ -8,46 +8,47 @@ use bytesize::ByteSize;
 use super::secret::Secret;
 use crate::duration::minutes;
 
-/// A spider's program, and what it may take.
+/// A spider's program and its limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handler {
-    /// The program and its arguments. A program with a `/` in its name is relative to the folder of the spider's file, any other is
-    /// looked for in `PATH`.
+    /// The program and its arguments. A program with a `/` in its name is relative to the folder of the spider's
+    /// file; any other is searched in `PATH`.
     pub run: Vec<String>,
-    /// How it is spoken to.
+    /// The protocol between worker and program.
     pub mode: Mode,
-    /// How long it may take for one task or page.
+    /// Maximum time for one task or page.
     pub timeout: Duration,
-    /// How many tasks or pages it is given at once by one worker; `None` for as many as the worker's settings allow.
+    /// Maximum number of tasks or pages that one worker gives it at once; `None` for the limit in the worker's
+    /// settings.
     pub concurrency: Option<NonZeroUsize>,
-    /// How much memory it and its children may take together.
+    /// Maximum memory of the program and its children together.
     pub memory: ByteSize,
-    /// How much its folder `TRAWL_TMP` may hold.
+    /// Maximum size of its folder `TRAWL_TMP`.
     pub disk: ByteSize,
-    /// How often a task is tried again that does not say so itself; `None` for as often as the settings say.
+    /// Maximum number of retries of a task that has no limit of its own; `None` for the limit in the settings.
     pub retries: Option<u32>,
-    /// A JSON object that it is given.
+    /// A JSON object with secrets that is passed to it.
     pub secret: Secret,
-    /// How it is given the proxy of its worker.
+    /// The way in which it gets the proxy of its worker.
     pub proxy: ProxyUse,
 }
 
-/// How a program is spoken to.
+/// The protocol between worker and program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum Mode {
-    /// It is started for each task, and its answer is what it writes last.
+    /// The program is started for each task, and its answer is the last thing it writes.
     #[default]
     Once,
-    /// It lives, and is given tasks and pages line by line.
+    /// The program keeps running, and gets tasks and pages line by line.
     Stream,
 }
 
-/// How a program is given the proxy of its worker, through which hosts are asked politely.
+/// The way in which a program gets the proxy of its worker, through which hosts are requested politely.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum ProxyUse {
-    /// By `TRAWL_PROXY`, which it may use.
+    /// By `TRAWL_PROXY`, which the program may use.
     #[default]
     Offer,
     /// Also by the variables that HTTP clients obey.
@@ -57,21 +58,21 @@ pub enum ProxyUse {
 }
 
 impl ProxyUse {
-    /// Every way, by its name.
+    /// Every way, by name.
     pub const ALL: [(&'static str, Self); 3] =
         [("offer", Self::Offer), ("all", Self::All), ("none", Self::None)];
 }
 
 impl Mode {
-    /// Every mode, by its name.
+    /// Every mode, by name.
     pub const ALL: [(&'static str, Self); 2] = [("once", Self::Once), ("stream", Self::Stream)];
 }
 
 impl Handler {
-    /// The longest time that a task may take.
+    /// Maximum timeout of a task.
     pub const MAX_TIMEOUT: Duration = minutes(7 * 24 * 60);
 
-    /// A program that is run in a mode, with the usual limits.
+    /// Creates a program that is run in a mode, with the default limits.
     pub fn new(run: Vec<String>, mode: Mode) -> Self {
         Self {
             run,
@@ -86,7 +87,7 @@ impl Handler {
         }
     }
 
-    /// Whether it reads the pages of its spider, in place of `[fields]`.
+    /// Returns whether it reads the pages of its spider, in place of `[fields]`.
     pub fn reads_pages(&self) -> bool {
         self.mode == Mode::Stream
     }

@@ -1,21 +1,23 @@
-//! Where the text of a spider's file comes from.
+//! The origin of the text of a spider's file.
 
 use crate::settings;
 
-/// Where the text of a spider's file comes from, which decides what it may have of the machine that works by it.
+/// The origin of the text of a spider's file, which decides what it may use of the machine that runs it.
 #[derive(Clone, Copy, Debug)]
 pub enum Origin<'a> {
-    /// A file of this machine: whoever wrote it has the machine.
+    /// A file of this machine, written by someone who controls it.
     Local,
-    /// A crawl or a caller brought it. It names no file but below the folder for sinks, reads no variable but those that the settings
-    /// list, and the proxies and databases that it names are where pages may be.
+    /// A text that a crawl or a caller brought. It names no file except below the folder for sinks, reads only the
+    /// variables that the settings list, and connects to proxies and databases only where requests for pages are
+    /// allowed.
     Delivered(&'a settings::Spiders),
-    /// A caller sent it to be tried at once, by a process that works for everybody: it has no variable, no proxy and no program either.
+    /// A text that a caller sent to be tried at once, by a process that serves everybody: it also has no variable,
+    /// no proxy and no program.
     Tried(&'a settings::Spiders),
 }
 
 impl<'a> Origin<'a> {
-    /// The settings that confine it; `None` if nothing does.
+    /// Returns the settings that confine it; `None` if nothing does.
     pub fn limits(self) -> Option<&'a settings::Spiders> {
         match self {
             Self::Local => None,
@@ -23,7 +25,7 @@ impl<'a> Origin<'a> {
         }
     }
 
-    /// Whether it is tried for a caller.
+    /// Returns whether it is tried for a caller.
     pub fn is_tried(self) -> bool {
         matches!(self, Self::Tried(_))
     }

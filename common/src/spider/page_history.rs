@@ -1,4 +1,4 @@
-//! What is remembered of a page between crawls.
+//! Page history: what is remembered of a page between crawls.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,33 +8,33 @@ use crate::time::UnixMs;
 use crate::web::headers::Headers;
 use crate::web::url::{CanonicalUrl, Fingerprint};
 
-/// A page as it was when it was asked for last.
+/// A page at its last request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Visited {
-    /// When it arrived, or when its server said that it had not changed.
+    /// The time when the page arrived, or when its server said that it had not changed.
     pub fetched_at: UnixMs,
-    /// What to ask its server with; nothing, if a redirect led to the page: they belong to another URL.
+    /// The validators to ask its server with; empty if a redirect led to the page, as they belong to another URL.
     pub validators: Validators,
-    /// The fingerprint of what was extracted: [`fingerprint`].
+    /// The [`fingerprint`] of the extracted items.
     pub content: Fingerprint,
-    /// What had become of it then.
+    /// The change found then.
     pub change: Change,
-    /// How many links it is away from where the crawl started.
+    /// Number of links from the start of the crawl.
     pub depth: u16,
-    /// How many items it had; not known of one that an older version remembered.
+    /// Its items, counted by kind; `None` if an older version of trawl remembered the page.
     pub items: Option<Tally>,
 }
 
 impl Visited {
-    /// Whether a crawl that started at `start` has been here itself. It comes again if its worker died between
-    /// remembering the page and finishing its URL.
+    /// Returns whether a crawl that started at `start` has made this visit itself. It comes again if its worker
+    /// died between remembering the page and finishing its URL.
     pub fn is_since(&self, start: UnixMs) -> bool {
         self.fetched_at >= start
     }
 }
 
-/// What has become of a page whose content is `content` now, in a crawl that started at `start`. A crawl that comes again
-/// says the same again.
+/// Returns the change of a page whose content is `content` now, in a crawl that started at `start`. A repeated
+/// visit of the same crawl gets the same answer.
 pub fn change(last: Option<&Visited>, content: Fingerprint, start: UnixMs) -> Change {
     let Some(last) = last else { return Change::New };
     let again = last.is_since(start);
@@ -46,23 +46,23 @@ pub fn change(last: Option<&Visited>, content: Fingerprint, start: UnixMs) -> Ch
     }
 }
 
-/// The fingerprint of what items hold: their kinds and fields, in order. The same on every machine, whatever the order of
-/// the fields; two pages that differ elsewhere only share it.
+/// Returns the fingerprint of the kinds and fields of items, in order. It is the same on every machine, whatever
+/// the order of the fields; pages that differ only elsewhere share it.
 pub fn fingerprint(items: &[Item]) -> Fingerprint {
     let contents = items.iter().map(|item| serde_json::json!([item.item, item.fields]));
     let mut contents: serde_json::Value = contents.collect();
-    // Maps are sorted already, unless some dependency has them keep their order.
+    // Maps are sorted already, unless some dependency makes them keep their order.
     contents.sort_all_objects();
     Fingerprint::of(&contents.to_string())
 }
 
-/// How many items of each kind a page had, by the names of the kinds.
+/// The number of items of each kind on a page, by the names of the kinds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Tally(Vec<(Option<String>, u16)>);
 
 impl Tally {
-    /// Of those that are under the page's own URL: others stand for a page that this one named as canonical.
+    /// Counts the items under the page's own URL: others stand for a page that this one named as canonical.
     pub fn of(url: &CanonicalUrl, items: &[Item]) -> Self {
         let mut kinds: Vec<(Option<String>, u16)> = Vec::new();
         for item in items.iter().filter(|item| item.url == url.as_str()) {
@@ -74,7 +74,7 @@ impl Tally {
         Self(kinds)
     }
 
-    /// With so many more items that are of no kind.
+    /// Adds `more` items without a kind.
     #[must_use]
     pub fn and(mut self, more: u64) -> Self {
         let more = u16::try_from(more).unwrap_or(u16::MAX);
@@ -85,12 +85,12 @@ impl Tally {
         self
     }
 
-    /// One item of each of these kinds.
+    /// Counts one item of each of these kinds.
     pub fn one_each(kinds: impl Iterator<Item = Option<String>>) -> Self {
         Self(kinds.map(|kind| (kind, 1)).collect())
     }
 
-    /// The kind and the id of each item that a spider found on this page.
+    /// Returns the kind and the id of each item that a spider found on this page.
     pub fn ids(
         &self,
         spider: &SpiderName,
@@ -102,7 +102,7 @@ impl Tally {
     }
 }
 
-/// What a server gave to ask with whether a page has changed (RFC 9110 8.8), as it gave it.
+/// The values with which to ask a server whether a page has changed (RFC 9110 8.8), as the server sent them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Validators {
     etag: Option<Box<str>>,
@@ -110,10 +110,11 @@ pub struct Validators {
 }
 
 impl Validators {
-    /// The longest that is kept, in bytes.
+    /// Maximum length of a validator that is kept, in bytes.
     const MAX: usize = 1024;
 
-    /// These, without what is empty, too long, or has control characters: that cannot be sent back.
+    /// Creates validators. Values that are empty, too long, or have control characters are dropped, because they
+    /// cannot be sent back.
     pub fn new(etag: Option<&str>, last_modified: Option<&str>) -> Self {
         let usable = |text: &&str| {
             (1..=Self::MAX).contains(&text.len()) && !text.chars().any(|character| character.is_control())
@@ -122,22 +123,22 @@ impl Validators {
         Self { etag: kept(etag), last_modified: kept(last_modified) }
     }
 
-    /// Those of a response.
+    /// Returns the validators of a response.
     pub fn of(headers: &Headers) -> Self {
         Self::new(headers.get("etag"), headers.get("last-modified"))
     }
 
-    /// The entity tag, strong or weak, with its quotes.
+    /// Returns the entity tag, strong or weak, with its quotes.
     pub fn etag(&self) -> Option<&str> {
         self.etag.as_deref()
     }
 
-    /// The date of the last change, as the server wrote it.
+    /// Returns the date of the last change, as the server wrote it.
     pub fn last_modified(&self) -> Option<&str> {
         self.last_modified.as_deref()
     }
 
-    /// Whether there is nothing to ask with.
+    /// Returns whether there are no validators.
     pub fn is_empty(&self) -> bool {
         self.etag.is_none() && self.last_modified.is_none()
     }

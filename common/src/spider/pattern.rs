@@ -1,32 +1,34 @@
-//! Regular expressions of spiders: several as one, what is wrong with one, and how many a file may have.
+//! Regular expressions of spiders: compiling several as one, describing errors, and limiting a file's number and
+//! size.
 
 use regex::{Regex, RegexSet, RegexSetBuilder};
 use regex_automata::nfa::thompson::{NFA, WhichCaptures};
 
 use super::place::{Mistake, Sited};
 
-/// The most memory that the compiled patterns of one list may take.
+/// Maximum memory of the compiled patterns of one list, in bytes.
 const MAX: usize = 16 << 20;
 
-/// How many patterns a file may have.
+/// Maximum number of patterns of a file.
 const PATTERNS: usize = 1_000;
-/// The memory that all patterns of a file may take, in bytes. `\d+` takes 2 KiB, `\w+` 18, and `\w{100}` 1,700.
+/// Maximum memory of all patterns of a file, in bytes. `\d+` takes 2 KiB, `\w+` 18, and `\w{100}` 1,700.
 const BYTES: usize = 4 << 20;
 
-/// What is left for the patterns of a file. Its text may be a stranger's, and compiling patterns is what it could keep a core busy with.
+/// The remaining allowance for patterns of a file. Its text may be a stranger's, who could keep a core busy with
+/// compiling patterns.
 #[derive(Debug)]
 pub(super) struct Allowance {
     patterns: usize,
     bytes: usize,
-    /// Whether it was said that they are too many.
+    /// Whether the excess has been reported.
     is_exceeded: bool,
 }
 
-/// Why a pattern is not taken.
+/// The reason why a pattern is not accepted.
 pub(super) enum Untaken {
-    /// It is wrong, or the first one too many.
+    /// The pattern is wrong, or the first beyond the limit.
     Wrong(String),
-    /// It is another one too many.
+    /// The pattern is a further one beyond the limit.
     TooMany,
 }
 
@@ -37,12 +39,12 @@ impl Default for Allowance {
 }
 
 impl Allowance {
-    /// How much memory those that were taken need.
+    /// Returns the memory of the accepted patterns, in bytes.
     pub(super) fn taken(&self) -> usize {
         BYTES - self.bytes
     }
 
-    /// Takes what this pattern needs.
+    /// Takes the share of this pattern.
     pub(super) fn take(&mut self, pattern: &str) -> Result<(), Untaken> {
         let Some(patterns) = self.patterns.checked_sub(1) else {
             return Err(self.exceeded(format!("the patterns of a file are {PATTERNS} at most")));
@@ -59,7 +61,7 @@ impl Allowance {
                 );
                 return Err(self.exceeded(what));
             }
-            // In the words of the crate that compiles it in the end.
+            // Use the words of the crate that compiles it in the end.
             Err(_) => {
                 let error = Regex::new(pattern).err();
                 let wrong = |error| format!("is not a regular expression: {}", reason(&error));
@@ -77,14 +79,15 @@ impl Allowance {
     }
 }
 
-/// What is wrong, in one line: the error draws the expression with a caret, and its last line says why.
+/// Returns what is wrong with a pattern, in one line: the error draws the expression with a caret, and its last
+/// line has the reason.
 pub fn reason(error: &regex::Error) -> String {
     let text = error.to_string();
     let last = text.lines().last().unwrap_or_default();
     last.strip_prefix("error: ").unwrap_or(last).to_owned()
 }
 
-/// The patterns that stand under `key` as one, which takes as long to match as the longest of them.
+/// Compiles the patterns under `key` as one set, which takes as long to match as the longest of them.
 pub(super) fn all(key: &str, list: &[Sited<String>]) -> Result<RegexSet, Vec<Mistake>> {
     let compile = |patterns: &[&str]| RegexSetBuilder::new(patterns).size_limit(MAX).build();
     let all: Vec<&str> = list.iter().map(|pattern| pattern.value.as_str()).collect();
@@ -106,7 +109,7 @@ pub(super) fn all(key: &str, list: &[Sited<String>]) -> Result<RegexSet, Vec<Mis
 mod tests {
     use super::*;
 
-    /// How many of these patterns are taken, and what is said of the others.
+    /// Returns the number of these patterns that are accepted, and the errors for the others.
     fn taken<'p>(patterns: impl IntoIterator<Item = &'p str>) -> (usize, Vec<String>) {
         let mut allowance = Allowance::default();
         let (mut taken, mut said) = (0, Vec::new());

@@ -1,4 +1,4 @@
-//! Where something stands in a file, and what is wrong there.
+//! Places in a file, and the mistakes there.
 
 use std::fmt;
 use std::ops::Range;
@@ -18,20 +18,20 @@ impl fmt::Display for Place {
     }
 }
 
-/// A text in which line and column of an offset can be found.
+/// A text in which the line and column of an offset can be found.
 pub struct Places<'a> {
     text: &'a str,
-    /// Where each line begins.
+    /// The offset at which each line begins.
     lines: Vec<usize>,
-    /// How many characters stand before each block, so that the columns of a long line cost no look at all of it.
+    /// Number of characters before each block, so that finding a column in a long line does not scan all of it.
     blocks: Vec<usize>,
 }
 
-/// Bytes of a block.
+/// Number of bytes of a block.
 const BLOCK: usize = 1024;
 
 impl<'a> Places<'a> {
-    /// The places of `text`.
+    /// Indexes the places of `text`.
     pub fn of(text: &'a str) -> Self {
         let ends = memchr::memchr_iter(b'\n', text.as_bytes()).map(|end| end + 1);
         let blocks = text.as_bytes().chunks(BLOCK).scan(0, |count, block| {
@@ -42,9 +42,9 @@ impl<'a> Places<'a> {
         Self { text, lines: std::iter::once(0).chain(ends).collect(), blocks: blocks.collect() }
     }
 
-    /// The place where `span` begins, a range of bytes.
+    /// Returns the place where `span`, a range of bytes, begins.
     pub fn place(&self, span: &Range<usize>) -> Place {
-        // Spans begin at borders of characters; what is found at the end may lie beyond it.
+        // Spans begin at character boundaries, but a span at the end may lie beyond it.
         let at = span.start.min(self.text.len());
         let line = self.lines.partition_point(|begin| *begin <= at);
         let column = self.characters_before(at) - self.characters_before(self.lines[line - 1]) + 1;
@@ -52,24 +52,24 @@ impl<'a> Places<'a> {
         Place { line: number(line), column: number(column) }
     }
 
-    /// How many characters begin before this byte.
+    /// Returns the number of characters that begin before this byte.
     fn characters_before(&self, at: usize) -> usize {
         let block = at / BLOCK;
         let rest = &self.text.as_bytes()[(block * BLOCK).min(at)..at];
         match self.blocks.get(block) {
             Some(before) => before + characters(rest),
-            // At the end of a last block that is full.
+            // The offset is at the end of a last block that is full.
             None => self.text.chars().count(),
         }
     }
 }
 
-/// How many characters begin in these bytes of a text.
+/// Returns the number of characters that begin in these bytes of a text.
 fn characters(bytes: &[u8]) -> usize {
     bytes.iter().filter(|byte| (**byte as i8) >= -64).count()
 }
 
-/// A value and where it stands; nowhere, if it is not from a file.
+/// A value and its place in a file, if it is from one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sited<T> {
     /// The value.
@@ -79,29 +79,29 @@ pub struct Sited<T> {
 }
 
 impl<T> Sited<T> {
-    /// A value that is not from a file.
+    /// Creates a value that is not from a file.
     pub fn nowhere(value: impl Into<T>) -> Self {
         Self { value: value.into(), place: None }
     }
 }
 
-/// One thing that is wrong in the file of a spider or of settings.
+/// A mistake in the file of a spider or of settings.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what}")]
 pub struct Mistake {
-    /// Where; nowhere, if it is not about one place.
+    /// The place; `None` if it is not about one place.
     pub place: Option<Place>,
-    /// What is wrong, for people, with the way out.
+    /// A description for people, with the way to correct it.
     pub what: String,
 }
 
 impl Mistake {
-    /// A mistake that is in no file.
+    /// Creates a mistake without a place.
     pub fn nowhere(what: impl fmt::Display) -> Self {
         Self { place: None, what: what.to_string() }
     }
 
-    /// A mistake in a value.
+    /// Creates a mistake in a value.
     pub fn at<T>(value: &Sited<T>, what: impl fmt::Display) -> Self {
         Self { place: value.place, what: what.to_string() }
     }

@@ -3,25 +3,25 @@
 use crate::politeness::rate::Rate;
 use crate::settings::{HostRule, Politeness, RobotsFor};
 
-/// What stands in place of the settings, where a spider says anything.
+/// The values of a spider that override the settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PolitenessOverrides {
-    /// How often one host is asked.
+    /// The rate of requests to one host.
     pub rate: Option<Rate>,
-    /// How many requests may follow each other without a gap.
+    /// Number of requests that may follow each other without a gap.
     pub burst: Option<u32>,
-    /// How many requests to one host may be under way at once.
+    /// Maximum number of requests in flight to one host.
     pub concurrency: Option<u32>,
     /// Whether robots.txt is obeyed.
     pub robots: Option<bool>,
-    /// What one robots.txt speaks for.
+    /// The scope of one robots.txt.
     pub robots_for: Option<RobotsFor>,
-    /// What differs for some hosts, before the settings' own rules.
+    /// Exceptions for some hosts, which come before those of the settings.
     pub host: Vec<HostRule>,
 }
 
 impl PolitenessOverrides {
-    /// How a spider asks hosts: as its file says, and as `settings` where that says nothing.
+    /// Returns the politeness of a spider: by its file, and by `settings` for what that does not set.
     pub fn apply(&self, settings: &Politeness) -> Politeness {
         Politeness {
             rate: self.rate.unwrap_or(settings.rate),

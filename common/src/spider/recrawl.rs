@@ -1,4 +1,4 @@
-//! Whether pages that were crawled before are fetched again.
+//! `recrawl`: whether pages that were crawled before are fetched again.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use crate::as_text::as_text;
 use crate::frontier::outcome::Skip;
 use crate::time::UnixMs;
 
-/// What a sitemap's clock and a crawler's may differ by, with the time that a page takes to arrive.
+/// Tolerance between a sitemap's clock and the crawler's, including the time that a page takes to arrive.
 const SLACK: Duration = Duration::from_secs(300);
 
 /// `recrawl` and `--recrawl`
@@ -20,28 +20,29 @@ pub enum Recrawl {
     /// Never: a URL is crawled once.
     #[default]
     Never,
-    /// If it may have changed: by the sitemap's `lastmod`, or by asking the server with `If-None-Match` and
+    /// If the page may have changed: by the sitemap's `lastmod`, or by asking the server with `If-None-Match` and
     /// `If-Modified-Since`.
     Changed,
-    /// Always, whole: the server is not asked whether it has changed.
+    /// Always, in full: the server is not asked whether the page has changed.
     Always,
-    /// If it was fetched longer ago than this; then as with `Changed`.
+    /// If the last fetch is longer ago than this; then as with `Changed`.
     Age(Duration),
 }
 
 impl Recrawl {
-    /// Whether no page is ever fetched again.
+    /// Returns whether no page is ever fetched again.
     pub fn is_never(self) -> bool {
         self == Self::Never
     }
 
-    /// Whether pages that are as they were are spared: such a page is not asked for, or only if it has changed.
+    /// Returns whether unchanged pages are spared: they are not requested, or only conditionally.
     pub fn asks_for_changes(self) -> bool {
         matches!(self, Self::Changed | Self::Age(_))
     }
 
-    /// Why a page need not be asked for that was fetched at `last`, if it need not. `modified` is the latest instant at
-    /// which it may have changed, by its sitemap: what says nothing, or might be younger than the fetch, is asked for.
+    /// Returns the reason why a page fetched at `last` need not be requested, if there is one. `modified` is the
+    /// latest instant at which it may have changed, by its sitemap. A page is requested if the sitemap says
+    /// nothing, or if the change might be younger than the fetch.
     pub fn reason_to_skip(self, last: Option<UnixMs>, modified: Option<UnixMs>, now: UnixMs) -> Option<Skip> {
         let last = last?;
         match self {
@@ -51,7 +52,7 @@ impl Recrawl {
         }
     }
 
-    /// Whether a kept answer of `fetched_at` may stand for one of now, in a crawl that started at `start`.
+    /// Returns whether a cached response of `fetched_at` may be used now, in a crawl that started at `start`.
     pub fn may_use_cached(self, fetched_at: UnixMs, start: UnixMs, now: UnixMs) -> bool {
         match self {
             Self::Never => true,
@@ -61,7 +62,7 @@ impl Recrawl {
     }
 }
 
-/// A text that names no [`Recrawl`].
+/// The error for a text that names no [`Recrawl`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is no answer to when a page is fetched again: write `never`, `changed`, `always`, or an age as `12h`"
@@ -156,7 +157,7 @@ mod tests {
             }
         }
 
-        /// Nobody who waits is spared for longer, and nobody whose page is younger is spared who would not be otherwise.
+        /// A page that is due stays due after more time has passed, and also if it changed later.
         #[test]
         fn what_is_due_stays_due(
             recrawl in any_recrawl(), last in any_instant(), modified in any_instant(), now in any_instant(), later in any::<u32>()

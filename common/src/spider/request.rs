@@ -4,10 +4,10 @@ use super::secret::Secret;
 use crate::politeness::robots::RobotsName;
 use crate::settings::{Fetch, ServerUrl};
 
-/// What is sent with each request of a spider.
+/// The details of each request of a spider.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// In place of `fetch.user_agent`.
+    /// Overrides `fetch.user_agent`.
     pub user_agent: Option<String>,
     /// Overrides `fetch.robots_name` and the product name in the user agent.
     pub robots_name: Option<RobotsName>,
@@ -15,12 +15,12 @@ pub struct Request {
     pub headers: Vec<(String, Secret)>,
     /// Cookies, in order.
     pub cookies: Vec<(String, Secret)>,
-    /// In place of `fetch.proxy`.
+    /// Overrides `fetch.proxy`.
     pub proxy: Option<ServerUrl>,
 }
 
 impl Request {
-    /// How a spider fetches: as its file says, and as `settings` where that says nothing.
+    /// Returns the fetch settings of a spider: by its file, and by `settings` for what that does not set.
     pub fn apply(&self, settings: &Fetch) -> Fetch {
         let of_user_agent = || self.user_agent.as_deref().and_then(RobotsName::of_user_agent);
         let robots_name =

@@ -1,4 +1,5 @@
-//! Which URLs are a spider's, and which links it follows. Pure: looked at before a URL is asked of the frontier.
+//! The URLs that belong to a spider, and the links that it follows. Pure: checked before the frontier is asked
+//! about a URL.
 
 use regex::RegexSet;
 
@@ -7,23 +8,23 @@ use super::{Follow, Spider, domains, pattern};
 use crate::frontier::limit::Limit;
 use crate::web::url::CanonicalUrl;
 
-/// The bounds of a spider, ready to be asked.
+/// The bounds of a spider, compiled.
 #[derive(Clone, Debug)]
 pub struct Scope {
     domains: Vec<String>,
     follow: Option<Bounds>,
 }
 
-/// What a spider makes of a link.
+/// The decision about a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkVerdict {
-    /// It is followed.
+    /// Follow it.
     Follow,
-    /// It leads to a domain that is none of the spider's.
+    /// It leads to a domain outside the spider's.
     Elsewhere,
-    /// It is not as `include` and `exclude` want it, or the spider follows no links.
+    /// `include` and `exclude` do not want it, or the spider follows no links.
     Unwanted,
-    /// It would be followed, were it not for this limit.
+    /// Only this limit keeps it from being followed.
     Beyond(Limit),
 }
 
@@ -36,8 +37,9 @@ struct Bounds {
 }
 
 impl Scope {
-    /// The scope of a spider. The mistakes are the patterns that are none. A program that reads pages names what is to be followed:
-    /// where the spider says nothing more of that, it is all within its domains, however deep.
+    /// Compiles the scope of a spider. Fails with the invalid patterns. If a program reads the pages and the
+    /// spider sets no rules, every link that the program names is followed within the spider's domains, at any
+    /// depth.
     pub fn of(spider: &Spider) -> Result<Self, Vec<Mistake>> {
         let all = Follow { depth: u16::MAX, max_repeats: u8::MAX, ..Follow::default() };
         let named = || spider.page_handler().map(|_| all);
@@ -46,20 +48,20 @@ impl Scope {
         Ok(Self { domains, follow: bounds })
     }
 
-    /// Whether a URL is within the spider's domains; with none named, or `*`, each one is.
+    /// Returns whether a URL is within the spider's domains; with none, or `*`, every URL is.
     pub fn takes(&self, url: &CanonicalUrl) -> bool {
         domains::allow(&self.domains, &url.host())
     }
 
-    /// What becomes of a link to `link`, which `page` has and which is `depth` links away from the start. With no domains
-    /// named, a link is followed to the page's own host, whether it begins with `www.` or not.
+    /// Decides about a link from `page` to `link`, which is `depth` links from the start. If the spider has no
+    /// domains, a link is followed within the page's own host, with or without `www.`.
     pub fn verdict(&self, page: &CanonicalUrl, link: &CanonicalUrl, depth: u16) -> LinkVerdict {
         let Some(bounds) = &self.follow else { return LinkVerdict::Unwanted };
         let is_near = if self.domains.is_empty() { is_same_host(page, link) } else { self.takes(link) };
         if is_near { bounds.verdict(link, depth) } else { LinkVerdict::Elsewhere }
     }
 
-    /// Whether the link is followed: [`Scope::verdict`].
+    /// Returns whether the link is followed, by [`Scope::verdict`].
     pub fn follows(&self, page: &CanonicalUrl, link: &CanonicalUrl, depth: u16) -> bool {
         self.verdict(page, link, depth) == LinkVerdict::Follow
     }
@@ -100,7 +102,8 @@ fn is_same_host(page: &CanonicalUrl, link: &CanonicalUrl) -> bool {
     bare(page.as_str()) == bare(link.as_str())
 }
 
-/// How often the most frequent part of a path is in it. A site that links to itself in circles makes it grow.
+/// Returns the number of occurrences of the most frequent segment of a path. It grows if a site links to itself in
+/// circles.
 fn most_repeats(url: &CanonicalUrl) -> usize {
     let rest = url.as_str().splitn(4, '/').nth(3).unwrap_or_default();
     let path = rest.split('?').next().unwrap_or_default();

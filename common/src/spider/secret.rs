@@ -1,18 +1,18 @@
-//! Texts that are not to be seen.
+//! Texts that must not be shown.
 
 use std::fmt;
 
-/// A text that shows nowhere.
+/// A text that is never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// The secret `text`.
+    /// Creates the secret `text`.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text itself: for the request and nothing else.
+    /// Returns the text itself, only for the request.
     pub fn reveal(&self) -> &str {
         &self.0
     }

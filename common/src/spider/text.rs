@@ -1,11 +1,11 @@
-//! What a spider's file says, as a crawl carries it.
+//! The text of a spider's file, as a crawl carries it.
 
 use std::sync::Arc;
 
 use super::FileHash;
 
-/// The text of a spider's file. It is kept with a crawl where not every worker can be expected to have it: it was deployed, or whoever
-/// started the crawl gave arguments.
+/// The text of a spider's file. It is stored with a crawl if not every worker can be expected to have it, because
+/// it was deployed, or because the crawl was started with arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpiderText {
     text: Arc<str>,
@@ -13,12 +13,12 @@ pub struct SpiderText {
 }
 
 impl SpiderText {
-    /// The text as it is.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Its hash.
+    /// Returns its hash.
     pub fn hash(&self) -> FileHash {
         self.hash
     }

@@ -11,13 +11,13 @@ use crate::names::SpiderName;
 use crate::text::printable;
 use crate::time::UnixMs;
 
-/// The longest name, in bytes.
+/// Maximum length of a name, in bytes.
 const MAX_BYTES: usize = 64;
 
-/// How many spiders a version may have.
+/// Maximum number of spiders of a version.
 const MAX_SPIDERS: usize = 1_000;
 
-/// How many bytes the files of a version may have together.
+/// Maximum size of the files of a version together, in bytes.
 const MAX_TEXT: usize = 1024 * 1024;
 
 /// The name of a version: 1 to 64 of `A-Z`, `a-z`, `0-9`, `.`, `_`, `+` and `-`.
@@ -25,18 +25,18 @@ const MAX_TEXT: usize = 1024 * 1024;
 #[serde(try_from = "String", into = "String")]
 pub struct Version(String);
 
-/// A text that names no version.
+/// The error for a text that names no version.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not the name of a version: use 1 to {MAX_BYTES} of A-Z, a-z, 0-9, `.`, `_`, `+` and `-`")]
 pub struct InvalidVersion(String);
 
 impl Version {
-    /// That of an instant: `20231114-221320`.
+    /// Returns the version named for an instant: `20231114-221320`.
     pub fn of_time(now: UnixMs) -> Self {
         Self(now.stamp())
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -65,22 +65,22 @@ as_text!(Version);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpiderFiles(BTreeMap<SpiderName, String>);
 
-/// What no version may have.
+/// The error for files that no version may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidFiles {
     /// There is no spider in it.
     #[error("there is no spider in it: a version has at least one file NAME.toml")]
     None,
-    /// There are too many.
+    /// There are too many spiders.
     #[error("{0} spiders are too many for a version: it may have {MAX_SPIDERS}")]
     Spiders(usize),
-    /// They are too long.
+    /// The files are too large.
     #[error("the files of a version may have {MAX_TEXT} bytes together: these have {0}")]
     Bytes(usize),
 }
 
 impl SpiderFiles {
-    /// These.
+    /// Checks the number and size of the files.
     pub fn of(files: BTreeMap<SpiderName, String>) -> Result<Self, InvalidFiles> {
         match (files.len(), files.values().map(String::len).sum()) {
             (0, _) => Err(InvalidFiles::None),
@@ -90,7 +90,7 @@ impl SpiderFiles {
         }
     }
 
-    /// Each spider with its file, in order.
+    /// Iterates over the spiders and their files, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&SpiderName, &str)> {
         self.0.iter().map(|(name, text)| (name, text.as_str()))
     }

@@ -1,4 +1,4 @@
-//! What a task says.
+//! The recipe of a task.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,15 +8,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::as_text::as_text;
 
-/// The longest recipe, in bytes of UTF-8.
+/// Maximum length of a recipe, in bytes of UTF-8.
 pub const MAX_RECIPE_BYTES: usize = 1024 * 1024;
 
-/// What a task says to its program: any text but the empty one, at most [`MAX_RECIPE_BYTES`] long. Cheap to clone.
+/// The instructions of a task for its program: any text except the empty one, at most [`MAX_RECIPE_BYTES`] long.
+/// Cheap to clone.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Recipe(Arc<str>);
 
-/// A text that is no recipe.
+/// The error for a text that is no recipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidRecipe {
     /// It is empty.
@@ -30,7 +31,7 @@ pub enum InvalidRecipe {
 }
 
 impl Recipe {
-    /// The recipe as text.
+    /// Returns the recipe as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

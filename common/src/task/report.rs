@@ -1,4 +1,4 @@
-//! Where tasks are, for people: one place for what commands and the HTTP API list.
+//! Unfinished tasks for people: the lists of both the commands and the HTTP API.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use crate::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
 use crate::ports::{Control, Result, Stats};
 use crate::time::UnixMs;
 
-/// Where a task is that is not done.
+/// The place of an unfinished task.
 #[derive(
     Clone,
     Copy,
@@ -29,18 +29,18 @@ pub enum TaskPlace {
     Waiting,
     /// Its program runs.
     Running,
-    /// It is put aside until an instant.
+    /// It is parked until an instant.
     Parked,
     /// It is a dead letter.
     Failed,
 }
 
 impl TaskPlace {
-    /// Every place, by its name.
+    /// Every place, by name.
     pub const NAMES: &[&str] = <Self as strum::VariantNames>::VARIANTS;
 }
 
-/// A task that is not done.
+/// An unfinished task.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TaskReport {
     /// Its key.
@@ -49,28 +49,28 @@ pub struct TaskReport {
     pub crawl: CrawlId,
     /// Its spider.
     pub spider: SpiderName,
-    /// Where it is.
+    /// Its place.
     pub place: TaskPlace,
-    /// Since when it waits, runs, or has failed, as far as that is known, RFC 3339.
+    /// The time since when it waits, runs, or has failed, if known, RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
-    /// Until when it is put aside.
+    /// The time until which it is parked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
     /// The worker that has it, or that gave up on it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worker: Option<WorkerId>,
-    /// How often it has failed.
+    /// Number of failed attempts.
     pub attempts: u32,
-    /// Why it failed for good.
+    /// The reason why it failed for good.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The page or the task that asked for it, as far as that is known: of one that failed.
+    /// The page or the task that submitted it, if known; only for a failed one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub referrer: Option<Key>,
-    /// What it says.
+    /// Its recipe.
     pub recipe: Option<Recipe>,
-    /// What else it says.
+    /// The whole submission.
     #[serde(skip)]
     pub says: Option<NewTask>,
 }
@@ -81,21 +81,23 @@ impl TaskReport {
     }
 }
 
-/// A place in the list of a crawl's tasks: whether it is among those that failed, and where there. Those without an end come first.
+/// A position in the list of a crawl's tasks: whether it is among the failed ones, and the position there.
+/// Unfinished ones come first.
 pub type ListPlace = (bool, u64);
 
 /// Reads the tasks of crawls.
 #[derive(Clone, Copy)]
 pub struct TaskReader<'a> {
-    /// Where those without an end are.
+    /// The source of tasks without an end.
     pub stats: &'a dyn Stats,
-    /// Where those that failed are, and what all of them say.
+    /// The source of failed tasks, and of the payload of all.
     pub control: &'a dyn Control,
 }
 
 impl TaskReader<'_> {
-    /// A part of a crawl's tasks that are not done, only those at `only` if that is given, from a place on (`(false, 0)` at first); and
-    /// where to go on. A part may have none and not be the last; a task may come twice.
+    /// Returns a part of a crawl's unfinished tasks, only those at `only` if given, from a position on (`(false,
+    /// 0)` at first); and the position from which to continue. A part may be empty without being the last; a task
+    /// may come twice.
     pub async fn page(
         &self,
         crawl: &CrawlRef,
@@ -129,8 +131,8 @@ impl TaskReader<'_> {
         Ok((reports, page.next.map(|next| (true, next))))
     }
 
-    /// The tasks of these crawls that run, as workers said with their last heartbeat: of each worker 200 at most. It costs as little as there
-    /// are of them, however many others wait.
+    /// Returns the running tasks of these crawls, by the last heartbeats of workers: at most 200 of each worker.
+    /// The cost depends on their number, not on how many others wait.
     pub async fn running(&self, crawls: &[CrawlRef]) -> Result<Vec<TaskReport>> {
         let mut running = Vec::new();
         for state in self.stats.workers().await? {
@@ -141,7 +143,7 @@ impl TaskReader<'_> {
         Ok(running)
     }
 
-    /// The task that a worker runs, of the crawl whose record says so; `None` if it has ended since.
+    /// Returns the task that a worker runs, from the crawl whose record says so; `None` if it has ended since.
     async fn running_on(
         &self,
         worker: &WorkerId,
@@ -158,7 +160,7 @@ impl TaskReader<'_> {
         Ok(None)
     }
 
-    /// A task of a crawl, if it is not done there.
+    /// Returns a task of a crawl, if it is unfinished there.
     pub async fn one(&self, crawl: &CrawlRef, key: &TaskKey) -> Result<Option<TaskReport>> {
         let of = Key::from(key.clone());
         let report = match self.stats.url_state(crawl, &of).await? {
@@ -175,7 +177,7 @@ impl TaskReader<'_> {
         self.with_recipe(crawl, key, report).await.map(Some)
     }
 
-    /// Notes of tasks that run since when they do, as their workers said with their last heartbeat.
+    /// Sets the start of running tasks, by the last heartbeats of their workers.
     async fn note_begins(&self, reports: &mut [TaskReport]) -> Result<()> {
         if !reports.iter().any(TaskReport::runs) {
             return Ok(());
@@ -189,7 +191,8 @@ impl TaskReader<'_> {
         Ok(())
     }
 
-    /// What a task says may be gone with it meanwhile. If it cannot be read, the task is listed without it: others follow.
+    /// Adds the payload. A task that has gone meanwhile, or whose payload cannot be read, is listed without it, so
+    /// that the others follow.
     async fn with_recipe(&self, crawl: &CrawlRef, key: &TaskKey, report: TaskReport) -> Result<TaskReport> {
         let work = self.control.readable_work(crawl, &key.clone().into()).await?;
         let says = work.as_ref().and_then(Work::task).map(|task| task.new.clone());
@@ -201,13 +204,14 @@ fn report(crawl: &CrawlRef, key: &TaskKey, state: &State, attempts: u32) -> Task
     let (place, since, until, worker) = match state {
         State::New { since } | State::Queued { since } => (TaskPlace::Waiting, Some(*since), None, None),
         State::Parked { until, .. } => (TaskPlace::Parked, None, Some(*until), None),
-        // The record says when its lease was last extended, not when it began: that its worker says.
+        // The record has the time of the last extension of the lease, not of the start: only the worker knows
+        // that.
         State::Held { by, has_started, .. } => {
             let place = if *has_started { TaskPlace::Running } else { TaskPlace::Waiting };
             (place, None, None, Some(by.clone()))
         }
     };
-    // Zero where that is not known.
+    // Zero means that the time is not known.
     let text = |instant: Option<UnixMs>| instant.filter(|at| at.0 > 0).map(|at| at.to_string());
     TaskReport {
         task: key.to_string(),

@@ -1,4 +1,4 @@
-//! Submitting tasks: which crawl they go to.
+//! Submitting tasks, and the crawl that they go to.
 
 use super::InvalidTask;
 use super::new_task::NewTask;
@@ -7,19 +7,19 @@ use crate::names::{CrawlId, CrawlRef, SpiderName};
 use crate::spider::Spider;
 use crate::time::UnixMs;
 
-/// Why tasks cannot be submitted.
+/// The reason why tasks cannot be submitted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotSubmitted {
     /// The spider has no program.
     #[error("the spider {0} has no [handler]: nothing would do its tasks")]
     NoHandler(SpiderName),
-    /// The crawl is one that never ends.
+    /// The crawl never ends.
     #[error("{0} is for what others publish, and never ends: choose another crawl")]
     Adhoc(CrawlId),
 }
 
-/// The crawl that tasks of `spider` go to: the one that is `named`, or else a new one, which is named by the time. Returns whether its id
-/// was made just now.
+/// Returns the crawl that tasks of `spider` go to: the one that is `named`, or else a new one, named by the time.
+/// Also returns whether its id was created just now.
 pub fn crawl_for(
     spider: &Spider,
     named: Option<CrawlId>,
@@ -35,7 +35,7 @@ pub fn crawl_for(
 }
 
 impl Spider {
-    /// Fails if it has no program, which would do its tasks.
+    /// Fails if the spider has no program to do its tasks.
     pub fn takes_tasks(&self) -> Result<(), NotSubmitted> {
         match self.handler {
             Some(_) => Ok(()),
@@ -45,7 +45,7 @@ impl Spider {
 }
 
 impl NewTask {
-    /// Itself, if it is for `spider` or does not say for which.
+    /// Returns the task if it is for `spider`, or names no spider.
     pub fn only_for(self, spider: &SpiderName) -> Result<Self, InvalidTask> {
         match &self.spider {
             Some(other) if other != spider => {
@@ -55,7 +55,7 @@ impl NewTask {
         }
     }
 
-    /// Itself, with the priority and the retries that it does not say itself. A priority of 0 says nothing.
+    /// Returns the task with this priority and these retries where it sets none. A priority of 0 counts as unset.
     pub fn or(self, priority: Option<Priority>, retries: Option<u32>) -> Self {
         let priority = priority.filter(|_| self.priority == Priority::default()).unwrap_or(self.priority);
         Self { priority, retries: self.retries.or(retries), ..self }

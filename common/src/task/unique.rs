@@ -1,4 +1,4 @@
-//! What makes two tasks one.
+//! The text by which a task is unique.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,22 +7,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::as_text::as_text;
 
-/// The longest text, in bytes of UTF-8.
+/// Maximum length of the text, in bytes of UTF-8.
 const MAX_BYTES: usize = 8 * 1024;
 
-/// A text that whoever submits a task chooses, such as the number of a document: a spider takes in one task with it, however often
-/// it is submitted. It is compared as it stands, byte by byte.
+/// A text that the submitter of a task chooses, such as the number of a document: a spider takes in one task with
+/// it, however often it is submitted. It is compared byte by byte.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Unique(String);
 
-/// A text that cannot make tasks one.
+/// The error for a text that cannot be one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`unique` has 1 to {MAX_BYTES} bytes, not {0}")]
 pub struct InvalidUnique(usize);
 
 impl Unique {
-    /// The text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -13,19 +13,19 @@ pub struct TaskView {
     /// The task's id: 32 hexadecimal digits, the same at every attempt.
     #[serde(serialize_with = "as_digits")]
     pub id: Fingerprint,
-    /// Whose spider it is.
+    /// The project of the spider.
     pub project: ProjectName,
     /// The spider whose program it is given.
     pub spider: SpiderName,
     /// The crawl that it belongs to.
     pub crawl: CrawlId,
-    /// What it says.
+    /// The recipe.
     pub recipe: Recipe,
     /// The number of this attempt, from 1.
     pub attempt: u32,
-    /// How often it is tried again after it failed: attempt `max_retries + 1` is the last.
+    /// Maximum number of retries: attempt `max_retries + 1` is the last.
     pub max_retries: u32,
-    /// How urgent it is within its spider, the highest first.
+    /// The priority within its spider, the highest first.
     pub priority: Priority,
 }
 
@@ -34,7 +34,7 @@ fn as_digits<S: Serializer>(id: &Fingerprint, serializer: S) -> Result<S::Ok, S:
 }
 
 impl TaskView {
-    /// As JSON on one line.
+    /// Returns it as JSON on one line.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("names, text and numbers are JSON")
     }

@@ -1,15 +1,16 @@
-//! What travels with a URL that is traced, as W3C's Trace Context has it (<https://www.w3.org/TR/trace-context/>).
+//! The trace context that travels with a traced URL, as in W3C's Trace Context
+//! (<https://www.w3.org/TR/trace-context/>).
 
 use crate::time::UnixMs;
 
-/// The header with the ids of a trace and of the span that others are part of.
+/// The header with the ids of a trace and of the parent span.
 pub const TRACE_PARENT: &str = "traceparent";
-/// The header with what trawl knows besides: when the message was sent, and which attempt has had it last.
+/// The header with trawl's own data: when the message was sent, and the last attempt that had it.
 pub const TRACE_STATE: &str = "tracestate";
 
-/// trawl's own entry in the state of a trace.
+/// The key of trawl's own entry in the state of a trace.
 const OWN: &str = "trawl=";
-/// The flag of what is sampled; what is not has no header.
+/// The flag for sampled traces; others have no header.
 const SAMPLED: u8 = 1;
 
 /// The trace of a URL.
@@ -19,27 +20,27 @@ pub struct Trace {
     pub id: u128,
     /// The span that all attempts are part of.
     pub parent: u64,
-    /// The attempt that has the URL, or has had it last.
+    /// The attempt that has the URL, or had it last.
     pub attempt: Option<u64>,
-    /// The attempt before.
+    /// The previous attempt.
     pub previous: Option<u64>,
-    /// When the message was sent, or the attempt began.
+    /// The time when the message was sent, or the attempt began.
     pub since: UnixMs,
 }
 
 impl Trace {
-    /// A new one.
+    /// Creates a new trace.
     pub(super) fn new() -> Self {
         let since = UnixMs::now();
         Self { id: rand::random(), parent: rand::random(), attempt: None, previous: None, since }
     }
 
-    /// What the header [`TRACE_PARENT`] says.
+    /// Returns the value of the header [`TRACE_PARENT`].
     pub fn parent_header(&self) -> String {
         format!("00-{:032x}-{:016x}-{SAMPLED:02x}", self.id, self.parent)
     }
 
-    /// What the header [`TRACE_STATE`] says of a message that is sent at `now`.
+    /// Returns the value of the header [`TRACE_STATE`] for a message that is sent at `now`.
     pub fn state_header(&self, now: UnixMs) -> String {
         match self.attempt {
             None => format!("{OWN}{now}", now = now.0),
@@ -47,8 +48,8 @@ impl Trace {
         }
     }
 
-    /// Reads both headers of a message that arrives at `now`. `None` for what is not sampled, and for what cannot be read: it is a
-    /// hint.
+    /// Parses both headers of a message that arrives at `now`. `None` if it is not sampled, or if the headers
+    /// cannot be read, because a trace is only a hint.
     pub fn read(parent: &str, state: Option<&str>, now: UnixMs) -> Option<Self> {
         let mut parts = parent.split('-');
         let [version, id, span, flags] = [parts.next()?, parts.next()?, parts.next()?, parts.next()?];
@@ -71,7 +72,7 @@ impl Trace {
     }
 }
 
-/// So many lower-case hexadecimal digits.
+/// Parses a lower-case hexadecimal number of exactly `digits` digits.
 fn hex(text: &str, digits: usize) -> Option<u128> {
     let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     let is_hex = text.len() == digits && text.bytes().all(is_digit);

@@ -1,16 +1,16 @@
-//! Traces: which way single URLs take through producer, broker and worker, and how long each step is, as OpenTelemetry knows
-//! them (<https://opentelemetry.io/docs/specs/semconv/>).
+//! Traces: the path of single URLs through producer, broker and worker, and the duration of each step, in the form
+//! of OpenTelemetry (<https://opentelemetry.io/docs/specs/semconv/>).
 //!
-//! A URL that is traced carries its [`Trace`] in its messages. It has one trace for all of its attempts:
+//! A traced URL carries its [`Trace`] in its messages. It has one trace for all of its attempts:
 //!
-//! - `admit`, the root: its source named it, or a page linked to it, until its record was there;
+//! - `admit`, the root: from when its source named it, or a page linked to it, until its record was there;
 //! - `send <queue>`, for each message that a broker confirmed;
 //! - `wait in <queue>`, for each message that arrived;
 //! - `process`, for each attempt, which is linked to the one before. In it `schedule` (until its host could be asked), `GET` (one
 //!   for each redirect), `extract`, `store` and `settle`.
 //!
-//! A trace is a hint: where a message is lost, the URL goes on under a new one. Without `[tracing] otlp` nothing is exported. Then no
-//! URL has a trace, and each of these calls looks at a pointer.
+//! A trace is a hint: if a message is lost, the URL continues with a new trace. Without `[tracing] otlp` nothing is
+//! exported; then no URL has a trace, and each of these calls only checks a pointer.
 
 mod context;
 mod secrets;
@@ -28,9 +28,9 @@ pub use steps::{Admission, Attempt, fetched, scheduled, sent, step, take_up, wai
 use crate::names::CrawlRef;
 use crate::ports::fingerprint;
 
-/// Takes spans to where people look at them.
+/// The destination of spans.
 pub trait Exporter: Send + Sync {
-    /// Takes a span that has ended. It returns at once: what it cannot keep is dropped.
+    /// Takes a span that has ended. Returns at once: spans that it cannot keep are dropped.
     fn export(&self, span: Span);
 }
 
@@ -41,18 +41,18 @@ struct Tracing {
 
 static TRACING: OnceLock<Tracing> = OnceLock::new();
 
-/// Traces from now on this share of all URLs. Called once by a process, by `main`.
+/// Traces this share of all URLs from now on. Called once per process, by `main`.
 pub fn start(sample: f64, exporter: Box<dyn Exporter>) {
-    // Whoever was first goes on.
+    // The first call wins.
     let _ = TRACING.set(Tracing { sample, exporter });
 }
 
-/// Whether URLs are traced.
+/// Returns whether URLs are traced.
 pub fn is_on() -> bool {
     TRACING.get().is_some()
 }
 
-/// A trace for the URL or task of this key, if it is one of those that are traced: which these are, all processes of a fleet decide alike.
+/// Returns a trace for the URL or task of this key, if it is to be traced: all processes of a fleet decide alike.
 fn begin(crawl: &CrawlRef, key: &str) -> Option<Box<Trace>> {
     let Tracing { sample, .. } = TRACING.get()?;
     let share = fingerprint(crawl, key).short().unsigned_abs() as f64 / i64::MAX as f64;

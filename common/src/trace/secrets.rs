@@ -1,18 +1,18 @@
-//! URLs as others may see them. They have neither user nor password: trawl takes in none that has.
+//! URLs in a form that others may see. They have neither user nor password: trawl takes in none that has.
 
 use url::Url;
 
 use crate::web::url::CanonicalUrl;
 
-/// Parameters whose values are secrets, as they begin or end: OpenTelemetry's own list (`sig`, `signature`, `awsaccesskeyid`), and what
-/// sites call them.
+/// Prefixes and suffixes of parameters whose values are secrets: OpenTelemetry's own list (`sig`, `signature`,
+/// `awsaccesskeyid`), and names that sites use.
 const SECRETS: [&str; 10] =
     ["sig", "signature", "accesskeyid", "token", "secret", "password", "passwd", "key", "auth", "session"];
 
-/// What stands in place of a secret.
+/// The replacement for a secret.
 const REDACTED: &str = "REDACTED";
 
-/// The URL, with the values of parameters left out that look like secrets.
+/// Returns the URL, with the values of parameters replaced that look like secrets.
 pub(super) fn without_secrets(url: &CanonicalUrl) -> String {
     let Some((page, query)) = url.as_str().split_once('?') else { return url.as_str().to_owned() };
     let parameter = |parameter: &str| match parameter.split_once('=') {
@@ -28,7 +28,7 @@ fn is_secret(name: &str) -> bool {
     SECRETS.iter().any(|secret| name.starts_with(secret) || name.ends_with(secret))
 }
 
-/// The port that a URL's host is asked at.
+/// Returns the port of a URL's host.
 pub(super) fn port(url: &CanonicalUrl) -> Option<u16> {
     Url::parse(url.as_str()).ok()?.port_or_known_default()
 }

@@ -1,4 +1,4 @@
-//! One step of a URL's way.
+//! One step on a URL's path.
 
 use std::borrow::Cow;
 
@@ -11,36 +11,36 @@ pub struct Span {
     pub trace: u128,
     /// Its id.
     pub id: u64,
-    /// The step that it is part of; none of the root.
+    /// The parent step; `None` for the root.
     pub parent: Option<u64>,
-    /// What was done.
+    /// The action.
     pub name: Cow<'static, str>,
-    /// Towards whom.
+    /// The kind, by the other party.
     pub kind: Kind,
-    /// When it began.
+    /// Its start.
     pub begun: UnixMs,
-    /// When it ended.
+    /// Its end.
     pub ended: UnixMs,
-    /// What is known of it, by the names of OpenTelemetry's conventions or by `trawl.<name>`.
+    /// Its attributes, by the names of OpenTelemetry's conventions or by `trawl.<name>`.
     pub attributes: Vec<(&'static str, Value)>,
     /// An earlier attempt, of the same trace.
     pub retry_of: Option<u64>,
-    /// A step of another trace that this one follows from.
+    /// The step of another trace that this one follows from.
     pub follows: Option<(u128, u64)>,
-    /// Why it failed, if it did: one of few words.
+    /// The error, if it failed: one of few words.
     pub error: Option<Cow<'static, str>>,
 }
 
-/// Towards whom a step goes.
+/// The kind of a step, by the other party.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Nobody.
+    /// No other party.
     Internal,
-    /// A broker.
+    /// Sent to a broker.
     Producer,
-    /// From a broker.
+    /// Received from a broker.
     Consumer,
-    /// A host.
+    /// A request to a host.
     Client,
 }
 
@@ -49,7 +49,7 @@ pub enum Kind {
 pub enum Value {
     /// Text.
     Text(Cow<'static, str>),
-    /// A whole number.
+    /// An integer.
     Number(i64),
 }
 

@@ -1,4 +1,4 @@
-//! The steps of a URL's way, each with what OpenTelemetry's conventions want to be known of it.
+//! The steps on a URL's path, each with the attributes that OpenTelemetry's conventions ask for.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -12,21 +12,22 @@ use crate::web::url::CanonicalUrl;
 
 type Attributes = Vec<(&'static str, Value)>;
 
-/// A part of an attempt, that has just ended and took so long.
+/// Exports a part of an attempt that has just ended after `took`.
 pub fn step(trace: Option<&Trace>, name: &'static str, took: Duration) {
     if let Some((trace, attempt)) = of_attempt(trace) {
         export(Span { attributes: Vec::new(), ..ended(trace, Some(attempt), name, Kind::Internal, took) });
     }
 }
 
-/// The wait of an attempt for its host is over.
+/// Exports the wait of an attempt for its host, which is over.
 pub fn scheduled(trace: Option<&Trace>) {
     if let Some(trace) = trace {
         step(Some(trace), "schedule", UnixMs::now().since(trace.since));
     }
 }
 
-/// A request to a host that has just ended: to which URL, after how many redirects, with which status, or why without one.
+/// Exports a request to a host that has just ended: its URL, its redirects, and its status, or the error without
+/// one.
 pub fn fetched(
     trace: Option<&Trace>,
     url: &CanonicalUrl,
@@ -54,7 +55,7 @@ pub fn fetched(
     export(Span { attributes, error, ..ended(trace, Some(attempt), "GET", Kind::Client, took) });
 }
 
-/// A message that RabbitMQ has just confirmed, sent at this instant.
+/// Exports a message that RabbitMQ has just confirmed, sent at this instant.
 pub fn sent(message: &Message, queue: &str, at: UnixMs) {
     let Some(trace) = message.trace.as_deref().filter(|_| is_on()) else { return };
     let parent = trace.attempt.unwrap_or(trace.parent);
@@ -63,7 +64,7 @@ pub fn sent(message: &Message, queue: &str, at: UnixMs) {
     export(Span { attributes: messaging("send", queue), ..span });
 }
 
-/// A message that has just arrived from RabbitMQ.
+/// Exports the wait of a message that has just arrived from RabbitMQ.
 pub fn waited(message: &Message, queue: &str) {
     let Some(trace) = message.trace.as_deref().filter(|_| is_on()) else { return };
     let took = UnixMs::now().since(trace.since);
@@ -80,19 +81,19 @@ fn messaging(operation: &'static str, queue: &str) -> Attributes {
     ]
 }
 
-/// URLs on their way into the records.
+/// The admission of URLs, until they have records.
 pub struct Admission {
     begun: UnixMs,
 }
 
 impl Admission {
-    /// Of URLs that a source has named, or a page.
+    /// Begins the admission of URLs that a source or a page has named.
     pub fn begin() -> Self {
         Self { begun: UnixMs::now() }
     }
 
-    /// These were new, and have their records now: those that are to be traced are from here on. The page that links to them, if one
-    /// does, has a trace of its own.
+    /// Ends the admission of new URLs, which have their records now: those that are to be traced are from here on.
+    /// The page that links to them, if any, has a trace of its own.
     pub fn ends(&self, messages: &mut [Message], page: Option<&Trace>) {
         if !is_on() {
             return;
@@ -108,7 +109,8 @@ impl Admission {
     }
 }
 
-/// Begins an attempt on a URL that a worker has claimed. One whose message had no trace gets one, if it is to have one.
+/// Begins an attempt on a URL that a worker has claimed. If its message had no trace, it gets one if it is to have
+/// one.
 pub fn take_up(message: &mut Message) {
     if !is_on() {
         return;
@@ -137,7 +139,7 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// On this message's URL, if it is traced: what came of it, and why it failed, if it did.
+    /// Returns the attempt on this message's URL, if it is traced, with its outcome, and the error if it failed.
     pub fn of(message: &Message, outcome: &'static str, error: Option<&'static str>) -> Option<Self> {
         let (trace, _) = of_attempt(message.trace.as_deref())?;
         let mut attributes = of_work(message);
@@ -145,7 +147,7 @@ impl Attempt {
         Some(Self { trace: *trace, attributes, error })
     }
 
-    /// It is settled, which took so long.
+    /// Ends the attempt, whose settling took `took`.
     pub fn ends(self, took: Duration) {
         let Self { trace, attributes, error } = self;
         step(Some(&trace), "settle", took);
@@ -158,7 +160,7 @@ impl Attempt {
     }
 }
 
-/// What is known of each URL or task.
+/// Returns the attributes of each URL or task.
 fn of_work(message: &Message) -> Attributes {
     vec![
         match &message.work {
@@ -172,13 +174,13 @@ fn of_work(message: &Message) -> Attributes {
     ]
 }
 
-/// The trace and the attempt that goes on, if there is one and somebody wants to know.
+/// Returns the trace and its current attempt, if there is one and tracing is on.
 fn of_attempt(trace: Option<&Trace>) -> Option<(&Trace, u64)> {
     let trace = trace.filter(|_| is_on())?;
     Some((trace, trace.attempt?))
 }
 
-/// A span of a new id that ends now.
+/// Returns a span with a new id that ends now.
 fn ended(
     trace: &Trace,
     parent: Option<u64>,

@@ -1,6 +1,6 @@
-//! Header fields and cookies that somebody wants sent: what they may be.
+//! Rules for header fields and cookies that users configure.
 
-/// Header fields that are not for others than trawl to set, and why.
+/// Header fields that only trawl may set, each with the reason.
 const RESERVED: &[(&str, &str)] = &[
     ("user-agent", "use `request.user_agent`"),
     ("cookie", "use `request.cookies`"),
@@ -22,23 +22,24 @@ const RESERVED: &[(&str, &str)] = &[
     ("if-modified-since", "use `recrawl = \"changed\"`"),
 ];
 
-/// Why a header field of this name may not be set, if it may not. What the reason names is of a spider's file.
+/// Returns the reason why a header field of this name may not be set, if there is one. The reason names keys of a
+/// spider's file.
 pub fn reserved(name: &str) -> Option<&'static str> {
     RESERVED.iter().find(|(reserved, _)| name.eq_ignore_ascii_case(reserved)).map(|(_, why)| *why)
 }
 
-/// Whether it can be the name of a header field or a cookie (RFC 9110 5.6.2).
+/// Returns whether a text can be the name of a header field or a cookie (RFC 9110 5.6.2).
 pub fn is_token(name: &str) -> bool {
     let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
     !name.is_empty() && name.bytes().all(is_token)
 }
 
-/// Whether it can be a field's value (RFC 9110 5.5), without what is obsolete.
+/// Returns whether a text can be a field's value (RFC 9110 5.5), without obsolete forms.
 pub fn is_value(value: &str) -> bool {
     value.bytes().all(|b| matches!(b, b'\t' | b' '..=b'~')) && value.trim() == value
 }
 
-/// Whether it can be a cookie's value (RFC 6265 4.1.1).
+/// Returns whether a text can be a cookie's value (RFC 6265 4.1.1).
 pub fn is_cookie_value(value: &str) -> bool {
     is_value(value) && !value.contains([';', ',', ' ', '\t'])
 }

@@ -4,23 +4,23 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// Header fields as they came, names in lower case. Cheap to clone.
+/// Header fields as received, with names in lower case. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Headers(Arc<[(Box<str>, Box<str>)]>);
 
 impl Headers {
-    /// The value of the first field of this name, in lower case.
+    /// Returns the value of the first field of this name, which is in lower case.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.iter().find(|(other, _)| *other == name).map(|(_, value)| value)
     }
 
-    /// The values of all fields of this name, in lower case.
+    /// Returns the values of all fields of this name, which is in lower case.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.iter().filter(move |(other, _)| *other == name).map(|(_, value)| value)
     }
 
-    /// Every field, in order.
+    /// Iterates over the fields, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (&**name, &**value))
     }

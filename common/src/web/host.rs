@@ -1,4 +1,4 @@
-//! What is polite to one server: the name that its schedule is kept under.
+//! The key under which the schedule of a server is stored.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
@@ -12,43 +12,44 @@ use crate::web::url::Host;
 pub struct HostKey(Arc<str>);
 
 impl HostKey {
-    /// A schedule of one host.
+    /// Returns the schedule of one host.
     pub fn host(host: &Host) -> Self {
         Self(host.as_str().into())
     }
 
-    /// The schedule of a host's registrable domain, by the Public Suffix List; of the host itself where it has none, as
-    /// an address or a single label.
+    /// Returns the schedule of a host's registrable domain, by the Public Suffix List; of the host itself if it
+    /// has none, like an address or a single label.
     pub fn domain(host: &Host) -> Self {
         let text = host.as_str();
         let domain = if host.address().is_some() { None } else { psl::domain_str(text) };
         Self(domain.unwrap_or(text).into())
     }
 
-    /// The schedule of all hosts that settings put into the group `name`.
+    /// Returns the schedule of all hosts that settings put into the group `name`.
     pub fn group(name: &str) -> Self {
         Self(format!("@{name}").into())
     }
 
-    /// The schedule of all hosts at one address. By IPv6 that is a /64, the least that one customer has (RFC 6177).
+    /// Returns the schedule of all hosts at one address. For IPv6 that is a /64, the least that one customer has
+    /// (RFC 6177).
     pub fn address(address: IpAddr) -> Self {
         let network = network(address);
         let prefix = if network.is_ipv4() { 32 } else { 64 };
         Self(format!("{network}/{prefix}").into())
     }
 
-    /// A key as it was written by [`fmt::Display`].
+    /// Returns the key that [`fmt::Display`] wrote as this text.
     pub fn from_text(text: &str) -> Self {
         Self(text.into())
     }
 
-    /// The key as text.
+    /// Returns the key as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// The first address of the network that counts as one address.
+/// Returns the first address of the network that counts as one address.
 pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),

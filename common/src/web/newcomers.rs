@@ -1,7 +1,8 @@
-//! Connections of which it is not known yet whose they are: of programs that serve callers.
+//! Connections whose owner is not known yet, for programs that serve callers.
 //!
-//! Anybody can open connections and say nothing. A time limit alone does not help: all places stay taken until it is over. So when places
-//! run out, the connection that has said nothing for longest ends, and whoever says at once who they are gets through.
+//! Anybody can open connections and send nothing. A time limit alone does not help, because all places stay taken
+//! until it is over. So when places run out, the oldest of these connections ends, and a caller that identifies
+//! itself at once gets through.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +14,7 @@ pub struct Newcomers<P>(Mutex<Waiting<P>>);
 
 struct Waiting<P> {
     next: u64,
-    /// By when they came.
+    /// The newcomers, by the order in which they came.
     all: BTreeMap<u64, (P, CancellationToken)>,
 }
 
@@ -31,7 +32,7 @@ pub struct Newcomer<P> {
 }
 
 impl<P> Newcomers<P> {
-    /// Takes in a connection that has got `place`.
+    /// Adds a connection that has got `place`.
     pub fn enter(self: &Arc<Self>, place: P) -> Newcomer<P> {
         let ended = CancellationToken::new();
         let mut waiting = self.lock();
@@ -41,8 +42,8 @@ impl<P> Newcomers<P> {
         Newcomer { newcomers: Arc::clone(self), number, ended }
     }
 
-    /// Ends the newcomer that came first, of those whose place `is` such a one. The place is free when this returns; `false` if there
-    /// is none.
+    /// Ends the oldest newcomer whose place `is` accepts. The place is free when this returns; `false` if there is
+    /// none.
     pub fn end_oldest(&self, is: impl Fn(&P) -> bool) -> bool {
         let mut waiting = self.lock();
         let oldest = waiting.all.iter().find(|(_, (place, _))| is(place)).map(|(number, _)| *number);
@@ -65,8 +66,8 @@ impl<P> Newcomers<P> {
 }
 
 impl<P> Newcomer<P> {
-    /// Notes that it is known whose the connection is: nothing ends it any more in favour of others. Returns its place, once, if it was
-    /// not ended before.
+    /// Notes that the owner of the connection is known: it is no longer ended in favour of others. Returns its
+    /// place, once, if it was not ended before.
     pub fn leave(&self) -> Option<P> {
         self.newcomers.remove(self.number)
     }

@@ -1,7 +1,7 @@
-//! A connection whose other side has to read at a least pace: of programs that serve callers.
+//! A connection whose other side has to read at a minimum pace, for programs that serve callers.
 //!
-//! A bound on each wait alone does not do: who reads a little just before it ends keeps a connection, and what stands behind it, for ever.
-//! So waits add up, and what is read pays them off.
+//! A limit on each wait alone is not enough: a caller that reads a little just before it ends keeps a connection,
+//! and the resources behind it, for ever. So waits add up, and bytes that are read reduce the sum.
 
 use std::io;
 use std::pin::Pin;
@@ -11,10 +11,10 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-/// What is read in a second at least, in bytes, while more waits to be read: less than the slowest networks give.
+/// Minimum number of bytes read in a second while more wait to be read: less than the slowest networks give.
 const LEAST: u32 = 4 * 1024;
 
-/// How long a caller has kept what is sent waiting, less what the bytes that they took pay off.
+/// The time that a caller has kept data waiting, less the time that the bytes they read make up for.
 struct Debt {
     owed: Duration,
     most: Duration,
@@ -30,29 +30,29 @@ impl Debt {
         self.owed = self.owed.saturating_sub(Duration::from_secs(1) * bytes / LEAST);
     }
 
-    /// How much longer they may wait.
+    /// Returns how much longer the data may wait.
     fn left(&self) -> Duration {
         self.most.saturating_sub(self.owed)
     }
 }
 
-/// A connection that ends when its caller owes too much. Only while something waits to be read does time count.
+/// A connection that ends when its caller owes too much. Time counts only while data waits to be read.
 pub struct Paced<S> {
     stream: S,
     debt: Debt,
-    /// Since when something waits.
+    /// The time since when data waits.
     since: Option<Instant>,
     alarm: Pin<Box<Sleep>>,
 }
 
 impl<S> Paced<S> {
-    /// One that ends when its caller has read nothing for `most`, or too little for longer.
+    /// Creates a connection that ends when its caller has read nothing for `most`, or too little for longer.
     pub fn new(stream: S, most: Duration) -> Self {
         let debt = Debt { owed: Duration::ZERO, most };
         Self { stream, debt, since: None, alarm: Box::pin(sleep(most)) }
     }
 
-    /// Counts what a try to send came to.
+    /// Accounts for the result of an attempt to send.
     fn sent(&mut self, cx: &mut Context<'_>, sent: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         match sent {
             Poll::Ready(sent) => {
@@ -136,7 +136,7 @@ mod tests {
         }
     }
 
-    /// Reads so many bytes every so often, for an hour.
+    /// Reads a number of bytes at an interval, for an hour.
     async fn reading(mut far: DuplexStream, bytes: usize, every: Duration) {
         let until = Instant::now() + Duration::from_secs(3600);
         while Instant::now() < until {

@@ -6,7 +6,7 @@ use trawl_common::logs::{LogLevel, LogMessage};
 use crate::address;
 use crate::shown::{Text, Time};
 
-/// A first line that is longer, in characters, is folded with what follows.
+/// Maximum length of the first line, in characters; a longer one is folded with the rest.
 const LINE: usize = 300;
 
 /// A page of the log.
@@ -16,7 +16,7 @@ pub(crate) struct Logs {
     pub(crate) next: Option<String>,
 }
 
-/// An entry of it.
+/// An entry of the log.
 #[derive(Deserialize)]
 pub(crate) struct Entry {
     pub(crate) time: Time,
@@ -31,7 +31,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// The style of its level.
+    /// The CSS class of its level.
     pub(crate) fn style(&self) -> &'static str {
         match self.level {
             LogLevel::Fatal | LogLevel::Panic | LogLevel::Error => "bad",
@@ -41,7 +41,7 @@ impl Entry {
         }
     }
 
-    /// What is shown at once: as much as is easily read.
+    /// The part that is shown at once.
     pub(crate) fn line(&self) -> String {
         let line = self.message.first_line().0;
         match line.char_indices().nth(LINE) {
@@ -50,7 +50,7 @@ impl Entry {
         }
     }
 
-    /// The page of its URL in its crawl, or of its task, if it is about one.
+    /// The address of its URL's page in its crawl, or of its task, if it is about one.
     pub(crate) fn path(&self) -> Option<String> {
         let key = self.key.as_ref()?.as_str();
         match &self.crawl {
@@ -59,7 +59,7 @@ impl Entry {
         }
     }
 
-    /// All of it, if that is more.
+    /// The whole message, if it is longer than the part shown at once.
     pub(crate) fn whole(&self) -> Option<&str> {
         let (line, rest) = self.message.first_line();
         (rest.is_some() || line.chars().nth(LINE).is_some()).then_some(self.message.as_str())

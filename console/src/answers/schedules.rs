@@ -12,7 +12,7 @@ pub(crate) struct Schedules {
     pub(crate) next: Option<String>,
 }
 
-/// A spider's schedule, and how it stands.
+/// A spider's schedule and its current state.
 #[derive(Deserialize)]
 pub(crate) struct Scheduled {
     pub(crate) project: String,
@@ -23,7 +23,7 @@ pub(crate) struct Scheduled {
     pub(crate) last: Option<Last>,
 }
 
-/// When a spider's crawls are asked for by themselves.
+/// The times at which a spider's crawls are submitted.
 #[derive(Deserialize)]
 pub(crate) struct Schedule {
     pub(crate) cron: Text,
@@ -41,7 +41,7 @@ pub(crate) struct Last {
 }
 
 impl Schedule {
-    /// What becomes of instants that do not fit, where it is not what it usually is.
+    /// The rules for missed and overlapping instants, if they differ from the defaults.
     pub(crate) fn rules(&self) -> Vec<&'static str> {
         let missed = (self.missed == "run").then_some("made up for when no worker was there");
         let overlap = (self.overlap == "queue").then_some("queued while the last one runs");

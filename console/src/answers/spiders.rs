@@ -1,11 +1,11 @@
-//! Spiders, their projects, and what was found in their files.
+//! Spiders, their projects, and the mistakes in their files.
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::shown::{Bytes, Number, Text, Time};
 
-/// All spiders that are known.
+/// All known spiders.
 #[derive(Deserialize)]
 pub(crate) struct Spiders {
     pub(crate) spiders: Vec<Spider>,
@@ -16,18 +16,18 @@ pub(crate) struct Spiders {
 pub(crate) struct Spider {
     pub(crate) project: String,
     pub(crate) spider: String,
-    /// Nothing for one that has a file beside the API.
+    /// `None` for a spider whose file is beside the API.
     pub(crate) version: Option<String>,
 }
 
-/// What the file of a spider says.
+/// The text of a spider's file.
 #[derive(Deserialize)]
 pub(crate) struct SpiderText {
     pub(crate) version: Option<String>,
     pub(crate) text: String,
 }
 
-/// What was found in it.
+/// The result of checking a file.
 #[derive(Default, Deserialize)]
 pub(crate) struct Checked {
     pub(crate) mistakes: Vec<Mistake>,
@@ -36,7 +36,7 @@ pub(crate) struct Checked {
     pub(crate) does: Vec<Does>,
 }
 
-/// Something that is wrong in a file.
+/// A mistake in a file.
 #[derive(Deserialize)]
 pub(crate) struct Mistake {
     pub(crate) line: Option<usize>,
@@ -52,14 +52,14 @@ pub(crate) struct Argument {
     pub(crate) help: Option<Text>,
 }
 
-/// Something that a spider does.
+/// One aspect of a spider's behaviour.
 #[derive(Deserialize)]
 pub(crate) struct Does {
     pub(crate) what: String,
     pub(crate) how: Text,
 }
 
-/// What came of trying a spider on a page.
+/// The result of trying a spider on a page.
 #[derive(Deserialize)]
 pub(crate) struct Trial {
     pub(crate) url: Text,
@@ -76,21 +76,21 @@ pub(crate) struct Trial {
     pub(crate) links_left_out: Number,
 }
 
-/// Why there is no page.
+/// The reason why there is no page.
 #[derive(Deserialize)]
 pub(crate) struct NoPage {
     pub(crate) reason: String,
     pub(crate) detail: Text,
 }
 
-/// An item of a page that was tried.
+/// An item of the tried page.
 #[derive(Deserialize)]
 pub(crate) struct TriedItem {
     pub(crate) item: Option<Text>,
     pub(crate) fields: Value,
 }
 
-/// A link of a page that was tried.
+/// A link of the tried page.
 #[derive(Deserialize)]
 pub(crate) struct TriedLink {
     pub(crate) url: Text,
@@ -112,20 +112,20 @@ pub(crate) struct Version {
     pub(crate) spiders: Vec<String>,
 }
 
-/// What was deployed.
+/// The deployed project.
 #[derive(Deserialize)]
 pub(crate) struct Added {
     pub(crate) project: String,
 }
 
-/// What was removed.
+/// The removed version; `None` for all of them.
 #[derive(Deserialize)]
 pub(crate) struct Removed {
     pub(crate) version: Option<String>,
 }
 
 impl Trial {
-    /// What the robots.txt says, in words.
+    /// The verdict of robots.txt, in words.
     pub(crate) fn robots(&self) -> &'static str {
         match self.robots.as_deref() {
             Some("allowed") => "allows it",
@@ -138,7 +138,7 @@ impl Trial {
 }
 
 impl TriedItem {
-    /// Its fields on several lines.
+    /// Its fields as JSON on several lines.
     pub(crate) fn json(&self) -> String {
         crate::shown::json(&self.fields)
     }

@@ -1,4 +1,4 @@
-//! Tasks that are not done.
+//! Tasks that have not ended, or have failed.
 
 use serde::Deserialize;
 use trawl_common::task::report::TaskPlace;
@@ -7,7 +7,7 @@ use trawl_common::text::printable;
 use crate::address::{self, address};
 use crate::shown::{Bytes, Number, Text, Time};
 
-/// So much of a recipe is in a list, in bytes; the API is asked for as much and a little more.
+/// Maximum length of a recipe in a list, in bytes; the API is asked for slightly more.
 pub(crate) const IN_LIST: usize = 200;
 
 /// A page of tasks.
@@ -17,7 +17,7 @@ pub(crate) struct Tasks {
     pub(crate) next: Option<String>,
 }
 
-/// A task that is not done.
+/// A task that has not ended, or has failed.
 #[derive(Deserialize)]
 pub(crate) struct Task {
     pub(crate) task: String,
@@ -30,7 +30,7 @@ pub(crate) struct Task {
     pub(crate) attempts: Number,
     pub(crate) error: Option<Text>,
     pub(crate) referrer: Option<String>,
-    /// As it was written: only [`Task::line`] and the page of the task may show it.
+    /// The recipe as it was written: only [`Task::line`] and the page of the task may show it.
     pub(crate) recipe: Option<String>,
     pub(crate) recipe_bytes: Bytes,
     pub(crate) unique: Option<Text>,
@@ -38,14 +38,14 @@ pub(crate) struct Task {
     pub(crate) retries: Option<Number>,
 }
 
-/// What was cancelled.
+/// The result of a cancellation.
 #[derive(Deserialize)]
 pub(crate) struct CancelledTasks {
     pub(crate) cancelled: u64,
     pub(crate) next: Option<String>,
 }
 
-/// What was submitted.
+/// The result of a submission.
 #[derive(Deserialize)]
 pub(crate) struct SubmittedTasks {
     pub(crate) crawl: String,
@@ -65,22 +65,22 @@ impl Task {
         }
     }
 
-    /// Its page.
+    /// The address of its page.
     pub(crate) fn path(&self) -> String {
         address::task(&self.task, Some(&self.crawl))
     }
 
-    /// The page that asks before it is cancelled.
+    /// The address of the page that asks before it is cancelled.
     pub(crate) fn cancel(&self) -> String {
         address("/tasks/cancel", [("task", &self.task), ("crawl", &self.crawl)])
     }
 
-    /// Where a form goes that has it tried again.
+    /// The address to which the form for a retry is sent.
     pub(crate) fn retry(&self) -> String {
         address(&format!("/tasks/{}/retry", self.task), [("crawl", &self.crawl)])
     }
 
-    /// Its dead letter.
+    /// The address of its dead letter.
     pub(crate) fn dead_letter(&self) -> String {
         address("/dead-letters/one", [("crawl", &self.crawl), ("url", &self.task)])
     }
@@ -89,7 +89,7 @@ impl Task {
         self.place == TaskPlace::Failed
     }
 
-    /// Since when it is where it is, in a word.
+    /// The word before the time of its last change of state.
     pub(crate) fn since_word(&self) -> &'static str {
         if self.has_failed() { "at" } else { "since" }
     }

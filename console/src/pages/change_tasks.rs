@@ -1,4 +1,4 @@
-//! Tasks that are tried again, and tasks that nobody wants any more.
+//! Retrying and cancelling tasks.
 
 use std::sync::Arc;
 
@@ -18,16 +18,16 @@ use crate::guard::Visitor;
 use crate::page::{Answer, Confirm, Here, Page, html, to};
 use crate::shown::counted;
 
-/// Which tasks a form or an address names: one, or all of a crawl that wait or run.
+/// The tasks named by a form or an address: one, or all unfinished ones of a crawl.
 #[derive(Deserialize)]
 pub(crate) struct Named {
     task: Option<String>,
     crawl: Option<String>,
-    /// Where the API goes on.
+    /// The cursor at which the API continues.
     cursor: Option<String>,
 }
 
-/// The same for the API.
+/// The cancellation request to the API.
 #[derive(Serialize)]
 struct ToCancel<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -36,7 +36,7 @@ struct ToCancel<'a> {
     cursor: Option<&'a str>,
 }
 
-/// What is to be tried again, for the API.
+/// The replay request to the API.
 #[derive(Serialize)]
 struct ToReplay<'a> {
     urls: [&'a str; 1],
@@ -47,14 +47,14 @@ struct ToReplay<'a> {
 #[template(path = "tasks_cancelled.html")]
 struct Cancelled {
     page: Page,
-    /// What was done.
+    /// The result.
     what: String,
     crawl: String,
-    /// Where to go on, as there is more to do.
+    /// The cursor at which to continue, as there is more to do.
     cursor: String,
 }
 
-/// One task that failed: it is the same as its dead letter that is sent again.
+/// Retries a failed task, by replaying its dead letter.
 pub(crate) async fn retry(
     State(console): State<Arc<Console>>,
     visitor: Visitor,

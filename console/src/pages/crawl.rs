@@ -1,4 +1,4 @@
-//! One crawl: how far it is, and what is done to it.
+//! One crawl: its progress, and the actions on it.
 
 use std::sync::Arc;
 
@@ -15,9 +15,9 @@ use crate::guard::Visitor;
 use crate::page::{Answer, Confirm, Here, Page, html, to};
 use crate::shown::counted;
 
-/// How many hosts are shown.
+/// The number of hosts shown.
 const SHOWN: usize = 25;
-/// How many are asked for: of a crawl with fewer it is known what is counted of its tasks.
+/// The number of hosts requested: if a crawl has fewer, the counts of its tasks are known.
 const HOSTS: &str = "200";
 
 #[derive(Template)]
@@ -26,17 +26,17 @@ struct CrawlPage {
     page: Page,
     crawl: Crawl,
     hosts: Vec<CrawlHost>,
-    /// What it has of tasks; nothing if it has none, or that is not known.
+    /// The counts of its tasks; `None` if it has none, or they are not known.
     tasks: Option<CrawlTasks>,
 }
 
 impl CrawlPage {
-    /// Whether all that it has are tasks.
+    /// Whether it has tasks only.
     fn has_only_tasks(&self) -> bool {
         self.tasks.is_some() && self.hosts.is_empty()
     }
 
-    /// What it has, in a word.
+    /// The word for its work.
     fn units(&self) -> &'static str {
         match self.tasks {
             None => "URLs",

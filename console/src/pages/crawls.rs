@@ -17,10 +17,10 @@ use crate::guard::Visitor;
 use crate::page::{Answer, Here, Page, html};
 use crate::shown::Text;
 
-/// How many are on one page.
+/// The number of crawls on one page.
 const LIMIT: &str = "50";
 
-/// Which crawls.
+/// The filter and the position in the list.
 #[derive(Deserialize)]
 pub(crate) struct Listing {
     status: Option<String>,
@@ -33,13 +33,13 @@ pub(crate) struct Listing {
 struct CrawlsPage {
     page: Page,
     crawls: Vec<Crawl>,
-    /// What can be chosen: a name, where it leads, and whether it is.
+    /// The choices of a status: its name, its address, and whether it is selected.
     choices: Vec<(&'static str, String, bool)>,
     status: Option<Text>,
     spider: Option<Text>,
     is_filtered: bool,
     is_first: bool,
-    /// Where the next page is.
+    /// The address of the next page.
     next: Option<String>,
 }
 
@@ -59,7 +59,7 @@ pub(crate) async fn list(
     let names = std::iter::once("all").chain(CrawlState::VARIANTS.iter().copied());
     let is_first = listing.cursor.is_none();
     html(&CrawlsPage {
-        // Only the first page has what is new.
+        // Only the first page changes.
         page: Page::new("Crawls", Here::Crawls, &visitor).live(is_first),
         choices: names.map(choice).collect(),
         next: next.map(|next| path(status, spider, Some(&next))),

@@ -1,4 +1,4 @@
-//! Dead letters: which there are, one of them, and sending them again or taking them out for good.
+//! Dead letters: the list, a single one, replaying and purging them.
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ use crate::guard::Visitor;
 use crate::page::{Answer, Confirm, Here, Page, html};
 use crate::shown::{Number, counted};
 
-/// How many are on one page. The API's pages are as the store has them, and larger.
+/// The number of dead letters on one page. The API's pages are larger, and as the store has them.
 const SHOWN: usize = 100;
 
-/// What a page or a form says.
+/// The fields of a page or a form.
 #[derive(Deserialize)]
 pub(crate) struct Said {
     crawl: Option<String>,
@@ -32,9 +32,9 @@ pub(crate) struct Said {
     reason: Option<String>,
     host: Option<String>,
     older_than: Option<String>,
-    /// Where the API's list goes on.
+    /// The cursor of the API's list.
     cursor: Option<String>,
-    /// How many of its page were shown already.
+    /// The number of dead letters at the cursor that were shown already.
     skip: Option<String>,
 }
 
@@ -59,7 +59,7 @@ struct DeadLettersPage {
 }
 
 impl DeadLetter {
-    /// It alone.
+    /// A selection of this dead letter alone.
     fn selection(&self) -> Selection {
         let url = Some(self.url.to_string());
         Selection { crawl: Some(self.crawl.clone()), url, ..Selection::default() }
@@ -69,12 +69,12 @@ impl DeadLetter {
         self.selection().path("/dead-letters/one")
     }
 
-    /// Where it stands in its crawl: the page of its URL, or of its task.
+    /// The address of the page of its URL or task in its crawl.
     fn standing(&self) -> String {
         address::standing(self.url.as_str(), &self.crawl)
     }
 
-    /// What went wrong, in a word or two.
+    /// A short description of the failure.
     pub(crate) fn what(&self) -> String {
         match (self.status, &self.class) {
             (Some(status), _) => format!("{} {status}", self.reason),
@@ -188,7 +188,8 @@ fn fields(selection: &Selection) -> Vec<(&'static str, String)> {
     selection.fields().into_iter().map(|(name, value)| (name, value.to_owned())).collect()
 }
 
-/// How many are meant, and how to say it. None is a failure: there is nothing to ask.
+/// Returns the number of selected dead letters, and a description of it. Fails if there are none: there is
+/// nothing to confirm.
 async fn count(
     console: &Console,
     visitor: &Visitor,
@@ -208,13 +209,13 @@ async fn count(
 #[template(path = "dead_letters_done.html")]
 struct Done {
     page: Page,
-    /// What was done.
+    /// The result.
     what: String,
-    /// The crawls that what was sent is in now.
+    /// The crawls of the URLs that were sent again.
     crawls: Vec<String>,
     selection: Selection,
     action: &'static str,
-    /// Where to go on, if there is more to do.
+    /// The cursor at which to continue, if there is more to do.
     cursor: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Deploying spiders: one file that is written or chosen, or a tar of files.
+//! The deployment of spiders: one file that is typed or chosen, or a tar of files.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -20,15 +20,15 @@ use crate::form::{Asked, Uploaded, written};
 use crate::guard::Visitor;
 use crate::page::{Answer, Here, Page, html, to};
 
-/// Whose project it is, if none is named.
+/// The default project.
 const PROJECT: &str = "default";
 
-/// Whether a character does something in place of showing something. Lines and tabs are a file's own.
+/// Whether a character is invisible or changes how others are shown. Line breaks and tabs belong to any file.
 fn is_hidden(c: char) -> bool {
     is_harmful(c) && !matches!(c, '\n' | '\r' | '\t')
 }
 
-/// What is in the form.
+/// The contents of the form.
 #[derive(Default)]
 pub(crate) struct Draft {
     project: Option<String>,
@@ -42,15 +42,15 @@ pub(crate) struct Draft {
 struct DeployPage {
     page: Page,
     draft: Draft,
-    /// What was found in it.
+    /// The result of checking the text.
     checked: Option<Checked>,
     /// The spiders that would be left out.
     others: Vec<String>,
-    /// Why it was not deployed.
+    /// The reason why it was not deployed.
     wrong: Option<String>,
 }
 
-/// A spider's file for the API.
+/// The file of a spider, for the API.
 #[derive(Serialize)]
 struct NewSpider<'a> {
     spider: &'a str,
@@ -58,8 +58,8 @@ struct NewSpider<'a> {
 }
 
 impl Draft {
-    /// The text as it is shown and sent again: what turns the reading direction or is not seen is written as TOML writes it in quotes, for
-    /// it could hide what the file does.
+    /// The text as it is shown and sent again. Invisible characters and those that change the reading
+    /// direction are escaped as in TOML strings, because they could hide what the file does.
     fn shown_text(&self) -> String {
         let mut shown = String::new();
         for c in self.text.as_deref().unwrap_or_default().chars() {
@@ -73,7 +73,7 @@ impl Draft {
         shown
     }
 
-    /// Whether the text has such characters.
+    /// Whether the text has hidden characters.
     fn hides(&self) -> bool {
         self.text.as_deref().unwrap_or_default().chars().any(is_hidden)
     }
@@ -131,8 +131,8 @@ impl DeployPage {
         Self { page, draft, checked: None, others: Vec::new(), wrong: None }
     }
 
-    /// What is to be deployed: a file that was chosen, or the text. The text of a spider's file is checked, and is in the form from now on.
-    /// Nothing, if it has mistakes.
+    /// Returns the file to deploy: the chosen file, or the text. If it is one spider's file, its text is
+    /// checked and shown in the form. `None` if it has mistakes.
     async fn take_in(
         &mut self,
         console: &Console,
@@ -164,7 +164,7 @@ impl DeployPage {
         Ok(file)
     }
 
-    /// Whether the latest version has spiders that a version of this one alone would not have.
+    /// Whether the latest version has spiders that a version with this spider alone would not have.
     async fn leaves_others_out(&mut self, console: &Console, visitor: &Visitor) -> Result<bool, Failure> {
         if self.checked.is_none() {
             return Ok(false);
@@ -188,12 +188,12 @@ impl DeployPage {
         console.ask(visitor, call).await
     }
 
-    /// The form again, with what was written.
+    /// Shows the form again with its contents.
     fn refused(&self, status: StatusCode) -> Answer {
         Ok((status, html(self)?).into_response())
     }
 
-    /// The same, where the form is to blame.
+    /// Shows the form again if its contents are the cause of the failure.
     fn refused_for(mut self, failure: Failure) -> Answer {
         if !matches!(failure.status, 400 | 404 | 413) {
             return Err(failure);

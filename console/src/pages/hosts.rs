@@ -1,4 +1,4 @@
-//! Hosts: how they are asked, and which must not be.
+//! Hosts: their pace, and blocking them.
 
 use std::sync::Arc;
 
@@ -16,17 +16,17 @@ use crate::guard::Visitor;
 use crate::page::{Answer, Confirm, Here, Page, html, to};
 use crate::shown::Text;
 
-/// How many are on one page.
+/// The number of hosts on one page.
 const LIMIT: &str = "100";
 
-/// Which hosts.
+/// The filter and the position in the list.
 #[derive(Deserialize)]
 pub(crate) struct Listing {
     host: Option<String>,
     cursor: Option<String>,
 }
 
-/// What became of a host.
+/// The response to a change of a host.
 #[derive(Deserialize)]
 struct Blocking {
     host: String,
@@ -43,7 +43,7 @@ pub(crate) struct Named {
 struct HostsPage {
     page: Page,
     hosts: Vec<Host>,
-    /// The one that was looked for.
+    /// The host searched for.
     named: Option<Text>,
     is_first: bool,
     next: Option<String>,
@@ -70,7 +70,7 @@ pub(crate) async fn list(
     })
 }
 
-/// The one of this name, if anything is known of it.
+/// Returns the host of this name, if it is known.
 async fn named(console: &Console, visitor: &Visitor, host: &str) -> Result<Hosts, Failure> {
     match console.ask(visitor, Call::get(&["hosts", host])).await {
         Ok(host) => Ok(Hosts { hosts: vec![host], next: None }),

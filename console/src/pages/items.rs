@@ -1,4 +1,4 @@
-//! Items of a crawl: a sample of them.
+//! A sample of the items of a crawl.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::guard::Visitor;
 use crate::page::{Answer, Here, Page, html};
 use crate::shown::{Text, json};
 
-/// How many are shown.
+/// The number of items shown.
 const LIMIT: &str = "20";
 
 #[derive(Template)]
@@ -21,7 +21,7 @@ const LIMIT: &str = "20";
 struct ItemsPage {
     page: Page,
     crawl: String,
-    /// Each with its URL, as JSON.
+    /// The items as JSON, each with its URL.
     items: Vec<(Text, String)>,
     has_more: bool,
 }

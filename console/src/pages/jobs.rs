@@ -1,4 +1,4 @@
-//! Jobs: crawls that were asked for.
+//! Jobs: submitted crawls.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::form::Asked;
 use crate::guard::Visitor;
 use crate::page::{Answer, Here, Page, html};
 
-/// How many are on one page.
+/// The number of jobs on one page.
 const LIMIT: &str = "50";
 
 #[derive(Deserialize)]

@@ -1,4 +1,4 @@
-//! A list that somebody has written or chosen: an entry a line, of which every wrong one is named.
+//! A list that is typed or chosen, one entry per line; errors name every wrong line.
 
 use std::fmt::Display;
 use std::ops::ControlFlow;
@@ -9,7 +9,7 @@ use trawl_common::list::{self, Line};
 use crate::failure::Failure;
 use crate::shown::{Number, Text};
 
-/// So many wrong lines are named.
+/// Maximum number of wrong lines to name.
 const NAMED: usize = 50;
 
 /// The lines that cannot be read.
@@ -19,13 +19,13 @@ pub(crate) struct WrongLines {
     count: u64,
 }
 
-/// One of them.
+/// A line that cannot be read.
 pub(crate) struct WrongLine {
     pub(crate) number: u64,
     pub(crate) reason: Text,
 }
 
-/// Why a form with a list was not taken.
+/// The reason why a form with a list was rejected.
 pub(crate) enum Refused {
     Lines(WrongLines),
     Failure(Failure),
@@ -38,8 +38,8 @@ impl From<Failure> for Refused {
 }
 
 impl Refused {
-    /// What the form says of it when it is shown again, because what was written is worth keeping: why, and the lines that are wrong. Another
-    /// status than one of `kept` is a page of its own.
+    /// Returns the status, message and wrong lines for showing the form again, so that its contents are not
+    /// lost. A failure whose status is not in `kept` has its own page.
     pub(crate) fn shown(self, kept: &[u16]) -> Result<(StatusCode, Option<Text>, WrongLines), Failure> {
         match self {
             Self::Lines(lines) => Ok((StatusCode::BAD_REQUEST, None, lines)),
@@ -56,7 +56,7 @@ impl WrongLines {
         self.count == 0
     }
 
-    /// How many there are, in words.
+    /// The number of wrong lines, in words.
     pub(crate) fn counted(&self) -> String {
         match self.count {
             1 => "one line cannot be read".to_owned(),
@@ -64,7 +64,7 @@ impl WrongLines {
         }
     }
 
-    /// How many are not named.
+    /// The number of wrong lines not named.
     pub(crate) fn left_out(&self) -> Number {
         Number(self.count - self.named.len() as u64)
     }
@@ -77,7 +77,7 @@ impl WrongLines {
     }
 }
 
-/// The entries of a list, or all of its lines that are none.
+/// Parses the entries of a list; fails with every line that cannot be parsed.
 pub(crate) fn read<T>(list: &[u8], parse: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>, WrongLines> {
     let (mut entries, mut wrong) = (Vec::new(), WrongLines::default());
     let take = |Line { number, said }: Line<T>| {

@@ -1,4 +1,4 @@
-//! The fleet's log: what failed, was tried again or got in the way.
+//! The fleet's log: failures, retries and other problems.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use crate::guard::Visitor;
 use crate::page::{Answer, Here, Page, html};
 use crate::shown::Text;
 
-/// How many are on one page.
+/// The number of entries on one page.
 const LIMIT: &str = "100";
 
-/// Which entries. What is empty leaves all in.
+/// The filter and the position. An empty field matches everything.
 #[derive(Deserialize)]
 pub(crate) struct Listing {
     crawl: Option<String>,
@@ -32,19 +32,19 @@ pub(crate) struct Listing {
 }
 
 impl Listing {
-    /// Its fields that say something.
+    /// The non-empty fields.
     fn fields(&self) -> Vec<(&'static str, &str)> {
         let Self { crawl, spider, host, level, task, cursor: _ } = self;
         let all = [("crawl", crawl), ("spider", spider), ("host", host), ("level", level), ("task", task)];
         all.into_iter().filter_map(|(name, field)| Some((name, written(field)?))).collect()
     }
 
-    /// What one of its fields says.
+    /// The value of a field; empty if it has none.
     fn field(&self, name: &str) -> &str {
         self.fields().into_iter().find(|(field, _)| *field == name).map_or("", |(_, value)| value)
     }
 
-    /// The same as its input shows it.
+    /// The value of a field for its input.
     fn shown(&self, name: &str) -> Text {
         self.field(name).into()
     }
@@ -53,7 +53,7 @@ impl Listing {
         self.fields().is_empty()
     }
 
-    /// The page of it, from a cursor on.
+    /// The address of the page that starts at a cursor.
     fn path(&self, cursor: Option<&str>) -> String {
         address("/logs", self.fields().into_iter().chain(cursor.map(|cursor| ("cursor", cursor))))
     }
@@ -80,7 +80,7 @@ pub(crate) async fn list(
     let Logs { entries, next } = console.ask(&visitor, call).await?;
     let is_first = listing.cursor.is_none();
     html(&LogsPage {
-        // What is older does not change.
+        // Older entries do not change.
         page: Page::new("Log", Here::Logs, &visitor).live(is_first),
         levels: LogLevel::VARIANTS,
         entries,

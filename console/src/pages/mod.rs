@@ -1,4 +1,4 @@
-//! The pages, by what they are about.
+//! The pages, by subject.
 
 mod arguments;
 mod change_tasks;
@@ -36,7 +36,7 @@ use serde::Deserialize;
 use crate::failure::Failure;
 use crate::{Console, form, guard};
 
-/// A form that says nothing but that it was sent.
+/// A form without fields.
 #[derive(Deserialize)]
 struct Nothing {}
 
@@ -50,7 +50,7 @@ async fn no_such_method() -> Failure {
     Failure::new(StatusCode::METHOD_NOT_ALLOWED, "This cannot be understood", detail)
 }
 
-/// What whoever has logged in may see.
+/// The routes for all visitors.
 fn looking() -> Router<Arc<Console>> {
     Router::new()
         .route("/", get(overview::show))
@@ -72,7 +72,7 @@ fn looking() -> Router<Arc<Console>> {
         .route("/workers", get(workers::list))
 }
 
-/// What changes something, and the forms and questions before it.
+/// The routes for operators: the changes, and the forms and questions before them.
 fn changing() -> Router<Arc<Console>> {
     Router::new()
         .route("/crawls/new", get(new_crawl::ask).post(new_crawl::start))

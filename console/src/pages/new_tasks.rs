@@ -1,4 +1,4 @@
-//! Tasks that are submitted by a form: one, or a list of them.
+//! The submission of tasks through a form: one, or a list of them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,13 +22,13 @@ use crate::guard::Visitor;
 use crate::page::{Answer, Here, Page, html, to};
 use crate::shown::Text;
 
-/// What is in the form, as it was written.
+/// The contents of the form, as they were written.
 #[derive(Default)]
 struct Draft {
     spider: Option<String>,
     priority: Option<String>,
     retries: Option<String>,
-    /// The crawl that they are for; without it the one of the form.
+    /// The crawl to add the tasks to; `None` for the crawl of the form.
     crawl: Option<String>,
     recipe: Option<String>,
     list: Option<String>,
@@ -39,21 +39,22 @@ struct Draft {
 struct NewTasksPage {
     page: Page,
     draft: Draft,
-    /// The spiders that are known, by name.
+    /// The known spiders, by name.
     spiders: BTreeSet<String>,
-    /// The crawl that the form opens if no other is named: however often it is sent, it opens one.
+    /// The crawl that the form opens if no other is named. However often the form is sent, it opens only this
+    /// one.
     own: String,
-    /// Why they were not taken.
+    /// The reason why the tasks were rejected.
     wrong: Option<Text>,
     wrong_lines: WrongLines,
 }
 
 impl Draft {
-    /// What a form says. A file that was chosen is in its list from now on.
+    /// Reads the form. The text of a chosen file becomes the list.
     fn of(uploaded: Uploaded) -> Result<Self, Failure> {
         let field = |name| uploaded.field(name).map(str::to_owned);
         let [spider, priority, retries, crawl] = ["spider", "priority", "retries", "crawl"].map(field);
-        // A recipe is what was written, with all that surrounds it.
+        // A recipe is kept as written, with surrounding white space.
         let raw = |name| uploaded.raw(name).filter(|text| !text.trim().is_empty()).map(str::to_owned);
         let mut draft = Self { spider, priority, retries, crawl, recipe: raw("recipe"), list: raw("list") };
         if let Some((_, bytes)) = uploaded.file {
@@ -65,7 +66,7 @@ impl Draft {
         Ok(draft)
     }
 
-    /// The tasks as lines for the API. Each wrong line is named.
+    /// Returns the tasks as lines for the API, or every line that is wrong.
     fn lines(&self) -> Result<Bytes, Refused> {
         match (&self.recipe, &self.list) {
             (Some(recipe), None) => {
@@ -132,7 +133,7 @@ pub(crate) async fn submit(
     Ok((status, html(&shown)?).into_response())
 }
 
-/// Submits the tasks. Returns their crawl.
+/// Submits the tasks and returns their crawl.
 async fn send(console: &Console, visitor: &Visitor, draft: &Draft, own: &str) -> Result<String, Refused> {
     let spider =
         draft.spider.as_deref().ok_or_else(|| Failure::malformed("spider: say whose program does them"))?;
@@ -160,7 +161,7 @@ async fn is_known(console: &Console, visitor: &Visitor, crawl: &str) -> Result<b
 impl NewTasksPage {
     async fn of(console: &Console, visitor: &Visitor, draft: Draft, own: String) -> Result<Self, Failure> {
         let Spiders { spiders } = console.ask(visitor, Call::get(&["spiders"])).await?;
-        // The API takes tasks for those of one project.
+        // The API accepts tasks only for spiders of this project.
         let here = spiders.into_iter().filter(|spider| spider.project == "default");
         Ok(Self {
             page: Page::new("Submit tasks", Here::Tasks, visitor),

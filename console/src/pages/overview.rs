@@ -1,4 +1,4 @@
-//! The overview: how the fleet does.
+//! The overview: the state of the fleet.
 
 use std::sync::Arc;
 
@@ -14,9 +14,9 @@ use crate::guard::Visitor;
 use crate::page::{Answer, Here, Page, html};
 use crate::shown::Number;
 
-/// How many crawls are looked at: those that run are among the latest.
+/// The number of crawls requested: those that run are among the latest.
 const LATEST: &str = "1000";
-/// How many of them are shown.
+/// The number of crawls shown.
 const SHOWN: usize = 10;
 
 #[derive(Template)]
@@ -30,7 +30,7 @@ struct Overview {
     failed: Number,
     crawls: Vec<Crawl>,
     workers: Number,
-    /// Those that something keeps from working.
+    /// The workers with a problem.
     unwell: Vec<Worker>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) async fn show(State(console): State<Arc<Console>>, visitor: Visitor) 
     let (running, paused, pending) =
         (with(CrawlState::Running), with(CrawlState::Paused), with(CrawlState::Pending));
     let failed = Number(crawls.iter().filter(|crawl| !crawl.is_over()).map(|crawl| crawl.failed.0).sum());
-    // What goes on first; the sort keeps the latest first among equals.
+    // Open crawls first; the sort keeps the latest first among equals.
     crawls.sort_by_key(|crawl| (crawl.is_over(), crawl.status == CrawlState::Pending));
     crawls.truncate(SHOWN);
     html(&Overview {

@@ -1,4 +1,4 @@
-//! A project: its versions, and taking them away.
+//! A project: its versions, and their removal.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::guard::Visitor;
 use crate::page::{Answer, Confirm, Here, Page, html, to};
 use crate::shown::counted;
 
-/// Which version; all without it.
+/// The version to remove; `None` for all.
 #[derive(Deserialize)]
 pub(crate) struct Named {
     version: Option<String>,
@@ -28,17 +28,17 @@ pub(crate) struct Named {
 struct ProjectPage {
     page: Page,
     project: String,
-    /// The latest first.
+    /// The versions, the latest first.
     versions: Vec<Version>,
 }
 
 impl Version {
-    /// The page of one of its spiders, as it was in this version.
+    /// The address of the page of one of its spiders in this version.
     fn spider(&self, project: &str, spider: &str) -> String {
         address(&format!("/spiders/{project}/{spider}"), [("version", &self.version)])
     }
 
-    /// The question whether to take it away.
+    /// The address of the page that asks before it is removed.
     fn removal(&self, project: &str) -> String {
         address(&format!("/projects/{project}/remove"), [("version", &self.version)])
     }

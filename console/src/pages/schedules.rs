@@ -1,4 +1,4 @@
-//! Schedules: when spiders are crawled by themselves; run now, held, let go on.
+//! Cron schedules: listing, running, pausing and resuming them.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::form::{Asked, Posted, Segments};
 use crate::guard::Visitor;
 use crate::page::{Answer, Here, Page, html, to};
 
-/// How many are on one page.
+/// The number of schedules on one page.
 const LIMIT: &str = "100";
 
 #[derive(Deserialize)]
@@ -23,7 +23,7 @@ pub(crate) struct Listing {
     cursor: Option<String>,
 }
 
-/// What became of a schedule.
+/// The response to a change of a schedule.
 #[derive(Deserialize)]
 struct Holding {}
 

@@ -1,4 +1,4 @@
-//! Which dead letters are meant: what a filter's form says, and what the API is asked for.
+//! A selection of dead letters, in a form's fields and for the API.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::ask::Call;
 use crate::form::written;
 use crate::shown::Text;
 
-/// A filter. What is empty leaves all in.
+/// A filter. An empty field matches everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub(crate) struct Selection {
     pub(crate) crawl: Option<String>,
@@ -18,7 +18,7 @@ pub(crate) struct Selection {
     pub(crate) older_than: Option<String>,
 }
 
-/// The same for the API, where it does something.
+/// The request to the API for an action on the selection.
 #[derive(Serialize)]
 pub(crate) struct Order<'a> {
     all: bool,
@@ -32,7 +32,7 @@ pub(crate) struct Order<'a> {
 }
 
 impl Selection {
-    /// Its fields that say something.
+    /// The non-empty fields.
     pub(crate) fn fields(&self) -> Vec<(&'static str, &str)> {
         let all = [
             ("crawl", &self.crawl),
@@ -42,7 +42,7 @@ impl Selection {
             ("host", &self.host),
             ("older_than", &self.older_than),
         ];
-        // A text that is no URL may begin with a space: it is meant as it is.
+        // A text that is not a URL may begin with a space, which is kept.
         let said = |(name, field): (&'static str, _)| match name {
             "url" => Some((name, self.url.as_deref().filter(|url| !url.is_empty())?)),
             _ => Some((name, written(field)?)),
@@ -50,12 +50,12 @@ impl Selection {
         all.into_iter().filter_map(said).collect()
     }
 
-    /// What one of its fields says.
+    /// The value of a field; empty if it has none.
     pub(crate) fn field(&self, name: &str) -> &str {
         self.fields().into_iter().find(|(field, _)| *field == name).map_or("", |(_, value)| value)
     }
 
-    /// The same as its input shows it.
+    /// The value of a field for its input.
     pub(crate) fn shown(&self, name: &str) -> Text {
         self.field(name).into()
     }
@@ -64,22 +64,22 @@ impl Selection {
         self.fields().is_empty()
     }
 
-    /// A page about it.
+    /// The address of a page for this selection.
     pub(crate) fn path(&self, page: &str) -> String {
         self.path_with(page, &[])
     }
 
-    /// The same with more that it says.
+    /// The address of a page for this selection, with further parameters.
     pub(crate) fn path_with(&self, page: &str, more: &[(&str, &str)]) -> String {
         address(page, self.fields().into_iter().chain(more.iter().copied()))
     }
 
-    /// The call that lists what is meant.
+    /// The call that lists the selection.
     pub(crate) fn call(&self) -> Call {
         self.call_for(&["dead-letters"])
     }
 
-    /// The call that looks at what is meant in another way.
+    /// Another call for the selection.
     pub(crate) fn call_for(&self, segments: &[&str]) -> Call {
         let call = Call::get(segments);
         self.fields().into_iter().fold(call, |call, (name, value)| call.with(name, value))
@@ -99,7 +99,7 @@ impl Selection {
         }
     }
 
-    /// What is meant, in words.
+    /// The selection in words.
     pub(crate) fn words(&self) -> String {
         let word = |(name, value): (&str, &str)| match name {
             "older_than" => format!("older than {value}"),

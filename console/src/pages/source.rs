@@ -5,15 +5,15 @@ use trawl_common::text::printable;
 use crate::answers::Mistake;
 use crate::shown::Number;
 
-/// So many lines are shown.
+/// Maximum number of lines shown.
 const MOST: usize = 5_000;
-/// The most that is shown of a line, in bytes.
+/// Maximum length of a line shown, in bytes.
 const LONGEST: usize = 2048;
 
 /// The lines of a text.
 pub(crate) struct Source {
     pub(crate) lines: Vec<Line>,
-    /// How many more there are.
+    /// The number of lines not shown.
     pub(crate) left_out: Number,
 }
 
@@ -24,10 +24,10 @@ pub(crate) struct Line {
 }
 
 impl Source {
-    /// Of a text with these mistakes.
+    /// Splits a text with these mistakes into lines.
     pub(crate) fn of(text: &str, mistakes: &[Mistake]) -> Self {
         let line = |(index, text): (usize, &str)| Line {
-            // What is not seen could make a text look like another.
+            // Invisible characters could make a text look like another.
             text: printable(text, LONGEST),
             is_wrong: mistakes.iter().any(|mistake| mistake.line == Some(index + 1)),
         };

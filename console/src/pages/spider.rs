@@ -1,4 +1,4 @@
-//! One spider: what its file says, what is wrong in it, what it does, and what it makes of a page.
+//! One spider: its file, the mistakes in it, its behaviour, and its result on a page.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,25 +20,26 @@ use crate::guard::Visitor;
 use crate::page::{Answer, Here, Page, html};
 use crate::shown::{Text, counted};
 
-/// Which version.
+/// The version to show; `None` for the latest.
 #[derive(Deserialize)]
 pub(crate) struct OfVersion {
     version: Option<String>,
 }
 
-/// The spider that a form is to be about. An address fills in no more of it: it may be that of a link on a page of others.
+/// The spider to preselect in a form. No other field can be set through an address, since it may be a link on
+/// another site's page.
 #[derive(Deserialize)]
 pub(crate) struct About {
     pub(crate) spider: Option<String>,
     pub(crate) project: Option<String>,
 }
 
-/// A page to try it on.
+/// A page to try the spider on.
 #[derive(Default, Deserialize)]
 pub(crate) struct Draft {
     #[serde(default)]
     url: String,
-    /// The one that was looked at.
+    /// The version that was shown.
     version: Option<String>,
     #[serde(flatten)]
     arguments: Given,
@@ -49,13 +50,13 @@ pub(crate) struct Draft {
 struct SpiderPage {
     page: Page,
     spider: Spider,
-    /// Whether a version was asked for, and not the latest.
+    /// Whether a particular version was requested.
     is_chosen: bool,
     source: Source,
     checked: Checked,
     draft: Draft,
     trial: Option<Trial>,
-    /// Why it was not tried.
+    /// The reason why it was not tried.
     wrong: Option<String>,
 }
 
@@ -66,23 +67,23 @@ impl Draft {
 }
 
 impl Spider {
-    /// Its page.
+    /// The address of its page.
     pub(crate) fn path(&self) -> String {
         let Self { project, spider, .. } = self;
         format!("/spiders/{project}/{spider}")
     }
 
-    /// The form that asks for a crawl of it.
+    /// The address of the form that submits a crawl of it.
     pub(crate) fn new_crawl(&self) -> String {
         self.form("/crawls/new")
     }
 
-    /// The form that submits tasks to it: of those that the API takes tasks for.
+    /// The address of the form that submits tasks to it; `None` if the API accepts no tasks for its project.
     fn submit_tasks(&self) -> Option<String> {
         (self.project == "default").then(|| self.form("/tasks/new"))
     }
 
-    /// The form that deploys another version of it.
+    /// The address of the form that deploys another version of it.
     fn edit(&self) -> String {
         self.form("/spiders/deploy")
     }
@@ -93,12 +94,12 @@ impl Spider {
 }
 
 impl SpiderPage {
-    /// Whether it has a program, which does tasks.
+    /// Whether it has a handler, which runs tasks.
     fn has_program(&self) -> bool {
         self.checked.does.iter().any(|does| does.what == "program")
     }
 
-    /// What was found, in a word or two.
+    /// The number of mistakes, in words.
     fn verdict(&self) -> String {
         match self.checked.mistakes.len() as u64 {
             0 => "no mistakes".to_owned(),
@@ -117,7 +118,7 @@ pub(crate) async fn show(
     html(&SpiderPage::of(&console, &visitor, name, draft).await?)
 }
 
-/// The same for the API.
+/// The request to the API.
 #[derive(Serialize)]
 struct NewTrial<'a> {
     url: &'a str,
@@ -146,7 +147,8 @@ pub(crate) async fn attempt(
             let shown = SpiderPage::of(&console, &visitor, name, draft).await?;
             html(&SpiderPage { trial: Some(trial), ..shown })
         }
-        // What the host, the form or the moment is to blame for; whoever wrote the URL wants to try again.
+        // A failure of the host, of the form or of the moment: show the form again, so that the user can
+        // retry.
         Err(failure) if matches!(failure.status, 400 | 409 | 503 | 504) => {
             let status = failure.status();
             let shown = SpiderPage::of(&console, &visitor, name, draft).await?;
@@ -167,7 +169,7 @@ impl SpiderPage {
         let place = ["projects", &project, "spiders", &spider];
         let call = Call::get(&place).with_any("version", written(&draft.version));
         let SpiderText { version, text } = console.ask(visitor, call).await?;
-        // Of the version that was found: a later one may have come meanwhile.
+        // Check the version that was found: a later one may have been deployed meanwhile.
         let call = Call::get(&[&place[..], &["check"]].concat()).with_any("version", version.as_deref());
         let checked: Checked = console.ask(visitor, call).await?;
         Ok(Self {

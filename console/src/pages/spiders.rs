@@ -1,4 +1,4 @@
-//! The spiders that are known.
+//! The known spiders.
 
 use std::sync::Arc;
 

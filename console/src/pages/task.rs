@@ -1,4 +1,4 @@
-//! One task: where it is, what it says, and what its program had to say.
+//! One task: its state, its recipe, and its log.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use crate::page::{Answer, Here, Page, html};
 use crate::recipe::Shown;
 use crate::shown::{Number, Text};
 
-/// So many entries of its log are shown.
+/// The number of log entries shown.
 const LOG: &str = "50";
 
-/// In which crawl.
+/// The crawl to show the task in.
 #[derive(Deserialize)]
 pub(crate) struct OfCrawl {
     pub(super) crawl: Option<String>,
@@ -31,31 +31,31 @@ pub(crate) struct OfCrawl {
 struct TaskPage {
     page: Page,
     key: String,
-    /// The crawl that was asked for.
+    /// The requested crawl.
     crawl: Option<Text>,
-    /// Nothing if it is done, was cancelled, or is not known.
+    /// `None` if it is done, was cancelled, or is not known.
     task: Option<Task>,
     recipe: Option<Shown>,
-    /// Of its log, the last entries.
+    /// The last entries of its log.
     entries: Vec<Entry>,
     has_more: bool,
 }
 
 impl TaskPage {
-    /// All that the log has of it.
+    /// The address of its whole log.
     fn log(&self) -> String {
         format!("/logs?task={}", self.key)
     }
 }
 
 impl Task {
-    /// What asked for it, and where that is shown.
+    /// The page or task that submitted it, and the address of that.
     fn asked_for_by(&self) -> Option<(Text, String)> {
         let referrer = self.referrer.as_deref()?;
         Some((referrer.into(), address::standing(referrer, &self.crawl)))
     }
 
-    /// How often it is tried again.
+    /// The number of retries, in words.
     fn retries(&self) -> String {
         match self.retries {
             Some(Number(0)) => "not at all".to_owned(),

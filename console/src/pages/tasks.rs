@@ -1,4 +1,4 @@
-//! Tasks that are not done: which wait, run, are put aside or failed.
+//! The tasks that wait, run, are parked or failed.
 
 use std::sync::Arc;
 
@@ -17,24 +17,24 @@ use crate::guard::Visitor;
 use crate::page::{Answer, Here, Page, html};
 use crate::shown::Text;
 
-/// How many are on one page. The API's pages are as the store has them, and larger.
+/// The number of tasks on one page. The API's pages are larger, and as the store has them.
 const SHOWN: usize = 100;
 
-/// So many pages of the API are asked for to fill one.
+/// Maximum number of API pages requested to fill one page.
 const ASKED: usize = 4;
 
-/// A page whose recipes have more bytes together does not update itself.
+/// A page whose recipes have more bytes than this in total does not update itself.
 const READ: u64 = 1024 * 1024;
 
-/// Which tasks. What is empty leaves all in.
+/// The filter of the list. An empty field matches everything.
 #[derive(Deserialize)]
 pub(crate) struct Listing {
     crawl: Option<String>,
     spider: Option<String>,
     place: Option<String>,
-    /// Where the API's list goes on.
+    /// The cursor of the API's list.
     cursor: Option<String>,
-    /// How many of its page were shown already.
+    /// The number of tasks at the cursor that were shown already.
     skip: Option<String>,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Listing {
 struct TasksPage {
     page: Page,
     listing: Listing,
-    /// What can be chosen: a name, where it leads, and whether it is.
+    /// The choices of a state: its name, its address, and whether it is selected.
     choices: Vec<(&'static str, String, bool)>,
     tasks: Vec<Task>,
     is_first: bool,
@@ -51,7 +51,7 @@ struct TasksPage {
 }
 
 impl Listing {
-    /// Its fields that say something, but for the place.
+    /// The non-empty fields other than the state.
     fn of_crawls(&self) -> Vec<(&'static str, &str)> {
         let all = [("crawl", &self.crawl), ("spider", &self.spider)];
         all.into_iter().filter_map(|(name, field)| Some((name, written(field)?))).collect()
@@ -69,23 +69,23 @@ impl Listing {
         self.of_crawls().is_empty() && self.place().is_none()
     }
 
-    /// What one of its fields says, as its input shows it.
+    /// The value of a field for its input.
     fn shown(&self, name: &str) -> Text {
         self.of_crawls().into_iter().find(|(field, _)| *field == name).map_or("", |(_, value)| value).into()
     }
 
-    /// The page of those at a place, with more that it says.
+    /// The address of the list of tasks in a state, with further parameters.
     fn path(&self, place: Option<&str>, more: &[(&str, &str)]) -> String {
         let all = self.of_crawls().into_iter().chain(place.map(|place| ("place", place)));
         address("/tasks", all.chain(more.iter().copied()))
     }
 
-    /// The first page of them.
+    /// The address of the first page.
     fn first(&self) -> String {
         self.path(self.place(), &[])
     }
 
-    /// The page of them from a place on.
+    /// The address of the page that starts at a position.
     fn at(&self, Spot { cursor, skip }: &Spot) -> String {
         let skip = skip.to_string();
         let cursor = cursor.as_deref().map(|cursor| ("cursor", cursor));
@@ -93,12 +93,13 @@ impl Listing {
         self.path(self.place(), &cursor.into_iter().chain(skip).collect::<Vec<_>>())
     }
 
-    /// Their dead letters, to be sent again.
+    /// The address of the page that replays the dead letters of these tasks.
     fn replay(&self) -> String {
         address("/dead-letters/replay", self.of_crawls())
     }
 
-    /// All that have no end of the one crawl, to be cancelled; `None` of more crawls than one.
+    /// The address of the page that cancels all unfinished tasks of the selected crawl; `None` if no crawl is
+    /// selected.
     fn cancel(&self) -> Option<String> {
         let crawl = written(&self.crawl)?;
         Some(address("/tasks/cancel", [("crawl", crawl)]))
@@ -109,8 +110,9 @@ impl Listing {
         self.of_crawls().into_iter().fold(call, |call, (name, value)| call.with(name, value))
     }
 
-    /// Whether its first page, which has these, costs little each time. To find those that are put aside, or that wait among many that
-    /// are, takes a search through all; and each recipe is read, however little of it is shown.
+    /// Whether the first page, with these tasks, is cheap enough to update itself. Finding tasks that are
+    /// parked, or that wait among many parked ones, takes a search through all of them; and each recipe is
+    /// read in full, however little of it is shown.
     fn is_cheap(&self, tasks: &[Task]) -> bool {
         let is_found_at_once = self.place().is_none_or(|place| place == "running" || place == "failed");
         let bytes: u64 = tasks.iter().map(|task| task.recipe_bytes.0).sum();
@@ -144,13 +146,14 @@ pub(crate) async fn list(
     })
 }
 
-/// A place in the list of the API: of the page at this cursor so many were shown already.
+/// A position in the API's list: a cursor, and the number of entries there that were shown already.
 struct Spot {
     cursor: Option<String>,
     skip: usize,
 }
 
-/// As many as one page shows from a place on, of several pages of the API if those are short; and where to go on.
+/// Returns the tasks of one page from a position on, from several pages of the API if those are short, and
+/// the next position.
 async fn part(
     console: &Console,
     visitor: &Visitor,
@@ -168,7 +171,7 @@ async fn part(
             true => Some(Spot { cursor, skip: skip + left }),
             false => next.map(|next| Spot { cursor: Some(next), skip: 0 }),
         };
-        // Where a page of the API has none, the search for them has taken long already.
+        // If a page of the API is empty, the search has taken long already.
         if shown.len() == SHOWN || count == 0 {
             break;
         }
@@ -176,7 +179,7 @@ async fn part(
     Ok((shown, at))
 }
 
-/// These, after all that run.
+/// Returns these tasks after all running ones.
 async fn running_first(
     console: &Console,
     visitor: &Visitor,

@@ -1,4 +1,4 @@
-//! One URL of a crawl: where it is, or how it ended.
+//! One URL of a crawl: its state, or how it ended.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The workers that live, and what waits for them.
+//! The live workers, and the messages that wait for them.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ struct WorkersPage {
 }
 
 impl WorkersPage {
-    /// What programs are doing, on which worker, and since when: that first which has taken the longest.
+    /// The running tasks with their worker and start, the longest-running first.
     fn running(&self) -> Vec<(&str, &str, &Time)> {
         let mut running = Vec::new();
         for Worker { worker, running: tasks, .. } in &self.workers {

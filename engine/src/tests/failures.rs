@@ -1,4 +1,4 @@
-//! What a failing server does to a worker.
+//! Tests of how a worker reacts to a failing server.
 
 use std::time::Duration;
 

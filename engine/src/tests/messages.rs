@@ -1,4 +1,4 @@
-//! What becomes of messages.
+//! Tests of how messages are handled.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use trawl_common::time::UnixMs;
 use super::servers::{Fault, Servers};
 use super::{A, B, LIMIT, Member, ends};
 
-/// Most leases need no extension, and one may come to need it while others are extended.
+/// Most leases need no extension, and one may come to need it while others are being extended.
 #[tokio::test(start_paused = true)]
 async fn what_is_held_does_not_count_as_lost_because_leases_take_long_to_extend() {
     let servers = Servers::default();
@@ -31,7 +31,8 @@ async fn what_is_held_does_not_count_as_lost_because_leases_take_long_to_extend(
     assert_eq!(member.frontier.extend(&[&first, &second]).await, [true, true]);
 }
 
-/// A lease lasts for fifteen seconds, and is looked at every five. What was claimed just after such a look is young at the next one.
+/// A lease lasts fifteen seconds and is checked every five. A claim made just after a check is still young at
+/// the next one.
 #[tokio::test(start_paused = true)]
 async fn a_lease_is_extended_in_its_first_half_whenever_it_began() {
     for claimed_after in [1, 2_600, 4_900].map(Duration::from_millis) {
@@ -48,7 +49,7 @@ async fn a_lease_is_extended_in_its_first_half_whenever_it_began() {
     }
 }
 
-/// It cannot be acknowledged a second time, so releasing it publishes another.
+/// It cannot be acknowledged twice, so releasing it publishes another message.
 #[tokio::test(start_paused = true)]
 async fn a_message_that_was_acknowledged_when_its_url_began_gets_a_successor_when_it_is_released() {
     let servers = Servers::default();
@@ -108,7 +109,7 @@ async fn a_message_that_only_newer_workers_read_is_passed_on_and_then_acknowledg
     assert_eq!(member.frontier.activity(), Default::default());
 }
 
-/// Not even from a lane that acknowledges what arrives.
+/// Holds even for a lane that acknowledges on arrival.
 #[tokio::test(start_paused = true)]
 async fn a_message_that_only_newer_workers_read_is_kept_while_the_broker_takes_none() {
     let servers = Servers::default();
@@ -132,7 +133,7 @@ async fn a_message_whose_record_only_newer_workers_read_waits_and_the_record_is_
     assert_eq!(member.frontier.activity().in_flight, 0);
 }
 
-/// From the sweep.
+/// The sweep claims it.
 #[tokio::test(start_paused = true)]
 async fn a_url_whose_messages_are_lost_again_and_again_is_claimed_without_one() {
     let servers = Servers::default();

@@ -1,4 +1,4 @@
-//! A member of a fleet on servers in memory: which calls it makes, in which order.
+//! A member of a fleet on in-memory servers: which calls it makes, and in which order.
 
 mod failures;
 mod messages;
@@ -43,7 +43,7 @@ impl Member {
         Self::join_for(servers, 10, set)
     }
 
-    /// A worker that may hold so many tasks.
+    /// Joins a worker that may hold this many tasks.
     fn join_for(servers: &Servers, tasks: u16, set: impl FnOnce(&mut Settings)) -> Self {
         let all = Arc::new(servers.clone());
         let engine = Coordinator::new(all.clone(), all, Arc::new(NoPages));
@@ -94,7 +94,7 @@ fn waits(_: &Message) -> Verdict {
     Verdict::PutAside { until: UnixMs::now().plus(Duration::from_secs(60)), failed: false }
 }
 
-/// What becomes of a URL.
+/// Makes the verdict on a URL.
 type VerdictOf = fn(&Message) -> Verdict;
 
 const A: &str = "http://site.example/a";

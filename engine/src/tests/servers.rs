@@ -21,22 +21,22 @@ use trawl_common::task::NewTask;
 
 use crate::broker::{Content, Delivery, Newer, Receipt};
 
-/// What goes wrong.
+/// An injected fault.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Fault {
     #[default]
     None,
-    /// Nothing is held by the worker any more.
+    /// The worker no longer holds anything.
     NotHeld,
-    /// The last answer is left out.
+    /// The last answer is missing.
     ShortAnswer,
     /// Calls of this name are refused.
     Refused(&'static str),
     /// Calls of this name fail as in an outage.
     Away(&'static str),
-    /// What is stored of crawls cannot be read.
+    /// Stored crawls cannot be read.
     UnreadableCrawls,
-    /// The store is full: it takes no links.
+    /// The store is full and accepts no links.
     StoreFullForLinks,
     /// Leases take a second to extend.
     SlowLeases,
@@ -56,7 +56,7 @@ struct State {
     tag: u64,
     replies: HashMap<String, ClaimReply>,
     lost: Vec<Message>,
-    /// What the next task that is to begin comes behind.
+    /// The task that comes before the next one to start.
     urgent: Option<Message>,
     fault: Fault,
 }
@@ -82,7 +82,7 @@ impl Servers {
         self.some_queued.notify_one();
     }
 
-    /// Queues a message for a task of this recipe; returns its key.
+    /// Queues a message for a task of this recipe and returns its key.
     pub(super) fn deliver_task(&self, recipe: &str) -> Key {
         let mut state = self.state();
         state.tag += 1;
@@ -96,17 +96,17 @@ impl Servers {
         key
     }
 
-    /// What the records reply to a claim of a URL.
+    /// Sets the records' reply to a claim of a URL.
     pub(super) fn replies_to_claim(&self, url: &str, reply: ClaimReply) {
         self.state().replies.insert(url.to_owned(), reply);
     }
 
-    /// The next step of the sweep finds this.
+    /// Makes the next step of the sweep find this message.
     pub(super) fn lose(&self, message: Message) {
         self.state().lost.push(message);
     }
 
-    /// The next task that is to begin comes behind this one.
+    /// Makes the next task to start come after this one.
     pub(super) fn urge(&self, task: Message) {
         self.state().urgent = Some(task);
     }
@@ -115,12 +115,12 @@ impl Servers {
         self.state().fault = fault;
     }
 
-    /// The calls so far, each with what it was for, in order.
+    /// The calls so far, each with its argument, in order.
     pub(super) fn calls(&self) -> Vec<String> {
         self.state().calls.clone()
     }
 
-    /// Waits until so many calls of this name were made.
+    /// Waits until this many calls of this name were made.
     pub(super) async fn until(&self, name: &str, count: usize) {
         while self.calls().iter().filter(|call| call.starts_with(name)).count() < count {
             sleep(Duration::from_millis(1)).await;
@@ -135,7 +135,7 @@ impl Servers {
         sleep(Duration::from_millis(1)).await;
     }
 
-    /// Fails if calls of this name do.
+    /// Returns the injected error, if calls of this name fail.
     fn check(&self, name: &str) -> Result<()> {
         match self.state().fault {
             Fault::Refused(call) if call == name => Err(Error::new(ErrorKind::Refused, "no permission")),
@@ -148,7 +148,7 @@ impl Servers {
         self.state().calls.push(format!("{name} {of}"));
     }
 
-    /// The answers to a call that asks for these, one for each unless one is left out.
+    /// The answers to a call for these keys, one each unless one is left out.
     fn answers<T>(&self, name: &str, keys: &[Key], answer: impl Fn(&State, &str) -> T) -> Result<Vec<T>> {
         self.check(name)?;
         keys.iter().for_each(|key| self.called(name, key));

@@ -1,4 +1,4 @@
-//! In which order a settlement is written.
+//! Tests of the order in which a settlement is written.
 
 use std::time::Duration;
 

@@ -49,7 +49,7 @@ async fn a_more_urgent_task_comes_first_and_is_settled_though_its_message_is_sti
     assert_eq!(servers.calls(), expected);
 }
 
-/// It would be run twice at once.
+/// Otherwise it would run twice at once.
 #[tokio::test(start_paused = true)]
 async fn an_urgent_task_that_the_worker_has_already_is_handed_out_once() {
     let servers = Servers::default();

@@ -1,4 +1,4 @@
-//! What runs programs, by itself: for tests, and for whoever embeds the library.
+//! The supervisor of handler programs as a program of its own, for tests and for programs that embed the library.
 
 use std::process::ExitCode;
 

@@ -1,14 +1,15 @@
-//! What is in a program's folder.
+//! The contents of a program's folder.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// How large the blocks are that a file's size on disk is counted in (stat(2)).
+/// Size in bytes of the blocks in which stat(2) counts a file's size on disk.
 const BLOCK: u64 = 512;
 
-/// Whether all that is in `folder` takes more than `most` bytes of disk, or is more than `most_files` files and folders. Links are
-/// not followed. What is deleted meanwhile does not count, nor what is deleted and still open.
+/// Whether the contents of `folder` take more than `most` bytes of disk, or are more than `most_files` files and
+/// folders. Links are not followed. Files deleted during the walk are not counted, nor are deleted files that are still
+/// open.
 pub(super) fn has_more(folder: &Path, most: u64, most_files: usize) -> bool {
     let (mut bytes, mut files) = (0_u64, 0);
     let mut to_look_at = vec![folder.to_owned()];

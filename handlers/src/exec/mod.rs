@@ -1,15 +1,16 @@
-//! The supervisor of a program: this program, started again under a hidden name.
+//! The supervisor of a program: this executable, started again under a hidden name.
 //!
-//! It is started twice. The first process (`SUPERVISE`) stays: it adopts all that loses its parent below it (a child subreaper),
-//! counts processes and memory, and ends when the program has ended, when it is asked to, or when the worker is gone. At its end it
-//! kills all that is left below it, and says on standard error how the program ended. The second process (`START`) makes itself a
-//! session of its own with its limits, and then becomes the program.
+//! It is started twice. The first process (`SUPERVISE`) stays: it adopts every orphan below it (as a child subreaper),
+//! counts processes and memory, and ends when the program has ended, when it is asked to, or when the worker is gone.
+//! At its end it kills all processes left below it, and reports on standard error how the program ended. The second
+//! process (`START`) creates a session of its own, sets its limits, and then becomes the program.
 //!
-//! Where the system can (Landlock, from Linux 6.12 on), the program can signal and look into nothing but what it started itself: neither
-//! its supervisor nor the worker. The supervisor itself is no process that others of its user can look into.
+//! If the system supports it (Landlock, from Linux 6.12 on), the program can signal and inspect only the processes
+//! that it started itself, not its supervisor or the worker. Other processes of the same user cannot inspect the
+//! supervisor.
 //!
-//! What no process can see to is its own death: where the supervisor is killed, the program dies with it (its parent-death signal),
-//! and the worker looks for what that had started.
+//! No process can clean up after its own death: if the supervisor is killed, the program dies with it (its parent-death
+//! signal), and the worker looks for the processes that the program had started.
 
 mod disk;
 mod order;
@@ -29,19 +30,20 @@ pub(crate) use report::Report;
 pub(crate) const NAME: &str = "handler-exec";
 /// The role of the first process.
 pub(crate) const SUPERVISE: &str = "supervise";
-/// The role of the second one.
+/// The role of the second process.
 pub(crate) const START: &str = "start";
 
-/// How long a program that is asked to end may take before it is killed.
+/// Time a program is given to end after it is asked to, before it is killed.
 pub(crate) const GRACE: Duration = Duration::from_secs(5);
 
-/// How many processes and threads a program may have, itself included.
+/// Maximum number of processes and threads of a program, itself included.
 pub(crate) const MAX_PROCESSES: usize = 512;
 
-/// How many files and folders a program may have in its own folder.
+/// Maximum number of files and folders in a program's own folder.
 pub(crate) const MAX_FILES: usize = 100_000;
 
-/// Does what a worker asked for, if this process was started as a supervisor; to be called first in `main`. `None` if it was not.
+/// Runs as a supervisor if this process was started as one, and returns the exit code; otherwise returns `None`. Must
+/// be called first in `main`.
 pub fn run_if_called() -> Option<ExitCode> {
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next()? != NAME {
@@ -57,7 +59,7 @@ pub fn run_if_called() -> Option<ExitCode> {
     Some(ExitCode::from(code))
 }
 
-/// Whether the system keeps programs from stopping their supervisors, and so from what bounds them.
+/// Whether the system can keep programs from signalling their supervisors, which enforce their limits.
 pub fn can_confine() -> bool {
     start::can_confine()
 }

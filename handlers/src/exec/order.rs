@@ -1,19 +1,19 @@
-//! What a supervisor is to do.
+//! The command line that a worker starts a supervisor with.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// What a worker asks of a supervisor, before the program and its arguments.
+/// A worker's request to a supervisor. Its arguments come before the program and the program's arguments.
 pub(crate) struct Order<'a> {
     /// The id of this run.
     pub(crate) token: &'a str,
-    /// The process that asks: without it the program ends.
+    /// The id of the worker's process. The program is ended when that process is gone.
     pub(crate) parent: u32,
-    /// How many bytes of memory the program and all its descendants may take.
+    /// Maximum memory in bytes of the program and all its descendants.
     pub(crate) memory: u64,
-    /// How many bytes the folder may hold.
+    /// Maximum size in bytes of the folder's contents.
     pub(crate) disk: u64,
-    /// The folder that is removed at the end.
+    /// The program's folder, which is removed at the end.
     pub(crate) folder: &'a Path,
 }
 
@@ -26,7 +26,7 @@ impl Order<'_> {
     }
 }
 
-/// The same as a supervisor receives it.
+/// An [`Order`] as the supervisor receives it, with the program to run.
 pub(super) struct Received {
     pub(super) token: String,
     pub(super) parent: i32,

@@ -10,16 +10,16 @@ struct Process {
     threads: usize,
 }
 
-/// What all of them take together.
+/// The resource usage of all processes below this one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Usage {
-    /// Processes and threads.
+    /// Number of processes and threads.
     pub(super) processes: usize,
-    /// Bytes of memory that are in use. What processes share counts for each.
+    /// Resident memory in bytes. Shared memory counts once for each process.
     pub(super) memory: u64,
 }
 
-/// What all processes below this one take.
+/// Returns the resource usage of all processes below this one.
 pub(super) fn usage() -> Usage {
     let page = rustix::param::page_size() as u64;
     let mut usage = Usage::default();
@@ -30,7 +30,7 @@ pub(super) fn usage() -> Usage {
     usage
 }
 
-/// How many processes and threads the machine has, which takes one look however many they are. 0 if it does not say.
+/// Returns the number of processes and threads on the machine, at a cost that does not grow with it. 0 if unknown.
 pub(super) fn of_machine() -> usize {
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let total =
@@ -38,27 +38,27 @@ pub(super) fn of_machine() -> usize {
     total.and_then(Result::ok).unwrap_or_default()
 }
 
-/// Sends a signal to all processes below this one, and to the groups that they lead: a whole group at once, which cannot grow
-/// meanwhile.
+/// Sends a signal to all processes below this one, and to the groups that they lead: a whole group gets it at once, and
+/// cannot grow meanwhile.
 pub(super) fn signal_all(signal: Signal) {
     for Process { pid, .. } in below() {
-        // Gone meanwhile, or no leader.
+        // Errors mean that it is gone by now, or leads no group.
         let _ = kill_process_group(pid, signal);
         let _ = kill_process(pid, signal);
     }
 }
 
-/// What has ended below this one, one after another.
+/// The result of reaping a process below this one.
 pub(super) enum Reaped {
-    /// This process.
+    /// This process has ended.
     One(Pid, WaitStatus),
-    /// Nothing has, for now.
+    /// None has ended, for now.
     NoneYet,
-    /// There is nothing below.
+    /// There are no processes below.
     NoneLeft,
 }
 
-/// Takes note of one process that has ended.
+/// Reaps one process that has ended.
 pub(super) fn reap() -> Reaped {
     match wait(WaitOptions::NOHANG) {
         Ok(Some((pid, status))) => Reaped::One(pid, status),
@@ -67,7 +67,7 @@ pub(super) fn reap() -> Reaped {
     }
 }
 
-/// All of them. What is being started meanwhile may be missing.
+/// Returns all processes below this one. A process that is just being started may be missing.
 fn below() -> Vec<Process> {
     let mut found: Vec<Process> = Vec::new();
     let mut to_look_at = vec![getpid()];
@@ -78,7 +78,7 @@ fn below() -> Vec<Process> {
     found
 }
 
-/// The children of all threads of a process, which is added to what was found unless it is this one.
+/// Returns the children of all threads of a process, and adds the process to `found` unless it is this one.
 fn children_of(pid: Pid, found: &mut Vec<Process>) -> Vec<Pid> {
     let raw = pid.as_raw_pid();
     let threads: Vec<_> = fs::read_dir(format!("/proc/{raw}/task")).into_iter().flatten().flatten().collect();

@@ -1,4 +1,4 @@
-//! The process that stays with a program until all that it started has ended.
+//! The process that stays with a program until all processes that it started have ended.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -20,28 +20,29 @@ use super::order::Received;
 use super::processes::{Reaped, of_machine, reap, signal_all, usage};
 use super::{GRACE, MAX_FILES, MAX_PROCESSES, NAME, Report, START};
 
-/// How often the worker, the processes and the memory are looked at.
+/// Time between checks of the worker, the processes and the memory.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How often the program's folder is looked at. A look takes longer the more is in it, and never more than a tenth of the time.
+/// Minimum time between checks of the program's folder. A check takes longer the more files there are, and checks take
+/// no more than a tenth of the time.
 const LOOK_AT_DISK: Duration = Duration::from_millis(250);
 
-/// A machine that has so many more processes than a look ago may have a fork bomb.
+/// An increase of the machine's processes between two checks that may be a fork bomb.
 const MANY: usize = MAX_PROCESSES / 4;
 
-/// Before the program, where the system lets it: it may have hundreds of processes.
+/// Priority of the supervisor, above the program's if the system allows it: the program may have hundreds of processes.
 const PRIORITY: i32 = -10;
 
-/// So many processes are reaped before others are looked at: a storm of them may never end.
+/// Number of processes that are reaped between checks: there may be no end of them.
 const REAPED_AT_ONCE: usize = 64;
 
-/// What does not die within so long is stuck in the kernel, and is left to it.
+/// Time after which a killed process is taken to be stuck in the kernel, and left behind.
 const DEATH: Duration = Duration::from_secs(10);
 
-/// Supervises one run, and says how it ended. The program's folder goes with this process.
+/// Supervises one run, and reports how it ended. Removes the program's folder at the end.
 pub(super) fn run(arguments: Vec<OsString>) -> u8 {
     let Some(order) = Received::of(arguments) else { return super::usage() };
-    // The program is of the same user, and has its own limits and secrets from here. This fails nowhere.
+    // The program has the same user, and gets its own limits and secrets from here. This call cannot fail.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let done = match runtime {
@@ -56,9 +57,9 @@ pub(super) fn run(arguments: Vec<OsString>) -> u8 {
     0
 }
 
-/// 1. Runs the program until it ends, or is to end.
-/// 2. Kills what it left behind, and says how it ended.
-/// 3. Waits until the worker has taken from the program's folder what it wants.
+/// 1. Runs the program until it ends, or has to end.
+/// 2. Kills the processes left behind, and reports how the program ended.
+/// 3. Waits until the worker has taken its files from the program's folder.
 async fn whole_run(order: &Received) -> io::Result<()> {
     let mut watch = Watch::begin(order)?;
     let report = supervise(order, &mut watch).await?;
@@ -70,20 +71,20 @@ async fn whole_run(order: &Received) -> io::Result<()> {
     Ok(())
 }
 
-/// Says how the program ended, which is the last that is said.
+/// Reports how the program ended, and closes standard error.
 fn say(order: &Received, report: &Report) {
-    // In one piece. Nobody may be left to read it.
+    // Written in one piece. There may be no reader left.
     let _ = io::stderr().write_all(report.to_line(&order.token).as_bytes());
     if let Ok(null) = OpenOptions::new().write(true).open("/dev/null") {
         let _ = dup2_stderr(null);
     }
 }
 
-/// Runs the program until it ends, or is to end.
+/// Runs the program until it ends, or has to end.
 async fn supervise(order: &Received, watch: &mut Watch<'_>) -> io::Result<Report> {
     set_child_subreaper(Some(getpid()))?;
     let priority = getpriority_process(None)?;
-    // Only some may.
+    // Needs a privilege that this process may not have.
     let _ = setpriority_process(None, PRIORITY);
     let program = start(order, priority)?;
     let report = watch.until_end(program).await;
@@ -93,7 +94,8 @@ async fn supervise(order: &Received, watch: &mut Watch<'_>) -> io::Result<Report
     Ok(report)
 }
 
-/// Starts the program, and leaves its input and output to it alone: whoever writes or reads there is to notice when it closes them.
+/// Starts the program, and gives up this process' copies of its input and output, so that the other ends notice when
+/// the program closes them.
 fn start(order: &Received, priority: i32) -> io::Result<Pid> {
     let child = Command::new("/proc/self/exe")
         .args([
@@ -107,19 +109,19 @@ fn start(order: &Received, priority: i32) -> io::Result<Pid> {
         .spawn()?;
     dup2_stdin(File::open("/dev/null")?)?;
     dup2_stdout(OpenOptions::new().write(true).open("/dev/null")?)?;
-    // Not waited for by this handle: all that ends below is reaped in one place.
+    // Not waited for through this handle: all processes are reaped in one place.
     Ok(Pid::from_child(&child))
 }
 
-/// What a supervisor looks at.
+/// The state of the periodic checks.
 struct Watch<'a> {
     order: &'a Received,
     asked_to_end: Signals,
     something_ended: Signals,
     look: Interval,
-    /// How many processes the machine had at the last look.
+    /// Number of processes on the machine at the last check.
     of_machine: usize,
-    /// When the program's folder is to be looked at.
+    /// When the program's folder is to be checked next.
     disk: Instant,
 }
 
@@ -133,7 +135,8 @@ impl<'a> Watch<'a> {
         Ok(Self { order, asked_to_end, something_ended, look, of_machine, disk })
     }
 
-    /// Waits until the program has ended, or has to. It is looked at in its time also where processes end faster than they are reaped.
+    /// Waits until the program has ended, or has to end. Checks take place on time even if processes end faster than
+    /// they are reaped.
     async fn until_end(&mut self, program: Pid) -> Report {
         let mut last_look = Instant::now();
         loop {
@@ -170,8 +173,8 @@ impl<'a> Watch<'a> {
         getppid().map(Pid::as_raw_pid) != Some(self.order.parent)
     }
 
-    /// Why the program has to end, if it has to. Where the machine has many more processes than at the last look the program may be
-    /// a fork bomb, with which nothing could keep up: it stands still while it is looked at.
+    /// Returns why the program has to end, if it has to. If the number of processes on the machine has jumped since the
+    /// last check, the program may be a fork bomb, which could outrun the check: it is stopped meanwhile.
     fn must_end(&mut self, program: Pid) -> Option<Report> {
         if self.is_abandoned() {
             return Some(Report::Stopped);
@@ -189,7 +192,7 @@ impl<'a> Watch<'a> {
         report
     }
 
-    /// Which limit is exceeded, if one is.
+    /// Returns the limit that is exceeded, if one is.
     fn exceeded(&mut self) -> Option<Report> {
         let usage = usage();
         if usage.processes > MAX_PROCESSES {
@@ -203,7 +206,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Whether the program's folder has more than it may, if that is to be looked at again.
+    /// Whether the program's folder exceeds its limits; `false` if the next check is not due yet.
     fn fills_disk(&mut self) -> bool {
         let begun = Instant::now();
         if begun < self.disk {
@@ -214,7 +217,7 @@ impl<'a> Watch<'a> {
         has_more
     }
 
-    /// Asks all processes to end, and waits for a while until they have.
+    /// Asks all processes to end, and waits up to [`GRACE`] until they have.
     async fn end_gently(&mut self) {
         signal_all(Signal::TERM);
         signal_all(Signal::CONT);
@@ -232,17 +235,17 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// What reaping has found.
+/// The result of reaping some processes.
 enum Progress {
     /// The program has ended.
     Ended(WaitStatus),
     /// More processes may have ended.
     More,
-    /// No more have, for now.
+    /// No more have ended, for now.
     NoMore,
 }
 
-/// Reaps some of what has ended, orphans included.
+/// Reaps some of the processes that have ended, orphans included.
 fn reap_some(program: Pid) -> Progress {
     for _ in 0..REAPED_AT_ONCE {
         match reap() {
@@ -262,7 +265,7 @@ fn report(status: WaitStatus) -> Report {
     }
 }
 
-/// Kills all that is left below, until nothing is.
+/// Kills all processes left below this one until there are none, for at most [`DEATH`].
 fn kill_all() {
     let deadline = Instant::now() + DEATH;
     while Instant::now() < deadline {

@@ -1,4 +1,4 @@
-//! Who keeps a program alive, and says what has failed when it dies.
+//! Keeps a program alive, and decides which requests have failed when it dies.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,29 +16,31 @@ use crate::once::overdue;
 use crate::program::Program;
 use crate::supervised::End;
 
-/// How long a program that died before it had answered anything is left alone, at first and at most. It doubles each time.
+/// Shortest and longest delay before restarting a program that died without answering anything. It doubles each time.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(30));
 
-/// Keeps a program alive as long as anybody may ask for something.
+/// Keeps a program alive while there may be requests.
 pub(super) struct Driver {
     program: Arc<Program>,
     concurrency: usize,
     pub(super) requests: Requests,
-    /// How often in a row it has died without an answer.
+    /// Number of deaths without an answer in a row.
     deaths: u32,
 }
 
-/// What is to be done, in order.
+/// The requests to give to the program, in order.
 pub(super) struct Requests {
     new: mpsc::Receiver<Asked>,
-    /// What was in flight when the program was ended for another's sake.
+    /// Requests that were in flight when the program was ended because of another one.
     again: VecDeque<Asked>,
-    /// What was in flight together when the program died: each is given to it alone, so that the one that kills it is found.
+    /// Requests that were in flight together when the program died: each is given to it alone, to find the one that
+    /// kills it.
     suspects: VecDeque<Asked>,
 }
 
 impl Requests {
-    /// The next one; `None` when there will be none. Whether it is to be alone. Cancelling the call loses nothing.
+    /// Returns the next request that is still awaited and whether it must run alone, or `None` if there will be none.
+    /// Cancel safe.
     pub(super) async fn next(&mut self) -> Option<(Asked, bool)> {
         loop {
             let (asked, is_suspect) = match self.suspects.pop_front() {
@@ -54,7 +56,7 @@ impl Requests {
         }
     }
 
-    /// Whether the next one is to be alone.
+    /// Whether the next request must run alone.
     pub(super) fn has_suspects(&self) -> bool {
         !self.suspects.is_empty()
     }
@@ -70,7 +72,7 @@ impl Driver {
         Self { program, concurrency, requests: Requests { new, again, suspects }, deaths: 0 }
     }
 
-    /// Starts the program whenever there is something to do and it does not live.
+    /// Runs until there are no more requests. Starts the program when there is a request and it is not running.
     pub(super) async fn run(mut self) {
         while let Some((first, is_suspect)) = self.requests.next().await {
             self.back_off().await;
@@ -93,7 +95,7 @@ impl Driver {
         }
     }
 
-    /// Has one process do what comes, and says of what it left unfinished what becomes of it.
+    /// Gives requests to one process until it ends, and settles the ones that it left unfinished.
     async fn live(&mut self, mut session: Session) {
         let broken = session.run(&mut self.requests).await;
         let (end, unfinished, has_answered) = session.end(&broken).await;
@@ -107,7 +109,8 @@ impl Driver {
         self.settle(&broken, &end, unfinished);
     }
 
-    /// Who is to blame fails; what was with it is done again. If it may be any of several, each is tried alone.
+    /// Fails the request that is at fault, and queues the others again. If any of several may be at fault, each is to
+    /// run alone.
     fn settle(&mut self, broken: &Broken, end: &End, unfinished: Vec<Unfinished>) {
         let is_alone = unfinished.len() == 1;
         for Unfinished { id, asked, parts } in unfinished {
@@ -118,7 +121,7 @@ impl Driver {
                 Broken::Answer(culprit, what) if *culprit == id => {
                     asked.ends(Ended::failed(what, end, parts.into_logs()));
                 }
-                // Which is wanted by nobody is left out when it comes to it.
+                // A request that is no longer awaited is dropped when its turn comes.
                 Broken::Overdue(..) | Broken::Answer(..) | Broken::Unwanted => {
                     self.requests.again.push_back(asked);
                 }

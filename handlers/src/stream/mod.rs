@@ -1,7 +1,7 @@
-//! A program that lives, and is given tasks and pages.
+//! A program that stays alive, and is given tasks and pages.
 //!
-//! One `driver` owns it: starts it when there is something to do, and again when it has died. As long as one process lives
-//! (`session`), requests go to it and answers come from it through `pipes`.
+//! One `driver` owns it, starts it when there is a request, and restarts it when it has died. While a process lives
+//! (`session`), requests and answers pass through `pipes`.
 
 mod driver;
 mod own_log;
@@ -19,59 +19,59 @@ use self::driver::Driver;
 use crate::ended::Ended;
 use crate::program::Program;
 
-/// Requests that may wait for the driver; each caller waits for its own.
+/// Maximum number of requests that wait for the driver; callers beyond that wait to send theirs.
 const WAITING: usize = 64;
 
-/// How many requests a program is given at once that does not say so itself.
+/// Number of requests given to a program at once if its settings don't say.
 const USUAL_CONCURRENCY: usize = 16;
 
-/// Something for a program.
+/// A request for a program.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Work {
-    /// Do this.
+    /// Do a task.
     Task(TaskView),
-    /// Read this.
+    /// Read a page.
     Page(Page),
 }
 
 /// A page for a program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page {
-    /// Which page.
+    /// The page's identity and metadata.
     pub head: PageHead,
-    /// What came of asking for it.
+    /// The result of fetching it.
     pub came: Came,
 }
 
-/// What came of asking for a page.
+/// The result of fetching a page.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Came {
     /// A response.
     Response(Response),
-    /// None that is a page.
+    /// A failure, without a response that is a page.
     Failure(FailureView),
 }
 
-/// A response to a page.
+/// A response with a page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Response {
-    /// All but its body.
+    /// Everything but the body.
     pub head: ResponseHead,
-    /// Its body as it arrived.
+    /// The body as received.
     pub bytes: Bytes,
-    /// Its body as text, if it is text.
+    /// The body as text, if it is text.
     pub text: Option<String>,
 }
 
-/// A program that lives. Dropping it ends the program, when it has answered all that it was asked.
+/// A program that stays alive. Dropping it ends the program, once it has answered all requests.
 #[derive(Debug)]
 pub struct Stream {
     program: Arc<Program>,
-    /// Where the driver takes requests, once there was one.
+    /// The channel to the driver, which is started with the first request.
     requests: OnceLock<mpsc::Sender<Asked>>,
 }
 
-/// A request, and where its answer is awaited.
+/// A request, and the channel for its answer.
 struct Asked {
     work: Arc<Work>,
     reply: oneshot::Sender<Ended>,
@@ -83,18 +83,18 @@ impl Asked {
     }
 
     fn ends(self, ended: Ended) {
-        // Whoever asked may have gone.
+        // The caller may be gone.
         let _ = self.reply.send(ended);
     }
 }
 
 impl Stream {
-    /// A program that is started when it is asked first.
+    /// Returns a program that is started with its first request.
     pub fn new(program: Arc<Program>) -> Self {
         Self { program, requests: OnceLock::new() }
     }
 
-    /// The program.
+    /// Returns the program.
     pub fn program(&self) -> &Program {
         &self.program
     }
@@ -109,7 +109,8 @@ impl Stream {
         })
     }
 
-    /// Has the program do something, as soon as its `concurrency` allows. If the future is dropped, the answer is dropped as well.
+    /// Gives the program a request, once its `concurrency` allows, and waits for the answer. If the future is dropped,
+    /// so is the answer.
     pub async fn ask(&self, work: Work) -> Ended {
         let (reply, answer) = oneshot::channel();
         let asked = Asked { work: Arc::new(work), reply };

@@ -1,4 +1,4 @@
-//! What a program logs without the `id` of a request: in the log of its worker, and bounded there.
+//! Log entries of a program that have no request `id`. They go to the log of the worker, up to a limit.
 
 use tracing::{debug, info, warn};
 use trawl_common::handler::{LogLine, MAX_LOGS};
@@ -7,17 +7,17 @@ use trawl_common::logs::LogLevel;
 /// The log of a process.
 #[derive(Default)]
 pub(super) struct OwnLog {
-    /// How many entries came since the process answered something.
+    /// Number of entries since the last answer.
     entries: usize,
 }
 
 impl OwnLog {
-    /// The process has answered something.
+    /// Resets the limit, as the process has answered a request.
     pub(super) fn answered(&mut self) {
         self.entries = 0;
     }
 
-    /// Writes what there is room for, and says once that there is more.
+    /// Writes entries up to the limit, and warns once when more are left out.
     pub(super) fn write(&mut self, lines: Vec<LogLine>) {
         let (lines, is_cut) = self.take(lines);
         for LogLine { level, message } in lines {
@@ -31,7 +31,7 @@ impl OwnLog {
         }
     }
 
-    /// The entries that there is room for, and whether these are the first that are cut.
+    /// Returns the entries within the limit, and whether these are the first that are cut.
     fn take(&mut self, mut lines: Vec<LogLine>) -> (Vec<LogLine>, bool) {
         let left = MAX_LOGS.saturating_sub(self.entries);
         let was_whole = self.entries <= MAX_LOGS;

@@ -1,5 +1,5 @@
-//! The two pipes between a worker and a program that lives. Each has a task of its own: a program that writes before it reads must not
-//! keep either from the other.
+//! The two pipes between a worker and a program that stays alive. Each has a task of its own, so that a program that
+//! writes before it reads blocks neither.
 
 use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::process::{ChildStdin, ChildStdout};
@@ -9,17 +9,17 @@ use trawl_common::handler::{MAX_ANSWER_BYTES, Part};
 
 use crate::output::{self, Flood};
 
-/// How much of what was read may wait to be taken.
+/// Maximum number of messages that are read ahead.
 const READ_AHEAD: usize = 64;
 
-/// A longer buffer than usual: answers come in lines of kilobytes.
+/// Size in bytes of the read buffer, larger than the default: answers are lines of kilobytes.
 const BUFFER: usize = 64 * 1024;
 
-/// What a program said.
+/// A message from the program.
 pub(super) enum Said {
-    /// A part of an answer, and how many bytes it counts as.
+    /// A part of an answer, and the number of bytes that it counts as.
     Part(Part, usize),
-    /// What is none: what is wrong with it.
+    /// Not a valid answer; says why.
     Wrong(String),
 }
 
@@ -27,13 +27,13 @@ pub(super) enum Said {
 pub(super) struct Pipes {
     say: mpsc::UnboundedSender<String>,
     said: mpsc::Receiver<Said>,
-    /// Ended with this.
+    /// The tasks, which end when this is dropped.
     _tasks: JoinSet<()>,
 }
 
 impl Pipes {
     pub(super) fn new(stdin: ChildStdin, stdout: ChildStdout) -> Self {
-        // Bounded by what may be in flight.
+        // Unbounded here: the number of requests in flight bounds it.
         let (say, to_say) = mpsc::unbounded_channel();
         let (to_said, said) = mpsc::channel(READ_AHEAD);
         let mut tasks = JoinSet::new();
@@ -42,13 +42,13 @@ impl Pipes {
         Self { say, said, _tasks: tasks }
     }
 
-    /// Says a line, when the program reads it.
+    /// Sends a line, without waiting until the program reads it.
     pub(super) fn say(&self, line: String) {
-        // A program that has closed its input says so by its deadline, or by its end.
+        // If the program has closed its input, its deadline or its end will show it.
         let _ = self.say.send(line);
     }
 
-    /// What the program says next; `None` when it says no more. Cancelling the call loses nothing.
+    /// Returns the program's next message, or `None` at the end of its output. Cancel safe.
     pub(super) async fn next(&mut self) -> Option<Said> {
         self.said.recv().await
     }
@@ -62,7 +62,7 @@ async fn write(mut lines: mpsc::UnboundedReceiver<String>, mut stdin: ChildStdin
     }
 }
 
-/// Reads until what is read is no answer.
+/// Reads messages until the end, or until one that is not valid.
 async fn read(stdout: ChildStdout, said: mpsc::Sender<Said>) {
     let mut stdout = BufReader::with_capacity(BUFFER, stdout);
     let mut line = Vec::new();

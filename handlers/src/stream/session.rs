@@ -22,24 +22,25 @@ use crate::ended::Ended;
 use crate::program::Program;
 use crate::supervised::{End, LAST_WORDS, Supervised};
 
-/// A program that has closed its standard output, or its input, may take so long to end by itself.
+/// Time a program that has closed its standard output or its input is given to end by itself.
 const OWN_END: Duration = Duration::from_secs(1);
 
-/// How often it is looked whether anybody still wants what is in flight.
+/// Time between checks of whether callers still await the requests in flight.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// For so long what nobody wants any more may keep others waiting.
+/// Maximum time that a request which is no longer awaited may delay others.
 const UNWANTED: Duration = Duration::from_secs(5);
 
-/// A process, and what it is doing.
+/// A process, and its requests.
 pub(super) struct Session {
     running: Supervised,
     pipes: Pipes,
-    /// In the order in which it was given.
+    /// The requests in flight by id, in the order in which they were given.
     in_flight: BTreeMap<u64, InFlight>,
-    /// Since when the first of that is the first: a program that does one thing after the other could not take it before.
+    /// When the first request in flight became the first: a program that does one after the other could not start it
+    /// earlier.
     first_since: Instant,
-    /// Whether what is in flight is to be alone.
+    /// Whether the request in flight must be alone.
     is_alone: bool,
     concurrency: usize,
     limit: Duration,
@@ -51,30 +52,30 @@ pub(super) struct Session {
 struct InFlight {
     asked: Asked,
     parts: Parts,
-    /// A file that it was given.
+    /// The file with its body, if there is one.
     file: Option<PathBuf>,
 }
 
-/// What was not answered when a process ended.
+/// A request without an answer when its process ended.
 pub(super) struct Unfinished {
     pub(super) id: u64,
     pub(super) asked: Asked,
     pub(super) parts: Parts,
 }
 
-/// Why a process cannot go on.
+/// The reason why a process cannot go on.
 pub(super) enum Broken {
     /// It took too long for this request.
     Overdue(u64, Duration),
-    /// Its answer to this request is none: what is wrong with it.
+    /// Its answer to this request is not valid, for this reason.
     Answer(u64, String),
-    /// It said something that is about no request.
+    /// It sent something invalid that belongs to no request.
     Said(String),
     /// It has ended, or closed its output.
     Died,
-    /// Nobody waits any more for anything that it does.
+    /// No caller awaits its requests in flight any more, or unwanted ones delay others.
     Unwanted,
-    /// There is nothing more to do.
+    /// There are no more requests.
     NoMoreRequests,
 }
 
@@ -91,7 +92,7 @@ impl Broken {
 }
 
 impl Session {
-    /// Starts a process, and says to it what it is for.
+    /// Starts a process, and sends it the start message.
     pub(super) async fn start(program: &Program, concurrency: usize) -> io::Result<Self> {
         let (running, stdin, stdout) = Supervised::start(program, None, &[], &[])?;
         let pipes = Pipes::new(stdin, stdout);
@@ -151,7 +152,7 @@ impl Session {
         }
     }
 
-    /// Takes what a program said before it ended.
+    /// Takes the program's last messages after it has ended.
     async fn last_words(&mut self) -> Broken {
         while let Ok(Some(said)) = timeout(LAST_WORDS, self.pipes.next()).await {
             if let Err(broken) = self.take(said).await {
@@ -161,14 +162,14 @@ impl Session {
         Broken::Died
     }
 
-    /// Whether it does what nobody waits for any more, and nothing else; or has for long kept others waiting with that.
+    /// Whether none of the requests in flight is awaited, or the first is not and has delayed others for [`UNWANTED`].
     fn is_unwanted(&self) -> bool {
         let mut all = self.in_flight.values().map(|in_flight| in_flight.asked.is_awaited());
         let is_first_wanted = all.next().unwrap_or(true);
         !is_first_wanted && (!all.any(|is_wanted| is_wanted) || self.first_since.elapsed() >= UNWANTED)
     }
 
-    /// The request that was given before all others which are in flight.
+    /// Returns the id of the oldest request in flight.
     fn first(&self) -> Option<u64> {
         self.in_flight.keys().next().copied()
     }
@@ -195,7 +196,7 @@ impl Session {
         self.pipes.say(line);
     }
 
-    /// What is said of a page, and the file with its body if it is a file.
+    /// Returns the message for a page, and the file with its body if it is large.
     async fn page(&self, id: u64, Page { head, came }: &Page) -> io::Result<(String, Option<PathBuf>)> {
         let line = |came| Request::Page { id, page: PageView { head, came } }.to_line();
         match came {
@@ -207,7 +208,7 @@ impl Session {
         }
     }
 
-    /// A large body is a file.
+    /// Returns a body, as a file if it has more than [`MAX_INLINE_BYTES`] bytes.
     async fn body(
         &self,
         id: u64,
@@ -225,7 +226,7 @@ impl Session {
         Ok((body, None))
     }
 
-    /// Takes what the program said. A part that is about a request which is answered says nothing any more.
+    /// Takes a message. Further parts for a request that is already answered are ignored.
     async fn take(&mut self, said: Said) -> Result<(), Broken> {
         let (part, bytes) = match said {
             Said::Part(part, bytes) => (part, bytes),
@@ -259,7 +260,7 @@ impl Session {
         Ok(())
     }
 
-    /// What is about no request may only be logged.
+    /// Takes a part without an id, which may only contain log entries.
     fn take_log(&mut self, part: Part) -> Result<(), Broken> {
         let Part { id: _, verdict, logs, tasks, urls, items, items_file } = part;
         let yields_nothing = items.is_empty() && items_file.is_none() && tasks.is_empty() && urls.is_empty();
@@ -270,8 +271,8 @@ impl Session {
         Ok(())
     }
 
-    /// Ends the process: one that has nothing to do by closing its input, and any other by force. Returns how it ended, what it left,
-    /// and whether it had answered anything.
+    /// Ends the process: one that has nothing to do by closing its input, any other by force. Returns how it ended, its
+    /// unfinished requests, and whether it had answered any.
     pub(super) async fn end(self, broken: &Broken) -> (End, Vec<Unfinished>, bool) {
         let Self { mut running, pipes, in_flight, has_answered, .. } = self;
         drop(pipes);
@@ -292,7 +293,7 @@ impl Session {
 
 async fn remove(file: Option<PathBuf>) {
     if let Some(file) = file {
-        // The program may have removed it; the rest goes with its folder.
+        // The program may have removed it; else it goes with its folder.
         let _ = tokio::fs::remove_file(file).await;
     }
 }

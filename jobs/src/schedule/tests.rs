@@ -1,4 +1,4 @@
-//! On the embedded engine, at instants that the tests choose.
+//! Tests of schedules on the embedded engine, at chosen instants.
 
 use std::fs;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use trawl_common::spider::folder::Folder;
 
 use super::*;
 
-/// A full minute.
+/// An instant at the start of a minute.
 const NOON: UnixMs = UnixMs(1_795_435_200_000);
 
 const START: &str = "[start]\nurls = ['http://a.example/']\n";
@@ -24,7 +24,7 @@ fn minutes(count: u64) -> Duration {
     Duration::from_secs(60 * count)
 }
 
-/// A store, and a folder of spiders that all its workers have.
+/// A store, and a folder of spiders that all workers share.
 struct Fleet {
     store: Embedded,
     folder: TempDir,
@@ -48,7 +48,7 @@ impl Fleet {
         Arc::new(Runner { ports, settings: Arc::new(settings), folder, id, health: Health::default() })
     }
 
-    /// What a worker that has just begun does at `now`.
+    /// Does what a worker that has just started does at `now`.
     async fn look(&self, now: UnixMs) {
         let worker = self.worker();
         look(&worker, &read(&worker).await, now).await.unwrap();
@@ -71,14 +71,14 @@ impl Fleet {
         self.store.jobs().list(&JobFilter::default(), all).await.unwrap()
     }
 
-    /// The instants for which jobs were asked, the latest first.
+    /// The scheduled instants of the submitted jobs, the latest first.
     async fn asked(&self) -> Vec<String> {
         let ids = self.jobs().await;
         ids.iter().map(|job| job.new.id.as_str()[..15].to_owned()).collect()
     }
 }
 
-/// What a worker that has just begun knows.
+/// Returns the timetable of a worker that has just started.
 async fn read(worker: &Runner) -> Timetable {
     let mut timetable = Timetable::default();
     read_again(&mut timetable, worker).await;

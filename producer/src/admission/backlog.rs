@@ -1,5 +1,5 @@
-//! The limit of the backlog: nothing is admitted while a spider has too many URLs without a final state, or while their records
-//! take too many bytes.
+//! The limit of the backlog: nothing is admitted while a spider has too many URLs without a final state, or
+//! their records take too many bytes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,10 +16,11 @@ use super::round_robin::weight;
 use crate::finding::Finding;
 use crate::report::Progress;
 
-/// After how many URLs the stats are read again, even if the limit was far away; a long task counts for several.
+/// The number of URLs after which the stats are read again, however far away the limit was. A long task
+/// counts as several.
 const LOOK_AFTER: u64 = 5_000;
 
-/// How often they are read while the run waits.
+/// Interval at which the stats are read while the run waits.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// Lets URLs pass while the backlog is below its limit, which it may exceed by one bundle at most.
@@ -27,16 +28,16 @@ pub(crate) struct Backlog {
     stats: Arc<dyn Stats>,
     health: Arc<Health>,
     progress: Arc<Progress>,
-    /// The spider's crawls that were not over when the run began. No other can begin while it holds the lease.
+    /// The spider's open crawls when the run began. No other can begin while the run holds the lease.
     crawls: Vec<CrawlRef>,
     max: Waiting,
-    /// What may pass before the stats are read again, by its weight.
+    /// The weight of URLs that may pass before the stats are read again.
     allowance: u64,
     on_their_way: Arc<AtomicU64>,
 }
 
 impl Backlog {
-    /// The backlog of the spider of `crawl`, which is open.
+    /// Returns the backlog of the spider of `crawl`, which is open.
     pub(crate) async fn of(
         crawl: &CrawlRef,
         settings: &Producer,
@@ -53,7 +54,8 @@ impl Backlog {
         Ok(Self { stats, health, progress, crawls, max, allowance: 0, on_their_way: Arc::default() })
     }
 
-    /// How many URLs have passed and are not in the stats yet: to be lowered when they are.
+    /// Returns the number of URLs that have passed and are not in the stats yet; the caller lowers it when
+    /// they are.
     pub(crate) fn on_their_way(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.on_their_way)
     }
@@ -83,7 +85,7 @@ impl Backlog {
                 return Ok(());
             }
             looks += 1;
-            // At the first look, what was just admitted may count twice.
+            // The first time, URLs that were just admitted may be counted twice.
             if looks > 1 {
                 self.progress.waits_for_backlog(Some(urls));
             }
@@ -101,7 +103,8 @@ impl Backlog {
         }
     }
 
-    /// URLs without a final state, or about to be. One that is admitted meanwhile may count twice, none is missed.
+    /// Returns the URLs without a final state, including those about to be admitted. A URL admitted in the
+    /// meantime may be counted twice; none is missed.
     async fn waiting(&self) -> Result<Waiting> {
         let mut waiting = Waiting { urls: self.on_their_way.load(Ordering::Relaxed), bytes: 0 };
         for crawl in &self.crawls {

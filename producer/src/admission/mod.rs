@@ -1,4 +1,4 @@
-//! From findings to URLs in the queue, a few bundles at once.
+//! Admits findings into the queue, a few bundles at once.
 
 pub(crate) mod backlog;
 mod recrawl_filter;
@@ -22,10 +22,10 @@ use crate::admission::recrawl_filter::RecrawlFilter;
 use crate::finding::{Candidate, Finding};
 use crate::report::Progress;
 
-/// Bundles on their way at once: while one is confirmed the next is admitted.
+/// The number of bundles in progress at once: while one is confirmed the next is admitted.
 const AT_ONCE: usize = 4;
 
-/// Admits every bundle that comes, when the backlog allows it, until the sender is gone or `stop` is cancelled.
+/// Admits every bundle received, when the backlog allows it, until the sender is gone or `stop` is cancelled.
 pub(crate) async fn run(
     ports: &Ports,
     health: &Health,
@@ -50,9 +50,11 @@ pub(crate) async fn run(
         .await
 }
 
-/// 1. Writes dead letters for what is no URL.
-/// 2. Leaves out what need not be fetched again.
-/// 3. Admits the rest: nothing can lose them any more.
+/// Admits one bundle.
+///
+/// 1. Writes dead letters for entries that are not URLs.
+/// 2. Leaves out pages that need not be fetched again.
+/// 3. Admits the rest: from then on they cannot be lost.
 async fn admit(
     session: &dyn Session,
     due: &RecrawlFilter<'_>,
@@ -77,7 +79,7 @@ async fn admit(
     Ok(())
 }
 
-/// The pages, and dead letters for what is no page.
+/// Separates the valid candidates from the invalid entries, which become dead letters.
 fn part(bundle: Vec<Finding>, crawl: &CrawlRef) -> (Vec<Candidate>, Vec<DeadLetter>) {
     let mut found = Vec::with_capacity(bundle.len());
     let mut dead_letters = Vec::new();
@@ -92,7 +94,7 @@ fn part(bundle: Vec<Finding>, crawl: &CrawlRef) -> (Vec<Candidate>, Vec<DeadLett
     (found, dead_letters)
 }
 
-/// Pages whose time begins now, and how long each may wait.
+/// Sets the deadlines of pages, counted from now; also returns the time that each may wait.
 fn begin(found: Vec<Candidate>) -> (Vec<NewWork>, Vec<Option<Duration>>) {
     let now = UnixMs::now();
     let begun = found.into_iter().map(|Candidate { page, ttl, .. }| {

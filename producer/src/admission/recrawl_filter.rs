@@ -1,4 +1,4 @@
-//! Which pages need not be fetched again.
+//! Leaves out pages that need not be fetched again.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -13,11 +13,11 @@ use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 use crate::finding::Candidate;
 use crate::report::Progress;
 
-/// So many pages that were left out are known as such, in some 40 MB: one that comes once more is not counted again, nor
-/// fetched because it is only its sitemap that says when it changed.
+/// Maximum number of left-out pages to track, some 40 MB: a tracked page that is found again is not counted
+/// twice, nor fetched because only its sitemap says when it changed.
 const MAX_SPARED: usize = 1_000_000;
 
-/// What one run looks back at.
+/// Leaves out the pages of one run that need not be fetched again.
 pub(crate) struct RecrawlFilter<'a> {
     pages: &'a dyn Pages,
     health: &'a Health,
@@ -27,7 +27,7 @@ pub(crate) struct RecrawlFilter<'a> {
 }
 
 impl<'a> RecrawlFilter<'a> {
-    /// For a crawl of this spider.
+    /// Returns a filter for a crawl of this spider.
     pub(crate) fn new(
         pages: &'a dyn Pages,
         health: &'a Health,
@@ -37,7 +37,8 @@ impl<'a> RecrawlFilter<'a> {
         Self { pages, health, spider, recrawl, spared: Mutex::default() }
     }
 
-    /// Leaves out, and counts, what need not be fetched again. Nothing is remembered of tasks and requests: each is done.
+    /// Removes and counts the pages that need not be fetched again. Tasks and other requests are not
+    /// remembered, so all of them are kept.
     pub(crate) async fn sift(&self, found: Vec<Candidate>, progress: &Progress) -> Result<Vec<Candidate>> {
         if !self.recrawl.asks_for_changes() || found.is_empty() {
             return Ok(found);

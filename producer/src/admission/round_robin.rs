@@ -1,5 +1,5 @@
-//! From parts of sources to bundles for the admission, with hosts in round robin: workers that take messages in this order
-//! ask many hosts at once, and none so much that the others wait for it.
+//! Turns parts of sources into bundles for admission, with hosts in round robin: workers that take messages
+//! in this order ask many hosts at once, and no host's URLs hold up the others.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use trawl_common::web::url::authority;
 
 use crate::finding::Finding;
 
-/// Findings of one bundle, at most: one call of the frontier.
+/// Maximum number of findings in a bundle, which is one call of the frontier.
 const BUNDLE: usize = 500;
 
-/// So many findings, or some more, wait to be mixed: those of some sitemaps.
+/// The number of findings to mix, which may be slightly exceeded: the URLs of a few sitemaps.
 const MIXED: usize = 4_000;
 
-/// A task or a request counts as one finding more for each so many bytes of what it says: it may have a megabyte.
+/// Bytes of payload for which a task or a request counts as one more finding: it may have a megabyte.
 const WEIGHT_BYTES: usize = 4 * 1024;
 
 /// Passes findings on until `limit` of them have passed or the run is stopped.
@@ -32,7 +32,7 @@ pub(crate) async fn run(
         tokio::select! {
             biased;
             () = stop.cancelled() => return,
-            // What is there comes first: the more is mixed, the better.
+            // Receiving comes first: the more findings are mixed, the better.
             part = parts.recv(), if is_open && mix.weight < MIXED => {
                 is_open = part.is_some();
                 mix.add(part.unwrap_or_default());
@@ -47,13 +47,13 @@ pub(crate) async fn run(
     }
 }
 
-/// Findings by host; what is no URL is of no host.
+/// Findings by host; invalid entries have no host.
 #[derive(Default)]
 struct RoundRobin {
     hosts: HashMap<Arc<str>, VecDeque<Finding>>,
     next_hosts: VecDeque<Arc<str>>,
     count: usize,
-    /// How many findings they count for.
+    /// Their total weight.
     weight: usize,
 }
 
@@ -76,7 +76,7 @@ impl RoundRobin {
         }
     }
 
-    /// Up to `most` findings: one of each host, then another of each.
+    /// Takes up to `most` findings: one of each host, then another of each.
     fn take(&mut self, most: usize) -> Vec<Finding> {
         let mut taken = Vec::with_capacity(most.min(self.count));
         let mut taken_weight = 0;
@@ -103,7 +103,7 @@ impl RoundRobin {
     }
 }
 
-/// How many findings one counts for.
+/// Returns the number of findings that this one counts as.
 pub(super) fn weight(finding: &Finding) -> usize {
     match finding {
         Finding::Page(candidate) => 1 + candidate.page.work.payload_bytes() / WEIGHT_BYTES,

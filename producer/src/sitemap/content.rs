@@ -1,4 +1,4 @@
-//! The text of one element or line while it is put together.
+//! The text of one element or line while it is being assembled.
 
 use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::BytesRef;
@@ -6,7 +6,7 @@ use trawl_common::text::printable;
 
 use super::entry::{Broken, Flaw};
 
-/// A text of limited length, built piece by piece in a buffer that is used again.
+/// A text of limited length, built piece by piece in a reused buffer.
 pub(super) struct Content {
     text: String,
     flaw: Option<Flaw>,
@@ -24,7 +24,7 @@ impl Content {
         self.flaw = None;
     }
 
-    /// Appends text as it is.
+    /// Appends text unchanged.
     pub(super) fn push(&mut self, piece: &str) {
         if self.text.len() + piece.len() <= self.max_bytes {
             self.text.push_str(piece);
@@ -36,7 +36,7 @@ impl Content {
         self.flaw.get_or_insert(Flaw::TooLong(self.max_bytes));
     }
 
-    /// Appends what `&name;` stands for: a character by number, or one of XML's five entities.
+    /// Appends the expansion of `&name;`: a character by number, or one of XML's five entities.
     pub(super) fn push_reference(&mut self, name: &str) {
         if let Some(character) = resolve_predefined_entity(name) {
             self.push(character);
@@ -50,7 +50,7 @@ impl Content {
         }
     }
 
-    /// Appends the value of an attribute. An ampersand that starts no reference stands for itself.
+    /// Appends the value of an attribute. An ampersand that starts no reference is kept as it is.
     pub(super) fn push_escaped(&mut self, value: &str) {
         let mut pieces = value.split('&');
         self.push(pieces.next().unwrap_or_default());
@@ -68,12 +68,12 @@ impl Content {
         }
     }
 
-    /// The text without white space around it.
+    /// Returns the text without surrounding whitespace.
     pub(super) fn as_str(&self) -> &str {
         self.text.trim()
     }
 
-    /// The text as a location, if there is any text.
+    /// Returns the text as a location, or `None` if it is empty.
     pub(super) fn location(&self) -> Option<Result<String, Broken>> {
         let text = self.as_str();
         let undecoded = || text.contains(char::REPLACEMENT_CHARACTER).then_some(Flaw::NotUtf8);

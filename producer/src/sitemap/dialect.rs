@@ -1,17 +1,17 @@
-//! The kinds of XML that list pages. The root element decides which one a document is.
+//! The kinds of XML that list pages. The root element decides the kind of a document.
 
 use super::found::Format;
 
-/// What the direct child of an entry says.
+/// The meaning of a direct child of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Field {
     /// The location, as text.
     Location,
     /// The location, as the attribute `href` of an Atom link.
     Link,
-    /// The location unless there is another: an RSS `guid` that is not said to be none.
+    /// The location unless there is another: an RSS `guid` that is not marked as none.
     Permalink,
-    /// When the page changed.
+    /// The time of the page's last change.
     Modified,
     Changefreq,
     Priority,
@@ -20,14 +20,14 @@ pub(super) enum Field {
 }
 
 impl Field {
-    /// Whether the element belongs to the entry's vocabulary, and so has its prefix. The location
-    /// does: `<image:loc>` and `<atom:link>` are something else.
+    /// Whether the element belongs to the entry's vocabulary, and so has its prefix. This is true of the
+    /// location: `<image:loc>` and `<atom:link>` are something else.
     pub(super) fn is_native(self) -> bool {
         !matches!(self, Self::News | Self::Modified)
     }
 }
 
-/// What an entry names.
+/// The kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Page,
@@ -43,17 +43,17 @@ pub(super) struct Dialect {
 }
 
 impl Dialect {
-    /// The dialect whose documents have this root.
+    /// Returns the dialect of documents with this root.
     pub(super) fn of_root(name: &str) -> Option<&'static Self> {
         DIALECTS.iter().find(|dialect| dialect.root == name)
     }
 
-    /// What the element `name` lists, if it is an entry.
+    /// Returns the kind of entry that the element `name` is, or `None` if it is not an entry.
     pub(super) fn entry(&self, name: &str) -> Option<Kind> {
         lookup(self.entries, name)
     }
 
-    /// What the element `name` says of the entry that it stands in.
+    /// Returns the meaning of the element `name` within an entry.
     pub(super) fn field(&self, name: &str) -> Option<Field> {
         lookup(self.fields, name)
     }
@@ -76,7 +76,7 @@ static DIALECTS: [Dialect; 5] = [
     Dialect { format: Format::Atom, root: "feed", entries: &[("entry", Kind::Page)], fields: ATOM_FIELDS },
 ];
 
-/// Either kind in either document: sites mix them.
+/// Both kinds in either document: sites mix them.
 const SITEMAP_ENTRIES: &[(&str, Kind)] = &[("url", Kind::Page), ("sitemap", Kind::Sitemap)];
 
 const SITEMAP_FIELDS: &[(&str, Field)] = &[

@@ -1,4 +1,4 @@
-//! Passes what is found to the reader of a source.
+//! Passes entries to the reader of a source.
 
 use std::ops::ControlFlow;
 
@@ -7,7 +7,7 @@ use super::found::Found;
 use super::limits::Limits;
 use super::summary::Summary;
 
-/// The caller's `emit`, counted and limited.
+/// The caller's `emit`, with counts and limits.
 pub(super) struct Emitter<'a> {
     pub(super) emit: &'a mut dyn FnMut(Found) -> ControlFlow<()>,
     pub(super) limits: &'a Limits,

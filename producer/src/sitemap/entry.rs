@@ -1,19 +1,20 @@
-//! What a source says of one page, and why an entry may be unusable.
+//! An entry of a source, and the reasons why one may be unusable.
 
 use std::str::FromStr;
 
 use trawl_common::text::printable;
 
-/// A page and what its source says of it. Only the location is sure to be there.
+/// A page and its source's hints about it. Only the location is always present.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Entry {
-    /// The location as written, without white space around it, entities decoded. Not yet a URL.
+    /// The location as written, with entities decoded and surrounding whitespace removed. Not yet a URL.
     pub loc: String,
-    /// When the page last changed, as written: a W3C date. [`changed_by`](super::changed_by) reads it.
+    /// The time of the page's last change, as written: a W3C date. [`changed_by`](super::changed_by) parses
+    /// it.
     pub lastmod: Option<String>,
-    /// The page's weight within its site, from 0 to 1; anything else is taken for none.
+    /// The page's weight within its site, from 0 to 1; `None` if the source has no such number.
     pub priority: Option<f32>,
-    /// How often the page is said to change.
+    /// The declared frequency of changes.
     pub changefreq: Option<Changefreq>,
     /// Whether the entry carries the Google News extension.
     pub news: bool,
@@ -33,7 +34,7 @@ pub enum Changefreq {
 }
 
 impl Changefreq {
-    /// The word in a sitemap.
+    /// Returns the word used in a sitemap.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Always => "always",
@@ -50,7 +51,7 @@ impl Changefreq {
 impl FromStr for Changefreq {
     type Err = ();
 
-    /// In any case of letters.
+    /// Parses the word, ignoring case.
     fn from_str(word: &str) -> Result<Self, ()> {
         Ok(match word.to_ascii_lowercase().as_str() {
             "always" => Self::Always,
@@ -68,14 +69,14 @@ impl FromStr for Changefreq {
 /// An entry that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Broken {
-    /// The start of what stands where the location should be, safe to print.
+    /// The start of the text found instead of a location, safe to print.
     pub text: String,
-    /// What is wrong with it.
+    /// The defect.
     pub flaw: Flaw,
 }
 
 impl Broken {
-    /// As much of a broken location as is worth showing, in bytes.
+    /// Maximum length of a broken location to show, in bytes.
     pub(super) const SHOWN: usize = 200;
 
     pub(super) fn new(text: &str, flaw: Flaw) -> Self {
@@ -83,22 +84,22 @@ impl Broken {
     }
 }
 
-/// What is wrong with an entry.
+/// A defect of an entry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Flaw {
-    /// It has no location, or an empty one.
+    /// The location is missing or empty.
     #[error("no location")]
     NoLocation,
-    /// It has a location already; this is one more.
+    /// The entry has a location already; this is another.
     #[error("a second location in one entry")]
     SecondLocation,
     /// The location is longer than [`Limits::max_loc_bytes`](super::Limits::max_loc_bytes).
     #[error("longer than {0} bytes")]
     TooLong(usize),
-    /// The location has bytes that are no text in the source's encoding.
+    /// The location has bytes that are not text in the source's encoding.
     #[error("not UTF-8")]
     NotUtf8,
-    /// An entity that XML does not predefine. Those that a document defines are not expanded.
+    /// An entity that XML does not predefine. Entities that a document defines are not expanded.
     #[error("unknown entity `&{0};`")]
     UnknownEntity(String),
 }

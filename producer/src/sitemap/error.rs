@@ -1,21 +1,21 @@
-//! Why the reading of a source ended before the source did.
+//! The reasons why a source could not be read to its end.
 
 use std::io;
 use std::sync::Arc;
 
 use super::summary::Summary;
 
-/// A source that could not be read to its end, and what was read of it before.
+/// A source that could not be read to its end, and the totals read before.
 #[derive(Debug, thiserror::Error)]
 #[error("{fault}, after {} entries", before.entries())]
 pub struct SitemapError {
-    /// What went wrong.
+    /// The cause.
     pub fault: Fault,
-    /// What was emitted until then.
+    /// The totals emitted until then.
     pub before: Summary,
 }
 
-/// What goes wrong with a whole source; what is wrong with one entry is a [`Flaw`](super::Flaw).
+/// A defect of a whole source. A defect of one entry is a [`Flaw`](super::Flaw).
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
     /// The source itself failed.
@@ -36,10 +36,10 @@ pub enum Fault {
     /// More than [`Limits::max_entries`](super::Limits::max_entries).
     #[error("more than {0} entries")]
     TooManyEntries(u64),
-    /// XML of another kind, or HTML.
+    /// Another kind of XML, or HTML.
     #[error("root element `{0}` is neither a sitemap's nor a feed's")]
     UnknownRoot(String),
-    /// JSON, and no list of requests.
+    /// JSON that is not a list of requests.
     #[error(
         "this is JSON, and no sitemap or list of URLs. Requests, one a line, are objects with `url`; tasks are for a spider with a [handler]: --spider NAME"
     )]
@@ -47,30 +47,30 @@ pub enum Fault {
     /// XML without an element.
     #[error("no root element")]
     NoRoot,
-    /// XML that stops in the middle.
+    /// XML that ends too early.
     #[error("XML ends before its root element is closed")]
     XmlEndsEarly,
     /// XML that is not well-formed.
     #[error("malformed XML at byte {byte}: {reason}")]
     Malformed {
-        /// The place in the source, counted after decompression and in UTF-8.
+        /// The position in the source, counted after decompression and in UTF-8.
         byte: u64,
-        /// What is wrong there.
+        /// The defect at that position.
         reason: String,
     },
-    /// Elements within elements beyond all reason.
+    /// Elements nested too deeply.
     #[error("elements nested deeper than {0}")]
     TooDeep(usize),
-    /// The name of an element beyond all reason.
+    /// An element's name that is too long.
     #[error("a name longer than {0} bytes")]
     LongName(usize),
-    /// One tag, comment, CDATA section or document type beyond all reason.
+    /// A tag, comment, CDATA section or document type that is too long.
     #[error("markup longer than {0} bytes")]
     LongMarkup(usize),
 }
 
 impl From<io::Error> for Fault {
-    /// Unwraps the fault that a reader below has put into `error`.
+    /// Unwraps the fault that an underlying reader has put into `error`.
     fn from(error: io::Error) -> Self {
         error.downcast().unwrap_or_else(Self::Io)
     }
@@ -83,7 +83,7 @@ impl From<Fault> for io::Error {
 }
 
 impl Fault {
-    /// The fault behind `error`, which the XML parser found at `byte`.
+    /// Returns the fault behind `error`, which the XML parser found at `byte`.
     pub(super) fn of_xml(error: quick_xml::Error, byte: u64) -> Self {
         match error {
             quick_xml::Error::Io(error) => match Arc::try_unwrap(error) {

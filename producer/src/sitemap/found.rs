@@ -1,19 +1,19 @@
-//! What sources say.
+//! The contents of sources.
 
 use super::entry::{Broken, Entry};
 
-/// One thing that a source says.
+/// One item found in a source.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Found {
     /// A page.
     Url(Entry),
-    /// A further sitemap to read, as an index or a `Sitemap:` line of a `robots.txt` names it.
+    /// Another sitemap to read, named by an index or by a `Sitemap:` line of a `robots.txt`.
     Sitemap(String),
     /// An entry that cannot be used; the others are not affected.
     Broken(Broken),
 }
 
-/// What a source turned out to be.
+/// The detected format of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// A sitemaps.org `urlset`.
@@ -26,6 +26,6 @@ pub enum Format {
     Atom,
     /// A `robots.txt` (RFC 9309).
     Robots,
-    /// One URL a line.
+    /// One URL per line.
     List,
 }

@@ -1,16 +1,16 @@
-//! When a page changed at the latest, by what its sitemap says.
+//! The latest time at which a page changed, according to its sitemap.
 
 use jiff::civil::{Date, DateTime};
 use jiff::tz::Offset;
 use jiff::{Timestamp, ToSpan};
 use trawl_common::time::UnixMs;
 
-/// A day in the last time zone, UTC-12, ends so many hours after it does in UTC.
+/// Offset of the last time zone, in hours: a day in UTC-12 ends this much later than in UTC.
 const LAST_ZONE: i8 = -12;
 
-/// The latest instant at which a page may have changed whose source says `lastmod`, a W3C date and time
-/// (<https://www.w3.org/TR/NOTE-datetime>): a year, month or day counts to its end, and what names no time zone as
-/// everywhere on earth. `None` for what is no such date.
+/// Returns the latest instant at which a page with this `lastmod`, a W3C date and time
+/// (<https://www.w3.org/TR/NOTE-datetime>), may have changed: a year, month or day counts to its end, and a
+/// time without a zone as if it were in the last one. `None` if it is not such a date.
 pub fn changed_by(lastmod: &str) -> Option<UnixMs> {
     let instant = match lastmod.len() {
         4 | 7 | 10 => end(lastmod)?,
@@ -20,17 +20,18 @@ pub fn changed_by(lastmod: &str) -> Option<UnixMs> {
             Err(_) => anywhere(lastmod.parse::<DateTime>().ok()?)?,
         },
     };
-    // What changed before 1970 changed then.
+    // A change before 1970 counts as one at its start.
     Some(UnixMs(u64::try_from(instant.as_millisecond()).unwrap_or_default()))
 }
 
-/// Whether it is written `YYYY-MM-DDThh:mm`, with more behind that: the parser also takes what says less, for its start.
+/// Whether `text` starts with `YYYY-MM-DDThh:`. The parser also accepts an hour alone, and takes it for the
+/// hour's start.
 fn has_minutes(text: &str) -> bool {
     let text = text.as_bytes();
     matches!(text.get(10), Some(b'T' | b't' | b' ')) && text.get(13) == Some(&b':')
 }
 
-/// The end of a year, month or day.
+/// Returns the end of a year, month or day.
 fn end(date: &str) -> Option<Timestamp> {
     let mut parts = date.split('-');
     let year = parts.next()?.parse().ok()?;

@@ -1,24 +1,24 @@
-//! What was read of a source.
+//! Totals of one source.
 
 use super::found::Format;
 
-/// How much was read, and of what.
+/// The amount read, and the format.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// What the source is, unless it is empty or nothing that is known.
+    /// The format of the source, or `None` if it is empty or unknown.
     pub format: Option<Format>,
     /// Pages found.
     pub urls: u64,
     /// Further sitemaps found.
     pub sitemaps: u64,
-    /// Entries that cannot be used.
+    /// Unusable entries found.
     pub broken: u64,
     /// Bytes read, after decompression.
     pub bytes: u64,
 }
 
 impl Summary {
-    /// Things found, of any kind.
+    /// Returns the number of entries found, of any kind.
     pub fn entries(&self) -> u64 {
         self.urls + self.sitemaps + self.broken
     }

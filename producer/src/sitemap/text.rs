@@ -9,10 +9,10 @@ use super::entry::{Broken, Entry, Flaw};
 use super::error::Fault;
 use super::found::{Format, Found};
 
-/// Reads a source line by line; blank lines and those that start with `#` say nothing.
+/// Reads a source line by line, skipping blank lines and lines that start with `#`.
 ///
-/// The first line that says something decides the format. In a `robots.txt` only the `Sitemap` lines
-/// count; in a list every line is a location, and it is the caller who finds out if it is a URL.
+/// The first other line decides the format. In a `robots.txt` only the `Sitemap` lines count; in a list every
+/// line is a location, and the caller checks whether it is a URL.
 pub(super) fn read(mut source: impl BufRead, emitter: &mut Emitter<'_>) -> Result<(), Fault> {
     let max_bytes = emitter.limits.max_loc_bytes;
     let mut content = Content::new(max_bytes);
@@ -36,7 +36,7 @@ pub(super) fn read(mut source: impl BufRead, emitter: &mut Emitter<'_>) -> Resul
     }
 }
 
-/// Emits what stands in `text`, one line but for old Macs, which end lines with a carriage return.
+/// Emits the contents of `text`: one line, or several on old Macs, which end lines with a carriage return.
 fn emit_lines(
     text: &str,
     content: &mut Content,
@@ -56,7 +56,7 @@ fn emit_lines(
     Ok(ControlFlow::Continue(()))
 }
 
-/// The format of a source whose first line is `line`: no URL has a space after its scheme.
+/// Returns the format of a source whose first line is `line`: no URL has a space after its scheme.
 fn format_of(line: &str) -> Format {
     const RECORDS: [&str; 5] = ["user-agent", "allow", "disallow", "sitemap", "site-map"];
     let is_robots = record(line).is_some_and(|(name, value)| {
@@ -73,7 +73,7 @@ fn record(line: &str) -> Option<(&str, &str)> {
     is_word.then_some((name, value))
 }
 
-/// Google's parser takes it in both spellings.
+/// Whether a field names a sitemap, in either of the spellings that Google's parser accepts.
 fn is_sitemap(name: &str) -> bool {
     name.eq_ignore_ascii_case("sitemap") || name.eq_ignore_ascii_case("site-map")
 }

@@ -1,4 +1,4 @@
-//! What keeps the XML parser's memory constant.
+//! Keeps the XML parser's memory constant.
 
 use std::io::{self, BufRead, Read};
 
@@ -7,16 +7,16 @@ use super::error::Fault;
 /// The longest tag, comment, CDATA section or document type, in bytes.
 const MAX_MARKUP_BYTES: usize = 1 << 20;
 
-/// A source of XML in tokens of limited length: the parser below holds a whole token in memory.
+/// A source of XML in tokens of limited length: the parser using it holds a whole token in memory.
 ///
-/// A text that is longer than `max_text` is cut to `max_text` + 1 bytes, so that the reader can see that it was too long.
-/// Markup cannot be cut, so that a longer one is an error.
+/// A text longer than `max_text` is cut to `max_text` + 1 bytes, so that the reader can see that it was too
+/// long. Markup cannot be cut, so longer markup is an error.
 pub(super) struct Tokens<R> {
     source: R,
     max_text: usize,
     /// Whether the token is text or a reference, as opposed to markup.
     text: bool,
-    /// Bytes that the token may still have.
+    /// The number of bytes left for the token.
     left: usize,
 }
 
@@ -25,7 +25,7 @@ impl<R: BufRead> Tokens<R> {
         Self { source, max_text, text: false, left: 0 }
     }
 
-    /// To be called before each token is parsed.
+    /// Must be called before each token is parsed.
     pub(super) fn begin(&mut self) -> io::Result<()> {
         self.text = !self.source.fill_buf()?.starts_with(b"<");
         self.left = if self.text { self.max_text + 1 } else { MAX_MARKUP_BYTES };

@@ -21,17 +21,18 @@ use crate::report::Progress;
 use crate::sources::download::{self, Parts, TimeLeft};
 use crate::sources::read_error::ReadError;
 
-/// How many sources are read at once, so that a slow server holds up no other.
+/// The number of sources read at once, so that a slow server delays no other.
 pub(crate) const READERS: usize = 8;
 
-/// How long a source counts as a request in flight to its host. A longer read may be waiting for the backlog, and the backlog may
-/// be waiting for pages of this very host.
+/// The longest time that a source counts as a request in flight to its host. A longer read may be waiting for
+/// the backlog, and the backlog may be waiting for pages of this very host.
 pub(crate) const COUNTS_AS_IN_FLIGHT_FOR: Duration = Duration::from_secs(5);
 
-/// The name of what fails where no host is to blame: the proxy is away, or this machine lacks something.
+/// Name in the health report for failures that are no host's fault: the proxy is unavailable, or this machine
+/// lacks something.
 const ASKING: &str = "asking for sources";
 
-/// The time after which a source is asked for again then.
+/// Delay before a source is requested again after such a failure.
 const AGAIN: Duration = Duration::from_secs(5);
 
 /// Opens sources over HTTP.
@@ -40,7 +41,8 @@ pub(crate) struct Asking {
     schedules: HostSchedules,
     politeness: Politeness,
     progress: Arc<Progress>,
-    /// How long the servers of one source may take. The back-offs that they ask for may add up to as much again.
+    /// The time that the servers of one source may take. The back-offs that they ask for may add up to as
+    /// much again.
     limit: Duration,
     readers: Arc<Semaphore>,
 }
@@ -56,7 +58,7 @@ impl Asking {
         Self { fetcher, schedules, politeness, progress, limit, readers: Arc::new(Semaphore::new(READERS)) }
     }
 
-    /// A permit to read one source, returned when dropped.
+    /// Waits for a permit to read one source, which is returned when dropped.
     pub(crate) async fn reader(&self) -> OwnedSemaphorePermit {
         let Ok(reader) = Arc::clone(&self.readers).acquire_owned().await else {
             unreachable!("the semaphore is never closed")
@@ -64,9 +66,10 @@ impl Asking {
         reader
     }
 
-    /// Asks for `url` and follows its redirects; each request waits for a slot of its host. A host that asks for a back-off is asked
-    /// again after it; where no host is to blame, it is waited until the request can be sent. Returns the answer without its body, and the body; reading that fails once the servers have taken
-    /// `producer.timeout`, or once the receiver of `wanted` is gone.
+    /// Requests `url` and follows its redirects; each request waits for a slot of its host. A host that asks
+    /// for a back-off is asked again after it; after a failure that is no host's fault, retries until the
+    /// request can be sent. Returns the response without its body, and the body; reading that fails once the
+    /// servers have taken `producer.timeout`, or once the receiver of `wanted` is gone.
     pub(crate) async fn open<T: Send + 'static>(
         &self,
         url: &CanonicalUrl,
@@ -114,10 +117,11 @@ impl Asking {
         }
     }
 
-    /// Waits for a permit of the host and one to read the answer. While it waits for the host, another source may be read.
+    /// Waits for a permit of the host and one to read the response. While it waits for the host, another
+    /// source may be read.
     ///
-    /// It stays off the host's waitlist, which is as long as the crawl: otherwise all pages of the first sitemap would be fetched
-    /// before the second sitemap.
+    /// The request stays off the host's waitlist, which is as long as the crawl: otherwise all pages of the
+    /// first sitemap would be fetched before the second sitemap.
     async fn permits(
         &self,
         policy: &HostPolicy,
@@ -130,7 +134,7 @@ impl Asking {
             let wait = match decision.map_err(ReadError::Port)? {
                 Decision::Go(permit) => return Ok((reader, permit)),
                 Decision::At { wait, .. } => wait,
-                // A person may lift a back-off.
+                // An operator may lift a back-off.
                 Decision::Later { wait, .. } | Decision::Crowded { wait } => wait.clamp(SOON, FIRST_LOOK),
                 Decision::Blocked => return Err(ReadError::Blocked(policy.key.clone())),
                 Decision::TooLate => unreachable!("it has no deadline"),
@@ -142,7 +146,8 @@ impl Asking {
     }
 }
 
-/// `body`, which holds both permits until it ends; that of the host for [`COUNTS_AS_IN_FLIGHT_FOR`] at most.
+/// Returns `body` holding both permits until it ends; the host's permit for [`COUNTS_AS_IN_FLIGHT_FOR`] at
+/// most.
 fn holding(body: Parts, reader: impl Send + 'static, permit: HostPermit) -> Parts {
     let (open, ended) = oneshot::channel::<()>();
     tokio::spawn(async move {
@@ -164,7 +169,7 @@ mod tests {
 
     use super::*;
 
-    /// The table of requests in flight with one entry, and an endless body that holds it.
+    /// Returns a table of requests in flight with one entry, and an endless body that holds it.
     fn held() -> (Arc<InFlight>, Parts) {
         let in_flight = Arc::<InFlight>::default();
         let pace = Pace { concurrency: 1, ..Pace::UNLIMITED };

@@ -1,4 +1,4 @@
-//! From the named sources to every URL that they and their sitemaps list.
+//! Reads the named sources and their sitemaps, and finds every URL that they list.
 
 use std::sync::Arc;
 
@@ -24,17 +24,19 @@ use crate::sources::sorter::Sorter;
 use crate::sources::source::Source;
 use crate::sources::start::Start;
 
-/// Lines that a report has of each kind: an index can name a hundred thousand sitemaps that cannot be read.
+/// Maximum number of lines of each kind in a report: an index can name a hundred thousand sitemaps that
+/// cannot be read.
 const MAX_LINES: usize = 1_000;
 
-/// How many sources are in progress at once. Most of them wait for their hosts, and each asks again and again for a slot.
+/// The number of sources in progress at once. Most of them wait for their hosts, and each asks again and
+/// again for a slot.
 const IN_HAND: usize = 64;
 
 /// Reads sources, and after each one the sitemaps that it names.
 pub(crate) struct Discovery {
     pub(crate) asking: Arc<Asking>,
     pub(crate) sorter: Sorter,
-    /// How sources that are pages are taken; without it they are a mistake.
+    /// The handling of sources that are pages; if `None`, such a source is a mistake.
     pub(crate) pages: Option<Arc<PageSources>>,
     pub(crate) progress: Arc<Progress>,
     pub(crate) revisit: Option<Revisit>,
@@ -43,7 +45,7 @@ pub(crate) struct Discovery {
 }
 
 impl Discovery {
-    /// Takes the pages, reads all sources, and what is remembered last; returns what could not be read: the problems, and the
+    /// Admits the pages, reads all sources, and finally the remembered pages. Returns the problems, and the
     /// sources without a URL.
     pub(crate) async fn run(
         mut self,
@@ -62,7 +64,7 @@ impl Discovery {
                 reading.push(self.read(queued, findings.clone()));
             }
             let Some((mut queued, read)) = reading.next().await else { break };
-            // What the end of the run cut short is no problem of the source.
+            // An error caused by the end of the run is not a problem of the source.
             if findings.is_closed() && read.end.is_err() {
                 continue;
             }
@@ -86,7 +88,7 @@ impl Discovery {
     ) -> impl Future<Output = (QueuedSource, Yield)> + use<> {
         let (asking, sorter, pages) = (Arc::clone(&self.asking), self.sorter.clone(), self.pages.clone());
         async move {
-            // What a site's own list names may be read.
+            // Sources that a site's own list names may be read.
             if let (Source::Web(url), Some(pages), 0) = (&queued.source, pages.as_deref(), queued.depth) {
                 let may_read = tokio::select! {
                     may_read = pages.may_read(url) => may_read,
@@ -129,7 +131,7 @@ impl Discovery {
         }
     }
 
-    /// Notes how the reading of `source` ended.
+    /// Records how the reading of `source` ended.
     async fn conclude(&mut self, queued: &QueuedSource, read: Yield, findings: &mpsc::Sender<Vec<Finding>>) {
         let QueuedSource { source, depth, .. } = queued;
         if read.invalid > MAX_INVALID {
@@ -149,7 +151,8 @@ impl Discovery {
             (Err(error), Source::Web(url)) if self.pages.is_some() && error.is_page() => {
                 self.take(vec![url.clone().into()], findings).await;
             }
-            // What a person named and may be a page is not lost when it fails: the worker tries again, and buries it.
+            // A URL that a person named and that may be a page is not lost when it fails: the worker tries
+            // again, and reports the failure as a dead letter.
             (Err(ReadError::Fetch(failure)), Source::Web(url))
                 if self.pages.is_some()
                     && *depth == 0
@@ -162,16 +165,16 @@ impl Discovery {
         }
     }
 
-    /// Takes sources that are themselves pages, or tasks.
+    /// Sends sources that are themselves pages or tasks.
     async fn take(&self, pages: Vec<Entry>, findings: &mpsc::Sender<Vec<Finding>>) {
         for part in pages.chunks(PART) {
             part.iter().for_each(|_| self.progress.source());
-            // Nobody takes it any more when the run is being stopped.
+            // When the run is being stopped, the receiver is gone.
             let _ = findings.send(part.iter().filter_map(|entry| self.named(entry)).collect()).await;
         }
     }
 
-    /// What a person names; `None` if it is outside the spider's domains.
+    /// Returns the finding for an entry that a person names; `None` if it is outside the spider's domains.
     fn named(&self, entry: &Entry) -> Option<Finding> {
         let (found, text) = match entry {
             Entry::Request(new) => (
@@ -190,7 +193,7 @@ impl Discovery {
     }
 }
 
-/// The source that `location`, written in `from`, names.
+/// Returns the source that `location` in `from` refers to.
 fn resolve(from: &Source, location: &str) -> Option<Source> {
     let url = match from {
         Source::Web(base) => {
@@ -201,7 +204,7 @@ fn resolve(from: &Source, location: &str) -> Option<Source> {
     url.map(Source::Web)
 }
 
-/// The first of many lines, and how many more there were.
+/// The first of many lines, and the number of further ones.
 #[derive(Default)]
 pub(crate) struct Lines {
     lines: Vec<String>,

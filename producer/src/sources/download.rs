@@ -1,4 +1,4 @@
-//! A source on the web as bytes, with a limit on the time that its server takes for all of it.
+//! A source on the web as bytes, with a limit on its server's total time.
 
 use std::io::{self, Read};
 use std::time::Duration;
@@ -11,10 +11,11 @@ use tokio::time::{Instant, timeout};
 use tokio_util::io::{StreamReader, SyncIoBridge};
 use trawl_common::frontier::outcome::{Class, Failure};
 
-/// A body as it comes.
+/// A body as it arrives.
 pub(crate) type Parts = BoxStream<'static, Result<Bytes, Failure>>;
 
-/// The first `most` bytes of a body or a few more, all of a shorter one, and the body with these.
+/// Reads at least the first `most` bytes of a body, or all of a shorter one. Returns these bytes, and the
+/// body that still includes them.
 pub(crate) async fn peek(mut parts: Parts, most: usize) -> (Bytes, Parts) {
     let (mut start, mut failure) = (BytesMut::new(), None);
     while start.len() < most && failure.is_none() {
@@ -29,12 +30,13 @@ pub(crate) async fn peek(mut parts: Parts, most: usize) -> (Bytes, Parts) {
     (start, read.chain(parts).boxed())
 }
 
-/// A body to be read on a thread for blocking work.
+/// Returns a reader of the body for a thread for blocking work.
 pub(crate) fn reader(parts: Parts) -> impl Read + Send {
     SyncIoBridge::new(StreamReader::new(parts.map_err(io::Error::other)))
 }
 
-/// How long may still be waited. Only waiting counts: when it is the reader who is slow, the server is not to blame.
+/// The time that may still be spent waiting. Only waiting counts: the server is not to blame for a slow
+/// reader.
 pub(crate) struct TimeLeft {
     limit: Duration,
     left: Duration,
@@ -60,7 +62,7 @@ impl TimeLeft {
     }
 }
 
-/// `parts` as long as time is left, and somebody wants them.
+/// Returns `parts`, ending with an error once no time is left or the receiver of `wanted` is gone.
 pub(crate) fn within<T: Send + 'static>(
     parts: impl Stream<Item = Result<Bytes, Failure>> + Send + Unpin,
     time_left: TimeLeft,
@@ -82,7 +84,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
     const LIMIT: Duration = Duration::from_secs(10);
 
-    /// Parts that come one a second, without end.
+    /// Returns an endless stream of one part per second.
     fn drip() -> impl Stream<Item = Result<Bytes, Failure>> + Send + Unpin {
         Box::pin(stream::repeat(()).then(|()| async {
             tokio::time::sleep(SECOND).await;

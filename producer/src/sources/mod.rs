@@ -1,4 +1,4 @@
-//! From the sources that a person names to findings: what is asked for, when, and what it says.
+//! Reads the named sources and turns them into findings: which ones to request, when, and their contents.
 
 pub(crate) mod asking;
 pub(crate) mod discovery;

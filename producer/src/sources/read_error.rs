@@ -1,4 +1,4 @@
-//! Why a source is not read.
+//! The reasons why a source is not read.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use trawl_common::web::host::HostKey;
 
 use crate::sitemap::{Fault, SitemapError};
 
-/// Why a source could not be read to its end. What came before is kept.
+/// The reason why a source could not be read to its end. Entries found before are kept.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReadError {
     #[error("cannot be opened: {0}")]

@@ -1,4 +1,5 @@
-//! The pages that a spider found by links: who names them need not be read again, so they are named here.
+//! The pages that a spider found through links. The pages linking to them need not be read again, so they are
+//! listed here.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use crate::finding::{Candidate, Finding};
 use crate::sources::read::PART;
 use crate::sources::sorter::Sorter;
 
-/// What a spider remembers, as one more source.
+/// The pages that a spider remembers, as one more source.
 pub(crate) struct Revisit {
     pub(crate) pages: Arc<dyn Pages>,
     pub(crate) health: Arc<Health>,
@@ -23,7 +24,8 @@ pub(crate) struct Revisit {
 }
 
 impl Revisit {
-    /// Finds every page that is remembered and within the spider's scope as it is now, until the receiver of `findings` is gone.
+    /// Finds every remembered page within the spider's current scope, until the receiver of `findings` is
+    /// gone.
     pub(crate) async fn run(&self, findings: &mpsc::Sender<Vec<Finding>>) -> Result<()> {
         let mut cursor = Some(0);
         while let Some(at) = cursor {

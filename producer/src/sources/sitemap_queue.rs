@@ -1,19 +1,19 @@
-//! Which source is read next, and which is not read at all: an index names whatever its author likes.
+//! The order in which sources are read, and the limits on it: an index names whatever its author likes.
 
 use std::collections::{HashSet, VecDeque};
 
 use crate::sources::source::Source;
 
-/// How deep indexes may be nested; sitemaps.org allows one level.
+/// Maximum depth of nested indexes; sitemaps.org allows one level.
 pub(crate) const MAX_DEPTH: u8 = 5;
 
-/// How many sitemaps are read because of one named source.
+/// Maximum number of sitemaps read because of one named source.
 pub(crate) const MAX_SITEMAPS: usize = 100_000;
 
-/// How long their names may be together, 32 MB: some 80 bytes each is usual, and all wait in memory.
+/// Maximum total length of their names, 32 MB: some 80 bytes each is usual, and all wait in memory.
 const MAX_NAMES_BYTES: usize = 32 << 20;
 
-/// What may still be named.
+/// The number and total size of names still allowed.
 pub(crate) struct Budget {
     sitemaps: usize,
     bytes: usize,
@@ -26,7 +26,7 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Takes one sitemap of this name, if the budget allows it.
+    /// Takes one sitemap of this name from the budget; returns `false` if the budget is exceeded.
     pub(crate) fn take(&mut self, name: &str) -> bool {
         if self.sitemaps == 0 || self.bytes < name.len() {
             return false;
@@ -37,14 +37,14 @@ impl Budget {
     }
 }
 
-/// The sources that a person named, each with the sitemaps that it led to. They are read in round robin, so that an index of very
-/// many sitemaps holds up no other; of what one of them led to, one is read at a time.
+/// The named sources, each with the sitemaps that it led to. They are read in round robin, so that an index
+/// of very many sitemaps delays no other; of the sitemaps from one named source, one is read at a time.
 pub(crate) struct SitemapQueue {
     roots: VecDeque<Root>,
     known: HashSet<Source>,
 }
 
-/// A source to read. Until it comes back, nothing else of its root is handed out.
+/// A source to read. Until it is taken back, no other source of its root is handed out.
 pub(crate) struct QueuedSource {
     pub(crate) source: Source,
     /// The number of indexes above it.
@@ -53,7 +53,7 @@ pub(crate) struct QueuedSource {
 }
 
 struct Root {
-    /// Each with the number of indexes above it.
+    /// The sources to read, each with the number of indexes above it.
     waiting: VecDeque<(Source, u8)>,
     budget: Budget,
 }
@@ -65,7 +65,7 @@ impl SitemapQueue {
         Self { roots: sources.into_iter().map(root).collect(), known }
     }
 
-    /// The source to read now, if there is one that need not wait for another.
+    /// Returns the next source to read, if there is one that need not wait for another.
     pub(crate) fn next(&mut self) -> Option<QueuedSource> {
         while let Some(mut root) = self.roots.pop_front() {
             if let Some((source, depth)) = root.waiting.pop_front() {
@@ -75,8 +75,8 @@ impl SitemapQueue {
         None
     }
 
-    /// Adds a sitemap that the source of `queued` names. Returns `false` if it is one too many; one that is known
-    /// already is none.
+    /// Adds a sitemap that the source of `queued` names. Returns `false` if that exceeds the limits; a known
+    /// sitemap is ignored.
     pub(crate) fn add(&mut self, queued: &mut QueuedSource, sitemap: Source) -> bool {
         if self.known.contains(&sitemap) {
             return true;
@@ -89,7 +89,7 @@ impl SitemapQueue {
         is_within
     }
 
-    /// Takes back what has been read: what it led to may be read now.
+    /// Takes back a source that has been read: the sitemaps that it led to may be read now.
     pub(crate) fn take_back(&mut self, queued: QueuedSource) {
         self.roots.push_back(queued.root);
     }
@@ -103,7 +103,7 @@ mod tests {
         format!("http://a.example/{path}").parse().unwrap()
     }
 
-    /// Reads the next source, which names these.
+    /// Reads the next source, which names these sitemaps.
     fn read(queue: &mut SitemapQueue, named: &[Source]) {
         let mut queued = queue.next().unwrap();
         named.iter().for_each(|sitemap| assert!(queue.add(&mut queued, sitemap.clone())));

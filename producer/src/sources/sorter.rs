@@ -1,4 +1,4 @@
-//! From what sources say to findings.
+//! Turns entries of sources into findings.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::sitemap::{self, Entry};
 pub(crate) struct Sorter {
     pub(super) settings: Arc<Settings>,
     pub(super) spider: Arc<Spider>,
-    /// The spider's rules, and then those of the settings.
+    /// The spider's rules, followed by those of the settings.
     rules: Arc<[Rule]>,
     progress: Arc<Progress>,
 }
@@ -32,7 +32,7 @@ impl Sorter {
         Self { settings, spider, rules, progress }
     }
 
-    /// An entry of what sites publish; `None` if it is outside the spider's domains.
+    /// Returns the finding for an entry that a site publishes; `None` if it is outside the spider's domains.
     pub(super) fn sort(&self, entry: &Entry) -> Option<Finding> {
         let changefreq = entry.changefreq.map(|freq| freq.as_str());
         let modified = entry.lastmod.as_deref().and_then(sitemap::changed_by);
@@ -43,9 +43,11 @@ impl Sorter {
         }
     }
 
-    /// A URL or a request of a list; `None` if it is outside the spider's domains.
+    /// Returns the candidate for a URL or a request of a list; `None` if it is outside the spider's domains.
     ///
-    /// Fails with the reason if its URL is none, or longer than those that the spider takes in.
+    /// # Errors
+    ///
+    /// Returns the reason if it is not a URL, or is longer than the spider accepts.
     pub(super) fn listed(&self, new: NewRequest, hints: Hints<'_>) -> Result<Option<Candidate>, String> {
         let candidate = self.asked(new, hints)?;
         let url = candidate.as_ref().and_then(|candidate| candidate.page.work.page());
@@ -55,7 +57,7 @@ impl Sorter {
         }
     }
 
-    /// One that a person names, however long it is.
+    /// Like [`Self::listed`], for a URL that a person names, which may have any length.
     pub(super) fn named(&self, new: NewRequest) -> Result<Option<Candidate>, String> {
         self.asked(new, Hints::default())
     }
@@ -67,9 +69,11 @@ impl Sorter {
         Ok(Some(Candidate { page: NewWork::of(work, lane), ttl, modified: None }))
     }
 
-    /// A task that somebody submits.
+    /// Returns the finding for a submitted task.
     ///
-    /// Fails with the reason if it is for another spider, or the spider has no program.
+    /// # Errors
+    ///
+    /// Returns the reason if the task is for another spider, or the spider has no handler.
     pub(super) fn task(&self, new: NewTask) -> Result<Finding, String> {
         let spider = &self.spider.name;
         if self.spider.handler.is_none() {
@@ -80,7 +84,7 @@ impl Sorter {
         Ok(Finding::Page(Candidate { page, ttl: None, modified: None }))
     }
 
-    /// Routes the URL that stands for `url`; one outside the spider's domains is counted and left out.
+    /// Routes `url` in the form that the spider uses; counts and leaves out one outside the spider's domains.
     pub(crate) fn page(&self, url: CanonicalUrl, hints: Hints<'_>) -> Option<Candidate> {
         let (url, Routed { lane, ttl }) = self.routed(url, hints)?;
         Some(Candidate { page: NewWork::seed(url, lane), ttl, modified: None })

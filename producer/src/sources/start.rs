@@ -1,4 +1,4 @@
-//! Where a run begins: with what a person names, or else as its spider's file says.
+//! The start of a run: the given sources, or else the `[start]` of the spider's file.
 
 use trawl_common::list::Entry;
 use trawl_common::spider::{self, Spider};
@@ -6,28 +6,29 @@ use trawl_common::web::url::CanonicalUrl;
 
 use crate::sources::source::{InvalidSource, Source};
 
-/// The beginning of a run.
+/// The start of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Start {
-    /// Pages, to be taken as they are, each by a plain GET, or as it says; and tasks.
+    /// Pages to admit as they are, each fetched with a plain GET or as its request says; and tasks.
     pub pages: Vec<Entry>,
-    /// What is read for the pages that it names.
+    /// Sources to read for the pages that they name.
     pub sources: Vec<Source>,
 }
 
-/// Why a run has no beginning.
+/// The reason why a run has no start.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoStart {
-    /// Neither a person nor the spider's file names one.
+    /// No source was given, and the spider's file has no start.
     #[error("nothing to start from: name a source, or give the spider `{0}` a [start] in its file")]
     Nothing(String),
-    /// The spider's file names one that cannot be.
+    /// The spider's file names an invalid source.
     #[error("[start] of the spider: {0}")]
     Invalid(#[from] InvalidSource),
 }
 
 impl Start {
-    /// With the sources that a person `named`, if there are any; else with the start of `spider`.
+    /// Returns a start with the sources `named` on the command line, if there are any; else the start of
+    /// `spider`.
     pub fn of(spider: &Spider, named: &[Source]) -> Result<Self, NoStart> {
         if !named.is_empty() {
             return Ok(named.to_vec().into());

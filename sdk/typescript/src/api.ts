@@ -11,7 +11,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The crawls that are known, with those of jobs that have not begun */
+        /** The known crawls, including those of jobs that have not begun */
         get: operations["list_crawls"];
         put?: never;
         /**
@@ -52,8 +52,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Ends a crawl; what is left of it is cancelled. One that has not begun leaves the line of jobs; if a worker is about to begin
-         *     it, that worker ends it
+         * Ends a crawl and cancels what is left of it. A crawl that has not begun leaves the queue of jobs; if a
+         *     worker is about to start it, that worker ends it
          */
         post: operations["cancel_crawl"];
         delete?: never;
@@ -70,8 +70,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * A crawl as it goes: the event `progress` with the crawl as JSON whenever it has changed, once a second at most, and at last
-         *     `end`, or `problem` if it cannot be followed any longer
+         * The progress of a crawl: the event `progress` with the crawl as JSON after each change, at most once a
+         *     second, and finally `end`, or `problem` if it cannot be followed any longer
          */
         get: operations["follow_crawl"];
         put?: never;
@@ -89,7 +89,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The hosts of a crawl with the most URLs, those first; and its tasks, which have none */
+        /** The hosts of a crawl, those with the most URLs first; and its tasks, which have no host */
         get: operations["list_crawl_hosts"];
         put?: never;
         post?: never;
@@ -107,8 +107,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The items of a crawl, as a page, or to a request that accepts `application/jsonl` all that there are from `cursor` on, one a
-         *     line. They are read from the fleet's stream of items, as far back as that goes
+         * The items of a crawl, as a page, or, if the request accepts `application/jsonl`, all from `cursor` on, one
+         *     per line. They are read from the fleet's stream of items, as far back as it goes
          */
         get: operations["list_items"];
         put?: never;
@@ -128,7 +128,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Holds a crawl: no fetch begins until it is resumed */
+        /** Pauses a crawl: no fetch starts until it is resumed */
         post: operations["pause_crawl"];
         delete?: never;
         options?: never;
@@ -145,7 +145,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Lets a paused crawl go on */
+        /** Resumes a paused crawl */
         post: operations["resume_crawl"];
         delete?: never;
         options?: never;
@@ -160,7 +160,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One URL of a crawl: where it is while it is pending, why it failed, and when its page was fetched last */
+        /** One URL of a crawl: its place while it is pending, why it failed, and when its page was last fetched */
         get: operations["get_url"];
         put?: never;
         post?: never;
@@ -197,7 +197,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** URLs that failed or expired, and texts that are no URLs. Looking at them takes none away */
+        /** URLs that failed or expired, and texts that are not URLs. Listing them removes none */
         get: operations["list_dead_letters"];
         put?: never;
         post?: never;
@@ -214,7 +214,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** How many dead letters there are, or fit */
+        /** The number of dead letters, in total or that match a filter */
         get: operations["count_dead_letters"];
         put?: never;
         post?: never;
@@ -233,7 +233,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Takes dead letters out of the list for good; the crawls' counters stay */
+        /** Removes dead letters permanently; the crawls' counters stay */
         post: operations["purge_dead_letters"];
         delete?: never;
         options?: never;
@@ -265,7 +265,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The hosts that were asked lately, that want to be left alone, or that are blocked */
+        /** The hosts that were asked recently, that are in a back-off, or that are blocked */
         get: operations["list_hosts"];
         put?: never;
         post?: never;
@@ -301,7 +301,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Has nobody ask a host any more; what waits for it is skipped, and kept as dead letters */
+        /** Blocks all requests to a host; URLs that wait for it are skipped, and stored as dead letters */
         post: operations["block_host"];
         delete?: never;
         options?: never;
@@ -333,7 +333,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** How many messages wait in each lane, and for how long */
+        /** The number of messages waiting in each lane, and for how long */
         get: operations["list_lanes"];
         put?: never;
         post?: never;
@@ -351,9 +351,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What failed, was tried again or got in the way in the whole fleet: a page of it, the last first. To a request that accepts
-         *     `application/jsonl` all that there is from `cursor` on, one entry a line; to one that accepts `text/event-stream` what comes from now on,
-         *     or behind `Last-Event-ID`, as events `entry`. Only the last entries are kept
+         * Failures, retries and other problems in the whole fleet: one page, the last entries first. If the request
+         *     accepts `application/jsonl`, all entries from `cursor` on, one per line; if it accepts
+         *     `text/event-stream`, new entries from now on, or after `Last-Event-ID`, as events `entry`. Only the last
+         *     entries are stored
          */
         get: operations["list_logs"];
         put?: never;
@@ -405,7 +406,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What the file of a spider says that is deployed, or in the default project has a file beside the API */
+        /** The text of a spider's file. The spider is deployed, or in the default project has a file beside the API */
         get: operations["get_spider"];
         put?: never;
         post?: never;
@@ -422,7 +423,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Every mistake in what the file of that spider says, and what the spider does */
+        /** Every mistake in the file of this spider, and the spider's behaviour */
         get: operations["get_spider_check"];
         put?: never;
         post?: never;
@@ -439,12 +440,13 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The versions of a project that are kept: the last hundred */
+        /** The stored versions of a project: the last hundred */
         get: operations["list_versions"];
         put?: never;
         /**
-         * Deploys spiders as the latest version of a project, with all that it has: a spider's file, or a tar of files NAME.toml, packed by
-         *     gzip or not. Nothing is deployed if there is a mistake in any of them
+         * Deploys spiders as the latest version of a project, replacing all its spiders: a spider's file, or a tar
+         *     of files NAME.toml, optionally compressed with gzip. Nothing is deployed if there is a mistake in any of
+         *     them
          */
         post: operations["add_version"];
         delete?: never;
@@ -477,7 +479,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The schedules of spiders that are deployed, and of those that have files beside the API */
+        /** The schedules of deployed spiders, and of those with files beside the API */
         get: operations["list_schedules"];
         put?: never;
         post?: never;
@@ -496,7 +498,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Holds a schedule: no crawl of it is asked for until it is resumed */
+        /** Pauses a schedule: no crawl is submitted for it until it is resumed */
         post: operations["pause_schedule"];
         delete?: never;
         options?: never;
@@ -513,7 +515,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Lets a schedule go on; what passed while it was held is not made up for */
+        /** Resumes a schedule; instants that passed while it was paused are skipped */
         post: operations["resume_schedule"];
         delete?: never;
         options?: never;
@@ -530,7 +532,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Asks for a crawl of a scheduled spider now, besides those that are due */
+        /** Submits a crawl of a scheduled spider now, in addition to those that are due */
         post: operations["run_schedule"];
         delete?: never;
         options?: never;
@@ -545,7 +547,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The spiders that are deployed, and in the default project those that have files beside the API. Workers may have files of others */
+        /**
+         * The deployed spiders, and in the default project those with files beside the API. Workers may have files
+         *     of others
+         */
         get: operations["list_spiders"];
         put?: never;
         post?: never;
@@ -564,7 +569,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Every mistake in what the file of a spider says. Nothing is stored */
+        /** Every mistake in a spider's file. Nothing is stored */
         post: operations["check_spider"];
         delete?: never;
         options?: never;
@@ -582,8 +587,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Fetches one page as a spider says, and answers with what the spider makes of it. Nothing is stored. Hosts are asked by their robots.txt,
-         *     and by the schedules that workers go by. The spider has no environment variable and no proxy of its own
+         * Fetches one page by a spider's rules, and returns the result of the spider. Nothing is stored. Requests
+         *     obey the hosts' robots.txt and the schedules of the workers. The spider has no environment variables and
+         *     no proxy of its own
          */
         post: operations["try_spider"];
         delete?: never;
@@ -654,7 +660,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The workers that live, each with what keeps it from working */
+        /** The live workers, each with any problem that keeps it from working */
         get: operations["list_workers"];
         put?: never;
         post?: never;
@@ -673,7 +679,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Has a worker end: within seconds it takes no more, finishes what it has begun, and gives the rest back to others */
+        /** Stops a worker: within seconds it takes no more work, finishes what it has started, and releases the rest */
         post: operations["drain_worker"];
         delete?: never;
         options?: never;
@@ -688,7 +694,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Whether the API lives */
+        /** Whether the API is up */
         get: operations["healthz"];
         put?: never;
         post?: never;
@@ -730,35 +736,35 @@ export interface components {
             /** @description The entry as JSON */
             data: string;
             event: components["schemas"]["EntryName"];
-            /** @description Where the entry stands: sent back as `Last-Event-ID`, the stream goes on behind it */
+            /** @description The position of the entry: if it is sent as `Last-Event-ID`, the stream continues after it */
             id: string;
         };
         /** @description An argument of a spider */
         Argument: {
-            /** @description Nothing if whoever starts a crawl must give a value */
+            /** @description Null if a crawl must give a value */
             default?: string | null;
             help?: string | null;
             name: string;
         };
-        /** @description Why and until when a host is left alone */
+        /** @description A back-off of a host, with its cause and its end */
         Backoff: {
             since: components["schemas"]["Time"];
             /**
              * Format: int32
-             * @description The HTTP status that it answered; 0 for a redirect that its spider takes for a ban
+             * @description The HTTP status of the host's response; 0 for a redirect that counts as a ban by its spider's rules
              */
             status: number;
             /**
              * Format: int32
-             * @description How many times in a row it did without saying for how long
+             * @description The number of consecutive refusals without a stated time to wait
              */
             strikes: number;
             until: components["schemas"]["Time"];
         };
-        /** @description What became of a host */
+        /** @description The new state of a host */
         Blocking: {
             blocked: boolean;
-            /** @description The name that its schedule has: that of a group, if it is in one */
+            /** @description The name of its schedule: the group's, if it is in one */
             host: string;
         };
         /** @description What was cancelled */
@@ -772,32 +778,32 @@ export interface components {
             next?: string;
         };
         /**
-         * @description What had become of a page's content when it was fetched last
+         * @description The change in a page's content when it was last fetched
          * @enum {string}
          */
         Change: "new" | "changed" | "unchanged" | "gone";
-        /** @description What a spider says, and what is wrong in it */
+        /** @description The contents of a spider's file, and the mistakes in it */
         Checked: {
             /** @description The arguments that it declares */
             arguments: components["schemas"]["Argument"][];
-            /** @description What it does, in words; nothing if it has mistakes */
+            /** @description Its behaviour in words; empty if it has mistakes */
             does: components["schemas"]["Does"][];
-            /** @description What is wrong, from the top */
+            /** @description The mistakes, from the top */
             mistakes: components["schemas"]["Mistake"][];
-            /** @description Whether it needs a tree of each page; nothing if it has mistakes */
+            /** @description Whether it needs a tree of each page; null if it has mistakes */
             needs_tree?: boolean | null;
-            /** @description The name by which a robots.txt speaks to it, if it asks */
+            /** @description The name by which robots.txt files address it, if it obeys them */
             robots_name?: string | null;
             schedule?: null | components["schemas"]["Schedule"];
             spider: string;
             /** @description The environment variables that are not set here, and the arguments without a value */
             unset: components["schemas"]["Mistake"][];
         };
-        /** @description How many dead letters there are */
+        /** @description The number of dead letters */
         Counted: {
             /** Format: int64 */
             count: number;
-            /** @description Whether there may be more than were counted: of those that fit a filter up to 10,000 are */
+            /** @description Whether there may be more: of dead letters that match a filter, at most 10,000 are counted */
             more: boolean;
         };
         /** @description How many URLs ended how */
@@ -889,7 +895,7 @@ export interface components {
         /** @description The hosts of a crawl */
         CrawlHosts: {
             hosts: components["schemas"]["CrawlHost"][];
-            /** @description What the crawl has of tasks, which have no host; absent if there are more hosts than these */
+            /** @description The crawl's tasks, which have no host; absent if there are more hosts than these */
             tasks?: components["schemas"]["CrawlTasks"];
         };
         /** @description What a crawl has of tasks */
@@ -906,18 +912,18 @@ export interface components {
             data: string;
             event: components["schemas"]["Name"];
         };
-        /** @description A page of crawls, those first that were asked for last */
+        /** @description A page of crawls, the last submitted first */
         Crawls: {
             /** @description May be empty although others follow */
             crawls: components["schemas"]["Crawl"][];
             /** @description The cursor of the next page; absent on the last */
             next?: string;
         };
-        /** @description A URL that failed, or a text that is none */
+        /** @description A URL that failed, or a text that is not a URL */
         DeadLetter: {
             /**
              * Format: int32
-             * @description How often it was tried
+             * @description The number of attempts
              */
             attempts: number;
             /** @description The kind of the last failure */
@@ -925,7 +931,7 @@ export interface components {
             crawl: string;
             /**
              * Format: int32
-             * @description Links away from where the crawl started
+             * @description The number of links from the start of the crawl
              */
             depth: number;
             /** @description The last error */
@@ -936,7 +942,7 @@ export interface components {
             reason: components["schemas"]["Reason"];
             /** @description The page that linked to it */
             referrer?: string | null;
-            /** @description How it asks, if it is a request. It is here where one URL was asked for, not in lists */
+            /** @description The request, if it is one; only in the response for a single URL, not in lists */
             request?: components["schemas"]["Request"];
             spider: string;
             /**
@@ -945,21 +951,21 @@ export interface components {
              */
             status?: number | null;
             url: string;
-            /** @description Who gave up on it */
+            /** @description The worker that gave up on it */
             worker?: string | null;
         };
         /** @description A page of dead letters */
         DeadLetters: {
-            /** @description In no order. One may come on two pages */
+            /** @description In no particular order. A dead letter may be on two pages */
             dead_letters: components["schemas"]["DeadLetter"][];
             /** @description The cursor of the next page, which may be empty; absent on the last */
             next?: string;
         };
-        /** @description Something that a spider does */
+        /** @description One aspect of a spider's behaviour */
         Does: {
-            /** @description The same with its particulars */
+            /** @description The details */
             how: string;
-            /** @description In a word, as `starts` or `follows` */
+            /** @description One word for it, such as `starts` or `follows` */
             what: string;
         };
         /** @description A spider to check */
@@ -973,26 +979,26 @@ export interface components {
              * @default default
              */
             spider: string;
-            /** @description What its file says */
+            /** @description The text of its file */
             text: string;
         };
-        /** @description A worker that was asked to end */
+        /** @description A worker that was asked to stop */
         Draining: {
             draining: boolean;
             worker: string;
         };
         /**
-         * @description What an event is about
+         * @description The kind of event
          * @enum {string}
          */
         EntryName: "entry";
-        /** @description What became of a schedule */
+        /** @description The new state of a schedule */
         Holding: {
             paused: boolean;
             project: string;
             spider: string;
         };
-        /** @description A host, or a group of hosts that share a rate, and how it is asked */
+        /** @description A host, or a group of hosts that share a rate, and its schedule */
         Host: {
             backoff?: null | components["schemas"]["Backoff"];
             blocked?: null | components["schemas"]["Time"];
@@ -1004,7 +1010,7 @@ export interface components {
             interval_ms?: number | null;
             /**
              * Format: int64
-             * @description How long a request took lately
+             * @description The recent latency of requests
              */
             latency_ms?: number | null;
             /** @description The end of its waitlist */
@@ -1013,12 +1019,13 @@ export interface components {
             next: components["schemas"]["Time"];
             /**
              * Format: int64
-             * @description Requests that were let go since this minute of the clock began: of workers, of producers, and of programs through the proxy
+             * @description Requests allowed since the start of this minute of the clock: of workers, producers, and programs
+             *     through the proxy
              */
             requests_this_minute: number;
             /**
              * Format: int64
-             * @description Requests under way, where their number is limited
+             * @description Requests in flight, if their number is limited
              */
             under_way: number;
         };
@@ -1030,9 +1037,12 @@ export interface components {
         };
         /** @description A page of items, in the order in which they were stored */
         Items: {
-            /** @description May be empty although others follow. One that a crash had stored twice comes twice, with the same `id` */
+            /**
+             * @description May be empty although others follow. An item that was stored twice because of a crash comes twice,
+             *     with the same `id`
+             */
             items: unknown[];
-            /** @description The cursor of the next page; absent when all is read of a crawl that is over */
+            /** @description The cursor of the next page; absent after the last item of a crawl that is over */
             next?: string;
         };
         /** @description A crawl that was asked for. One that fails leaves its crawl cancelled */
@@ -1061,31 +1071,31 @@ export interface components {
             worker?: string | null;
         };
         /**
-         * @description Where a job stands
+         * @description The status of a job
          * @enum {string}
          */
         JobStatus: "pending" | "running" | "finished" | "failed" | "cancelled";
-        /** @description What waits in a lane */
+        /** @description The messages in a lane */
         Lane: {
             /**
              * Format: int64
-             * @description How many connections take messages from it; nothing where that says nothing
+             * @description The number of connections that consume it; null if that is not meaningful
              */
             consumers?: number | null;
             lane: components["schemas"]["LaneName"];
             /**
              * Format: int64
-             * @description How many messages wait; what workers hold is not among them
+             * @description The number of waiting messages, without those that workers hold
              */
             messages: number;
             /**
              * Format: double
-             * @description For how many seconds the next message has waited, at most; nothing if none waits, or if it is not known
+             * @description The maximum time that the next message has waited, in seconds; null if none waits, or if unknown
              */
             oldest_seconds?: number | null;
         };
         /**
-         * @description Where messages wait: for a worker (`due`, `priority`, `bulk`, `expired`), for their time (`wait`), or to be read (`failed`)
+         * @description A queue: for workers (`due`, `priority`, `bulk`, `expired`), for delays (`wait`), or for reading (`failed`)
          * @enum {string}
          */
         LaneName: "due" | "priority" | "bulk" | "wait" | "expired" | "failed" | "jobs";
@@ -1097,67 +1107,67 @@ export interface components {
         Last: components["schemas"]["Job"] & {
             crawl: string;
         };
-        /** @description How long requests to hosts took, bodies included, in milliseconds */
+        /** @description The latency of requests to hosts, bodies included, in milliseconds */
         Latency: {
             /**
              * Format: int64
-             * @description Half of them took no longer
+             * @description The median
              */
             p50_ms: number;
             /**
              * Format: int64
-             * @description Nineteen of twenty took no longer
+             * @description The 95th percentile
              */
             p95_ms: number;
         };
         /** @description An entry of the fleet's log */
         LogEntry: {
-            /** @description The kind of a failure; absent if nothing failed */
+            /** @description The kind of failure; absent if nothing failed */
             class?: string;
-            /** @description In which crawl it happened; absent if in none */
+            /** @description Its crawl; absent if it has none */
             crawl?: string;
-            /** @description With which host; absent if with none */
+            /** @description The host involved; absent if there is none */
             host?: string;
-            /** @description The URL or the task that it is about; absent if about none */
+            /** @description The URL or the task that it is about; absent if there is none */
             key?: string;
             level: components["schemas"]["LogLevel"];
-            /** @description What happened: one line or many, at most 64 KiB */
+            /** @description The message: one line or several, at most 64 KiB */
             message: string;
-            /** @description Of which spider it is; absent if of none */
+            /** @description Its spider; absent if it has none */
             spider?: string;
-            /** @description When it happened */
+            /** @description The time of the event */
             time: components["schemas"]["Time"];
-            /** @description Who says so */
+            /** @description The worker that wrote it */
             worker: string;
         };
         /**
-         * @description How grave an entry of the log is, the gravest first
+         * @description The level of an entry of the log, the most severe first
          * @enum {string}
          */
         LogLevel: "fatal" | "panic" | "error" | "warn" | "info" | "debug" | "trace";
         /** @description A page of the log */
         Logs: {
-            /** @description The last ones first. May be empty although others follow */
+            /** @description The entries, the last ones first. May be empty although others follow */
             entries: components["schemas"]["LogEntry"][];
             /** @description The cursor of the next page, with older entries; absent on the last */
             next?: string;
         };
-        /** @description Something that is wrong */
+        /** @description A mistake in a file */
         Mistake: {
             /**
              * Format: int32
-             * @description From 1, in characters
+             * @description The column, from 1, in characters
              */
             column?: number | null;
             /**
              * Format: int32
-             * @description From 1; nothing if it is about no place
+             * @description The line, from 1; null if it is about no particular place
              */
             line?: number | null;
             what: string;
         };
         /**
-         * @description What an event is about
+         * @description The kind of event
          * @enum {string}
          */
         Name: "progress" | "end" | "problem";
@@ -1193,24 +1203,27 @@ export interface components {
         };
         /** @description One task, or up to 10,000 */
         NewTasks: components["schemas"]["Task"] | components["schemas"]["Task"][];
-        /** @description A spider to try, and the page: what its file says, or the name of one that is known */
+        /** @description A spider to try, given by its text or by the name of a known one, and the page */
         NewTrial: {
             /** @description Values for its arguments */
             arguments?: {
                 [key: string]: string;
             };
-            /** @description Without a text, the spider's project; `default` without it */
+            /** @description Without a text, the spider's project; by default `default` */
             project?: string | null;
             /**
              * @description The spider's name
              * @default default
              */
             spider: string;
-            /** @description What the spider's file says; without it, what that of a spider says that is deployed or has a file beside the API */
+            /**
+             * @description The text of the spider's file; by default that of a spider that is deployed or has a file beside the
+             *     API
+             */
             text?: string | null;
             /** @description The page */
             url: string;
-            /** @description Without a text, which version of its project; the latest without it */
+            /** @description Without a text, the version of its project; by default the latest */
             version?: string | null;
         };
         /** @description URLs and requests to crawl */
@@ -1218,11 +1231,14 @@ export interface components {
             /** @description At most 10,000 */
             urls: components["schemas"]["UrlOrRequest"][];
         };
-        /** @description Why there is no page */
+        /** @description The reason why there is no page */
         NoPage: {
-            /** @description The same for people */
+            /** @description The reason for people */
             detail: string;
-            /** @description What a crawl would count it as: the kind of failure, as `http` or `timeout`, or why it is skipped, as `robots` or `blocked` */
+            /**
+             * @description The result in a crawl: the kind of failure, such as `http` or `timeout`, or the reason for a skip,
+             *     such as `robots` or `blocked`
+             */
             reason: string;
         };
         /** @description What wins over a spider's file in one crawl */
@@ -1244,15 +1260,15 @@ export interface components {
              */
             recrawl?: string | null;
         };
-        /** @description What is remembered of a page */
+        /** @description The history of a page */
         PageHistory: {
             change: components["schemas"]["Change"];
             /**
              * Format: int32
-             * @description Links away from where the crawl started
+             * @description The number of links from the start of the crawl
              */
             depth: number;
-            /** @description When it was fetched last, or its server said that it had not changed */
+            /** @description The time of its last fetch, including those that found it unchanged */
             fetched_at: components["schemas"]["Time"];
         };
         /** @description A task that is not done */
@@ -1298,13 +1314,13 @@ export interface components {
         PendingUrl: components["schemas"]["Place"] & {
             /**
              * Format: int32
-             * @description Attempts that failed
+             * @description The number of failed attempts
              */
             attempts: number;
             deadline?: null | components["schemas"]["Time"];
             lane: string;
         };
-        /** @description Where a pending URL is */
+        /** @description The place of a pending URL */
         Place: {
             /** @enum {string} */
             place: "queued";
@@ -1315,7 +1331,7 @@ export interface components {
         } | {
             /** @enum {string} */
             place: "held";
-            /** @description Whether its fetch has begun */
+            /** @description Whether its fetch has started */
             started: boolean;
             worker: string;
         };
@@ -1324,98 +1340,101 @@ export interface components {
          * @enum {string}
          */
         PlaceOfTask: "waiting" | "running" | "parked" | "failed";
-        /** @description A problem as it is sent. */
+        /** @description A problem as it is sent */
         Problem: {
-            /** @description What is wrong in this case, and what to do */
+            /** @description The problem in this case, and what to do about it */
             detail: string;
             /**
              * Format: int32
              * @description The HTTP status
              */
             status: number;
-            /** @description The same for people */
+            /** @description The kind of problem, for people */
             title: string;
-            /** @description What kind of problem it is, for programs: `urn:problem-type:trawl:not-found` */
+            /** @description The kind of problem, for programs: `urn:problem-type:trawl:not-found` */
             type: string;
         };
-        /** @description What was taken out for good */
+        /** @description The result of a purge */
         Purged: {
             /** @description There is more to do: repeat the request with this `cursor` */
             next?: string;
             /**
              * Format: int64
-             * @description How many
+             * @description The number of dead letters removed
              */
             purged: number;
         };
         /**
-         * @description Why a URL reached no good end
+         * @description The reason why a URL failed
          * @enum {string}
          */
         Reason: "retries" | "final" | "poison" | "expired" | "invalid" | "corrupt" | "blocked";
-        /** @description What was removed */
+        /** @description The removed version */
         Removed: {
             project: string;
-            /** @description Nothing for all versions */
+            /** @description Null for all versions */
             version?: string | null;
         };
-        /** @description What was sent again */
+        /** @description The result of a replay */
         Replayed: {
-            /** @description The crawls that they are in now: those of a crawl that is over are in one of their own */
+            /** @description The crawls that they are in now: those of a crawl that is over are in a new one */
             crawls: string[];
             /** @description There is more to do: repeat the request with this `cursor` */
             next?: string;
             /**
              * Format: int64
-             * @description How many
+             * @description The number of dead letters sent again
              */
             sent: number;
         };
-        /** @description How a request asks: of header fields and cookies the names, for their values may be secrets, and of the body how long it is */
+        /**
+         * @description A request. The values of header fields and cookies may be secrets, so only their names are shown; of the
+         *     body only the length
+         */
         Request: {
-            /** @description Whether whatever response comes is its page; left out where it is not */
+            /** @description Whether a response with any status is its page; left out if not */
             any_status?: boolean;
             body_bytes: number;
             cookies: string[];
-            /** @description What the spider's program is given with the page: any JSON */
+            /** @description JSON passed to the spider's program with the page */
             data?: unknown;
-            /** @description Which failures the program is given in place of a page, `last` or `each`; left out where there are none */
+            /** @description The failures that the program is given in place of a page, `last` or `each`; left out if none */
             failures?: string | null;
-            /** @description In lower case */
+            /** @description The names of the header fields, in lower case */
             headers: string[];
             method: string;
             /**
              * Format: double
-             * @description Above 0 it is urgent
+             * @description The priority; above 0 it is urgent
              */
             priority: number;
             /**
              * Format: int32
-             * @description How often it is tried again, if it says so itself
+             * @description The maximum number of retries, if the request sets one
              */
             retries?: number | null;
         };
         /**
-         * @description What robots.txt says of a URL, as the settings speak for all spiders
+         * @description The verdict of robots.txt on a URL, by the settings for all spiders
          * @enum {string}
          */
         RobotsVerdict: "allowed" | "forbidden" | "unreadable" | "unknown" | "ignored";
-        /** @description When a spider's crawls are asked for by themselves */
+        /** @description The times at which a spider's crawls are submitted */
         Schedule: {
             /** @example *\/15 * * * * */
             cron: string;
-            /** @description What becomes of an instant at which no worker was there: `skip`, `run` */
+            /** @description The rule for an instant at which there was no worker: `skip`, `run` */
             missed: string;
-            /** @description The next three instants, by its clocks */
+            /** @description The next three instants, in its time zone */
             next: string[];
-            /** @description What becomes of an instant at which the spider's last crawl is not over: `skip`, `queue` */
+            /** @description The rule for an instant at which the spider's last crawl is not over: `skip`, `queue` */
             overlap: string;
             timezone: string;
         };
-        /** @description A spider's schedule, and how it stands */
+        /** @description A spider's schedule and its current state */
         Scheduled: {
             last?: null | components["schemas"]["Last"];
-            /** @description When the next crawl is due, by the clocks of the schedule; nothing while it is paused */
+            /** @description The time at which the next crawl is due, in the schedule's time zone; null while it is paused */
             next?: string | null;
             paused: boolean;
             project: string;
@@ -1428,13 +1447,13 @@ export interface components {
             next?: string;
             schedules: components["schemas"]["Scheduled"][];
         };
-        /** @description Which dead letters to send again or to purge. At least one member besides `cursor` must say which */
+        /** @description The dead letters to replay or to purge. At least one member besides `cursor` must be given */
         Selection: {
-            /** @description Every one that there is */
+            /** @description All dead letters */
             all?: boolean;
             /** @description Only those of this crawl */
             crawl?: string | null;
-            /** @description Where to go on: `next` of the answer before */
+            /** @description The position to continue at: `next` of the previous response */
             cursor?: string | null;
             /** @description Only those of this host */
             host?: string | null;
@@ -1443,29 +1462,32 @@ export interface components {
             reason?: null | components["schemas"]["Reason"];
             /** @description Only those of this spider */
             spider?: string | null;
-            /** @description Only these URLs, and texts that are none */
+            /** @description Only these URLs, and texts that are not URLs */
             urls?: string[];
         };
         /** @description A spider */
         Spider: {
             project: string;
             spider: string;
-            /** @description The version of its project that has it, the latest; nothing for one that has a file beside the API, as it may on workers */
+            /**
+             * @description The latest version of its project, which has it; null for a spider with a file beside the API, which
+             *     workers may have too
+             */
             version?: string | null;
         };
-        /** @description A spider, and what its file says */
+        /** @description A spider and the text of its file */
         SpiderText: {
             project: string;
             spider: string;
             text: string;
-            /** @description The version that says it; nothing for one that has a file beside the API */
+            /** @description The version of the text; null for a spider with a file beside the API */
             version?: string | null;
         };
-        /** @description All spiders that are known */
+        /** @description All known spiders */
         Spiders: {
             spiders: components["schemas"]["Spider"][];
         };
-        /** @description Where a URL stands in a crawl */
+        /** @description The state of a URL in a crawl */
         Standing: {
             /** @enum {string} */
             state: "unseen";
@@ -1481,7 +1503,7 @@ export interface components {
             state: "ended";
         };
         /**
-         * @description Where a crawl stands
+         * @description The status of a crawl
          * @enum {string}
          */
         Status: "pending" | "running" | "paused" | "finished" | "cancelled";
@@ -1527,7 +1549,7 @@ export interface components {
         };
         /**
          * Format: date-time
-         * @description An instant, by RFC 3339
+         * @description An instant in RFC 3339
          * @example 2026-01-31T12:00:00.000Z
          */
         Time: string;
@@ -1540,66 +1562,66 @@ export interface components {
             /** @description Their keys, at most 10,000; all of the crawl without them */
             tasks?: string[] | null;
         };
-        /** @description What came of trying a spider on a page */
+        /** @description The result of trying a spider on a page */
         Trial: {
-            /** @description How large the page is, in bytes */
+            /** @description The size of the page, in bytes */
             bytes?: number | null;
             items: components["schemas"]["TriedItem"][];
-            /** @description How many more items the page has */
+            /** @description The number of further items on the page */
             items_left_out: number;
             links: components["schemas"]["TriedLink"][];
             /**
              * Format: int64
-             * @description How many more links the page has
+             * @description The number of further links on the page
              */
             links_left_out: number;
             /** @description The required fields that the page does not have */
             missing: string[];
-            /** @description What is wrong in the spider, from the top. If there is anything, nothing was asked for */
+            /** @description The mistakes in the spider, from the top. If there are any, no request was sent */
             mistakes: components["schemas"]["Mistake"][];
             no_page?: null | components["schemas"]["NoPage"];
-            /** @description Where redirects led, in order */
+            /** @description The targets of redirects, in order */
             redirects: string[];
             /**
-             * @description What the robots.txt says of the URL that was asked for last, or would have been: `ignored`, `allowed`, `forbidden`, or
-             *     `unreadable`, which forbids all; nothing if that was not found out
+             * @description The verdict of robots.txt on the last URL requested, or to be requested: `ignored`, `allowed`,
+             *     `forbidden`, or `unreadable`, which forbids all; null if it was not fetched
              */
             robots?: string | null;
-            /** @description The name by which a robots.txt speaks to it, if it asks */
+            /** @description The name by which robots.txt files address it, if it obeys them */
             robots_name?: string | null;
             spider: string;
             /**
              * Format: int32
-             * @description The status of the last answer, if there was one
+             * @description The status of the last response, if there was one
              */
             status?: number | null;
             url: string;
         };
-        /** @description An item of a page that was tried */
+        /** @description An item of the tried page */
         TriedItem: {
             fields: unknown;
             /** @description The name of its kind */
             item?: string | null;
-            /** @description How many of its kind come before it on the page */
+            /** @description The number of items of its kind before it on the page */
             number: number;
         };
-        /** @description A link of a page that was tried */
+        /** @description A link of the tried page */
         TriedLink: {
             followed: boolean;
             url: string;
-            /** @description Why it is not followed: `domain`, `pattern`, or the limit that it is beyond, as `depth` */
+            /** @description The reason why it is not followed: `domain`, `pattern`, or the limit that it exceeds, such as `depth` */
             why?: string | null;
         };
-        /** @description What a crawl knows of a URL, or of a request */
+        /** @description The state of a URL or a request in a crawl */
         Url: components["schemas"]["Standing"] & {
             host?: null | components["schemas"]["Host"];
             page?: null | components["schemas"]["PageHistory"];
-            /** @description How it asks, if it is a request and has no good end yet */
+            /** @description The request, if it is one and has not succeeded yet */
             request?: components["schemas"]["Request"];
             robots: components["schemas"]["RobotsVerdict"];
             /** @description Its canonical form, or the key of a request */
             url: string;
-            /** @description Where it is, why, and what happens next, each in a sentence */
+            /** @description Its state, the reason and the next step, each in a sentence */
             words: string[];
         };
         /** @description A URL, or a request for one */
@@ -1642,7 +1664,7 @@ export interface components {
         /** @description A version of a project */
         Version: {
             added: components["schemas"]["Time"];
-            /** @description The spiders that it has */
+            /** @description The spiders in it */
             spiders: string[];
             version: string;
         };
@@ -1650,29 +1672,32 @@ export interface components {
         Versions: {
             versions: components["schemas"]["Version"][];
         };
-        /** @description A worker that lives */
+        /** @description A live worker */
         Worker: {
-            /** @description Whether it was asked to end */
+            /** @description Whether it was asked to stop */
             draining: boolean;
-            /** @description `ok`, or what keeps it from working */
+            /** @description `ok`, or the problem that keeps it from working */
             health: string;
             /**
              * Format: int64
-             * @description URLs in its hands
+             * @description The number of URLs that it holds
              */
             in_flight: number;
-            /** @description How long its requests took lately; absent if it made none */
+            /** @description The latency of its recent requests; absent if it made none */
             latency?: components["schemas"]["Latency"];
             /** Format: double */
             pages_per_second: number;
-            /** @description The tasks that its programs were doing at its last heartbeat, by their keys, and since when; 200 at most */
+            /**
+             * @description The keys of the tasks that its programs were running at its last heartbeat, and their start times; at
+             *     most 200
+             */
             running: {
                 [key: string]: components["schemas"]["Time"];
             };
             version: string;
             worker: string;
         };
-        /** @description All workers that live */
+        /** @description All live workers */
         Workers: {
             workers: components["schemas"]["Worker"][];
         };
@@ -1688,15 +1713,15 @@ export interface operations {
     list_crawls: {
         parameters: {
             query?: {
-                /** @description Only of this spider */
+                /** @description Only those of this spider */
                 spider?: string;
-                /** @description Only with this status; `pending` are those of jobs that have not begun */
+                /** @description Only those with this status; `pending` means jobs that have not begun */
                 status?: "pending" | "running" | "paused" | "finished" | "cancelled";
-                /** @description Only those that are of a job, or only those that are of none */
+                /** @description Only those with a job, or only those without */
                 job?: boolean;
-                /** @description How many at most */
+                /** @description The maximum number of entries */
                 limit?: number;
-                /** @description Where to go on: `next` of the page before */
+                /** @description The position to continue at: `next` of the previous page */
                 cursor?: string;
             };
             header?: never;
@@ -1946,7 +1971,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description Answer when the crawl has ended, or after this time, `60s` at most
+                 * @description Answer when the crawl has ended, or after this time, at most `60s`
                  * @example 60s
                  */
                 wait?: string;
@@ -2296,7 +2321,7 @@ export interface operations {
     list_crawl_hosts: {
         parameters: {
             query?: {
-                /** @description How many at most */
+                /** @description The maximum number of entries */
                 limit?: number;
             };
             header?: never;
@@ -2411,9 +2436,9 @@ export interface operations {
     list_items: {
         parameters: {
             query?: {
-                /** @description How many at most */
+                /** @description The maximum number of entries */
                 limit?: number;
-                /** @description Where to go on: `next` of the page before */
+                /** @description The position to continue at: `next` of the previous page */
                 cursor?: string;
             };
             header?: never;
@@ -3072,7 +3097,7 @@ export interface operations {
                 crawl?: string;
                 /** @description Only those of this spider */
                 spider?: string;
-                /** @description Only this URL, or this text that is none */
+                /** @description Only this URL, or this text that is not a URL */
                 url?: string;
                 /** @description Only those that failed for this reason */
                 reason?: "retries" | "final" | "poison" | "expired" | "invalid" | "corrupt" | "blocked";
@@ -3080,7 +3105,7 @@ export interface operations {
                 host?: string;
                 /** @description Only those that failed longer ago: `30m`, `2h`, `1d` */
                 older_than?: string;
-                /** @description Where to go on: `next` of the page before */
+                /** @description The position to continue at: `next` of the previous page */
                 cursor?: string;
             };
             header?: never;
@@ -3196,7 +3221,7 @@ export interface operations {
                 crawl?: string;
                 /** @description Only those of this spider */
                 spider?: string;
-                /** @description Only this URL, or this text that is none */
+                /** @description Only this URL, or this text that is not a URL */
                 url?: string;
                 /** @description Only those that failed for this reason */
                 reason?: "retries" | "final" | "poison" | "expired" | "invalid" | "corrupt" | "blocked";
@@ -3204,7 +3229,7 @@ export interface operations {
                 host?: string;
                 /** @description Only those that failed longer ago: `30m`, `2h`, `1d` */
                 older_than?: string;
-                /** @description Where to go on: `next` of the page before */
+                /** @description The position to continue at: `next` of the previous page */
                 cursor?: string;
             };
             header?: never;
@@ -3605,9 +3630,9 @@ export interface operations {
     list_hosts: {
         parameters: {
             query?: {
-                /** @description How many at most */
+                /** @description The maximum number of entries */
                 limit?: number;
-                /** @description Where to go on: `next` of the page before */
+                /** @description The position to continue at: `next` of the previous page */
                 cursor?: string;
             };
             header?: never;
@@ -4152,15 +4177,15 @@ export interface operations {
                 spider?: string;
                 /** @description Only those with this host */
                 host?: string;
-                /** @description Only those as grave as this, or graver */
+                /** @description Only those of this level, or more severe */
                 level?: "fatal" | "panic" | "error" | "warn" | "info" | "debug" | "trace";
                 /** @description Only those about this URL, or about the task with this key */
                 task?: string;
-                /** @description Only those that are no older: `30m`, `2h`, `1d` */
+                /** @description Only those no older than this: `30m`, `2h`, `1d` */
                 since?: string;
-                /** @description How many at most */
+                /** @description The maximum number of entries */
                 limit?: number;
-                /** @description Where to go on: `next` of the page before */
+                /** @description The position to continue at: `next` of the previous page */
                 cursor?: string;
             };
             header?: never;
@@ -4477,7 +4502,7 @@ export interface operations {
     get_spider: {
         parameters: {
             query?: {
-                /** @description The version; without it, the latest */
+                /** @description The version; by default the latest */
                 version?: string;
             };
             header?: never;
@@ -4594,7 +4619,7 @@ export interface operations {
     get_spider_check: {
         parameters: {
             query?: {
-                /** @description The version; without it, the latest */
+                /** @description The version; by default the latest */
                 version?: string;
             };
             header?: never;
@@ -4823,7 +4848,7 @@ export interface operations {
     add_version: {
         parameters: {
             query?: {
-                /** @description The version, which is replaced if there is one; without it, one named by the time */
+                /** @description The version, which is replaced if it exists; by default one named by the time */
                 version?: string;
                 /** @description The spider whose file it is; the files of a tar have names */
                 spider?: string;
@@ -5078,9 +5103,9 @@ export interface operations {
     list_schedules: {
         parameters: {
             query?: {
-                /** @description How many at most */
+                /** @description The maximum number of entries */
                 limit?: number;
-                /** @description Where to go on: `next` of the page before */
+                /** @description The position to continue at: `next` of the previous page */
                 cursor?: string;
             };
             header?: never;

@@ -1,4 +1,4 @@
-//! The fault suite's long form: see `trawl_testkit::faults`.
+//! The command line of the fault suite: see `trawl_testkit::faults`.
 
 use std::io;
 use std::path::PathBuf;
@@ -25,25 +25,25 @@ struct Args {
     /// The program under test
     #[arg(long, value_name = "FILE", default_value = "target/release/trawl")]
     trawl: PathBuf,
-    /// Another build of it: in the place of each worker and producer, the two alternate
+    /// Another build of it, which takes turns with the first in each worker and producer
     #[arg(long, value_name = "FILE")]
     old: Option<PathBuf>,
-    /// What is crawled; without it the scenarios follow each other, seed by seed
+    /// The scenario; by default the scenarios take turns, seed by seed
     #[arg(long, value_name = "NAME", value_parser = named::<Scenario>)]
     scenario: Option<Scenario>,
-    /// Pages of the sites
+    /// Number of pages of the sites
     #[arg(long, value_name = "N", default_value_t = 50_000)]
     urls: usize,
-    /// Faults in each run
+    /// Number of faults in each run
     #[arg(long, value_name = "N", default_value_t = 200)]
     faults: usize,
-    /// What decides which fault comes when; the first of several seeds
+    /// The seed that decides which fault comes when; the first of several seeds
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Run so many seeds, one after the other
+    /// Number of seeds to run, one after the other
     #[arg(long, value_name = "N", default_value_t = 1)]
     seeds: u64,
-    /// Workers
+    /// Number of workers
     #[arg(long, value_name = "N", default_value_t = 4)]
     workers: usize,
     /// The fleet's recovery.lost_after
@@ -61,7 +61,7 @@ struct Args {
 }
 
 impl Args {
-    /// Runs every seed; whether all promises were kept.
+    /// Runs every seed. Returns whether all promises were kept.
     async fn run(&self) -> io::Result<bool> {
         let mut table = Table::default();
         let mut broken = Vec::new();
@@ -117,7 +117,7 @@ impl Args {
     }
 }
 
-/// Completes on SIGINT or SIGTERM; never, if nothing can listen to them.
+/// Completes on SIGINT or SIGTERM; never, if no handler can be installed.
 async fn asked_to_stop() {
     let Ok(mut term) = signal(SignalKind::terminate()) else { return std::future::pending().await };
     tokio::select! {
@@ -131,7 +131,7 @@ async fn main() -> ExitCode {
     let args = Args::parse();
     let result = tokio::select! {
         result = args.run() => result,
-        // Dropped, the run ends its processes.
+        // When the run is dropped, it ends its processes.
         () = asked_to_stop() => Err(io::Error::other("interrupted")),
     };
     match result {

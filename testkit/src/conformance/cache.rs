@@ -1,4 +1,4 @@
-//! What every cache promises.
+//! The promises of every cache.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +40,7 @@ fn response(body: impl Into<Bytes>) -> Response {
     }
 }
 
-/// Again and again, each URL its own.
+/// Each stored response is returned for its URL, repeatedly.
 pub async fn what_was_put_is_got(cache: &Arc<dyn Cache>) -> Result<()> {
     let site = unique("site");
     for number in 0..3 {
@@ -53,7 +53,7 @@ pub async fn what_was_put_is_got(cache: &Arc<dyn Cache>) -> Result<()> {
     Ok(())
 }
 
-/// A miss is an answer, not an error.
+/// A URL that was never stored is a miss, not an error.
 pub async fn what_was_never_put_is_a_miss(cache: &Arc<dyn Cache>) -> Result<()> {
     let site = unique("site");
     cache.put(&page(&site, 0), &response("here"), LONG).await?;
@@ -61,7 +61,7 @@ pub async fn what_was_never_put_is_a_miss(cache: &Arc<dyn Cache>) -> Result<()> 
     Ok(())
 }
 
-/// Bodies are bytes, large or empty; what a response lacks it lacks afterwards.
+/// Every byte of a body survives, large or empty, and fields that a response lacks are still missing afterwards.
 pub async fn every_byte_and_every_absence_survives(cache: &Arc<dyn Cache>) -> Result<()> {
     let site = unique("site");
     let every_byte: Vec<u8> = (0..=255).cycle().take(300_000).collect();
@@ -77,7 +77,7 @@ pub async fn every_byte_and_every_absence_survives(cache: &Arc<dyn Cache>) -> Re
     Ok(())
 }
 
-/// Fetched anew, kept anew.
+/// A new response for a URL replaces the old one.
 pub async fn the_last_response_is_the_one_kept(cache: &Arc<dyn Cache>) -> Result<()> {
     let url = page(&unique("site"), 0);
     cache.put(&url, &response("old"), LONG).await?;
@@ -86,7 +86,7 @@ pub async fn the_last_response_is_the_one_kept(cache: &Arc<dyn Cache>) -> Result
     Ok(())
 }
 
-/// Its own time, also where a longer one was given before.
+/// A response expires after its own time, even if an earlier one was given longer.
 pub async fn a_response_is_gone_after_its_time(cache: &Arc<dyn Cache>) -> Result<()> {
     let site = unique("site");
     let (kept, lapsing) = (page(&site, 0), page(&site, 1));

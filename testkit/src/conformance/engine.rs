@@ -1,4 +1,4 @@
-//! An engine to carry URLs, and a worker's part in it.
+//! An engine under test, and the steps of a worker with it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,17 +24,17 @@ pub struct Engine {
     pub control: Arc<dyn Control>,
 }
 
-/// How long what must come may take.
+/// Maximum wait for an expected event.
 pub(super) const LIMIT: Duration = Duration::from_secs(10);
-/// How long to look for what must not come.
+/// Time to watch for an event that must not happen.
 pub(super) const GLANCE: Duration = Duration::from_millis(300);
-/// How long one round of the housekeeping waits for messages.
+/// Time that one round of the housekeeping waits for messages.
 const ROUND: Duration = Duration::from_millis(50);
-/// What clocks and timers may be off.
+/// Tolerance for clocks and timers.
 pub(super) const SLACK: Duration = Duration::from_millis(50);
 
 impl Engine {
-    /// Admits, publishes and confirms.
+    /// Admits URLs, publishes their messages and confirms them.
     pub(super) async fn send(
         &self,
         fixture: &Fixture<'_>,
@@ -55,7 +55,7 @@ impl Engine {
         Ok(())
     }
 
-    /// A running crawl whose first `count` bulk pages are on their way.
+    /// Starts a crawl, and publishes its first `count` bulk pages.
     pub(super) async fn begin(&self, count: usize) -> Result<(Fixture<'_>, Lease)> {
         let fixture = Fixture::new(&self.frontier);
         let lease = fixture.begin(0).await?;
@@ -78,7 +78,7 @@ pub(super) fn read(batch: Vec<Delivery>) -> Received {
     batch.into_iter().map(read).collect()
 }
 
-/// One round of a fleet's housekeeping: sweeps once, sends what was lost again, lets probes go round, and returns
+/// Runs one round of a fleet's housekeeping: sweeps once, publishes lost messages again, forwards probes, and returns
 /// the messages that arrived meanwhile.
 pub(super) async fn tend(
     engine: &Engine,
@@ -114,7 +114,7 @@ pub(super) async fn tend(
     Ok(read(messages))
 }
 
-/// Repeats rounds of housekeeping until page `number` arrives and its claim gets `expected`; what else arrives is acked.
+/// Repeats rounds of housekeeping until page `number` arrives and its claim gets `expected`; other messages are acked.
 pub(super) async fn tend_until_claimed(
     engine: &Engine,
     fixture: &Fixture<'_>,
@@ -134,7 +134,7 @@ pub(super) async fn tend_until_claimed(
     .await
 }
 
-/// One batch, in the order that a consumer promises; `None` if there is none within `limit`.
+/// Receives one batch, and checks the order that a consumer promises. Returns `None` if there is none within `limit`.
 pub(super) async fn next(
     consumer: &mut dyn Consumer,
     max: usize,
@@ -148,7 +148,7 @@ pub(super) async fn next(
     Ok(Some(batch))
 }
 
-/// Batch after batch, until there are `count`.
+/// Receives batches until there are `count` messages.
 pub(super) async fn collect(consumer: &mut dyn Consumer, count: usize) -> Result<Received> {
     let deadline = Instant::now() + LIMIT;
     let mut received = Vec::new();
@@ -164,7 +164,7 @@ pub(super) fn urls(received: &Received) -> BTreeSet<Key> {
     received.iter().map(|(message, _)| message.key()).collect()
 }
 
-/// What a worker does with what it takes.
+/// Handles received messages as a worker does.
 pub(super) async fn handle(
     engine: &Engine,
     fixture: &Fixture<'_>,

@@ -1,4 +1,4 @@
-//! What a test works with: one crawl of one spider on one site, and two workers.
+//! The fixture of a test: one crawl of one spider on one site, and two workers.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -26,12 +26,13 @@ pub(super) const LONG: Duration = Duration::from_secs(600);
 /// The reply to a claim of a URL that never failed and has no deadline.
 pub(super) const TAKE: ClaimReply = took(0);
 
-/// The reply to a claim of a URL without a deadline after so many failures.
+/// Returns the reply to a claim of a URL without a deadline after `attempts` failures.
 pub(super) const fn took(attempts: u32) -> ClaimReply {
     ClaimReply::Take { attempts, starts: 0, deadline: None }
 }
 
-/// The same after so many starts without an end.
+/// Returns the reply to a claim of a URL without a deadline after `attempts` failures and `starts` starts without an
+/// end.
 pub(super) const fn started(attempts: u32, starts: u32) -> ClaimReply {
     ClaimReply::Take { attempts, starts, deadline: None }
 }
@@ -43,7 +44,7 @@ pub(super) struct Case {
     pub(super) worker: WorkerId,
     pub(super) other: WorkerId,
     site: String,
-    /// Whether pages of odd numbers are asked for by requests.
+    /// Whether pages with odd numbers are fetched by requests.
     has_requests: bool,
 }
 
@@ -54,22 +55,22 @@ impl Case {
         Self { crawl: new_crawl(), worker: worker(), other: worker(), site, has_requests: false }
     }
 
-    /// One in which every other page is asked for by a request.
+    /// Returns a case in which every other page is fetched by a request.
     pub(super) fn with_requests() -> Self {
         Self { has_requests: true, ..Self::new() }
     }
 
-    /// The same site and workers in `crawl`.
+    /// Returns a case with this site and these workers in `crawl`.
     pub(super) fn of(&self, crawl: CrawlRef) -> Self {
         Self { crawl, ..self.clone() }
     }
 
-    /// The same site and workers in a new crawl of the same spider.
+    /// Returns a case with this site and these workers in a new crawl of this spider.
     pub(super) fn next_crawl(&self) -> Self {
         self.of(CrawlRef { spider: self.crawl.spider.clone(), ..new_crawl() })
     }
 
-    /// The same site and workers in a crawl of another spider.
+    /// Returns a case with this site and these workers in a crawl of another spider.
     pub(super) fn other_spider(&self) -> Self {
         self.of(new_crawl())
     }
@@ -89,13 +90,13 @@ impl Case {
         }
     }
 
-    /// A task of the spider.
+    /// Returns a task of the spider.
     pub(super) fn new_task(&self, recipe: &str) -> NewWork {
         let new = NewTask::of(recipe.parse().expect("it is a recipe"));
         NewWork::task(Task::new(&self.crawl.spider, new))
     }
 
-    /// A POST of page 0.
+    /// Returns a POST of page 0.
     pub(super) fn new_request(&self, body: &str) -> NewWork {
         self.new_request_for(0, body)
     }
@@ -126,7 +127,7 @@ impl Case {
         }
     }
 
-    /// What is known of a failed page; on every other one, all that can be known.
+    /// Returns the note of a failed page, with all fields set for odd numbers.
     pub(super) fn note(&self, number: usize, terminal: Terminal) -> Note {
         let full = number % 2 == 1;
         let reason = if terminal == Terminal::Expired { Reason::Expired } else { Reason::Retries };
@@ -165,7 +166,7 @@ impl Deref for Fixture<'_> {
 }
 
 impl<'a> Fixture<'a> {
-    /// A case of its own. Nothing is opened yet.
+    /// Returns a fixture with a new case. Nothing is opened yet.
     pub(super) fn new(frontier: &'a Arc<dyn Records>) -> Self {
         Self::with(frontier, Case::new())
     }
@@ -174,22 +175,22 @@ impl<'a> Fixture<'a> {
         Self { frontier, case }
     }
 
-    /// The same site and workers in `crawl`.
+    /// Returns a fixture with this site and these workers in `crawl`.
     pub(super) fn of(&self, crawl: CrawlRef) -> Self {
         Self::with(self.frontier, self.case.of(crawl))
     }
 
-    /// The same site and workers in the crawl of what others publish for the spider.
+    /// Returns a fixture with this site and these workers in the crawl of what others publish for the spider.
     pub(super) fn of_requests(&self) -> Self {
         self.of(CrawlRef::adhoc_of(self.crawl.spider.clone()))
     }
 
-    /// The same site and workers in a new crawl of the same spider.
+    /// Returns a fixture with this site and these workers in a new crawl of this spider.
     pub(super) fn next_crawl(&self) -> Self {
         Self::with(self.frontier, self.case.next_crawl())
     }
 
-    /// The same site and workers in a crawl of another spider.
+    /// Returns a fixture with this site and these workers in a crawl of another spider.
     pub(super) fn other_spider(&self) -> Self {
         Self::with(self.frontier, self.case.other_spider())
     }
@@ -198,7 +199,7 @@ impl<'a> Fixture<'a> {
         self.frontier.open(&self.crawl, Terms::default(), "producer", LONG).await
     }
 
-    /// Admits and confirms pages; returns which were new.
+    /// Admits and confirms pages. Returns which were new.
     pub(super) async fn admit(
         &self,
         lease: &Lease,
@@ -227,13 +228,13 @@ impl<'a> Fixture<'a> {
         Ok(matches!(self.claim(worker, number).await?, ClaimReply::Wait { .. }))
     }
 
-    /// The first worker claims the URL of a message that another program published.
+    /// Has the first worker claim the URL of a message that another program published.
     pub(super) async fn claim_for_stranger(&self, number: usize) -> Result<ClaimReply> {
         let message = Message { is_ours: false, ..self.message(number) };
         Ok(self.frontier.claim(&self.worker, &[message]).await?[0])
     }
 
-    /// Returns whether the worker still holds the page.
+    /// Extends a worker's lease on a page. Returns whether the worker still holds it.
     pub(super) async fn extend(&self, worker: &WorkerId, number: usize) -> Result<bool> {
         Ok(self.frontier.extend(worker, &[self.message(number)]).await?[0])
     }
@@ -262,7 +263,7 @@ impl<'a> Fixture<'a> {
         Ok(self.frontier.finish(worker, &[self.ending(number, terminal)]).await?[0])
     }
 
-    /// Ends a page, which the worker takes first unless it has it.
+    /// Ends a page, which the worker claims first unless it holds it.
     pub(super) async fn finish(&self, number: usize, terminal: Terminal) -> Result<()> {
         if !self.end(&self.worker, number, terminal).await? {
             self.claim(&self.worker, number).await?;
@@ -271,7 +272,7 @@ impl<'a> Fixture<'a> {
         Ok(())
     }
 
-    /// Takes pages, and ends them in one call. Returns which have ended.
+    /// Claims pages, and ends them in one call. Returns which have ended.
     pub(super) async fn finish_all(&self, finishes: &[Finish]) -> Result<Vec<bool>> {
         let message = |Finish { claim, .. }: &Finish| {
             let url = claim.key.url().expect("it is a page");
@@ -282,7 +283,7 @@ impl<'a> Fixture<'a> {
         self.frontier.finish(&self.worker, finishes).await
     }
 
-    /// The stats of the crawl, which must agree with themselves.
+    /// Returns the stats of the crawl, after checking that they are consistent.
     pub(super) async fn crawl_stats(&self) -> Result<CrawlStats> {
         let stats = self.frontier.crawl_stats(&self.crawl.id).await?.expect("the crawl is known");
         assert_eq!(stats.crawl_ref(), self.crawl);
@@ -295,12 +296,12 @@ impl<'a> Fixture<'a> {
     }
 }
 
-/// An instant that has passed, on any clock.
+/// Returns an instant that has passed, on any clock.
 pub(super) fn long_ago() -> UnixMs {
     UnixMs(UnixMs::now().0 - 3_600_000)
 }
 
-/// An instant that no test lives to see.
+/// Returns an instant after the end of any test.
 pub(super) fn much_later() -> UnixMs {
     UnixMs::now().plus(Duration::from_secs(3600))
 }

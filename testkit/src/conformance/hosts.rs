@@ -1,5 +1,5 @@
-//! What every store of host schedules promises. The tests compare slots, not the time that calls take, and their intervals are long
-//! against that.
+//! The promises of every store of host schedules. The tests compare slots, not the time that calls take, and their
+//! intervals are long in comparison.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,8 @@ pub use in_flight::*;
 pub use robots::*;
 pub use slots::*;
 
-/// Makes a test of each promise; the first fixture returns a guard and a [`HostPorts`], the second a guard and a [`Frugal`].
+/// Makes a test of each promise; the first fixture returns a guard and a [`HostPorts`], the second a guard and a
+/// [`Frugal`].
 #[macro_export]
 macro_rules! hosts_conformance {
     ($fixture:path, $frugal:path) => {
@@ -59,30 +60,30 @@ macro_rules! hosts_conformance {
     };
 }
 
-/// The hosts as workers and as people see them.
+/// The hosts as workers and as operators see them.
 pub struct HostPorts {
-    /// For workers.
+    /// The port for workers.
     pub hosts: Arc<dyn Hosts>,
-    /// For people.
+    /// The port for operators.
     pub control: Arc<dyn HostControl>,
 }
 
 /// A store for robots.txt files that no other test uses.
 pub struct Frugal {
-    /// For workers.
+    /// The port for workers.
     pub hosts: Arc<dyn Hosts>,
-    /// What all files together may take.
+    /// Maximum size in bytes of all files together.
     pub robots_bytes: usize,
 }
 
-/// What a call may take on a busy machine, and what a clock may differ.
+/// Tolerance in milliseconds for calls on a busy machine, and for clocks.
 const SLACK: u64 = 2_000;
 
 fn key(name: &str) -> HostKey {
     HostKey::host(&page(name, 0).host())
 }
 
-/// One request each so many seconds, and so many at once.
+/// Returns a slot request for a pace of one request per `seconds` seconds and bursts of `burst`.
 fn ask(host: &str, seconds: u64, burst: u32) -> HostSlotRequest {
     let pace = Pace { interval: Duration::from_secs(seconds), burst, concurrency: 0 };
     let request = SlotRequest {
@@ -106,7 +107,7 @@ async fn one(ports: &HostPorts, ask: &HostSlotRequest) -> Result<Slot> {
     Ok(ports.hosts.reserve(std::slice::from_ref(ask)).await?[0])
 }
 
-/// The instant of a slot that must have been given.
+/// Returns the instant of a slot. Panics if none was given.
 fn at(slot: Slot) -> UnixMs {
     match slot {
         Slot::Now => UnixMs::now(),
@@ -133,12 +134,12 @@ fn is_about(time: Duration, seconds: u64) -> bool {
     (time.as_millis() as u64).abs_diff(seconds * 1_000) <= SLACK
 }
 
-/// Milliseconds from each slot to the next.
+/// Returns the milliseconds from each slot to the next.
 fn gaps(slots: &[UnixMs]) -> Vec<u64> {
     slots.windows(2).map(|pair| pair[1].since(pair[0]).as_millis() as u64).collect()
 }
 
-/// The end of a request that was answered.
+/// Returns the end of a request that was answered.
 fn ended(host: &str, token: u64) -> Ended {
     Ended { visit: InFlightRequest { key: key(host), token }, is_welcome: true }
 }

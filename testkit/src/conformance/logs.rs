@@ -1,4 +1,5 @@
-//! What the fleet's log promises: the last entries, in the order in which they were appended, to whoever reads or follows.
+//! The promises of the fleet's log: it keeps the last entries, in the order in which they were appended, for all
+//! readers and followers.
 
 use std::sync::Arc;
 
@@ -9,19 +10,19 @@ use trawl_common::settings::Log;
 use trawl_common::text::is_harmful;
 use trawl_common::time::UnixMs;
 
-/// How many entries the log of a fixture keeps.
+/// Number of entries that the log of a fixture keeps.
 const KEEP: usize = 40;
 
-/// How many bytes of entries it keeps.
+/// Number of bytes of entries that it keeps.
 const KEEP_BYTES: u64 = 200_000;
 
-/// What a fixture's log goes by.
+/// Returns the settings of a fixture's log.
 pub fn settings() -> Log {
     let keep_bytes = serde_json::from_value(KEEP_BYTES.into()).expect("it is a size");
     Log { keep: KEEP, keep_bytes, ..trawl_common::settings::Settings::default().log }
 }
 
-/// Makes a test of each promise; the fixture returns a guard and an `Arc<dyn Logs>` that is empty and goes by [`settings`].
+/// Makes a test of each promise; the fixture returns a guard and an empty `Arc<dyn Logs>` with these [`settings`].
 #[macro_export]
 macro_rules! logs_conformance {
     ($fixture:path) => {
@@ -56,7 +57,7 @@ fn numbers(range: std::ops::Range<usize>) -> Vec<String> {
     range.map(|number| number.to_string()).collect()
 }
 
-/// To the last field.
+/// Entries are read as they were appended, to the last field, and in that order.
 pub async fn entries_come_as_they_were_appended_and_in_their_order(logs: &Arc<dyn Logs>) -> Result<()> {
     let crawl = CrawlRef { id: "c1".parse().expect("a name"), spider: "docs".parse().expect("a name") };
     let whole = entry("it broke\n\tat main\u{e4}")
@@ -75,7 +76,7 @@ pub async fn entries_come_as_they_were_appended_and_in_their_order(logs: &Arc<dy
     Ok(())
 }
 
-/// Each part goes on where the one before it ended.
+/// A log is read in parts from both ends; each part goes on where the one before it ended.
 pub async fn a_log_is_read_in_parts_from_both_ends(logs: &Arc<dyn Logs>) -> Result<()> {
     logs.append(&entries(0..7)).await?;
     let first = logs.after(LogPlace::BEGIN, 3).await?;
@@ -96,7 +97,7 @@ pub async fn a_log_is_read_in_parts_from_both_ends(logs: &Arc<dyn Logs>) -> Resu
     Ok(())
 }
 
-/// And nothing is appended by appending nothing.
+/// An empty log has no entry, even after an append of nothing, and can be followed from its beginning.
 pub async fn an_empty_log_has_no_entry_and_is_followed_from_its_beginning(
     logs: &Arc<dyn Logs>,
 ) -> Result<()> {
@@ -112,7 +113,7 @@ pub async fn an_empty_log_has_no_entry_and_is_followed_from_its_beginning(
     Ok(())
 }
 
-/// However many come at once.
+/// The log keeps its last entries, however many are appended at once.
 pub async fn the_log_keeps_its_last_entries(logs: &Arc<dyn Logs>) -> Result<()> {
     for batch in entries(0..KEEP * 2 + 5).chunks(7) {
         logs.append(batch).await?;
@@ -125,7 +126,7 @@ pub async fn the_log_keeps_its_last_entries(logs: &Arc<dyn Logs>) -> Result<()> 
     Ok(())
 }
 
-/// Whatever the sizes of entries.
+/// The log keeps no more bytes than its limit, whatever the sizes of entries.
 pub async fn the_log_keeps_no_more_bytes_than_it_may(logs: &Arc<dyn Logs>) -> Result<()> {
     for size in [60_000, 10, 60_000, 60_000, 100, 50_000, 1_000_000, 60_000, 60_000, 7] {
         logs.append(&[entry(&"x".repeat(size))]).await?;
@@ -135,12 +136,12 @@ pub async fn the_log_keeps_no_more_bytes_than_it_may(logs: &Arc<dyn Logs>) -> Re
         let last = part.lines.last().map(|line| line.entry.message.as_str().len());
         assert_eq!(last, Some(size.min(65_536)));
     }
-    // The last three large ones and the small one: what there is a place for stays.
+    // The last three large ones and the small one: entries within the limit stay.
     assert_eq!(logs.after(LogPlace::BEGIN, KEEP).await?.lines.len(), 4);
     Ok(())
 }
 
-/// While others append.
+/// Each of two followers gets each entry once, while others append.
 pub async fn each_of_two_followers_gets_each_entry_once(logs: &Arc<dyn Logs>) -> Result<()> {
     const ALL: usize = 30;
     let follow = async || {
@@ -166,7 +167,8 @@ pub async fn each_of_two_followers_gets_each_entry_once(logs: &Arc<dyn Logs>) ->
     Ok(())
 }
 
-/// As after a loss of all data: what followers know of it lies beyond its end.
+/// A log that began again, as after a loss of all data, is followed from its beginning: the followers' positions lie
+/// beyond its end.
 pub async fn a_log_that_was_begun_anew_is_followed_from_its_beginning(logs: &Arc<dyn Logs>) -> Result<()> {
     let beyond = LogPlace(u64::MAX - 1, 0);
     let nothing = logs.after(beyond, 10).await?;
@@ -181,7 +183,7 @@ pub async fn a_log_that_was_begun_anew_is_followed_from_its_beginning(logs: &Arc
     Ok(())
 }
 
-/// A page that is full says where older entries are.
+/// Matching entries are found wherever they are. A full page says where older entries are.
 pub async fn what_fits_is_found_wherever_it_stands(logs: &Arc<dyn Logs>) -> Result<()> {
     let all: Vec<LogEntry> = entries(0..30)
         .into_iter()
@@ -206,7 +208,7 @@ pub async fn what_fits_is_found_wherever_it_stands(logs: &Arc<dyn Logs>) -> Resu
     Ok(())
 }
 
-/// Escape sequences, line feeds and megabytes among them.
+/// Hostile texts are kept harmless and short, such as escape sequences, line feeds and megabytes.
 pub async fn hostile_texts_are_kept_harmless_and_short(logs: &Arc<dyn Logs>) -> Result<()> {
     let hostile = "\u{1b}]0;x\u{7}\u{0}\u{202e}\r\n\"}{\\u001b\u{9b}2J\u{fffd}";
     let all = [
@@ -225,7 +227,8 @@ pub async fn hostile_texts_are_kept_harmless_and_short(logs: &Arc<dyn Logs>) -> 
     Ok(())
 }
 
-/// By a clock that was set back, or a worker that had to wait: a follower gets them, too.
+/// Entries of an earlier time, from a clock that was set back or a worker that had to wait, stay where they were
+/// appended, so that a follower gets them too.
 pub async fn entries_of_an_earlier_time_stand_where_they_were_appended(logs: &Arc<dyn Logs>) -> Result<()> {
     logs.append(&[LogEntry { time: UnixMs(2_000_000), ..entry("late") }]).await?;
     let place = logs.after(LogPlace::BEGIN, 10).await?.next;

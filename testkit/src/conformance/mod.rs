@@ -1,14 +1,14 @@
-//! One suite per port, for every adapter: each promise of the port's documentation is a function here, and
-//! an adapter's test file makes a test of each.
+//! One suite per port, for every adapter: each promise of the port's documentation is a function here, and an adapter's
+//! test file makes a test of each.
 //!
 //! ```ignore
 //! async fn fixture() -> (TempDir, Arc<dyn Records>) { /* ... */ }
 //! trawl_testkit::frontier_conformance!(fixture, brief);
 //! ```
 //!
-//! A fixture returns what must live as long as the test, and the port. Frontiers, hosts and caches may be
-//! shared by tests that run at once: every name is unique. A queue must be the test's own, and empty; so must
-//! be a store that is swept, for a sweep looks at all crawls there are.
+//! A fixture returns a guard, which must live as long as the test, and the port. Frontiers, hosts and caches may be
+//! shared by tests that run at once: every name is unique. A queue must be the test's own, and empty; so must a store
+//! that is swept, as a sweep concerns all crawls there are.
 
 pub mod cache;
 pub mod carrying;
@@ -50,19 +50,19 @@ macro_rules! promises {
     )* };
 }
 
-/// A name that no other test uses, on this machine or in the store.
+/// Returns a name that no other test uses, on this machine or in the store.
 fn unique(what: &str) -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     format!("{what}-{:x}-{:x}-{count}", process::id(), UnixMs::now().0)
 }
 
-/// Page `number` of `site`.
+/// Returns the URL of page `number` of `site`.
 fn page(site: &str, number: usize) -> CanonicalUrl {
     CanonicalUrl::parse(&format!("http://{site}.example/{number}")).expect("it is written as a URL")
 }
 
-/// Asks until the answer is yes; panics after `limit`.
+/// Repeats `ask` until it returns `true`. Panics after `limit`.
 async fn eventually(limit: Duration, mut ask: impl AsyncFnMut() -> Result<bool>) -> Result<()> {
     let deadline = Instant::now() + limit;
     while !ask().await? {

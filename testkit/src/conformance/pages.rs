@@ -1,4 +1,4 @@
-//! What every memory of pages promises.
+//! The promises of every page history.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 
 use super::{page, unique};
 
-/// Makes a test of each promise of a memory of pages; the fixture returns a guard and an `Arc<dyn Pages>`.
+/// Makes a test of each promise of a page history; the fixture returns a guard and an `Arc<dyn Pages>`.
 #[macro_export]
 macro_rules! pages_conformance {
     ($fixture:path) => {
@@ -49,7 +49,7 @@ fn notes(site: &str, count: usize) -> Vec<(CanonicalUrl, Visited)> {
     (0..count).map(|number| (page(site, number), visited(number))).collect()
 }
 
-/// What was never noted is not.
+/// Visits are returned in the order of the URLs asked for, and `None` for URLs that were never noted.
 pub async fn what_was_noted_is_remembered_in_the_order_asked(pages: &Arc<dyn Pages>) -> Result<()> {
     const COUNT: usize = 1_200;
     let (spider, site) = (spider(), unique("site"));
@@ -63,7 +63,7 @@ pub async fn what_was_noted_is_remembered_in_the_order_asked(pages: &Arc<dyn Pag
     Ok(())
 }
 
-/// Validators as servers write them, each with and without the other.
+/// Validators survive as servers write them, each with and without the other.
 pub async fn every_part_and_every_absence_survives(pages: &Arc<dyn Pages>) -> Result<()> {
     let (spider, site) = (spider(), unique("site"));
     let date = "Sat, 21 Nov 2026 15:45:29 GMT";
@@ -90,7 +90,7 @@ pub async fn every_part_and_every_absence_survives(pages: &Arc<dyn Pages>) -> Re
     Ok(())
 }
 
-/// However often it is noted.
+/// The last note of a page replaces earlier ones, however often it is noted.
 pub async fn the_last_note_is_the_one_remembered(pages: &Arc<dyn Pages>) -> Result<()> {
     let (spider, url) = (spider(), page(&unique("site"), 0));
     for number in [1, 2, 2] {
@@ -101,7 +101,8 @@ pub async fn the_last_note_is_the_one_remembered(pages: &Arc<dyn Pages>) -> Resu
     Ok(())
 }
 
-/// Until it is; and to know of a page takes nothing from what is remembered of it.
+/// A page that is only known is walked, and was not visited until it is noted. Knowing it again does not change its
+/// note.
 pub async fn what_is_known_of_is_walked_and_was_not_visited(pages: &Arc<dyn Pages>) -> Result<()> {
     let (spider, url) = (spider(), page(&unique("site"), 0));
     for _ in 0..2 {
@@ -116,7 +117,7 @@ pub async fn what_is_known_of_is_walked_and_was_not_visited(pages: &Arc<dyn Page
     pages.know(&spider, &[]).await
 }
 
-/// And may be noted again.
+/// A forgotten page is not remembered, and may be noted again.
 pub async fn what_is_forgotten_is_not_remembered(pages: &Arc<dyn Pages>) -> Result<()> {
     let (spider, site) = (spider(), unique("site"));
     let urls: Vec<CanonicalUrl> = (0..3).map(|number| page(&site, number)).collect();
@@ -131,7 +132,7 @@ pub async fn what_is_forgotten_is_not_remembered(pages: &Arc<dyn Pages>) -> Resu
     Ok(())
 }
 
-/// The default spider too.
+/// Spiders have separate histories, the default spider too.
 pub async fn spiders_remember_apart(pages: &Arc<dyn Pages>) -> Result<()> {
     let site = unique("site");
     let url = page(&site, 0);
@@ -149,7 +150,7 @@ pub async fn spiders_remember_apart(pages: &Arc<dyn Pages>) -> Result<()> {
     Ok(())
 }
 
-/// Of its spider, and no other, visited or not.
+/// A walk returns every page of its spider, visited or not, and of no other.
 pub async fn a_walk_meets_every_page(pages: &Arc<dyn Pages>) -> Result<()> {
     const COUNT: usize = 1_700;
     let (spider, other, site) = (spider(), self::spider(), unique("site"));
@@ -172,7 +173,7 @@ pub async fn a_walk_meets_every_page(pages: &Arc<dyn Pages>) -> Result<()> {
     Ok(())
 }
 
-/// As workers do while a producer walks.
+/// A walk ends although its pages are noted meanwhile, as by workers while a producer walks.
 pub async fn a_walk_ends_though_its_pages_are_noted_meanwhile(pages: &Arc<dyn Pages>) -> Result<()> {
     const COUNT: usize = 1_200;
     let (spider, site) = (spider(), unique("site"));

@@ -1,5 +1,5 @@
-//! What every queue promises, together with the frontier of its engine: a message is the wake-up of a
-//! record, so each is admitted first, and claimed when it arrives.
+//! The promises of every queue, together with the frontier of its engine: a message wakes a record, so each is admitted
+//! first, and claimed when it arrives.
 
 use std::time::Duration;
 
@@ -20,8 +20,8 @@ pub use super::engine::Engine;
 use super::engine::{GLANCE, LIMIT, SLACK, collect, handle, next, read, urls};
 use super::fixture::{Fixture, TAKE, much_later};
 
-/// Makes a test of each promise of a queue; the fixture returns a guard and an [`Engine`] whose queues no
-/// other test uses.
+/// Makes a test of each promise of a queue; the fixture returns a guard and an [`Engine`] whose queues no other test
+/// uses.
 #[macro_export]
 macro_rules! queue_conformance {
     ($fixture:path) => {
@@ -47,7 +47,7 @@ macro_rules! queue_conformance {
     };
 }
 
-/// In either lane, with a deadline or without.
+/// A message arrives complete, in either lane, with a deadline or without.
 pub async fn a_message_arrives_with_all_that_it_carries(engine: &Engine) -> Result<()> {
     let (fixture, lease) = engine.begin(0).await?;
     let urls = [
@@ -66,7 +66,7 @@ pub async fn a_message_arrives_with_all_that_it_carries(engine: &Engine) -> Resu
     Ok(())
 }
 
-/// What only other programs send: a depth and a page that it was linked from.
+/// A message of another program arrives complete, with a depth and a referrer.
 pub async fn a_message_by_hand_arrives_with_all_that_it_carries(engine: &Engine) -> Result<()> {
     let (fixture, _lease) = engine.begin(0).await?;
     let seed = Message::seed(fixture.url(0), CrawlRef::adhoc(), Lane::Priority);
@@ -80,7 +80,7 @@ pub async fn a_message_by_hand_arrives_with_all_that_it_carries(engine: &Engine)
     Ok(())
 }
 
-/// Not while its URL is held, nor after its end.
+/// An acked message does not come again, neither while its URL is held nor after its end.
 pub async fn an_acked_message_does_not_come_again(engine: &Engine) -> Result<()> {
     let (fixture, _lease) = engine.begin(1).await?;
     let mut consumer = engine.queue.consume(10, 10).await?;
@@ -95,7 +95,7 @@ pub async fn an_acked_message_does_not_come_again(engine: &Engine) -> Result<()>
     Ok(())
 }
 
-/// To this consumer or to another.
+/// A released message comes again, to this consumer or to another.
 pub async fn a_released_message_comes_again(engine: &Engine) -> Result<()> {
     let (fixture, _lease) = engine.begin(3).await?;
     let mut consumer = engine.queue.consume(10, 10).await?;
@@ -110,7 +110,7 @@ pub async fn a_released_message_comes_again(engine: &Engine) -> Result<()> {
     Ok(())
 }
 
-/// As one from before a reconnect: neither acked nor released by it, the message stays where it is.
+/// A foreign receipt, such as one from before a reconnect, neither acks nor releases a message.
 pub async fn a_foreign_receipt_settles_nothing(engine: &Engine) -> Result<()> {
     let (fixture, _lease) = engine.begin(1).await?;
     let mut consumer = engine.queue.consume(10, 10).await?;
@@ -125,7 +125,7 @@ pub async fn a_foreign_receipt_settles_nothing(engine: &Engine) -> Result<()> {
     Ok(())
 }
 
-/// A publisher that is not sure publishes again.
+/// A duplicate message is dropped: a publisher that is not sure publishes again.
 pub async fn a_message_too_many_is_dropped(engine: &Engine) -> Result<()> {
     let (fixture, _lease) = engine.begin(1).await?;
     engine.publish(&[fixture.message(0), fixture.message(0)]).await?;
@@ -141,7 +141,8 @@ pub async fn a_message_too_many_is_dropped(engine: &Engine) -> Result<()> {
     Ok(())
 }
 
-/// The order within a batch, which `next` checks; which messages share one is up to their arrival.
+/// Messages within a batch are ordered by urgency, which `next` checks; which messages share one depends on their
+/// arrival.
 pub async fn every_batch_is_ordered_by_urgency(engine: &Engine) -> Result<()> {
     let (fixture, lease) = engine.begin(5).await?;
     let urgent: Vec<NewWork> =
@@ -154,7 +155,7 @@ pub async fn every_batch_is_ordered_by_urgency(engine: &Engine) -> Result<()> {
     Ok(())
 }
 
-/// Until something is settled.
+/// The prefetch limits the number of unsettled messages.
 pub async fn prefetch_bounds_what_is_unsettled(engine: &Engine) -> Result<()> {
     let (fixture, _lease) = engine.begin(5).await?;
     let mut consumer = engine.queue.consume(3, 3).await?;
@@ -167,7 +168,7 @@ pub async fn prefetch_bounds_what_is_unsettled(engine: &Engine) -> Result<()> {
     Ok(())
 }
 
-/// However often, before the message comes, while it comes and after.
+/// Cancelling a wait loses nothing, however often, before the message comes, while it comes and after.
 pub async fn cancelling_a_wait_loses_nothing(engine: &Engine) -> Result<()> {
     let (fixture, lease) = engine.begin(0).await?;
     let mut consumer = engine.queue.consume(10, 10).await?;
@@ -187,7 +188,7 @@ pub async fn cancelling_a_wait_loses_nothing(engine: &Engine) -> Result<()> {
     Ok(())
 }
 
-/// Each message goes to one of them.
+/// Two consumers share the work: each message goes to one of them.
 pub async fn two_consumers_share_the_work(engine: &Engine) -> Result<()> {
     let (fixture, _lease) = engine.begin(20).await?;
     let (mut one, mut two) = (engine.queue.consume(5, 5).await?, engine.queue.consume(5, 5).await?);
@@ -207,7 +208,8 @@ pub async fn two_consumers_share_the_work(engine: &Engine) -> Result<()> {
     Ok(())
 }
 
-/// Not before its wake-up, with its lane, its slot, where a redirect led, and all else.
+/// A parked message comes back complete and not before its wake-up, with its lane, its slot, and the target of its
+/// redirect.
 pub async fn a_parked_message_comes_back_in_time_with_all_that_it_carries(engine: &Engine) -> Result<()> {
     let (fixture, lease) = engine.begin(0).await?;
     let url = NewWork { lane: Lane::Priority, deadline: Some(much_later()), ..fixture.new_work(0) };
@@ -243,7 +245,8 @@ pub async fn a_parked_message_comes_back_in_time_with_all_that_it_carries(engine
     Ok(())
 }
 
-/// However long after its record was parked: a rung that fits what is left of the wait would bring it before that is due.
+/// A message that is parked late comes no sooner, however long after its record: a rung that fits the rest of the wait
+/// would bring it back too early.
 pub async fn a_message_that_is_parked_late_comes_no_sooner(engine: &Engine) -> Result<()> {
     let (fixture, _lease) = engine.begin(1).await?;
     let mut consumer = engine.queue.consume(10, 10).await?;
@@ -265,7 +268,7 @@ pub async fn a_message_that_is_parked_late_comes_no_sooner(engine: &Engine) -> R
     Ok(())
 }
 
-/// Then, or earlier: whoever comes early can wait, whoever comes late has missed a slot.
+/// A wake-up is never later than asked: an early message can wait, a late one has missed its slot.
 pub async fn a_wake_is_never_later_than_asked(engine: &Engine) -> Result<()> {
     for seconds in [2, 60, 3_600, 86_400] {
         let until = UnixMs::now().plus(Duration::from_secs(seconds));
@@ -275,7 +278,7 @@ pub async fn a_wake_is_never_later_than_asked(engine: &Engine) -> Result<()> {
     Ok(())
 }
 
-/// Of a URL, or of what was none.
+/// A dead letter of any shape is accepted, with a URL or without.
 pub async fn a_dead_letter_of_any_shape_is_taken(engine: &Engine) -> Result<()> {
     let (fixture, _lease) = engine.begin(0).await?;
     let cause = Cause {
@@ -297,7 +300,7 @@ pub async fn a_dead_letter_of_any_shape_is_taken(engine: &Engine) -> Result<()> 
     engine.queue.dead_letter(&[]).await
 }
 
-/// A megabyte, or what looks like a URL.
+/// A task arrives complete, also from the ladder, even if its recipe is a megabyte long or looks like a URL.
 pub async fn a_task_arrives_with_everything_it_was_submitted_with_also_from_the_ladder(
     engine: &Engine,
 ) -> Result<()> {
@@ -310,7 +313,7 @@ pub async fn a_task_arrives_with_everything_it_was_submitted_with_also_from_the_
     arrives_also_from_the_ladder(engine, &fixture, &lease, &tasks).await
 }
 
-/// Nearly a megabyte.
+/// A request of nearly a megabyte arrives complete, also from the ladder.
 pub async fn a_request_arrives_with_everything_it_was_submitted_with_also_from_the_ladder(
     engine: &Engine,
 ) -> Result<()> {
@@ -320,7 +323,7 @@ pub async fn a_request_arrives_with_everything_it_was_submitted_with_also_from_t
     arrives_also_from_the_ladder(engine, &fixture, &lease, &requests).await
 }
 
-/// Two of them.
+/// Checks that two messages arrive complete, and come back complete from the ladder.
 async fn arrives_also_from_the_ladder(
     engine: &Engine,
     fixture: &Fixture<'_>,
@@ -345,7 +348,7 @@ async fn arrives_also_from_the_ladder(
     Ok(())
 }
 
-/// Who takes none is sent none, and URLs pass them.
+/// A consumer that takes no tasks is sent none, and still gets URLs; the tasks wait for another.
 pub async fn tasks_wait_for_who_takes_them(engine: &Engine) -> Result<()> {
     let (fixture, lease) = engine.begin(0).await?;
     engine.send(&fixture, &lease, &[fixture.new_task("x"), fixture.new_work(0)]).await?;

@@ -1,5 +1,5 @@
-//! What an engine of several processes promises beyond the others: crawls that a store forgot end exactly
-//! nevertheless, and their ends are announced.
+//! Further promises of an engine of several processes: crawls that a store forgot still end exactly, and their ends are
+//! announced.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ macro_rules! recovery_conformance {
     };
 }
 
-/// Its holder and the store may both be gone by then.
+/// A message is kept while another worker holds its URL: the holder and the store may both be gone by its end.
 pub async fn a_message_is_kept_while_another_holds_its_url(engine: &Engine) -> Result<()> {
     let (fixture, _lease) = engine.begin(1).await?;
     fixture.claim(&fixture.worker, 0).await?;
@@ -44,7 +44,7 @@ pub async fn a_message_is_kept_while_another_holds_its_url(engine: &Engine) -> R
     Ok(())
 }
 
-/// The pause may outlast the store's data.
+/// A message is kept while its crawl is paused: the pause may outlast the store's data.
 pub async fn a_message_is_kept_while_its_crawl_is_paused(engine: &Engine) -> Result<()> {
     let (fixture, _lease) = engine.begin(1).await?;
     engine.control.pause(&fixture.crawl).await?;
@@ -54,7 +54,7 @@ pub async fn a_message_is_kept_while_its_crawl_is_paused(engine: &Engine) -> Res
     Ok(())
 }
 
-/// One sweep, after the pause that the one before asked for. Returns the event of this kind that it reports of the crawl.
+/// Sweeps once, and rests as it asks for. Returns the event of this kind that it reports of the crawl.
 async fn reported(
     engine: &Engine,
     fixture: &Fixture<'_>,
@@ -65,7 +65,7 @@ async fn reported(
     Ok(swept.news.into_iter().find(|event| event.stats.crawl == fixture.crawl.id && is_it(event.kind)))
 }
 
-/// The process that is to announce it may die first.
+/// Checks that an event is reported until it is announced: the process that is to announce it may die first.
 async fn is_reported_until_announced(
     engine: &Engine,
     fixture: &Fixture<'_>,
@@ -87,14 +87,14 @@ async fn is_reported_until_announced(
     Ok(())
 }
 
-/// Also of one that nothing was admitted to yet.
+/// The start of a crawl is reported until it is announced, even if nothing was admitted yet.
 pub async fn the_start_of_a_crawl_is_reported_until_it_is_announced(engine: &Engine) -> Result<()> {
     let fixture = Fixture::new(&engine.frontier);
     engine.frontier.open(&fixture.crawl, Terms::default(), "producer", LONG).await?;
     is_reported_until_announced(engine, &fixture, |kind| kind == EventKind::Started).await
 }
 
-/// And not before it has ended.
+/// The end of a crawl is reported until it is announced, and not before the crawl has ended.
 pub async fn the_end_of_a_crawl_is_reported_until_it_is_announced(engine: &Engine) -> Result<()> {
     let (fixture, lease) = engine.begin(1).await?;
     engine.frontier.close(lease).await?;
@@ -105,14 +105,14 @@ pub async fn the_end_of_a_crawl_is_reported_until_it_is_announced(engine: &Engin
     is_reported_until_announced(engine, &fixture, EventKind::is_end).await
 }
 
-/// It is an end.
+/// The end of a cancelled crawl is reported too.
 pub async fn the_end_of_a_cancelled_crawl_is_reported_too(engine: &Engine) -> Result<()> {
     let (fixture, _lease) = engine.begin(2).await?;
     engine.control.cancel(&fixture.crawl).await?;
     is_reported_until_announced(engine, &fixture, EventKind::is_end).await
 }
 
-/// Nobody goes on with it; what was admitted ends as ever.
+/// A crawl whose producer died ends without it, with the URLs that were admitted.
 pub async fn a_crawl_whose_producer_died_ends_without_it(engine: &Engine) -> Result<()> {
     let fixture = Fixture::new(&engine.frontier);
     let lease =
@@ -130,7 +130,7 @@ pub async fn a_crawl_whose_producer_died_ends_without_it(engine: &Engine) -> Res
     Ok(())
 }
 
-/// Its producer has said all that it knows; a message that is still under way says more.
+/// A forgotten crawl ends only after messages that may be under way: they know of URLs that its producer does not.
 pub async fn a_forgotten_crawl_ends_only_after_what_may_be_under_way(engine: &Engine) -> Result<()> {
     let fixture = Fixture::new(&engine.frontier);
     let forgotten = Lease { crawl: fixture.crawl.clone(), token: 7, terms: Terms::default() };

@@ -1,4 +1,4 @@
-//! What is remembered of schedules: up to when each is done, and which ones are held.
+//! The promises of stored schedules: the instant up to which each is done, and whether it is paused.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use trawl_common::names::SpiderRef;
 use trawl_common::ports::{Result, ScheduleState, Schedules};
 use trawl_common::time::UnixMs;
 
-/// Makes a test of each promise; the fixture returns a guard and an `Arc<dyn Schedules>` of which no other test knows.
+/// Makes a test of each promise; the fixture returns a guard and an `Arc<dyn Schedules>` that no other test uses.
 #[macro_export]
 macro_rules! schedules_conformance {
     ($fixture:path) => {
@@ -24,12 +24,12 @@ fn spider(name: &str) -> SpiderRef {
     name.parse().expect("it is written as a name")
 }
 
-/// The others are not in the way.
+/// Returns the state of one spider's schedule.
 async fn state(schedules: &Arc<dyn Schedules>, name: &str) -> Result<Option<ScheduleState>> {
     Ok(schedules.list().await?.remove(&spider(name)))
 }
 
-/// Not even that it is not paused.
+/// Nothing is known of a spider that was never noted, not even after a resume.
 pub async fn nothing_is_known_of_a_spider_that_was_never_noted(schedules: &Arc<dyn Schedules>) -> Result<()> {
     assert_eq!(schedules.list().await?, BTreeMap::new());
     schedules.resume(&spider("shop"), UnixMs(9)).await?;
@@ -37,7 +37,7 @@ pub async fn nothing_is_known_of_a_spider_that_was_never_noted(schedules: &Arc<d
     Ok(())
 }
 
-/// However late an earlier note comes.
+/// The instant up to which a schedule is done never goes back, however late an earlier note comes.
 pub async fn what_is_done_is_never_undone(schedules: &Arc<dyn Schedules>) -> Result<()> {
     const LATE: u64 = 253_402_300_799_000;
     for (until, known) in [(7, 7), (LATE, LATE), (8, LATE), (LATE, LATE)] {
@@ -52,7 +52,8 @@ pub async fn what_is_done_is_never_undone(schedules: &Arc<dyn Schedules>) -> Res
     Ok(())
 }
 
-/// Whatever is noted of it meanwhile, by one who looked before; and one that was never noted can be held.
+/// A paused schedule stays paused until it is resumed, whatever is noted of it meanwhile. One that was never noted can
+/// be paused.
 pub async fn a_schedule_that_is_held_stays_so_until_it_is_resumed(
     schedules: &Arc<dyn Schedules>,
 ) -> Result<()> {
@@ -66,7 +67,8 @@ pub async fn a_schedule_that_is_held_stays_so_until_it_is_resumed(
     Ok(())
 }
 
-/// What passed while it was held is not made up for; and resuming again, or what is not held, changes nothing.
+/// A resumed schedule goes on from then: runs missed in the pause are not made up for. Resuming it again changes
+/// nothing.
 pub async fn a_schedule_goes_on_with_what_comes_after_it_is_resumed(
     schedules: &Arc<dyn Schedules>,
 ) -> Result<()> {

@@ -1,4 +1,4 @@
-//! What every sink of items promises.
+//! The promises of every sink of items.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,13 +19,14 @@ use super::{page, unique};
 /// A place for the items of [`spider`], empty at first.
 #[async_trait]
 pub trait Shelf: Send + Sync {
-    /// A sink that puts items there. Only one is open at a time.
+    /// Opens a sink that puts items there. Only one is open at a time.
     async fn open(&self) -> Arc<dyn Sink>;
 
-    /// What lies there, in the order in which it was put.
+    /// Returns the items there, in the order in which they were put.
     async fn items(&self) -> Vec<Item>;
 
-    /// The value that is read back after a value was stored: the same, unless the format represents some values alike.
+    /// Returns the value that is read back after `value` was stored: an equal one, unless the format represents some
+    /// values alike.
     fn read_back(&self, value: Value) -> Value {
         value
     }
@@ -49,7 +50,8 @@ macro_rules! sink_conformance {
     };
 }
 
-/// The spider whose items are put: a field of each kind, lists, and one with the name of what every item has.
+/// Returns the spider whose items are put. It has a field of each kind, lists, and a field with the name of one that
+/// every item has.
 pub fn spider() -> Spider {
     let field = |kind| Field { kind, ..Field::of(FieldSource::Css(Sited::nowhere("p"))) };
     let list = |kind| Field { list: true, ..field(kind) };
@@ -73,7 +75,7 @@ pub fn spider() -> Spider {
     Spider { items: vec![ItemRule { name: None, each: None, fields }], ..spider }
 }
 
-/// Page `number` of a site, with one item of these fields; the others are null.
+/// Returns page `number` of a site, with one item of these fields; the others are null.
 fn yielded(site: &str, number: usize, fields: Value) -> Page {
     let url = page(site, number);
     let crawl = CrawlRef { id: "suite-1".parse().expect("it is a name"), spider: spider().name };
@@ -86,7 +88,7 @@ fn yielded(site: &str, number: usize, fields: Value) -> Page {
     Page { key: url.into(), crawl, referrer: None, items: vec![item], exchange: None }
 }
 
-/// An item of [`spider`] with these fields; the others are null. Those with greater numbers were fetched later.
+/// Returns an item of [`spider`] with these fields; the others are null. Items with greater numbers were fetched later.
 pub fn item(url: &CanonicalUrl, crawl: &CrawlRef, number: usize, fields: Value) -> Item {
     let mut all: Map<String, Value> =
         spider().items[0].fields.iter().map(|(name, _)| (name.clone(), Value::Null)).collect();
@@ -112,7 +114,7 @@ fn yielded_range(numbers: std::ops::Range<usize>, site: &str) -> Vec<Page> {
     numbers.map(|number| yielded(site, number, json!({ "text": format!("page {number}") }))).collect()
 }
 
-/// The items of pages as they are read back.
+/// Returns the items of pages as they are read back.
 fn expected(shelf: &dyn Shelf, pages: &[Page]) -> Vec<Item> {
     let read_back = |item: &Item| {
         let fields = item.fields.clone().into_iter().map(|(name, value)| (name, shelf.read_back(value)));
@@ -129,7 +131,7 @@ async fn assert_holds(shelf: &dyn Shelf, pages: &[Page]) {
     }
 }
 
-/// Each time, nothing else asked of it.
+/// When `put` returns, the items are there, without any other call.
 pub async fn what_is_put_is_there_when_put_returns(shelf: &Arc<dyn Shelf>) -> Result<()> {
     let (site, sink) = (unique("site"), shelf.open().await);
     let pages = yielded_range(0..6, &site);
@@ -140,7 +142,7 @@ pub async fn what_is_put_is_there_when_put_returns(shelf: &Arc<dyn Shelf>) -> Re
     Ok(())
 }
 
-/// Within a put, and from one to the next.
+/// The order of items is kept, within a `put` and from one to the next.
 pub async fn the_order_is_kept(shelf: &Arc<dyn Shelf>) -> Result<()> {
     let (site, sink) = (unique("site"), shelf.open().await);
     let pages = yielded_range(0..200, &site);
@@ -151,7 +153,7 @@ pub async fn the_order_is_kept(shelf: &Arc<dyn Shelf>) -> Result<()> {
     Ok(())
 }
 
-/// At least once: who reads goes by the id.
+/// An item that is put again has the same id: delivery is at least once, and readers tell items apart by the id.
 pub async fn what_is_put_again_is_the_same_item(shelf: &Arc<dyn Shelf>) -> Result<()> {
     let (site, sink) = (unique("site"), shelf.open().await);
     let pages = yielded_range(0..3, &site);
@@ -164,7 +166,7 @@ pub async fn what_is_put_again_is_the_same_item(shelf: &Arc<dyn Shelf>) -> Resul
     Ok(())
 }
 
-/// Closed or not.
+/// A new sink goes on where the last one ended, closed or not.
 pub async fn a_new_sink_goes_on_where_the_last_one_ended(shelf: &Arc<dyn Shelf>) -> Result<()> {
     let site = unique("site");
     let pages = yielded_range(0..3, &site);
@@ -179,7 +181,7 @@ pub async fn a_new_sink_goes_on_where_the_last_one_ended(shelf: &Arc<dyn Shelf>)
     Ok(())
 }
 
-/// A close is an end for now, and one without anything new changes nothing.
+/// More items may be put after a `close`, and a `close` without new items changes nothing.
 pub async fn more_may_be_put_after_a_close(shelf: &Arc<dyn Shelf>) -> Result<()> {
     let (site, sink) = (unique("site"), shelf.open().await);
     let pages = yielded_range(0..2, &site);
@@ -193,7 +195,7 @@ pub async fn more_may_be_put_after_a_close(shelf: &Arc<dyn Shelf>) -> Result<()>
     Ok(())
 }
 
-/// They may come in any order, each whole.
+/// Concurrent puts lose nothing. Items may come in any order, each whole.
 pub async fn many_puts_at_once_lose_nothing(shelf: &Arc<dyn Shelf>) -> Result<()> {
     let (site, sink) = (unique("site"), shelf.open().await);
     let pages = yielded_range(0..400, &site);
@@ -204,7 +206,8 @@ pub async fn many_puts_at_once_lose_nothing(shelf: &Arc<dyn Shelf>) -> Result<()
     Ok(())
 }
 
-/// Texts of any language and with any character that a page may have, extreme numbers, lists, objects, nothing.
+/// Every kind of value survives: texts of any language with any characters of a page, extreme numbers, lists, objects,
+/// null.
 pub async fn every_kind_of_value_survives(shelf: &Arc<dyn Shelf>) -> Result<()> {
     let values = [
         json!({}),
@@ -229,7 +232,7 @@ pub async fn every_kind_of_value_survives(shelf: &Arc<dyn Shelf>) -> Result<()> 
     Ok(())
 }
 
-/// The largest that an item may be, between small ones.
+/// An item of the maximum size survives between small ones.
 pub async fn an_item_of_eight_megabytes_survives(shelf: &Arc<dyn Shelf>) -> Result<()> {
     let (site, sink) = (unique("site"), shelf.open().await);
     let texts = ["small".to_owned(), "largest ".repeat(1 << 20), "last".to_owned()];
@@ -242,7 +245,7 @@ pub async fn an_item_of_eight_megabytes_survives(shelf: &Arc<dyn Shelf>) -> Resu
     Ok(())
 }
 
-/// Nor is nothing at all an error.
+/// Pages without items, and no pages at all, are no error.
 pub async fn pages_without_items_are_fine(shelf: &Arc<dyn Shelf>) -> Result<()> {
     let (site, sink) = (unique("site"), shelf.open().await);
     let mut pages = yielded_range(0..3, &site);

@@ -1,4 +1,4 @@
-//! What the store of deployed spiders promises: what was added last is what is found, and nothing else changes.
+//! The promises of the store of deployed spiders: the version that was added last is found, and nothing else changes.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use trawl_common::names::{ProjectName, SpiderName};
 use trawl_common::ports::{MAX_VERSIONS, Result, SpiderStore};
 use trawl_common::spider::{SpiderFiles, SpiderText, Version};
 
-/// Makes a test of each promise; the fixture returns a guard and an `Arc<dyn SpiderStore>` that is empty.
+/// Makes a test of each promise; the fixture returns a guard and an empty `Arc<dyn SpiderStore>`.
 #[macro_export]
 macro_rules! spider_store_conformance {
     ($fixture:path) => {
@@ -45,7 +45,7 @@ async fn add(
     store.add(&project(project_name), &version(version_name), &files).await
 }
 
-/// What the file of a spider says in a version, or in the latest.
+/// Returns the version and the text of a spider's file, in a version or in the latest.
 async fn text(
     store: &Arc<dyn SpiderStore>,
     project_name: &str,
@@ -65,7 +65,7 @@ async fn versions(store: &Arc<dyn SpiderStore>, name: &str) -> Result<Vec<String
     Ok(store.versions(&project(name)).await?.into_iter().map(|one| one.version.to_string()).collect())
 }
 
-/// To the byte, also where two spiders say the same.
+/// A version returns its files to the byte, even if two spiders have equal files.
 pub async fn a_version_gives_back_what_it_was_added_with(store: &Arc<dyn SpiderStore>) -> Result<()> {
     let strange = "max_pages = 1\r\n# \u{e4}\u{1f577} {\"v\":[]} %s \\0\n";
     add(store, "shop", "r1", &[("books", strange), ("hats", strange), ("toys", "")]).await?;
@@ -85,7 +85,7 @@ pub async fn a_version_gives_back_what_it_was_added_with(store: &Arc<dyn SpiderS
     Ok(())
 }
 
-/// Whatever their names are.
+/// The latest version is the one that was added last, whatever the versions' names.
 pub async fn the_latest_version_is_the_one_that_was_added_last(store: &Arc<dyn SpiderStore>) -> Result<()> {
     for name in ["r9", "r10", "r1"] {
         add(store, "shop", name, &[("books", name)]).await?;
@@ -98,7 +98,7 @@ pub async fn the_latest_version_is_the_one_that_was_added_last(store: &Arc<dyn S
     Ok(())
 }
 
-/// With all that it had.
+/// A version that is added again replaces all of the earlier one, and is the latest.
 pub async fn a_version_that_is_added_again_is_replaced_and_the_latest(
     store: &Arc<dyn SpiderStore>,
 ) -> Result<()> {
@@ -112,7 +112,7 @@ pub async fn a_version_that_is_added_again_is_replaced_and_the_latest(
     Ok(())
 }
 
-/// A version, and then a project.
+/// Removing a version, or a project, leaves the others.
 pub async fn what_is_removed_is_gone_and_the_rest_stays(store: &Arc<dyn SpiderStore>) -> Result<()> {
     for name in ["r1", "r2"] {
         add(store, "shop", name, &[("books", "same"), ("hats", name)]).await?;
@@ -131,7 +131,8 @@ pub async fn what_is_removed_is_gone_and_the_rest_stays(store: &Arc<dyn SpiderSt
     Ok(())
 }
 
-/// So that a deployment for each commit fills no store.
+/// Beyond the maximum number of versions the oldest are removed, so that a deployment for each commit does not fill the
+/// store.
 pub async fn of_too_many_versions_the_oldest_go(store: &Arc<dyn SpiderStore>) -> Result<()> {
     for number in 0..MAX_VERSIONS + 2 {
         add(store, "shop", &format!("r{number}"), &[("books", &number.to_string())]).await?;
@@ -141,7 +142,7 @@ pub async fn of_too_many_versions_the_oldest_go(store: &Arc<dyn SpiderStore>) ->
     Ok(())
 }
 
-/// And with those alone.
+/// The latest version comes with all its files, and no others.
 pub async fn the_latest_version_comes_with_all_its_files(store: &Arc<dyn SpiderStore>) -> Result<()> {
     assert_eq!(store.latest(&project("shop")).await?, None);
     add(store, "shop", "r1", &[("books", "old"), ("hats", "old")]).await?;
@@ -155,7 +156,7 @@ pub async fn the_latest_version_comes_with_all_its_files(store: &Arc<dyn SpiderS
     Ok(())
 }
 
-/// Also where a project that was removed is there again.
+/// Each change of the latest version changes the revision, even if a project was removed and added again.
 pub async fn each_change_of_what_is_the_latest_is_seen(store: &Arc<dyn SpiderStore>) -> Result<()> {
     let mut seen = vec![store.revision(&project("shop")).await?];
     for name in ["r1", "r2", "r1"] {

@@ -1,4 +1,4 @@
-//! What a sweep promises, on any engine: what was lost from sight comes to a worker again.
+//! The promises of a sweep, on any engine: lost URLs come to a worker again.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::engine::{Engine, LIMIT, collect, tend, tend_until_claimed};
 use super::eventually;
 use super::fixture::{Fixture, TAKE, started, took};
 
-/// Makes a test of each promise; the fixture returns a guard and an [`Engine`] of a short `lost_after`, some 200 ms,
+/// Makes a test of each promise; the fixture returns a guard and an [`Engine`] with a short `lost_after`, some 200 ms,
 /// whose queues no other test uses and whose store no other test sweeps.
 #[macro_export]
 macro_rules! sweep_conformance {
@@ -32,7 +32,7 @@ macro_rules! sweep_conformance {
     };
 }
 
-/// Its worker has died, after it acked the message.
+/// A URL that is no longer extended comes again: its worker has died after it acked the message.
 pub async fn what_is_no_longer_kept_comes_again(engine: &Engine) -> Result<()> {
     let (fixture, _lease) = engine.begin(1).await?;
     let mut consumer = engine.queue.consume(10, 10).await?;
@@ -43,7 +43,7 @@ pub async fn what_is_no_longer_kept_comes_again(engine: &Engine) -> Result<()> {
     tend_until_claimed(engine, &fixture, &mut *consumer, 0, started(0, 1)).await
 }
 
-/// Its producer died in between.
+/// A URL that was admitted and never published comes: its producer died in between.
 pub async fn what_was_admitted_and_never_published_comes(engine: &Engine) -> Result<()> {
     let (fixture, lease) = engine.begin(0).await?;
     engine.frontier.admit(&lease, &[fixture.new_work(0)]).await?;
@@ -51,7 +51,7 @@ pub async fn what_was_admitted_and_never_published_comes(engine: &Engine) -> Res
     tend_until_claimed(engine, &fixture, &mut *consumer, 0, TAKE).await
 }
 
-/// Acked by mistake, purged by hand, or gone with the queue.
+/// A URL whose message the queue lost comes again: acked by mistake, purged by hand, or gone with the queue.
 pub async fn what_the_queue_lost_comes_again(engine: &Engine) -> Result<()> {
     let (fixture, _lease) = engine.begin(1).await?;
     let mut consumer = engine.queue.consume(10, 10).await?;
@@ -60,7 +60,7 @@ pub async fn what_the_queue_lost_comes_again(engine: &Engine) -> Result<()> {
     tend_until_claimed(engine, &fixture, &mut *consumer, 0, TAKE).await
 }
 
-/// With its failure, and not before its time.
+/// A parked URL whose message never came back comes, with its failure, and not before its time.
 pub async fn what_was_parked_and_never_came_back_comes(engine: &Engine) -> Result<()> {
     let (fixture, _lease) = engine.begin(1).await?;
     let mut consumer = engine.queue.consume(10, 10).await?;
@@ -73,7 +73,8 @@ pub async fn what_was_parked_and_never_came_back_comes(engine: &Engine) -> Resul
     tend_until_claimed(engine, &fixture, &mut *consumer, 0, took(1)).await
 }
 
-/// Its message arrived in the pause, and went. No sweep sends it again before the pause is over, when it would go round in vain.
+/// A URL whose message arrived in a pause, and was acked, comes after the pause. No sweep publishes it before the pause
+/// is over, when it would be requeued in vain.
 pub async fn what_a_pause_held_back_comes_after_it(engine: &Engine) -> Result<()> {
     let (fixture, _lease) = engine.begin(1).await?;
     let mut consumer = engine.queue.consume(10, 10).await?;
@@ -89,7 +90,7 @@ pub async fn what_a_pause_held_back_comes_after_it(engine: &Engine) -> Result<()
     tend_until_claimed(engine, &fixture, &mut *consumer, 0, TAKE).await
 }
 
-/// A worker held it and was not allowed to start.
+/// A URL that a worker held and was not allowed to start in a pause comes after the pause.
 pub async fn what_a_pause_let_go_comes_after_it(engine: &Engine) -> Result<()> {
     let (fixture, _lease) = engine.begin(1).await?;
     let mut consumer = engine.queue.consume(10, 10).await?;
@@ -102,7 +103,7 @@ pub async fn what_a_pause_let_go_comes_after_it(engine: &Engine) -> Result<()> {
     tend_until_claimed(engine, &fixture, &mut *consumer, 0, TAKE).await
 }
 
-/// The store knows what it says.
+/// A task whose message the queue lost comes again with its recipe, which the store knows.
 pub async fn a_task_that_the_queue_lost_comes_again_with_its_recipe(engine: &Engine) -> Result<()> {
     let (fixture, lease) = engine.begin(0).await?;
     let sent = engine.send(&fixture, &lease, &[fixture.new_task("lost")]).await?;
@@ -112,7 +113,8 @@ pub async fn a_task_that_the_queue_lost_comes_again_with_its_recipe(engine: &Eng
     comes_again(engine, &fixture, &mut *consumer, &sent[0]).await
 }
 
-/// So that it is sent again with what it says when its message is lost later.
+/// A task that the store forgot comes back with its message, so that it can be published again when its message is lost
+/// later.
 pub async fn a_task_that_the_store_forgot_comes_back_with_its_message(engine: &Engine) -> Result<()> {
     let fixture = Fixture::new(&engine.frontier);
     let sent = fixture.new_task("forgotten").message(&fixture.crawl);
@@ -128,7 +130,7 @@ async fn comes_back_to_a_store_that_forgot(
     let mut consumer = engine.queue.consume(10, 10).await?;
     let received = collect(&mut *consumer, 1).await?;
     assert_eq!(received[0].0, *sent);
-    // The crawl was forgotten too: the message goes round once.
+    // The crawl was forgotten too: the message is republished once.
     let replies = engine.frontier.claim(&fixture.worker, &[received[0].0.clone()]).await?;
     assert_eq!(replies, [ClaimReply::SendAgain]);
     engine.queue.ack(&[received[0].1]).await?;
@@ -136,7 +138,7 @@ async fn comes_back_to_a_store_that_forgot(
     comes_again(engine, fixture, &mut *consumer, sent).await
 }
 
-/// The store knows how it is requested.
+/// A request whose message the queue lost comes again with its body, which the store knows.
 pub async fn a_request_that_the_queue_lost_comes_again_with_its_body(engine: &Engine) -> Result<()> {
     let (fixture, lease) = engine.begin(0).await?;
     let sent = engine.send(&fixture, &lease, &[fixture.new_request("lost")]).await?;
@@ -146,7 +148,8 @@ pub async fn a_request_that_the_queue_lost_comes_again_with_its_body(engine: &En
     comes_again(engine, &fixture, &mut *consumer, &sent[0]).await
 }
 
-/// So that it is sent again with its body when its message is lost later.
+/// A request that the store forgot comes back with its message, so that it can be published again when its message is
+/// lost later.
 pub async fn a_request_that_the_store_forgot_comes_back_with_its_message(engine: &Engine) -> Result<()> {
     let fixture = Fixture::new(&engine.frontier);
     let sent = fixture.new_request("forgotten").message(&fixture.crawl);

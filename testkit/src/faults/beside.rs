@@ -1,4 +1,4 @@
-//! Crawls that run beside the one that is judged, each with a site and a spider of its own.
+//! Crawls that run beside the crawl under test, each with a site and a spider of its own.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
@@ -22,17 +22,17 @@ use super::private::{LOOK, output};
 use super::stored::files;
 use super::web::Web;
 
-/// Where such a crawl's site is. The site of the crawl under test holds its pages back, and these may take all permits for slow pages of its
-/// domain for as long as that.
+/// The address of such a crawl's site, other than that of the crawl under test: that site delays its pages, and they
+/// may take all permits for slow pages of their domain meanwhile.
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
-/// Pages of such a crawl.
+/// Number of pages of such a crawl.
 const PAGES: usize = 20;
-/// So many have been asked for when it is cancelled.
+/// Number of pages requested before it is cancelled.
 const BEGUN: usize = 4;
-/// The disk of such a crawl: more than its items take.
+/// Size in KiB of the disk of such a crawl, more than its items take.
 const DISK_KIB: u64 = 256;
 
-/// A crawl that runs beside, or did.
+/// A crawl that runs beside the crawl under test, or did.
 pub(super) struct Beside {
     id: String,
     web: Web,
@@ -40,14 +40,14 @@ pub(super) struct Beside {
 }
 
 enum Outcome {
-    /// When its cancellation had been confirmed.
+    /// The crawl was cancelled. Holds when that was confirmed.
     Cancelled(Duration),
-    /// What came out of its sink; and whether it had ended before that took anything.
+    /// The URLs of the items in its sink, and whether the crawl had ended before the sink took anything.
     Stored { urls: BTreeSet<String>, is_early: bool },
 }
 
 impl Beside {
-    /// Begins one, and cancels it half-way.
+    /// Starts a crawl, and cancels it half-way.
     pub(super) async fn cancelled(programs: &Programs, start: Instant, number: usize) -> io::Result<Self> {
         let (id, web) = begin(programs, start, number, "").await?;
         web.pace(BEGUN);
@@ -61,7 +61,7 @@ impl Beside {
         Ok(Self { id, web, outcome: Outcome::Cancelled(start.elapsed()) })
     }
 
-    /// Runs one whose sink, a pipe, is full for so long; then that is read until the crawl has ended.
+    /// Runs a crawl whose sink, a pipe, is full for `time`; then reads the pipe until the crawl has ended.
     pub(super) async fn stuck(
         programs: &Programs,
         start: Instant,
@@ -88,7 +88,7 @@ impl Beside {
         Ok(Self { id, web, outcome: Outcome::Stored { urls: urls(&text), is_early } })
     }
 
-    /// Runs one whose sink is on a disk that is full for so long; then there is room.
+    /// Runs a crawl whose sink is on a disk that is full for `time`; then makes room.
     pub(super) async fn full(
         programs: &Programs,
         start: Instant,
@@ -116,12 +116,12 @@ impl Beside {
         Ok(Self { id, web, outcome: Outcome::Stored { urls: urls(&text), is_early } })
     }
 
-    /// Whether this is one of its pages.
+    /// Whether `url` is one of its pages.
     pub(super) fn has(&self, url: &str) -> bool {
         url.starts_with(&self.web.origin)
     }
 
-    /// What is wrong with it at the end.
+    /// Returns what is wrong with it at the end, or `None`.
     pub(super) async fn problem(&self, programs: &Programs) -> Option<String> {
         let id = &self.id;
         match &self.outcome {
@@ -130,7 +130,7 @@ impl Beside {
                 if late > 0 {
                     return Some(format!("{late} pages of {id} were asked for after it was cancelled"));
                 }
-                // A server that was emptied need not know it any more.
+                // A server that was emptied may not know it any more.
                 let stats = programs.stats(id).await?;
                 let stays = stats.status == "cancelled" && stats.pending == 0;
                 (!stays).then(|| format!("{id} was cancelled, and now: {stats:?}"))
@@ -149,7 +149,7 @@ impl Beside {
     }
 }
 
-/// Begins a crawl whose spider's file says this.
+/// Starts a crawl whose spider's file has the text `spider`.
 async fn begin(
     programs: &Programs,
     start: Instant,
@@ -171,7 +171,7 @@ async fn is_over(programs: &Programs, id: &str) -> bool {
     programs.stats(id).await.is_some_and(|stats| stats.status == "finished")
 }
 
-/// The pages whose items stand in lines of JSON.
+/// Returns the URLs of items in JSON Lines.
 fn urls(text: &[u8]) -> BTreeSet<String> {
     let items = text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
     items.filter_map(|item: Value| item["url"].as_str().map(str::to_owned)).collect()
@@ -189,7 +189,7 @@ fn fill(path: &Path) -> io::Result<()> {
     }
 }
 
-/// A pipe that takes nothing until it is read.
+/// Returns a full pipe, which takes nothing until it is read.
 async fn full_pipe(path: &Path) -> io::Result<File> {
     const NONBLOCK: i32 = 0o4000;
     let mut make = Command::new("mkfifo");
@@ -205,7 +205,7 @@ async fn full_pipe(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Reads what is in a pipe now.
+/// Reads the current contents of a pipe.
 fn drain(pipe: &mut File, text: &mut Vec<u8>) -> io::Result<()> {
     match pipe.read_to_end(text) {
         Err(empty) if empty.kind() == ErrorKind::WouldBlock => Ok(()),

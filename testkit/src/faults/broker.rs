@@ -15,7 +15,8 @@ use tokio::time::timeout;
 use super::private::{PrivateServers, Server, output, until_ok};
 use super::signal::Signal;
 
-/// Queues that URLs and tasks wait in. What they hold can be found again; the dead letters in `failed_urls` are for the reader alone.
+/// The queues that URLs and tasks wait in. The fleet can recover their contents; the dead letters in `failed_urls` are
+/// only for readers.
 pub const QUEUES: [&str; 9] = [
     "task_queue",
     "url_queue_ttl",
@@ -39,9 +40,9 @@ impl Broker {
     /// Starts it, and waits until it answers.
     ///
     /// # Errors
-    /// When it does not start.
+    /// If it does not start.
     pub async fn start(servers: Arc<PrivateServers>) -> io::Result<Self> {
-        // Every suite of the process installs it; the first succeeds.
+        // Every suite of the process installs it; only the first succeeds.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = Client::builder().no_proxy().timeout(Duration::from_secs(10)).build();
         let mut broker =
@@ -57,20 +58,20 @@ impl Broker {
         until_ok(|| greet(address)).await
     }
 
-    /// `kill -9`; a restart with what it had confirmed.
+    /// Restarts it after `kill -9`, with all data that it had confirmed.
     pub async fn restart(&mut self) -> io::Result<()> {
         self.server.kill().await?;
         self.launch().await
     }
 
-    /// `kill -9`; a restart with an empty disk.
+    /// Restarts it after `kill -9`, with an empty disk.
     pub async fn restart_emptied(&mut self) -> io::Result<()> {
         self.server.kill().await?;
         fs::remove_dir_all(self.servers.path("rabbitmq/data"))?;
         self.launch().await
     }
 
-    /// Throws away what waits in each of [`QUEUES`].
+    /// Purges each of [`QUEUES`].
     pub async fn purge(&self) -> io::Result<()> {
         for queue in QUEUES {
             self.order(Method::DELETE, &format!("queues/%2F/{queue}/contents"), "").await?;
@@ -83,7 +84,8 @@ impl Broker {
         self.order(Method::DELETE, &format!("queues/%2F/{queue}"), "").await
     }
 
-    /// Gives up what came back more often than this; `None`: as its queues were declared.
+    /// Drops messages that are redelivered more often than `most`; `None` restores the limits that the queues were
+    /// declared with.
     pub async fn limit_deliveries(&self, most: Option<u32>) -> io::Result<()> {
         const POLICY: &str = "policies/%2F/fault-suite";
         match most {
@@ -106,7 +108,7 @@ impl Broker {
         .await
     }
 
-    /// Stops it, or lets it run on.
+    /// Stops or continues it.
     pub async fn signal(&self, signal: Signal) -> io::Result<()> {
         self.server.signal(signal).await
     }
@@ -117,7 +119,7 @@ impl Broker {
         let call = || async {
             let request = self.client.request(method.clone(), &url).basic_auth("guest", Some("guest"));
             let answer = request.body(body.to_owned()).send().await.map_err(io::Error::other)?;
-            // What is not there is as good as deleted.
+            // A missing object is as good as deleted.
             let done = answer.status().is_success() || answer.status().as_u16() == 404;
             if done { Ok(()) } else { Err(io::Error::other(format!("{url}: {}", answer.status()))) }
         };
@@ -126,7 +128,7 @@ impl Broker {
     }
 }
 
-/// A listening port is not enough: the broker answers a greeting when it is ready.
+/// Checks that the broker answers a greeting. A listening port is not enough: it may not be ready.
 async fn greet(address: SocketAddr) -> io::Result<()> {
     let greeted = async {
         let mut stream = TcpStream::connect(address).await?;

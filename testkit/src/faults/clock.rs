@@ -1,25 +1,25 @@
-//! A machine whose clock is wrong: a process under `libfaketime`.
+//! The wrong clock of a machine: a process under `libfaketime`.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A machine is at most so many seconds off: with a minute a program refuses to start.
+/// Maximum offset of a clock in seconds: with a minute a program refuses to start.
 const MOST: u64 = 45;
 
-/// A clock that can be set while a process goes by it.
+/// A clock that can be set while a process uses it.
 #[derive(Clone, Debug)]
 pub struct Clock {
     library: PathBuf,
-    /// Says by how many seconds it is off.
+    /// The file with its offset in seconds.
     file: PathBuf,
 }
 
 impl Clock {
-    /// A clock that is right, kept in `folder`.
+    /// Returns a clock that is right, kept in `folder`.
     ///
     /// # Errors
-    /// When the library is not there, or the folder cannot be written to.
+    /// If the library is missing, or the folder cannot be written to.
     pub fn new(folder: &Path) -> io::Result<Self> {
         let folders = fs::read_dir("/usr/lib")?.flatten().map(|entry| entry.path());
         let library =
@@ -31,23 +31,23 @@ impl Clock {
         Ok(clock)
     }
 
-    /// Sets it to less than a minute off.
+    /// Sets it to an offset of less than a minute, chosen by `pick`.
     pub(crate) fn set(&self, pick: u64) -> io::Result<()> {
         self.set_off(i64::try_from(pick % (2 * MOST + 1)).unwrap_or_default() - MOST.cast_signed())
     }
 
-    /// Sets it so many seconds off.
+    /// Sets its offset in seconds.
     ///
     /// # Errors
-    /// When its file cannot be written.
+    /// If its file cannot be written.
     pub fn set_off(&self, off: i64) -> io::Result<()> {
-        // Replaced as a whole: it is read at any time.
+        // Replaced as a whole: processes may read it at any time.
         let new = self.file.with_extension("new");
         fs::write(&new, format!("{off:+}"))?;
         fs::rename(new, &self.file)
     }
 
-    /// What a process needs to go by it.
+    /// Returns the environment variables of a process that uses this clock.
     pub fn env(&self) -> [(&'static str, PathBuf); 4] {
         [
             ("LD_PRELOAD", self.library.clone()),

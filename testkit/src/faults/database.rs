@@ -19,38 +19,38 @@ impl Database {
     /// Starts it, and waits until it listens.
     ///
     /// # Errors
-    /// When it does not start.
+    /// If it does not start.
     pub async fn start(servers: Arc<PrivateServers>) -> io::Result<Self> {
         let mut database = Self { servers, server: Server::default() };
         database.launch().await?;
         Ok(database)
     }
 
-    /// Where to connect.
+    /// Returns the URL to connect to.
     pub fn url(&self) -> ServerUrl {
         ServerUrl::new(format!("postgres://trawl:trawl@{}/postgres", self.servers.database))
     }
 
-    /// Stops it, or lets it run on.
+    /// Stops or continues it.
     ///
     /// # Errors
-    /// When the signal cannot be sent.
+    /// If the signal cannot be sent.
     pub async fn signal(&self, signal: Signal) -> io::Result<()> {
         self.server.signal(signal).await
     }
 
-    /// `kill -9`.
+    /// Kills it with `kill -9`.
     ///
     /// # Errors
-    /// When the signal cannot be sent.
+    /// If the signal cannot be sent.
     pub async fn kill(&mut self) -> io::Result<()> {
         self.server.kill().await
     }
 
-    /// Starts it again with all that it had stored, and waits until it listens.
+    /// Starts it again with all data that it had stored, and waits until it listens.
     ///
     /// # Errors
-    /// When it does not start.
+    /// If it does not start.
     pub async fn launch(&mut self) -> io::Result<()> {
         self.server.start(self.servers.program("postgres"), &self.servers.path("postgres"))?;
         let address = self.servers.database;

@@ -1,4 +1,4 @@
-//! Reads what the fleet publishes: dead letters, and the event of a crawl's end.
+//! Reads the messages that the fleet publishes: dead letters, and the event of a crawl's end.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -20,28 +20,28 @@ use tokio::time::{sleep, timeout};
 use super::ledger::{DeadLetter, End};
 use super::scenario::BEFORE;
 
-/// After this it connects again.
+/// Delay before connecting again.
 const AGAIN: Duration = Duration::from_millis(200);
-/// A connection that is not there by then is tried anew.
+/// Timeout of a connection attempt.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The suite's own queue on the exchange `events`.
 const EVENTS: &str = "fault-suite.events";
 
-/// Everything read so far.
+/// The messages read so far.
 #[derive(Clone, Default)]
 struct Received {
     dead_letters: Arc<Mutex<Vec<DeadLetter>>>,
     ends: Arc<Mutex<Vec<End>>>,
 }
 
-/// Reads `failed_urls` and `events` of one broker for as long as it lives, past every fault.
+/// Reads `failed_urls` and `events` of one broker until dropped, through every fault.
 pub struct DeadLetters {
     received: Received,
     _reading: JoinSet<()>,
 }
 
 impl DeadLetters {
-    /// Reads from the broker at this address, directly: what cuts the fleet off does not cut this off.
+    /// Reads from the broker at this address, directly: faults that cut the fleet off do not affect it.
     pub fn read(broker: SocketAddr) -> Self {
         let received = Received::default();
         let mut reading = JoinSet::new();
@@ -49,7 +49,7 @@ impl DeadLetters {
             let received = received.clone();
             reading.spawn(async move {
                 loop {
-                    // The queue is declared by the fleet, and servers go and come: all of it is tried again.
+                    // The fleet declares the queue, and servers go and come: all steps are tried again.
                     let _ = read(broker, what, &received).await;
                     sleep(AGAIN).await;
                 }
@@ -58,12 +58,12 @@ impl DeadLetters {
         Self { received, _reading: reading }
     }
 
-    /// The dead letters so far.
+    /// Returns the dead letters so far.
     pub fn dead_letters(&self) -> Vec<DeadLetter> {
         lock(&self.received.dead_letters).clone()
     }
 
-    /// The ends of crawls so far, without the copies of each.
+    /// Returns the ends of crawls so far, without duplicates.
     pub fn ends(&self) -> BTreeSet<End> {
         lock(&self.received.ends).iter().cloned().collect()
     }
@@ -106,7 +106,7 @@ async fn consume(channel: &Channel, what: What, received: &Received) -> lapin::R
     Ok(())
 }
 
-/// The exchange is trawl's: it is not declared here, only looked for.
+/// Binds the suite's queue to the exchange. The exchange is trawl's: its existence is only checked, passively.
 async fn bind_events(channel: &Channel) -> lapin::Result<()> {
     let look = ExchangeDeclareOptions { passive: true, ..ExchangeDeclareOptions::default() };
     channel.exchange_declare("events".into(), ExchangeKind::Topic, look, FieldTable::default()).await?;
@@ -116,7 +116,7 @@ async fn bind_events(channel: &Channel) -> lapin::Result<()> {
     channel.queue_bind(EVENTS.into(), "events".into(), key.into(), options, FieldTable::default()).await
 }
 
-/// A dead letter, unless it is of the crawl before.
+/// Parses a dead letter. Returns `None` for one of the crawl before.
 fn dead_letter(delivery: &Delivery) -> Option<DeadLetter> {
     let url = String::from_utf8_lossy(&delivery.data).into_owned();
     let headers = delivery.properties.headers().as_ref();

@@ -1,4 +1,4 @@
-//! A small disk that fills up, and one that cannot be written to.
+//! A small disk that can be filled up, or made read-only.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,43 +12,43 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// Mounts a disk of so many KiB, as root or with `sudo`.
+    /// Mounts a disk of `kib` KiB, as root or with `sudo`.
     ///
     /// # Errors
-    /// When that is not allowed.
+    /// If mounting is not allowed.
     pub fn mount(kib: u64) -> io::Result<Self> {
         let folder = TempDir::with_prefix("trawl-disk-")?;
-        // Whoever runs the tests may write to it.
+        // The user that runs the tests may write to it.
         let options = format!("size={kib}k,mode=0777");
         as_root("mount", &["-t", "tmpfs", "-o", &options, "tmpfs", &folder.path().to_string_lossy()])?;
         Ok(Self { folder })
     }
 
-    /// Where it is mounted.
+    /// Returns where it is mounted.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Gives it so many KiB.
+    /// Changes its size to `kib` KiB.
     ///
     /// # Errors
-    /// When it cannot be mounted again.
+    /// If it cannot be remounted.
     pub fn resize(&self, kib: u64) -> io::Result<()> {
         self.remount(&format!("size={kib}k"))
     }
 
-    /// Forbids every change, root's too.
+    /// Makes it read-only, for root too.
     ///
     /// # Errors
-    /// When it cannot be mounted again, because something is still open for writing.
+    /// If it cannot be remounted, because a file on it is still open for writing.
     pub fn read_only(&self) -> io::Result<()> {
         self.remount("ro")
     }
 
-    /// Allows changes again.
+    /// Makes it writable again.
     ///
     /// # Errors
-    /// When it cannot be mounted again.
+    /// If it cannot be remounted.
     pub fn writable(&self) -> io::Result<()> {
         self.remount("rw")
     }
@@ -61,7 +61,7 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // Lazily: a process that still has a file open there does not keep it.
+        // Lazily, in case a process still has a file open there.
         let _ = as_root("umount", &["-l", &self.path().to_string_lossy()]);
     }
 }

@@ -1,4 +1,4 @@
-//! The embedded engine under the same eye: `trawl crawl` is killed again and again, and the ledger judges.
+//! The embedded engine's fault suite: `trawl crawl` is killed again and again, and the ledger judges the outcome.
 
 use std::io;
 use std::path::PathBuf;
@@ -20,11 +20,11 @@ use super::stored;
 use super::timeline::Timeline;
 use super::web::Web;
 
-/// URLs of each lane that a process has in hand.
+/// Number of URLs of each lane that a process has in hand.
 const PREFETCH: usize = 8;
-/// New ones, and those that come back.
+/// URLs in hand of both lanes: new ones, and those that come back.
 const IN_HAND: usize = 2 * PREFETCH;
-/// A crawl that takes longer has lost its way.
+/// Maximum time of a crawl.
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// A crawl in one process, and its files.
@@ -32,12 +32,13 @@ const LIMIT: Duration = Duration::from_secs(120);
 pub struct Crawl {
     /// The program `trawl`.
     pub trawl: PathBuf,
-    /// Where `crawl.db` and `items.jsonl` are.
+    /// The folder of `crawl.db` and `items.jsonl`.
     pub folder: PathBuf,
 }
 
 impl Crawl {
-    /// The command that begins the crawl, and goes on with it. Its run's number is its name to the site.
+    /// Returns the command that starts the crawl or continues it. It identifies itself to the site with the number of
+    /// the run.
     pub fn command(&self, source: &str, run: usize) -> Command {
         let mut command = Command::new(&self.trawl);
         command
@@ -55,16 +56,16 @@ impl Crawl {
         command
     }
 
-    /// The file of items.
+    /// Returns the path of the file of items.
     pub fn items(&self) -> PathBuf {
         self.folder.join("items.jsonl")
     }
 }
 
-/// Crawls a site of `pages`, killed `kills` times on the way, until a run comes to the end.
+/// Crawls a site of `pages` pages, killing the process `kills` times, until a run completes.
 ///
 /// # Errors
-/// When the suite itself fails.
+/// If the suite itself fails.
 pub async fn through_kills(crawl: &Crawl, pages: usize, kills: usize, seed: u64) -> io::Result<Outcome> {
     let start = Instant::now();
     let timeline = Timeline::new(start, false);
@@ -80,7 +81,7 @@ pub async fn through_kills(crawl: &Crawl, pages: usize, kills: usize, seed: u64)
             _ = timeout(LIMIT, progress.wait_for(|now| now.pages >= reached)) => {}
             ended = run.wait() => timeline.note(format!("run {number} ended by itself: {}", ended?)),
         }
-        // While it opens its file, reads sitemaps, fetches, settles.
+        // While it opens its file, reads sitemaps, fetches or settles.
         sleep(Duration::from_millis(chance.random_range(0..200))).await;
         run.kill().await?;
         let at = start.elapsed();
@@ -127,7 +128,7 @@ pub async fn through_kills(crawl: &Crawl, pages: usize, kills: usize, seed: u64)
     })
 }
 
-/// Whether a run says that its crawl is finished.
+/// Whether the output of a run says that its crawl is finished.
 pub fn has_finished(output: &Output) -> bool {
     let stats: Option<Value> = serde_json::from_slice(&output.stdout).ok();
     stats.is_some_and(|stats| stats["status"] == "finished" && stats["pending"] == 0)

@@ -10,17 +10,17 @@ use tokio::time::{Instant, sleep};
 use super::fleet::Programs;
 use super::timeline::Timeline;
 
-/// A wait that a fault ended is begun again after this.
+/// Delay before waiting again after a fault has ended a wait.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// Waits for the end beside all else. Ends when dropped.
+/// Waits for the end of a crawl in the background. Stops when dropped.
 pub struct End {
     seen: watch::Receiver<Option<Duration>>,
     waiting: JoinHandle<()>,
 }
 
 impl End {
-    /// Waits with `trawl wait`, again and again: it fails when Redis does.
+    /// Waits with `trawl wait`, repeatedly: it fails when Redis does.
     pub fn watch(crawl: &'static str, programs: Programs, timeline: Timeline, start: Instant) -> Self {
         let (sender, seen) = watch::channel(None);
         let waiting = tokio::spawn(async move {
@@ -33,23 +33,23 @@ impl End {
         Self { seen, waiting }
     }
 
-    /// Whether it has been seen.
+    /// Whether the end has been seen.
     pub fn is_seen(&self) -> bool {
         self.seen_at().is_some()
     }
 
-    /// When it was first seen, if it was.
+    /// Returns when the end was first seen, since the start, if it was.
     pub fn seen_at(&self) -> Option<Duration> {
         *self.seen.borrow()
     }
 
-    /// When it was first seen, since the start.
+    /// Waits for the end. Returns when it was first seen, since the start.
     pub async fn seen(&self) -> Duration {
         let mut seen = self.seen.clone();
         let ended = seen.wait_for(Option::is_some).await.map(|ended| *ended);
         match ended {
             Ok(Some(ended)) => ended,
-            // Nobody is left who could see it.
+            // The waiting task is gone.
             _ => std::future::pending().await,
         }
     }

@@ -1,4 +1,4 @@
-//! A scenario on its private servers: set up, watched while it lasts, and judged when all its crawls have ended.
+//! A scenario on its private servers: sets it up, watches it, and judges it when all its crawls have ended.
 
 use std::io;
 use std::sync::Arc;
@@ -22,38 +22,38 @@ use super::stored::{self, Stored};
 use super::timeline::Timeline;
 use super::web::{Progress, Web};
 
-/// Letters and events that the broker has confirmed arrive by then.
+/// Maximum time until confirmed dead letters and events arrive.
 const DELIVERY: Duration = Duration::from_secs(10);
-/// The files of all spiders, and those that the first worker has.
+/// The folder with the files of all spiders, and the folder of the first worker.
 const SPIDERS: [&str; 2] = ["spiders", "spiders-of-the-first"];
 
-/// A fault that the fleet needs time to mend.
+/// A fault that the fleet needs time to recover from.
 #[derive(Clone, Debug)]
 pub struct Past {
     /// The fault.
     pub fault: Injected,
-    /// So many pages of each site were on their way, or had arrived.
+    /// Number of pages of each site that were announced by then.
     pub announced: Vec<usize>,
 }
 
-/// A crawl under way.
+/// A running crawl.
 pub struct UnderWay {
-    /// What it is.
+    /// The crawl.
     pub crawl: Crawl,
     /// Its site.
     pub web: Web,
     end: End,
 }
 
-/// Servers, sites, workers, and those who watch. Dropped, all of it ends.
+/// Servers, sites, workers and observers. All of them end when this is dropped.
 pub struct Environment {
     /// The crawls, each with its site.
     pub crawls: Vec<UnderWay>,
-    /// The workers, and the producers.
+    /// The workers and the producers.
     pub fleet: Fleet,
     /// The servers.
     pub injector: Injector,
-    /// What happens.
+    /// The log of the run.
     pub timeline: Timeline,
     options: Options,
     start: Instant,
@@ -61,10 +61,10 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Starts servers, sites and workers. Nothing is crawled yet.
+    /// Starts servers, sites and workers, but no crawl yet.
     ///
     /// # Errors
-    /// When one of them does not start.
+    /// If one of them does not start.
     pub async fn set_up(options: &Options) -> io::Result<Self> {
         let start = Instant::now();
         let timeline = Timeline::new(start, options.aloud);
@@ -112,15 +112,15 @@ impl Environment {
         Ok(Self { crawls, fleet, injector, timeline, options: options.clone(), start, dead_letters })
     }
 
-    /// The site of the first crawl.
+    /// Returns the site of the first crawl.
     pub fn web(&self) -> &Web {
         &self.crawls[0].web
     }
 
-    /// Has the sites crawled that were crawled before.
+    /// Runs the earlier crawl of each site that is to have one.
     ///
     /// # Errors
-    /// When that crawl does not come to its end.
+    /// If it does not complete.
     pub async fn crawl_before(&self) -> io::Result<()> {
         for UnderWay { crawl, web, .. } in self.crawls.iter().filter(|crawl| crawl.crawl.is_again()) {
             web.pace(usize::MAX);
@@ -128,7 +128,7 @@ impl Environment {
             let words = words.iter().map(String::as_str).chain(["--wait"]);
             let programs = self.fleet.programs();
             let ended = programs.spawn(programs.command(words), "before")?.wait().await?;
-            // It has dead letters.
+            // The exit code for a crawl with dead letters.
             if ended.code() != Some(3) {
                 return Err(io::Error::other(format!("the crawl before: {ended}")));
             }
@@ -138,20 +138,20 @@ impl Environment {
         Ok(())
     }
 
-    /// Has the producers run.
+    /// Starts the producers.
     pub fn produce(&mut self) {
         for UnderWay { crawl, web, .. } in &self.crawls {
             self.fleet.produce(crawl.words(&web.sources()));
         }
     }
 
-    /// How many pages each site has named so far.
+    /// Returns the number of pages that each site has announced so far.
     pub fn announced(&self) -> Vec<usize> {
         self.crawls.iter().map(|crawl| crawl.web.announced()).collect()
     }
 
-    /// Lets the crawls come to so many pages together, each to its share. `false` when one does not, or has come to its
-    /// end.
+    /// Lets the crawls request `pages` pages together, each its share. Returns `false` if one of them does not get
+    /// there, or has ended.
     pub async fn comes_to(&self, pages: usize) -> bool {
         let share = |crawl: &UnderWay| crawl.crawl.goal() * pages / self.options.pages;
         for crawl in &self.crawls {
@@ -196,8 +196,8 @@ impl Environment {
         }
     }
 
-    /// Gives the fleet time to mend a fault, before one of this kind. Where the other server is to lose
-    /// data too, all that was on its way then must have arrived: what one forgot, only the other knows.
+    /// Gives the fleet time to recover from a fault before one of kind `next`. If the other server is to lose data too,
+    /// all pages announced by then must have been requested: each server's losses are only known to the other.
     pub async fn mends(&self, past: &Past, next: Kind) {
         let both_lose = next.loses_data() && past.fault.kind.loses_data();
         if both_lose && next.subject() != past.fault.kind.subject() {
@@ -221,13 +221,14 @@ impl Environment {
     /// Waits for the end of the crawls, and judges them.
     ///
     /// # Errors
-    /// When the items cannot be read.
+    /// If the items cannot be read.
     pub async fn ends(self, faults: Vec<Injected>) -> io::Result<Outcome> {
         for crawl in &self.crawls {
             crawl.web.pace(usize::MAX);
         }
         self.end().await;
-        // The end is announced after all is settled: no item may come later, but dead letters may be on their way.
+        // The end is announced after all URLs are settled: no item may come later, but dead letters may be on their
+        // way.
         let operator = &self.injector.operator;
         let problems = operator.problems(self.fleet.programs()).await;
         let mut verdict = self.judge(faults).await?;
@@ -238,7 +239,7 @@ impl Environment {
         Ok(Outcome { scenario, seed, verdict, timeline, took, asks, missed: Vec::new() })
     }
 
-    /// Waits for the end of the crawls for as long as there is progress.
+    /// Waits for the end of the crawls while there is progress.
     async fn end(&self) {
         loop {
             let mut progress: Vec<_> = self.crawls.iter().map(|crawl| crawl.web.progress()).collect();
@@ -259,8 +260,8 @@ impl Environment {
         }
     }
 
-    /// Waits until the dead letters, the stream and the events that are due have come, and judges. What the counters say then is
-    /// for good.
+    /// Waits until the expected dead letters, stream items and events have come, and judges. The counters are final by
+    /// then.
     async fn judge(&self, faults: Vec<Injected>) -> io::Result<Judgement> {
         let deadline = Instant::now() + DELIVERY;
         let sinks = self.crawls.iter().flat_map(|crawl| {
@@ -291,7 +292,7 @@ impl Environment {
         }
     }
 
-    /// What is known of one crawl.
+    /// Collects the facts about one crawl.
     async fn facts(
         &self,
         UnderWay { crawl, web, end }: &UnderWay,
@@ -301,7 +302,7 @@ impl Environment {
     ) -> Facts {
         let (dead_letters, ends) =
             (self.dead_letters.dead_letters().into_iter(), self.dead_letters.ends().into_iter());
-        // People order something of the first crawl alone.
+        // Orders only concern the first crawl.
         let operator = Some(&self.injector.operator).filter(|_| crawl.id == CRAWL);
         Facts {
             pages: web.pages().to_vec(),
@@ -326,12 +327,12 @@ impl Environment {
         }
     }
 
-    /// Without progress for so long, a crawl will not go on.
+    /// Returns the time without progress after which a crawl is stuck.
     fn stalled(&self) -> Duration {
         self.options.lost_after * 10 + Duration::from_secs(60)
     }
 
-    /// After a server lost data, the fleet has this long to mend it.
+    /// Returns the time that the fleet has to recover after a server lost data.
     fn grace(&self) -> Duration {
         self.options.lost_after * 2 + Duration::from_secs(1)
     }

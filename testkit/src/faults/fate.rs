@@ -1,25 +1,25 @@
-//! How pages answer, and how long that takes at most.
+//! The answers of pages, and the maximum time until they come.
 
 use std::time::Duration;
 
-/// How a page answers.
+/// The answer of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// With a page.
+    /// A page.
     Good,
-    /// With 404.
+    /// 404.
     Missing,
-    /// With 500 so many times, then with a page.
+    /// 500 for this number of times, then a page.
     Flaky(usize),
-    /// With 500.
+    /// 500.
     Broken,
-    /// Never.
+    /// No answer.
     Silent,
-    /// With a redirect to the page of this number.
+    /// A redirect to the page of this number.
     Redirect(usize),
 }
 
-/// The longest time that a request beyond the pace waits.
+/// Maximum delay of a request beyond the pace.
 pub const HELD_BACK: Duration = Duration::from_secs(4);
-/// Who asks gives up after this.
+/// Time after which clients give up a request.
 pub const TIMEOUT: Duration = Duration::from_secs(8);

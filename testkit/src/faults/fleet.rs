@@ -20,7 +20,7 @@ use super::ledger::ReportedStats;
 use super::signal::{Signal, send};
 use super::timeline::Timeline;
 
-/// Compose restarts a worker, and cron a producer, after a moment.
+/// Delay before a process is replaced, as compose restarts a worker and cron a producer.
 const RESTART: Duration = Duration::from_millis(300);
 
 /// The programs and their settings.
@@ -28,20 +28,21 @@ const RESTART: Duration = Duration::from_millis(300);
 pub struct Programs {
     /// The program `trawl`, which is producer and worker too.
     pub trawl: PathBuf,
-    /// Where they run: `items/` and `logs/` are in it.
+    /// Their working directory, with `items/` and `logs/`.
     pub folder: PathBuf,
     /// Their whole environment.
     pub env: Vec<(String, String)>,
     /// The clock of the first worker's machine, if it is to be set.
     pub clock: Option<Clock>,
-    /// Another build of `trawl`: in each index but that of the first worker the two alternate, so that each restart is an upgrade or a roll back.
+    /// Another build of `trawl`. The two builds alternate in each index except that of the first worker, so that each
+    /// restart is an upgrade or a rollback.
     pub old: Option<PathBuf>,
-    /// What the first worker's environment has besides.
+    /// Further environment variables of the first worker.
     pub first: Vec<(String, String)>,
 }
 
 impl Programs {
-    /// A command of `trawl`.
+    /// Returns a command of `trawl`.
     pub fn command<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> Command {
         let mut command = Command::new(&self.trawl);
         let env = self.env.iter().map(|(name, value)| (name, value));
@@ -50,24 +51,25 @@ impl Programs {
         command
     }
 
-    /// What `trawl status` says of a crawl, if it says anything.
+    /// Returns the output of `trawl status` for a crawl, or `None` if it fails.
     pub async fn stats(&self, crawl: &str) -> Option<ReportedStats> {
         let status = self.command(["status", crawl, "--json"]).output().await.ok()?;
         serde_json::from_slice(&status.stdout).ok()
     }
 
-    /// The build that runs in this index, after so many others in it.
+    /// Returns the programs with the build that is due in an index where `earlier` processes ran before.
     fn alternate(&self, index: usize, earlier: usize) -> Self {
         let old = self.old.clone().filter(|_| (index + earlier) % 2 == 1);
         Self { trawl: old.unwrap_or_else(|| self.trawl.clone()), ..self.clone() }
     }
 
-    /// The build of a worker. The first is never the other: what only newer builds read waits for one of them.
+    /// Returns the programs with the build of a worker. The first worker always has the current build, for work that
+    /// older builds cannot read.
     fn build(&self, index: usize, earlier: usize) -> Self {
         if index == 0 { self.clone() } else { self.alternate(index, earlier) }
     }
 
-    /// The worker of this index, after so many others in it.
+    /// Returns the command of the worker in an index where `earlier` workers ran before.
     fn worker(&self, index: usize, earlier: usize) -> Command {
         let mut command = self.build(index, earlier).command(["worker"]);
         command.env("TRAWL__FETCH__TIMEOUT", format!("{}s", TIMEOUT.as_secs()));
@@ -83,7 +85,7 @@ impl Programs {
     /// Starts a command whose output goes to `logs/<name>.log`.
     ///
     /// # Errors
-    /// When it does not start.
+    /// If it does not start.
     pub fn spawn(&self, mut command: Command, name: &str) -> io::Result<Child> {
         let log: PathBuf = self.folder.join("logs").join(OsString::from(format!("{name}.log")));
         let log = File::options().create(true).append(true).open(log)?;
@@ -91,11 +93,11 @@ impl Programs {
     }
 }
 
-/// The id of a running process, and its number among those of this run.
+/// The id of a running process, and its number among the processes of this run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Running {
     process: u32,
-    /// Workers name themselves to the site by this.
+    /// The number by which workers identify themselves to the site.
     pub number: usize,
 }
 
@@ -106,7 +108,7 @@ impl Running {
     }
 }
 
-/// Who runs in each index.
+/// The running process of each index.
 #[derive(Default)]
 struct Processes(Mutex<Vec<Option<Running>>>);
 
@@ -116,22 +118,22 @@ impl Processes {
     }
 }
 
-/// Workers and producers. Dropped, all are killed.
+/// Workers and producers. All are killed when this is dropped.
 pub struct Fleet {
     programs: Programs,
     timeline: Timeline,
     workers: Arc<Processes>,
     producers: Arc<Processes>,
-    /// Whether a run of the producer is wanted, for each crawl.
+    /// Whether a run of the producer is wanted, by crawl.
     producing: Vec<watch::Sender<bool>>,
     tasks: JoinSet<()>,
 }
 
 impl Fleet {
-    /// Starts so many workers.
+    /// Starts `workers` workers.
     ///
     /// # Errors
-    /// When the folder for logs cannot be made.
+    /// If the folder for logs cannot be created.
     pub fn start(programs: Programs, workers: usize, timeline: Timeline) -> io::Result<Self> {
         std::fs::create_dir_all(programs.folder.join("logs"))?;
         let mut fleet = Self {
@@ -151,12 +153,12 @@ impl Fleet {
         Ok(fleet)
     }
 
-    /// The programs that it runs.
+    /// Returns the programs that it runs.
     pub fn programs(&self) -> &Programs {
         &self.programs
     }
 
-    /// Runs a producer again and again until a run has read all, and whenever one is asked for after that.
+    /// Runs a producer until a run succeeds, and again whenever [`produce_again`](Self::produce_again) is called.
     pub fn produce(&mut self, words: Vec<String>) {
         let producing = watch::Sender::new(true);
         let supervisor = self.supervisor(&self.producers, self.producing.len());
@@ -170,32 +172,32 @@ impl Fleet {
         Supervisor { programs, timeline, processes: Arc::clone(processes), index }
     }
 
-    /// Every worker that runs.
+    /// Returns all running workers.
     pub fn workers(&self) -> Vec<Running> {
         self.workers.lock().iter().flatten().copied().collect()
     }
 
-    /// One of the workers that run.
+    /// Returns a running worker, chosen by `pick`.
     pub fn worker(&self, pick: u64) -> Option<Running> {
         let running = self.workers();
         let index = (pick % running.len().max(1) as u64) as usize;
         running.get(index).copied()
     }
 
-    /// A producer, if one runs.
+    /// Returns a producer, if one is running.
     pub fn producer(&self) -> Option<Running> {
         self.producers.lock().iter().flatten().copied().next()
     }
 
-    /// Whether each producer has read all in a run.
+    /// Whether a run of each producer has succeeded.
     pub fn has_produced(&self) -> bool {
         self.producing.iter().all(|producing| !*producing.borrow())
     }
 
-    /// Sets the clock of the first worker's machine, to less than a minute off.
+    /// Sets the clock of the first worker's machine to an offset of less than a minute.
     ///
     /// # Errors
-    /// When its file cannot be written.
+    /// If its file cannot be written.
     pub fn set_clock(&self, pick: u64) -> io::Result<()> {
         self.programs.clock.as_ref().map_or(Ok(()), |clock| clock.set(pick))
     }
@@ -208,7 +210,7 @@ impl Fleet {
     }
 }
 
-/// Runs one process after the other.
+/// Runs one process after the other in an index.
 struct Supervisor {
     programs: Programs,
     timeline: Timeline,
@@ -217,7 +219,7 @@ struct Supervisor {
 }
 
 impl Supervisor {
-    /// Runs a command to its end, and shows that it runs.
+    /// Runs a command to its end, registering the process while it runs. Returns how it ended.
     async fn keep(&self, command: Command, name: &str, number: usize) -> String {
         let mut child = match self.programs.spawn(command, name) {
             Ok(child) => child,
@@ -230,7 +232,7 @@ impl Supervisor {
     }
 }
 
-/// Runs workers, each under a number of its own.
+/// Runs workers, each with a number of its own.
 async fn work(supervisor: Supervisor, numbers: Arc<AtomicUsize>) {
     for earlier in 0.. {
         let number = numbers.fetch_add(1, Ordering::Relaxed);
@@ -243,7 +245,7 @@ async fn work(supervisor: Supervisor, numbers: Arc<AtomicUsize>) {
     }
 }
 
-/// Runs producers for as long as one is wanted.
+/// Runs producers whenever one is wanted.
 async fn produce(supervisor: Supervisor, words: Vec<String>, producing: watch::Sender<bool>) {
     let mut wanted = producing.subscribe();
     let mut before = String::new();
@@ -253,7 +255,7 @@ async fn produce(supervisor: Supervisor, words: Vec<String>, producing: watch::S
         let command = programs.command(words.iter().map(String::as_str));
         let name = format!("producer-{}", supervisor.index + 1);
         let ended = supervisor.keep(command, &name, number).await;
-        // While another's lease lasts, many runs end alike.
+        // While another producer's lease lasts, many runs end alike.
         if ended != before {
             supervisor.timeline.note(format!("{name}, run {number}, ended: {ended}"));
         }

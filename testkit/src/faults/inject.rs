@@ -1,4 +1,4 @@
-//! Carries out one fault, and returns when what it broke is whole again.
+//! Injects one fault, and returns when the damage is repaired.
 
 use std::io;
 use std::sync::Arc;
@@ -20,52 +20,53 @@ use super::signal::Signal;
 use super::store::Store;
 use super::timeline::Timeline;
 
-/// A second signal comes so soon after the first.
+/// Delay between two signals.
 const IMPATIENCE: Duration = Duration::from_millis(100);
-/// A worker that ended is back by then, and has taken messages.
+/// Time after which a replaced worker is running, and has received messages.
 const WORKER_STARTS: Duration = Duration::from_millis(1500);
-/// A reply that is to be lost comes by then.
+/// Maximum time until the reply that is to be lost comes.
 const REPLIES_COME: Duration = Duration::from_secs(5);
-/// A producer that is to be hit must have begun by then.
+/// Maximum time until the producer that is to be hit has started.
 const PRODUCER_STARTS: Duration = Duration::from_secs(3);
 
-/// After so many times `recovery.lost_after` RabbitMQ has again what it lost of a paused crawl: it comes round each eight of them.
+/// Multiple of `recovery.lost_after` after which RabbitMQ has again the messages of a paused crawl that it lost: the
+/// fleet checks for them every eight.
 const WHOLE_AGAIN: u32 = 12;
 
-/// One of so many replies is lost.
+/// The reply to lose is chosen among this number of replies.
 const REPLIES: u64 = 100;
 
-/// Pages that a worker fetches at once.
+/// Number of pages that a worker fetches at once.
 pub const CONCURRENCY: usize = 8;
-/// Messages that it takes ahead.
+/// Number of messages that a worker is sent ahead.
 pub const PREFETCH: usize = 32;
 
-/// The servers, both of the fleet's own behind a proxy.
+/// The servers. Redis and RabbitMQ are behind proxies.
 pub struct Injector {
     /// Redis.
     pub store: Store,
-    /// What the fleet takes for Redis.
+    /// The proxy that the fleet takes for Redis.
     pub store_proxy: Proxy,
-    /// Between that and Redis.
+    /// The proxy between that and Redis.
     replies: ReplyLoser,
     /// RabbitMQ.
     pub broker: Broker,
-    /// What the fleet takes for RabbitMQ.
+    /// The proxy that the fleet takes for RabbitMQ.
     pub broker_proxy: Proxy,
-    /// PostgreSQL, where a crawl stores in it.
+    /// PostgreSQL, if a crawl stores in it.
     pub database: Option<Database>,
-    /// Who orders what becomes of crawls.
+    /// Gives orders about crawls and hosts.
     pub operator: Operator,
     lost_after: Duration,
     start: Instant,
 }
 
 impl Injector {
-    /// Starts the servers, PostgreSQL only where it is stored in. Times are since `start`; `lost_after` is the fleet's
+    /// Starts the servers; PostgreSQL only if `has_database`. Times are since `start`; `lost_after` is the fleet's
     /// `recovery.lost_after`.
     ///
     /// # Errors
-    /// When one does not start.
+    /// If one does not start.
     pub async fn set_up(
         servers: &Arc<PrivateServers>,
         lost_after: Duration,
@@ -90,7 +91,7 @@ impl Injector {
         Ok(Self { store, store_proxy, replies, broker, broker_proxy, database, operator, lost_after, start })
     }
 
-    /// The settings of every program of the fleet.
+    /// Returns the settings of every program of the fleet, as environment variables.
     pub fn env(&self) -> Vec<(String, String)> {
         let own = |name: &str, value: String| (name.to_owned(), value);
         let database = self.database.as_ref();
@@ -101,13 +102,13 @@ impl Injector {
             // By its earlier name, which a worker of an earlier release knows as well.
             own("TRAWL__RECOVERY__PATIENCE", format!("{}ms", self.lost_after.as_millis())),
             own("TRAWL__FETCH__ALLOW_PRIVATE", "true".to_owned()),
-            // The site holds sitemaps back until the crawl has caught up.
+            // The site delays sitemaps until the crawl has caught up.
             own("TRAWL__FETCH__TIMEOUT", "1h".to_owned()),
             own("TRAWL__POLITENESS__RATE", "unlimited".to_owned()),
             // Workers have names of their own, which the files of spiders with programs ask for.
             own("TRAWL__FETCH__USER_AGENT", "producer".to_owned()),
             own("TRAWL__RETRY__BACKOFF", "100ms".to_owned()),
-            // Each fetch reaches the site's log.
+            // Each fetch must reach the site's log.
             own("TRAWL__CACHE__TTL", "0s".to_owned()),
             own("TRAWL__WORKER__CONCURRENCY", CONCURRENCY.to_string()),
             own("TRAWL__WORKER__PREFETCH", PREFETCH.to_string()),
@@ -116,10 +117,10 @@ impl Injector {
         settings.into_iter().chain(database).collect()
     }
 
-    /// Carries out one fault.
+    /// Injects one fault.
     ///
     /// # Errors
-    /// When a server does not come back, or does not accept a command.
+    /// If a server does not come back, or does not accept a command.
     pub async fn inject(&mut self, step: &Step, fleet: &Fleet, timeline: &Timeline) -> io::Result<Injected> {
         let from = self.start.elapsed();
         let victim = match step.kind.subject() {
@@ -144,12 +145,12 @@ impl Injector {
         Ok(Injected { kind: step.kind, victim: victim.map(|victim| victim.number), from, to })
     }
 
-    /// Long enough that heartbeats and leases lapse.
+    /// Returns a time that is long enough for heartbeats and leases to expire.
     fn long(&self) -> Duration {
         self.lost_after.mul_f64(0.75)
     }
 
-    /// Somewhere between short and long.
+    /// Returns a random time between a quarter of [`long`](Self::long) and the whole, chosen by the step.
     fn while_of(&self, step: &Step) -> Duration {
         self.long().mul_f64(0.25 + (step.pick >> 32) as f64 / f64::from(u32::MAX) * 0.75)
     }
@@ -193,7 +194,7 @@ impl Injector {
             }
             sleep(LOOK).await;
         };
-        // Somewhere between its start and its end.
+        // At some point between its start and its end.
         sleep(Duration::from_millis(step.pick % 400)).await;
         if step.kind == Kind::ProducerStop {
             producer.signal(Signal::Stop).await?;
@@ -267,7 +268,7 @@ impl Injector {
                 self.broker.limit_deliveries(None).await?;
             }
             Kind::BrokerGone => self.broker.restart_emptied().await?,
-            // Of other subjects.
+            // Kinds with other subjects.
             _ => {}
         }
         Ok(())
@@ -287,7 +288,7 @@ impl Injector {
     }
 
     async fn give_order(&mut self, step: &Step, programs: &Programs) -> io::Result<()> {
-        // In the first moment what has begun is still asked for.
+        // At first, requests that have already started may still arrive.
         let time = SETTLING + self.while_of(step);
         match step.kind {
             Kind::HostBlocked => self.operator.block(programs, time).await,
@@ -299,7 +300,7 @@ impl Injector {
                 self.operator.pause(programs).await?;
                 if kind == Kind::CrawlPausedBothLost {
                     self.broker.restart_emptied().await?;
-                    // What waits in the pause is sent again when it does not come back.
+                    // Paused messages that do not come back are published again.
                     sleep(self.lost_after * WHOLE_AGAIN).await;
                 }
                 if kind.empties_store() {
@@ -312,7 +313,7 @@ impl Injector {
     }
 }
 
-/// Swallows everything for a while; then what waited arrives late, or never.
+/// Swallows everything for a while; then passes on what waited, or cuts the connections.
 async fn silence(proxy: &Proxy, step: &Step, time: Duration) {
     proxy.set(Mode::Swallow);
     sleep(time).await;

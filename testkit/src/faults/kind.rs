@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::store::UNSYNCED;
 
-/// What is done to the fleet. The order is that of the table. `faults.md` lists each with its documentation here.
+/// A kind of fault, in the order of the table. `faults.md` lists each with its documentation here.
 #[derive(
     Clone,
     Copy,
@@ -83,7 +83,7 @@ pub enum Kind {
     /// SIGSTOP of RabbitMQ for a while.
     #[strum(serialize = "rabbitmq-stop")]
     BrokerStop,
-    /// RabbitMQ's memory alarm, for a while: it blocks who publishes.
+    /// RabbitMQ's memory alarm, for a while: it blocks publishers.
     #[strum(serialize = "rabbitmq-alarm")]
     BrokerAlarm,
     /// `kill -9` of RabbitMQ, and a restart with its data.
@@ -95,10 +95,10 @@ pub enum Kind {
     /// One queue is deleted under its consumers.
     #[strum(serialize = "rabbitmq-deleted")]
     BrokerDeleted,
-    /// The stream `control` is deleted under those who read it.
+    /// The stream `control` is deleted under its readers.
     #[strum(serialize = "control-deleted")]
     ControlDeleted,
-    /// RabbitMQ gives up what comes back twice, and every worker is killed twice.
+    /// RabbitMQ drops messages that come back twice, and every worker is killed twice.
     #[strum(serialize = "rabbitmq-delivery-limit")]
     BrokerLimit,
     /// `kill -9` of RabbitMQ, and a restart with an empty disk.
@@ -113,10 +113,10 @@ pub enum Kind {
     /// The crawl is paused, RabbitMQ loses everything, then Redis does, and the crawl goes on.
     #[strum(serialize = "crawl-paused-rabbitmq-gone-redis-emptied")]
     CrawlPausedBothLost,
-    /// The host is blocked for a while; then what was skipped is sent again.
+    /// The host is blocked for a while; then the skipped URLs are replayed.
     #[strum(serialize = "host-blocked")]
     HostBlocked,
-    /// Every dead letter is sent again.
+    /// Every dead letter is replayed.
     #[strum(serialize = "dead-letters-replayed")]
     DeadLettersReplayed,
     /// A second crawl runs beside, and is cancelled.
@@ -136,7 +136,7 @@ pub enum Kind {
     DatabaseKill,
 }
 
-/// What a fault is done to.
+/// The target of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// One worker.
@@ -147,14 +147,14 @@ pub enum Subject {
     Store,
     /// RabbitMQ.
     Broker,
-    /// A crawl, by order.
+    /// A crawl or a host, through an order.
     Crawl,
-    /// PostgreSQL, where a crawl stores in it.
+    /// PostgreSQL, if a crawl stores in it.
     Database,
 }
 
 impl Kind {
-    /// What it is done to.
+    /// Returns the target.
     pub fn subject(self) -> Subject {
         match self {
             Self::WorkerKill
@@ -196,7 +196,7 @@ impl Kind {
         }
     }
 
-    /// Whether a server loses what it had confirmed. Two such faults never meet: either server may lose
+    /// Whether a server loses data that it had confirmed. Two such faults never overlap: either server may lose
     /// everything, not both.
     pub fn loses_data(self) -> bool {
         let broker_loses =
@@ -204,8 +204,8 @@ impl Kind {
         self.forgets() || broker_loses
     }
 
-    /// Whether this fault may come before the fleet has mended what `earlier` did to it. Both servers may not lose
-    /// data at once; and what Redis forgets must not be in flight in a worker that is lost too, unless the ledger knows it.
+    /// Whether this fault may come before the fleet has recovered from `earlier`. The servers may not both lose data;
+    /// and what Redis forgets must not be in flight in a worker that is lost too, unless the ledger knows of it.
     pub fn may_follow(self, earlier: Self) -> bool {
         let both_lose = self.loses_data() && earlier.loses_data();
         let worker_and_memory =
@@ -213,7 +213,7 @@ impl Kind {
         !(both_lose || worker_and_memory)
     }
 
-    /// Whether what a worker has in hand is taken from it.
+    /// Whether a worker loses the URLs that it has in hand.
     pub fn takes_worker(self) -> bool {
         match self {
             Self::WorkerClock => false,
@@ -222,13 +222,13 @@ impl Kind {
         }
     }
 
-    /// What happened so long before the fault is undone by it.
+    /// Returns how much of the time before it the fault undoes.
     pub fn reaches_back(self) -> Duration {
-        // The file's size is looked at now and then.
+        // The file's size is only sampled at intervals.
         if self.truncates_store() { UNSYNCED + Duration::from_millis(200) } else { Duration::ZERO }
     }
 
-    /// Whether Redis forgets what was finished.
+    /// Whether Redis forgets finished work.
     pub fn forgets(self) -> bool {
         self.empties_store() || self.truncates_store()
     }
@@ -238,7 +238,7 @@ impl Kind {
         matches!(self, Self::StoreTruncated | Self::StoreTruncatedAfterPause)
     }
 
-    /// Whether Redis forgets everything, so that what was finished may be fetched again.
+    /// Whether Redis forgets everything, so that finished URLs may be fetched again.
     pub fn empties_store(self) -> bool {
         matches!(
             self,

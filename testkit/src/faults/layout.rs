@@ -1,17 +1,17 @@
-//! What a site consists of: drawn from a seed, so that a run can be repeated.
+//! The pages of a site, drawn from a seed so that a run can be repeated.
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use super::fate::Fate;
 
-/// One page of so many redirects.
+/// One page in this number is a redirect.
 const REDIRECTS: usize = 24;
 
-/// A page to be.
+/// A page of a layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leaf {
-    /// How it answers.
+    /// Its answer.
     pub fate: Fate,
     /// The numbers of the pages that it links to.
     pub links: Vec<usize>,
@@ -22,37 +22,38 @@ impl Leaf {
         Self { fate, links: Vec::new() }
     }
 
-    /// Whether it comes to show what it links to.
+    /// Whether it eventually shows its links.
     fn shows(&self) -> bool {
         matches!(self.fate, Fate::Good | Fate::Flaky(_))
     }
 }
 
-/// A site to be.
+/// A site to be served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Its pages.
     pub leaves: Vec<Leaf>,
-    /// Whether sitemaps name all pages. Otherwise page 0 is known, and others are where links and redirects lead.
+    /// Whether sitemaps name all pages. If not, only page 0 is known, and links and redirects lead to the others.
     pub is_listed: bool,
 }
 
 impl Layout {
-    /// A site whose sitemaps name every page.
+    /// Returns a site whose sitemaps name every page.
     pub fn listed(pages: usize, seed: u64) -> Self {
         let mut chance = StdRng::seed_from_u64(seed);
         let leaves = (0..pages).map(|_| Leaf::new(draw(&mut chance))).collect();
         Self { leaves, is_listed: true }
     }
 
-    /// A site of several levels behind page 0. Many pages are linked from several others, and link back; some never
-    /// answer. Of the redirects each third leads to a page that is linked too, to one that is not, and to one
-    /// by way of another redirect. A level has about `level` pages: when a crawl has asked for some, it has links to about so many more.
+    /// Returns a site of several levels behind page 0. Many pages are linked from several others, and link back; some
+    /// never answer. A third of the redirects leads to a page that is linked too, a third to one that is not, and a
+    /// third to one by way of another redirect. A level has about `level` pages: a crawl always has about that many
+    /// links ahead.
     pub fn linked(pages: usize, seed: u64, level: usize) -> Self {
         let redirects = pages / REDIRECTS;
         let linked = pages - redirects / 3 * 2;
         let (mut leaves, mut chance) = unlinked(linked, seed);
-        // Soon found, as each takes several times as long as a page may take.
+        // Among the first pages, as each takes several times as long as a page may take.
         for silent in leaves.iter_mut().skip(2).step_by(3).take(3) {
             silent.fate = Fate::Silent;
         }
@@ -65,7 +66,7 @@ impl Layout {
                 from.push(page);
             }
         }
-        // Where a redirect leads must be no redirect, but for those in between.
+        // The target of a redirect must not redirect, except for those in between.
         let to = |chance: &mut StdRng| loop {
             let page = any_good(chance);
             if !from.contains(&page) {
@@ -84,7 +85,8 @@ impl Layout {
         Self { leaves, is_listed: false }
     }
 
-    /// Tasks that lead to each other likewise, one of which never answers. With `is_listed` lists name them all as well.
+    /// Returns a site of linked tasks in levels, one of which never answers if `is_listed`; then lists name all of them
+    /// as well.
     pub fn of_tasks(pages: usize, seed: u64, level: usize, is_listed: bool) -> Self {
         let (mut leaves, mut chance) = unlinked(pages, seed);
         if is_listed {
@@ -94,7 +96,7 @@ impl Layout {
         Self { leaves, is_listed }
     }
 
-    /// Requests that lead to each other likewise. Some redirect to pages that are asked for otherwise, too.
+    /// Returns a site of linked requests in levels. Some redirect to pages that are also requested directly.
     pub fn of_requests(pages: usize, seed: u64, level: usize) -> Self {
         let (mut leaves, mut chance) = unlinked(pages, seed);
         let good: Vec<usize> = (0..pages).filter(|page| leaves[*page].fate == Fate::Good).collect();
@@ -107,7 +109,7 @@ impl Layout {
     }
 }
 
-/// Pages of which the first is good, and none leads anywhere yet.
+/// Returns pages without links, of which the first is good.
 fn unlinked(pages: usize, seed: u64) -> (Vec<Leaf>, StdRng) {
     let mut chance = StdRng::seed_from_u64(seed);
     let mut leaves: Vec<Leaf> = (0..pages).map(|_| Leaf::new(draw(&mut chance))).collect();
@@ -115,7 +117,8 @@ fn unlinked(pages: usize, seed: u64) -> (Vec<Leaf>, StdRng) {
     (leaves, chance)
 }
 
-/// Has each of the first `linked` pages linked from one of a level above; those that show links have some more.
+/// Links each of the first `linked` pages from one of a level above, and adds some more links to pages that show
+/// theirs.
 fn link(leaves: &mut [Leaf], linked: usize, level: usize, chance: &mut StdRng) {
     for page in 1..linked {
         let before = 0..=page.saturating_sub(level);
@@ -129,7 +132,7 @@ fn link(leaves: &mut [Leaf], linked: usize, level: usize, chance: &mut StdRng) {
     }
 }
 
-/// What becomes of most pages.
+/// Draws the fate of most pages.
 fn draw(chance: &mut StdRng) -> Fate {
     match chance.random_range(0..100) {
         0..4 => Fate::Missing,

@@ -1,4 +1,4 @@
-//! What people order of crawls, hosts and dead letters while a fleet works, and what must follow from it.
+//! Orders about crawls, hosts and dead letters while a fleet works, and checks of their effects.
 
 use std::io;
 use std::time::Duration;
@@ -14,22 +14,22 @@ use super::scenario::CRAWL;
 
 /// The host of every site here.
 const HOST: &str = "127.0.0.1";
-/// Who had leave to ask a host before it was blocked has it for so long.
+/// Time for which a slot of a host that was granted before a block remains usable.
 const HAD_LEAVE: Duration = Duration::from_secs(1);
 
-/// Gives orders, and remembers them.
+/// Gives orders, and records them.
 pub struct Operator {
     start: Instant,
-    /// Spells in which no page of the crawl may be asked for.
+    /// The periods in which no page of the crawl may be requested.
     pub quiet: Vec<Quiet>,
-    /// Pages that were sent again.
+    /// The pages that were replayed.
     pub replays: Vec<Replay>,
-    /// Crawls that run beside, or did.
+    /// The crawls that run beside the crawl under test, or did.
     beside: Vec<Beside>,
 }
 
 impl Operator {
-    /// Has ordered nothing yet. Times are since `start`.
+    /// Returns an operator without orders. Times are since `start`.
     pub fn new(start: Instant) -> Self {
         Self { start, quiet: Vec::new(), replays: Vec::new(), beside: Vec::new() }
     }
@@ -41,13 +41,13 @@ impl Operator {
         Ok(())
     }
 
-    /// Lets it go on.
+    /// Resumes the crawl.
     pub async fn resume(&mut self, programs: &Programs) -> io::Result<()> {
         self.end_quiet();
         order(programs, &["resume", CRAWL]).await.map(drop)
     }
 
-    /// Blocks the host of all pages for so long; then sends again what was skipped.
+    /// Blocks the host of all pages for `time`; then replays the skipped URLs.
     pub async fn block(&mut self, programs: &Programs, time: Duration) -> io::Result<()> {
         order(programs, &["hosts", "block", HOST]).await?;
         self.begin_quiet("blocked", HAD_LEAVE);
@@ -65,7 +65,7 @@ impl Operator {
         }
     }
 
-    /// Sends every dead letter of the crawl again.
+    /// Replays every dead letter of the crawl.
     pub async fn replay(&mut self, programs: &Programs) -> io::Result<()> {
         let listed = order(programs, &["dlq", "list", "--json", "--crawl", CRAWL]).await?;
         let dead_letters = listed.lines().map(|line| Ok(serde_json::from_str::<Value>(line)?["url"].clone()));
@@ -80,33 +80,33 @@ impl Operator {
         order(programs, &words.collect::<Vec<_>>()).await.map(drop)
     }
 
-    /// Begins a crawl beside, and cancels it half-way.
+    /// Starts a crawl beside, and cancels it half-way.
     pub async fn cancel(&mut self, programs: &Programs) -> io::Result<()> {
         let beside = Beside::cancelled(programs, self.start, self.beside.len()).await?;
         self.beside.push(beside);
         Ok(())
     }
 
-    /// Runs a crawl beside whose sink takes nothing for so long.
+    /// Runs a crawl beside whose sink takes nothing for `time`.
     pub async fn stick(&mut self, programs: &Programs, time: Duration) -> io::Result<()> {
         let beside = Beside::stuck(programs, self.start, self.beside.len(), time).await?;
         self.beside.push(beside);
         Ok(())
     }
 
-    /// Runs a crawl beside whose sink is on a disk that is full for so long.
+    /// Runs a crawl beside whose sink is on a disk that is full for `time`.
     pub async fn fill(&mut self, programs: &Programs, time: Duration) -> io::Result<()> {
         let beside = Beside::full(programs, self.start, self.beside.len(), time).await?;
         self.beside.push(beside);
         Ok(())
     }
 
-    /// Whether this is a page of a crawl that ran beside.
+    /// Whether `url` is a page of a crawl that ran beside.
     pub fn is_beside(&self, url: &str) -> bool {
         self.beside.iter().any(|crawl| crawl.has(url))
     }
 
-    /// What is wrong with the crawls that ran beside.
+    /// Returns the problems of the crawls that ran beside.
     pub async fn problems(&self, programs: &Programs) -> Vec<String> {
         let mut problems = Vec::new();
         for crawl in &self.beside {

@@ -1,4 +1,4 @@
-//! What a run is to be.
+//! The options of a run.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,29 +6,29 @@ use std::time::Duration;
 use super::kind::Kind;
 use super::scenario::Scenario;
 
-/// One run of the suite.
+/// The options of one run of the suite.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The program `trawl`.
     pub trawl: PathBuf,
-    /// Another build of it: in the place of each worker and producer, the two alternate.
+    /// Another build of it, which takes turns with the first in each worker and producer.
     pub old: Option<PathBuf>,
-    /// Where the run keeps its files.
+    /// The folder for the files of the run.
     pub folder: PathBuf,
-    /// What is crawled.
+    /// The scenario.
     pub scenario: Scenario,
-    /// Pages of all sites together.
+    /// Number of pages of all sites together.
     pub pages: usize,
-    /// How many faults.
+    /// Number of faults.
     pub faults: usize,
-    /// What decides which.
+    /// The seed that decides which fault comes when.
     pub seed: u64,
-    /// How many workers.
+    /// Number of workers.
     pub workers: usize,
     /// `recovery.lost_after` of the fleet.
     pub lost_after: Duration,
     /// The kinds of fault to draw from.
     pub kinds: Vec<Kind>,
-    /// Whether what happens is printed at once.
+    /// Whether to print the timeline while it happens.
     pub aloud: bool,
 }

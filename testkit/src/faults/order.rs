@@ -1,4 +1,4 @@
-//! One order, given until it is carried out.
+//! Commands that are repeated until they succeed.
 
 use std::io;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::fleet::Programs;
 use super::private::{LOOK, output};
 
-/// An order that a server's absence keeps from being carried out is given again for so long.
+/// Time for which a command is repeated that fails, as when a server is away.
 pub(super) const GIVEN_FOR: Duration = Duration::from_secs(60);
 
-/// Gives an order until it is carried out. Returns what it printed.
+/// Repeats a command until it succeeds. Returns its output.
 pub(super) async fn order(programs: &Programs, words: &[&str]) -> io::Result<String> {
     let deadline = Instant::now() + GIVEN_FOR;
     loop {

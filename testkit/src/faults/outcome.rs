@@ -1,4 +1,4 @@
-//! How a run went.
+//! The outcome of a run.
 
 use std::time::Duration;
 
@@ -6,21 +6,21 @@ use super::kind::Kind;
 use super::ledger::Judgement;
 use super::scenario::Scenario;
 
-/// What a run came to.
+/// The outcome of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// What was crawled.
+    /// The scenario.
     pub scenario: Scenario,
     /// The seed that repeats it.
     pub seed: u64,
-    /// What the ledger says.
+    /// The findings of the ledger.
     pub verdict: Judgement,
-    /// What happened when.
+    /// The log of the run.
     pub timeline: Vec<String>,
-    /// How long the crawl took.
+    /// Time that the run took.
     pub took: Duration,
-    /// How many pages the sites were asked for in all.
+    /// Number of requests that the sites received.
     pub asks: usize,
-    /// The faults that were not injected, as a crawl had come to its end before.
+    /// The faults that were not injected because a crawl had ended before.
     pub missed: Vec<Kind>,
 }

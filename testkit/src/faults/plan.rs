@@ -1,4 +1,4 @@
-//! Which fault comes when: drawn from a seed, so that a run can be repeated.
+//! The sequence of faults, drawn from a seed so that a run can be repeated.
 
 use std::time::Duration;
 
@@ -8,16 +8,16 @@ use rand::{RngExt, SeedableRng};
 
 use super::kind::Kind;
 
-/// One fault to come.
+/// One fault of the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// What is done.
+    /// The kind of the fault.
     pub kind: Kind,
-    /// As soon as so many different pages have been asked for...
+    /// Number of different pages that must have been requested before.
     pub after: usize,
-    /// ...and this time has passed.
+    /// Delay after that.
     pub pause: Duration,
-    /// Chooses among several victims, and how long it lasts.
+    /// A random number that chooses the victim, and the duration.
     pub pick: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Private servers at fixed addresses, which a test may kill and bring back: what is common to all.
+//! Private servers at fixed addresses, which a test may kill and bring back: the parts common to all.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -15,22 +15,23 @@ use tokio::time::{Instant, sleep};
 use super::process;
 use super::signal::{self, Signal};
 
-/// How long a server may take to come up, on a machine that does other things too.
+/// Maximum time for a server to come up, on a machine that is busy otherwise.
 const START_TIMEOUT: Duration = Duration::from_secs(90);
-/// How often something outside this process is looked at again.
+/// Time between checks of something outside this process.
 pub(crate) const LOOK: Duration = Duration::from_millis(50);
 
-/// A folder with settings for all servers, as `scripts/servers` writes them. With it ends what runs in it.
+/// A folder with settings for all servers, as `scripts/servers` writes them. Dropping it stops the servers that run in
+/// it.
 pub struct PrivateServers {
     folder: PathBuf,
     guard: std::process::Child,
-    /// Where RabbitMQ listens.
+    /// The address of RabbitMQ.
     pub broker: SocketAddr,
-    /// Where its management API listens.
+    /// The address of its management API.
     pub management: SocketAddr,
-    /// Where Redis listens.
+    /// The address of Redis.
     pub store: SocketAddr,
-    /// Where PostgreSQL listens.
+    /// The address of PostgreSQL.
     pub database: SocketAddr,
 }
 
@@ -38,7 +39,7 @@ impl PrivateServers {
     /// Finds free ports and writes settings into `folder`.
     ///
     /// # Errors
-    /// When the script fails.
+    /// If the script fails.
     pub async fn prepare(folder: &Path) -> io::Result<Self> {
         let printed = output(script(["settings".as_ref(), folder.as_os_str()])).await?;
         let port = |name: &str| {
@@ -59,12 +60,12 @@ impl PrivateServers {
         })
     }
 
-    /// A folder in it.
+    /// Returns the path of a folder in it.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    /// A program of the servers with these settings.
+    /// Returns the command that runs a server's program with these settings.
     pub(crate) fn program(&self, program: &str) -> Command {
         script(["run".as_ref(), self.folder.as_os_str(), program.as_ref()])
     }
@@ -73,12 +74,13 @@ impl PrivateServers {
 impl Drop for PrivateServers {
     fn drop(&mut self) {
         drop(self.guard.stdin.take());
-        // What it says interests nobody: it ends what is still there.
+        // Its output does not matter: it stops the servers that are left.
         let _ = self.guard.wait();
     }
 }
 
-/// Stops the servers of `folder` when its standard input closes: that happens however this process ends.
+/// Starts a process that stops the servers of `folder` when its standard input closes. That happens however this
+/// process ends.
 fn guard(folder: &Path) -> io::Result<std::process::Child> {
     std::process::Command::new("sh")
         .args(["-c", "cat >/dev/null; exec \"$0\" stop \"$1\""])
@@ -87,7 +89,7 @@ fn guard(folder: &Path) -> io::Result<std::process::Child> {
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
-        // What ends a test ends its process group.
+        // A signal that ends a test goes to the test's process group.
         .process_group(0)
         .spawn()
 }
@@ -96,14 +98,14 @@ fn script_path() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/servers")
 }
 
-/// `scripts/servers` with these arguments.
+/// Returns a command of `scripts/servers` with these arguments.
 pub(crate) fn script(words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
     let mut command = Command::new(script_path());
     command.args(words).stdin(Stdio::null()).kill_on_drop(true);
     command
 }
 
-/// Runs a command to its end; what it printed.
+/// Runs a command to its end. Returns its output.
 pub(crate) async fn output(mut command: Command) -> io::Result<String> {
     let output = command.output().await?;
     if !output.status.success() {
@@ -113,12 +115,12 @@ pub(crate) async fn output(mut command: Command) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// A server that runs or not, with all processes that it started.
+/// A server that may be running, with all processes that it started.
 #[derive(Default)]
 pub(crate) struct Server(Option<Child>);
 
 impl Server {
-    /// Starts it. Its log and the number of its group, for `scripts/servers stop`, stand beside its folder.
+    /// Starts it. Its log and the number of its group, for `scripts/servers stop`, are beside its folder.
     pub(crate) fn start(&mut self, mut command: Command, folder: &Path) -> io::Result<()> {
         let log = File::options().create(true).append(true).open(folder.with_extension("log"))?;
         command.process_group(0).stdout(log.try_clone()?).stderr(log);
@@ -129,15 +131,15 @@ impl Server {
         Ok(())
     }
 
-    /// Sends a signal to all its processes, if it runs.
+    /// Sends a signal to all its processes, if it is running.
     pub(crate) async fn signal(&self, signal: Signal) -> io::Result<()> {
         signal::send_to_all(&self.processes(), signal).await
     }
 
-    /// `kill -9`, and waits until all its processes are gone: one that still ends writes, and listens.
+    /// Kills it with `kill -9`, and waits until all its processes are gone: until then they may still write and listen.
     ///
     /// # Errors
-    /// When one does not end.
+    /// If a process does not end.
     pub(crate) async fn kill(&mut self) -> io::Result<()> {
         let processes = self.processes();
         signal::send_to_all(&processes, Signal::Kill).await?;
@@ -161,7 +163,7 @@ impl Server {
 /// Repeats `call` until it succeeds.
 ///
 /// # Errors
-/// The last one, when that takes too long.
+/// The last error of `call`, after [`START_TIMEOUT`].
 pub(crate) async fn until_ok<T, F: Future<Output = io::Result<T>>>(call: impl Fn() -> F) -> io::Result<T> {
     let deadline = Instant::now() + START_TIMEOUT;
     loop {

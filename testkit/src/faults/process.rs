@@ -1,8 +1,8 @@
-//! The processes of a server, as the system lists them in `/proc`.
+//! The processes of a server, as listed in `/proc`.
 
 use std::fs;
 
-/// What stands of a process in `/proc/<process>/stat`.
+/// The fields of a process in `/proc/<process>/stat`.
 struct Stat {
     state: char,
     parent: u32,
@@ -14,7 +14,7 @@ impl Stat {
         Self::parse(&fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
     }
 
-    /// The name of the program, in brackets, may hold anything.
+    /// The fields follow the last bracket: the name of the program, in brackets, may contain any character.
     fn parse(text: &str) -> Option<Self> {
         let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
         Some(Self {
@@ -25,12 +25,12 @@ impl Stat {
     }
 }
 
-/// Whether a process runs, or one of its threads still does. One that has ended, and whose parent has not asked how, is gone.
+/// Whether a process or one of its threads is running. A zombie is not.
 pub(super) fn is_alive(process: u32) -> bool {
     Stat::read(process).is_some_and(|stat| !matches!(stat.state, 'Z' | 'X') || stat.threads > 1)
 }
 
-/// A process and all that it started, and that those started, parents first. What has outlived its parent is none of them.
+/// Returns a process and all its descendants, parents first. Processes that have outlived their parent are not found.
 pub(super) fn with_descendants(process: u32) -> Vec<u32> {
     let listed = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = listed.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -72,7 +72,7 @@ mod tests {
         assert!(family.iter().all(|process| is_alive(*process)));
         let numbers = family.iter().map(u32::to_string);
         assert!(Command::new("kill").arg("-KILL").args(numbers).status().unwrap().success());
-        // It is not asked how it ended until here.
+        // The process is not waited for until here.
         while is_alive(family[0]) {
             std::thread::yield_now();
         }

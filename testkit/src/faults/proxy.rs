@@ -1,4 +1,4 @@
-//! A TCP proxy that cuts what passes through it.
+//! A TCP proxy that can cut its connections.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -8,27 +8,27 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// What a proxy does with connections.
+/// The behaviour of a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Passes everything on.
     Pass,
     /// Closes every new connection at once.
     Refuse,
-    /// Accepts, and passes nothing on in either direction.
+    /// Accepts connections, and passes nothing on in either direction.
     Swallow,
 }
 
 #[derive(Clone, Copy)]
 struct State {
     mode: Mode,
-    /// Connections of an older age are closed.
+    /// Connections of a lower age are closed.
     age: u64,
 }
 
 /// A proxy in front of one server. Ends when dropped.
 pub struct Proxy {
-    /// Where it listens.
+    /// The address that it listens on.
     pub address: SocketAddr,
     state: watch::Sender<State>,
     accepting: JoinHandle<()>,
@@ -38,7 +38,7 @@ impl Proxy {
     /// Listens on a free port, for the server at `to`.
     ///
     /// # Errors
-    /// When no port is free.
+    /// If no port is free.
     pub async fn start(to: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
@@ -52,7 +52,7 @@ impl Proxy {
         self.state.send_modify(|state| state.age += 1);
     }
 
-    /// From now on does this, with open connections too; [`Mode::Refuse`] leaves those alone.
+    /// Changes the behaviour, for open connections too; [`Mode::Refuse`] leaves those alone.
     pub fn set(&self, mode: Mode) {
         self.state.send_modify(|state| state.mode = mode);
     }
@@ -88,15 +88,15 @@ async fn connect(client: TcpStream, to: SocketAddr, mut state: watch::Receiver<S
     };
     tokio::select! {
         _ = passed => {}
-        () = is_older(ages, age) => {}
+        () = wait_until_older(ages, age) => {}
     }
 }
 
-async fn is_older(mut state: watch::Receiver<State>, age: u64) {
+async fn wait_until_older(mut state: watch::Receiver<State>, age: u64) {
     let _ = state.wait_for(|state| state.age > age).await;
 }
 
-/// Passes one direction on until its end; what comes while the proxy swallows waits here.
+/// Passes one direction on until its end; data that comes while the proxy swallows waits here.
 async fn pass(
     mut from: impl AsyncReadExt + Unpin,
     mut to: impl AsyncWriteExt + Unpin,
@@ -122,7 +122,7 @@ mod tests {
 
     use super::*;
 
-    /// A proxy before a server that echoes what it receives.
+    /// Returns a proxy before a server that echoes what it receives.
     async fn echo() -> Proxy {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();

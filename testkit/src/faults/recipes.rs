@@ -1,4 +1,4 @@
-//! What the tasks and requests of a site say, what names them, and whether they arrive as they were asked for.
+//! The contents of a site's tasks and requests, their keys, and a check that they arrive unchanged.
 
 use axum::http::{HeaderMap, Method};
 use serde_json::{Value, json};
@@ -12,15 +12,15 @@ use super::layout::Leaf;
 use super::ledger::Page;
 use super::units::Units;
 
-/// The header field that names the page a request is for.
+/// The header field with the number of the page that a request is for.
 const NUMBER: &str = "x-page";
 
-/// What somebody asks a site for.
+/// A request that has arrived at a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Arrived {
-    /// The page.
+    /// The number of the page.
     pub(super) page: usize,
-    /// The page whose request a redirect led here.
+    /// The number of the page whose request was redirected here.
     pub(super) via: Option<usize>,
 }
 
@@ -30,27 +30,27 @@ impl Arrived {
     }
 }
 
-/// The site of some leaves, as a spider with a program knows it.
+/// A site of these leaves, as a spider with a program knows it.
 pub(super) struct Recipes<'a> {
     pub(super) origin: &'a str,
     pub(super) spider: &'a str,
     pub(super) leaves: &'a [Leaf],
 }
 
-/// The page of this number. Every fifth page is news: the default rules route it to the priority lane.
+/// Returns the URL of a page. Every fifth page is news: the default rules route it to the priority lane.
 pub(super) fn address(origin: &str, number: usize) -> String {
     let folder = if number.is_multiple_of(5) { "news" } else { "page" };
     format!("{origin}/{folder}/{number}")
 }
 
-/// Where requests for two pages are sent: what each is for, only its body says.
+/// Returns the path that the requests for two pages share: only the body tells them apart.
 fn form(number: usize) -> String {
     let form = number / 2;
     let folder = if form.is_multiple_of(5) { "news" } else { "form" };
     format!("/{folder}/form-{form}")
 }
 
-/// A text that is another for each number, and of another length.
+/// Returns a text that is different for each number, and mostly of different length.
 fn filling(number: usize) -> String {
     format!("{number} \"ä\\\n").repeat(number % 97)
 }
@@ -59,7 +59,7 @@ fn recipe(number: usize) -> String {
     json!({ "n": number, "say": filling(number) }).to_string()
 }
 
-/// Few are more urgent than others: what is less urgent would wait until the last of a crawl.
+/// Few are more urgent than others: less urgent ones would wait until the last of a crawl.
 fn priority(number: usize) -> f64 {
     f64::from(u8::from(number.is_multiple_of(5)))
 }
@@ -68,13 +68,13 @@ fn body(number: usize) -> String {
     format!("n={number}&say={}", filling(number))
 }
 
-/// Whether a redirect keeps method and body (307), or makes a GET of a POST (302).
+/// Whether the redirect of a page keeps method and body (307), or turns a POST into a GET (302).
 pub(super) fn is_kept(number: usize) -> bool {
     !number.is_multiple_of(2)
 }
 
 impl Recipes<'_> {
-    /// What names each page, as a crawl of these units counts it.
+    /// Returns the URL and key of each page in a crawl of these units.
     pub(super) fn pages(&self, units: Units) -> Vec<Page> {
         let page = |(number, leaf): (usize, &Leaf)| {
             let (url, key) = match units {
@@ -92,7 +92,8 @@ impl Recipes<'_> {
         address(self.origin, number)
     }
 
-    /// The task for a page, as it is submitted. Of every other one it is the recipe that makes it one with its copies.
+    /// Returns the task for a page, as it is submitted. Every other one has a `unique`; the rest are told apart by
+    /// their recipe.
     pub(super) fn task(&self, number: usize) -> Value {
         let mut task = json!({ "recipe": recipe(number), "priority": priority(number) });
         if number.is_multiple_of(2) {
@@ -110,7 +111,7 @@ impl Recipes<'_> {
         TaskKey::of(&spider, &task).to_string()
     }
 
-    /// The request for a page, as a program asks for it. The first page is a URL like any other.
+    /// Returns the request for a page, as a program asks for it. The first page is an ordinary URL.
     pub(super) fn request(&self, number: usize) -> Value {
         if number == 0 {
             return self.address(0).into();
@@ -127,13 +128,13 @@ impl Recipes<'_> {
         Work::of_request(url, request).expect("a request of the suite has a key").as_str().to_owned()
     }
 
-    /// Some of those that lead nowhere else are asked for by another method.
+    /// Returns the method of a page's request: PUT for some of the pages that do not redirect, else POST.
     fn method(&self, number: usize) -> Method {
         let is_put = number % 7 == 3 && !matches!(self.leaves[number].fate, Fate::Redirect(_));
         if is_put { Method::PUT } else { Method::POST }
     }
 
-    /// Which page a task is for, as its program was given it, or what is wrong with it.
+    /// Returns the page that a task is for, as its program was given it. The error says what is wrong with the task.
     pub(super) fn arrived_task(&self, given: &[u8]) -> Result<Arrived, String> {
         let complaint =
             |what: &str| format!("a task arrived with {what}: {}", String::from_utf8_lossy(given));
@@ -153,7 +154,8 @@ impl Recipes<'_> {
         Ok(Arrived::at(number))
     }
 
-    /// Which page a request for this path is for, or what is wrong with it. Where a redirect leads, the page is that of the path.
+    /// Returns the page that a request is for; after a redirect, that is the page of the path. The error says what is
+    /// wrong with the request.
     pub(super) fn arrived_request(
         &self,
         (method, path): (&Method, &str),
@@ -182,7 +184,7 @@ impl Recipes<'_> {
         if is_whole { Ok(arrived) } else { Err(complaint()) }
     }
 
-    /// The page of this path, if the redirect of a page leads there.
+    /// Returns the page of this path, if the redirect of page `number` leads there.
     fn led_to(&self, number: usize, path: &str) -> Option<usize> {
         match self.leaves[number].fate {
             Fate::Redirect(to) if format!("{}{path}", self.origin) == self.address(to) => Some(to),
@@ -190,7 +192,7 @@ impl Recipes<'_> {
         }
     }
 
-    /// What a program is to say of a page: an item, and all that the page leads to.
+    /// Returns a program's answer for a page: an item, and all links of the page.
     pub(super) fn said(&self, number: usize, units: Units) -> Value {
         let item = json!({ "title": format!("Page {number}"), self.spider: number, "asked": number });
         let links = self.leaves[number].links.iter();

@@ -1,4 +1,5 @@
-//! A TCP proxy before Redis that loses one answer: the command is carried out, and its connection is cut in place of the reply.
+//! A TCP proxy in front of Redis that loses one reply: the command is carried out, and its connection is cut before the
+//! reply arrives.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -9,19 +10,19 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// A proxy before one server. Ends when dropped, and its connections with the test's runtime.
+/// A proxy in front of one server. It ends when dropped, its connections with the test's runtime.
 pub struct ReplyLoser {
-    /// Where it listens.
+    /// The address that it listens on.
     pub address: SocketAddr,
     count: Arc<Count>,
     accepting: JoinHandle<()>,
 }
 
-/// Replies of all connections.
+/// The count of replies on all connections.
 #[derive(Default)]
 struct Count {
     passed: AtomicU64,
-    /// The one that is lost; none if it is 0.
+    /// The number of the reply to lose; none if 0.
     lost: AtomicU64,
 }
 
@@ -29,7 +30,7 @@ impl ReplyLoser {
     /// Listens on a free port, for the Redis at `to`.
     ///
     /// # Errors
-    /// When no port is free.
+    /// If no port is free.
     pub async fn start(to: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
@@ -38,13 +39,13 @@ impl ReplyLoser {
         Ok(Self { address, count, accepting })
     }
 
-    /// Counts anew, and loses the reply of this number; none if it is 0.
+    /// Starts counting again, and loses the reply with this number; none if it is 0.
     pub fn lose(&self, number: u64) {
         self.count.passed.store(0, Ordering::Relaxed);
         self.count.lost.store(number, Ordering::Relaxed);
     }
 
-    /// How many replies there were since, the lost one among them.
+    /// Returns the number of replies since then, including the lost one.
     pub fn passed(&self) -> u64 {
         self.count.passed.load(Ordering::Relaxed)
     }
@@ -69,14 +70,14 @@ async fn connect(client: TcpStream, to: SocketAddr, count: Arc<Count>) -> io::Re
     server.set_nodelay(true)?;
     let (mut client_in, client_out) = client.into_split();
     let (server_in, mut server_out) = server.into_split();
-    // Both ends close with whichever ends first.
+    // When one end closes, so does the other.
     tokio::select! {
         sent = tokio::io::copy(&mut client_in, &mut server_out) => sent.map(drop),
         ended = replies(server_in, client_out, &count) => ended,
     }
 }
 
-/// Passes replies on, one after the other, until the one that is to be lost.
+/// Passes replies on, one after the other, until the one to lose.
 async fn replies(
     mut from: impl AsyncReadExt + Unpin,
     mut to: impl AsyncWriteExt + Unpin,
@@ -96,13 +97,13 @@ async fn replies(
     Ok(())
 }
 
-/// How long the first reply is, in RESP2; `None` if it is not complete yet.
+/// Returns the length of the first reply, in RESP2, or `None` if it is not complete yet.
 fn reply_length(bytes: &[u8]) -> Option<usize> {
     let line = bytes.windows(2).position(|pair| pair == b"\r\n")? + 2;
     let number = || std::str::from_utf8(&bytes[1..line - 2]).ok()?.parse::<i64>().ok();
     match bytes[0] {
         b'$' => {
-            // A length below zero stands for nothing.
+            // A negative length means a null value.
             let length = line + usize::try_from(number()?).map_or(0, |length| length + 2);
             (bytes.len() >= length).then_some(length)
         }

@@ -1,4 +1,4 @@
-//! The table at the end.
+//! The table of results.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use super::kind::Kind;
 use super::ledger::Row;
 use super::outcome::Outcome;
 
-/// The rows of several runs in one.
+/// The rows of several runs, added up.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     rows: BTreeMap<Option<Kind>, Row>,
@@ -27,7 +27,7 @@ impl Table {
         }
     }
 
-    /// As text, in aligned columns.
+    /// Returns the table as text, in aligned columns.
     pub fn text(&self) -> String {
         let mut text = format!(
             "{:<18} {:>8} {:>6} {:>13} {:>14}\n",
@@ -42,7 +42,7 @@ impl Table {
         text
     }
 
-    /// As one JSON object.
+    /// Returns the table as JSON.
     pub fn json(&self) -> serde_json::Value {
         let row = |(name, row): (&str, Row)| {
             json!({
@@ -53,7 +53,7 @@ impl Table {
         self.named().into_iter().map(row).collect()
     }
 
-    /// Each row with its name, the sum last.
+    /// Returns each row with its name, the sum last.
     fn named(&self) -> Vec<(&'static str, Row)> {
         let mut sum = Row::default();
         let (by_fault, by_none): (Vec<_>, Vec<_>) = self.rows.iter().partition(|(kind, _)| kind.is_some());
@@ -71,7 +71,7 @@ impl Table {
 }
 
 impl Outcome {
-    /// What to read when a check failed: the seed, what is wrong, and the timeline.
+    /// Returns the text for a failed check: the seed, the problems, and the timeline.
     pub fn complaint(&self) -> String {
         let shown: Vec<&String> = self.verdict.problems.iter().take(20).collect();
         let more = self.verdict.problems.len() - shown.len();

@@ -14,7 +14,7 @@ use super::plan;
 /// Runs a crawl through its faults.
 ///
 /// # Errors
-/// When the suite itself fails: a server that does not start, a file that cannot be read.
+/// If the suite itself fails, such as a server that does not start or a file that cannot be read.
 pub async fn run(options: &Options) -> io::Result<Outcome> {
     let mut environment = Environment::set_up(options).await?;
     environment.crawl_before().await?;
@@ -23,7 +23,7 @@ pub async fn run(options: &Options) -> io::Result<Outcome> {
         options.kinds.iter().copied().filter(|kind| options.scenario.takes(*kind)).collect();
     let steps = plan::draw(options.seed, options.faults, options.pages, &kinds);
     let mut faults: Vec<Injected> = Vec::with_capacity(steps.len());
-    // The latest of those that need time to be mended.
+    // The latest of the faults that the fleet needs time to recover from.
     let (mut loss, mut worker): (Option<Past>, Option<Past>) = (None, None);
     for step in &steps {
         if !environment.comes_to(step.after).await {

@@ -1,4 +1,4 @@
-//! What is crawled while faults come.
+//! The scenarios: the crawls that faults are injected into.
 
 use strum::VariantArray;
 
@@ -10,33 +10,34 @@ use super::units::Units;
 /// The id of the crawl, or of the first of several.
 pub const CRAWL: &str = "faults";
 
-/// What is crawled. Consecutive seeds use the scenarios in this order.
+/// A scenario. Consecutive seeds use the scenarios in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::Display, strum::VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Scenario {
     /// Sitemaps that name every page.
     Sitemap,
-    /// A spider that follows links and redirects over several levels, on a site of which some pages never answer.
+    /// A spider that follows links and redirects over several levels, on a site where some pages never answer.
     Links,
-    /// Two such spiders at once: one that may do only so many pages, one that may take only so many of a host.
+    /// Two such spiders at once: one with a limit on pages, one with a limit on the URLs of a host.
     Limits,
     /// Two such spiders with rules of their own and a crawl of sitemaps at once. One worker lacks the file of a spider.
     Several,
-    /// A site whose sitemaps name every page, crawled once more after a crawl in peace.
+    /// A site whose sitemaps name every page, crawled again after a crawl without faults.
     Recrawl,
-    /// Tasks that submit tasks: of a program that is started for each, where lists name them too, and of one that lives.
+    /// Tasks that submit tasks: of a program that is started for each task, where lists name them too, and of one that
+    /// stays alive.
     Tasks,
     /// A spider whose program asks for requests with bodies of their own, some of which redirect.
     Requests,
 }
 
 impl Scenario {
-    /// The scenario of this seed.
+    /// Returns the scenario of this seed.
     pub fn of_seed(seed: u64) -> Self {
         Self::VARIANTS[(seed.wrapping_sub(1) % Self::VARIANTS.len() as u64) as usize]
     }
 
-    /// Whether a fault of this kind may come. What people order, they order of one crawl and its host; and only some store
+    /// Whether a fault of this kind may come. Orders only concern one crawl and its host; and only some scenarios store
     /// in PostgreSQL.
     pub fn takes(self, kind: Kind) -> bool {
         match kind.subject() {
@@ -48,9 +49,9 @@ impl Scenario {
         }
     }
 
-    /// What is crawled, on sites of so many pages together.
+    /// Returns the crawls, on sites of `pages` pages together.
     pub fn crawls(self, pages: usize, seed: u64) -> Vec<Crawl> {
-        // What one worker can't fetch takes its time.
+        // URLs that one worker cannot fetch take longer.
         let (half, rare) = (pages / 2, pages / 8);
         match self {
             Self::Sitemap => vec![Crawl::of_sitemaps(CRAWL, Layout::listed(pages, seed))],
@@ -94,9 +95,9 @@ impl Scenario {
     }
 }
 
-/// Pages in a level of a site, about: what waits in the servers is soon fetched.
+/// Approximate number of pages in a level of a site, small enough that URLs in the servers are soon fetched.
 const LEVEL: usize = 32;
-/// Likewise where one worker puts aside for ten seconds what it can't fetch: once for all pages of a level.
+/// Number of pages in a level if one worker has to put URLs aside for ten seconds: once for all pages of a level.
 const WIDE: usize = 200;
 
 /// The spider whose file the first worker lacks.
@@ -105,21 +106,21 @@ pub const RARE: &str = "rare";
 /// The spider that has crawled its site before.
 const AGAIN: &str = "again";
 
-/// The id of that crawl.
+/// The id of that earlier crawl.
 pub const BEFORE: &str = "faults-before";
 
-/// The programs of spiders: their files, and what these say.
+/// The programs of spiders: their file names and texts.
 pub const PROGRAMS: [(&str, &str); 2] =
     [(ONCE, include_str!("programs/once.sh")), (STREAM, include_str!("programs/stream.py"))];
 const ONCE: &str = "once.sh";
 const STREAM: &str = "stream.py";
 
-/// How much a crawl may take.
+/// The limit of a crawl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// So many pages done.
+    /// Maximum number of pages done.
     Pages(usize),
-    /// So many URLs of its host.
+    /// Maximum number of URLs of its host.
     PerHost(usize),
 }
 
@@ -128,28 +129,28 @@ pub enum Limit {
 pub struct Crawl {
     /// Its id.
     pub id: &'static str,
-    /// Its spider; the default one without.
+    /// Its spider; `None` for the default one.
     pub spider: Option<&'static str>,
     /// Its site.
     pub layout: Layout,
-    /// What it takes in.
+    /// The kind of its work.
     pub units: Units,
-    /// What bounds it.
+    /// Its limit.
     pub limit: Option<Limit>,
     /// The sinks of its items.
     pub sinks: &'static [Sink],
 }
 
-/// Where items go.
+/// A destination of items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sink {
-    /// Files of JSON Lines, one of each worker.
+    /// Files of JSON Lines, one for each worker.
     Files,
     /// The stream `items` of RabbitMQ.
     Stream,
     /// A web archive.
     Archive,
-    /// Files of CSV, one of each worker.
+    /// Files of CSV, one for each worker.
     Csv,
     /// A folder of Parquet files.
     Parquet,
@@ -158,11 +159,11 @@ pub enum Sink {
 }
 
 impl Sink {
-    /// Every sink.
+    /// All sinks.
     pub const ALL: [Self; 6] =
         [Self::Files, Self::Stream, Self::Archive, Self::Csv, Self::Parquet, Self::Table];
 
-    /// Those that can take the items of tasks: there are no responses.
+    /// The sinks that can take the items of tasks, which have no responses to archive.
     const OF_TASKS: [Self; 5] = [Self::Files, Self::Stream, Self::Csv, Self::Parquet, Self::Table];
 
     fn section(self) -> &'static str {
@@ -177,7 +178,7 @@ impl Sink {
     }
 }
 
-/// What `trawl.toml` and the files of spiders say of these sinks.
+/// Returns the sections of these sinks for `trawl.toml` and the files of spiders.
 pub fn sections(sinks: &[Sink]) -> String {
     sinks.iter().map(|sink| sink.section()).collect()
 }
@@ -206,16 +207,17 @@ impl Crawl {
         Self { limit: Some(limit), ..self }
     }
 
-    /// So many different pages it asks for at least.
+    /// Returns the minimum number of different pages that it requests.
     pub fn goal(&self) -> usize {
         match self.limit {
             None => self.layout.leaves.len(),
-            // What is asked for as the last is under way when the limit is reached.
+            // The last requests are still under way when the limit is reached.
             Some(Limit::Pages(most) | Limit::PerHost(most)) => most * 4 / 5,
         }
     }
 
-    /// The file of its spider, which starts at this URL and stores the number of a page in a field of the spider's name.
+    /// Returns the name and the file of its spider, which starts at `start` and stores the number of a page in a field
+    /// of the spider's name.
     pub fn file(&self, start: &str) -> Option<(&'static str, String)> {
         let spider = self.spider?;
         if self.units != Units::Pages {
@@ -238,7 +240,8 @@ impl Crawl {
         Some((spider, text))
     }
 
-    /// The same of a spider with a program, that of its name: the program has the field from the site. It can name its worker to that.
+    /// Returns the file of a spider with a program: the program gets the field from the site, and can identify its
+    /// worker to it.
     fn file_with_program(&self, start: &str) -> String {
         let origin = start.split('/').take(3).collect::<Vec<_>>().join("/");
         let (host, port) = origin.rsplit_once(':').unwrap_or_default();
@@ -258,12 +261,12 @@ impl Crawl {
         )
     }
 
-    /// The producer's arguments: the sources, unless they stand in the spider's file.
+    /// Returns the producer's arguments. The sources are among them unless they are in the spider's file.
     pub fn words(&self, sources: &[String]) -> Vec<String> {
         self.words_for(self.id, sources)
     }
 
-    /// The same for the crawl before.
+    /// Returns the producer's arguments for the earlier crawl.
     pub fn words_before(&self, sources: &[String]) -> Vec<String> {
         self.words_for(BEFORE, sources)
     }

@@ -8,13 +8,13 @@ use tokio::process::Command;
 /// A signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
-    /// End at once.
+    /// SIGKILL.
     Kill,
-    /// Stop running.
+    /// SIGSTOP.
     Stop,
-    /// Run on.
+    /// SIGCONT.
     Continue,
-    /// Please end.
+    /// SIGTERM.
     Term,
 }
 
@@ -29,7 +29,7 @@ impl Signal {
     }
 }
 
-/// Sends `signal` to a process. One that has ended already is no error.
+/// Sends `signal` to a process. It is no error if the process has ended.
 pub(crate) async fn send(process: u32, signal: Signal) -> io::Result<()> {
     send_to_all(&[process], signal).await
 }

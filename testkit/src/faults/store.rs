@@ -16,7 +16,7 @@ use tokio::time::{Instant, interval, timeout};
 use super::private::{PrivateServers, Server, until_ok};
 use super::signal::Signal;
 
-/// What a power cut takes from an append-only file that is synced each second.
+/// The end of an append-only file that a power cut may destroy if it is synced each second.
 pub const UNSYNCED: Duration = Duration::from_secs(1);
 
 /// A private Redis with an append-only file.
@@ -30,7 +30,7 @@ impl Store {
     /// Starts it, and waits until it answers.
     ///
     /// # Errors
-    /// When it does not start.
+    /// If it does not start.
     pub async fn start(servers: Arc<PrivateServers>) -> io::Result<Self> {
         let file = Watched::new(servers.path("redis/appendonlydir"));
         let mut store = Self { servers, server: Server::default(), file };
@@ -41,20 +41,20 @@ impl Store {
     async fn launch(&mut self) -> io::Result<()> {
         let mut command = self.servers.program("redis-server");
         command.args(["--appendonly", "yes", "--appendfsync", "everysec", "--aof-load-truncated", "yes"]);
-        // One file that only grows, so that its end is what was written last.
+        // One file that only grows, so that its end was written last.
         command.args(["--auto-aof-rewrite-percentage", "0"]);
         self.server.start(command, &self.servers.path("redis"))?;
         let address = self.servers.store;
         until_ok(|| async move { send(address, "PING").await }).await.map(drop)
     }
 
-    /// `kill -9`; a restart with all that it had written.
+    /// Restarts it after `kill -9`, with all data that it had written.
     pub async fn restart(&mut self) -> io::Result<()> {
         self.server.kill().await?;
         self.launch().await
     }
 
-    /// `kill -9`; a restart without what it wrote within [`UNSYNCED`].
+    /// Restarts it after `kill -9`, without the data that it wrote in the last [`UNSYNCED`].
     pub async fn restart_truncated(&mut self) -> io::Result<()> {
         let size = self.file.size_before(UNSYNCED);
         self.server.kill().await?;
@@ -64,31 +64,31 @@ impl Store {
         self.launch().await
     }
 
-    /// `kill -9`; a restart with nothing.
+    /// Restarts it after `kill -9`, empty.
     pub async fn restart_emptied(&mut self) -> io::Result<()> {
         self.server.kill().await?;
         fs::remove_dir_all(self.servers.path("redis/appendonlydir"))?;
         self.launch().await
     }
 
-    /// `FLUSHALL`.
+    /// Runs `FLUSHALL`.
     pub async fn flush(&self) -> io::Result<()> {
         send(self.servers.store, "FLUSHALL").await.map(drop)
     }
 
-    /// Refuses every write, or takes them again.
+    /// Makes it refuse every write, or accept them again.
     pub async fn full(&self, full: bool) -> io::Result<()> {
         let most = if full { 1 } else { 0 };
         send(self.servers.store, &format!("CONFIG SET maxmemory {most}")).await.map(drop)
     }
 
-    /// Stops it, or lets it run on.
+    /// Stops or continues it.
     pub async fn signal(&self, signal: Signal) -> io::Result<()> {
         self.server.signal(signal).await
     }
 }
 
-/// One inline command and the first line of its answer.
+/// Sends one inline command. Returns the first line of the answer.
 async fn send(address: SocketAddr, command: &str) -> io::Result<String> {
     let asked = async {
         let mut stream = BufReader::new(TcpStream::connect(address).await?);
@@ -104,7 +104,7 @@ async fn send(address: SocketAddr, command: &str) -> io::Result<String> {
     timeout(Duration::from_secs(10), asked).await?
 }
 
-/// The append-only file, with the sizes that it had lately.
+/// The append-only file, with its recent sizes.
 struct Watched {
     folder: PathBuf,
     sizes: Arc<Mutex<VecDeque<(Instant, u64)>>>,
@@ -122,7 +122,7 @@ impl Watched {
         incremental(&self.folder)
     }
 
-    /// How large it was so long ago, or as long ago as is known.
+    /// Returns its size at this time in the past, or the earliest known.
     fn size_before(&self, ago: Duration) -> Option<u64> {
         let sizes = self.sizes.lock().unwrap_or_else(PoisonError::into_inner);
         let then = Instant::now().checked_sub(ago)?;
@@ -143,7 +143,7 @@ async fn watch(folder: PathBuf, sizes: Arc<Mutex<VecDeque<(Instant, u64)>>>) {
         ticks.tick().await;
         let size = incremental(&folder).and_then(|path| path.metadata().ok()).map_or(0, |data| data.len());
         let mut sizes = sizes.lock().unwrap_or_else(PoisonError::into_inner);
-        // A file that shrank is another: what was known of the old one is void.
+        // A file that shrank is a new one: the sizes of the old one are void.
         if sizes.back().is_some_and(|(_, last)| *last > size) {
             sizes.clear();
         }

@@ -1,4 +1,4 @@
-//! What stands in the sinks at the end of a crawl.
+//! The contents of the sinks at the end of a crawl.
 
 use std::fs::{self, File};
 use std::io;
@@ -15,16 +15,16 @@ use super::ledger::ItemLine;
 use super::private::until_ok;
 use super::scenario::Sink;
 
-/// What was read of all sinks but the stream.
+/// The contents of all sinks except the stream.
 pub(super) struct Stored {
-    /// Every item, with its sink.
+    /// All items, each with its sink.
     pub(super) items: Vec<ItemLine>,
-    /// The pages that the indexes of the web archive name.
+    /// The URLs in the indexes of the web archive.
     pub(super) archived: Vec<String>,
 }
 
 impl Stored {
-    /// Reads what the fleet wrote to its folder, and the tables of spiders.
+    /// Reads the files in the fleet's folder, and the tables of spiders.
     pub(super) async fn read(
         folder: &Path,
         database: Option<&Database>,
@@ -40,7 +40,7 @@ impl Stored {
         all.extend(columns(&folder.join("parquet"))?);
         for (_, table) in sinks.iter().filter(|(sink, _)| *sink == Sink::Table) {
             if let Some(database) = database {
-                // One that was killed is not at once itself again.
+                // A database that was killed takes a while to recover.
                 let rows = until_ok(|| async { rows(database, table).await.map_err(io::Error::other) });
                 all.extend(rows.await?);
             }
@@ -49,10 +49,10 @@ impl Stored {
     }
 }
 
-/// Every item in a file of JSON Lines. A last line that a kill cut short is none: its page is fetched again.
+/// Returns the items in a file of JSON Lines. A last line that a kill cut short is left out: its page is fetched again.
 ///
 /// # Errors
-/// When the file cannot be read, or a whole line in it is no item.
+/// If the file cannot be read, or a whole line in it is not an item.
 pub fn items(file: &Path, sink: Sink) -> io::Result<Vec<ItemLine>> {
     let text = whole_lines(file)?;
     let read = |line: &str| {
@@ -63,7 +63,7 @@ pub fn items(file: &Path, sink: Sink) -> io::Result<Vec<ItemLine>> {
     text.lines().map(read).collect()
 }
 
-/// What stands in the stream of items, from its beginning; `None` while it cannot be read.
+/// Returns the items in the stream, from its beginning, or `None` while it cannot be read.
 pub(super) async fn stream(programs: &Programs) -> Option<Vec<ItemLine>> {
     let read = programs.command(["items", "-q"]).output().await.ok().filter(|read| read.status.success())?;
     let text = String::from_utf8_lossy(&read.stdout).into_owned();
@@ -71,7 +71,7 @@ pub(super) async fn stream(programs: &Programs) -> Option<Vec<ItemLine>> {
     text.lines().map(line).collect()
 }
 
-/// The items of a file of CSV, likewise.
+/// Returns the items in a CSV file. A last line that a kill cut short is left out.
 fn csv(file: &Path) -> io::Result<Vec<ItemLine>> {
     let text = whole_lines(file)?;
     let mut reader = csv::Reader::from_reader(text.as_bytes());
@@ -88,10 +88,10 @@ fn csv(file: &Path) -> io::Result<Vec<ItemLine>> {
     reader.records().map(item).collect()
 }
 
-/// The items of a folder of Parquet files: of those that are finished, and of the spools that are to become files.
+/// Returns the items in a folder of Parquet files: those of finished files, and those of spools that will become files.
 fn columns(folder: &Path) -> io::Result<Vec<ItemLine>> {
     let mut all = Vec::new();
-    // These first: what becomes a file meanwhile is read twice.
+    // These first: a spool that becomes a file meanwhile is read twice, rather than not at all.
     for spool in files(folder, "spool")? {
         match items(&spool, Sink::Parquet) {
             Err(gone) if gone.kind() == io::ErrorKind::NotFound => {}
@@ -99,7 +99,7 @@ fn columns(folder: &Path) -> io::Result<Vec<ItemLine>> {
         }
     }
     for file in files(folder, "parquet")? {
-        // One that begins so is not finished.
+        // Files whose names begin with `_` are not finished.
         if file.file_name().is_some_and(|name| name.to_string_lossy().starts_with('_')) {
             continue;
         }
@@ -113,7 +113,7 @@ fn columns(folder: &Path) -> io::Result<Vec<ItemLine>> {
     Ok(all)
 }
 
-/// A cell, of the types that the items here have.
+/// Converts a cell of the types that the items here have.
 fn value(cell: &Field) -> Value {
     match cell {
         Field::Str(text) => text.as_str().into(),
@@ -122,7 +122,7 @@ fn value(cell: &Field) -> Value {
     }
 }
 
-/// The items of a table; none if there is no table.
+/// Returns the items of a table; none if there is no table.
 async fn rows(database: &Database, table: &str) -> Result<Vec<ItemLine>, tokio_postgres::Error> {
     let (client, connection) = tokio_postgres::connect(database.url().reveal(), NoTls).await?;
     let connection = tokio::spawn(connection);
@@ -140,7 +140,7 @@ async fn rows(database: &Database, table: &str) -> Result<Vec<ItemLine>, tokio_p
     Ok(items)
 }
 
-/// The pages that the indexes of the web archive name. What a kill cut short is none.
+/// Returns the URLs in the indexes of the web archive. An entry that a kill cut short is left out.
 fn archived(folder: &Path) -> io::Result<Vec<String>> {
     let mut urls = Vec::new();
     for index in files(&folder.join("archive"), "cdxj")? {
@@ -154,7 +154,7 @@ fn archived(folder: &Path) -> io::Result<Vec<String>> {
     Ok(urls)
 }
 
-/// The files in a folder, if that is there, with this ending.
+/// Returns the files in a folder with this ending; none if there is no such folder.
 pub(super) fn files(folder: &Path, ending: &str) -> io::Result<Vec<PathBuf>> {
     if !folder.exists() {
         return Ok(Vec::new());
@@ -169,7 +169,7 @@ pub(super) fn files(folder: &Path, ending: &str) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The text of a file up to the end of its last whole line.
+/// Returns the text of a file up to the end of its last whole line.
 fn whole_lines(file: &Path) -> io::Result<String> {
     let text = fs::read(file)?;
     let mut text = String::from_utf8_lossy(&text).into_owned();

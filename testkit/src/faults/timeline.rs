@@ -1,4 +1,4 @@
-//! What happened when: printed while it happens, and again when a check fails.
+//! The log of a run: printed while it happens, and again when a check fails.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,7 +14,7 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// A timeline that begins now.
+    /// Returns a timeline. Times are since `start`.
     pub fn new(start: Instant, aloud: bool) -> Self {
         Self { start, aloud, lines: Arc::default() }
     }
@@ -28,7 +28,7 @@ impl Timeline {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).push(line);
     }
 
-    /// All of it.
+    /// Returns all lines.
     pub fn lines(&self) -> Vec<String> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

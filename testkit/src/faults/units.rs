@@ -1,29 +1,29 @@
-//! What a crawl consists of, and what becomes of each by its fate.
+//! The kind of work of a crawl, and the end of each unit by its fate.
 
 use super::fate::Fate;
 
-/// How often what always fails is tried: once, and `retry.max` times again.
+/// Number of tries of a unit that always fails: the first, and `retry.max` more.
 const TRIES: usize = 4;
 
-/// What a crawl takes in, works on and counts: one for each page of its site.
+/// The units that a crawl works on and counts, one for each page of its site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Units {
     /// Pages, by their URLs.
     #[default]
     Pages,
-    /// Tasks, whose program asks for the page.
+    /// Tasks, whose program requests the page.
     Tasks,
-    /// Requests, each with a body of its own; those that redirect share no page with where they lead.
+    /// Requests, each with a body of its own. One that redirects shares no page with its target.
     Requests,
 }
 
 impl Units {
-    /// Whether one with this fate is a task that is not to be tried again.
+    /// Whether a unit with this fate is a task that must not be tried again.
     pub(super) fn is_last_try(self, fate: Fate) -> bool {
         self == Self::Tasks && matches!(fate, Fate::Missing | Fate::Silent)
     }
 
-    /// How often one with this fate is asked for.
+    /// Returns the number of requests for a unit with this fate.
     pub(super) fn tries(self, fate: Fate) -> usize {
         match fate {
             Fate::Good | Fate::Missing | Fate::Redirect(_) => 1,
@@ -33,7 +33,7 @@ impl Units {
         }
     }
 
-    /// Why one with this fate is a dead letter, if it becomes one.
+    /// Returns the reason of the dead letter of a unit with this fate, or `None` if it has none.
     pub(super) fn dead_letter(self, fate: Fate) -> Option<&'static str> {
         match fate {
             Fate::Good | Fate::Flaky(_) | Fate::Redirect(_) => None,
@@ -42,7 +42,7 @@ impl Units {
         }
     }
 
-    /// As what one with this fate counts.
+    /// Returns the reasons that a unit with this fate may be counted under.
     pub(super) fn ends(self, fate: Fate) -> &'static [&'static str] {
         match fate {
             Fate::Good | Fate::Flaky(_) => &["done"],
@@ -54,7 +54,7 @@ impl Units {
         }
     }
 
-    /// As what one counts that was put down as poison.
+    /// Returns the reason that a unit given up as poison is counted under.
     pub(super) fn poisoned(self) -> &'static str {
         if self == Self::Tasks { "failed:handler" } else { "failed:parse" }
     }

@@ -1,4 +1,4 @@
-//! A synthetic site of a [`Layout`], and a log of what it was asked, when, and by whom.
+//! A synthetic site of a [`Layout`], and a log of its requests.
 
 mod listing;
 
@@ -24,11 +24,11 @@ use super::ledger::{Ask, Page};
 use super::recipes::{self, Arrived, Recipes, address};
 use super::units::Units;
 
-/// What the program of a task that fails is to say.
+/// The output of a task's program if the page failed.
 const FAILED: &str = r#"{"result": 1, "logs": [{"message": "the page failed", "level": 3}]}"#;
-/// A request within the pace takes up to this long.
+/// Maximum time of a request within the pace.
 const LATENCY: Duration = Duration::from_millis(20);
-/// A running site. Where it is listed, `/sitemap.xml` names sitemaps, and those name the pages. Ends when dropped.
+/// A running site. If it is listed, `/sitemap.xml` names sitemaps, and those name the pages. Ends when dropped.
 pub struct Web {
     /// `http://127.0.0.1:port`
     pub origin: String,
@@ -46,19 +46,19 @@ struct Shared {
     spider: &'static str,
     log: Mutex<Log>,
     progress: watch::Sender<Progress>,
-    /// So many different pages are answered at once.
+    /// Number of different pages that are answered without delay.
     pace: watch::Sender<usize>,
 }
 
 #[derive(Default)]
 struct Log {
     asks: Vec<Ask>,
-    /// How often each page was asked for.
+    /// Number of requests by page.
     times: HashMap<usize, usize>,
-    /// The pages that a crawl can know of, in the order in which it was announced.
+    /// The pages that a crawl can know of, in the order in which they were announced.
     announced: Vec<usize>,
     is_reported: HashSet<usize>,
-    /// What was wrong with what the site was asked.
+    /// Invalid requests.
     complaints: Vec<String>,
 }
 
@@ -80,28 +80,28 @@ impl Log {
     }
 }
 
-/// How far a crawl has come, as the site sees it.
+/// The progress of a crawl, as the site sees it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Progress {
-    /// Different pages that were asked for.
+    /// Number of different pages that were requested.
     pub pages: usize,
     /// When a page was last answered, since the start.
     pub last: Duration,
 }
 
 impl Web {
-    /// A site of this layout. Times in its log are since `start`.
+    /// Serves a site of this layout. Times in its log are since `start`.
     ///
     /// # Errors
-    /// When no port is free.
+    /// If no port is free.
     pub async fn serve(layout: Layout, start: Instant) -> io::Result<Self> {
         Self::serve_at(Ipv4Addr::LOCALHOST, layout, start).await
     }
 
-    /// A site whose pages are what a crawl of these units is about. A program needs the name of its spider.
+    /// Serves a site for a crawl of these units. A program needs the name of its spider.
     ///
     /// # Errors
-    /// When no port is free.
+    /// If no port is free.
     pub async fn serve_units(
         units: Units,
         spider: Option<&'static str>,
@@ -111,11 +111,11 @@ impl Web {
         Self::bind(Ipv4Addr::LOCALHOST, (units, spider.unwrap_or_default()), layout, start).await
     }
 
-    /// The same at another address of this machine: trawl takes all sites at one address for one domain, whose slow pages share
-    /// their permits.
+    /// Serves a site at another address of this machine. trawl takes all sites at one address for one domain, whose
+    /// slow pages share their permits.
     ///
     /// # Errors
-    /// When no port is free.
+    /// If no port is free.
     pub async fn serve_at(ip: Ipv4Addr, layout: Layout, start: Instant) -> io::Result<Self> {
         Self::bind(ip, (Units::Pages, ""), layout, start).await
     }
@@ -149,7 +149,7 @@ impl Web {
         Ok(Self { origin, shared, serving })
     }
 
-    /// The sitemap that names all, or else the first page.
+    /// Returns the URL of the sitemap that names all pages, or of the first page if there are none.
     pub fn source(&self) -> String {
         if self.shared.layout.is_listed {
             format!("{}/sitemap.xml", self.origin)
@@ -158,7 +158,7 @@ impl Web {
         }
     }
 
-    /// What a producer reads: that, or the lists of tasks.
+    /// Returns the sources for a producer: the [source](Self::source), or the lists of tasks.
     pub fn sources(&self) -> Vec<String> {
         if self.shared.units != Units::Tasks {
             return vec![self.source()];
@@ -166,41 +166,41 @@ impl Web {
         (0..self.shared.lists()).map(|number| format!("{}/tasks-{number}.jsonl", self.origin)).collect()
     }
 
-    /// Every page.
+    /// Returns all pages.
     pub fn pages(&self) -> &[Page] {
         &self.shared.pages
     }
 
-    /// Whether a URL is one of this site's, or a key that of one of its tasks.
+    /// Whether `key` is a URL of this site, or the key of one of its tasks.
     pub fn has(&self, key: &str) -> bool {
         let is_url = key.strip_prefix(&self.origin).is_some_and(|path| path.starts_with('/'));
         is_url || self.shared.keys.contains(key)
     }
 
-    /// What was wrong with what the site was asked so far.
+    /// Returns the invalid requests so far.
     pub fn complaints(&self) -> Vec<String> {
         self.shared.log().complaints.clone()
     }
 
-    /// What was asked for so far, in order.
+    /// Returns the requests so far, in order.
     pub fn log(&self) -> Vec<Ask> {
         self.shared.log().asks.clone()
     }
 
-    /// How far a crawl has come.
+    /// Returns the progress of the crawl.
     pub fn progress(&self) -> watch::Receiver<Progress> {
         self.shared.progress.subscribe()
     }
 
-    /// How many pages sitemaps, links and redirects have named so far.
+    /// Returns the number of pages that sitemaps, links and redirects have named so far.
     pub fn announced(&self) -> usize {
         self.shared.log().announced.len()
     }
 
-    /// Waits until each of the first `pages` pages that were named has been asked for.
+    /// Waits until each of the first `pages` pages that were named has been requested.
     pub async fn all_asked(&self, pages: usize) {
         let mut progress = self.progress();
-        // What has been asked for stays so: each page is looked at once.
+        // Each page is checked only until it has been requested.
         let mut first = 0;
         let all = |_: &Progress| {
             let log = self.shared.log();
@@ -210,14 +210,14 @@ impl Web {
         let _ = progress.wait_for(all).await;
     }
 
-    /// Forgets what was asked for, as if it had just begun.
+    /// Forgets all requests, as if the site had just started.
     pub fn forget(&self) {
         self.pace(0);
         *self.shared.log() = Log::new(&self.shared.layout);
         self.shared.progress.send_replace(Progress::default());
     }
 
-    /// Lets a crawl come quickly to so many different pages, and go on slowly from there.
+    /// Lets a crawl request `pages` different pages quickly, and go on slowly from there.
     pub fn pace(&self, pages: usize) {
         self.shared.pace.send_replace(pages);
     }
@@ -231,7 +231,7 @@ impl Drop for Web {
 
 async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response {
     let (head, body) = request.into_parts();
-    // Whoever asked may have gone.
+    // The client may be gone.
     let Ok(body) = to_bytes(body, usize::MAX).await else { return StatusCode::BAD_REQUEST.into_response() };
     let path = head.uri.path();
     if let Some(list) = shared.listing(path).await {
@@ -254,7 +254,7 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
     match arrived {
         Ok(arrived) => shared.answer_page(arrived, who).await,
         Err(complaint) => {
-            // What is nothing here of pages that go by their URLs, other promises see.
+            // An unknown path is no complaint for pages: other promises cover that.
             shared.log().complaints.extend(Some(complaint).filter(|complaint| !complaint.is_empty()));
             StatusCode::NOT_FOUND.into_response()
         }
@@ -277,7 +277,7 @@ impl Shared {
     async fn answer_page(&self, Arrived { page, via }: Arrived, who: usize) -> Response {
         let (ask, times, pages) = {
             let mut log = self.log();
-            // A request that was led to a page leaves the page's own to come.
+            // A redirected request does not count as one of the target's own.
             if via.is_none() {
                 *log.times.entry(page).or_default() += 1;
             }
@@ -287,7 +287,7 @@ impl Shared {
         };
         self.progress.send_modify(|progress| progress.pages = pages);
         let latency = LATENCY.mul_f64(rand::random());
-        // What is asked for again, as Redis forgot it, takes no crawl further.
+        // A page that is requested again, as Redis forgot it, takes no crawl further.
         let is_held_back = pages > *self.pace.borrow() && times == 1 && via.is_none();
         let long = HELD_BACK.mul_f64(rand::random_range(0.5..1.0));
         let held_back = if is_held_back { long } else { Duration::ZERO };
@@ -297,7 +297,7 @@ impl Shared {
         if self.pages[page].fate == Fate::Silent {
             std::future::pending::<()>().await;
         }
-        // Not reached when the one who asked has gone.
+        // Not reached if the client is gone.
         let now = self.start.elapsed();
         self.log().asks[ask].answered = Some(now);
         self.progress.send_modify(|progress| progress.last = now);
@@ -322,7 +322,7 @@ impl Shared {
         }
     }
 
-    /// What a page shows; to a program, what that is to say.
+    /// Returns the contents of a page, or its program's output.
     fn shown(&self, page: usize) -> Response {
         match self.units {
             Units::Pages => self.page(page).into_response(),

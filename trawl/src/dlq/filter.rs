@@ -1,4 +1,4 @@
-//! Which dead letters a command is about.
+//! The dead letters that a command applies to.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use trawl_common::web::url::Fingerprint;
 
 use crate::backend::Backend;
 
-/// Every dead letter that fits all of these.
+/// A filter that matches the dead letters that satisfy all of its conditions.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Filter {
     /// Only these: URLs, or keys of tasks
@@ -40,7 +40,7 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    /// Whether every dead letter fits.
+    /// Whether every dead letter matches.
     pub(crate) fn is_empty(&self) -> bool {
         let Self { urls, reason, host, spider, crawl, older_than, limit } = self;
         urls.is_empty()
@@ -52,7 +52,7 @@ impl Filter {
             && limit.is_none()
     }
 
-    /// The crawls whose dead letters are meant.
+    /// Returns the crawls whose dead letters are included.
     async fn crawls(&self, backend: &Backend) -> Result<Vec<CrawlRef>, Fail> {
         let mut crawls = match &self.crawl {
             Some(arg) => vec![backend.crawl(arg).await?],
@@ -62,7 +62,7 @@ impl Filter {
         Ok(crawls.iter().map(CrawlStats::crawl_ref).collect())
     }
 
-    /// What a dead letter must fit beside its crawl.
+    /// The conditions other than the crawl.
     fn dead_letters(&self) -> dead_letters::Filter {
         dead_letters::Filter {
             urls: self.urls.clone(),
@@ -73,14 +73,14 @@ impl Filter {
     }
 }
 
-/// What fits a filter, a page at a time, crawl by crawl.
+/// The dead letters that match a filter, page by page, crawl by crawl.
 pub(crate) struct Walk<'a> {
     backend: &'a Backend,
     filter: dead_letters::Filter,
     crawls: Vec<CrawlRef>,
     cursor: u64,
     left: u64,
-    /// What the crawl has yielded: a page may bring a URL again.
+    /// The dead letters of the current crawl returned so far: a page may bring a URL again.
     known: HashSet<Fingerprint>,
 }
 
@@ -91,7 +91,7 @@ impl<'a> Walk<'a> {
         Ok(Self { backend, filter, crawls, cursor: 0, left, known: HashSet::new() })
     }
 
-    /// The next page, all of one crawl, which may be empty; `None` at the end.
+    /// Returns the next page, all of one crawl, which may be empty; `None` at the end.
     pub(crate) async fn next(&mut self) -> Result<Option<(CrawlRef, Vec<Failed>)>, Fail> {
         let Some(crawl) = self.crawls.last().filter(|_| self.left > 0).cloned() else { return Ok(None) };
         let page = dead_letters::page(&*self.backend.control, &crawl, self.cursor, &self.filter).await?;

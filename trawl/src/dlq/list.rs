@@ -1,4 +1,4 @@
-//! `trawl dlq list`.
+//! `trawl dlq list`: lists dead letters.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use super::dead_letters;
 use super::filter::{Filter, Walk};
 use crate::backend::Backend;
 
-/// Which to list, and how.
+/// The command-line arguments of `trawl dlq list`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -72,7 +72,7 @@ impl Args {
     }
 }
 
-/// A dead letter as programs read it.
+/// Formats a dead letter as JSON.
 pub(super) fn as_json(failed: &Failed) -> String {
     let Failed { crawl, url, note } = failed;
     let mut object = json!({ "url": url, "crawl": crawl.id, "spider": crawl.spider });
@@ -91,7 +91,7 @@ fn print_line(failed: &Failed) {
         "{dim}{}{dim:#}  {red}{:<8}{red:#} {}  {}  {dim}{}{dim:#}",
         cause.failed_at,
         cause.reason.as_str(),
-        // A store can be written by others.
+        // Other programs can write to the store.
         printable(&failed.url, MAX_URL_BYTES),
         printable(&cause.error, 1024),
         failed.crawl.id,

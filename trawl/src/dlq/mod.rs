@@ -1,4 +1,4 @@
-//! `trawl dlq`: URLs and tasks that failed or expired. Looking at them takes none away.
+//! `trawl dlq`: URLs and tasks that failed or expired. Listing them removes none.
 
 mod filter;
 mod list;
@@ -12,7 +12,7 @@ use crate::backend::{Backend, Subcommands};
 
 pub(crate) type Args = Subcommands<Command>;
 
-/// What to do with dead letters.
+/// The subcommands of `trawl dlq`.
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// List URLs and tasks that failed, or count them by reason and host

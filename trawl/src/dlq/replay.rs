@@ -14,7 +14,7 @@ use super::filter::{Filter, Walk};
 use crate::backend::Backend;
 use crate::confirm::confirm;
 
-/// Which, and whether to ask.
+/// The command-line arguments of `trawl dlq replay` and `trawl dlq purge`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -28,7 +28,8 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Each page of URLs leaves the list and becomes pending in one step, so that it can be stopped at any point.
+    /// Sends dead letters again. Each page of URLs leaves the list and becomes pending in one step, so the
+    /// command can be interrupted at any point.
     pub(super) async fn replay(self, backend: &Backend) -> Outcome {
         confirm("send again every dead letter there is?", self.yes || !self.filter.is_empty())?;
         let engine = backend.engine().await?;

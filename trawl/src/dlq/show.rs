@@ -1,4 +1,4 @@
-//! `trawl dlq show`.
+//! `trawl dlq show`: shows all details of a dead letter.
 
 use anstream::println;
 use trawl_cli::{Fail, Outcome};
@@ -15,7 +15,7 @@ use trawl_common::web::url::MAX_URL_BYTES;
 use super::list::as_json;
 use crate::backend::Backend;
 
-/// Which to show.
+/// The command-line arguments of `trawl dlq show`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The URL, the key of the request or the task, or the text that is none of them
@@ -51,7 +51,7 @@ impl Args {
     }
 }
 
-/// What a task or a request says, if it is one.
+/// Returns the recipe of a task or the contents of a request; `None` for a URL.
 async fn said(backend: &Backend, crawl: &CrawlRef, key: Option<Key>) -> ports::Result<Option<String>> {
     let Some(key) = key else { return Ok(None) };
     Ok(match backend.control.work(crawl, &key).await? {
@@ -62,7 +62,7 @@ async fn said(backend: &Backend, crawl: &CrawlRef, key: Option<Key>) -> ports::R
     })
 }
 
-/// How a request asks: of header fields and cookies the names, for their values may be secrets.
+/// Describes a request, with only the names of header fields and cookies: their values may be secrets.
 fn asks(Request { url, new, .. }: &Request) -> String {
     let NewRequest { method, headers, cookies, body, data, .. } = new;
     let mut lines = vec![format!("{method} {url}")];

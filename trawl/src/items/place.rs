@@ -1,4 +1,4 @@
-//! Places in the stream.
+//! Positions in the stream.
 
 use std::str::FromStr;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -9,7 +9,7 @@ use trawl_common::names::ReaderName;
 use trawl_common::ports::Result;
 use trawl_common::time::UnixMs;
 
-/// `--from`
+/// The position given with `--from`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Start(pub(super) StreamStart);
 
@@ -35,11 +35,11 @@ fn instant(text: &str) -> Option<UnixMs> {
     Some(UnixMs(time.duration_since(UNIX_EPOCH).ok()?.as_millis() as u64))
 }
 
-/// Where a named reader is.
+/// The stored position of a named reader.
 pub(super) struct Bookmark {
     readers: Readers,
     name: ReaderName,
-    /// The offset of what it reads next, if it has read before.
+    /// The offset of the next item to read, if the reader has read before.
     pub(super) at: Option<u64>,
 }
 
@@ -49,7 +49,7 @@ impl Bookmark {
         Ok(Self { readers, name, at })
     }
 
-    /// Keeps the place.
+    /// Stores the position.
     pub(super) async fn put(&self, at: u64) -> Result<()> {
         self.readers.keep(&self.name, at).await
     }

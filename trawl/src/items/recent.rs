@@ -1,9 +1,9 @@
-//! The ids of the last items, by which one that was stored twice is known.
+//! The ids of the last items, for recognising items that were stored twice.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
-/// As many are remembered: some 15 MB.
+/// The number of ids to remember: some 15 MB.
 const MAX: usize = 100_000;
 
 /// The last ids.
@@ -14,7 +14,7 @@ pub(super) struct Recent {
 }
 
 impl Recent {
-    /// Remembers `id`. Whether it was not among the last.
+    /// Remembers `id`. Returns whether it was not among the last ones.
     pub(super) fn is_new(&mut self, id: &str) -> bool {
         if self.ids.contains(id) {
             return false;

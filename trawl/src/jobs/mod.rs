@@ -1,4 +1,4 @@
-//! `trawl jobs`: crawls that are asked for.
+//! `trawl jobs`: submitted crawls.
 
 mod submit;
 mod table;
@@ -14,7 +14,7 @@ use crate::backend::{Backend, Subcommands};
 
 pub(crate) type Args = Subcommands<Command>;
 
-/// What to do with jobs.
+/// The subcommands of `trawl jobs`.
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Submit a crawl, which the next free worker begins; print its id
@@ -84,7 +84,7 @@ impl Args {
     }
 }
 
-/// The jobs in the queue come first, in their order.
+/// Returns the jobs that pass the filter; those in the queue come first, in their order.
 async fn list(backend: &Backend, filter: &JobFilter, limit: usize) -> Result<Vec<Job>, Fail> {
     let queued = match filter.status {
         None | Some(JobStatus::Pending) => backend.jobs.queued(limit).await?,

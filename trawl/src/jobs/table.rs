@@ -1,4 +1,4 @@
-//! Jobs as people read them.
+//! Prints jobs for people.
 
 use anstream::println;
 use anstyle::Style;
@@ -9,7 +9,7 @@ use trawl_common::web::url::MAX_URL_BYTES;
 
 const DIM: Style = Style::new().dimmed();
 
-/// A row for each.
+/// Prints one row per job.
 pub(super) fn print(jobs: &[Job]) {
     println!(
         "{DIM}{:<24} {:<12} {:<10} {:>8}  {:<24}  {}{DIM:#}",
@@ -28,7 +28,7 @@ pub(super) fn print(jobs: &[Job]) {
     }
 }
 
-/// All that is known of one, a line for each part that it has.
+/// Prints all details of a job, one line for each field that it has.
 pub(super) fn print_in_full(job: &Job) {
     let row = |name: &str, value: &str| println!("{DIM}{name:<10}{DIM:#} {value}");
     let new = &job.new;

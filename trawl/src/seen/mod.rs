@@ -1,4 +1,4 @@
-//! `trawl seen forget`: URLs that later crawls take in as new.
+//! `trawl seen forget`: makes later crawls treat URLs as new.
 
 mod of_host;
 
@@ -15,19 +15,19 @@ use trawl_common::web::url::{CanonicalUrl, Host};
 use crate::backend::{Backend, Subcommands};
 use crate::confirm::confirm;
 
-/// So many URLs and requests are forgotten at a time.
+/// The number of URLs and requests to forget in one call.
 const BATCH: usize = 500;
 
 pub(crate) type Args = Subcommands<Command>;
 
-/// What to do with what was seen.
+/// The subcommands of `trawl seen`.
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Forget URLs, with what is remembered of their pages. What a crawl has without a final state is not forgotten
     Forget(Forget),
 }
 
-/// Which URLs, and whether to ask.
+/// The command-line arguments of `trawl seen forget`.
 #[derive(clap::Args)]
 pub(crate) struct Forget {
     /// The URLs, in any form that stands for the same page, or the keys of requests
@@ -50,7 +50,7 @@ pub(crate) struct Forget {
     json: bool,
 }
 
-/// What became of them.
+/// The number of URLs by result.
 #[derive(Default)]
 struct Tally {
     forgotten: u64,
@@ -100,7 +100,7 @@ impl Forget {
         self.url.iter().map(key).collect()
     }
 
-    /// Looks first, so that the question says how many there are.
+    /// Forgets these URLs. Looks them up first, so that the question can say how many there are.
     async fn these(&self, backend: &Backend, urls: Vec<Key>) -> Result<Tally, Fail> {
         let known = backend.stats.seen_urls(&self.spider, &urls).await?;
         let ended = known.iter().filter(|seen| **seen == Seen::Ended).count() as u64;
@@ -110,7 +110,7 @@ impl Forget {
         }
         let mut tally = Tally::default();
         for batch in urls.chunks(BATCH) {
-            // A page that is new again is asked for whole.
+            // The page must be fetched whole next time, so its validators are forgotten too.
             let seen = backend.control.forget_seen(&self.spider, batch).await?;
             let forgotten = batch.iter().zip(&seen).filter(|(_, seen)| **seen == Seen::Ended);
             let forgotten: Vec<CanonicalUrl> = forgotten.filter_map(|(key, _)| key.url().cloned()).collect();

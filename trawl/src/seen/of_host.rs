@@ -1,4 +1,4 @@
-//! The URLs of a host and the requests for them that a spider may have seen, as far as they are kept somewhere.
+//! The URLs of a host, and the requests for them, that a spider may have seen, as far as they are stored.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +9,8 @@ use trawl_common::web::url::Host;
 
 use crate::backend::Backend;
 
-/// A packed set, and that of a state file, keeps fingerprints of URLs only. Then there are those whose pages are remembered, and those in
-/// the lists of failed ones.
+/// Returns the stored keys on a host. A packed set, and that of a state file, has only fingerprints of URLs;
+/// for these, only remembered pages and failed URLs are found.
 pub(super) async fn of_host(backend: &Backend, spider: &SpiderName, host: &Host) -> Result<Vec<Key>, Fail> {
     let mut found = BTreeSet::new();
     let mut add = |key: Key| {

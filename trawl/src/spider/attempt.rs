@@ -1,4 +1,4 @@
-//! `trawl spider try`: one page, as a worker would fetch and read it, or one that was saved.
+//! `trawl spider try`: fetches and reads one page as a worker would, or reads a saved one.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -21,7 +21,7 @@ use trawl_worker::{HandlerProxy, PageReader};
 use super::examine::load;
 use super::{attempt_task, show};
 
-/// What to try on what.
+/// The command-line arguments of `trawl spider try`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The spider: its file, or its name
@@ -49,7 +49,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Where a page is.
+/// The location of a page.
 #[derive(Clone, Debug)]
 enum Place {
     Web(CanonicalUrl),
@@ -59,7 +59,7 @@ enum Place {
 impl FromStr for Place {
     type Err = InvalidUrl;
 
-    /// What has a scheme is a URL.
+    /// Parses a text with a scheme as a URL, any other as a path.
     fn from_str(text: &str) -> Result<Self, InvalidUrl> {
         if text.contains("://") { text.parse().map(Self::Web) } else { Ok(Self::File(text.into())) }
     }
@@ -71,7 +71,7 @@ impl Args {
         let folder = self.spider.folder(&settings, self.arguments.arguments()?)?;
         let (spider, Ready { extractor, scope, bans }) = load(&self.spider, &folder, &settings, false)?;
         let settings = Arc::new(settings);
-        // Hosts are asked as a crawl by itself would ask them.
+        // Hosts are asked as a standalone crawl would ask them.
         let alone = Embedded::in_memory().map_err(Fail::run)?;
         let proxy = HandlerProxy::alone(Arc::clone(&settings), alone.hosts());
         if let Some(recipe) = self.task {
@@ -98,7 +98,7 @@ impl Args {
         Ok(if tried.extraction.missing.is_empty() { Exit::Ok } else { Exit::FailedUrls })
     }
 
-    /// The page's URL, and what it is answered with.
+    /// Returns the page's URL and its response.
     async fn response(
         &self,
         spider: &Spider,
@@ -125,7 +125,7 @@ impl Args {
     }
 }
 
-/// A file as an answer: of JSON, if it is named so, else a page, whose encoding it says itself or not at all.
+/// Returns a file as a response: JSON if it has that extension, otherwise HTML with no charset in its header.
 fn saved(file: &Path) -> Result<Response, Fail> {
     let body = std::fs::read(file).map_err(|error| Fail::usage(format!("{}: {error}", file.display())))?;
     let kind = match file.extension() {

@@ -1,4 +1,4 @@
-//! `trawl spider try --task`: one task, as a worker would give it to the spider's program.
+//! `trawl spider try --task`: runs one task in the spider's handler, as a worker would.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use trawl_common::text::printable;
 use trawl_handlers::{Ended, ItemsFile, Place};
 use trawl_worker::{HandlerProxy, TaskTrial};
 
-/// How much is shown of a value.
+/// Maximum length of a printed value.
 const SHOWN: usize = 400;
 
-/// Has the program of a spider do one task, and shows what it answers. Nothing of that is kept.
+/// Runs one task in a spider's handler and prints the answer. Stores none of it.
 pub(super) async fn run(
     spider: &Spider,
     folder: &Folder,
@@ -75,7 +75,7 @@ fn name(verdict: Verdict) -> &'static str {
     }
 }
 
-/// Of the items in a file `answer` has the first ones.
+/// Prints an answer. If the items are in a file, `answer` has only the first of them.
 fn print(answer: &Answer, in_file: Option<u64>) {
     let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
     println!("{bold}{}{bold:#}", name(answer.verdict));
@@ -95,7 +95,7 @@ fn print(answer: &Answer, in_file: Option<u64>) {
     print_logs(&answer.logs);
 }
 
-/// Stack traces keep their lines.
+/// Prints the log, with the line breaks of stack traces kept.
 fn print_logs(logs: &[LogLine]) {
     for LogLine { message, level } in logs {
         for line in message.lines() {

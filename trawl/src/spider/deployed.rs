@@ -1,4 +1,4 @@
-//! `trawl spider push`, `versions` and `remove`: spiders that all workers find, without a file on any of them.
+//! `trawl spider push`, `versions` and `remove`: spiders that all workers find without a local file.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use trawl_common::time::UnixMs;
 use super::examine::examine;
 use crate::backend::{Backend, Where};
 
-/// What to deploy.
+/// The command-line arguments of `trawl spider push`.
 #[derive(clap::Args)]
 pub(super) struct Push {
     /// The spiders: their files, or their names
@@ -34,7 +34,7 @@ pub(super) struct Push {
     place: Where,
 }
 
-/// Which versions.
+/// The command-line arguments of `trawl spider versions`.
 #[derive(clap::Args)]
 pub(super) struct Versions {
     /// Only those of this project
@@ -47,7 +47,7 @@ pub(super) struct Versions {
     place: Where,
 }
 
-/// What to remove.
+/// The command-line arguments of `trawl spider remove`.
 #[derive(clap::Args)]
 pub(super) struct Remove {
     /// The project
@@ -64,7 +64,7 @@ pub(super) struct Remove {
 }
 
 impl Push {
-    /// Nothing is deployed if there is a mistake in any of the files.
+    /// Deploys the spiders. If any of the files has a mistake, nothing is deployed.
     pub(super) async fn run(self, global: &Global) -> Outcome {
         let backend = Backend::open(global, &self.place).await?;
         let (mut files, mut wrong) = (BTreeMap::new(), 0);

@@ -1,4 +1,4 @@
-//! `trawl spider`: writing spider files, and seeing what is wrong with them and what they give.
+//! `trawl spider`: writes, checks and tries spider files.
 
 mod attempt;
 mod attempt_task;
@@ -19,7 +19,7 @@ use trawl_common::spider::Origin;
 use trawl_common::spider::arguments::Arguments;
 use trawl_common::spider::folder::Folder;
 
-/// What to do with spiders.
+/// The command-line arguments of `trawl spider`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]

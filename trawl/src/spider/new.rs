@@ -1,4 +1,4 @@
-//! `trawl spider new`
+//! `trawl spider new`: writes an example file.
 
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -11,7 +11,7 @@ use trawl_common::settings::Settings;
 
 const EXAMPLE: &str = include_str!("new.toml");
 
-/// Writes the example; a file that is there stays as it is.
+/// Writes the example; never overwrites an existing file.
 pub(super) fn run(name: &SpiderName, json: bool, settings: &Settings, global: &Global) -> Outcome {
     let folder = &settings.spiders_dir;
     let path = folder.join(format!("{name}.toml"));
@@ -51,7 +51,8 @@ mod tests {
         assert!(reading.spider.follow.is_some() && Extractor::new(&reading.spider).is_ok());
     }
 
-    /// What stands behind `# ` and is a key or a table is an offer: take each up, and the file must still be right.
+    /// A key or a table that is commented out with `# ` is an offer: uncomment each in turn, and the file
+    /// must still be valid.
     #[test]
     fn what_the_example_offers_behind_a_hash_is_right_too() {
         let is_word = |text: &str| !text.is_empty() && !text.contains(' ');

@@ -1,4 +1,4 @@
-//! `trawl task cancel`: tasks that nobody wants any more end.
+//! `trawl task cancel`: ends tasks that are no longer wanted.
 
 use trawl_cli::{CrawlArg, Fail, Outcome, counted, print_json};
 use trawl_common::exit::Exit;
@@ -8,7 +8,7 @@ use super::list::without_end;
 use crate::backend::Backend;
 use crate::confirm::confirm;
 
-/// Which tasks.
+/// The command-line arguments of `trawl task cancel`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Their keys, as `trawl task list` shows them

@@ -1,4 +1,4 @@
-//! `trawl task list`: tasks that are not done, and where each of them is.
+//! `trawl task list`: lists unfinished and failed tasks, and the state of each.
 
 use anstream::println;
 use trawl_cli::{CrawlArg, Fail, Outcome, counted, print_json};
@@ -10,10 +10,10 @@ use trawl_common::text::printable;
 
 use crate::backend::Backend;
 
-/// So much of a recipe is listed, in bytes.
+/// Maximum length of a recipe in the list, in bytes.
 const SHOWN: usize = 200;
 
-/// Which tasks to list.
+/// The command-line arguments of `trawl task list`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Only those of this crawl: its id, the beginning of it, or `latest`
@@ -36,7 +36,7 @@ impl Args {
             Some(arg) => vec![backend.crawl(arg).await?],
             None => backend.stats.crawls().await?,
         };
-        // One of those that there are.
+        // Always parses: the argument allows only these names.
         let only = self.place.as_deref().and_then(|place| place.parse::<TaskPlace>().ok());
         let reader = TaskReader { stats: &*backend.stats, control: &*backend.control };
         let mut listed = 0;
@@ -70,7 +70,7 @@ impl Args {
     }
 }
 
-/// Where a task is, in words.
+/// Describes the state of a task in words.
 pub(super) fn where_it_is(report: &TaskReport) -> String {
     let known = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
     let again = match report.attempts {
@@ -96,7 +96,7 @@ pub(super) fn where_it_is(report: &TaskReport) -> String {
     }
 }
 
-/// The keys of the tasks without an end of a crawl.
+/// Returns the keys of a crawl's tasks that have not ended.
 pub(super) async fn without_end(backend: &Backend, crawl: &CrawlRef) -> Result<Vec<TaskKey>, Fail> {
     let (mut keys, mut cursor) = (Vec::new(), Some(0));
     while let Some(at) = cursor {

@@ -1,4 +1,4 @@
-//! `trawl task`: tasks for the programs of spiders.
+//! `trawl task`: tasks for spiders' handlers.
 
 mod cancel;
 mod list;
@@ -11,7 +11,7 @@ use trawl_cli::{Global, Outcome};
 
 use crate::backend::{Backend, Where};
 
-/// What to do with tasks.
+/// The command-line arguments of `trawl task`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]

@@ -1,4 +1,4 @@
-//! `trawl task retry`: tasks that failed are done again.
+//! `trawl task retry`: runs failed tasks again.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use trawl_common::names::CrawlId;
 
 use crate::backend::Backend;
 
-/// Which tasks to run again.
+/// The command-line arguments of `trawl task retry`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Their keys, as `trawl task list` shows them
@@ -52,7 +52,7 @@ impl Args {
         Ok(Exit::Ok)
     }
 
-    /// Those of them that failed in a crawl.
+    /// Returns the given tasks that failed in a crawl.
     async fn of(&self, backend: &Backend, stats: &CrawlStats) -> Result<Vec<Failed>, Fail> {
         let mut found = Vec::new();
         for task in &self.tasks {

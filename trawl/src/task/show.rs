@@ -1,4 +1,4 @@
-//! `trawl task show`
+//! `trawl task show`: shows all details of a task.
 
 use anstream::println;
 use serde_json::json;
@@ -12,7 +12,7 @@ use trawl_common::text::printable;
 use super::list::where_it_is;
 use crate::backend::Backend;
 
-/// Which to show.
+/// The command-line arguments of `trawl task show`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The task's key: `task:` and 32 hexadecimal digits

@@ -1,4 +1,4 @@
-//! A view as rows of text, as many and as wide as a terminal has.
+//! Renders a view as rows of text that fit a terminal.
 
 use std::time::Duration;
 
@@ -11,19 +11,19 @@ use trawl_common::time::UnixMs;
 use super::row::{BOLD, DIM, PLAIN, Row, coloured, fixed};
 use super::view::{CrawlView, HostView, View};
 
-/// How wide a row is where there is no terminal.
+/// The width of a row without a terminal.
 const WIDE: usize = 160;
 
-/// How wide a bar is, in characters.
+/// The width of a bar, in characters.
 const BAR: usize = 20;
 
-/// All rows, however many.
+/// Renders all rows, with no limit on their number.
 pub(super) fn whole(view: &View) -> Vec<String> {
     let rows = rows(view, WIDE, usize::MAX);
     rows.iter().map(ToString::to_string).collect()
 }
 
-/// At most so many rows, each at most so wide; the first says what is wrong, if anything is.
+/// Renders at most `height` rows of at most `width` characters; the first shows the trouble, if there is any.
 pub(super) fn fitted(view: Option<&View>, trouble: Option<&str>, width: usize, height: usize) -> Vec<String> {
     let mut all: Vec<Row> = trouble.map(|trouble| Row::default().with(red(), trouble)).into_iter().collect();
     if let Some(view) = view {
@@ -33,7 +33,8 @@ pub(super) fn fitted(view: Option<&View>, trouble: Option<&str>, width: usize, h
     all.iter().map(|row| row.cut(width).to_string()).collect()
 }
 
-/// Each part gets the rows that it needs, if they fit; otherwise each gets an equal share of those that are left.
+/// Renders the view in `height` rows. Each part gets the rows that it needs, if they fit; otherwise each gets
+/// an equal share of the remaining ones.
 fn rows(view: &View, width: usize, height: usize) -> Vec<Row> {
     let mut all = vec![head(view)];
     all.extend(view.notes.iter().map(|note| Row::default().with(coloured(AnsiColor::Yellow), note)));
@@ -46,7 +47,7 @@ fn rows(view: &View, width: usize, height: usize) -> Vec<Row> {
     ];
     let mut rows_left = height.saturating_sub(all.len());
     for (at, part) in parts.iter().enumerate() {
-        // Those that come later take what they need, but no more than an equal share.
+        // Later parts take what they need, but no more than an equal share.
         let share = rows_left / (parts.len() - at);
         let later: usize = parts[at + 1..].iter().map(|part| part.len().min(share)).sum();
         let part = shortened(part, rows_left.saturating_sub(later));
@@ -56,17 +57,17 @@ fn rows(view: &View, width: usize, height: usize) -> Vec<Row> {
     all
 }
 
-/// A blank row, a head, and the rows below; nothing where there are none.
+/// Returns a blank row, a head, and `rows`; nothing if there are no rows.
 fn table(head: Row, rows: Vec<Row>) -> Vec<Row> {
     if rows.is_empty() { rows } else { [Row::default(), head].into_iter().chain(rows).collect() }
 }
 
-/// As many as fit, the last of which says how many do not.
+/// Returns as many rows as fit, the last of which shows the number of hidden ones.
 fn shortened(rows: &[Row], most: usize) -> Vec<Row> {
     if rows.len() <= most {
         return rows.to_vec();
     }
-    // A head with nothing below it says nothing.
+    // A head alone is useless.
     if most < 4 {
         return Vec::new();
     }
@@ -85,7 +86,7 @@ fn head(view: &View) -> Row {
         .with(DIM, format!("  {}", view.at))
 }
 
-/// One after the other, in as many rows as they need.
+/// Renders the lanes one after the other, in as many rows as they need.
 fn lanes(view: &View, width: usize) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     for lane in &view.lanes {
@@ -189,7 +190,7 @@ fn host_row(HostView { host, until, status }: &HostView, name: usize, now: UnixM
     Row::default().with(PLAIN, format!("{} ", fixed(host, name))).with(style, why)
 }
 
-/// Two parts are enough for people.
+/// Formats a time with two units, which are enough for people.
 fn time(time: Duration) -> String {
     let shown = humantime::format_duration(Duration::from_secs(time.as_secs())).to_string();
     shown.split(' ').take(2).collect::<Vec<_>>().join(" ")
@@ -261,7 +262,7 @@ mod tests {
         }
     }
 
-    /// What a row shows, without what colours it.
+    /// Returns the text of rows without colours.
     fn plain(rows: Vec<String>) -> Vec<String> {
         rows.into_iter().map(|row| anstream::adapter::strip_str(&row).to_string()).collect()
     }

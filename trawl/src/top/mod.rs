@@ -1,4 +1,4 @@
-//! `trawl top`: what goes on, drawn again and again.
+//! `trawl top`: a view of the fleet that is redrawn continually.
 
 mod frame;
 mod row;
@@ -18,7 +18,7 @@ use view::View;
 
 use crate::backend::{Backend, Where};
 
-/// How often to look, and how to show it.
+/// The command-line arguments of `trawl top`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Draw it again every TIME; q or Ctrl-C ends it
@@ -34,7 +34,7 @@ pub(crate) struct Args {
     place: Where,
 }
 
-/// What was seen last, and what keeps it from being seen anew.
+/// The last view, and the error that prevents a newer one.
 #[derive(Default)]
 struct Shown {
     view: Option<(View, Instant)>,
@@ -61,7 +61,7 @@ impl Args {
         }
     }
 
-    /// Draws until it is quit. While a server is away, the last state stays on the screen.
+    /// Draws until the user quits. While a server is unavailable, the last state stays on the screen.
     async fn draw(&self, global: &Global, backend: &Backend, screen: &mut Screen) -> Result<(), Fail> {
         let (mut shown, mut keys) = (Shown::default(), Screen::keys());
         let mut next = tokio::time::Instant::now();
@@ -82,7 +82,8 @@ impl Args {
         }
     }
 
-    /// A state file is opened anew: what its hosts ask for is read as it is opened.
+    /// Returns the view at `at`. A state file is opened again each time, because the state of its hosts is
+    /// read when it is opened.
     async fn ask(&self, global: &Global, backend: &Backend, at: tokio::time::Instant) -> Result<View, Fail> {
         sleep_until(at).await;
         match self.place.is_file() {

@@ -1,4 +1,4 @@
-//! A row of the screen: pieces of text, each with a style, cut to what fits.
+//! A row of the screen: styled pieces of text, cut to the available width.
 
 use std::fmt;
 
@@ -12,30 +12,30 @@ pub(super) const PLAIN: Style = Style::new();
 pub(super) const DIM: Style = Style::new().dimmed();
 pub(super) const BOLD: Style = Style::new().bold();
 
-/// A colour as a style.
+/// Returns a style with this colour.
 pub(super) fn coloured(colour: AnsiColor) -> Style {
     Style::new().fg_color(Some(colour.into()))
 }
 
 impl Row {
-    /// The same, with a piece more.
+    /// Appends a piece.
     #[must_use]
     pub(super) fn with(mut self, style: Style, text: impl Into<String>) -> Self {
         self.0.push((style, text.into()));
         self
     }
 
-    /// The same, with the pieces of another.
+    /// Returns this row followed by the pieces of another.
     pub(super) fn joined(&self, other: Self) -> Self {
         Self(self.0.iter().cloned().chain(other.0).collect())
     }
 
-    /// As wide as it is.
+    /// The width in characters.
     pub(super) fn width(&self) -> usize {
         self.0.iter().map(|(_, text)| text.chars().count()).sum()
     }
 
-    /// As much of it as `width` characters hold; an ellipsis stands for the rest.
+    /// Returns the row cut to `width` characters; an ellipsis stands for the rest.
     pub(super) fn cut(&self, width: usize) -> Self {
         if self.width() <= width {
             return self.clone();
@@ -59,7 +59,7 @@ impl fmt::Display for Row {
     }
 }
 
-/// A name in exactly `width` characters: what is too long ends in an ellipsis.
+/// Formats a name in exactly `width` characters; one that is too long ends in an ellipsis.
 pub(super) fn fixed(name: &str, width: usize) -> String {
     let cut = Row::default().with(PLAIN, name).cut(width);
     let text: String = cut.0.into_iter().map(|(_, text)| text).collect();

@@ -1,4 +1,4 @@
-//! A terminal's second screen, drawn over from the top, and the keys that are pressed there.
+//! The terminal's alternate screen, which is redrawn from the top, and the keys pressed there.
 
 use std::io::{self, Write};
 
@@ -12,15 +12,15 @@ use crossterm::terminal::{
 use crossterm::{execute, queue};
 use futures::{Stream, StreamExt, future};
 
-/// The screen; dropped, it leaves the terminal as it was.
+/// The alternate screen. Restores the terminal when dropped.
 pub(super) struct Screen(());
 
-/// What a person wants.
+/// A request from the keyboard or the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
-    /// To end.
+    /// Quit.
     End,
-    /// To see it in the terminal's new size.
+    /// Redraw in the terminal's new size.
     Redraw,
 }
 
@@ -32,21 +32,21 @@ impl Screen {
         Ok(screen)
     }
 
-    /// What is pressed. It ends where the terminal does.
+    /// Returns the keys pressed. The stream ends when the terminal is gone.
     pub(super) fn keys() -> impl Stream<Item = Key> + Unpin {
         let keys = EventStream::new().take_while(|event| future::ready(event.is_ok()));
         keys.filter_map(|event| future::ready(event.ok().as_ref().and_then(key)))
     }
 
-    /// Draws rows over what is there; each is cleared to its end, and so is what is below the last. Nothing flickers, as all of it is
-    /// written at once.
+    /// Draws rows over the previous ones; clears each to its end, and the screen below the last. All is
+    /// written at once, so nothing flickers.
     pub(super) fn draw(&mut self, rows: impl FnOnce(usize, usize) -> Vec<String>) -> io::Result<()> {
         let (width, height) = size()?;
         let (mut out, mut drawn) = (io::stdout().lock(), Vec::new());
         let is_plain = AutoStream::choice(&out) == ColorChoice::Never;
         queue!(drawn, MoveTo(0, 0))?;
         for (at, row) in rows(width.into(), height.into()).iter().enumerate() {
-            // No line is ended below the last one: the terminal would scroll.
+            // No line break after the last row: the terminal would scroll.
             queue!(drawn, MoveTo(0, at as u16))?;
             match is_plain {
                 true => write!(drawn, "{}", strip_str(row))?,
@@ -62,7 +62,7 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // A terminal that is gone needs no care.
+        // If the terminal is gone there is nothing to restore.
         let _ = execute!(io::stdout(), Show, LeaveAlternateScreen);
         let _ = disable_raw_mode();
     }

@@ -42,7 +42,7 @@ async fn try_all(section: &mut Section, settings: &settings::Fetch, attacks: Vec
         assert!(sent < MOST_SENT || gets.starts_with("timeout"), "{name}: {sent} bytes were taken");
         assert_eq!(server.asked(), 1, "{name}: requests");
         drop(fetcher);
-        let left = tokio::time::timeout(MOST_TIME, server.is_left()).await;
+        let left = tokio::time::timeout(MOST_TIME, server.wait_until_left()).await;
         assert!(left.is_ok(), "{name}: the connection is still open");
         let got = match got {
             Ok(page) => format!("page: {}", String::from_utf8_lossy(&page.body)),
@@ -83,7 +83,7 @@ async fn is_left_within(limit: Duration, again: Vec<u8>, reads: bool) -> bool {
     let mut server = Server::start(&identity, Script { start: page(&[], "hello"), again, reads }).await;
     let fetcher = trusting(&identity, &settings());
     assert_eq!(fetcher.fetch(&server.url()).await.unwrap().body, "hello");
-    tokio::time::timeout(limit, server.is_left()).await.is_ok()
+    tokio::time::timeout(limit, server.wait_until_left()).await.is_ok()
 }
 
 /// The server is never idle, so a paused clock would stand still.

@@ -1,10 +1,11 @@
-//! On which threads something is fetched: on the worker's own, or on those apart (`Threads`), where an answer that keeps a thread
-//! busy keeps waiting only what may do so itself.
+//! The choice of threads for a fetch: the worker's own, or separate ones (`Threads`), where a response that
+//! keeps a thread busy delays only fetches that may do the same.
 //!
-//! The way there and back costs CPU. So what is known to be quick is fetched on the worker's own threads, and as long as nothing has
-//! kept these busy, so is the first page of a domain of which nothing is known. What is under way there when they come late to
-//! what is due may be the cause: it is given up, and asked for again apart. Where they come late because the machine is busy with
-//! something else, or stood still, nothing is given up: the process has used little CPU then.
+//! Handing work to other threads costs CPU time. So domains known to be quick are fetched on the worker's own
+//! threads, and, as long as nothing has kept these busy, so is the first page of an unknown domain. If these
+//! threads fall behind their timers, the fetches in progress there may be the cause: they are aborted, and
+//! repeated on the separate threads. If they fall behind because the machine is busy with something else, or
+//! was suspended, nothing is aborted: the process has used little CPU time then.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -18,19 +19,20 @@ use trawl_web::Fetcher;
 use crate::shared::Shared;
 use crate::spiders::Loaded;
 
-/// How often to look whether something keeps threads busy, while an answer takes its time.
+/// Interval at which to check for busy threads, while a response takes its time.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// They do what is due later than this only if something does.
+/// A timer that fires later than this shows that the threads are busy.
 const LATE: Duration = Duration::from_millis(150);
 
-/// A process that something keeps busy has used this part of its time at least, even where others have all processors busy too.
+/// A busy process has used at least this fraction of its time as CPU time, even if other processes keep all
+/// processors busy too.
 const BUSY: u32 = 5;
 
-/// So much later is asked for what was given up.
+/// Delay before an aborted fetch is repeated.
 const AWAY: Duration = Duration::from_secs(2);
 
-/// What `ask` comes to on the threads that are right for a domain; or when to ask again, as it was given up.
+/// Runs `ask` on the threads that suit a domain. Returns the time at which to repeat it if it was aborted.
 pub(crate) async fn ask<T>(
     shared: &Shared,
     spider: &Loaded,
@@ -47,9 +49,9 @@ pub(crate) async fn ask<T>(
     })
 }
 
-/// What `call` comes to, unless it takes its time and its threads come late to what is due, busy with something, twice in a row.
-/// `cpu_time` is what the process has used of its processors so far. It costs a system call, which quick pages are spared: of the first
-/// look it is not known.
+/// Returns the result of `call`, or `None` if it takes its time and its threads are late twice in a row
+/// because they are busy. `cpu_time` returns the CPU time that the process has used so far. It costs a system
+/// call, which quick pages are spared, so the usage before the first check is unknown.
 async fn unless_busy<T>(call: impl Future<Output = T>, cpu_time: impl Fn() -> Duration) -> Option<T> {
     let mut call = pin!(call);
     let (mut was_late, mut used) = (false, None);
@@ -69,7 +71,7 @@ async fn unless_busy<T>(call: impl Future<Output = T>, cpu_time: impl Fn() -> Du
 }
 
 fn cpu_time() -> Duration {
-    // Never before it began.
+    // Never before the process started.
     clock_gettime(ClockId::ProcessCPUTime).try_into().unwrap_or_default()
 }
 
@@ -82,13 +84,13 @@ mod tests {
 
     use super::*;
 
-    /// The CPU time of a process that has kept one of its processors busy since now.
+    /// The CPU time of a process that has kept one processor busy since now.
     fn busy() -> impl Fn() -> Duration {
         let begun = Instant::now();
         move || begun.elapsed()
     }
 
-    /// That of a process that only now and then had one.
+    /// The CPU time of a process that rarely had a processor.
     fn starved() -> impl Fn() -> Duration {
         let begun = Instant::now();
         move || begun.elapsed() / (BUSY * 2)

@@ -1,4 +1,5 @@
-//! A host that answers 429 or 503 wants to be left alone, by the whole fleet: that is no failure of the URL.
+//! Back-offs: a host that answers 429 or 503 must be left alone by the whole fleet, which is not a failure of
+//! the URL.
 
 use trawl_common::frontier::outcome::{Class, Failure, Outcome, is_refusal};
 use trawl_common::politeness::waiting::FIRST_LOOK;
@@ -11,15 +12,16 @@ use crate::job::Job;
 use crate::schedule::standstill::Why;
 use crate::shared::Shared;
 
-/// After so many refusals a URL's next ones count as failures: it may be the URL that the host cannot serve.
+/// The number of refusals after which further ones of a URL count as failures: it may be the URL that the
+/// host cannot serve.
 const MOST: u16 = 10;
 
-/// Whether a host goes on after such an answer as if nothing were: not after a refusal, nor after a failure of its own.
+/// Whether a host may be asked as before after this response: not after a refusal, nor after a server error.
 pub(crate) fn is_welcome(answer: &Result<Answer, Failure>) -> bool {
     status(answer).is_some_and(|status| status < 500 && !is_refusal(status))
 }
 
-/// What becomes of a URL whose answer is a ban by its spider's rules.
+/// Returns the outcome of a URL whose response is a ban by its spider's rules.
 pub(crate) async fn banned(shared: &Shared, job: &mut Job, failure: Failure) -> Outcome {
     match job.spider.bans.then {
         Then::Retry => job.failed_for_now(&shared.settings.retry, failure),
@@ -27,7 +29,7 @@ pub(crate) async fn banned(shared: &Shared, job: &mut Job, failure: Failure) -> 
     }
 }
 
-/// Has everyone leave the host alone that a job asked last, and says what becomes of the job.
+/// Makes the fleet leave the last host of a job alone, and returns the job's outcome.
 pub(crate) async fn left_alone(shared: &Shared, job: &mut Job, failure: Failure) -> Outcome {
     match leave_alone(shared, job, &failure).await {
         Ok(until) => refused(shared, job, failure, until),
@@ -35,8 +37,8 @@ pub(crate) async fn left_alone(shared: &Shared, job: &mut Job, failure: Failure)
     }
 }
 
-/// Has everyone leave the host alone that a job asked last, until the instant that is returned; or says what becomes of the job if that
-/// cannot be written down.
+/// Makes the fleet leave the last host of a job alone, and returns the end of the back-off; or the outcome of
+/// the job if that cannot be stored.
 pub(super) async fn leave_alone(shared: &Shared, job: &Job, failure: &Failure) -> Result<UnixMs, Outcome> {
     let politeness = &job.spider.politeness;
     let key = politeness.host_policy(&job.target().host()).key;
@@ -53,7 +55,8 @@ pub(super) async fn leave_alone(shared: &Shared, job: &Job, failure: &Failure) -
     }
 }
 
-/// What becomes of a URL whose host is left alone until `until`. It comes back earlier to look, in case a person lifts that.
+/// Returns the outcome of a URL whose host is in a back-off until `until`. It is tried earlier, in case an
+/// operator lifts the back-off.
 pub(crate) fn refused(shared: &Shared, job: &mut Job, failure: Failure, until: UnixMs) -> Outcome {
     job.message.refusals = job.message.refusals.saturating_add(1);
     if job.message.refusals > MOST {

@@ -1,4 +1,4 @@
-//! From leave to ask a host to what its page yields.
+//! From the permission to ask a host to the yield of its page.
 
 pub(crate) mod apart;
 pub(crate) mod backoff;

@@ -1,4 +1,4 @@
-//! Failures that a program is given in place of a page.
+//! Failures that a program handles in place of a page.
 
 use trawl_common::frontier::outcome::{Failure, Outcome, Skip};
 use trawl_common::handler::stream::FailureView;
@@ -6,17 +6,18 @@ use trawl_common::request::Failures;
 
 use crate::job::Job;
 
-/// The end of an attempt that brought no page, which the program of its spider is to take in.
+/// A failed attempt that the program of the spider is to handle.
 pub(crate) struct NoPage {
-    /// What becomes of the request unless its program has taken that in.
+    /// The outcome of the request if its program does not handle the failure.
     pub(crate) outcome: Outcome,
-    /// What the program is given.
+    /// The failure as shown to the program.
     pub(crate) view: FailureView,
 }
 
 impl NoPage {
-    /// Of an attempt that ended so, before any program had its page. Returns the outcome where the program is given nothing: it reads no
-    /// pages, the request does not ask for that, or trawl goes on by itself.
+    /// Returns the failure of an attempt for its program. Returns the outcome unchanged if the program does
+    /// not handle it: the program reads no pages, the request does not ask for failures, or trawl handles the
+    /// outcome itself.
     pub(crate) fn of(job: &Job, outcome: Outcome) -> Result<Self, Outcome> {
         let wanted = job.reader().and(job.request()).and_then(|request| request.new.failures);
         let attempt = job.attempts + 1;
@@ -43,7 +44,8 @@ fn failed(failure: &Failure, attempt: u32) -> FailureView {
     FailureView { class: class.as_str(), skipped: false, detail: detail.clone(), status: *status, attempt }
 }
 
-/// Of what no attempt gets past. What a limit of its crawl leaves out is no matter of the request, nor is what is known of another page.
+/// Returns the failure for a skip that no retry avoids. Skips because of a limit of the crawl or of another
+/// page's state are not passed to programs.
 fn skipped(skip: Skip, attempt: u32) -> Option<FailureView> {
     let detail = match skip {
         Skip::ContentType => "the content is of a kind that no spider reads",

@@ -1,16 +1,16 @@
-//! What programs log: in the log of their worker, and in the fleet's.
+//! The logs of programs: in the log of their worker, and in the fleet's.
 
 use tracing::{debug, error, info, trace, warn};
 use trawl_common::handler::LogLine;
 use trawl_common::logs::{LogLevel, LogWriter};
 use trawl_common::names::CrawlRef;
 
-/// Warns of what became of something that a program said of the URL or task with this key.
+/// Logs a warning about a program's answer for the URL or task with this key.
 pub(crate) fn log_warning(writer: &LogWriter, crawl: &CrawlRef, key: &str, message: String) {
     log(writer, crawl, key, vec![LogLine { message, level: LogLevel::Warn }]);
 }
 
-/// Logs what a program said of the URL or task with this key.
+/// Logs a program's messages about the URL or task with this key.
 pub(super) fn log(writer: &LogWriter, crawl: &CrawlRef, key: &str, lines: Vec<LogLine>) {
     for LogLine { message, level } in lines {
         log_here(crawl, key, level, &message);

@@ -28,10 +28,10 @@ pub(crate) use self::watch::Watch;
 use crate::shared::Shared;
 use crate::spiders::Loaded;
 
-/// That a program cannot be run is shown for so long after it was tried.
+/// The time for which an attempt to run a program that failed is shown.
 const TROUBLE: Duration = Duration::from_secs(60);
 
-/// What becomes of what a program cannot be run for: another worker may be able to.
+/// Returns the outcome of work whose program cannot be run here; another worker may be able to run it.
 pub(crate) fn not_run(shared: &Shared, spider: &Loaded, message: &Message, why: String) -> Outcome {
     let outcome = shared.standstill.leave_to_others(message, &why);
     let what = format!("spider {}: running its program", spider.spider.name);
@@ -39,16 +39,17 @@ pub(crate) fn not_run(shared: &Shared, spider: &Loaded, message: &Message, why: 
     outcome
 }
 
-/// The program of a spider, ready to be asked.
+/// The program of a spider, ready for work.
 pub(crate) enum Running {
-    /// One that is started for each task, at most so many at once.
+    /// A program that is started for each task, with a limit on how many run at once.
     Once(Box<Program>, Semaphore),
-    /// One that lives.
+    /// A long-running program.
     Stream(Stream),
 }
 
 impl Running {
-    /// The program that a spider has, if it has one: it runs in `folder`, and asks the web through a proxy if `proxy` lets it.
+    /// Returns the program of a spider, if it has one. It runs in `folder`, and makes requests through a
+    /// proxy if `proxy` is given.
     pub(crate) fn of(
         spider: &Spider,
         folder: PathBuf,
@@ -75,7 +76,7 @@ impl Running {
         }))
     }
 
-    /// Has it do a task.
+    /// Runs a task.
     pub(crate) async fn task(&self, task: TaskView) -> Ended {
         match self {
             Self::Once(program, at_once) => {
@@ -87,7 +88,7 @@ impl Running {
         }
     }
 
-    /// The program that reads pages, if this one does.
+    /// Returns the program if it reads pages.
     pub(crate) fn reader(&self) -> Option<&Stream> {
         match self {
             Self::Once(..) => None,

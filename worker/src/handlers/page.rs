@@ -1,4 +1,4 @@
-//! Pages that a program reads.
+//! Pages that are read by a program.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -22,30 +22,30 @@ use trawl_handlers::{self as handlers, Ended, ItemsFile, Page, Stream};
 use super::logs::{log, log_warning};
 use crate::links::MAX_SHOWN_BYTES;
 
-/// What a program is given of a page beside what came of asking for it.
+/// The input of a program for a page, apart from the response or failure.
 pub(crate) struct PageAbout<'a> {
     pub(crate) url: &'a CanonicalUrl,
     /// The URL, or the request for it.
     pub(crate) work: &'a Work,
-    /// Where redirects led, if they did.
+    /// The target of the redirects, if there were any.
     pub(crate) landed: Option<&'a CanonicalUrl>,
     pub(crate) crawl: &'a CrawlRef,
     pub(crate) depth: u16,
     pub(crate) referrer: Option<String>,
-    /// Which URLs are one to the spider.
+    /// The spider's rules for equivalent URLs.
     pub(crate) urls: &'a Urls,
-    /// Where goes what the program logs.
+    /// The destination of the program's log.
     pub(crate) log: &'a LogWriter,
 }
 
-/// What came of asking for a page.
+/// The result of requesting a page.
 #[derive(Clone, Copy)]
 pub(crate) enum Came<'a> {
     Response(&'a Response),
     Failure(&'a FailureView),
 }
 
-/// What a program makes of a page: the same as the extraction, further items, requests and tasks.
+/// The result of reading a page with a program: an extraction, further items, requests and tasks.
 pub(crate) struct Reading {
     pub(crate) extraction: Extraction,
     pub(crate) file: Option<ItemsFile>,
@@ -54,25 +54,25 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// Of a page that no program reads.
+    /// Returns the result for a page that no program reads.
     pub(crate) fn of(extraction: Extraction) -> Self {
         Self { extraction, file: None, requests: Vec::new(), tasks: Vec::new() }
     }
 }
 
-/// Why a program makes nothing of a page.
+/// The reason why a program yields nothing for a page.
 pub(crate) enum Unread {
-    /// It failed, and is to try again.
+    /// It failed, and is to be retried.
     Failed(Failure),
-    /// It says that it failed, and so why.
+    /// It reported a failure.
     SaysFailed(Failure),
-    /// It leaves the page out.
+    /// It skips the page.
     Skipped,
     /// It cannot be run here.
     NotRun(String),
 }
 
-/// Has a program read a page, or take in why there is none.
+/// Has a program read a page, or handle the failure of its request.
 pub(crate) async fn read_page(
     program: &Stream,
     about: &PageAbout<'_>,
@@ -98,7 +98,7 @@ pub(crate) async fn read_page(
     }
 }
 
-/// The failure that a program says there was: the last line of what it logged last.
+/// Returns the failure that a program reports: the last line of its last log entry.
 pub(super) fn said_so(logs: &[LogLine]) -> Failure {
     let last = logs.last().and_then(|entry| entry.message.lines().rev().find(|line| !line.trim().is_empty()));
     Failure::new(Class::Handler, last.unwrap_or("the program says that it failed").trim())
@@ -126,7 +126,7 @@ fn page(about: &PageAbout<'_>, came: Came<'_>) -> Page {
 fn whole(about: &PageAbout<'_>, response: &Response) -> handlers::Response {
     let is_inline = response.body.len() <= MAX_INLINE_BYTES;
     let text = || match about.work.request().is_some_and(|request| request.new.any_status) {
-        // Byte for byte: what is text in another charset comes as bytes.
+        // Unchanged: text in another charset is passed as bytes.
         true => {
             std::str::from_utf8(&response.body).ok().filter(|text| !text.contains('\0')).map(str::to_owned)
         }
@@ -144,8 +144,8 @@ fn whole(about: &PageAbout<'_>, response: &Response) -> handlers::Response {
     }
 }
 
-/// What a program yielded, as the extraction would have: links and requests are absolute, each once. What is none is left out, as it is
-/// of a page; of a request the log says so.
+/// Converts a program's answer into the form of an extraction: links and requests are absolute and unique.
+/// Invalid ones are left out, as for a page; invalid requests are logged.
 fn reading(about: &PageAbout<'_>, answer: Answer) -> Reading {
     let base = about.landed.unwrap_or(about.url).to_url();
     let wanted = |new: NewRequest| {

@@ -1,4 +1,4 @@
-//! Tasks that a program does.
+//! Tasks run by a program.
 
 use async_trait::async_trait;
 use trawl_common::handler::{Answer, LogLine, Verdict};
@@ -12,7 +12,7 @@ use super::page::said_so;
 use crate::spiders::Loaded;
 use crate::tasks::{Gave, Ran, TaskRunner};
 
-/// Has tasks done by the programs that their spiders' files name.
+/// Runs tasks with the programs that their spiders' files name.
 pub(crate) struct Programs;
 
 #[async_trait]

@@ -1,4 +1,5 @@
-//! What programs are doing for this worker, and what of it is not to be done any more: its crawl was cancelled, or another worker has it.
+//! The work that programs are doing for this worker, and whether it still belongs to the worker: its crawl
+//! may be cancelled, or another worker may have it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,26 +10,26 @@ use trawl_common::frontier::message::Message;
 use trawl_common::ports::Frontier;
 use trawl_common::time::UnixMs;
 
-/// So many tasks are named.
+/// Maximum number of tasks to report.
 const NAMED: usize = 200;
 
-/// The URLs and tasks that programs are busy with.
+/// The URLs and tasks that programs are working on.
 #[derive(Default)]
 pub(crate) struct Watch {
     watched: Mutex<HashMap<u64, Busy>>,
     next: AtomicU64,
 }
 
-/// What a program is busy with.
+/// One URL or task that a program is working on.
 struct Busy {
     message: Message,
     since: UnixMs,
-    /// Cancelled when it is no longer this worker's.
+    /// Cancelled when it no longer belongs to this worker.
     lost: CancellationToken,
 }
 
 impl Watch {
-    /// A program begins with this; it is watched until what this returns is dropped.
+    /// Watches a URL or a task that a program starts, until the returned value is dropped.
     pub(crate) fn over(&self, message: &Message) -> Watched<'_> {
         let (number, lost) = (self.next.fetch_add(1, Ordering::Relaxed), CancellationToken::new());
         let busy = Busy { message: message.clone(), since: UnixMs::now(), lost: lost.clone() };
@@ -36,7 +37,8 @@ impl Watch {
         Watched { watch: self, number, lost }
     }
 
-    /// The tasks that programs are doing, and since when; some of them, if there are many.
+    /// Returns the tasks that programs are running with the time that each started; only some of them if
+    /// there are many.
     pub(crate) fn tasks(&self) -> BTreeMap<String, UnixMs> {
         let watched = self.lock();
         let tasks =
@@ -44,7 +46,7 @@ impl Watch {
         tasks.take(NAMED).collect()
     }
 
-    /// Finds out what is no longer this worker's.
+    /// Checks which of them no longer belong to this worker.
     pub(crate) async fn look(&self, frontier: &dyn Frontier) {
         let watched: Vec<(Message, CancellationToken)> =
             self.lock().values().map(|busy| (busy.message.clone(), busy.lost.clone())).collect();
@@ -65,7 +67,7 @@ impl Watch {
     }
 }
 
-/// Something that a program is busy with.
+/// A watched URL or task.
 pub(crate) struct Watched<'a> {
     watch: &'a Watch,
     number: u64,
@@ -73,7 +75,7 @@ pub(crate) struct Watched<'a> {
 }
 
 impl Watched<'_> {
-    /// Waits until it is no longer this worker's.
+    /// Waits until it no longer belongs to this worker.
     pub(crate) async fn lost(&self) {
         self.lost.cancelled().await;
     }

@@ -1,7 +1,8 @@
-//! Parsing pages so that none of them can stop a worker.
+//! Parses pages so that none of them can stop a worker.
 //!
-//! The extractor's time is in proportion to the page, and pages beyond its limits are refused. What may still go wrong
-//! stays here: a panic is a failure of its page, and a page that takes too long is left to its thread.
+//! The extractor's time is proportional to the size of the page, and pages beyond its limits are refused.
+//! Other problems are contained here: a panic is a failure of its page, and a page that takes too long is
+//! abandoned with its thread.
 
 mod threads;
 
@@ -22,29 +23,29 @@ use trawl_web::MemoryBudget;
 
 use self::threads::{LONGEST, Lost, Threads, Weight};
 
-/// A page no larger than this, of which no tree is built, is parsed where it arrived: to hand it to a thread and wait
-/// for the answer costs as much as half a page of usual size.
+/// Maximum size of a page that is parsed where it arrived, in bytes, if it needs no tree: handing it to a
+/// thread and waiting for the answer costs as much as half a page of usual size.
 const IN_PLACE: usize = 256 * 1024;
 
-/// A page that takes longer is heavy, and so are those that its domain answers with for a while.
+/// A page that takes longer is heavy, and so are all pages of its domain for a while.
 const HEAVY: Duration = Duration::from_millis(100);
 
-/// A page larger than this may be.
+/// A larger page may be heavy, in bytes.
 const LARGE: usize = 2 << 20;
 
-/// For how long it is remembered of a domain that a page of it was heavy, and of how many.
+/// The time for which a domain counts as heavy, and the maximum number of such domains.
 const REMEMBERED: Duration = Duration::from_secs(60);
 const DOMAINS: u64 = 10_000;
 
-/// What a byte of a page takes in its tree, at most and about: a node of some 200 bytes for every three of them (`<b>`), and the
-/// text once more.
+/// Approximate maximum size of a tree, in bytes per byte of its page: a node of some 200 bytes for every
+/// three of them (`<b>`), and the text once more.
 const TREE: u64 = 70;
 
-/// The largest tree, by the number of nodes that it may have.
+/// Maximum size of a tree, in bytes, which follows from the maximum number of its nodes.
 const MAX_TREE: u64 = 128 << 20;
 
-/// Reads pages, large ones on threads of its own. Domains whose pages take long have no more than half of these, and of the
-/// memory for trees.
+/// Reads pages, large ones on its own threads. Domains with slow pages get at most half of these, and half of
+/// the memory for trees.
 pub(crate) struct Parser {
     threads: Threads,
     heavy: Cache<HostKey, ()>,
@@ -53,8 +54,8 @@ pub(crate) struct Parser {
 }
 
 impl Parser {
-    /// A parser with as many threads as the machine has cores, and at least two. All trees together take no more than so many
-    /// bytes.
+    /// Returns a parser with as many threads as the machine has cores, and at least two. All trees together
+    /// take at most `memory` bytes.
     pub(crate) fn start(memory: u64) -> io::Result<Self> {
         let threads = Threads::start(available_parallelism()?.get().max(2))?;
         let heavy = Cache::builder().max_capacity(DOMAINS).time_to_live(REMEMBERED).build();
@@ -62,8 +63,8 @@ impl Parser {
         Ok(Self { threads, heavy, light_trees: half, heavy_trees: MemoryBudget::new(memory / 2) })
     }
 
-    /// What the page that `url` answered with gives. A page that is refused, takes too long or makes the parser panic
-    /// is a failure of class `parse`. Waits while all threads are busy.
+    /// Extracts from a page that was fetched from `url`. A page that is refused, takes too long or makes the
+    /// parser panic is a failure of class `parse`. Waits while all threads are busy.
     pub(crate) async fn read(
         &self,
         extractor: Arc<Extractor>,
@@ -84,7 +85,7 @@ impl Parser {
         let share = if extractor.needs_tree() { Some(trees.take(tree).await) } else { None };
         let work = move |given_up: &AtomicBool| {
             let began = Instant::now();
-            // Kept until the tree is gone, also when nobody waits for it any more.
+            // Held until the tree is gone, even if the caller has stopped waiting.
             let _share = share;
             (extractor.extract(&url, &response, given_up), began.elapsed())
         };
@@ -127,7 +128,7 @@ mod tests {
         }
     }
 
-    /// An extractor that streams, or one that needs a tree for the field `heading`.
+    /// Returns an extractor that streams, or one that needs a tree for the field `heading`.
     fn extractor(needs_tree: bool) -> Arc<Extractor> {
         let mut settings = settings::Items::default();
         if needs_tree {

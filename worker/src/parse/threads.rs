@@ -12,14 +12,14 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tracing::{error, info, warn};
 
-/// How long one piece of work may take from when its thread begins it.
+/// Maximum time for one piece of work, from when its thread starts it.
 pub(super) const LONGEST: Duration = Duration::from_secs(10);
 
-/// The most threads that are replaced while they are late. Each keeps a core busy and a page in memory: beyond this
-/// number the worker goes on with fewer threads, in the worst case none, until one comes back.
+/// Maximum number of late threads that are replaced. Each keeps a core busy and a page in memory: beyond this
+/// number the worker continues with fewer threads, in the worst case none, until one comes back.
 const MOST_LATE: isize = 8;
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Lost {
     /// The work panicked, with this message.
@@ -29,7 +29,7 @@ pub(super) enum Lost {
 }
 
 impl Lost {
-    /// What a panic said.
+    /// Returns the message of a panic.
     pub(super) fn of(panic: &(dyn Any + Send)) -> Self {
         let text = panic.downcast_ref::<&str>().copied();
         let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
@@ -37,19 +37,20 @@ impl Lost {
     }
 }
 
-/// How much work a piece is.
+/// The cost of a piece of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Weight {
-    /// As most pages.
+    /// Like most pages.
     Light,
-    /// Much more than that: no more than half of the threads do such work.
+    /// Much more: at most half of the threads do such work.
     Heavy,
 }
 
-/// Does a piece of work; says whether the thread is where it should be: `false` if nobody waits for the answer any more.
+/// Does a piece of work. Returns whether the thread is still part of the pool: `false` if the caller has
+/// stopped waiting for the answer.
 type Task = Box<dyn FnOnce() -> bool + Send>;
 
-/// A fixed number of threads and what waits for them. They end when this is dropped and their work is done.
+/// A fixed number of threads and their queue. They end when this is dropped and their work is done.
 pub(super) struct Threads(Arc<Pool>);
 
 impl Threads {
@@ -64,8 +65,8 @@ impl Threads {
         Ok(Self(pool))
     }
 
-    /// Does `work` on one of the threads, as soon as one is free. It should end soon when its flag is set: then nobody
-    /// waits for it any more, and another thread has taken the place of its own.
+    /// Runs `work` on one of the threads, as soon as one is free. It should end soon when its flag is set:
+    /// the caller has stopped waiting then, and another thread has replaced its own.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         weight: Weight,
@@ -99,7 +100,7 @@ impl Drop for Threads {
     }
 }
 
-/// Waits for one answer. Dropped before it came, it tells the work to end and has its thread replaced.
+/// Waits for one answer. If it is dropped before, it tells the work to end and has its thread replaced.
 struct Wait<T> {
     begun: oneshot::Receiver<()>,
     has_begun: bool,
@@ -112,13 +113,13 @@ struct Wait<T> {
 
 impl<T> Drop for Wait<T> {
     fn drop(&mut self) {
-        // After this it does not begin if it has not.
+        // After this, work that has not started will not start.
         self.begun.close();
         if !self.has_begun && self.begun.try_recv().is_err() {
             return;
         }
         self.answered.close();
-        // An answer that came just before means a thread in time; after this none can come.
+        // If an answer came just before, the thread is in time; after this none can come.
         if !self.is_over && self.answered.try_recv().is_err() {
             self.given_up.store(true, Ordering::Relaxed);
             self.pool.replace(self.weight);
@@ -126,20 +127,20 @@ impl<T> Drop for Wait<T> {
     }
 }
 
-/// What the threads share.
+/// The shared state of the threads.
 struct Pool {
     queue: Mutex<Queue>,
-    /// There is work, or a place for heavy work, or no more to come.
+    /// Signalled when there is work, or room for heavy work, or no more work to come.
     changed: Condvar,
     counts: Mutex<Counts>,
 }
 
-/// Work that waits.
+/// The waiting work.
 #[derive(Default)]
 struct Queue {
     light: VecDeque<Task>,
     heavy: VecDeque<Task>,
-    /// How many more pieces of heavy work may begin.
+    /// The number of further pieces of heavy work that may start.
     heavy_places: usize,
     is_closed: bool,
 }
@@ -157,10 +158,10 @@ impl Queue {
 
 #[derive(Default)]
 struct Counts {
-    /// Threads at work that nobody waits for. A thread that comes back before its replacement is counted makes it
-    /// negative for a moment.
+    /// Threads at work without a caller. Negative for a moment if a thread comes back before its replacement
+    /// is counted.
     late: isize,
-    /// Of these, those that were not replaced.
+    /// The number of these that were not replaced.
     missing: usize,
 }
 
@@ -180,7 +181,7 @@ impl Pool {
         self.changed.notify_one();
     }
 
-    /// The next piece of work, when there is one; `None` when there will be none.
+    /// Waits for the next piece of work; returns `None` when there will be none.
     fn next(&self) -> Option<(Weight, Task)> {
         let mut queue = self.queue();
         loop {
@@ -197,24 +198,24 @@ impl Pool {
     fn serve(&self) {
         while let Some((weight, task)) = self.next() {
             if task() {
-                self.is_done(weight);
+                self.release(weight);
             } else if !self.takes_back() {
                 return;
             }
         }
     }
 
-    /// Another piece of such work may begin.
-    fn is_done(&self, weight: Weight) {
+    /// Records the end of a piece of work, so that another may start.
+    fn release(&self, weight: Weight) {
         if weight == Weight::Heavy {
             self.queue().heavy_places += 1;
             self.changed.notify_one();
         }
     }
 
-    /// Puts a thread in the place of one that is late, unless too many are.
+    /// Replaces a late thread, unless too many are late.
     fn replace(self: &Arc<Self>, weight: Weight) {
-        self.is_done(weight);
+        self.release(weight);
         let mut counts = self.counts();
         counts.late += 1;
         let late = counts.late;
@@ -231,7 +232,7 @@ impl Pool {
         }
     }
 
-    /// Whether a thread that comes back late is still needed.
+    /// Whether a late thread that comes back is still needed.
     fn takes_back(&self) -> bool {
         let mut counts = self.counts();
         counts.late -= 1;
@@ -258,7 +259,7 @@ mod tests {
 
     use super::*;
 
-    /// Work that ends when the sender is dropped, whatever its flag says.
+    /// Returns work that ends only when the sender is dropped, whatever its flag says.
     fn stuck() -> (blocking::Sender<()>, impl FnOnce(&AtomicBool) + Send) {
         let (free, held) = blocking::channel();
         let work = move |_: &AtomicBool| {
@@ -324,7 +325,7 @@ mod tests {
         });
         assert_eq!(overrun.await, Err(Lost::Overdue));
         receiver.await.unwrap();
-        // With the clock stopped, time would pass at once.
+        // While the clock is paused, a timeout would fire at once.
         tokio::time::resume();
         assert_eq!(threads.run(Weight::Light, |_| 7).await, Ok(7));
         drop(free);

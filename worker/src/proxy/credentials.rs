@@ -1,5 +1,5 @@
-//! Who may use the proxy: the runs of programs, each by a name and a secret of its own, as long as it lasts. Other users of the machine
-//! may reach the port, and know neither.
+//! The credentials for the proxy: each run of a program has its own name and secret while it lasts. Other
+//! users of the machine may reach the port, but know neither.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -14,20 +14,20 @@ use trawl_common::names::CrawlRef;
 
 use super::User;
 
-/// Connections that one run may have at once.
+/// Maximum number of connections of one run.
 pub(super) const CONNECTIONS: usize = 128;
 
 /// One run of a program.
 pub(super) struct Run {
     name: String,
     secret: String,
-    /// In whose name it asks.
+    /// The spider on whose behalf it sends requests.
     pub(super) user: Arc<User>,
-    /// The crawl that it works for, if it does a task.
+    /// The crawl of its task, if it has one.
     pub(super) crawl: Option<CrawlRef>,
-    /// That task.
+    /// The task.
     pub(super) task: Option<String>,
-    /// Cancelled when it has ended.
+    /// Cancelled when the run has ended.
     pub(super) ended: CancellationToken,
     /// A permit for each connection that it may have.
     pub(super) connections: Arc<Semaphore>,
@@ -58,7 +58,7 @@ impl Run {
 #[derive(Default)]
 pub(super) struct Credentials(RwLock<HashMap<String, Arc<Run>>>);
 
-/// Those of one run, void when this is dropped.
+/// The credentials of one run, which are void when this is dropped.
 pub(super) struct Issued {
     all: Arc<Credentials>,
     run: Arc<Run>,
@@ -72,7 +72,7 @@ impl Credentials {
         Issued { all: Arc::clone(self), run }
     }
 
-    /// The run that a request with these header fields is of (RFC 7617).
+    /// Returns the run whose credentials are in these header fields (RFC 7617).
     pub(super) fn run(&self, fields: &HeaderMap) -> Option<Arc<Run>> {
         let value = fields.get(PROXY_AUTHORIZATION)?.to_str().ok()?;
         let (scheme, encoded) = value.split_once(' ')?;

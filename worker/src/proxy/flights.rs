@@ -1,24 +1,26 @@
-//! What can be seen of the requests on a connection whose content cannot: when the client speaks after the server.
+//! Recognises requests on a connection whose content cannot be seen: the client sends something after the
+//! server.
 //!
-//! All that a client sends until the server sends something is a flight. By HTTP/1.1 each request is one. In TLS, only what carries
-//! data is looked at, so its handshake is none, and neither is what says that a connection ends.
+//! All data that a client sends until the server sends something is a flight. In HTTP/1.1 each request is
+//! one. In TLS only data records count, so the handshake is not a flight, and neither is an alert that ends
+//! the connection.
 
-/// A flight in TLS that is no longer than this holds no request: it is the end of the connection (RFC 8446 6.1), or one of the frames by
-/// which HTTP/2 acknowledges what it has got.
+/// A flight in TLS that is no longer than this, in bytes, holds no request: it ends the connection (RFC 8446
+/// 6.1), or is an acknowledgement frame of HTTP/2.
 const SMALL: usize = 48;
 
-/// The type of records that carry data, also those of a handshake's end in TLS 1.3 (RFC 8446 5.1, 5.2).
+/// The type of data records, which in TLS 1.3 are also used at the end of a handshake (RFC 8446 5.1, 5.2).
 const DATA: u8 = 23;
 /// The types of records.
 const TYPES: std::ops::RangeInclusive<u8> = 20..=24;
-/// With what a TLS connection begins: a record of a handshake.
+/// The type of the first record of a TLS connection: a record of a handshake.
 const HANDSHAKE: u8 = 22;
-/// The length of a record's head.
+/// The length of a record's header, in bytes.
 const HEAD: usize = 5;
-/// How long the record with a client's `Finished` is in TLS 1.3, by the hash of the suite.
+/// The length of the record with a client's `Finished` in TLS 1.3, in bytes, by the hash of the cipher suite.
 const FINISHED: [usize; 2] = [53, 69];
 
-/// What a client has sent so far.
+/// The data that a client has sent so far.
 #[derive(Debug, Default)]
 pub(super) struct Flights {
     content: Content,
@@ -30,12 +32,13 @@ pub(super) struct Flights {
 }
 
 impl Flights {
-    /// The server sent something.
+    /// Records that the server sent something.
     pub(super) fn server_sent(&mut self) {
         self.is_open = false;
     }
 
-    /// The client sent `bytes`. Returns whether a request begins with them, or became known, that is not the first one.
+    /// Records that the client sent `bytes`. Returns whether they start a request, or reveal one, that is not
+    /// the first one.
     pub(super) fn client_sent(&mut self, bytes: &[u8]) -> bool {
         if !self.is_open {
             (self.is_open, self.bytes, self.is_counted) = (true, 0, false);
@@ -50,10 +53,10 @@ impl Flights {
     }
 }
 
-/// What the bytes of a client are.
+/// The protocol of a client's data.
 #[derive(Debug, Default)]
 enum Content {
-    /// Nothing came so far.
+    /// Nothing has arrived so far.
     #[default]
     Unknown,
     Tls(Records),
@@ -61,7 +64,7 @@ enum Content {
 }
 
 impl Content {
-    /// How many of these bytes carry data.
+    /// Returns the number of these bytes that carry data.
     fn data(&mut self, bytes: &[u8]) -> usize {
         if let (Self::Unknown, Some(first)) = (&self, bytes.first()) {
             *self = if *first == HANDSHAKE { Self::Tls(Records::default()) } else { Self::Other };
@@ -74,21 +77,21 @@ impl Content {
     }
 }
 
-/// The records of a TLS connection, as far as they have come.
+/// The position in the records of a TLS connection.
 #[derive(Debug, Default)]
 struct Records {
     head: [u8; HEAD],
-    /// How much of the head has come.
+    /// The number of bytes of the header that have arrived.
     known: usize,
-    /// How much of the record is still to come.
+    /// The number of bytes of the record still to come.
     left: usize,
-    /// Whether that is data.
+    /// Whether these are data.
     is_data: bool,
     has_data: bool,
 }
 
 impl Records {
-    /// How many of these bytes are in records that carry data; `None` if these are no records.
+    /// Returns the number of these bytes that are in data records; `None` if these are not records.
     fn data(&mut self, mut bytes: &[u8]) -> Option<usize> {
         let mut data = 0;
         while let Some(first) = bytes.first() {
@@ -107,7 +110,7 @@ impl Records {
         Some(data)
     }
 
-    /// A record begins.
+    /// Starts a record.
     fn begin(&mut self) -> Option<()> {
         let [kind, _, _, high, low] = self.head;
         if !TYPES.contains(&kind) {
@@ -131,11 +134,11 @@ mod tests {
         [&[kind, 3, 3][..], &length_bytes, &vec![0; length]].concat()
     }
 
-    /// Whether each flight is a further request; the server speaks after each.
+    /// Returns whether each flight is a further request; the server sends something after each.
     fn further(flights: &[Vec<u8>]) -> Vec<bool> {
         let mut all = Flights::default();
         let sent = |flight: &Vec<u8>| {
-            // However the bytes come together.
+            // Whatever the chunks in which they arrive.
             let is_further = flight.chunks(7).map(|bytes| all.client_sent(bytes)).filter(|further| *further);
             let count = is_further.count();
             all.server_sent();
@@ -151,7 +154,7 @@ mod tests {
         let tls13 =
             [record(HANDSHAKE, 300), [record(20, 1), record(DATA, 53), request()].concat(), request()];
         assert_eq!(further(&tls13), [false, false, true]);
-        // Where the server's tickets come before the request is sent.
+        // The server's tickets arrive before the request is sent.
         let apart = [record(HANDSHAKE, 300), record(DATA, 69), request(), request()];
         assert_eq!(further(&apart), [false, false, false, true]);
         let tls12 =
@@ -181,7 +184,7 @@ mod tests {
     fn what_is_not_tls_is_a_request_whatever_it_says() {
         let flights = [b"GET / HTTP/1.1\r\n\r\n".to_vec(), b"x".to_vec(), b"x".to_vec()];
         assert_eq!(further(&flights), [false, true, true]);
-        // It began as TLS does, and is none.
+        // It starts like TLS, but is something else.
         let broken = [record(HANDSHAKE, 10), vec![99; 20], vec![99; 20]];
         assert_eq!(further(&broken), [false, false, true]);
     }

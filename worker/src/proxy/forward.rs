@@ -1,4 +1,4 @@
-//! A request that is sent on, and its answer.
+//! Forwarding of a request, and of its response.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ use super::credentials::Run;
 use super::refusal::{Body, BoxError, Refusal};
 use super::{HandlerProxy, polite};
 
-/// Sends a request on when its host may be asked, and its answer back. What the host answers counts for its back-off; the program gets
-/// it as it came.
+/// Forwards a request when its host may be asked, and returns its response. The host's response counts for
+/// its back-off; the program gets it unchanged.
 pub(super) async fn forward(
     proxy: &Arc<HandlerProxy>,
     run: &Run,
@@ -53,7 +53,7 @@ pub(super) async fn forward(
     Ok(response.map(|body| AnswerBody { body, longest, pause: None, _under_way: under_way }.boxed_unsync()))
 }
 
-/// What is asked for: its URL is whole (RFC 9112 3.2.2).
+/// Returns the URL requested, which must be absolute (RFC 9112 3.2.2).
 fn target(request: &Request<Incoming>) -> Result<CanonicalUrl, Refusal> {
     let uri = request.uri();
     if uri.scheme().is_none() {
@@ -62,7 +62,7 @@ fn target(request: &Request<Incoming>) -> Result<CanonicalUrl, Refusal> {
     CanonicalUrl::parse(&uri.to_string()).map_err(|error| Refusal::nonsense(format!("{uri}: {error}")))
 }
 
-/// A request that counts as under way until this is dropped.
+/// A request that counts as in flight until this is dropped.
 struct UnderWay {
     permit: Option<HostPermit>,
     is_welcome: bool,
@@ -79,11 +79,11 @@ impl Drop for UnderWay {
     }
 }
 
-/// The body of an answer. It ends where a host pauses for too long.
+/// The body of a response. Fails if a host pauses for too long.
 struct AnswerBody {
     body: PassedBody,
     longest: Duration,
-    /// Since it is waited for more.
+    /// Runs since the body waits for more data.
     pause: Option<Pin<Box<Sleep>>>,
     _under_way: UnderWay,
 }

@@ -1,4 +1,4 @@
-//! Connections of programs, within limits that hold before anyone has said who they are.
+//! Connections of programs, with limits that hold before they are authenticated.
 
 use std::convert::Infallible;
 use std::io;
@@ -23,20 +23,20 @@ use super::credentials::Run;
 use super::refusal::{Body, Refusal};
 use super::{HandlerProxy, forward, tunnel};
 
-/// Connections at once of which it is not known whose they are; one more ends the oldest of them.
+/// Maximum number of unauthenticated connections; one more ends the oldest of them.
 const UNKNOWN: usize = 256;
-/// How long the head of a request may take to arrive, and a connection may be idle.
+/// Maximum time for the head of a request to arrive, and for a connection to be idle.
 const HEAD: Duration = Duration::from_secs(15);
-/// Header fields of a request.
+/// Maximum number of header fields of a request.
 const FIELDS: usize = 100;
-/// The longest head of a request, in bytes.
+/// Maximum length of the head of a request, in bytes.
 const HEAD_BYTES: usize = 64 * 1024;
-/// How long a program may keep what is sent waiting before its connection ends ([`Paced`]).
+/// The time that a program may delay the data sent to it before its connection is closed ([`Paced`]).
 const STALL: Duration = Duration::from_secs(30);
-/// How long to wait when no connection can be accepted, because the process has too many files open.
+/// Delay before the next attempt to accept a connection when the process has too many files open.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Begins to listen. Returns where.
+/// Starts to listen, and returns the address.
 pub(super) fn start(proxy: &Arc<HandlerProxy>) -> io::Result<SocketAddr> {
     let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     listener.set_nonblocking(true)?;
@@ -62,7 +62,7 @@ async fn accept(proxy: Arc<HandlerProxy>, listener: TcpListener) {
                         permit => break permit,
                     }
                 };
-                // All permits are newcomers', so one was free, or became so.
+                // All permits are held by unauthenticated connections, so one was free, or became so.
                 let Ok(permit) = permit else { continue };
                 let _ = stream.set_nodelay(true);
                 let newcomer = newcomers.enter(permit);
@@ -79,7 +79,7 @@ async fn accept(proxy: Arc<HandlerProxy>, listener: TcpListener) {
     }
 }
 
-/// Answers the requests of one connection until it ends, or the run that it is of.
+/// Answers the requests of one connection until it ends, or its run does.
 pub(super) async fn serve<S>(proxy: Arc<HandlerProxy>, stream: S, newcomer: Newcomer<OwnedSemaphorePermit>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -91,7 +91,7 @@ where
     });
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD).max_headers(FIELDS);
-    // A buffer may grow past its bound by half.
+    // A buffer may grow beyond its limit by half.
     http.max_buf_size(HEAD_BYTES).max_header_size(HEAD_BYTES);
     let serving = http.serve_connection(TokioIo::new(Paced::new(stream, STALL)), service).with_upgrades();
     tokio::select! {
@@ -110,7 +110,7 @@ async fn handle(
 ) -> Response<Body> {
     let answered = async {
         let run = proxy.credentials.run(request.headers()).ok_or_else(Refusal::unknown)?;
-        connection.is_of(&run)?;
+        connection.attach(&run)?;
         let name = (request.method().clone(), request.uri().clone());
         let answered = match *request.method() {
             Method::CONNECT => tunnel::open(proxy, &run, connection, request).await,
@@ -125,16 +125,16 @@ async fn handle(
     answered.await.unwrap_or_else(Refusal::into_response)
 }
 
-/// A connection, and whose it is once a request has said so. Until then it has a permit of those for unknown ones, from then on one of its
-/// run's.
+/// A connection, with its run once a request is authenticated. Until then it has a permit for unauthenticated
+/// ones, afterwards one of its run's.
 pub(super) struct Connection {
     newcomer: Newcomer<OwnedSemaphorePermit>,
     of: SetOnce<(Arc<Run>, OwnedSemaphorePermit)>,
 }
 
 impl Connection {
-    /// Notes that it is of this run, if it is no other's and the run may have another connection.
-    fn is_of(&self, run: &Arc<Run>) -> Result<(), Refusal> {
+    /// Assigns the connection to this run, if it has no other and the run may have another connection.
+    fn attach(&self, run: &Arc<Run>) -> Result<(), Refusal> {
         if let Some((of, _)) = self.of.get() {
             return if Arc::ptr_eq(of, run) { Ok(()) } else { Err(Refusal::unknown()) };
         }

@@ -1,12 +1,15 @@
-//! The proxy for the programs of spiders (`TRAWL_PROXY`): whatever a program asks through it is asked as the worker itself asks hosts.
+//! The proxy for the programs of spiders (`TRAWL_PROXY`): requests that a program sends through it follow the
+//! worker's own rules.
 //!
-//! 1. `listen`: takes connections, on a port of this machine that is opened for the first run of a program;
-//! 2. `credentials`: finds the run that a request is of;
-//! 3. `polite`: waits until the host may be asked, as the spider's politeness and the fleet's schedules say;
-//! 4. `forward`: sends a request on, and its answer back; what the host answers counts for its back-off;
-//! 5. `tunnel`: connects to a host (`CONNECT`), and has each further exchange there (`flights`) wait for a slot as well.
+//! 1. `listen`: accepts connections, on a port of this machine that is opened for the first run of a program.
+//! 2. `credentials`: finds the run of a request.
+//! 3. `polite`: waits until the host may be asked, by the spider's politeness and the fleet's schedules.
+//! 4. `forward`: forwards a request, and its response; the response counts for the host's back-off.
+//! 5. `tunnel`: connects to a host (`CONNECT`), and has each further exchange there (`flights`) wait for a
+//!    slot as well.
 //!
-//! What is not asked gets a `refusal` that says why. When a run ends, so do its connections, and what they had is free.
+//! A request that is not forwarded gets a `refusal` with the reason. When a run ends, its connections are
+//! closed, and their permits freed.
 
 mod credentials;
 mod flights;
@@ -38,33 +41,33 @@ use trawl_web::{Fetcher, Passage, Unusable};
 use self::credentials::{Credentials, Run};
 use crate::polite::{AsSpider, Asker};
 
-/// What is under way when the proxy ends may take so long to notice.
+/// The time that connections get to end when the proxy does.
 const LAST_WORD: Duration = Duration::from_secs(1);
 
 /// The proxy of a process.
 pub struct HandlerProxy {
     asker: Asker,
     credentials: Arc<Credentials>,
-    /// Where it listens, once there was a run.
+    /// The address that it listens on, once there was a run.
     address: Mutex<Option<SocketAddr>>,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
 
-/// A spider whose programs use it.
+/// A spider whose program uses it.
 struct User {
     own: AsSpider,
     passage: Passage,
 }
 
-/// Lets the runs of one spider's program use it.
+/// Access for the runs of one spider's program.
 struct Access {
     proxy: Arc<HandlerProxy>,
     user: Arc<User>,
 }
 
 impl HandlerProxy {
-    /// For a process that crawls nothing, by the schedules that `hosts` keeps.
+    /// Returns a proxy for a process that does not crawl, with the schedules in `hosts`.
     pub fn alone(settings: Arc<Settings>, hosts: Arc<dyn Hosts>) -> Arc<Self> {
         let proxy = Self::of(Asker::alone(settings, hosts));
         let (schedules, stop) = (proxy.asker.schedules.clone(), proxy.stop.clone());
@@ -79,11 +82,12 @@ impl HandlerProxy {
         Arc::new(Self { asker, credentials, address, tasks, stop })
     }
 
-    /// What lets the program of `spider` use it; `None` if it has none, or is to have no proxy. What it asks for is sent by a client
-    /// like `fetcher`.
+    /// Returns the access for the program of `spider`; `None` if it has no program, or uses no proxy. Its
+    /// requests are sent by a client like `fetcher`.
     ///
     /// # Errors
-    /// There can be no such client.
+    ///
+    /// Fails if there can be no such client.
     pub(crate) fn access(
         self: &Arc<Self>,
         spider: &Spider,
@@ -97,12 +101,12 @@ impl HandlerProxy {
         Ok(Some(Arc::new(Access { proxy: Arc::clone(self), user: Arc::new(User { own, passage }) })))
     }
 
-    /// The settings that it asks by.
+    /// Returns the settings in use.
     pub(crate) fn settings(&self) -> &Settings {
         &self.asker.settings
     }
 
-    /// Where it listens, from now on at the latest.
+    /// Returns the address that it listens on; starts to listen if necessary.
     fn address(self: &Arc<Self>) -> io::Result<SocketAddr> {
         let mut address = self.address.lock().unwrap_or_else(PoisonError::into_inner);
         match *address {
@@ -111,17 +115,17 @@ impl HandlerProxy {
         }
     }
 
-    /// Where it listens, if there was a run.
+    /// Returns the address that it listens on, if there was a run.
     fn known_address(&self) -> Option<SocketAddr> {
         *self.address.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends it when what this returns is dropped, if nothing did so before.
+    /// Returns a guard that ends the proxy when dropped.
     pub(crate) fn until_dropped(&self) -> DropGuard {
         self.stop.clone().drop_guard()
     }
 
-    /// Ends all that goes through it.
+    /// Ends all its connections.
     pub(crate) async fn end(&self) {
         self.stop.cancel();
         self.tasks.close();

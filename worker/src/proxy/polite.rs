@@ -1,4 +1,4 @@
-//! When a program may ask a host: as its spider's politeness says, and in a slot of the host.
+//! Decides when a program may ask a host: by its spider's politeness, and in a slot of the host.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -14,10 +14,11 @@ use super::refusal::Refusal;
 use super::{HandlerProxy, User};
 use crate::polite::NotAsked;
 
-/// A request waits for so long at most: slots are reserved half a minute ahead, and where there is a crawl half of that is always taken.
+/// Maximum time that a request waits: slots are reserved half a minute ahead, and if there is a crawl it
+/// always takes half of them.
 const LONGEST: Duration = Duration::from_secs(120);
 
-/// Leave to ask for `url`, if its host's robots.txt allows that.
+/// Waits for a permit to request `url`, if its host's robots.txt allows that.
 pub(super) async fn request(
     proxy: &Arc<HandlerProxy>,
     user: &Arc<User>,
@@ -33,8 +34,8 @@ pub(super) async fn request(
     .await
 }
 
-/// Leave to connect to the host of `url`, or to ask it for something more on a connection. For what cannot be seen, so its robots.txt
-/// says nothing about it.
+/// Waits for a permit to connect to the host of `url`, or for a further exchange on a connection. The content
+/// cannot be seen, so robots.txt does not apply.
 pub(super) async fn exchange(
     proxy: &Arc<HandlerProxy>,
     user: &Arc<User>,
@@ -62,7 +63,8 @@ async fn wait<T>(
     })
 }
 
-/// How the host is to be asked. What is found out of its robots.txt is found out to the end, whether or not the program waits for it.
+/// Returns the policy of the host. A fetch of its robots.txt is completed, whether or not the program waits
+/// for it.
 async fn policy(
     proxy: &Arc<HandlerProxy>,
     user: &Arc<User>,
@@ -89,7 +91,8 @@ fn broken_off(why: &str) -> NotAsked {
     NotAsked::Failed(Failure::new(Class::Robots, format_args!("robots.txt is not known: {why}")))
 }
 
-/// That settings allow to ask `url`, and that it leads neither to the proxy nor to where this process shows its metrics.
+/// Fails unless the settings allow requests to `url`, and it leads neither to the proxy nor to this process's
+/// metrics.
 async fn may_ask(proxy: &HandlerProxy, user: &User, url: &CanonicalUrl) -> Result<(), NotAsked> {
     user.passage.may_ask(url).await.map_err(NotAsked::Failed)?;
     let port = url.to_url().port_or_known_default().unwrap_or_default();
@@ -111,12 +114,13 @@ async fn may_ask(proxy: &HandlerProxy, user: &User, url: &CanonicalUrl) -> Resul
     }
 }
 
-/// Whether who connects to `address` may reach what listens at `own`. Who connects to no address in particular reaches this machine.
+/// Whether a connection to `address` may reach the listener at `own`. A connection to the unspecified address
+/// reaches this machine.
 fn reaches(address: IpAddr, own: IpAddr) -> bool {
     address.to_canonical() == own.to_canonical() || address.to_canonical().is_unspecified()
 }
 
-/// The system lets a socket have an address of the machine's own only.
+/// Whether an address is one of this machine's: the system lets a socket be bound to no other.
 fn is_of_this_machine(address: IpAddr) -> bool {
     UdpSocket::bind(SocketAddr::new(address, 0)).is_ok()
 }

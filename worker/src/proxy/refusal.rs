@@ -1,4 +1,4 @@
-//! What a program gets in place of an answer, and how it can tell.
+//! The proxy's own responses, and how a program can recognise them.
 
 use std::time::Duration;
 
@@ -13,18 +13,18 @@ use trawl_common::time::UnixMs;
 use super::credentials::CONNECTIONS;
 use crate::polite::{NotAsked, blocked};
 
-/// The body of an answer.
+/// The body of a response.
 pub(super) type Body = http_body_util::combinators::UnsyncBoxBody<Bytes, BoxError>;
 pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The field by which an answer of the proxy's own is known (RFC 9209).
+/// The header field that marks the proxy's own responses (RFC 9209).
 const PROXY_STATUS: &str = "proxy-status";
 
-/// Why a request is not sent on, or got no answer.
+/// The reason why a request is not forwarded, or got no response.
 #[derive(Debug)]
 pub(super) struct Refusal {
     status: StatusCode,
-    /// The kind of error, in the words of RFC 9209 2.3.
+    /// The proxy error type of RFC 9209 2.3.
     kind: &'static str,
     why: String,
     retry_after: Option<Duration>,
@@ -35,43 +35,43 @@ impl Refusal {
         Self { status, kind, why: why.into(), retry_after: None }
     }
 
-    /// A request without the credentials of a run.
+    /// Returns the refusal of a request without the credentials of a run.
     pub(super) fn unknown() -> Self {
         let why =
             "use the name and the secret in TRAWL_PROXY, which are good as long as the program's run lasts";
         Self::new(StatusCode::PROXY_AUTHENTICATION_REQUIRED, "http_request_denied", why)
     }
 
-    /// A request that cannot be read.
+    /// Returns the refusal of a request that cannot be read.
     pub(super) fn nonsense(why: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "http_request_error", why)
     }
 
-    /// A target that no setting allows.
+    /// Returns the refusal of a destination that no setting allows.
     pub(super) fn forbidden(why: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, "http_request_denied", why)
     }
 
-    /// A run with too many connections.
+    /// Returns the refusal for a run with too many connections.
     pub(super) fn crowded() -> Self {
         let why = format!("the program has {CONNECTIONS} connections to the proxy: close some");
         let refusal = Self::new(StatusCode::SERVICE_UNAVAILABLE, "connection_limit_reached", why);
         Self { retry_after: Some(Duration::from_secs(1)), ..refusal }
     }
 
-    /// A request whose host was not to be asked after so long.
+    /// Returns the refusal of a request whose host could not be asked within this time.
     pub(super) fn overdue(waited: Duration) -> Self {
         let why = format!("the host was not to be asked within {waited:?}: try again later");
         let refusal = Self::new(StatusCode::SERVICE_UNAVAILABLE, "connection_limit_reached", why);
         Self { retry_after: Some(waited), ..refusal }
     }
 
-    /// What the proxy cannot do, through no fault of the program's.
+    /// Returns the refusal for an error that is not the program's fault.
     pub(super) fn internal(why: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "proxy_internal_error", why)
     }
 
-    /// In words.
+    /// The reason in words.
     pub(super) fn why(&self) -> &str {
         &self.why
     }
@@ -91,14 +91,14 @@ impl Refusal {
         if let Some(wait) = self.retry_after {
             fields.insert(RETRY_AFTER, HeaderValue::from(wait.as_secs_f64().ceil() as u64));
         }
-        // Of an answer to CONNECT, most clients show nothing else.
+        // Most clients show nothing else of a response to CONNECT.
         if let Ok(phrase) = ReasonPhrase::try_from(self.phrase().into_bytes()) {
             response.extensions_mut().insert(phrase);
         }
         response
     }
 
-    /// The reason, as far as it fits into a status line.
+    /// The reason, cut to fit into a status line.
     fn phrase(&self) -> String {
         let plain = self.why.chars().map(|c| if c.is_ascii_graphic() { c } else { ' ' });
         format!("trawl: {}", plain.take(200).collect::<String>())
@@ -139,7 +139,7 @@ impl From<NotAsked> for Refusal {
     }
 }
 
-/// A body without anything in it.
+/// Returns an empty body.
 pub(super) fn empty() -> Body {
     Empty::new().map_err(|never| match never {}).boxed_unsync()
 }

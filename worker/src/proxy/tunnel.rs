@@ -1,5 +1,6 @@
-//! A connection on which a program and a host say what they like (`CONNECT`, RFC 9110 9.3.6). What it is cannot be seen, as it is TLS.
-//! So the connection waits for a slot, and each further exchange on it for another one.
+//! A connection on which a program and a host exchange arbitrary data (`CONNECT`, RFC 9110 9.3.6). Its
+//! content cannot be seen, as it is TLS. So the connection waits for a slot, and each further exchange on it
+//! for another one.
 
 use std::future::pending;
 use std::io;
@@ -21,15 +22,16 @@ use super::listen::Connection;
 use super::refusal::{Body, Refusal, empty};
 use super::{HandlerProxy, polite};
 
-/// A tunnel may be idle for so long.
+/// Maximum time that a tunnel may be idle.
 const IDLE: Duration = Duration::from_secs(300);
-/// And last so long in all.
+/// Maximum lifetime of a tunnel.
 const LONGEST: Duration = Duration::from_secs(3_600);
-/// An exchange is over when the host has said something, and then nothing for so long. What it had in flight at the host is free then.
+/// An exchange is over when the host has sent something, and then nothing for this time. It no longer counts
+/// as in flight then.
 const QUIET: Duration = Duration::from_millis(250);
-/// How often to look for all that.
+/// Interval at which to check these times.
 const LOOK: Duration = Duration::from_millis(100);
-/// What is read at once.
+/// Maximum number of bytes read at once.
 const BUFFER: usize = 16 * 1024;
 
 /// Connects a program to a host, when that may be asked.
@@ -48,19 +50,19 @@ pub(super) async fn open(
     proxy.tasks.spawn(async move {
         let ended = tunnel.run.ended.clone();
         let carrying = async {
-            // There is none if the program has gone meanwhile.
+            // Fails if the program has gone meanwhile.
             if let Ok(client) = hyper::upgrade::on(request).await {
                 tunnel.carry(TokioIo::new(client), server).await;
             }
         };
         ended.run_until_cancelled(carrying).await;
-        // It has its permit until now.
+        // Its permit is held until now.
         drop(connection);
     });
     Ok(Response::new(empty()))
 }
 
-/// The host and port that a tunnel is to lead to, as a URL.
+/// Returns the host and port of the tunnel's destination, as a URL.
 fn destination(uri: &Uri) -> Result<CanonicalUrl, Refusal> {
     let nonsense = |why: &str| Refusal::nonsense(format!("CONNECT {uri}: {why}"));
     let authority = uri.authority().filter(|authority| !authority.as_str().contains('@'));
@@ -77,14 +79,14 @@ struct Tunnel {
     state: Mutex<State>,
 }
 
-/// What has become of it so far.
+/// The state of a tunnel.
 struct State {
     flights: Flights,
-    /// For the exchange that is under way.
+    /// The permit of the exchange in progress.
     permit: Option<HostPermit>,
-    /// Whether the host has said something in it.
+    /// Whether the host has sent something in this exchange.
     is_answered: bool,
-    /// When something was said last.
+    /// The time of the last data.
     last: Instant,
 }
 
@@ -93,7 +95,7 @@ impl State {
         Self { flights: Flights::default(), permit: Some(permit), is_answered: false, last: Instant::now() }
     }
 
-    /// Whether a further exchange begins.
+    /// Records data from the client. Returns whether a further exchange begins.
     fn client_sent(&mut self, bytes: &[u8]) -> bool {
         self.last = Instant::now();
         self.flights.client_sent(bytes)
@@ -111,13 +113,13 @@ impl State {
 }
 
 impl Tunnel {
-    /// Carries what both say, until either closes the connection, or it has lasted too long.
+    /// Copies data in both directions, until either side closes the connection, or it has lasted too long.
     async fn carry(&self, client: impl AsyncRead + AsyncWrite, server: impl AsyncRead + AsyncWrite) {
         let (from_client, mut to_client) = split(client);
         let (from_server, to_server) = split(server);
         let up = async {
             match self.upwards(from_client, to_server).await {
-                // The program says no more, and may still be answered.
+                // The program sends no more, but may still receive data.
                 Ok(()) => pending().await,
                 Err(error) => debug!(url = %self.url, %error, "a tunnel of a program ends"),
             }
@@ -143,7 +145,7 @@ impl Tunnel {
             }
             let is_further = self.state().client_sent(&buffer[..read]);
             if is_further {
-                // The one before is over.
+                // The previous exchange is over.
                 self.state().permit = None;
                 let permit = polite::exchange(&self.proxy, &self.run.user, &self.url).await;
                 let permit = permit.map_err(|refusal| io::Error::other(refusal.why().to_owned()))?;
@@ -169,7 +171,8 @@ impl Tunnel {
         }
     }
 
-    /// Ends when the tunnel has lasted, or was idle, for too long. Meanwhile gives up what exchanges that are over have in flight.
+    /// Returns when the tunnel has lasted, or was idle, for too long. Meanwhile drops the permits of
+    /// exchanges that are over.
     async fn lasts(&self) {
         let begun = Instant::now();
         let mut looks = interval(LOOK);
@@ -199,7 +202,7 @@ mod tests {
     use super::super::tests::in_test_time;
     use super::*;
 
-    /// After how long a tunnel ends whose host does this.
+    /// Returns the time after which a tunnel ends whose host does this.
     async fn ends_after(host: impl AsyncFnOnce(DuplexStream)) -> Duration {
         let (proxy, run) = in_test_time(|_| {});
         let url: CanonicalUrl = "https://192.0.2.1/".parse().unwrap();

@@ -9,7 +9,7 @@ use super::fetch_permits::FetchPermits;
 use crate::claim::Claims;
 use crate::job::Job;
 
-/// Jobs to ask for when there are permits.
+/// Jobs to schedule when there are permits.
 pub(super) struct Due {
     pub(super) jobs: VecDeque<Job>,
     pub(super) permits: FetchPermits,
@@ -20,8 +20,8 @@ impl Due {
         Self { jobs: VecDeque::new(), permits: FetchPermits::new(permits, Arc::clone(ceiling)) }
     }
 
-    /// Waits for permits. Returns as many jobs: those that are due, else, unless `claimed` is `None`, those that are claimed.
-    /// `None` when nothing is settled any more. Cancelling the call loses nothing.
+    /// Waits for permits. Returns as many jobs: those that are due, or, unless `claimed` is `None`, newly
+    /// claimed ones. `None` when settling has stopped. Cancelling the call loses nothing.
     pub(super) async fn next(&mut self, claimed: Option<&mut Claims>) -> Option<Vec<Job>> {
         if self.jobs.is_empty() && claimed.is_none() {
             return std::future::pending().await;

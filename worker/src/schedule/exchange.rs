@@ -1,10 +1,12 @@
-//! Slots that URLs of this worker hand to requests of programs, and to urgent requests of crawls.
+//! Slots that URLs of this worker hand over to requests of programs, and to urgent requests of crawls.
 //!
-//! A crawl has reserved the slots of its host for up to half a minute. So a request that asks for one now would come after all URLs that have theirs.
-//! Instead it exchanges slots with a URL that is due in this worker: the request is sent in the slot of the URL, and the URL waits for that of the
-//! request. Nothing is reserved for it, so the pace of the host is as it was.
+//! A crawl has reserved the slots of its host for up to half a minute. So a request that asked for one now
+//! would come after all URLs with reserved slots. Instead it exchanges slots with a URL that is due in this
+//! worker: the request is sent in the slot of the URL, and the URL waits for the slot of the request. No
+//! additional slot is used, so the pace of the host is unchanged.
 //!
-//! Each request lets one URL of its host go first. So they take half of the slots that this worker has for a host, and never all.
+//! Each request first lets one URL of its host pass, so requests take at most half of the slots that this
+//! worker has for a host.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -18,7 +20,7 @@ use trawl_common::politeness::schedules::HostRequest;
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 
-/// A slot that is reserved, and when it is due by this process's own clock.
+/// A reserved slot, and when it is due by this process's own clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reserved {
     pub(crate) slot: UnixMs,
@@ -26,13 +28,13 @@ pub(crate) struct Reserved {
 }
 
 impl Reserved {
-    /// How long to wait for it.
+    /// The time until it is due.
     pub(crate) fn wait(self) -> Duration {
         self.due.saturating_duration_since(Instant::now())
     }
 }
 
-/// What goes before what: the least first.
+/// The order of precedence, from lowest to highest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Rank {
     /// A URL or a request of a crawl, by its priority.
@@ -41,7 +43,7 @@ pub(crate) enum Rank {
     OfProgram,
 }
 
-/// The requests that wait for slots, those of each host by rank, and of one rank in the order in which they came.
+/// The requests that wait for slots. Those of each host are ordered by rank, then by arrival.
 #[derive(Debug, Default)]
 pub(crate) struct SlotExchange(Mutex<HashMap<HostKey, VecDeque<Waiting>>>);
 
@@ -49,13 +51,13 @@ pub(crate) struct SlotExchange(Mutex<HashMap<HostKey, VecDeque<Waiting>>>);
 struct Waiting {
     own: Reserved,
     rank: Rank,
-    /// Whether it has let a URL go first.
+    /// Whether it has let a URL pass.
     has_let_go: bool,
     earlier: Sender<UnixMs>,
 }
 
 impl SlotExchange {
-    /// Waits for `slot` of `host`, or for an earlier one that a URL hands over. Returns the one to be used now.
+    /// Waits for `slot` of `host`, or for an earlier one that a URL hands over. Returns the slot to use now.
     pub(crate) async fn wait(&self, host: &HostKey, rank: Rank, slot: UnixMs, wait: Duration) -> UnixMs {
         let own = Reserved { slot, due: Instant::now() + wait };
         let (earlier, handed_over) = oneshot::channel();
@@ -69,13 +71,14 @@ impl SlotExchange {
         }
     }
 
-    /// How many requests wait for slots of a host.
+    /// The number of requests that wait for slots of a host.
     pub(super) fn waiting(&self, host: &HostKey) -> usize {
         self.lock().get(host).map_or(0, VecDeque::len)
     }
 
-    /// The slot that a URL is to wait for, as it has handed its own to a request of its host that is of a higher rank. `None` if it keeps what it
-    /// has: its slot is due, and it asks for it with `url`. A slot that has passed is of no use to anyone.
+    /// Hands the slot of a URL over to a request of its host with a higher rank, and returns the request's
+    /// slot, for which the URL is to wait. `None` if the URL keeps its slot. `url` is the request for the
+    /// slot, which is due. A slot that has passed is of no use to any request.
     pub(super) fn exchange(&self, url: &HostRequest, rank: Rank, now: UnixMs) -> Option<Reserved> {
         let is_good = |slot: &UnixMs| now <= slot.plus(url.pace.honoured());
         let slot = url.slot.filter(|slot| !url.waits_for_host_only && is_good(slot))?;
@@ -88,7 +91,7 @@ impl SlotExchange {
                 return None;
             }
             let Waiting { own, earlier, .. } = requests.pop_front()?;
-            // Whoever has gone meanwhile removes what is left here.
+            // If the receiver has gone, it removes the remaining entry itself.
             if earlier.send(slot).is_ok() {
                 return Some(own);
             }
@@ -107,7 +110,7 @@ impl SlotExchange {
     }
 }
 
-/// The offer of a request to exchange its slot, until this is dropped.
+/// A request's offer to exchange its slot, until it is dropped.
 struct Offer<'a> {
     exchange: &'a SlotExchange,
     host: &'a HostKey,
@@ -115,7 +118,7 @@ struct Offer<'a> {
 }
 
 impl Offer<'_> {
-    /// Makes no exchange any more. Returns the slot that was handed over before.
+    /// Ends the offer. Returns the slot that was handed over before, if there was one.
     fn withdraw(&mut self) -> Option<UnixMs> {
         self.handed_over.close();
         self.handed_over.try_recv().ok()
@@ -157,12 +160,12 @@ mod tests {
         HostRequest { slot: Some(UnixMs(slot)), ..policy_of("a.example") }
     }
 
-    /// What a URL exchanges at the very instant of its slot.
+    /// The result of an exchange at the very instant of a URL's slot.
     fn at_once(exchange: &SlotExchange, url: &HostRequest) -> Option<Reserved> {
         exchange.exchange(url, usual(), url.slot.unwrap_or(UnixMs(2)))
     }
 
-    /// A request that waits for this slot, which is `OWN` away.
+    /// Starts a request that waits for this slot, which is `OWN` away.
     fn request(exchange: &Arc<SlotExchange>, slot: u64) -> tokio::task::JoinHandle<UnixMs> {
         request_of(exchange, Rank::OfProgram, slot)
     }
@@ -176,12 +179,13 @@ mod tests {
         Rank::OfCrawl(priority.try_into().unwrap())
     }
 
-    /// The rank of what says nothing of its priority.
+    /// The rank without a priority.
     fn usual() -> Rank {
         of_crawl(0.0)
     }
 
-    /// An exchange where this request waits, and a URL has kept its slot: the next one hands over its own.
+    /// Returns an exchange with a waiting request, which has let one URL pass: the next one hands over its
+    /// slot.
     async fn with_request(slot: u64) -> (Arc<SlotExchange>, tokio::task::JoinHandle<UnixMs>) {
         let exchange = Arc::default();
         let request = request(&exchange, slot);

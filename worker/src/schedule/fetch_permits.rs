@@ -1,4 +1,4 @@
-//! Fetch permits: how many pages a worker fetches at once, and how many it begins in a second.
+//! Fetch permits, which limit the number of pages that a worker fetches at once, and starts per second.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,30 +7,32 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 use trawl_common::politeness::ceiling::Ceiling;
 
-/// How long the first permit of a batch waits for others. A page takes longer by far.
+/// The time that the first permit of a batch waits for others. A page takes far longer.
 const BATCH_WAIT: Duration = Duration::from_millis(5);
 
-/// Permits that are older than this have outlived the ceiling's burst.
+/// Permits older than this have outlived the burst of the ceiling.
 const FRESH: Duration = Duration::from_millis(50);
 
-/// The permits of a worker. One is taken before a host is asked for a slot, so that nothing waits with a slot that passes.
+/// The permits of a worker. One is taken before a host is asked for a slot, so that no slot passes while its
+/// URL waits.
 pub(super) struct FetchPermits {
     all: Arc<Semaphore>,
     ceiling: Arc<Ceiling>,
-    /// Those at hand, each with the instant at which it was acquired.
+    /// The permits at hand, each with the instant at which it was acquired.
     spare: Vec<(Instant, OwnedSemaphorePermit)>,
-    /// How many are best used together, so that one call to the servers is for several pages: an eighth.
+    /// The number of permits that are best used together, so that one call to the servers is for several
+    /// pages: an eighth.
     batch: usize,
 }
 
 impl FetchPermits {
-    /// As many permits as pages may be fetched at once, and as fast as the ceiling lets pages begin.
+    /// Returns `count` permits, which are issued no faster than the ceiling lets pages start.
     pub(super) fn new(count: usize, ceiling: Arc<Ceiling>) -> Self {
         let all = Arc::new(Semaphore::new(count));
         Self { all, ceiling, spare: Vec::new(), batch: count.div_ceil(8) }
     }
 
-    /// Waits for a permit, and a moment for some more. Returns how many are at hand. Cancelling the call loses none.
+    /// Waits for a permit, and briefly for more. Returns the number at hand. Cancelling the call loses none.
     pub(super) async fn some(&mut self) -> usize {
         if self.spare.is_empty() {
             let permit = acquire(&self.all, &self.ceiling).await;
@@ -53,13 +55,13 @@ impl FetchPermits {
         }
         let (since, permit) = self.spare.pop()?;
         if since.elapsed() > FRESH {
-            // It lets a page begin now, not one more than the ceiling does.
+            // The page starts now, so it counts towards the ceiling now.
             self.ceiling.try_pass();
         }
         Some(permit)
     }
 
-    /// Gives back a permit with which no page has begun.
+    /// Gives back a permit with which no page has started.
     pub(super) fn give_back(&mut self, permit: OwnedSemaphorePermit) {
         self.spare.push((Instant::now(), permit));
     }

@@ -1,4 +1,5 @@
-//! When each URL may be fetched: after its host's `robots.txt` is known, with a fetch permit of this worker, in a slot of its host.
+//! Decides when each URL may be fetched: after its host's `robots.txt` is known, with a fetch permit of this
+//! worker, in a slot of its host.
 
 mod due;
 pub(crate) mod exchange;

@@ -1,4 +1,4 @@
-//! Jobs that may begin.
+//! Jobs that may start.
 
 use tokio::sync::OwnedSemaphorePermit;
 use trawl_common::politeness::permit::HostPermit;
@@ -7,26 +7,26 @@ use crate::fetch::domains::UnderWay;
 use crate::handlers::NoPage;
 use crate::job::Job;
 
-/// A job that may begin.
+/// A job that may start.
 pub(crate) struct Ready {
     pub(crate) job: Job,
     pub(crate) next: Next,
 }
 
-/// What a job begins with.
+/// The first step of a job.
 pub(crate) enum Next {
     /// It is fetched now.
     Fetch(Box<Permits>),
-    /// There is no page for it, and its spider's program takes in why.
+    /// It has no page, and its spider's program handles the failure.
     HandOver(Box<NoPage>),
 }
 
-/// What a job has that may be fetched now.
+/// The permits of a job that may be fetched now.
 pub(crate) struct Permits {
     pub(crate) host_permit: HostPermit,
-    /// Not for a page of a slow domain, which has a slow permit.
+    /// `None` for a page of a slow domain, which has a slow permit.
     pub(crate) fetch_permit: Option<OwnedSemaphorePermit>,
     pub(crate) under_way: UnderWay,
-    /// Whether no other such job begins until this one is settled.
+    /// Whether no other such job starts until this one is settled.
     pub(crate) is_alone: bool,
 }

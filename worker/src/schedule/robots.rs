@@ -1,4 +1,4 @@
-//! Finding out what a robots.txt (RFC 9309) says: from the fleet's store, or from the origin.
+//! Gets robots.txt files (RFC 9309) from the fleet's store, or from the origin.
 
 use std::time::Duration;
 
@@ -21,27 +21,27 @@ use crate::fetch::{apart, blameless};
 use crate::shared::Shared;
 use crate::spiders::Loaded;
 
-/// How often to look whether another worker has fetched a file.
+/// Interval at which to check whether another worker has fetched a file.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// What came of finding out.
+/// The result of getting a file.
 pub(crate) enum Learnt {
-    /// It is remembered.
+    /// The file is remembered now.
     Known,
-    /// A host on the way is not to be asked before.
+    /// A host involved must not be asked before this time.
     Later(UnixMs),
-    /// A host on the way answered that it wants to be left alone until then.
+    /// A host involved refused the request, and must be left alone until this time.
     Refused(Failure, UnixMs),
-    /// A person forbade to ask a host on the way.
+    /// An operator blocked a host involved.
     Blocked,
-    /// Whoever keeps the files or the schedules failed for good.
+    /// The store of the files or of the schedules failed permanently.
     Failed(Error),
     /// Reading the file made the worker panic.
     Panicked,
 }
 
-/// Finds out what an origin's robots.txt says: of all workers one fetches it, and the others wait for that. Where redirects
-/// take longer than the lease, another one begins as well.
+/// Gets an origin's robots.txt. One worker fetches it, and the others wait for that. If redirects take longer
+/// than the lease, another worker starts as well.
 pub(super) async fn learn(shared: &Shared, spider: &Loaded, origin: &Origin) -> Learnt {
     find_out(shared, spider, origin).await.unwrap_or_else(Learnt::Failed)
 }
@@ -59,7 +59,8 @@ async fn find_out(shared: &Shared, spider: &Loaded, origin: &Origin) -> Result<L
     })
 }
 
-/// A file as `hosts` keep it for all; or as `fetch` has it, with how long it is good, which is kept for the others then.
+/// Returns the file that `hosts` stores for all workers, or the result of `fetch` (the file and its
+/// lifetime), which it then stores for the others.
 pub(crate) async fn known_or_fetched<E>(
     hosts: &dyn Hosts,
     health: &Health,
@@ -90,12 +91,12 @@ pub(crate) async fn known_or_fetched<E>(
     Ok(fetched.map(|(file, _)| file))
 }
 
-/// For how long an answer is good.
+/// Returns the lifetime of a response.
 pub(crate) fn time_to_live(robots: &trawl_web::Robots, retry: &Retry) -> Duration {
     if robots.is_lasting { KEPT_FOR } else { retry.robots_again() }
 }
 
-/// The file, and for how long it is good.
+/// Fetches the file, and returns it with its lifetime.
 async fn fetch(
     shared: &Shared,
     spider: &Loaded,

@@ -1,4 +1,4 @@
-//! What this worker remembers of robots.txt files.
+//! This worker's memory of robots.txt files.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,38 +12,38 @@ use trawl_common::settings::{Politeness, Retry};
 use trawl_common::web::url::{CanonicalUrl, Origin};
 use trawl_web::RobotsWay;
 
-/// All files in memory may take so many bytes.
+/// Maximum total size of the files in memory, in bytes.
 const MEMORY: u64 = 64 << 20;
 
-/// All ways to files that were given up for a while may take so many.
+/// Maximum total size of the suspended fetches, in bytes.
 const WAYS_MEMORY: u64 = 8 << 20;
 
-/// So long such a way is remembered: a slot may be as far ahead.
+/// The time for which a suspended fetch is kept: a slot may be this far ahead.
 const WAY_KEPT_FOR: Duration = Duration::from_secs(3_600);
 
-/// What is known of an origin.
+/// The known rules of an origin.
 #[derive(Clone)]
 enum Known {
     Rules(Arc<Robots>),
     Unreadable(Failure),
 }
 
-/// What robots.txt means for one URL.
+/// The verdict of robots.txt on one URL.
 pub(crate) enum RobotsVerdict {
-    /// It may be asked for, this long after another.
+    /// The URL may be requested, this long after another.
     Allowed(Option<Duration>),
     Forbidden,
-    /// The file could not be read, so nothing may be asked for.
+    /// The file could not be read, so nothing may be requested.
     Unreadable(Failure),
-    /// To be found out: [`learn`](super::robots::learn).
+    /// The file is not known yet: [`learn`](super::robots::learn) fetches it.
     Unknown,
 }
 
-/// The rules of files that were read, and the ways to those that were not.
+/// The rules of files that were read, and the suspended fetches of others.
 pub(crate) struct RobotsMemory {
-    /// For each name by which spiders are called there.
+    /// The rules for each name by which spiders are addressed.
     known: Cache<(RobotsKey, RobotsName), Remembered>,
-    /// How far it got to files that it had to give up for a while: nothing on the way is asked for twice.
+    /// The progress of fetches that had to be suspended, so that none of their requests is repeated.
     ways: Cache<Origin, RobotsWay>,
 }
 
@@ -69,7 +69,7 @@ impl Default for RobotsMemory {
 }
 
 impl RobotsMemory {
-    /// What is known of `url`, for a spider that asks by `politeness` and is called `name`.
+    /// Returns the verdict on `url` for a spider with this `politeness` and this `name`.
     pub(crate) fn verdict(
         &self,
         url: &CanonicalUrl,
@@ -86,17 +86,17 @@ impl RobotsMemory {
         }
     }
 
-    /// The way to an origin's file, as far as this worker got before.
+    /// Takes the fetch of an origin's file, with the progress that this worker made before.
     pub(crate) fn way(&self, origin: &Origin) -> RobotsWay {
         self.ways.remove(origin).unwrap_or_else(|| RobotsWay::to(origin))
     }
 
-    /// Remembers how far it got on the way to a file, for whoever goes on.
+    /// Stores the progress of a suspended fetch.
     pub(crate) fn keep_way(&self, origin: Origin, way: RobotsWay) {
         self.ways.insert(origin, way);
     }
 
-    /// Remembers a file, for a while.
+    /// Remembers a file for a while.
     pub(crate) fn remember(&self, retry: &Retry, key: RobotsKey, name: &RobotsName, file: &RobotsFile) {
         let known = read(file, name);
         let time = if let Known::Rules(_) = known { REMEMBERED_FOR } else { retry.robots_again() };
@@ -106,7 +106,7 @@ impl RobotsMemory {
     }
 }
 
-/// What an answer means.
+/// Returns the rules in a response.
 fn read(file: &RobotsFile, name: &RobotsName) -> Known {
     match Robots::of(file, name) {
         Some(rules) => Known::Rules(Arc::new(rules)),
@@ -119,7 +119,8 @@ fn read(file: &RobotsFile, name: &RobotsName) -> Known {
     }
 }
 
-/// Why there was no answer. A host that cannot be reached fails as such: its robots.txt only met that first.
+/// Returns the reason why there was no response. An unreachable host fails with that failure itself: its
+/// robots.txt was only the first to meet it.
 fn unanswered(why: &str) -> Failure {
     match Failure::from_text(why) {
         Some(Failure {

@@ -1,4 +1,4 @@
-//! From claimed URLs to those that may be fetched now.
+//! Turns claimed URLs into jobs that may be fetched now.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,50 +37,54 @@ use crate::settlement::Settlement;
 use crate::shared::Shared;
 use crate::store;
 
-/// So many urgent jobs of a host stay off its waitlist at once, about.
+/// Approximate number of urgent jobs of a host that may stay off its waitlist at once.
 const MOST_AHEAD: usize = 8;
 
-/// The time within which the suspects that a killed worker has left are claimed, about: it may have put some aside for a moment.
+/// Approximate time within which the suspects of a crashed worker are claimed: it may have snoozed some of
+/// them.
 const SUSPECTS_COME: Duration = Duration::from_secs(5);
 
-/// What a job goes before.
+/// Returns the rank of a job.
 fn rank(job: &Job) -> Rank {
     Rank::OfCrawl(job.message.work.priority())
 }
 
-/// Where jobs go from here.
+/// The channels for scheduled jobs.
 pub(crate) struct Exits {
-    /// Those that may begin.
+    /// Jobs that may start.
     pub(crate) ready: mpsc::Sender<Vec<Ready>>,
     pub(crate) settle: mpsc::Sender<Settlement>,
 }
 
-/// Owns all that waits in a worker before it is fetched, and is the one place that decides what goes when.
+/// Owns all jobs that wait in a worker before they are fetched, and alone decides which of them goes when.
 ///
-/// 1. A job waits for a fetch permit, then asks its host for a slot; what has neither waits here or goes back to the ladder.
-/// 2. A reserved slot that is near is waited for here, without a permit.
-/// 3. An unknown robots.txt is waited for here, for a while.
-/// 4. Where its host shares an address with many, a job whose host lets it go waits for a slot there. If its slot has passed
-///    by then, or no permit is free, it asks its host once more, and nothing else.
-/// 5. While this machine lacks something that requests take, nothing is claimed or begun.
-/// 6. A job whose slot is due may exchange it with a request of a program, or a job that is more urgent, and waits for that one's slot.
+/// 1. A job waits for a fetch permit, then asks its host for a slot; one without either waits here or goes
+///    back to the broker.
+/// 2. A job whose reserved slot is near waits here, without a permit.
+/// 3. A job with an unknown robots.txt waits here, for a while.
+/// 4. If its host shares an address with many others, a job whose host admits it also waits for a slot of the
+///    address. If the slot of its host has passed by then, or no permit is free, it asks only its host once
+///    more.
+/// 5. While this machine lacks resources for requests, nothing is claimed or started.
+/// 6. A job whose slot is due may exchange it with a request of a program, or with a more urgent job, and
+///    waits for that one's slot.
 pub(crate) struct Scheduler {
     shared: Arc<Shared>,
     exits: Exits,
     claims: Claims,
     due: Due,
-    /// Jobs that begin one at a time: each may be what kills workers.
+    /// Jobs that start one at a time: each may crash workers.
     suspects: Due,
-    /// Suspects that have died as such. They take no space from those that go before them.
+    /// Suspects that were in flight at a further crash. They take no space from the jobs before them.
     last_suspects: DelayQueue<Job>,
     /// Jobs whose slot is near.
     reserved: DelayQueue<Job>,
     unknown_robots: UnknownRobots,
-    /// Jobs that wait at their hosts' addresses. No decision: the worker stops.
+    /// Jobs that wait for their hosts' addresses. `None` if the worker is stopping.
     at_addresses: JoinSet<(Job, Option<Result<Decision>>)>,
-    /// Urgent jobs that wait for their slot, or for that of another job. No slot: the worker stops.
+    /// Urgent jobs that wait for their slot, or for that of another job. `None` if the worker is stopping.
     going_ahead: JoinSet<(Job, Option<UnixMs>)>,
-    /// Ends all this.
+    /// Stops the scheduler.
     stop: CancellationToken,
 }
 
@@ -105,7 +109,8 @@ impl Scheduler {
         }
     }
 
-    /// Schedules what is claimed until `stop`, then gives back what has not begun. Stops the worker where a port fails for good.
+    /// Schedules claimed jobs until `stop`, then releases those that have not started. Stops the worker if a
+    /// port fails permanently.
     pub(crate) async fn run(mut self) {
         if let Err(error) = self.schedule().await {
             return self.shared.health.ends_by(error);
@@ -160,14 +165,15 @@ impl Scheduler {
                         jobs.extract_if(.., |job| job.is_suspect()).for_each(|job| self.suspect(job));
                         self.ask(jobs).await?;
                     }
-                    // Settling has broken down; its panic is the worker's.
+                    // The settler has panicked, which ends the worker.
                     None => return Ok(()),
                 },
             }
         }
     }
 
-    /// Asks the hosts of jobs for slots, and has each go on as they decide. There is a permit for each job.
+    /// Asks the hosts of jobs for slots, and continues each job according to the decision. There is a permit
+    /// for each job.
     async fn ask(&mut self, jobs: Vec<Job>) -> Result<()> {
         let now = UnixMs::now();
         let (mut asking, mut requests) = (Vec::with_capacity(jobs.len()), Vec::with_capacity(jobs.len()));
@@ -203,7 +209,7 @@ impl Scheduler {
                 Decision::At { wait, slot } if request.standing == Standing::Aside && self.has_space() => {
                     self.go_ahead(job, request.key, slot, wait);
                 }
-                // It has no place in the waitlist.
+                // It has no position in the waitlist.
                 Decision::Later { wait, .. } if request.standing == Standing::Aside => {
                     ready.extend(self.begin_or_wait(job, Decision::Crowded { wait: wait.max(SOON) }).await);
                 }
@@ -214,8 +220,9 @@ impl Scheduler {
         Ok(())
     }
 
-    /// The request of a job, which stays off the waitlist if the job is urgent: it would come after all that its host has. If many such jobs wait,
-    /// the others queue as all do: each that finds no slot would ask again every second.
+    /// Returns the request of a job. An urgent job stays off the waitlist, where it would come after all jobs
+    /// of its host. If many urgent jobs wait, further ones queue like others: each that finds no slot would
+    /// ask again every second.
     fn placed(&self, job: &Job, request: HostRequest) -> HostRequest {
         if job.message.work.priority().is_urgent() && self.shared.exchange.waiting(&request.key) < MOST_AHEAD
         {
@@ -224,7 +231,7 @@ impl Scheduler {
         request
     }
 
-    /// Has an urgent job wait for its slot, or for that of another job of its host.
+    /// Makes an urgent job wait for its slot, or for that of another job of its host.
     fn go_ahead(&mut self, job: Job, host: HostKey, slot: UnixMs, wait: Duration) {
         let (shared, stop) = (Arc::clone(&self.shared), self.stop.clone());
         self.going_ahead.spawn(async move {
@@ -234,19 +241,19 @@ impl Scheduler {
         });
     }
 
-    /// An urgent job is due in this slot.
+    /// Makes an urgent job due in this slot.
     fn goes_in(&mut self, mut job: Job, slot: UnixMs) {
         (job.message.slot, job.message.turn) = (Some(slot), None);
         self.is_due(job);
     }
 
-    /// What has waited at its host's addresses goes on.
+    /// Continues a job that has waited for its host's addresses.
     async fn go_on(&mut self, job: Job, decision: Decision) {
         let ready = self.begin_or_wait(job, decision).await;
         self.hand_on(ready.into_iter().collect()).await;
     }
 
-    /// A job may begin, waits for its slot, or is settled.
+    /// Starts a job, makes it wait for its slot, or settles it.
     async fn begin_or_wait(&mut self, mut job: Job, decision: Decision) -> Option<Ready> {
         if let Decision::At { wait, slot } = decision {
             self.wait_for_slot(job, slot, wait).await;
@@ -261,7 +268,7 @@ impl Scheduler {
         }
     }
 
-    /// Has a job wait for its slot: here if that is near, else on the ladder.
+    /// Makes a job wait for its slot: here if that is near, otherwise at the broker.
     async fn wait_for_slot(&mut self, mut job: Job, slot: UnixMs, wait: Duration) {
         (job.message.slot, job.message.turn) = (Some(slot), None);
         if is_near(wait, self.has_space()) {
@@ -271,12 +278,12 @@ impl Scheduler {
         }
     }
 
-    /// Begins a job, if it has a permit and the pages of other domains leave it one.
+    /// Starts a job, if there is a permit for it that pages of other domains do not need.
     async fn begin(&mut self, mut job: Job, host_permit: HostPermit) -> Option<Ready> {
         let is_alone = job.is_suspect();
         let due = if is_alone { &mut self.suspects } else { &mut self.due };
         let Some(fetch_permit) = due.permits.take() else {
-            // It has waited at an address, and asks its host once more when there is a permit.
+            // It has waited for an address, and asks its host once more when there is a permit.
             (job.message.slot, job.waits_for_host_only) = (Some(UnixMs::now()), true);
             self.is_due(job);
             return None;
@@ -284,7 +291,7 @@ impl Scheduler {
         let host = job.target().host();
         match self.shared.domains.begin(HostKey::domain(&host)) {
             Ok(under_way) => {
-                // What takes its time from others stands back, unless it is alone anyway.
+                // Jobs that delay others wait, unless they run alone anyway.
                 let fetch_permit = Some(fetch_permit).filter(|_| is_alone || under_way.needs_permit());
                 let permits = Permits { host_permit, fetch_permit, under_way, is_alone };
                 Some(Ready { job, next: Next::Fetch(Box::new(permits)) })
@@ -299,7 +306,8 @@ impl Scheduler {
         }
     }
 
-    /// Whether a job has to wait at its host's addresses: many hosts share one of them, or they are not known yet.
+    /// Whether a job has to wait for its host's addresses: many hosts share one of them, or they are not
+    /// known yet.
     fn has_to_wait_at_address(&self, job: &mut Job, permit: &HostPermit) -> bool {
         if std::mem::take(&mut job.waits_for_host_only) {
             return false;
@@ -310,7 +318,7 @@ impl Scheduler {
         addresses.is_none_or(is_shared)
     }
 
-    /// Has a job whose host lets it go wait at the host's addresses, off the fetch permits.
+    /// Makes a job that its host admits wait for the host's addresses, without a fetch permit.
     fn wait_at_address(&mut self, mut job: Job, mut request: HostRequest, permit: HostPermit) {
         let most = if self.has_space() { NEAR } else { Duration::ZERO };
         let (shared, stop) = (Arc::clone(&self.shared), self.stop.clone());
@@ -327,7 +335,7 @@ impl Scheduler {
         });
     }
 
-    /// Until when a job's domain, which is slow, has no permit for it.
+    /// The time until which a job's domain, which is slow, has no permit for it.
     fn keeps_away(&self, job: &Job) -> Option<UnixMs> {
         let host = job.target().host();
         let until = UnixMs::now().plus(self.shared.domains.keeps_away(&HostKey::domain(&host))?);
@@ -336,7 +344,8 @@ impl Scheduler {
         Some(until)
     }
 
-    /// Whether another job can wait here. Slow pages stay in hand as what waits does, and the broker sends no more ahead.
+    /// Whether another job can wait here. Slow pages in flight count like waiting jobs, so that the broker
+    /// sends no more.
     fn has_space(&self) -> bool {
         let waiting = self.reserved.len() + self.unknown_robots.jobs();
         let elsewhere = self.at_addresses.len() + self.going_ahead.len();
@@ -345,12 +354,13 @@ impl Scheduler {
             < max_waiting(self.shared.settings.worker.prefetch)
     }
 
-    /// Until when no more is claimed, because it would have no room to wait in for a robots.txt that may come at once.
+    /// The time until which no more is claimed, because there would be no room to wait for a robots.txt that
+    /// may arrive quickly.
     fn crowded_until(&self) -> Option<Instant> {
         self.unknown_robots.may_come_until().filter(|_| !self.has_space())
     }
 
-    /// Sends away what waits for files that are slow: it would keep out the jobs of other hosts.
+    /// Snoozes jobs that wait for slow files, which would keep out the jobs of other hosts.
     async fn send_away(&mut self) {
         for job in self.unknown_robots.take_slow() {
             self.settle(job, Outcome::Deferred { until: UnixMs::now().plus(SLOW) }).await;
@@ -358,14 +368,14 @@ impl Scheduler {
     }
 
     async fn wait_for_robots(&mut self, origin: Origin, job: Job) {
-        // What was taken together with those that took the last room waits with them.
+        // Jobs taken together with those that took the last room wait with them.
         let has_space = self.has_space() || self.crowded_until().is_some();
         if let Some((job, away)) = self.unknown_robots.add(&self.shared, origin, job, has_space) {
             self.settle(job, Outcome::Deferred { until: UnixMs::now().plus(away.max(SOON)) }).await;
         }
     }
 
-    /// What waited for a robots.txt goes on.
+    /// Continues jobs that waited for a robots.txt.
     async fn learnt(&mut self, jobs: Vec<Job>, learnt: Learnt) -> Result<()> {
         for mut job in jobs {
             let outcome = match &learnt {
@@ -387,7 +397,8 @@ impl Scheduler {
         if let Learnt::Failed(error) = learnt { Err(error) } else { Ok(()) }
     }
 
-    /// A suspect that has died as one lets those that have not, and are about to be claimed, go first.
+    /// Delays a suspect that was in flight at a further crash, so that other suspects about to be claimed go
+    /// first.
     fn suspect(&mut self, job: Job) {
         match job.starts > SUSPECT_STARTS {
             true => drop(self.last_suspects.insert(job, SUSPECTS_COME)),
@@ -395,7 +406,8 @@ impl Scheduler {
         }
     }
 
-    /// Of suspects, the one with the fewest starts goes first: no page is the only suspect at two deaths while others were at none.
+    /// Queues a job. Among suspects, the one with the fewest starts goes first, so that no page is the only
+    /// suspect at two crashes while others were at none.
     fn is_due(&mut self, job: Job) {
         if !job.is_suspect() {
             return self.due.jobs.push_back(job);

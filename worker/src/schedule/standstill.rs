@@ -1,4 +1,4 @@
-//! What a worker waits for, in words: a crawl must not stand still without saying why.
+//! Describes why a worker is idle: a crawl must not stall without a reason given.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,38 +15,39 @@ use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 use trawl_common::web::url::Origin;
 
-/// After so long without the end of a URL the log says what is waited for.
+/// The time without the end of a URL after which the log states the reason.
 pub(crate) const STILL: Duration = Duration::from_secs(10);
 
-/// For so long after something was left to others it is said what its spider lacks here: that comes again sooner, if only every 100 s.
+/// The time for which a lack is reported after work was last left to other workers for it: that repeats
+/// sooner, even if only every 100 s.
 const LACKING: Duration = Duration::from_secs(180);
 
-/// Of so many hosts it is known, at most.
+/// Maximum number of hosts to track.
 const MOST: usize = 1_000;
 
-/// What a spider lacks is said in so many bytes,
+/// Maximum length of the description of a lack, in bytes.
 const WHY: usize = 300;
 
-/// and of so many spiders.
+/// Maximum number of spiders whose lack is reported.
 const SAID: usize = 100;
 
-/// So many of them are named.
+/// Maximum number of reasons in a message.
 const NAMED: usize = 3;
 
-/// Why a URL of a host waits.
+/// The reason why a URL of a host waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Why {
-    /// The host answered with this status, 0 for a redirect, and wants to be left alone.
+    /// The host answered with this status (0 for a redirect) and is in a back-off.
     Refused(u16),
     /// The host is asked once in this time.
     Pace(Duration),
-    /// A URL of it failed so, and is tried again.
+    /// A URL of the host failed with this class, and is retried.
     Retry(Class),
-    /// It is not known to be quick, and as many slow pages as may be are under way.
+    /// The domain is not known to be quick, and the limit of slow pages in flight is reached.
     Slow,
 }
 
-/// What is waited for now, and since when no URL has ended.
+/// The current reasons for waiting, and the time since a URL ended.
 #[derive(Debug, Default)]
 pub(crate) struct Standstill(Mutex<Waits>);
 
@@ -54,14 +55,15 @@ pub(crate) struct Standstill(Mutex<Waits>);
 struct Waits {
     hosts: BTreeMap<HostKey, (UnixMs, Why)>,
     robots: BTreeMap<Origin, Instant>,
-    /// The spiders that cannot be worked for here, when something of each was left to others last, and why.
+    /// The spiders that this worker cannot run, with the time that work was last left to others, and the
+    /// reason.
     lacking: BTreeMap<SpiderName, (Instant, String)>,
-    /// How many URLs had ended, and when the last of them did.
+    /// The number of URLs that had ended, and when it last changed.
     ended: Option<(u64, Instant)>,
 }
 
 impl Standstill {
-    /// A URL of this host waits until then. A refusal outweighs what else is said of the host meanwhile.
+    /// Records that a URL of this host waits until `until`. A refusal takes precedence over other reasons.
     pub(crate) fn waits(&self, host: &HostKey, until: UnixMs, why: Why) {
         let now = UnixMs::now();
         let mut waits = self.lock();
@@ -80,7 +82,7 @@ impl Standstill {
         }
     }
 
-    /// A URL or a task of this spider was left to other workers, for this reason.
+    /// Records that a URL or a task of this spider was left to other workers, for this reason.
     pub(crate) fn leaves_to_others(&self, spider: &SpiderName, why: &str) {
         let mut waits = self.lock();
         waits.lacking.retain(|_, (last, _)| last.elapsed() < LACKING);
@@ -89,31 +91,33 @@ impl Standstill {
         }
     }
 
-    /// What becomes of work that its spider cannot be worked for here: another worker may be able to.
+    /// Returns the outcome of work whose spider this worker cannot run; another worker may be able to.
     pub(crate) fn leave_to_others(&self, message: &Message, why: &str) -> Outcome {
         self.leaves_to_others(&message.crawl.spider, why);
         left_to_others(message)
     }
 
-    /// This spider can be worked for here.
+    /// Records that this worker can run this spider.
     pub(crate) fn works_for(&self, spider: &SpiderName) {
         self.lock().lacking.remove(spider);
     }
 
-    /// The spiders of which something was left to others lately, and why; some of them, if there are many.
+    /// Returns the spiders whose work was left to others lately, with the reasons; only some of them if there
+    /// are many.
     pub(crate) fn lacks(&self) -> BTreeMap<SpiderName, String> {
         let waits = self.lock();
         let lacking = waits.lacking.iter().filter(|(_, (last, _))| last.elapsed() < LACKING);
         lacking.take(SAID).map(|(spider, (_, why))| (spider.clone(), why.clone())).collect()
     }
 
-    /// The robots.txt of this origin is being found out about, until what this returns is dropped.
+    /// Records that the robots.txt of this origin is being fetched, until the returned value is dropped.
     pub(crate) fn asks_robots<'a>(&'a self, origin: &'a Origin) -> Asking<'a> {
         self.lock().robots.insert(origin.clone(), Instant::now());
         Asking { standstill: self, origin }
     }
 
-    /// What is waited for, if no URL has ended for a while. `ended` is how many have by now.
+    /// Returns the reason for waiting, if no URL has ended for a while. `ended` is the current number of
+    /// ended URLs.
     pub(crate) fn reason(&self, ended: u64) -> Option<String> {
         let mut waits = self.lock();
         match waits.ended {
@@ -172,7 +176,7 @@ impl fmt::Display for Why {
     }
 }
 
-/// A robots.txt that is being found out about.
+/// A robots.txt that is being fetched.
 pub(crate) struct Asking<'a> {
     standstill: &'a Standstill,
     origin: &'a Origin,
@@ -184,7 +188,7 @@ impl Drop for Asking<'_> {
     }
 }
 
-/// What becomes of work that is left to other workers.
+/// Returns the outcome of work that is left to other workers.
 pub(crate) fn left_to_others(message: &Message) -> Outcome {
     Outcome::Unready { until: UnixMs::now().plus(until_another_worker(message.left)) }
 }

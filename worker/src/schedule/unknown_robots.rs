@@ -1,4 +1,4 @@
-//! What waits in a worker for a robots.txt.
+//! Jobs that wait in a worker for a robots.txt.
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -17,14 +17,14 @@ use crate::fetch::domains::SLOW;
 use crate::job::Job;
 use crate::shared::Shared;
 
-/// So many jobs wait for a robots.txt that takes its time: more would keep out those of other hosts.
+/// Maximum number of jobs that wait for one slow robots.txt: more would keep out those of other hosts.
 const MOST_OF_ONE: usize = 16;
 
-/// Most files come within this time, and the ladder takes a second. So long any number of jobs waits for one, and while there is
-/// no room for more, none are scheduled.
+/// The time within which most files arrive; retrying by way of the broker takes a second. Within this time
+/// any number of jobs waits for a file, and while there is no room for more, no jobs are scheduled.
 const AT_ONCE: Duration = Duration::from_millis(250);
 
-/// Jobs that wait for a robots.txt, and since when it is being found out about.
+/// Jobs that wait for a robots.txt, and since when it is being fetched.
 struct Waiting {
     since: Instant,
     jobs: Vec<Job>,
@@ -38,35 +38,35 @@ impl Waiting {
     }
 }
 
-/// The jobs that wait, by what they wait for.
+/// The waiting jobs, by the file that they wait for.
 #[derive(Default)]
 pub(super) struct UnknownRobots {
     waiting: HashMap<RobotsKey, Waiting>,
-    /// How many jobs these are.
+    /// The number of waiting jobs.
     jobs: usize,
-    /// What finds out about the files.
+    /// The fetches of the files.
     learning: JoinSet<(RobotsKey, Learnt)>,
 }
 
 impl UnknownRobots {
-    /// How many jobs wait.
+    /// The number of waiting jobs.
     pub(super) fn jobs(&self) -> usize {
         self.jobs
     }
 
-    /// Until when a file may come at once that jobs wait for.
+    /// The time until which a file that jobs wait for may still arrive quickly.
     pub(super) fn may_come_until(&self) -> Option<Instant> {
         let oldest = self.waiting.values().map(|waiting| waiting.since).min()?;
         Some(oldest + AT_ONCE).filter(|&until| until > Instant::now())
     }
 
-    /// When the next of the files that jobs wait for turns out to be slow.
+    /// The time at which the next of the awaited files counts as slow.
     pub(super) fn some_slow_at(&self) -> Option<Instant> {
         let awaited = self.waiting.values().filter(|waiting| !waiting.jobs.is_empty());
         awaited.map(|waiting| waiting.since + SLOW).min()
     }
 
-    /// Takes out what waits for files that are slow.
+    /// Takes the jobs that wait for slow files.
     pub(super) fn take_slow(&mut self) -> Vec<Job> {
         let slow = self.waiting.values_mut().filter(|waiting| waiting.since.elapsed() >= SLOW);
         let jobs: Vec<Job> = slow.flat_map(|waiting| waiting.jobs.drain(..)).collect();
@@ -74,15 +74,16 @@ impl UnknownRobots {
         jobs
     }
 
-    /// Takes out all that wait.
+    /// Takes all waiting jobs.
     pub(super) fn take_all(&mut self) -> Vec<Job> {
         self.jobs = 0;
         self.waiting.drain().flat_map(|(_, waiting)| waiting.jobs).collect()
     }
 
-    /// Has a job wait for the robots.txt of `origin`, for each file a few. Where there is no room, or the file is slow, the job
-    /// comes back with how long it is to stay away: as long again as the others have waited, so that a slow file costs it few ways
-    /// round. No more files are asked for at once than the broker sends URLs ahead.
+    /// Makes a job wait for the robots.txt of `origin`, with a limited number per file. If there is no room,
+    /// or the file is slow, returns the job with the delay after which it is to be tried again: as long as
+    /// the others have waited so far, so that a slow file causes few retries. No more files are fetched at
+    /// once than the broker's prefetch.
     pub(super) fn add(
         &mut self,
         shared: &Arc<Shared>,
@@ -115,9 +116,10 @@ impl UnknownRobots {
         }
     }
 
-    /// Waits until something is known of a file. Returns the jobs that waited for it. Pending while nothing is being found out.
+    /// Waits until the fetch of a file has ended. Returns the jobs that waited for it. Never returns while no
+    /// file is being fetched.
     pub(super) async fn next(&mut self) -> (Vec<Job>, Learnt) {
-        // A panic while it is found out is caught there.
+        // A panic of the fetch is caught within it.
         let Some(Ok((key, learnt))) = self.learning.join_next().await else {
             return std::future::pending().await;
         };

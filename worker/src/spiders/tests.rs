@@ -16,7 +16,7 @@ use crate::claim::SpiderRequests;
 use crate::polite::Asker;
 use crate::tests::log::OwnLog;
 
-/// Sinks that keep nothing.
+/// Sinks that discard everything.
 struct Nowhere;
 
 #[async_trait]
@@ -63,7 +63,7 @@ impl Fixture {
         fs::write(self.folder.path().join("shop.toml"), text).unwrap();
     }
 
-    /// The page limit of the spider as it works now.
+    /// The page limit of the spider in its current version.
     fn pages(&self) -> Option<u64> {
         let loaded = self.spiders.get(&self.name).expect("it works");
         loaded.spider.max_pages.map(std::num::NonZeroU64::get)
@@ -190,7 +190,7 @@ fn any_number_of_names_without_a_file_takes_bounded_memory() {
     assert_eq!(fixture.spiders.missing().len(), MISSING);
 }
 
-/// Sinks that cannot be opened so often.
+/// Sinks that fail to open this many times.
 struct LateSinks(std::sync::atomic::AtomicU32);
 
 impl SinkFactory for LateSinks {

@@ -1,13 +1,17 @@
 //! Tasks: claimed beside pages, run by their spider's program, settled as pages are.
 //!
-//! 1. Takes a permit, then claims a task: what this worker cannot run yet, another may.
-//! 2. Finds its spider, as its crawl needs it. A task whose spider is not here is left to others, and one whose spider's sinks take nothing
-//!    comes back later: it would keep the permits of other spiders' tasks.
-//! 3. Counts the start, unless a more urgent task of the spider waits in the fleet: then that one comes first. A task that was
-//!    started so often without an end kills its workers: it becomes a dead letter. Suspects begin one at a time.
-//! 4. Has the [`TaskRunner`] run it. Its lease is extended meanwhile, as that of all that the worker holds. A task that is not the worker's
-//!    any more, as when its crawl was cancelled, is broken off.
-//! 5. Makes of what it gave what the sinks and the frontier take (`outcome`), and hands that on to be stored and settled.
+//! 1. Takes a permit, then claims a task, so that other workers can take the tasks that this one cannot run
+//!    yet.
+//! 2. Finds the spider that its crawl needs. A task whose spider is not available here is left to other
+//!    workers; one whose spider's sinks accept nothing is snoozed, since it would hold the permits of other
+//!    spiders' tasks.
+//! 3. Counts the start, unless a more urgent task of the spider waits in the fleet: then that one comes
+//!    first. A task that was started too often without an end crashes its workers: it becomes a dead letter.
+//!    Suspects start one at a time.
+//! 4. Runs it with the [`TaskRunner`]. Its lease is extended meanwhile, like all leases of the worker. A task
+//!    that no longer belongs to the worker, for example because its crawl was cancelled, is aborted.
+//! 5. Turns its result into items for the sinks and work for the frontier (`outcome`), and passes these on to
+//!    be stored and settled.
 
 mod outcome;
 mod runner;
@@ -36,24 +40,24 @@ use crate::shared::Shared;
 use crate::spiders::Loaded;
 use crate::{store, tasks_ahead};
 
-/// How long a task waits, about, whose crawl has as many pages and tasks under way as it may still do.
+/// Approximate delay of a task whose crawl has as many pages and tasks in flight as its limit still allows.
 const AWAITED: Duration = Duration::from_secs(2);
 
-/// What it takes to have tasks run.
+/// Claims tasks and has them run.
 pub(crate) struct Tasks {
     pub(crate) shared: Arc<Shared>,
     pub(crate) runner: Arc<dyn TaskRunner>,
     pub(crate) spiders: CrawlSpiders,
-    /// How many are run at once.
+    /// The number of tasks run at once.
     pub(crate) at_once: u16,
-    /// Where they go when they have run.
+    /// The channel for finished tasks.
     pub(crate) settle: mpsc::Sender<Settlement>,
-    /// The place of the one that runs of those that may be what kills workers.
+    /// The permit of the one running task that may crash workers.
     pub(crate) suspects: Arc<Semaphore>,
 }
 
 impl Tasks {
-    /// Has tasks run until `stop`, then waits for those that have begun.
+    /// Runs tasks until `stop`, then waits for those that have started.
     pub(crate) async fn run(self, stop: CancellationToken) {
         let permits = Arc::new(Semaphore::new(self.at_once.into()));
         let tasks = Arc::new(self);
@@ -69,7 +73,7 @@ impl Tasks {
         while running.join_next().await.is_some() {}
     }
 
-    /// The next task, and a permit for it. Cancelling the call loses nothing.
+    /// Claims the next task, with a permit for it. Cancelling the call loses nothing.
     async fn next(&self, permits: &Arc<Semaphore>) -> Option<(Claimed, OwnedSemaphorePermit)> {
         let permit = Arc::clone(permits).acquire_owned().await.ok()?;
         let claimed = self.shared.frontier.claim_tasks(1).await.pop()?;
@@ -92,7 +96,8 @@ impl Tasks {
         let _ = self.settle.send(settlement).await;
     }
 
-    /// The spider of a task that may begin, or what becomes of one that may not; `None` if it is claimed again, after a more urgent one.
+    /// Returns the spider of a task that may start, or the outcome of one that may not; `None` if the task is
+    /// claimed again, after a more urgent one.
     async fn begin(&self, claimed: &Claimed) -> Result<Option<(Arc<Loaded>, Arc<Task>)>, Outcome> {
         let Claimed { message, is_beyond_limit, crawl, .. } = claimed;
         let Some(task) = message.work.task() else { return Err(left_to_others(message)) };
@@ -135,7 +140,8 @@ impl Tasks {
         }
     }
 
-    /// Runs a task, as long as it is this worker's. What makes the worker panic is not tried again: it would do that to others.
+    /// Runs a task while it belongs to this worker. A task that makes the worker panic is not retried, since
+    /// it would do the same to others.
     async fn work(&self, claimed: &Claimed, spider: Arc<Loaded>, task: &Task) -> Settlement {
         let view = outcome::view(claimed, &spider, task, &self.shared.settings);
         let running = AssertUnwindSafe(self.runner.run(&spider, view, &self.shared.log)).catch_unwind();

@@ -1,4 +1,4 @@
-//! What runs a task.
+//! The interface for running tasks.
 
 use async_trait::async_trait;
 use trawl_common::frontier::outcome::Failure;
@@ -15,33 +15,33 @@ pub(crate) trait TaskRunner: Send + Sync {
     /// Whether it can run tasks of this spider.
     fn runs(&self, spider: &Loaded) -> bool;
 
-    /// Runs a task of the spider to its end, within the limits that the spider's file sets. What its program logs goes to `log`. Dropped,
-    /// it ends what it has started.
+    /// Runs a task of the spider to its end, within the limits that the spider's file sets. The log of its
+    /// program goes to `log`. Dropping the future ends the program's run.
     async fn run(&self, spider: &Loaded, task: TaskView, log: &LogWriter) -> Ran;
 }
 
-/// What came of running a task.
+/// The result of running a task.
 #[derive(Debug)]
 pub(crate) enum Ran {
-    /// It is done, and gave this.
+    /// It is done and yielded this.
     Done(Gave),
-    /// It failed, and is to be tried again as often as it may.
+    /// It failed, and is to be retried if it may be.
     Failed(Failure),
-    /// It is to be left out.
+    /// It is to be skipped.
     Skipped,
-    /// It cannot be run on this machine: why.
+    /// It cannot be run on this machine, for this reason.
     NotRun(String),
 }
 
-/// What a task that is done gave.
+/// The yield of a finished task.
 #[derive(Debug, Default)]
 pub(crate) struct Gave {
-    /// What goes to the sinks: the fields of each item.
+    /// The fields of each item for the sinks.
     pub(crate) items: Vec<serde_json::Map<String, serde_json::Value>>,
-    /// Further ones.
+    /// Further items.
     pub(crate) file: Option<ItemsFile>,
-    /// What else is to be done.
+    /// New tasks.
     pub(crate) tasks: Vec<NewTask>,
-    /// What is to be fetched.
+    /// URLs and requests to fetch.
     pub(crate) urls: Vec<NewRequest>,
 }

@@ -1,4 +1,4 @@
-//! The fleet's log, for what writes to it.
+//! The fleet's log in tests.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use trawl_backends::embedded::Embedded;
 use trawl_common::logs::{LogEntry, LogTargets, LogWriter};
 use trawl_common::ports::{LogPlace, Logs};
 
-/// A log that nobody else has.
+/// A log of its own.
 pub(crate) struct OwnLog {
     pub(crate) writer: LogWriter,
     targets: LogTargets,
@@ -21,7 +21,7 @@ impl OwnLog {
         Self { writer, targets, log }
     }
 
-    /// What was written to it.
+    /// The entries written to it.
     pub(crate) async fn entries(self) -> Vec<LogEntry> {
         let stop = CancellationToken::new();
         stop.cancel();

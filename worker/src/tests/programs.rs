@@ -1,4 +1,4 @@
-//! A program that asks a host beside its crawl.
+//! Tests of a program that asks a host during a crawl.
 
 use async_trait::async_trait;
 use trawl_common::logs::LogWriter;
@@ -10,7 +10,7 @@ use crate::polite::AsSpider;
 use crate::spiders::Loaded;
 use crate::tasks::{Gave, Ran};
 
-/// Asks for the URLs of its task, one after the other.
+/// Requests the URLs of its task, one after the other.
 struct Asks {
     memory: Memory,
     asker: Asker,
@@ -36,7 +36,8 @@ impl TaskRunner for Asks {
     }
 }
 
-/// A worker with so many URLs of a host, of which five have been fetched, and a program that asks the same host so often.
+/// Returns a worker with `urls` URLs of a host, five of which have been fetched, and a program that makes
+/// `requests` requests to it.
 async fn beside_a_crawl(memory: &Memory, urls: usize, requests: usize) -> Worker {
     for number in 0..urls {
         memory.page(&format!("{}{number}", url(1)), QUICK);

@@ -1,4 +1,4 @@
-//! Tasks beside pages, with a runner that does what recipes say.
+//! Tests of tasks beside pages, with a runner that follows the recipes.
 
 use std::fs::File;
 use std::io::Write;
@@ -15,7 +15,7 @@ use super::*;
 use crate::spiders::Loaded;
 use crate::tasks::{Gave, Ran, TaskRunner};
 
-/// Runs what begins with one of a few words.
+/// Runs recipes that begin with one of a few words.
 struct ByWord(Memory);
 
 #[async_trait]
@@ -45,7 +45,7 @@ impl TaskRunner for ByWord {
             }
             Some("torn") => {
                 let file = file_of_items(2500).await;
-                // Its program still has it open.
+                // Its program still has the file open.
                 file.1.set_len(20_000).unwrap();
                 Ran::Done(Gave { file: Some(file.0), ..Gave::default() })
             }
@@ -59,7 +59,7 @@ impl TaskRunner for ByWord {
     }
 }
 
-/// A file with so many items, and the same as its program has it open.
+/// Returns a file with this many items, and another handle of it, as its program has.
 async fn file_of_items(count: usize) -> (ItemsFile, File) {
     let mut file = tempfile::tempfile().unwrap();
     (0..count).for_each(|number| writeln!(file, "{{\"number\": {number}}}").unwrap());
@@ -67,7 +67,7 @@ async fn file_of_items(count: usize) -> (ItemsFile, File) {
     (ItemsFile::of(file.try_clone().unwrap(), bytes).checked().await.unwrap(), file)
 }
 
-/// Says when what runs a task is ended.
+/// Records when the run of a task is dropped.
 struct Ended<'a>(&'a Memory);
 
 impl Drop for Ended<'_> {
@@ -112,7 +112,7 @@ async fn all_items_of_a_file_are_stored_before_their_task_is_settled() {
 async fn tasks_whose_spiders_sinks_take_nothing_come_back_later_and_hold_up_no_others() {
     let memory = Memory::default();
     memory.sink_refuses(20);
-    // Two are run at once, and eight are held.
+    // Two run at once, and eight are held.
     (0..12).for_each(|number| drop(memory.task(&format!(r#""done {number}""#))));
     let worker = start(&memory);
     timeout(LIMIT, memory.until("put aside", 6)).await.unwrap();
@@ -125,7 +125,7 @@ async fn tasks_whose_spiders_sinks_take_nothing_come_back_later_and_hold_up_no_o
 async fn a_task_that_is_lost_while_its_file_is_stored_is_not_settled() {
     let memory = Memory::default();
     let task = memory.task(r#""file""#);
-    memory.is_lost_when_stored(&task);
+    memory.lose_when_stored(&task);
     let worker = start(&memory);
     timeout(LIMIT, memory.until("goes round", 1)).await.unwrap();
     let calls = worker.stop().await.unwrap();
@@ -213,7 +213,7 @@ async fn tasks_that_may_kill_workers_begin_one_at_a_time_beside_the_others() {
 async fn a_task_that_kills_its_workers_becomes_a_dead_letter_and_is_not_run() {
     let memory = Memory::default();
     let task = memory.task(r#""done""#);
-    memory.is_started(task.as_str(), Start::Poison);
+    memory.set_start(task.as_str(), Start::Poison);
     let calls = start(&memory).until_ended(1).await;
     at(&calls, &format!("settle {task} failed poison"));
     assert_eq!(count(&calls, "run"), 0);

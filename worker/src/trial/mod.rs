@@ -1,4 +1,4 @@
-//! One page for whoever tries a spider: in no crawl, and stored nowhere.
+//! Tries a spider on one page: in no crawl, and without storing anything.
 
 mod polite;
 
@@ -28,25 +28,27 @@ use crate::spiders::Unready;
 /// Reads pages as a worker does.
 pub struct PageReader {
     parser: Parser,
-    /// What reads them in place of the parser.
+    /// The program that reads them in place of the parser.
     program: Option<Running>,
 }
 
 impl PageReader {
-    /// With threads of its own, and as much memory for trees as a worker has.
+    /// Starts with its own threads, and as much memory for trees as a worker has.
     ///
     /// # Errors
-    /// The system gives no threads.
+    ///
+    /// Fails if the system provides no threads.
     pub fn start(settings: &Settings) -> io::Result<Self> {
         let parser = Parser::start(settings.worker.page_memory.as_u64() / 2)?;
         Ok(Self { parser, program: None })
     }
 
-    /// The same, where the program of `spider` reads its pages, if it has one that does; it runs in `folder`, and asks the web
-    /// through `proxy`.
+    /// Returns this reader with the program of `spider`, if it has one that reads pages; the program runs in
+    /// `folder`, and makes requests through `proxy`.
     ///
     /// # Errors
-    /// The program cannot be run.
+    ///
+    /// Fails if the program cannot be run.
     pub fn with_program(
         self,
         spider: &Spider,
@@ -56,10 +58,11 @@ impl PageReader {
         Ok(Self { program: running(spider, folder, proxy)?, ..self })
     }
 
-    /// What `spider` makes of `response`, with which the page at `landed` answered.
+    /// Returns the result of `spider` for `response`, which was fetched from `landed`.
     ///
     /// # Errors
-    /// Why it makes nothing of that.
+    ///
+    /// Returns the reason why there is none.
     pub async fn read(
         &self,
         spider: &Spider,
@@ -80,7 +83,7 @@ impl PageReader {
     }
 }
 
-/// What a program makes of a page that is in no crawl.
+/// Has a program read a page that is in no crawl.
 async fn read_by(
     program: &Stream,
     spider: &Spider,
@@ -88,7 +91,7 @@ async fn read_by(
     response: &Response,
 ) -> Result<Extraction, Untried> {
     let crawl = CrawlRef::adhoc_of(spider.name.clone());
-    // Nobody follows a trial.
+    // No log is written for a trial.
     let (log, _) = &LogWriter::new(&WorkerId::of_this_machine(), None, None);
     let (work, urls) = (&Work::Url(landed.clone()), &spider.urls);
     let redirected = response.redirected_to.as_ref();
@@ -115,25 +118,26 @@ async fn read_by(
     }
 }
 
-/// The program of a spider, for whoever tries it on a task.
+/// The program of a spider, for trying it on a task.
 pub struct TaskTrial(Running);
 
 impl TaskTrial {
-    /// The program of `spider`, which runs in `folder` and asks the web through `proxy`.
+    /// Returns the program of `spider`, which runs in `folder` and makes requests through `proxy`.
     ///
     /// # Errors
-    /// It cannot be run, or there is none.
+    ///
+    /// Fails if it cannot be run, or there is none.
     pub fn of(spider: &Spider, folder: PathBuf, proxy: &Arc<HandlerProxy>) -> Result<Self, Unready> {
         Ok(running(spider, folder, proxy)?.map(Self).ok_or(CannotRun::None)?)
     }
 
-    /// What it says to a task.
+    /// Runs a task.
     pub async fn task(&self, task: TaskView) -> Ended {
         self.0.task(task).await
     }
 }
 
-/// The program of a spider that is tried, if it has one.
+/// Returns the program of a spider for a trial, if it has one.
 fn running(spider: &Spider, folder: PathBuf, proxy: &Arc<HandlerProxy>) -> Result<Option<Running>, Unready> {
     if spider.handler.is_none() {
         return Ok(None);

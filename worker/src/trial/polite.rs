@@ -1,4 +1,5 @@
-//! Asking for a page that is tried as the fleet asks for pages: as robots.txt allows, each request in a slot of its host.
+//! Fetches a page for a trial by the fleet's rules: allowed by robots.txt, each request in a slot of its
+//! host.
 
 use std::io;
 use std::panic::resume_unwind;
@@ -21,16 +22,16 @@ use super::{PageReader, not_read};
 use crate::fetch::backoff::is_welcome;
 use crate::polite::{AsSpider, Asker, NotAsked, blocked};
 
-/// How long a trial may take.
+/// Maximum time for a trial.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// How many pages are tried at once.
+/// Maximum number of trials at once.
 const AT_ONCE: usize = 4;
 
-/// An answer that keeps a thread busy keeps one of so many waiting, and nobody else.
+/// The number of threads for fetches: a response that keeps a thread busy delays only the trials on it.
 const FETCH_THREADS: usize = 2;
 
-/// Tries spiders on pages, by the schedules that the fleet's workers ask hosts by.
+/// Tries spiders on pages, by the schedules that the fleet's workers use.
 pub struct Trials {
     asker: Asker,
     reader: PageReader,
@@ -39,11 +40,11 @@ pub struct Trials {
     permits: Arc<Semaphore>,
 }
 
-/// Why a trial ends before its page.
+/// The reason why a trial ends without its page.
 enum End {
     /// There is no page.
     Untried(Untried),
-    /// Nobody knows yet.
+    /// The trial could not be made.
     NotTried(NotTried),
 }
 
@@ -60,10 +61,11 @@ impl From<NotAsked> for End {
 }
 
 impl Trials {
-    /// By the schedules that `hosts` keeps.
+    /// Starts with the schedules in `hosts`.
     ///
     /// # Errors
-    /// The system gives no threads.
+    ///
+    /// Fails if the system provides no threads.
     pub fn start(settings: Arc<Settings>, hosts: Arc<dyn Hosts>) -> io::Result<Self> {
         Ok(Self {
             reader: PageReader::start(&settings)?,
@@ -74,11 +76,12 @@ impl Trials {
         })
     }
 
-    /// Fetches `url` as `spider` says, and reads the page. What is under way ends by itself where nobody waits for it any more: others
-    /// may wait for a robots.txt that is fetched for all.
+    /// Fetches `url` by the rules of `spider`, and reads the page. If the caller stops waiting, requests in
+    /// progress are completed: others may wait for a robots.txt that is fetched for all.
     ///
     /// # Errors
-    /// Why it could not be tried.
+    ///
+    /// Returns the reason why it could not be tried.
     pub async fn attempt(
         self: Arc<Self>,
         spider: Spider,
@@ -99,7 +102,7 @@ impl Trials {
     }
 }
 
-/// One trial, as far as it has come.
+/// One trial in progress.
 struct Trial<'a> {
     trials: &'a Trials,
     spider: &'a Spider,
@@ -149,7 +152,7 @@ impl<'a> Trial<'a> {
         Ok(Attempt { robots, redirects, status, page })
     }
 
-    /// The page, to which redirects may lead.
+    /// Fetches the page, following redirects.
     async fn fetch(&mut self) -> Result<Response, End> {
         loop {
             if Instant::now() > self.deadline {
@@ -197,7 +200,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// How the host of the next URL is to be asked, if its robots.txt allows that.
+    /// Returns the policy of the next URL's host, if its robots.txt allows the request.
     async fn policy(&mut self) -> Result<HostPolicy, End> {
         let (asker, url) = (&self.trials.asker, self.trail.last());
         self.robots = None;
@@ -217,7 +220,7 @@ impl<'a> Trial<'a> {
         Ok(decided?)
     }
 
-    /// Has everyone leave a host alone that answered so.
+    /// Makes the fleet leave a host alone that answered with this failure.
     async fn left_alone(&self, key: &HostKey, failure: Failure) -> End {
         match self.trials.asker.schedules.push_back(key, &self.own.politeness, &failure, None).await {
             Ok(_) => failed(failure),

@@ -1,4 +1,4 @@
-//! The headers of what has arrived.
+//! The headers of received messages.
 
 use lapin::types::{AMQPValue, FieldTable};
 use trawl_common::frontier::message::Hop;
@@ -24,7 +24,7 @@ impl<'a> Headers<'a> {
         }
     }
 
-    /// The crawl that it is for.
+    /// Returns the crawl that the message is for.
     pub(super) fn crawl(&self) -> Result<CrawlRef, String> {
         let spider = self.parsed("spider")?.unwrap_or_default();
         Ok(match self.parsed::<CrawlId>("crawl")? {
@@ -34,39 +34,40 @@ impl<'a> Headers<'a> {
         })
     }
 
-    /// How far redirects have led it.
+    /// Returns the redirects so far.
     pub(super) fn hop(&self) -> Result<Option<Hop>, String> {
         let count = self.number("hops")?.unwrap_or(0).try_into().unwrap_or(u8::MAX);
         let hop = self.text("hop")?.map(|target| Hop::of_target(target, count));
         hop.transpose().map_err(|error| format!("header hop: {error}"))
     }
 
-    /// The trace of its URL. It is a hint: what cannot be read is none.
+    /// Returns the trace of the URL. It is only a hint, so an unreadable one counts as none.
     pub(super) fn trace(&self) -> Option<Box<Trace>> {
         let parent = self.text(TRACE_PARENT).ok()??;
         let state = self.text(TRACE_STATE).ok().flatten();
         Trace::read(parent, state, UnixMs::now()).map(Box::new)
     }
 
-    /// Whether its last queue gave it up because it was delivered and given back too often, and not because of its age.
+    /// Returns whether its last queue dropped it because it was delivered and given back too often, not because of
+    /// its age.
     pub(super) fn came_back_too_often(&self) -> bool {
         self.last_death("reason") == Some("delivery_limit")
     }
 
-    /// The queue that gave it up last.
+    /// Returns the queue that dropped it last.
     pub(super) fn last_queue(&self) -> Option<&'a str> {
         self.last_death("queue")
     }
 
-    /// What the broker says of the last time that a queue gave it up. That comes first; a message that waited on the ladder before
-    /// has others.
+    /// Returns a field of the broker's entry for the last drop, which is the first one. A message that waited on
+    /// the ladder before has further entries.
     pub(super) fn last_death(&self, field: &str) -> Option<&'a str> {
         let Some(AMQPValue::FieldArray(deaths)) = self.0.inner().get("x-death") else { return None };
         let Some(AMQPValue::FieldTable(last)) = deaths.as_slice().first() else { return None };
         Headers(last).text(field).ok().flatten()
     }
 
-    /// A priority, as a number or as the text of one.
+    /// Returns the priority, from a number or its text.
     pub(super) fn priority(&self) -> Result<Option<Priority>, String> {
         let number = match self.0.inner().get("priority") {
             Some(AMQPValue::Double(number)) => *number,

@@ -1,5 +1,5 @@
-//! Messages as AMQP knows them: the body is the URL, the request as JSON, or the recipe of a task, and nothing else; the rest are
-//! headers.
+//! The AMQP form of messages: the body is just the URL, the request as JSON, or the recipe of a task; everything
+//! else is in headers.
 
 mod headers;
 mod read;
@@ -13,5 +13,5 @@ pub use write::{body, properties};
 
 /// The header that makes a message a probe, with the instant at which it was sent, in ms.
 const PROBE: &str = "probe";
-/// When the probe before it was sent.
+/// The header with the instant at which the previous probe was sent, in ms.
 const BEFORE: &str = "before";

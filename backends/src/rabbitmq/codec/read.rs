@@ -1,4 +1,4 @@
-//! What has arrived.
+//! Reading received messages.
 
 use std::time::Duration;
 
@@ -24,16 +24,16 @@ use super::super::seal::{Author, Purpose, Seal};
 use super::headers::Headers;
 use super::{BEFORE, PROBE, PROBE_BODY};
 
-/// Whom a fleet believes what.
+/// The rules of a fleet for trusting messages.
 #[derive(Clone, Default)]
 pub struct Trust {
-    /// The keys by which it recognizes its own messages.
+    /// The keys that identify its own messages.
     pub seal: Seal,
-    /// The spiders that a stranger may name, if strangers can be recognized.
+    /// The spiders that a stranger may name, if strangers can be identified.
     pub spiders: Vec<SpiderName>,
 }
 
-/// Reads what arrived from the queue of `line`.
+/// Reads a message from the queue of `line`.
 pub fn content(delivery: &Delivery, line: SourceQueue, trust: &Trust) -> Content {
     let none = FieldTable::default();
     let headers = Headers(delivery.properties.headers().as_ref().unwrap_or(&none));
@@ -44,7 +44,7 @@ pub fn content(delivery: &Delivery, line: SourceQueue, trust: &Trust) -> Content
                 return Content::Probe(Probe { line, times: ProbeTimes { sent, previous } });
             }
             Author::Stranger if delivery.data == PROBE_BODY => return Content::Unproven(Unproven::Probe),
-            // Of what else a stranger sends the body counts, and it alone.
+            // A stranger's message that claims to be a probe is read as an ordinary one.
             Author::Stranger => {}
         }
     }
@@ -101,7 +101,7 @@ fn message(
     let is_ours = is_ours(is_named);
     let read = || -> Result<Message, String> {
         let looks = headers.number("looks")?.unwrap_or(0).try_into().unwrap_or(u8::MAX);
-        // One of trawl's has waited for its host, and goes on.
+        // A message of trawl has waited for its host, and continues.
         let expired = if is_ours { None } else { outlived(headers, line) };
         let deadlines = [headers.number("deadline")?.map(UnixMs), expiration(delivery)];
         Ok(Message {
@@ -125,7 +125,7 @@ fn message(
     read().map(Content::Message).map_err(malformed)
 }
 
-/// What is to be fetched by this body: a request if it is a JSON object, for no URL begins with a brace.
+/// Returns the work of this body: a request if it is a JSON object, because no URL begins with a brace.
 fn page(body: &str, is_ours: bool) -> Result<Work, String> {
     let url = |text: &str| {
         let url = if is_ours { CanonicalUrl::recorded(text) } else { CanonicalUrl::parse(text) };
@@ -139,7 +139,7 @@ fn page(body: &str, is_ours: bool) -> Result<Work, String> {
     Work::of_request(url, new).map_err(|error| error.to_string())
 }
 
-/// The task whose recipe is this body.
+/// Returns the task whose recipe is this body.
 fn task(body: &str, headers: Headers<'_>, spider: SpiderName) -> Result<Task, String> {
     let retries = headers.number("retries")?.map(u32::try_from).transpose();
     let new = NewTask {
@@ -152,8 +152,8 @@ fn task(body: &str, headers: Headers<'_>, spider: SpiderName) -> Result<Task, St
     Ok(Task::new(&spider, new))
 }
 
-/// A stranger's message is its body and how long that is good, and for one of the spiders that settings let it name. Of a task it also
-/// says what makes it one with others, and how urgent it is. How often anything is tried again it does not say.
+/// Restricts a stranger's message to its body, its time to live, and one of the spiders that settings allow. For a
+/// task also its `unique` and its priority count. Its number of retries does not.
 fn strangers(
     work: Work,
     headers: Headers<'_>,
@@ -166,7 +166,7 @@ fn strangers(
     let work = match work {
         Work::Request(request) if request.new.retries.is_some() => {
             let new = NewRequest { retries: None, ..request.new.clone() };
-            // Its key stays as it is.
+            // The key stays as it is.
             Work::of_request(request.url.clone(), new).unwrap_or(Work::Request(request))
         }
         work @ (Work::Url(_) | Work::Request(_)) => work,
@@ -179,13 +179,13 @@ fn strangers(
     Message { deadline, is_ours: false, ..Message::of(work, crawl, lane) }
 }
 
-/// When a stranger's message has expired that outlived its lane: it has met the lane's deadline, unless it was given back too
-/// often.
+/// Returns the expiry of a stranger's message that outlived its lane: it has passed the lane's deadline, unless it
+/// was given back too often.
 fn outlived(headers: Headers<'_>, line: SourceQueue) -> Option<UnixMs> {
     (line == SourceQueue::Expired && !headers.came_back_too_often()).then(UnixMs::now)
 }
 
-/// The lane of a message that does not say which it is.
+/// Returns the lane of a message that does not name one.
 fn lane_of(line: SourceQueue, headers: Headers<'_>) -> Lane {
     match line {
         SourceQueue::Task => Lane::Task,
@@ -195,13 +195,15 @@ fn lane_of(line: SourceQueue, headers: Headers<'_>) -> Lane {
     }
 }
 
-/// When a message expires whose sender gave it a time to live: so long after it arrived, as nobody knows when it was sent.
+/// Returns when a message with a time to live expires, counted from its arrival, because nobody knows when it was
+/// sent.
 fn expiration(delivery: &Delivery) -> Option<UnixMs> {
     let ms: u64 = delivery.properties.expiration().as_ref()?.as_str().parse().ok()?;
     Some(UnixMs::now().plus(Duration::from_millis(ms)))
 }
 
-/// What may be shown of a body that cannot be read: where it is to be a request, nothing that may be secret.
+/// Returns a form of an unreadable body that may be shown. If it was meant as a request, possible secrets are left
+/// out.
 fn shown(body: &[u8], line: SourceQueue) -> String {
     let start = String::from_utf8_lossy(&body[..body.len().min(MAX_REQUEST_BYTES)]);
     let text = if line == SourceQueue::Task { start } else { without_secrets(&start).into_owned().into() };

@@ -142,7 +142,8 @@ fn a_trace_travels_beside_the_signature_and_a_strangers_says_nothing() {
     assert!(since >= now, "{since}");
     let trace = trace.map(|trace| Box::new(Trace { since, ..*trace }));
     assert_eq!(arrived, Message { trace, ..full() });
-    // Of a message as the program before wrote it, and of a trace that somebody took away, the signature holds as well.
+    // The signature also holds for a message as the previous version wrote it, and for one whose trace somebody
+    // removed.
     let names = |properties: &BasicProperties| -> Vec<String> {
         let headers = properties.headers().clone().unwrap_or_default();
         headers.inner().keys().map(|name| name.as_str().to_owned()).collect()

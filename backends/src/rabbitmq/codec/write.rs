@@ -1,4 +1,4 @@
-//! What is sent.
+//! Writing messages to be sent.
 
 use std::borrow::Cow;
 
@@ -23,7 +23,7 @@ use super::{BEFORE, PROBE};
 
 const PERSISTENT: u8 = 2;
 
-/// The body of a message.
+/// Returns the body of a message.
 pub fn body(work: &Work) -> Cow<'_, [u8]> {
     match work {
         Work::Url(url) => url.as_str().as_bytes().into(),
@@ -32,7 +32,7 @@ pub fn body(work: &Work) -> Cow<'_, [u8]> {
     }
 }
 
-/// The properties and headers of a message with this body.
+/// Returns the properties and headers of a message with this body.
 pub fn properties(message: &Message, body: &[u8], seal: &Seal) -> BasicProperties {
     let mut headers = crawl_headers(&message.crawl);
     put_text(&mut headers, "lane", message.lane.as_str());
@@ -79,7 +79,7 @@ pub fn properties(message: &Message, body: &[u8], seal: &Seal) -> BasicPropertie
     }
     let (id, content_type) = match &message.work {
         Work::Url(url) => (url.fingerprint(), "text/plain"),
-        // Whatever a body is that older programs do not read, they know trawl's own by this.
+        // Older programs, which do not read such a body, recognise trawl's own messages by this.
         Work::Request(_) => (Fingerprint::of_bytes(body), "application/json"),
         Work::Task(task) => (task.key.id(), "text/plain"),
     };
@@ -101,8 +101,8 @@ fn put_task(headers: &mut FieldTable, NewTask { unique, priority, retries, proje
     }
 }
 
-/// The same for a lane, where the broker may take it out when its deadline has passed. One whose deadline has passed is to
-/// arrive, and to be settled.
+/// Adds the expiration for a lane, where the broker may remove the message after its deadline. A message whose
+/// deadline has already passed has to arrive, and to be settled.
 pub(crate) fn expiring(
     properties: BasicProperties,
     deadline: Option<UnixMs>,
@@ -114,7 +114,7 @@ pub(crate) fn expiring(
     }
 }
 
-/// The properties and headers of an item.
+/// Returns the properties and headers of an item.
 pub(crate) fn item_properties(item: &Item) -> BasicProperties {
     let mut headers = FieldTable::default();
     put_text(&mut headers, "crawl", item.crawl.as_str());
@@ -129,7 +129,7 @@ pub(crate) fn item_properties(item: &Item) -> BasicProperties {
         .with_headers(headers)
 }
 
-/// The properties and headers of a dead letter.
+/// Returns the properties and headers of a dead letter.
 pub(crate) fn dead_letter_properties(dead_letter: &DeadLetter) -> BasicProperties {
     let mut headers = crawl_headers(&dead_letter.crawl);
     let cause = &dead_letter.cause;
@@ -175,7 +175,7 @@ pub(super) fn put_number(headers: &mut FieldTable, name: &'static str, value: u6
 /// The body of a probe.
 pub(crate) const PROBE_BODY: &[u8] = b"probe";
 
-/// The properties and headers of a probe through a line.
+/// Returns the properties and headers of a probe through a queue.
 pub(crate) fn probe_properties(probe: Probe, seal: &Seal) -> BasicProperties {
     let mut headers = FieldTable::default();
     put_number(&mut headers, PROBE, probe.times.sent.0);

@@ -1,11 +1,11 @@
-//! One frame: what the client library cannot read in it is written over in its place.
+//! Screening one frame: parts that the client library cannot read are overwritten in place.
 
-/// Tables and arrays within one another at most. The broker's own `x-death` has four.
+/// Maximum nesting of tables and arrays. The broker's own `x-death` has four levels.
 pub const DEEPEST: usize = 32;
-/// The one header that is left where headers cannot be read; its value is what is left of them.
+/// The header that replaces unreadable ones; its value is the rest of their bytes.
 pub const UNREADABLE: &str = "unreadable";
 
-/// Kinds of frames that hold what a publisher wrote, apart from a message's body.
+/// The kinds of frames with data from a publisher, apart from a message's body.
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
     Method,
@@ -13,10 +13,10 @@ pub(super) enum Kind {
     Properties,
 }
 
-/// The class of methods about connections, and the first one of those.
+/// The class of connection methods, and the first method of that class.
 const CONNECTION: u16 = 10;
 const START: u16 = 10;
-/// The class of methods that carry messages, and those of them that the broker sends: returned, delivered, got.
+/// The class of methods that carry messages, and those that the broker sends: returned, delivered, got.
 const BASIC: u16 = 60;
 const RETURN: u16 = 50;
 const DELIVER: u16 = 60;
@@ -31,9 +31,9 @@ impl Kind {
         }
     }
 
-    /// Makes the payload one that can be read. Returns the broker's version if it says that.
+    /// Makes the payload readable. Returns the broker's version if the payload has it.
     pub(super) fn screen(self, payload: &mut [u8]) -> Option<String> {
-        // A frame that ends before it should is for the library to refuse: that is not a publisher's doing.
+        // A frame that ends too early is left for the library to refuse: no publisher can cause it.
         let _ = match self {
             Self::Method => method(payload),
             Self::Properties => properties(payload),
@@ -63,7 +63,7 @@ fn method(payload: &mut [u8]) -> Option<()> {
     reader.short_strings(3)
 }
 
-/// The broker's version, if this is the payload of the method by which it starts a connection.
+/// Returns the broker's version, if this is the payload of the method that starts a connection.
 pub(super) fn version(payload: &mut [u8]) -> Option<String> {
     let mut reader = Reader { bytes: payload, at: 0 };
     ((reader.u16()?, reader.u16()?) == (CONNECTION, START)).then_some(())?;
@@ -85,7 +85,7 @@ pub(super) fn version(payload: &mut [u8]) -> Option<String> {
     None
 }
 
-/// What a property is on the wire.
+/// The type of a property on the wire.
 enum Property {
     Short,
     Table,
@@ -136,10 +136,10 @@ fn properties(payload: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-/// Goes through a table's entries without recursion, and mends their names. Nothing is returned for what the library would
-/// refuse, or could not bear.
+/// Walks a table's entries without recursion, and repairs their names. Returns `None` for entries that the library
+/// would refuse, or that would overflow its stack.
 fn table(entries: &mut [u8]) -> Option<()> {
-    // The ends of the tables and arrays that are open, the innermost last, and whether their entries have names.
+    // The ends of the open tables and arrays, the innermost last, and whether their entries have names.
     let mut open = vec![(entries.len(), true)];
     let mut reader = Reader { bytes: entries, at: 0 };
     while let Some(&(end, has_names)) = open.last() {
@@ -165,7 +165,7 @@ fn table(entries: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-/// Writes one entry over all of these, which the library reads and which says nothing.
+/// Overwrites all these entries with one that the library can read and that has no meaning.
 fn empty(entries: &mut [u8]) {
     let name = UNREADABLE.as_bytes();
     // Name, type and length.
@@ -176,7 +176,7 @@ fn empty(entries: &mut [u8]) {
             let entry = [&[name.len() as u8], name, b"x", &length].concat();
             entries[..head].copy_from_slice(&entry);
         }
-        // Too short for that: entries of no name and no value, two bytes each, and at an odd end one of three.
+        // Too short for that: entries without name and value, two bytes each, and for an odd length one of three.
         None => {
             let is_odd = entries.len() % 2 == 1;
             entries.chunks_exact_mut(2).for_each(|entry| entry.copy_from_slice(&[0, b'V']));
@@ -208,7 +208,7 @@ impl Reader<'_> {
         Some(u16::from_be_bytes([self.byte()?, self.byte()?]))
     }
 
-    /// Passes the value of a header; a table or an array as a whole.
+    /// Skips the value of a header; a table or an array as a whole.
     fn skip_value(&mut self, kind: u8) -> Option<()> {
         match kind {
             b't' | b'b' | b'B' => self.skip(1),
@@ -225,14 +225,14 @@ impl Reader<'_> {
         }
     }
 
-    /// Where the block ends whose length comes here; it begins after that.
+    /// Reads the length of a block that begins after it, and returns its end.
     fn block(&mut self) -> Option<usize> {
         let length: [u8; 4] = self.bytes.get(self.at..)?.first_chunk().copied()?;
         self.skip(4)?;
         self.at.checked_add(u32::from_be_bytes(length) as usize).filter(|end| *end <= self.bytes.len())
     }
 
-    /// Passes a short string, and makes it one that the library reads: of UTF-8.
+    /// Skips a short string, and makes it valid UTF-8, which the library requires.
     fn short_string(&mut self) -> Option<()> {
         let length = usize::from(self.byte()?);
         let start = self.at;

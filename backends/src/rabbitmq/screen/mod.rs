@@ -1,9 +1,9 @@
-//! What the broker sends, before the client library reads it.
+//! Screening the broker's frames before the client library reads them.
 //!
-//! The library decodes nested headers by recursion, without a limit, on a thread whose stack holds some 900 levels, and a
-//! frame has room for 26,000; and it gives up a connection for names that are not UTF-8, which any publisher may choose. The
-//! broker keeps such a message, so one of them would stop each worker that it is delivered to. Here it becomes one that can be
-//! read, of the same length: nothing that a message holds ends a connection.
+//! The library decodes nested headers by recursion, without a limit, on a thread whose stack holds some 900
+//! levels, while a frame has room for 26,000; and it drops a connection for names that are not UTF-8, which any
+//! publisher may choose. The broker keeps such a message, so one of them would stop each worker that it is
+//! delivered to. Screening turns it into a readable message of the same length: no message can end a connection.
 
 mod frame;
 mod runtime;
@@ -18,22 +18,22 @@ use futures::io::{AsyncRead, AsyncWrite};
 pub use self::frame::{DEEPEST, UNREADABLE};
 pub(super) use self::runtime::Screening;
 
-/// How much is read at once.
+/// Number of bytes read at once.
 const CHUNK: usize = 64 << 10;
-/// Kind, channel and length of a frame.
+/// Size of a frame's kind, channel and length, in bytes.
 const HEAD: usize = 7;
 
-/// What frames travel over: TCP, or TLS over it.
+/// The transport of frames: TCP, or TLS over it.
 pub(super) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for S {}
 
-/// The broker's version, as it said when a connection was opened last. The client library keeps that to itself.
+/// The broker's version, as it was given when a connection was last opened. The client library does not expose it.
 #[derive(Clone, Default)]
 pub(super) struct ServerVersion(Arc<Mutex<Option<String>>>);
 
 impl ServerVersion {
-    /// The version; `None` before there is a connection.
+    /// Returns the version; `None` before there is a connection.
     pub(super) fn get(&self) -> Option<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -52,7 +52,7 @@ pub(super) struct Screened {
 }
 
 impl Screened {
-    /// Notes the broker's version in `version`.
+    /// Screens a connection, and stores the broker's version in `version`.
     pub(super) fn new(stream: Box<dyn ByteStream>, version: ServerVersion) -> Self {
         Self { stream, chunk: vec![0; CHUNK].into(), screen: Screen::default(), version }
     }
@@ -103,22 +103,22 @@ impl AsyncWrite for Screened {
     }
 }
 
-/// A stream of frames on their way: heads and methods are held until they are whole, bodies are passed on as they come.
+/// A stream of frames: heads and methods are held until they are complete, bodies are passed on as they come.
 #[derive(Debug, Default)]
 pub struct Screen {
     bytes: Vec<u8>,
-    /// Up to here they were taken.
+    /// Number of bytes that were taken.
     taken: usize,
-    /// Up to here they may be.
+    /// Number of bytes that may be taken.
     clean: usize,
-    /// So many of those that follow belong to a frame that needs no screening.
+    /// Number of the following bytes that belong to a frame that needs no screening.
     passing: usize,
-    /// The broker's version, when it has just been read.
+    /// The broker's version, if it has just been read.
     version: Option<String>,
 }
 
 impl Screen {
-    /// Adds what has arrived.
+    /// Adds received bytes.
     pub fn put(&mut self, arrived: &[u8]) {
         self.bytes.drain(..self.taken);
         self.clean -= self.taken;
@@ -127,7 +127,7 @@ impl Screen {
         while self.advance() {}
     }
 
-    /// Takes what is screened, as much as fits, and returns how much that is.
+    /// Takes screened bytes, as many as fit, and returns their number.
     pub fn take(&mut self, into: &mut [u8]) -> usize {
         let count = into.len().min(self.clean - self.taken);
         into[..count].copy_from_slice(&self.bytes[self.taken..self.taken + count]);
@@ -135,7 +135,7 @@ impl Screen {
         count
     }
 
-    /// Whether it came a step further.
+    /// Screens the next step; returns whether there was one.
     fn advance(&mut self) -> bool {
         let held = &mut self.bytes[self.clean..];
         if self.passing > 0 {
@@ -146,7 +146,7 @@ impl Screen {
         }
         let Some((head, rest)) = held.split_at_mut_checked(HEAD) else { return false };
         let size = u32::from_be_bytes([head[3], head[4], head[5], head[6]]) as usize;
-        // With the byte that ends it.
+        // Includes the byte that ends the frame.
         let whole = HEAD + size + 1;
         match frame::Kind::of(head[0]) {
             Some(kind) if rest.len() > size => {
@@ -157,7 +157,7 @@ impl Screen {
                 true
             }
             Some(_) => false,
-            // Instead of frames the broker answers with its protocol, and then ends the connection.
+            // A broker may answer with its protocol in place of frames, and then ends the connection.
             None if head[0] == b'A' => {
                 self.passing = usize::MAX;
                 true

@@ -1,4 +1,4 @@
-//! The runtime that the client library runs on: tokio, but for the connections that it opens.
+//! The runtime for the client library: tokio, except for the connections that it opens.
 
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
@@ -41,7 +41,7 @@ impl Executor for Screening {
 }
 
 impl Reactor for Screening {
-    /// Screened above TLS: what arrives is read as the library would.
+    /// Screened above TLS, so that the bytes are those that the library would read.
     type TcpStream = Screened;
     type Sleep = <Tokio as Reactor>::Sleep;
 

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What of `arrived` comes out of a screen, which gets it in pieces of this length.
+/// Returns the output of a screen that gets `arrived` in pieces of this length.
 fn screened(arrived: &[u8], pieces: usize) -> Vec<u8> {
     let (mut screen, mut out) = (Screen::default(), Vec::new());
     for piece in arrived.chunks(pieces) {
@@ -141,7 +141,7 @@ proptest! {
         let arrived = headers(&entries);
         let out = screened(&arrived, 64);
         read(&out);
-        // What the library would have read is as it was.
+        // Frames that the library would have read are unchanged.
         if parse_frame(&arrived[..]).is_ok() {
             prop_assert_eq!(out, arrived);
         }

@@ -1,6 +1,6 @@
--- Takes in what was not seen: marks it seen, writes its record, and puts it in the outbox.
--- keys: crawl, pending, outbox, hosts. Each entry: url, short, lane, depth, deadline, referrer, its payload if it has one; with `most`
--- for each host.
+-- Admits unseen URLs: marks each as seen, writes its record, and puts it in the outbox.
+-- keys: crawl, pending, outbox, hosts. Each entry: url, short, lane, depth, deadline, referrer, and its payload if
+-- it has one; with `most` for each host.
 -- Returns for each: 1 new, 0 seen, 2 left out because its host has `most`.
 local function take_in(keys, seen, id, entries, most)
   local answer = {}
@@ -54,7 +54,8 @@ local function take_in(keys, seen, id, entries, most)
   return answer
 end
 
--- The entries among the arguments from `at` on: url, short, lane, deadline, depth of each, and its payload if it has one.
+-- Reads the entries among the arguments from `at` on: url, short, lane, deadline, depth of each, and its payload
+-- if it has one.
 local function entries_from(at, referrer)
   local entries = {}
   while at <= #ARGV do

@@ -1,6 +1,6 @@
--- KEYS: leases, crawl, seen and own (each plain, packed), pending, outbox, hosts. ARGV: token, crawl id, then url, short,
--- lane, deadline, depth for each, and its payload if it has one.
--- Returns for each URL whether it was new, or an empty list if the right to admit is gone.
+-- KEYS: leases, crawl, seen and own (each plain, packed), pending, outbox, hosts. ARGV: token, crawl id, then url,
+-- short, lane, deadline, depth for each, and its payload if it has one.
+-- Returns for each URL whether it was new, or an empty list if the caller may no longer admit.
 local status = redis.call('HGET', KEYS[2], 'status')
 if not lease_of(KEYS[1], ARGV[1], now_ms()) or not status or is_over(status) then
   return {}

@@ -1,5 +1,5 @@
--- KEYS: pending, recipes. ARGV: how many records to measure. Returns how many there are, and about how many bytes they take, with
--- what tasks and requests say.
+-- KEYS: pending, recipes. ARGV: number of records to measure. Returns the number of records, and their approximate
+-- size in bytes with the payloads of tasks and requests.
 local function bytes(key)
   return redis.call('MEMORY', 'USAGE', key, 'SAMPLES', ARGV[1]) or 0
 end

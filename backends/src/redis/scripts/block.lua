@@ -1,6 +1,7 @@
--- KEYS: ratelimit:<host>. ARGV: 1 to block, 0 to lift a block and a back-off; whether others are to be told (1 or 0); the instant of the order
--- in ms, if it is from the log ("-": it is given now). One from the log counts only if no later one is known, and lifts no back-off.
--- Returns whether there was either, and the instant of the last order.
+-- KEYS: ratelimit:<host>. ARGV: 1 to block, 0 to lift a block and a back-off; whether to create an event (1 or 0);
+-- the instant of the command in ms, if it is from the log ("-": it is given now). A command from the log counts
+-- only if no later one is known, and lifts no back-off.
+-- Returns whether there was either, and the instant of the last command.
 local now = now_us()
 local host = load(KEYS[1], now)
 local was = host.blocked or host['until'] > now

@@ -1,5 +1,6 @@
--- KEYS: index, bytes. ARGV: how many bytes all values may take, then of each that was put its bytes, for how long it is kept in ms,
--- and its key. The index is a sorted set of "<bytes> <key>" by when each lapses. Returns the keys that are to go: those that lapse first.
+-- KEYS: index, bytes. ARGV: maximum size of all values in bytes, then for each new value its size in bytes, its
+-- time to live in ms, and its key. The index is a sorted set of "<bytes> <key>" by expiry. Returns the keys to
+-- remove: those that expire first.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local most = tonumber(ARGV[1])
@@ -21,7 +22,7 @@ for _ = 1, 5000 do
     gone[#gone + 1] = key
   end
 end
--- With the last value the stats lapse.
+-- The counters expire with the last value.
 local last = redis.call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')
 local left = last[1] and last[2] - now or 0
 redis.call('SET', KEYS[2], string.format('%.0f', math.max(bytes, 0)), 'PX', string.format('%.0f', left + 1000))

@@ -1,5 +1,6 @@
--- KEYS: crawl, pending, outbox, begun, then what its spider has seen and what it has itself, each plain and packed, then gone. ARGV: crawl
--- id, whether the crawl never ends (1 or 0), then key and short for each task. Ends those that have a record. Returns how many.
+-- KEYS: crawl, pending, outbox, begun, then the URLs seen by the spider and by the crawl itself, each plain and
+-- packed, then gone. ARGV: crawl id, whether the crawl never ends (1 or 0), then key and short for each task. Ends
+-- those that have a record. Returns their number.
 local now, never_ends, recrawl = now_ms(), ARGV[2] == '1', is_recrawl(KEYS[1])
 local cancelled, unseen = 0, {}
 for i = 3, #ARGV, 2 do
@@ -12,7 +13,8 @@ for i = 3, #ARGV, 2 do
     redis.call('ZREM', KEYS[3], ARGV[1] .. ' ' .. task)
     redis.call('SREM', KEYS[4], task)
     if never_ends then
-      -- Its message may come at any time, and is dropped then (claim.lua). One may not have been sent yet.
+      -- Its message may come at any time, and is dropped then (claim.lua). The message of a new record may not
+      -- have been sent yet.
       unseen[#unseen + 1] = {url = task, short = short}
       if record.state ~= 'n' then
         redis.call('SADD', KEYS[9], task)

@@ -1,13 +1,14 @@
--- KEYS: crawl, seen and own (each plain, packed), pending, hosts. ARGV: worker, in a crawl of requests after how many ms a URL
--- may be asked for again (else "-"), whether the worker only extends what it holds (1 or 0), how long it may hold a record in ms,
--- then url, short, lane, depth, deadline, referrer, whose it is (0 a stranger's, 1 of trawl's programs, 2 of these and a
--- request), when it was to come back for each message, and for a task or a request its payload (empty: it is not brought along).
--- `TAKES_NEW` comes before this text: whether a URL without a record gets one.
--- Returns nothing if the crawl is not known; else for each message: attempts so far (-1: drop it, -2: send it again, -3: put it
--- aside, -5: the crawl has done all that it may, -6: it has no record, and there is no room for one, -7: its record is for newer
--- programs), starts without an end, deadline (or until when it is put aside), since when the URL could have been claimed, if it is
--- now and that is known.
--- To one that only extends: 0 if it still holds it, else -1.
+-- KEYS: crawl, seen and own (each plain, packed), pending, hosts. ARGV: worker; in a crawl of requests the time in
+-- ms after which a URL may be requested again (otherwise "-"); whether the worker only extends its leases (1 or
+-- 0); how long it may hold a record in ms; then for each message url, short, lane, depth, deadline, referrer, its
+-- sender (0 a stranger, 1 trawl's programs, 2 the same with a request), the time for which it was snoozed, and for
+-- a task or a request its payload (empty: it is not sent along).
+-- `TAKES_NEW`, defined before this text, says whether a URL without a record gets one.
+-- Returns nothing if the crawl is not known; otherwise for each message: attempts so far (-1: drop it, -2: send it
+-- again, -3: snooze it, -5: the crawl has reached its limit, -6: it has no record, and there is no space for one,
+-- -7: its record is for newer programs), starts without an end, deadline (or the time until which it is snoozed),
+-- and the time since when the URL could have been claimed, if it is claimed now and that is known.
+-- If the worker only extends: 0 if it still holds the record, otherwise -1.
 local now = now_ms()
 local worker, extends, possession = ARGV[1], ARGV[3] == '1', tonumber(ARGV[4])
 local state = redis.call('HMGET', KEYS[1], 'status', 'idle', 'barrier')
@@ -24,21 +25,21 @@ local seen
 local requests, asked, repeats = requests_of(KEYS[1], KEYS[4]), {}, 0
 local full = room_in(KEYS[1]) == 0
 
--- Whether a message asks for its URL or task although the spider has seen it. That of a task which was never put aside does not: the
--- task may have been done before its message came (start_task.lua), however long ago.
+-- Whether a message requests its URL or task although the spider has seen it. The message of a task that was never
+-- snoozed does not: the task may have been done before its message came (start_task.lua), however long ago.
 local function asks_again(url, at)
   local whose, is_first = ARGV[at + 6], ARGV[at + 7] == '-' and is_task(url)
   return requests and whose ~= '1' and not (whose == '2' and is_first)
 end
 
--- The record of a URL, which is `text`; a new one if there is none and its spider never saw it, or if it is a request and
--- was not asked for lately.
+-- The record of a URL, stored as `text`; a new one if there is none and its spider never saw the URL, or if it is
+-- a request and was not requested lately.
 local function record_of(url, text, at)
   if text then
     return read(KEYS[6], url, text), false
   end
   if requests and is_task(url) and redis.call('SISMEMBER', gone_of(KEYS[6]), url) == 1 then
-    -- It was cancelled, and this is its message. Who only extends it has that still to come.
+    -- It was cancelled, and this is its message. If the worker only extends, that message is still to come.
     if not extends then
       redis.call('SREM', gone_of(KEYS[6]), url)
     end
@@ -73,7 +74,7 @@ local function is_free(record)
   if is_held(record) then
     return is_held_by(record, worker) or record.since + possession < now
   end
-  -- Clocks differ a little; what comes a moment early waits in the worker.
+  -- Clocks differ a little; a message that comes slightly early waits in the worker.
   return record.state ~= 'p' or is_let_go(record) or record.since <= now + 5000
 end
 
@@ -81,24 +82,25 @@ local function hold(record, state)
   record.state, record.since, record.holder = state, now, worker
 end
 
--- Until when a message waits in a pause. It is a copy, for a server that forgets its record, and then the end of the crawl
--- waits for it: eight times `recovery.lost_after`, and longer where more than a thousand would come back each second.
+-- The time until which a message is snoozed in a pause. It is only a copy, in case a server forgets its record,
+-- and then the end of the crawl waits for it: eight times `recovery.lost_after`, and longer if more than a
+-- thousand would come back each second.
 local function after_a_while()
   return now + math.min(math.max(32 * possession, redis.call('HLEN', KEYS[6])), 3600000)
 end
 
--- Since when a free record waits for a worker; "-" where that is not known, as of one that was let go.
+-- The time since when a free record waits for a worker; "-" if that is not known, as for one that was let go.
 local function waits_since(record)
   return not is_held(record) and not is_let_go(record) and record.since > 0 and int(record.since) or '-'
 end
 
--- Returns attempts, starts, deadline, since when it has waited.
+-- Returns attempts, starts, deadline, and the time since when it has waited.
 local function claim(url, record, is_new, wake)
   if not (recovers and is_new) and is_free(record) and not is_held_by(record, worker) then
     lapse(KEYS[6], url, record)
   end
   if recovers and is_new then
-    -- The queue goes round once, so that this server knows all that is in it long before all is fetched.
+    -- The queue is gone through once, so that this server knows everything in it long before all is fetched.
     return -2, 0, '-'
   elseif status == 'paused' and is_free(record) then
     let_go(record, after_a_while())
@@ -113,7 +115,7 @@ local function claim(url, record, is_new, wake)
   elseif is_held(record) then
     return -3, 0, int(record.since + possession + 1)
   elseif record.since == tonumber(wake) then
-    -- Not a copy, but the message that it waits for: its rung, or a clock, is not as it was.
+    -- This is no copy, but the message that the record waits for: its rung, or a clock, has changed.
     return -3, 0, int(record.since)
   end
   return -1, 0, '-'

@@ -1,8 +1,8 @@
--- KEYS: crawl, pending, gone, outbox, own (plain, packed), begun, hosts, failed, corrupt. ARGV: crawl id, how many seconds to
--- keep what failed. One step of clearing up after a crawl
--- that is over: what it left undone is cancelled, and later crawls may find again what it did not fetch; or after one that
--- has done as many pages as it may: what it left undone is skipped. Returns how much is left, then what is to be forgotten
--- next (forget.lua).
+-- KEYS: crawl, pending, gone, outbox, own (plain, packed), begun, hosts, failed, corrupt. ARGV: crawl id, seconds
+-- to keep failures.
+-- One step of cleaning up after a crawl. If the crawl is over, its remaining records are cancelled, and later
+-- crawls may find again the URLs that it did not fetch; if it has reached its limit of pages, its remaining
+-- records are skipped. Returns the number of records left, then the URLs to forget next (forget.lua).
 local status = redis.call('HGET', KEYS[1], 'status')
 local over, kind = is_over(status), nil
 if status == 'cancelled' then
@@ -45,7 +45,7 @@ elseif left == 0 then
   left = drop(url_set(KEYS[5], KEYS[6]))
   if left == 0 then
     redis.call('UNLINK', KEYS[7])
-    -- There may be a million hosts: their stats are for a month.
+    -- There may be a million hosts, so their stats are kept for a month only.
     redis.call('EXPIRE', KEYS[8], 30 * 24 * 3600)
     redis.call('EXPIRE', KEYS[9], ARGV[2])
     redis.call('EXPIRE', KEYS[10], ARGV[2])

@@ -1,4 +1,4 @@
--- The clock that all scripts go by, in us.
+-- The clock of all scripts, in us.
 local function now_us()
   local time = redis.call('TIME')
   return time[1] * 1000000 + time[2]

@@ -1,7 +1,9 @@
--- KEYS: crawl, pending, leases. ARGV: pause, resume, cancel, or nothing that is ordered; crawl id; the instant of the order in ms, if it is from
--- the log ("-": it is given now). One from the log counts only if no later one is known.
--- Returns the status before, and the instant of the last order; nothing if the crawl is not known; "unsure" if this server may have lost an
--- order (record.lua): it is to be given again when those in the log are known.
+-- KEYS: crawl, pending, leases. ARGV: pause, resume, cancel, or empty for no command; crawl id; the instant of the
+-- command in ms, if it is from the log ("-": it is given now). A command from the log counts only if no later one
+-- is known.
+-- Returns the status before, and the instant of the last command; nothing if the crawl is not known; "unsure" if
+-- this server may have lost a command (record.lua): the command has to be repeated once those in the log are
+-- known.
 local now = now_ms()
 local state = redis.call('HMGET', KEYS[1], 'status', 'ordered')
 local before, ordered = state[1], tonumber(state[2] or 0)
@@ -28,7 +30,7 @@ elseif ARGV[1] == 'resume' and before == 'paused' then
 elseif ARGV[1] == 'cancel' then
   redis.call('HSET', KEYS[1], 'status', 'cancelled', 'discovery', 'ended', 'ended', int(now), 'announced', 0)
   redis.call('HDEL', KEYS[1], 'barrier', 'pass', 'paused_at')
-  -- Who reads sources for it holds up no other crawl of the spider.
+  -- A process that reads sources for it does not delay other crawls of the spider.
   for _, lease in ipairs(living_leases(KEYS[3], now)) do
     if lease.crawl == ARGV[2] then
       redis.call('HDEL', KEYS[3], lease.token)

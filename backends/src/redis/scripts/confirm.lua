@@ -7,7 +7,7 @@ end
 local texts = redis.call('HMGET', KEYS[1], unpack(urls))
 local changed = {}
 for i, text in ipairs(texts) do
-  -- The state is the first letter, but for a mark, and nothing else changes.
+  -- The state is the first letter after the mark, if any, and nothing else changes.
   local mark, rest = split_mark(text or '')
   if string.sub(rest, 1, 1) == 'n' then
     changed[#changed + 1] = urls[i]

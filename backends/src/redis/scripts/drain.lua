@@ -1,4 +1,4 @@
--- KEYS: worker. Asks it to end. Returns whether it lives.
+-- KEYS: worker. Asks it to end. Returns whether it is alive.
 if redis.call('EXISTS', KEYS[1]) == 0 then
   return 0
 end

@@ -1,15 +1,16 @@
--- KEYS: crawl, pending, failed, outbox, gone, seen and own (each plain, packed), begun, hosts. ARGV: worker, crawl id, then
--- url, short, kind, why (empty: no word), bytes, note (empty: none), where it landed (empty: there) and the short of that, what
--- its page adds to the stats, a line of number and name each, for each.
--- Returns for each whether it has ended, by this call or before; then whether the crawl has, by this call. A counter moves only where a
--- record went, and a record goes only by its holder.
+-- KEYS: crawl, pending, failed, outbox, gone, seen and own (each plain, packed), begun, hosts. ARGV: worker, crawl
+-- id, then for each url, short, kind, why (empty: no word), bytes, note (empty: none), the target of its redirects
+-- (empty: none) and the short of that, and the additions of its page to the stats, a line of number and name each.
+-- Returns for each whether it has ended, by this call or before; then whether the crawl has, by this call. A
+-- counter changes only if a record was removed, and only its holder removes a record.
 local recrawl, room = is_recrawl(KEYS[1]), room_in(KEYS[1])
 local requests, asked = requests_of(KEYS[1], KEYS[8]), {}
 local is_limited = room or redis.call('EXISTS', KEYS[10]) == 1
 local lapsed = lapsed_of(KEYS[2])
 local has_lapsed = redis.call('EXISTS', lapsed) == 1
 local answer, stats, hosts = {}, {}, {}
--- By its text: what the spider has seen by this, and what it has not after all; what the crawl itself has seen.
+-- By text: the URLs that the spider has now seen, those that it has not seen after all, and those that the crawl
+-- itself has seen.
 local seen, unseen, own = {}, {}, {}
 
 local function sees(entry)
@@ -34,7 +35,7 @@ for i = 3, #ARGV, 9 do
 end
 local texts = redis.call('HMGET', KEYS[2], unpack(urls))
 
--- Whether a URL without a record has ended. Else this server has forgotten it.
+-- Whether a URL without a record has ended. Otherwise this server has forgotten it.
 local function is_past(url, short)
   if requests and was_asked(requests, url, now_ms()) then
     return 1
@@ -47,7 +48,7 @@ for i = 3, #ARGV, 9 do
   local text = texts[#answer + 1]
   local record = read(KEYS[2], url, text)
   local is_mine = record and is_held_by(record, ARGV[1])
-  -- What is named twice has no record the second time.
+  -- A URL that is listed twice has no record the second time.
   local ended = is_mine and redis.call('HDEL', KEYS[2], url) or 0
   answer[#answer + 1] = is_mine and 1 or (record or text and is_newer(text)) and 0 or is_past(url, short)
   if is_limited and is_mine then
@@ -57,10 +58,10 @@ for i = 3, #ARGV, 9 do
     if has_lapsed then
       redis.call('HDEL', lapsed, url)
     end
-    -- What was not even asked for a later crawl may find again.
+    -- A later crawl may find a URL again that was not even requested.
     local untouched = kind == 'expired' or kind == 'cancelled' or why == 'limit' or why == 'blocked'
     if kind == 'done' and room then
-      -- More than begin cannot be done, unless the server forgot who began. What was fetched stays seen.
+      -- More pages than begun cannot be done, unless the server forgot which had begun. A fetched URL stays seen.
       if room == 0 then
         kind, why = 'skipped', 'limit'
       else
@@ -94,7 +95,7 @@ for i = 3, #ARGV, 9 do
     if recrawl and not untouched then
       sees({url = url, short = short})
     elseif untouched and requests then
-      -- This crawl never ends; what was asked for just now is not revived by a late copy of its message.
+      -- This crawl never ends; a late copy of its message does not revive what was requested just now.
       forgets({url = url, short = short})
     elseif untouched and not recrawl then
       redis.call('SADD', KEYS[5], url)

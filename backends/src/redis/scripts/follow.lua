@@ -1,5 +1,6 @@
--- KEYS: crawl, seen and own (each plain, packed), pending, outbox, hosts. ARGV: worker, crawl id, the page that links, then
--- url, short, lane, deadline, depth for each link, and its payload if it has one. Returns for each link what became of it, or an empty list if the worker no longer holds the page.
+-- KEYS: crawl, seen and own (each plain, packed), pending, outbox, hosts. ARGV: worker, crawl id, the page with
+-- the links, then url, short, lane, deadline, depth for each link, and its payload if it has one. Returns the
+-- result for each link, or an empty list if the worker no longer holds the page.
 local text = redis.call('HGET', KEYS[6], ARGV[3])
 local status = redis.call('HGET', KEYS[1], 'status')
 local page = read(KEYS[6], ARGV[3], text)

@@ -1,7 +1,8 @@
--- KEYS: gone, seen (plain, packed). ARGV: url, short for each. What a crawl that is over did not fetch is new to a later one.
+-- KEYS: gone, seen (plain, packed). ARGV: url, short for each. Makes URLs that a finished crawl did not fetch new
+-- to a later one.
 local entries = {}
 for i = 1, #ARGV, 2 do
-  -- What was sent again meanwhile is not gone any more.
+  -- A URL that was sent again meanwhile is no longer in `gone`.
   if redis.call('SISMEMBER', KEYS[1], ARGV[i]) == 1 then
     entries[#entries + 1] = {url = ARGV[i], short = ARGV[i + 1]}
   end

@@ -1,6 +1,7 @@
--- KEYS: seen (plain, packed), then the crawl and the pending records of each crawl of the spider. Has the spider forget every URL, unless a
--- crawl is not over: it would take in once more what it has. The crawl of requests never is over, so of that it matters what is pending.
--- Returns the key of a crawl that is in the way; nothing if none is.
+-- KEYS: seen (plain, packed), then the crawl and the pending records of each crawl of the spider. Makes the spider
+-- forget every URL, unless a crawl is not over: it would admit its URLs once more. The crawl of requests never is
+-- over, so for that only the pending records count.
+-- Returns the key of a crawl that prevents it; nothing if none does.
 for at = 3, #KEYS, 2 do
   local state = redis.call('HMGET', KEYS[at], 'status', 'again')
   local is_going = state[1] and not is_over(state[1]) and not state[2]

@@ -1,9 +1,10 @@
--- One host's schedule, a hash that reads well in redis-cli. Instants and times are in us:
---   next taken line interval latency; since until strikes (and the status) of the latest back-off; told (until when others need
---   not be told that it goes on); blocked (since when, ms); news:<kind>:<ms> (what nobody was told yet, host_news.rs);
---   minute and requests (slots given in it); p:<token> = since until, for each request under way; at (when it was last
---   written).
--- The arithmetic is that of common/src/politeness/gcra.rs, and so are the names in capitals, which come before this text.
+-- One host's schedule, a hash that is readable in redis-cli. Instants and times are in us:
+--   next taken line interval latency; since until strikes (and the status) of the latest back-off; told (the time until
+--   which a back-off creates no further event); blocked (since when, ms); news:<kind>:<ms> (an unannounced event,
+--   host_news.rs); minute and requests (slots given in it); p:<token> = since until, for each request in flight;
+--   at (the time of the last write).
+-- The arithmetic is that of common/src/politeness/gcra.rs, as are the names in capitals, which are defined before
+-- this text.
 local function int(number)
   return string.format('%.0f', number)
 end
@@ -11,7 +12,7 @@ end
 local NUMBERS = {'next', 'taken', 'line', 'latency', 'since', 'until', 'told', 'strikes', 'minute', 'requests',
   'at'}
 
--- The clock was set back since the schedule was written: it goes back with it.
+-- The clock was set back since the schedule was written: its instants are set back too.
 local function set_back(key, host, now)
   local changed = {}
   local function go_back(instant)
@@ -31,7 +32,7 @@ local function set_back(key, host, now)
   redis.call('HSET', key, 'at', int(now), unpack(changed))
 end
 
--- A default in place of what cannot be read would let the host be asked too soon.
+-- A default in place of an unreadable value would let the host be requested too soon.
 local function number_of(key, name, text)
   return tonumber(text) or error({err = 'CORRUPT the field ' .. name .. ' of ' .. key .. ' is no number: remove it'})
 end
@@ -60,7 +61,7 @@ local function load(key, now)
   return host
 end
 
--- The schedules of all hosts in KEYS. Read before any is written: where one cannot be, none has changed.
+-- Loads the schedules of all hosts in KEYS before any is written: if one cannot be read, none has changed.
 local function load_all(now)
   local hosts = {}
   for number, key in ipairs(KEYS) do
@@ -69,15 +70,15 @@ local function load_all(now)
   return hosts
 end
 
--- How long a back-off is remembered after its end.
+-- The time that a back-off is remembered after its end.
 local function calm(host)
   return math.max(host['until'] - host.since, FORGIVEN_AFTER)
 end
 
--- How long what nobody was told is kept, in us, and how much of it: without a sweeper it could grow.
+-- The time that unannounced events are kept, in us, and their maximum number: without a sweeper they could grow.
 local UNTOLD_FOR, UNTOLD = 24 * 3600 * 1000000, 16
 
--- Notes what happened to the host: the sweeper has others told. The host is listed in hosts:news by now.
+-- Stores an event of the host, which the sweeper announces. The host is listed in hosts:news by now.
 local function note(key, host, kind, now, more)
   if host.news < UNTOLD then
     redis.call('HSET', key, 'news:' .. kind .. ':' .. int(math.floor(now / 1000)), more)
@@ -85,7 +86,7 @@ local function note(key, host, kind, now, more)
   end
 end
 
--- Lets the hash go when nothing in it matters any more.
+-- Lets the hash expire when nothing in it matters any more.
 local function expire(key, host, now)
   if host.blocked then
     redis.call('PERSIST', key)

@@ -1,4 +1,5 @@
--- KEYS: crawl, invalid. ARGV: how many are kept, then text and note of each. Counts what was no URL, and keeps some of it.
+-- KEYS: crawl, invalid. ARGV: maximum number kept, then text and note of each. Counts texts that were no URLs, and
+-- keeps some.
 -- Returns whether the crawl is known.
 if redis.call('EXISTS', KEYS[1]) == 0 then
   return 0

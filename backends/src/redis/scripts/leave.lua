@@ -1,5 +1,5 @@
--- KEYS: ratelimit:<host>, of several hosts. ARGV for each host: how many requests to it are over; for each of these: its token, and
--- whether the host answered it and did not want to be left alone (1 or 0).
+-- KEYS: ratelimit:<host>, of several hosts. ARGV for each host: number of its finished requests; for each of
+-- these: its token, and whether the host answered it without asking to be left alone (1 or 0).
 local now = now_us()
 local hosts = load_all(now)
 
@@ -11,7 +11,7 @@ local function leave(key, host, from, to)
       local took = math.max(now - place.since, 0)
       latency = latency == 0 and took or math.floor((latency * 7 + took) / 8)
       ended = true
-      -- What is named twice is over once.
+      -- Ignore a token listed twice.
       host.places[ARGV[i]] = nil
       redis.call('HDEL', key, 'p:' .. ARGV[i])
     end

@@ -1,5 +1,6 @@
--- KEYS: urgent. ARGV: crawl id, then for each task its key and its priority with the sign changed. Lists those that wait, and
--- looks at twice as many others, to remove what waits no more: what has ended or was cancelled since is forgotten, whoever did that.
+-- KEYS: urgent. ARGV: crawl id, then for each task its key and its negated priority. Lists those that wait, and
+-- checks twice as many others, to remove those that no longer wait, because they have ended or were cancelled in
+-- any way.
 local at, new = now_us(), {}
 for i = 2, #ARGV, 2 do
   local member = string.format('%016.0f', at + i) .. ' ' .. ARGV[1] .. ' ' .. ARGV[i]
@@ -11,7 +12,7 @@ for i = 2, #ARGV, 2 do
 end
 local stale = {}
 for _, member in ipairs(redis.call('ZRANDMEMBER', KEYS[1], #ARGV)) do
-  -- Keys of another crawl may hold what is none of trawl's.
+  -- Keys of another crawl may hold values that trawl did not write.
   local is_sound, _, _, record = pcall(listed, KEYS[1], member)
   if not is_sound or not record then
     stale[#stale + 1] = member

@@ -1,6 +1,6 @@
--- KEYS: the log. ARGV: how many entries it keeps, how many bytes of them, then the entries.
--- Each entry has the sum of the bytes of all entries before it, so that what the log holds is the difference of two. What is not
--- trawl's has none.
+-- KEYS: the log. ARGV: maximum number of entries, maximum size in bytes, then the new entries.
+-- Each entry has the sum of the bytes of all entries before it, so that the size of the log is the difference of
+-- two. Entries that trawl did not write have none.
 local function read(id_and_fields)
   local values = {}
   local fields = id_and_fields and id_and_fields[2] or {}

@@ -1,8 +1,8 @@
--- KEYS: seen (plain, packed). ARGV: url, short for each. Moves URLs from a plain set to the packed one beside it, which is the
--- one that grows from then on.
+-- KEYS: seen (plain, packed). ARGV: url, short for each. Moves URLs from a plain set to the packed one beside it,
+-- to which new URLs are added from then on.
 local set, entries = url_set(KEYS[1], KEYS[2]), {}
 for i = 1, #ARGV, 2 do
-  -- What was forgotten meanwhile stays so.
+  -- A URL that was forgotten meanwhile stays so.
   if redis.call('SISMEMBER', set.plain, ARGV[i]) == 1 then
     entries[#entries + 1] = {url = ARGV[i], short = ARGV[i + 1]}
   end

@@ -3,7 +3,7 @@
 local now = now_ms()
 local answer = {}
 
--- Whether the answer to this was lost on its way: it waits until that very instant, and nobody has confirmed it.
+-- Whether the answer to this call was lost: the record waits until that very instant, and nobody has confirmed it.
 local function is_told_again(record, url, until_then)
   return record.state == 'p' and record.since == until_then and redis.call('ZSCORE', KEYS[2], ARGV[2] .. ' ' .. url)
 end

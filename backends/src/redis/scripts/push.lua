@@ -1,6 +1,6 @@
--- KEYS: ratelimit:<host>. ARGV: for how long the host asked (0: it did not say), the first wait, jitter, the longest wait,
--- status; how long a wait others are told of (0: none), the crawl and its spider (empty: not known). Returns for how long it is left
--- alone from now.
+-- KEYS: ratelimit:<host>. ARGV: the wait that the host asked for (0: none), the first wait, jitter, the maximum
+-- wait, status; the minimum wait for an event (0: never), the crawl and its spider (empty: not known). Returns the
+-- wait from now.
 local now = now_us()
 local host = load(KEYS[1], now)
 local most = tonumber(ARGV[4])
@@ -20,7 +20,7 @@ else
   host.since, host['until'] = now, now + wait
 end
 host.next = math.max(host.next, host['until'])
--- Of a host that keeps refusing others are told once, until it has been calm.
+-- For a host that keeps refusing there is one event until it has been calm.
 local from, was_told = tonumber(ARGV[6]), now <= host.told
 local is_long = from > 0 and host['until'] - host.since >= from
 if is_long and not was_told then

@@ -1,4 +1,4 @@
--- KEYS: pending. ARGV: URLs. Takes records out of the way from which no message can be made.
+-- KEYS: pending. ARGV: URLs. Removes records of which no message can be made.
 for _, url in ipairs(ARGV) do
   local text = redis.call('HGET', KEYS[1], url)
   if text then

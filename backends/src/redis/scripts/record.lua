@@ -1,8 +1,8 @@
--- A record, as text that reads well in redis-cli and is short, for there may be millions:
+-- A record, as short text that is readable in redis-cli, as there may be millions:
 --   <state><since>[<+ms until its deadline>] <b for bulk, p for priority, t for a task><depth> <referrer> <holder> <starts> <attempts>
 -- state: n new, q queued, p parked (since = the instant it is due), h held, f held and its fetch counted as
--- started. Absent parts are "-". What is as in most records (b0 - - 0 0) is left out where nothing else follows. That of a request
--- begins with `v3 `, its format: programs before do not know such keys.
+-- started. Absent parts are "-". The most common values (b0 - - 0 0) are left out if nothing else follows. The
+-- record of a request begins with `v3 `, its format, because earlier programs do not know such keys.
 local function now_ms()
   return math.floor(now_us() / 1000)
 end
@@ -13,7 +13,7 @@ local function int(number)
   return string.format('%.0f', number)
 end
 
--- As records were written before they were short.
+-- The form of records before they were short.
 local function parse_long(text)
   local state, since, holder, starts, attempts, lane, depth, deadline, referrer =
     string.match(text, '^([nqphf]) (%d+) (%S+) (%d+) (%d+) (%a+) (%d+) (%S+) (%S+)$')
@@ -23,7 +23,7 @@ local function parse_long(text)
   }
 end
 
--- Lanes by their letters; that of all others is the bulk lane.
+-- Lanes by their letters; all others mean the bulk lane.
 local LANES = {p = 'priority', t = 'task'}
 
 -- The deadline is nil where there is none.
@@ -42,15 +42,15 @@ local function parse_short(text)
   }
 end
 
--- A message is parked for no longer than the longest rung of the ladder, and somewhat more for its way there.
+-- A message is parked for at most the longest rung of the ladder, plus some time for its way there.
 local LONGEST_PARKED = 3600000 + 60000
 
--- Whether a stamp lies ahead of what can be: it is from before the clock was set back.
+-- Whether a stamp lies further ahead than possible: it was written before the clock was set back.
 local function is_stray(state, since)
   return since > NOW + (state == 'p' and LONGEST_PARKED or 0)
 end
 
--- The mark of a format, and what follows it; nothing and the whole text if there is none. `v` is 118.
+-- The mark of a format, and the text after it; nothing and the whole text if there is no mark. `v` is 118.
 local function split_mark(text)
   if string.byte(text) == 118 then
     local format, rest = string.match(text, '^v(%d+) (.*)$')
@@ -61,7 +61,7 @@ local function split_mark(text)
   return '', text
 end
 
--- Nil if the text is no record. A stray stamp is taken as now, and the record is `mended`.
+-- Nil if the text is no record. A stray stamp is replaced by now, and the record is `mended`.
 local function parse(text)
   local mark, rest = split_mark(text)
   local record = parse_short(rest) or parse_long(rest)
@@ -74,7 +74,7 @@ local function parse(text)
   return record
 end
 
--- What is as in most records.
+-- The most common values.
 local USUAL = {'b0', '-', '-', 0, 0}
 
 local function lifetime(deadline, since)
@@ -93,28 +93,28 @@ local function format(record)
   return last > 0 and text .. ' ' .. table.concat(rest, ' ', 1, last) or text
 end
 
--- For how long a crawl has been paused: by so much the deadlines of its records have moved.
+-- The time that a crawl has been paused, by which the deadlines of its records have moved.
 local function idle_of(crawl)
   return tonumber(redis.call('HGET', crawl, 'idle') or 0)
 end
 
--- A deadline as a record has it, of how it is now; nil if there is none.
+-- The stored form of a current deadline; nil if there is none.
 local function deadline_less(deadline, idle)
   return tonumber(deadline) and tonumber(deadline) - idle
 end
 
--- Whether a key is a request's: `#request:` and 32 digits are its end. 41 is how long that is.
+-- Whether a key names a request: it ends in `#request:` and 32 digits, which are 41 characters.
 local function is_request(url)
   return string.sub(url, -41, -33) == '#request:'
 end
 
--- The format of its record, where that is not the first.
+-- The mark of its record's format, if that is not the first.
 local function mark_of(url)
   return is_request(url) and 'v3 ' or ''
 end
 
--- What `format` makes of the record of a URL that was found at `since`, a text: no other is written as often. The deadline
--- is nil where there is none.
+-- The text that `format` makes of the record of a URL found at `since`, which is written most often. The deadline
+-- is nil if there is none.
 local function format_new(url, since, lane, depth, deadline, referrer)
   local text = mark_of(url) .. 'n' .. since .. lifetime(deadline, since)
   if lane == 'bulk' and depth == '0' and referrer == '-' then
@@ -123,7 +123,7 @@ local function format_new(url, since, lane, depth, deadline, referrer)
   return text .. ' ' .. string.sub(lane, 1, 1) .. depth .. ' ' .. referrer
 end
 
--- The record of a URL that is known from its message alone.
+-- The record of a URL of which only the message is known.
 local function new_record(url, since, lane, depth, deadline, referrer)
   return {
     mark = mark_of(url), state = 'q', since = since, holder = '-', starts = 0, attempts = 0, lane = lane, depth = depth,
@@ -139,8 +139,9 @@ local function is_held_by(record, worker)
   return is_held(record) and record.holder == worker
 end
 
--- In place of the holder of what was put aside because its crawl is paused: its message comes back by then, and goes round. As soon as the
--- crawl goes on, it is sent again. Programs before November 2026 take it for put aside until then, and wrote `q0` instead.
+-- The holder of a record that was parked because its crawl is paused: its message comes back by then and is
+-- requeued. When the crawl is resumed, it is sent again. Programs before November 2026 take it for parked until
+-- then, and wrote `q0` instead.
 local PAUSED = 'paused'
 
 local function let_go(record, until_then)
@@ -151,15 +152,16 @@ local function is_let_go(record)
   return record.state == 'p' and record.holder == PAUSED
 end
 
--- Only a start without an end counts towards poison, and this one has ended. What has not begun here has ended nothing.
+-- Only a start without an end counts towards poison, and this one has ended. A record that has not begun here has
+-- ended nothing.
 local function end_start(record)
   if record.state == 'f' then
     record.starts = 0
   end
 end
 
--- Whether this server may have lost what was ordered of the crawl last: its data is of another run than the one in which all of that was known.
--- Then the log tells (command.lua). No page begins before.
+-- Whether this server may have lost the last command for the crawl: its data is of another run than the one in
+-- which all commands were known. Then the log has it (command.lua). No page begins before that is read.
 local function is_unsure(crawl)
   return redis.call('HGET', crawl, 'orders_run') ~= run_id()
 end
@@ -168,12 +170,12 @@ local function is_over(status)
   return status == 'finished' or status == 'cancelled'
 end
 
--- Whether the crawl fetches again what was crawled before: then it has a set of its own of what it has seen.
+-- Whether the crawl is a recrawl, which has its own set of seen URLs.
 local function is_recrawl(crawl)
   return (redis.call('HGET', crawl, 'recrawl') or 'never') ~= 'never'
 end
 
--- What a crawl is bound to, but for `recrawl`, which is settled when it is made.
+-- Writes the terms of a crawl, except `recrawl`, which is fixed when it is created.
 local function write_terms(crawl, max_pages, max_per_host, file)
   for term, value in pairs({max_pages = max_pages, max_per_host = max_per_host, file = file}) do
     if value == '-' then
@@ -184,7 +186,8 @@ local function write_terms(crawl, max_pages, max_per_host, file)
   end
 end
 
--- How many more pages a crawl may have done; nil for any number. What it had done in a server that was emptied counts.
+-- The number of pages that a crawl may still do; nil if there is no limit. Pages that it did in a server that was
+-- emptied count.
 local function room_in(crawl)
   local state = redis.call('HMGET', crawl, 'max_pages', 'done', 'done_before')
   return state[1] and math.max(state[1] - (state[2] or 0) - (state[3] or 0), 0) or nil
@@ -199,7 +202,7 @@ local function is_task(url)
   return string.sub(url, 1, 5) == 'task:'
 end
 
--- Whether what it says is kept beside its record.
+-- Whether it has a payload beside its record.
 local function has_payload(url)
   return is_task(url) or is_request(url)
 end
@@ -210,19 +213,19 @@ local function key_beside(key, name)
   return tag .. ':' .. name .. ':' .. id
 end
 
--- The hash of what the tasks and the requests of a crawl say.
+-- The hash of the payloads of a crawl's tasks and requests.
 local function recipes_of(key)
   return key_beside(key, 'recipes')
 end
 
--- The set of what later crawls may find again; in a crawl of requests, which never ends, the tasks that were cancelled and whose
--- messages are still to come.
+-- The set of URLs that later crawls may find again; in a crawl of requests, which never ends, the cancelled tasks
+-- whose messages are still to come.
 local function gone_of(key)
   return key_beside(key, 'gone')
 end
 
--- The hash of the workers whose start of a URL had no end because their lease lapsed, by its URL. One that says so within an hour lives, and
--- its start is no step towards poison.
+-- The hash of the workers that started a URL without an end because their lease lapsed, by URL. A worker that
+-- shows up within an hour is alive, and its start is no step towards poison.
 local function lapsed_of(key)
   return key_beside(key, 'lapsed')
 end
@@ -235,7 +238,7 @@ local function workers_in(text)
   return workers
 end
 
--- Its holder loses the record of a URL, as its lease has lapsed.
+-- Takes the record of a URL from its holder, whose lease has lapsed.
 local function lapse(pending, url, record)
   if record.state ~= 'f' then
     return
@@ -252,7 +255,7 @@ local function lapse(pending, url, record)
   redis.call('PEXPIRE', lapsed, 3600000)
 end
 
--- A worker that had lost the record because its lease lapsed lives after all.
+-- Uncounts the start of a worker that had lost the record because its lease lapsed, but is alive.
 local function withdraw_start(pending, url, record, worker)
   local lapsed, left = lapsed_of(pending), {}
   local workers = workers_in(record.starts > 0 and redis.call('HGET', lapsed, url))
@@ -271,7 +274,7 @@ local function withdraw_start(pending, url, record, worker)
   record.starts = record.starts - 1
 end
 
--- What changes in a hash of counters, added up and written at once.
+-- Collects the changes of a hash of counters, to write them at once.
 local function add(sums, name, count)
   sums[name] = (sums[name] or 0) + count
 end
@@ -291,7 +294,7 @@ local function write(key, sums)
   end
 end
 
--- Counts what became of a URL by its host; of a task nothing is.
+-- Counts an event of a URL by its host; tasks are not counted.
 local function add_host(sums, url, what, count)
   local host = host_of(url)
   if host then
@@ -299,13 +302,15 @@ local function add_host(sums, url, what, count)
   end
 end
 
--- How many keys the server has thrown away since it runs, and whether it may take such as do not expire.
+-- The number of keys that the server has evicted since it started, and whether it may evict keys without an
+-- expiry.
 local function evictions()
   local policy = string.match(redis.call('INFO', 'memory'), 'maxmemory_policy:(%a+)')
   return tonumber(string.match(redis.call('INFO', 'stats'), 'evicted_keys:(%d+)')) or 0, policy ~= 'volatile'
 end
 
--- Whether the server has thrown keys away while the crawl was open. What it lacks since then nobody knows: it does not end by itself.
+-- Whether the server has evicted keys while the crawl was open. Nobody knows what it lacks since then, so it does
+-- not end by itself.
 local function is_evicted(crawl)
   local state = redis.call('HMGET', crawl, 'status', 'evicted', 'evictions')
   if not state[1] or state[2] then
@@ -322,8 +327,8 @@ local function is_evicted(crawl)
   return false
 end
 
--- A crawl ends when its sources are read to their end, no record is left, and nothing that the server may have
--- forgotten can still be under way. Returns whether it has ended now.
+-- Ends a crawl once its sources are read to their end, no record is left, and nothing that the server may have
+-- forgotten can still be in flight. Returns whether it has ended now.
 local function end_if_done(crawl, pending, now)
   local state = redis.call('HMGET', crawl, 'status', 'discovery', 'barrier', 'run')
   if state[1] ~= 'running' or state[2] ~= 'ended' or state[3] or redis.call('HLEN', pending) > 0 then
@@ -340,14 +345,15 @@ local function end_if_done(crawl, pending, now)
   return state[4] == run
 end
 
--- Whether a text is a record that only newer programs read: it begins with `v` and its format. It is left to them.
+-- Whether a text is a record that only newer programs can read: it begins with `v` and its format. It is left to
+-- them.
 local function is_newer(text)
   local format = tonumber(string.match(text, '^v(%d+) '))
   return format ~= nil and format > FORMAT
 end
 
--- Takes a record that cannot be read out of everyone's way. Its bytes go to `T:corrupt:<crawl>`; the URL has failed as
--- `corrupt`, so that the crawl can end. The set beside it names what was not reported yet.
+-- Removes a record that cannot be read. Its bytes go to `T:corrupt:<crawl>`; the URL fails as `corrupt`, so that
+-- the crawl can end. The set beside it names the unreported ones.
 local function quarantine(pending, url, text)
   if is_newer(text) or redis.call('HDEL', pending, url) == 0 then
     return
@@ -372,7 +378,7 @@ local function quarantine(pending, url, text)
   end
 end
 
--- The record of a URL in `pending`, which is `text`; nil if there is none, or none that this program can read.
+-- The record of a URL in `pending`, stored as `text`; nil if there is none, or if this program cannot read it.
 local function read(pending, url, text)
   local record = text and parse(text)
   if text and not record then

@@ -1,4 +1,4 @@
--- KEYS: pending, begun. ARGV: worker, urls. What this worker holds becomes queued again.
+-- KEYS: pending, begun. ARGV: worker, urls. Queues the records again that this worker holds.
 local now = now_ms()
 for i = 2, #ARGV do
   local text = redis.call('HGET', KEYS[1], ARGV[i])

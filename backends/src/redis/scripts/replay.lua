@@ -1,11 +1,13 @@
--- KEYS: the crawl that failed them, the crawl to admit them to, failed, pending, outbox, seen and own (each plain, packed), gone,
--- hosts of the latter. ARGV: id of the crawl to admit them to, whether it is the same crawl (1 or 0), then url, short for each.
--- Returns 0 if that crawl takes none; else 1, then url, lane, depth, referrer and payload (empty: it has none) of each.
+-- KEYS: the crawl in which they failed, the crawl to admit them to, failed, pending, outbox, seen and own (each
+-- plain, packed), gone, hosts of the latter. ARGV: id of the crawl to admit them to, whether it is the same crawl
+-- (1 or 0), then url, short for each.
+-- Returns 0 if that crawl admits none; otherwise 1, then url, lane, depth, referrer and payload (empty: it has
+-- none) of each.
 local status = redis.call('HGET', KEYS[2], 'status')
 if not status or is_over(status) then
   return {'0'}
 end
--- What a note says; of one that cannot be read, what is usual.
+-- Parses a note; returns defaults if it cannot be read.
 local function note_of(text)
   local ok, note = pcall(cjson.decode, text)
   note = ok and type(note) == 'table' and note or {}
@@ -20,13 +22,13 @@ end
 
 local now = int(now_ms())
 local answer, seen, hosts = {'1'}, {}, {}
--- How what is not called failed has ended.
+-- The ends of entries that did not end as failed.
 local KINDS = {expired = 'expired', blocked = 'skipped'}
 for i = 3, #ARGV, 2 do
   local url = ARGV[i]
   local text = redis.call('HGET', KEYS[3], url)
   local payload = text and has_payload(url) and redis.call('HGET', recipes_of(KEYS[3]), url) or ''
-  -- What stays in the list is that of which nobody knows what it says.
+  -- An entry whose payload is lost stays in the list.
   local is_whole = payload ~= '' or not has_payload(url)
   if text and is_whole and redis.call('HEXISTS', KEYS[4], url) == 0 then
     local note = note_of(text)

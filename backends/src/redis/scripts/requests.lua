@@ -1,7 +1,8 @@
--- What others asked for lately by publishing it: `T:seen:adhoc`, a sorted set of URLs by the instant at which each was asked
--- for, or fetched. Requests don't ask what the spider has seen, for whoever publishes a URL may have added it there first.
+-- URLs that others published lately: `T:seen:adhoc`, a sorted set of URLs by the instant at which each was
+-- requested, or fetched. Requests do not depend on what the spider has seen, because the publisher of a URL may
+-- have added it there first.
 
--- The requests of a crawl that is for them; nil for any other. `key` is the crawl's own set.
+-- The requests of a crawl for them; nil for any other crawl. `key` is the crawl's own set.
 local function requests_of(crawl, key)
   local again = tonumber(redis.call('HGET', crawl, 'again') or nil)
   return again and {key = key, again = again}
@@ -9,11 +10,11 @@ end
 
 local function was_asked(requests, url, now)
   local at = tonumber(redis.call('ZSCORE', requests.key, url) or nil)
-  -- An instant in the future is of a clock that was set back since.
+  -- An instant in the future means that the clock was set back since.
   return at ~= nil and at <= now and now < at + requests.again
 end
 
--- Notes that these URLs were asked for just now, and forgets some that may be asked for again: more than it notes.
+-- Notes that these URLs were requested just now, and forgets some that may be requested again: more than it notes.
 local function note_asked(requests, urls, now)
   if #urls == 0 or requests.again == 0 then
     return

@@ -1,9 +1,10 @@
--- KEYS: ratelimit:<host>, of several hosts. ARGV for each host: how many URLs; for each of these: interval, burst, concurrency,
--- held slot, deadline and turn in the line in ms (or -1; a turn of -2 stays out of the line), token, lapse. Returns for each URL: 0 now,
--- 1 reserved, 2 later, 3 too late, 4 blocked; the wait; the slot or the turn in ms.
+-- KEYS: ratelimit:<host>, of several hosts. ARGV for each host: number of URLs; for each of these: interval,
+-- burst, concurrency, held slot, deadline and turn in the waitlist in ms (or -1; a turn of -2 stays off the
+-- waitlist), token, lapse. Returns for each URL: 0 now, 1 reserved, 2 later, 3 too late, 4 blocked; the wait; the
+-- slot or the turn in ms.
 local now = now_us()
 local hosts = load_all(now)
--- Of the host whose turn it is: its schedule, the fields to be written, and those to be removed.
+-- For the current host: its schedule, the fields to write, and those to remove.
 local host, changed, left
 
 local function forget(token)
@@ -18,17 +19,17 @@ local function set(name, value)
   changed[name] = value
 end
 
--- The interval of the pace, and no less than keeps its places busy (Little's law).
+-- The interval of the pace, but long enough for the limit in flight (Little's law).
 local function effective(interval, concurrency)
   return math.max(interval, concurrency > 0 and math.floor(host.latency / concurrency) or 0)
 end
 
--- From one request to the next while those who came late to their slots catch up.
+-- The minimum time between two requests while late ones catch up.
 local function step(interval)
   return interval - math.floor(interval / TOLERANCE)
 end
 
--- The first instant at which another request is not too early after those that were let go. Without a rate, any is.
+-- The first instant at which another request is not too early after those that were sent. Without a rate, any is.
 local function earliest(wish, interval)
   local quantum = interval < QUANTUM and QUANTUM or 0
   return wish.interval > 0 and host.taken - step(interval) * (wish.burst - 1) - quantum or 0
@@ -49,10 +50,10 @@ local function count_request()
   set('minute', minute)
 end
 
--- Takes a place; where all are taken, reserves a slot for when one should be free.
+-- Lets a request be sent; at the limit in flight, reserves a slot for the time when one should have ended.
 local function enter(wish, interval)
   if wish.concurrency > 0 and host.under_way >= wish.concurrency then
-    -- Where nothing has ended for a while, as long may pass again: those who wait are not to look all the time.
+    -- If none has ended for a while, it may take as long again: waiting requests should not ask all the time.
     local youngest = 0
     for _, place in pairs(host.places) do
       youngest = math.max(youngest, place.since)
@@ -72,8 +73,8 @@ local function enter(wish, interval)
   return {0, '0', '0'}
 end
 
--- Stays in the line at its turn, or joins the end. A turn after the deadline is only believed of a line that was still
--- there when the URL came back.
+-- Keeps the turn in the waitlist, or joins its end. A turn after the deadline only counts if the waitlist was
+-- still there when the URL came back.
 local function wait_in_line(wish, turn, slot, interval)
   local known = turn
   turn = turn or math.max(host.line, slot)

@@ -1,12 +1,14 @@
--- What was seen: a set of URLs, in one of two forms. Plain: `plain`, a set of URLs. Packed: `packed:0`, `packed:1` and on, sets
--- of the first 64 bits of their fingerprints as integers, and `packed`, a hash that says how many URLs and buckets there are.
--- Redis keeps up to 512 integers as a sorted array. So that no bucket outgrows that, one of them is split for each so many
--- URLs, in turn (linear hashing). While a plain set is being packed there are both, and a URL is in either.
+-- The seen URLs: a set of URLs, in one of two forms. Plain: `plain`, a set of URLs. Packed: `packed:0`, `packed:1`
+-- and so on, sets of the first 64 bits of their fingerprints as integers, and `packed`, a hash with the number of
+-- URLs and buckets. Redis keeps up to 512 integers as a sorted array. So that no bucket outgrows that, one of them
+-- is split each time that number of URLs was added, in turn (linear hashing). While a plain set is being packed
+-- both exist, and a URL is in either.
 --
 -- Scripts name URLs by entries: tables with `url`, and `short`, the first 64 bits of its fingerprint, in decimal.
--- What makes a key comes before what changes one: a script may fail there while a cluster moves its slot.
+-- Commands that create a key come before those that change one: a script may fail there while a cluster moves its
+-- slot.
 
--- URLs in a bucket on average; in one that is soon split, twice as many.
+-- Average number of URLs in a bucket; in one that is soon split, twice as many.
 local LOAD = 128
 
 local function url_set(plain, packed)
@@ -14,7 +16,7 @@ local function url_set(plain, packed)
   local set = {plain = plain, packed = packed, urls = tonumber(state[1]) or 0, buckets = tonumber(state[2]) or 0}
   set.is_packed = set.buckets > 0
   set.has_plain = not set.is_packed or redis.call('EXISTS', plain) == 1
-  -- The buckets at the beginning of this turn: a power of two.
+  -- Number of buckets at the beginning of this turn: a power of two.
   set.turn = 1
   while set.turn * 2 <= set.buckets do
     set.turn = set.turn * 2
@@ -22,8 +24,8 @@ local function url_set(plain, packed)
   return set
 end
 
--- The set that tells which URLs are new to a crawl: its own, if it fetches again what was crawled before. Both are named by
--- four keys in a row, the first at `at`.
+-- The set that decides which URLs are new to a crawl: its own, if it is a recrawl. Both are named by four keys in
+-- a row, the first at `at`.
 local function seen_of(crawl, at)
   local own = is_recrawl(crawl) and 2 or 0
   return url_set(KEYS[at + own], KEYS[at + own + 1])
@@ -37,7 +39,7 @@ local function column(entries, name)
   return values
 end
 
--- A number that spreads URLs over buckets: as many of the last digits as a number of Lua holds.
+-- A number that spreads URLs over buckets: as many of the last digits as a Lua number can hold.
 local function spread(short)
   return tonumber(string.sub(short, -15))
 end
@@ -47,7 +49,7 @@ local function bucket(set, short)
   return set.packed .. ':' .. (at < set.buckets and at or at - set.turn)
 end
 
--- Splits the bucket whose turn it is: about half of it goes into a new one.
+-- Splits the bucket whose turn it is: about half of it moves to a new one.
 local function split(set)
   local from, into = set.packed .. ':' .. (set.buckets - set.turn), set.packed .. ':' .. set.buckets
   local moved = {}
@@ -123,7 +125,7 @@ local function forget(set, entries)
   end
 end
 
--- Takes away a set that nobody looks into any more, or a part of it. Returns how many buckets are left.
+-- Deletes a set that is no longer used, or a part of it. Returns the number of buckets left.
 local function drop(set)
   local left = math.max(set.buckets - 500, 0)
   local keys = {set.plain}

@@ -1,5 +1,6 @@
--- KEYS: seen (plain, packed), then the pending records of each crawl of the spider. ARGV: whether to forget (1 or 0), then url, short for
--- each. Returns for each URL 0 if it was never seen, 1 if it was, 2 if a crawl has it pending: such a one is not forgotten.
+-- KEYS: seen (plain, packed), then the pending records of each crawl of the spider. ARGV: whether to forget (1 or
+-- 0), then url, short for each. Returns for each URL 0 if it was never seen, 1 if it was, 2 if a crawl has it
+-- pending, in which case it is not forgotten.
 local entries, urls = {}, {}
 for i = 2, #ARGV, 2 do
   entries[#entries + 1], urls[#urls + 1] = {url = ARGV[i], short = ARGV[i + 1]}, ARGV[i]

@@ -1,6 +1,6 @@
--- KEYS: pending, crawl, begun. ARGV: worker, most starts, urls. Returns for each: 1 go, 2 poison, 3 the crawl has done all that
--- it may, 4 it has as many under way as it may still do, 0 lost. Returns an empty list if the crawl runs, as far as is known, and this server
--- may have lost an order.
+-- KEYS: pending, crawl, begun. ARGV: worker, maximum starts, urls. Returns for each: 1 go, 2 poison, 3 the crawl
+-- has reached its limit, 4 it has as many under way as it may still do, 0 lost. Returns an empty list if the crawl
+-- is running, as far as is known, and this server may have lost a command.
 local status = redis.call('HGET', KEYS[2], 'status')
 if status == 'running' and is_unsure(KEYS[2]) then
   return {}
@@ -8,7 +8,7 @@ end
 local room = room_in(KEYS[2])
 local answer, changed = {}, {}
 
--- Those under way in a crawl that may do only so many are a set, so that none counts twice.
+-- The begun records of a crawl with a limit are a set, so that none counts twice.
 local function has_place(url)
   if not room or redis.call('SISMEMBER', KEYS[3], url) == 1 then
     return true
@@ -21,7 +21,7 @@ end
 
 local function start(record, url)
   if record.state == 'f' then
-    -- Asked again: the first answer was lost on its way.
+    -- Called again: the first answer was lost.
     return 1
   elseif room == 0 then
     return 3

@@ -1,14 +1,16 @@
--- KEYS: pending, crawl, begun, urgent. ARGV: worker, most starts, task, its priority. Has a more urgent task of the same spider, of any
--- of its crawls, held by this worker, if one waits; else goes on as start.lua does, whose text follows.
--- Returns of the urgent one: crawl id, attempts, starts, since when it has waited, then key, lane, depth, deadline, referrer, until and
--- payload as sweep.lua.
+-- KEYS: pending, crawl, begun, urgent. ARGV: worker, maximum starts, task, its priority. If a more urgent task of
+-- the same spider waits, in any of its crawls, this worker holds that one; otherwise continues like start.lua,
+-- whose text follows.
+-- Returns for the urgent one: crawl id, attempts, starts, the time since when it has waited, then key, lane,
+-- depth, deadline, referrer, until and payload like sweep.lua.
 local priority = tonumber(table.remove(ARGV))
 
--- So much that waits no more is removed at most: the rest when the next task is about to begin.
+-- Maximum number of entries that no longer wait and are removed: the rest follows when the next task is about to
+-- begin.
 local MOST_STALE = 16
 
--- Whether a listed task may be held now. In a pause its record becomes as one that was claimed (claim.lua): the sweep sends it again as
--- soon as the pause is over, and then it is listed anew.
+-- Whether a listed task may be held now. In a pause its record becomes like one that was claimed (claim.lua): the
+-- sweep sends it again after the pause, and then it is listed anew.
 local function may_begin(pending, crawl, task, record)
   local status = redis.call('HGET', crawl, 'status')
   if status == 'paused' then
@@ -29,8 +31,8 @@ local function hold(pending, crawl, id, task, record)
   }
 end
 
--- Of a listed task: what is returned if it was held, false if it may not begin, nil if it waits no more urgently than the task that is about
--- to.
+-- For a listed task: the reply if it was held, false if it may not begin, nil if it does not wait more urgently
+-- than the task that is about to begin.
 local function look_at(member, is_more_urgent)
   local id, task, record, pending = listed(KEYS[4], member)
   if not record then
@@ -48,7 +50,7 @@ for _ = 1, MOST_STALE do
   if more < 0 then
     break
   end
-  -- Keys of another crawl may hold what is none of trawl's: that holds up no task of this one.
+  -- Keys of another crawl may hold values that trawl did not write: they do not delay tasks of this crawl.
   local is_sound, held = pcall(look_at, first[1], more > 0)
   if is_sound and held == nil then
     break

@@ -1,5 +1,5 @@
--- KEYS: ratelimit:<host>, of several hosts. ARGV for each host: how many requests to it take long; for each of these: its token, and
--- the lapse from now.
+-- KEYS: ratelimit:<host>, of several hosts. ARGV for each host: number of long requests to it; for each of these:
+-- its token, and the lapse from now.
 local now = now_us()
 local hosts = load_all(now)
 

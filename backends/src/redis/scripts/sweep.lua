@@ -1,11 +1,11 @@
--- KEYS: pending, outbox. ARGV: crawl id, cursor, how many records to look at, lost_after and possession in ms, for due, priority, bulk and task:
--- their watermarks, then the instants before which each lost what it held.
--- One step of a scan for records that were lost from sight; they become new again.
+-- KEYS: pending, outbox. ARGV: crawl id, cursor, number of records to examine, lost_after and possession in ms,
+-- for due, priority, bulk and task: their watermarks, then the instants before which each lost its messages.
+-- One step of a scan for lost records, which become new again.
 -- Returns the next cursor, then url, lane, depth, deadline, referrer, until, payload (empty: it has none) of each.
 local now = now_ms()
 local lost_after, possession = tonumber(ARGV[4]), tonumber(ARGV[5])
 
--- What lies ahead is from before the clock was set back, and says nothing.
+-- A stamp in the future was written before the clock was set back, and does not count.
 local function past(stamp)
   return tonumber(stamp) <= now and tonumber(stamp) or 0
 end
@@ -13,7 +13,7 @@ end
 local watermark = {due = past(ARGV[6]), priority = past(ARGV[7]), bulk = past(ARGV[8]), task = past(ARGV[9])}
 local lost_before = {due = past(ARGV[10]), priority = past(ARGV[11]), bulk = past(ARGV[12]), task = past(ARGV[13])}
 local answer = {'0'}
--- So many bytes of what tasks and requests say may still be returned; the others are found in the next round.
+-- Number of bytes of payloads that may still be returned; the other records are found in the next round.
 local room = 16 * 1024 * 1024
 
 local is_running = redis.call('HGET', key_beside(KEYS[1], 'crawl'), 'status') == 'running'
@@ -22,7 +22,7 @@ local function is_lost(state, since, lane, was_let_go)
   if is_running and was_let_go then
     return true
   elseif state == 'q' and since == 0 and not is_running then
-    -- Where its message is, the older program that put it aside in this pause did not say.
+    -- The older program that parked it in this pause did not say where its message is.
     return false
   elseif state == 'n' then
     return since + lost_after < now
@@ -30,11 +30,11 @@ local function is_lost(state, since, lane, was_let_go)
     return since + possession < now
   end
   local line = state == 'p' and 'due' or lane
-  -- A queue that lost nothing may have delivered the message a moment ago: a worker may be about to claim it.
+  -- Even a queue that lost nothing may have delivered the message a moment ago: a worker may be about to claim it.
   return since + lost_after < watermark[line] or since < lost_before[line]
 end
 
--- Whether a record is worth reading: of millions most are as they should be, and their first letters tell.
+-- Whether a record is worth parsing: of millions most are in order, as their first letters show.
 local function is_worth_reading(text)
   local state, since, lane = string.match(text, '^([nqphf])(%d+)%S* ?([bpt]?)')
   since = tonumber(since)
@@ -60,7 +60,7 @@ local function revive(url, record)
 end
 
 if ARGV[2] == '0' then
-  -- What nobody confirmed, without a search: the outbox is in order of time.
+  -- Unconfirmed records, without a search: the outbox is in order of time.
   local prefix = ARGV[1] .. ' '
   for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', int(now - lost_after), 'LIMIT', 0, 500)) do
     if string.sub(member, 1, #prefix) == prefix then

@@ -1,6 +1,6 @@
--- KEYS: crawl, seen and own (each plain, packed), pending, outbox, hosts. ARGV: crawl id, then url, short, lane, deadline, depth for
--- each, and for a task its payload. Takes in what pages and tasks of other spiders ask for. Returns for each whether it was new, or an empty
--- list if the crawl is not known.
+-- KEYS: crawl, seen and own (each plain, packed), pending, outbox, hosts. ARGV: crawl id, then url, short, lane,
+-- deadline, depth for each, and for a task its payload. Admits work from pages and tasks of other spiders. Returns
+-- for each whether it was new, or an empty list if the crawl is not known.
 local status = redis.call('HGET', KEYS[1], 'status')
 if not status then
   return {}

@@ -1,5 +1,5 @@
--- KEYS: pending. ARGV: cursor, about how many records to look at. Returns where to go on (0 at the end), then for each task its key,
--- state, since when, holder and attempts.
+-- KEYS: pending. ARGV: cursor, approximate number of records to examine. Returns the next cursor (0 at the end),
+-- then for each task its key, state, since when, holder and attempts.
 local scan = redis.call('HSCAN', KEYS[1], ARGV[1], 'MATCH', 'task:*', 'COUNT', ARGV[2])
 local reply = {scan[1]}
 for i = 1, #scan[2], 2 do

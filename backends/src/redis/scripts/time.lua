@@ -1,2 +1,2 @@
--- KEYS: any; on a cluster it says whose clock to read. Returns the time in us.
+-- KEYS: any; on a cluster it chooses the server whose clock to read. Returns the time in us.
 return string.format('%.0f', now_us())

@@ -1,4 +1,4 @@
--- KEYS: hosts:news. ARGV: hosts, each with the score that was read. One that was listed again meanwhile stays.
+-- KEYS: hosts:news. ARGV: hosts, each with the score that was read. A host that was listed again meanwhile stays.
 for i = 1, #ARGV, 2 do
   local score = redis.call('ZSCORE', KEYS[1], ARGV[i])
   if score and tonumber(score) == tonumber(ARGV[i + 1]) then

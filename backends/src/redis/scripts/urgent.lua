@@ -1,8 +1,9 @@
--- `T:urgent`: the tasks of a spider with a priority above 0 that wait in `task_queue`, the most urgent first, and of one priority what was
--- listed first. A sorted set: the score is the priority with its sign changed, and the member `<when it was listed> <crawl> <task>`. It
--- says only in what order tasks begin. What waits no more is removed when it is met, and a record does not depend on it.
+-- `T:urgent`: the tasks of a spider with a priority above 0 that wait in `task_queue`, the most urgent first, and
+-- within a priority in the order of listing. A sorted set: the score is the negated priority, and the member
+-- `<when it was listed> <crawl> <task>`. It only decides the order in which tasks begin. Entries that no longer
+-- wait are removed when they are met, and records do not depend on it.
 
--- The crawl, the key and the record of a task that is listed in `urgent`; without a record if it does not wait any more.
+-- The crawl, the key and the record of a task that is listed in `urgent`; without a record if it no longer waits.
 local function listed(urgent, member)
   local id, task = string.match(member, '^%d+ (%S+) (.*)$')
   local pending = string.match(urgent, '^{.-}') .. ':pending:' .. (id or '')

@@ -1,5 +1,6 @@
--- KEYS: crawl, pending, outbox, begun, then what its spider has seen and what it has itself, each plain and packed. ARGV: crawl id,
--- url, short. Returns what is known of a URL, by name: of one without a record, whether it was seen.
+-- KEYS: crawl, pending, outbox, begun, then the URLs seen by its spider and by the crawl itself, each plain and
+-- packed. ARGV: crawl id, url, short. Returns the state of a URL as named fields; for one without a record,
+-- whether it was seen.
 local url = ARGV[2]
 local text = redis.call('HGET', KEYS[2], url)
 if not text then

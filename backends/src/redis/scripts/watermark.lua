@@ -1,6 +1,6 @@
--- KEYS: watermarks. ARGV: line, when it was sent, when the one before it was sent, for each probe that came back.
--- A watermark only rises. If the previous probe has not come back, the queue lost what it held. What lies ahead of now is from
--- before the clock was set back, and counts for nothing.
+-- KEYS: watermarks. ARGV: queue, when it was sent, when the one before it was sent, for each probe that came back.
+-- A watermark only rises. If the previous probe has not come back, the queue lost its messages. An instant in the
+-- future was written before the clock was set back, and does not count.
 for i = 1, #ARGV, 3 do
   local line, sent, previous = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
   local known = tonumber(redis.call('HGET', KEYS[1], line))

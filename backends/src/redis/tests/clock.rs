@@ -100,7 +100,7 @@ async fn a_barrier_is_not_lifted_by_probes_of_the_future() {
 #[tokio::test]
 async fn a_barrier_of_the_future_is_lifted_as_if_it_were_set_now() {
     let fixture = Fixture::new().await;
-    // ClaimReply first, it goes round once more.
+    // The first claim requeues it.
     assert_eq!(fixture.claim(&fixture.worker, 0).await, ClaimReply::SendAgain);
     assert_eq!(fixture.claim(&fixture.worker, 0).await, TAKE);
     let finish = Finish::new(fixture.claim_on(0), Terminal::Done);

@@ -1,4 +1,4 @@
-//! What is stored and cannot be read stops nothing else, is named, and keeps no crawl from its end.
+//! Tests that stored records that cannot be read stop nothing else, are named, and keep no crawl from its end.
 
 use trawl_common::frontier::crawl::{CrawlState, CrawlStats};
 use trawl_common::frontier::dead_letter::DeadLetter;
@@ -13,7 +13,7 @@ const PENDING: &str = "{crawled_urls}:pending:c";
 const FAILED: &str = "{crawled_urls}:failed:c";
 const CORRUPT: &str = "{crawled_urls}:corrupt:c";
 
-/// What no version ever wrote, and not even text.
+/// A value that no version ever wrote, and that is not even text.
 const GARBAGE: &[u8] = b"h17+ \xff\x1b[2J nonsense";
 
 impl Fixture {
@@ -31,7 +31,7 @@ impl Fixture {
         stats
     }
 
-    /// That page `number` is quarantined, and no other.
+    /// Asserts that page `number` is quarantined, and no other.
     async fn quarantined(&self, number: usize) {
         let kept: Vec<(Vec<u8>, Vec<u8>)> = self.ask(redis::cmd("HGETALL").arg(CORRUPT)).await;
         assert_eq!(kept, [(Self::url(number).as_str().as_bytes().to_vec(), GARBAGE.to_vec())]);

@@ -23,7 +23,7 @@ impl Telling {
         Self { fixture, hosts }
     }
 
-    /// The host answers 429, and asks to be left alone for so long.
+    /// The host answers 429, and asks to be left alone for the time `asked`.
     async fn refuses(&self, host: &str, asked: Duration) {
         let terms = BackoffTerms { asked: Some(asked), base: MINUTE, jitter: 0.0, most: HOUR };
         let crawl = Some(self.fixture.crawl.clone());

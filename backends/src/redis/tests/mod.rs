@@ -1,4 +1,4 @@
-//! What only scripts that tests drive can show: on a real Redis, by a clock that tests set.
+//! Tests that drive the scripts directly: on a real Redis, with a clock that tests set.
 
 mod clock;
 mod corrupt;
@@ -33,7 +33,7 @@ use trawl_testkit::servers;
 use super::scripts::Clock;
 use super::{Link, RedisHosts, RedisRecords, connect};
 
-/// The server's clock, and so much later as the key `later` says, in us.
+/// The server's clock, plus the value of the key `later`, in us.
 const LATER: Clock = Clock(
     "local function now_us()
        local time = redis.call('TIME')

@@ -29,7 +29,7 @@ impl Fixture {
     }
 
     /// That the record of page `number` is as it was, and nothing is said of it.
-    async fn is_left_alone(&self, number: usize) {
+    async fn assert_left_alone(&self, number: usize) {
         let kept: String = self.ask(redis::cmd("HGET").arg(PENDING).arg(Self::url(number).as_str())).await;
         assert_eq!(kept, NEWER);
         let stats = self.frontier.crawl_stats(&self.crawl.id).await.unwrap().unwrap();
@@ -59,7 +59,7 @@ async fn a_message_of_such_a_record_is_for_newer_workers() {
     assert_eq!(replies, [ClaimReply::Newer, TAKE]);
     let extended = fixture.frontier.extend(&fixture.worker, &messages).await.unwrap();
     assert_eq!(extended, [false, true]);
-    fixture.is_left_alone(0).await;
+    fixture.assert_left_alone(0).await;
 }
 
 #[tokio::test]
@@ -78,7 +78,7 @@ async fn whoever_held_it_before_holds_it_no_more() {
     let finishes = claims.map(|claim| Finish::new(claim, Terminal::Done));
     let ended = fixture.frontier.finish(&fixture.worker, &finishes).await.unwrap();
     assert_eq!(ended, [false, true], "its message is not to be acknowledged");
-    fixture.is_left_alone(0).await;
+    fixture.assert_left_alone(0).await;
 }
 
 #[tokio::test]
@@ -93,7 +93,7 @@ async fn a_sweep_passes_it_by_and_the_crawl_waits_for_newer_workers() {
     for _ in 0..2 {
         assert_eq!(fixture.round().await.lost, []);
     }
-    fixture.is_left_alone(0).await;
+    fixture.assert_left_alone(0).await;
     let listed: Option<f64> = fixture.ask(redis::cmd("ZSCORE").arg(OUTBOX).arg(member)).await;
     assert!(listed.is_some(), "whoever sweeps next sends it");
 }

@@ -10,12 +10,12 @@ use trawl_common::time::UnixMs;
 use super::*;
 
 impl Fixture {
-    /// What one look of a sweeper finds that takes a crawl for stalled after an hour.
+    /// Returns the events that a sweeper finds which takes a crawl for stalled after an hour.
     async fn news(&self) -> Vec<EventKind> {
         self.look().await.news.iter().map(|event| event.kind).collect()
     }
 
-    /// The same, and all of it is announced.
+    /// Finds the events and announces all of them.
     async fn tell(&self) -> Vec<EventKind> {
         let found = self.look().await;
         for event in &found.news {

@@ -1,10 +1,10 @@
-//! What waits in a pause, and what becomes of it when RabbitMQ loses its messages.
+//! Tests of records that wait in a pause while RabbitMQ loses their messages.
 
 use trawl_common::ports::Control;
 
 use super::*;
 
-/// How far the clock is ahead when a test begins.
+/// The time to which the clock is set when a test begins.
 const BEGINNING: Duration = Duration::from_secs(24 * 3600);
 
 impl Fixture {
@@ -21,7 +21,8 @@ impl Fixture {
         fixture
     }
 
-    /// How many pages a round sends again that begins then, when all that was due has been delivered.
+    /// Returns the number of pages sent again by a round that begins then, when all due messages have been
+    /// delivered.
     async fn sent_again_after(&self, time: Duration) -> usize {
         self.set_clock(BEGINNING + time).await;
         self.probe().await;

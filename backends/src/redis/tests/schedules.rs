@@ -30,11 +30,11 @@ enum Step {
     PushBack(BackoffTerms),
     Block,
     Unblock,
-    /// So many us.
+    /// A number of microseconds passes.
     Pass(u64),
-    /// Until so many us after, or before, the slot that a request was given last.
+    /// Time passes until this many us after, or before, the last slot of a request.
     Await(u64, i64),
-    /// By so many us.
+    /// The clock is set back by this many us.
     SetBack(u64),
 }
 
@@ -43,10 +43,10 @@ enum Step {
 struct Ask {
     token: u64,
     pace: Pace,
-    /// Whether it comes with what it was answered last.
+    /// Whether it carries its last answer.
     comes_back: bool,
     is_aside: bool,
-    /// How many ms from now.
+    /// The deadline, in ms from now.
     deadline: Option<u64>,
     lapse: Duration,
 }
@@ -117,11 +117,11 @@ fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
     prop::collection::vec((0..2_usize, step), 1..60)
 }
 
-/// A schedule in Redis, and what it must be.
+/// A schedule in Redis, and the expected one.
 struct Pair {
     key: HostKey,
     expected: Schedule,
-    /// What each request was answered last.
+    /// The last answer to each request.
     answers: BTreeMap<u64, Slot>,
 }
 
@@ -193,7 +193,7 @@ impl Pair {
         InFlightRequest { key: self.key.clone(), token }
     }
 
-    /// Compares what is stored with what must be.
+    /// Compares the stored schedule with the expected one.
     async fn agree(&self, fixture: &Schedules) {
         let fields: HashMap<String, String> =
             fixture.ask(redis::cmd("HGETALL").arg(keys::rate_limit(&self.key))).await;
@@ -201,7 +201,7 @@ impl Pair {
     }
 }
 
-/// A schedule as its hash says.
+/// Reads a schedule from its hash.
 fn stored(fields: &HashMap<String, String>) -> Schedule {
     let number = |name: &str| fields.get(name).map_or(0, |text| text.parse().unwrap());
     let sent = |(name, times): (&String, &String)| {
@@ -253,7 +253,7 @@ impl Schedules {
         command.query_async(&mut self.link.clone()).await.unwrap()
     }
 
-    /// What time it is after `step`.
+    /// Returns the time after `step`.
     fn after(&self, step: &Step, answers: &BTreeMap<u64, Slot>) -> u64 {
         match step {
             Step::Pass(us) => self.now + us,

@@ -1,4 +1,4 @@
-//! A sweep of many records, and what it forgets.
+//! Tests of a sweep of many records, and of forgetting crawls.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use super::*;
 const SHORT: Duration = Duration::from_millis(4);
 
 impl Fixture {
-    /// A fixture with so many records that a round takes many steps.
+    /// Returns a fixture with enough records for a round of many steps.
     async fn crowded() -> Self {
         let fixture = Self::new().await;
         let lease = fixture.open().await;
@@ -26,7 +26,7 @@ impl Fixture {
         RedisRecords::with_clock(self.link.clone(), LATER, SHORT, Dedup::Plain)
     }
 
-    /// How many steps it takes to the end of the round, at most `most`.
+    /// Returns the number of steps to the end of the round, at most `most`.
     async fn steps(&self, sweeper: &RedisRecords, most: usize) -> usize {
         for step in 1..=most {
             sweeper.sweep(&self.worker).await.unwrap();

@@ -1,4 +1,4 @@
-//! The list of urgent tasks: what is in it, and what it does to records.
+//! Tests of the list of urgent tasks: its content, and its effect on records.
 
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::frontier::{Start, Task};
@@ -47,7 +47,7 @@ impl Fixture {
         self.frontier.claim(&self.worker, std::slice::from_ref(message)).await.unwrap().remove(0)
     }
 
-    /// What begins when a task of priority 0 is about to, which the worker holds.
+    /// Returns the start when a task of priority 0, which the worker holds, is about to begin.
     async fn begins(&self, low: &Message) -> TaskStart {
         self.frontier.start_task(&self.worker, low).await.unwrap()
     }
@@ -149,7 +149,7 @@ async fn what_waits_no_more_is_forgotten_as_others_are_listed_and_as_tasks_begin
     let next: Vec<NewWork> = (0..20).map(|number| task(&format!("next {number}"), 1.0)).collect();
     let messages = fixture.submit(&fixture.crawl, &next).await;
     assert_eq!(fixture.listed().await, 20, "as many as twice those that are listed were looked at");
-    // Those that come with their messages.
+    // The others come with their messages.
     for message in &messages {
         assert_eq!(fixture.claims(message).await, TAKE);
         assert_eq!(fixture.begins(message).await, TaskStart::This(Start::Go));

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::super::columns::{Columns, Shape};
 
-/// The schema of these columns, with one more for what fits none.
+/// Returns the schema of these columns, with one more for values that fit none.
 pub(super) fn schema(columns: &Columns) -> Result<Type, ParquetError> {
     let mut fields = Vec::new();
     for column in columns.iter() {
@@ -58,9 +58,10 @@ pub(super) struct Cells {
     shape: Shape,
     list: bool,
     values: Values,
-    /// How much of each value is there: for a list nothing, the list, an element, its value; else nothing, the value.
+    /// Definition levels: how much of each value exists; for a list: nothing, the list, an element, its value;
+    /// otherwise: nothing, the value.
     defined: Vec<i16>,
-    /// Whether it is a further element of the list before it.
+    /// Repetition levels: whether it is a further element of the previous list.
     repeated: Vec<i16>,
 }
 
@@ -79,7 +80,7 @@ enum Datum {
 }
 
 impl Cells {
-    /// None yet.
+    /// Creates an empty column.
     pub(super) fn of(shape: Shape, list: bool) -> Self {
         let values = match shape {
             Shape::Text | Shape::Json => Values::Text(Vec::new()),
@@ -90,7 +91,7 @@ impl Cells {
         Self { shape, list, values, defined: Vec::new(), repeated: Vec::new() }
     }
 
-    /// Adds a value. If it does not fit, nothing is in its place, and the answer is no.
+    /// Adds a value. If it does not fit, adds a null and returns `false`.
     pub(super) fn push(&mut self, value: &Value) -> bool {
         match value {
             Value::Array(elements) if self.list => self.push_list(elements),
@@ -137,7 +138,7 @@ impl Cells {
         }
     }
 
-    /// Writes them as a column of a row group.
+    /// Writes the values as a column of a row group.
     pub(super) fn write(self, mut column: SerializedColumnWriter<'_>) -> Result<(), ParquetError> {
         let defined = Some(&self.defined[..]);
         let repeated = self.list.then_some(&self.repeated[..]);
@@ -160,7 +161,7 @@ impl Cells {
     }
 }
 
-/// A value of this shape; `None` if it is none.
+/// Returns the value in this shape; `None` if it does not fit.
 fn datum(shape: Shape, value: &Value) -> Option<Datum> {
     Some(match shape {
         Shape::Text => Datum::Text(value.as_str()?.into()),

@@ -1,4 +1,4 @@
-//! Values as PostgreSQL takes them.
+//! Values in the form that PostgreSQL accepts.
 
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
@@ -19,7 +19,7 @@ pub(crate) enum Type {
 }
 
 impl Type {
-    /// The type of a column of this shape.
+    /// Returns the type of a column of this shape.
     pub(super) fn of(shape: Shape) -> Self {
         match shape {
             Shape::Text => Self::Text,
@@ -31,7 +31,7 @@ impl Type {
         }
     }
 
-    /// What PostgreSQL calls it.
+    /// Returns PostgreSQL's name for the type.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -43,8 +43,8 @@ impl Type {
         }
     }
 
-    /// What of `value` a column of this type can hold. A page must not be able to make a statement fail, which would be
-    /// tried for ever: what does not fit is null.
+    /// Returns the part of `value` that a column of this type can hold, or null. A page must not be able to make a
+    /// statement fail, because it would be retried for ever.
     pub(crate) fn fit(self, value: &Value) -> Value {
         match (self, value) {
             (_, Value::Null) => Value::Null,
@@ -61,13 +61,13 @@ impl Type {
 }
 
 fn whole(number: &Number) -> Option<i64> {
-    // 2^53: what a float holds beyond that is no longer exact.
+    // 2^53: larger integers are not exact in a float.
     let exact =
         |float: f64| (float.fract() == 0.0 && float.abs() <= 9_007_199_254_740_992.0).then_some(float as i64);
     number.as_i64().or_else(|| number.is_f64().then(|| number.as_f64().and_then(exact)).flatten())
 }
 
-/// A date, or a date and time, in UTC where it does not say; PostgreSQL has no year 0.
+/// Parses a date, or a date and time, in UTC if it has no offset; PostgreSQL has no year 0.
 fn time(text: &str) -> Option<String> {
     let at: Timestamp =
         text.parse().ok().or_else(|| text.parse::<DateTime>().ok().and_then(in_utc)).or_else(|| {
@@ -80,7 +80,7 @@ fn in_utc(time: DateTime) -> Option<Timestamp> {
     time.to_zoned(TimeZone::UTC).ok().as_ref().map(Zoned::timestamp)
 }
 
-/// PostgreSQL has no NUL in text.
+/// Removes NUL characters, which PostgreSQL does not allow in text.
 fn storable(text: &str) -> String {
     text.replace('\0', "")
 }

@@ -1,4 +1,4 @@
-//! What PostgreSQL says, for people, and whether another try may help.
+//! PostgreSQL's errors, for people, and whether another try may help.
 
 use tokio_postgres::error::SqlState;
 use trawl_common::ports::{Error, ErrorKind};
@@ -7,7 +7,7 @@ use trawl_common::text::with_causes;
 
 use crate::tls;
 
-/// An error of the server at `url`, or on the way to it.
+/// Returns the error for a failure of the server at `url`, or of the connection to it.
 pub(super) fn failed(url: &ServerUrl, error: &tokio_postgres::Error) -> Error {
     let problem = match error.as_db_error() {
         Some(problem) => format!("{} ({})", problem.message(), problem.code().code()),

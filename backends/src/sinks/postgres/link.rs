@@ -1,4 +1,4 @@
-//! One connection: opened, the tables made ready, and rows stored through it.
+//! One connection: opening it, preparing the tables, and storing rows.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -18,49 +18,49 @@ use super::relation::Relation;
 use super::table::quoted;
 use crate::tls;
 
-/// Within this time a server accepts a connection, or counts as away.
+/// Time limit for accepting a connection; after it, a server counts as unavailable.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Within this time it carries out a statement.
+/// Time limit for a statement.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Where the database is.
+/// The address of the database.
 pub(crate) struct Server {
     url: ServerUrl,
     config: Config,
-    /// What has to allow its addresses; `None` where whoever has the machine chose them.
+    /// The guard that has to allow its addresses; `None` if the owner of the machine chose them.
     guarded: Option<Guarded>,
 }
 
-/// A server that is connected to only where pages may be.
+/// A server that is connected to only where requests for pages are allowed.
 struct Guarded {
     guard: Guard,
     host: String,
     port: u16,
 }
 
-/// An open connection to tables that fit.
+/// An open connection to prepared tables.
 pub(crate) struct Link {
     url: ServerUrl,
     client: Client,
-    /// What moves the bytes; it ends with this.
+    /// The task that transfers the bytes; it ends with this.
     _driver: AbortOnDropHandle<()>,
 }
 
 impl Server {
-    /// The server at `url`, and `guard` if that has to allow it.
+    /// Creates the server at `url`, with a `guard` if its addresses have to be allowed.
     pub(crate) fn new(url: &ServerUrl, guard: Option<&Guard>) -> Result<Self> {
         let refused = |why: &dyn std::fmt::Display| {
             let text = format!("postgres: {url}: {why}: write postgres://user:password@host:port/database");
             Error::new(ErrorKind::Refused, text)
         };
-        // What the parser says of a wrong URL may quote it, password and all.
+        // The parser's error for an invalid URL may quote it, including the password.
         let mut config: Config = url.reveal().parse().map_err(|_| refused(&"not understood"))?;
         if config.get_hosts().is_empty() {
             return Err(refused(&"no host is named"));
         }
         let guarded =
             guard.map(|guard| Guarded::new(&config, guard)).transpose().map_err(|why| refused(&why))?;
-        // What this machine's own variable says is not for a server that somebody else chose.
+        // The password in this machine's own variable must not be sent to a server that someone else chose.
         if config.get_password().is_none()
             && guarded.is_none()
             && let Ok(password) = std::env::var("PGPASSWORD")
@@ -77,14 +77,14 @@ impl Server {
         Ok(Self { url: url.clone(), config, guarded })
     }
 
-    /// Connects, and makes these tables ready.
+    /// Connects, and prepares these tables.
     pub(crate) async fn connect(&self, tables: &[Relation<'_>]) -> Result<Link> {
         let (client, connection) = match &self.guarded {
             None => self.open(&self.config).await?,
             Some(guarded) => self.open_guarded(guarded).await?,
         };
         let driver = tokio::spawn(async move {
-            // Whoever waits for a reply gets the error.
+            // The caller that waits for a reply gets the error.
             let _ = connection.await;
         });
         let link = Link { url: self.url.clone(), client, _driver: AbortOnDropHandle::new(driver) };
@@ -104,7 +104,7 @@ impl Server {
         within(&self.url, CONNECT_TIMEOUT + CONNECT_TIMEOUT, config.connect(tls)).await
     }
 
-    /// To the very addresses that are allowed, one after another.
+    /// Connects to the exact addresses that were allowed, one after another.
     async fn open_guarded(&self, Guarded { guard, host, port }: &Guarded) -> Result<Opened> {
         let allowed = guard.addresses(host, *port).await.map_err(|failure| {
             let kind = match failure.class {
@@ -126,7 +126,7 @@ impl Server {
 }
 
 impl Guarded {
-    /// One host, by its name or its address: what else a URL may say of where to connect to is not looked at.
+    /// Accepts one host, by name or address. Other connection options of a URL are ignored.
     fn new(config: &Config, guard: &Guard) -> std::result::Result<Self, &'static str> {
         let host = match config.get_hosts() {
             [Host::Tcp(host)] if config.get_hostaddrs().is_empty() => host.clone(),
@@ -146,7 +146,7 @@ impl Link {
         !self.client.is_closed()
     }
 
-    /// Creates the table, or adds the columns that it lacks.
+    /// Creates the table, or adds missing columns.
     async fn prepare(&self, table: &Relation<'_>) -> Result<()> {
         let found = self.columns(table).await?;
         for (name, wanted) in table.columns.iter() {
@@ -166,7 +166,7 @@ impl Link {
         self.done(self.client.batch_execute(&ready(table))).await
     }
 
-    /// The types of its columns; none, if it is not there.
+    /// Returns the types of its columns; empty if the table does not exist.
     async fn columns(&self, table: &Relation<'_>) -> Result<HashMap<String, String>> {
         let query = "SELECT attname::text, format_type(atttypid, atttypmod) FROM pg_attribute \
                      WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped";
@@ -174,7 +174,7 @@ impl Link {
         Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
     }
 
-    /// Stores rows, a JSON array, in place of those with the same ids, unless these were fetched later.
+    /// Stores rows, a JSON array, replacing those with the same ids, unless these were fetched later.
     pub(crate) async fn upsert(&self, table: &Relation<'_>, rows: &String) -> Result<()> {
         self.done(self.client.execute(&upsert(table), &[rows])).await.map(drop)
     }
@@ -201,8 +201,8 @@ async fn within<T>(
     }
 }
 
-/// What makes a table ready, in one transaction. Workers that start together take turns: `IF NOT EXISTS` alone fails if two
-/// create the same.
+/// Returns the statements that prepare a table, in one transaction. Workers that start together take turns: `IF
+/// NOT EXISTS` alone fails if two create the same table.
 fn ready(table: &Relation<'_>) -> String {
     let name = quoted(&table.name);
     let columns: String = table
@@ -219,7 +219,8 @@ fn ready(table: &Relation<'_>) -> String {
     )
 }
 
-/// A worker that was stopped and wakes up stores what it had fetched: what others have fetched since stays.
+/// Returns the upsert. A worker that was suspended and continues stores its older rows: rows that others have
+/// fetched since stay.
 fn upsert(table: &Relation<'_>) -> String {
     let columns = || table.columns.iter();
     let list = |part: &dyn Fn(&str, &str) -> String| {

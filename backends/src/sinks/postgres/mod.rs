@@ -1,4 +1,4 @@
-//! Items as rows of PostgreSQL: a table for each kind of item, made from the spider, and upserts by id.
+//! Items as rows of PostgreSQL: a table for each kind of item, created from the spider, and upserts by id.
 
 pub(crate) mod cell;
 mod error;
@@ -19,12 +19,12 @@ use trawl_common::spider::Spider;
 use trawl_common::spider::item::Item;
 use trawl_web::Guard;
 
-/// Rows in one statement at most.
+/// Maximum number of rows in one statement.
 const ROWS: usize = 500;
-/// Bytes in one statement, beyond which no further row is added.
+/// Size of a statement in bytes beyond which no further row is added.
 const BYTES: usize = 8 << 20;
 
-/// A database. It is connected to when the first page comes, and again when the connection broke.
+/// A database. It is connected to for the first page, and again after the connection broke.
 pub struct Postgres {
     name: String,
     server: link::Server,
@@ -33,13 +33,14 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// The sink of `spider`. Without `table`, each kind of item has one of its own, named as the kind, or as the spider. A server that
-    /// somebody chose who has not the machine is where pages may be by default.
+    /// Creates the sink of `spider`. Without `table`, each kind of item has its own, named after the kind, or
+    /// after the spider. A server chosen by someone who does not own the machine must be where requests for pages
+    /// are allowed by default.
     pub fn new(url: &ServerUrl, table: Option<&str>, spider: &Spider) -> Result<Self> {
         Self::with(url, table, spider, &Guard::of(settings::Fetch::default()))
     }
 
-    /// The same, where `guard` says where such a server may be.
+    /// Like [`Postgres::new`], with a `guard` for the addresses of such a server.
     pub(super) fn with(url: &ServerUrl, table: Option<&str>, spider: &Spider, guard: &Guard) -> Result<Self> {
         Ok(Self {
             name: format!("postgres {url}"),
@@ -73,7 +74,7 @@ impl Sink for Postgres {
             return Err(Error::new(ErrorKind::Refused, text));
         }
         let mut place = self.link.lock().await;
-        // Taken out for the time of the call: if it fails or is given up, nobody knows what state it is in.
+        // Taken out during the call: if the call fails or is cancelled, the connection is in an unknown state.
         let link = match place.take().filter(Link::is_open) {
             Some(link) => link,
             None => {
@@ -88,20 +89,21 @@ impl Sink for Postgres {
 }
 
 impl Postgres {
-    /// An item that no table takes.
+    /// Returns an item that no table takes, if there is one.
     fn stranger<'a>(&self, pages: &'a [Page]) -> Option<&'a Item> {
         let mut items = pages.iter().flat_map(|page| &page.items);
         items.find(|item| !self.tables.iter().any(|table| table.takes(item)))
     }
 }
 
-/// Rows as JSON arrays, each for one statement. Of items with one id the one fetched last is stored: one statement can't store two.
-/// They are in the order of their ids, so that workers who store the same rows don't wait for each other in a circle.
+/// Returns rows as JSON arrays, one for each statement. If several items have the same id, the one fetched last is
+/// stored, because one statement cannot store two. Rows are in the order of their ids, so that workers that store
+/// the same rows do not deadlock.
 fn batches<'a>(table: &Table, items: impl Iterator<Item = &'a Item>) -> Vec<String> {
     let mut latest: BTreeMap<&str, &Item> = BTreeMap::new();
     for item in items {
         let kept = latest.entry(item.id.as_str()).or_insert(item);
-        // RFC 3339 in UTC, always as long: it sorts as the instants do.
+        // RFC 3339 in UTC has a fixed length, so texts sort like instants.
         if item.fetched_at >= kept.fetched_at {
             *kept = item;
         }

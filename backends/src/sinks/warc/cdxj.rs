@@ -1,5 +1,5 @@
-//! The index of a WARC file, in the form CDXJ: a line for each capture, which begins with a key by which sorted lines
-//! have a site's pages together.
+//! The index of a WARC file, in the form CDXJ: a line for each capture. Its key groups a site's pages when lines
+//! are sorted.
 
 use std::io::{self, ErrorKind};
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::record::{Capture, Records};
 use super::surt;
 
-/// What a line says of a capture, numbers as text, as those who read it expect.
+/// The fields of a capture's line, with numbers as text, as readers expect.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Entry {
     url: String,
@@ -35,13 +35,13 @@ impl Entry {
         }
     }
 
-    /// Where its record ends.
+    /// Returns the end of its record.
     fn end(&self) -> Option<u64> {
         self.offset.parse::<u64>().ok()?.checked_add(self.length.parse().ok()?)
     }
 }
 
-/// A capture's line.
+/// Returns a capture's line.
 pub(super) fn line(capture: &Capture, entry: &Entry) -> io::Result<Vec<u8>> {
     let time: String = capture.date().chars().filter(char::is_ascii_digit).take(14).collect();
     let mut line = format!("{} {time} ", surt::key(capture.target())).into_bytes();
@@ -50,8 +50,8 @@ pub(super) fn line(capture: &Capture, entry: &Entry) -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// How much of an index, and of its file of `length` bytes, is whole: the lines up to the last line feed whose records
-/// are in the file, and the file up to the last of them.
+/// Returns the lengths of the complete parts of an index, and of its file of `length` bytes: the lines up to the
+/// last line feed whose records are in the file, and the file up to the last of them.
 pub(super) fn whole(index: &[u8], length: u64) -> io::Result<(u64, u64)> {
     let (mut lines, mut records) = (0, 0);
     for line in index.split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n")) {

@@ -1,11 +1,11 @@
-//! The key of a URL in an index: its host from right to left, so that sorted keys have a site's pages together.
+//! The key of a URL in an index: its host from right to left, so that sorted keys group a site's pages.
 //!
-//! Those who look a URL up make the same key of it (the Internet Archive's SURT): without `www.`, in lower case, with
-//! as little percent-encoded as can be, and with the query's parameters in order. Session ids are kept here.
+//! Readers compute the same key when they look a URL up (the Internet Archive's SURT): without `www.`, in lower
+//! case, percent-encoded as little as possible, and with the query's parameters sorted. Session ids are kept here.
 
 use trawl_common::web::url::CanonicalUrl;
 
-/// The key of a URL: `com,example)/path?a=1&b=2`.
+/// Returns the key of a URL: `com,example)/path?a=1&b=2`.
 pub(super) fn key(url: &CanonicalUrl) -> String {
     let url = url.to_url();
     let mut key = reversed(url.host_str().unwrap_or_default());
@@ -52,12 +52,12 @@ fn in_order(query: &str) -> String {
     parameters.into_iter().map(shown).collect::<Vec<_>>().join("&")
 }
 
-/// In lower case, percent-decoded until nothing is left to decode, and encoded once.
+/// Returns a text in lower case, percent-decoded until nothing is left to decode, and encoded once.
 fn plain(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     for &byte in text.as_bytes() {
         bytes.push(byte);
-        // What was decoded may be the end of another.
+        // A decoded character may complete another escape.
         while let [.., b'%', high, low] = bytes[..]
             && let (Some(high), Some(low)) = (digit(high), digit(low))
         {

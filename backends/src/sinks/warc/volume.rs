@@ -1,7 +1,7 @@
-//! One WARC file and its index, from the first record to their names.
+//! One WARC file and its index, from the first record to their final names.
 //!
-//! The index grows beside the file, and a capture is in it once its records are whole: what a crash left of the file
-//! beyond the last capture of the index was never acknowledged, and is cut off.
+//! The index grows beside the file, and a capture is added to it once its records are complete. After a crash, the
+//! part of the file beyond the last capture of the index was never acknowledged, and is cut off.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -18,7 +18,7 @@ use super::record::{self, Capture};
 const FILE: &str = ".warc.gz";
 const INDEX: &str = ".cdxj";
 
-/// A file that is written, by this process alone: it holds the lock of the index.
+/// A file that is being written, by this process alone: it holds the lock of the index.
 pub(super) struct Volume {
     names: Names,
     info: String,
@@ -27,11 +27,11 @@ pub(super) struct Volume {
     sync: bool,
 }
 
-/// What the files are called, while they grow and then.
+/// The names of the files, while they grow and finally.
 struct Names {
     folder: PathBuf,
     name: String,
-    /// The index while it grows: its name says whose both files are.
+    /// The growing index: its name shows the owner of both files.
     index: PathBuf,
 }
 
@@ -46,7 +46,7 @@ impl Names {
 }
 
 impl Volume {
-    /// A new file in this folder. With `sync` each append is on the disk before it returns.
+    /// Creates a new file in this folder. With `sync` each append is on the disk before it returns.
     pub(super) fn begin(folder: &Path, prefix: &str, sync: bool) -> io::Result<Self> {
         let name = parts::fresh_name(prefix);
         let index = folder.join(orphans::growing_name(&name, INDEX));
@@ -57,7 +57,7 @@ impl Volume {
         let mut file = Appender::new(create(names.growing(FILE))?)?;
         let (info, head) = record::info(&format!("{}{FILE}", names.name))?;
         if let Err(error) = file.append(&head) {
-            // There may be room for a name where there is none for a record.
+            // There may be space for a name but not for a record.
             fs::remove_file(names.growing(FILE)).and_then(|()| fs::remove_file(&names.index))?;
             return Err(error);
         }
@@ -67,13 +67,13 @@ impl Volume {
         Ok(Self { info, file, index: Appender::new(index)?, sync, names })
     }
 
-    /// How many bytes it has.
+    /// Returns its length in bytes.
     pub(super) fn len(&self) -> io::Result<u64> {
         self.file.len()
     }
 
-    /// Appends the records of these captures, and then their lines in the index: all or nothing, on the disk if
-    /// it was begun so.
+    /// Appends the records of these captures, and then their lines in the index: all or nothing, and with `sync`
+    /// durably.
     pub(super) fn append(&mut self, captures: &[Capture]) -> io::Result<()> {
         let before = self.file.len()?;
         self.write(captures).inspect_err(|_| self.file.cut(before))
@@ -93,30 +93,30 @@ impl Volume {
         if !self.sync {
             return self.index.append(&lines);
         }
-        // The records first: the index says what of the file is whole.
+        // The records first: the index shows which part of the file is complete.
         self.file.sync()?;
         let before = self.index.len()?;
         self.index.append(&lines)?;
         self.index.sync().inspect_err(|_| self.index.cut(before))
     }
 
-    /// Shows that the files have a process.
+    /// Shows that the process of the files is alive.
     pub(super) fn beat(&self) -> io::Result<()> {
         orphans::beat(self.index.file())
     }
 
-    /// An error if another process has taken the files over.
+    /// Fails if another process has taken the files over.
     pub(super) fn check_own(&self) -> io::Result<()> {
         orphans::check_own(&self.names.index, self.index.file())
     }
 
-    /// Writes the sorted index, and gives both their names.
+    /// Writes the sorted index, and gives both files their final names.
     pub(super) fn finish(&self) -> io::Result<()> {
         finish(&self.names)
     }
 }
 
-/// May be repeated, wherever it ended.
+/// Finishes the files; may be repeated after any interruption.
 fn finish(names: &Names) -> io::Result<()> {
     let mut lines: Vec<String> = fs::read_to_string(&names.index)?.lines().map(str::to_owned).collect();
     if lines.is_empty() {
@@ -138,7 +138,8 @@ fn finish(names: &Names) -> io::Result<()> {
     fs::remove_file(&names.index)
 }
 
-/// Finishes the files of processes that are no more. What cannot be finished is left as it is, and the log says why.
+/// Finishes the files of dead processes. Files that cannot be finished are left as they are, and the reason is
+/// logged.
 pub(super) fn finish_leftovers(folder: &Path, orphans: &mut Orphans) -> io::Result<()> {
     for index in Begun::all(folder, INDEX)? {
         match finish_leftover(folder, &index, orphans) {
@@ -155,12 +156,12 @@ pub(super) fn finish_leftovers(folder: &Path, orphans: &mut Orphans) -> io::Resu
 }
 
 fn finish_leftover(folder: &Path, begun: &Begun, orphans: &mut Orphans) -> io::Result<()> {
-    // Held as long as the file is open.
+    // Locked while the file is open.
     let (path, index) = orphans.take(begun, INDEX)?;
     let names = Names { folder: folder.to_owned(), name: begun.name.clone(), index: path };
     let file = match OpenOptions::new().append(true).open(names.growing(FILE)) {
         Ok(file) => file,
-        // Begun and no more, or finished but for this.
+        // It was only begun, or is finished except for this.
         Err(error) if error.kind() == ErrorKind::NotFound => return fs::remove_file(&names.index),
         Err(error) => return Err(error),
     };

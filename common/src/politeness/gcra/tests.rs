@@ -5,12 +5,12 @@ use super::*;
 const START: u64 = 1_700_000_000_000_000;
 const SECOND: u64 = 1_000_000;
 
-/// So many requests a second, and no other limit.
+/// A pace of `count` requests a second, with no other limit.
 fn per_second(count: u32) -> Pace {
     Pace { interval: Duration::from_micros(1_000_000 / u64::from(count)), ..Pace::UNLIMITED }
 }
 
-/// So many requests at once, and no other limit.
+/// A pace of `concurrency` requests at once, with no other limit.
 fn at_once(concurrency: u32) -> Pace {
     Pace { concurrency, ..Pace::UNLIMITED }
 }
@@ -34,7 +34,7 @@ fn ms(instant: u64) -> UnixMs {
     UnixMs(instant.div_ceil(1_000))
 }
 
-/// A place in the waitlist whose slot is so many seconds after `now`.
+/// Returns a position in the waitlist whose slot is `after` seconds after `now`.
 fn waitlisted(now: u64, after: u64) -> Slot {
     Slot::Later { wait: Duration::from_secs(after) - LEAD, turn: ms(now + after * SECOND) }
 }
@@ -121,7 +121,7 @@ fn a_request_off_the_waitlist_learns_when_its_slot_may_be_reserved() {
     let aside = SlotRequest { standing: Standing::Aside, ..request(per_second(1)) };
     let Slot::Later { wait, .. } = schedule.reserve(&aside, START) else { panic!("reserved") };
     assert_eq!((wait, schedule == before), (Duration::from_secs(1), true));
-    // Those in line come back later than it does.
+    // The URLs in the waitlist come back later than it does.
     let slot = schedule.reserve(&aside, START + micros(wait));
     assert_eq!(slot, Slot::Reserved { wait: HORIZON, at: ms(seconds(31)) });
 }
@@ -305,7 +305,7 @@ fn a_back_off_holds_for_every_request() {
     assert_eq!(wait(unlimited), 19_000);
 }
 
-/// For so many seconds, or for 30 at first and an hour at most.
+/// Returns terms for `asked`, or for 30 s at first and an hour at most.
 fn terms(asked: Option<u64>) -> BackoffTerms {
     BackoffTerms {
         asked: asked.map(Duration::from_secs),
@@ -341,7 +341,7 @@ fn an_answer_ends_a_streak_of_refusals() {
     for _ in 0..20 {
         let until = schedule.push_back(&terms(None), now);
         assert_eq!(until - now, 30 * SECOND);
-        // What was under way beside it says nothing about later ones.
+        // A request in flight at the same time says nothing about later ones.
         schedule.leave(7, true, now + 1);
         assert_eq!(schedule.backoff.strikes, 1);
         now = until + SECOND;

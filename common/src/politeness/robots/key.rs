@@ -1,28 +1,28 @@
-//! Under which name a robots.txt is kept.
+//! The key under which a robots.txt is stored.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::web::url::Origin;
 
-/// The name of all that one robots.txt speaks for.
+/// The key of everything that one robots.txt applies to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RobotsKey(Arc<str>);
 
 impl RobotsKey {
-    /// One origin, as RFC 9309 (2.3) has it: `https://example.com:8443`.
+    /// Returns the key of one origin, as in RFC 9309 (2.3): `https://example.com:8443`.
     pub fn origin(origin: &Origin) -> Self {
         Self(origin.as_str().into())
     }
 
-    /// The usual ports of a host: `example.com`; or all its others: `example.com:*`. What runs there on a port of its own has no say
-    /// about the site itself.
+    /// Returns the key of a host's usual ports, `example.com`, or of all its others, `example.com:*`: a server on
+    /// another port has no say about the site itself.
     pub fn host(origin: &Origin) -> Self {
         let host = origin.host();
         Self(if origin.has_usual_port() { host.as_str().into() } else { format!("{host}:*").into() })
     }
 
-    /// The name as text.
+    /// Returns the key as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,9 +1,9 @@
-//! What a site's `robots.txt` asks of this crawler, by RFC 9309.
+//! The rules of a site's `robots.txt` for this crawler, by RFC 9309.
 //!
-//! Pure: it is for the caller to fetch the file, and to know what a missing one means. Where the RFC leaves room, a
-//! file means what its author will have tested it with, Google's parser: keys in usual misspellings are taken, as is
-//! `disallow /` without its colon, and a rule that allows `/dir/index.html` allows `/dir/`. A line that means this crawler
-//! is for it, also where the RFC knows no such name ([`RobotsName`]).
+//! Pure: the caller has to fetch the file, and to know what a missing one means. Where the RFC leaves room, a file
+//! means what its author will have tested it with, Google's parser: common misspellings of keys are accepted, as
+//! is `disallow /` without its colon, and a rule that allows `/dir/index.html` allows `/dir/`. A line that means
+//! this crawler applies to it, even if the RFC does not allow such a name ([`RobotsName`]).
 
 mod key;
 mod name;
@@ -27,12 +27,13 @@ use self::rules::Rules;
 use crate::ports::RobotsFile;
 use crate::web::url::CanonicalUrl;
 
-/// A file is used for no longer than a day (RFC 9309 2.4): so long where the fleet keeps it, and then in a worker's memory.
+/// Time that the fleet keeps a file. With [`REMEMBERED_FOR`] it is a day, the maximum use of a file (RFC 9309
+/// 2.4).
 pub const KEPT_FOR: Duration = Duration::from_secs(24 * 3600 - REMEMBERED_FOR.as_secs());
-/// How long in a worker's memory.
+/// Time that a worker keeps a file in memory.
 pub const REMEMBERED_FOR: Duration = Duration::from_secs(300);
 
-/// The rules of one `robots.txt` that apply to one crawler, and no others.
+/// The rules of one `robots.txt` that apply to one crawler.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Robots {
     rules: Rules,
@@ -40,10 +41,10 @@ pub struct Robots {
 }
 
 impl Robots {
-    /// Reads a file for the crawler of this name.
+    /// Parses a file for the crawler of this name.
     ///
-    /// Any bytes are a file: what says nothing is ignored. All groups that name the crawler, in any case, are taken
-    /// together; if there is none, all groups for `*`.
+    /// Any bytes are a valid file; lines without a meaning are ignored. All groups that name the crawler, in any
+    /// case, are taken together; if there is none, all groups for `*`.
     pub fn parse(body: &[u8], crawler: &RobotsName) -> Self {
         let mut own = Group::default();
         let mut everyone = Group::default();
@@ -70,8 +71,8 @@ impl Robots {
         if own.exists { own.into_robots() } else { everyone.into_robots() }
     }
 
-    /// What an origin's answer means (RFC 9309 2.3.1): a file that is not there forbids nothing. `None` for one that cannot be
-    /// read: that forbids everything.
+    /// Interprets an origin's answer (RFC 9309 2.3.1): a missing file forbids nothing. `None` for a file that
+    /// cannot be read, which forbids everything.
     pub fn of(file: &RobotsFile, crawler: &RobotsName) -> Option<Self> {
         match file.status {
             200..300 => Some(Self::parse(&file.body, crawler)),
@@ -80,45 +81,45 @@ impl Robots {
         }
     }
 
-    /// The rules of a site that has none.
+    /// Returns the rules of a site that has none.
     pub fn allow_all() -> Self {
         Self::default()
     }
 
-    /// How many bytes its rules take in memory: of a file of short ones somewhat more than the file.
+    /// Returns the size of the rules in memory, in bytes: for a file of short rules somewhat more than the file.
     pub fn bytes(&self) -> usize {
         self.rules.bytes()
     }
 
-    /// Whether the crawler may ask for `url`, of whose host this is the file.
+    /// Returns whether the crawler may request `url`, which is on the host of this file.
     ///
-    /// The longest pattern that fits the path and the query decides, and `allow` where two are as long.
+    /// The longest pattern that matches the path and the query decides, and `allow` if two are equally long.
     pub fn allows(&self, url: &CanonicalUrl) -> bool {
         let path = Path::of(url);
         path.is_robots_txt() || self.rules.allow(&path)
     }
 
-    /// The time between two requests that the site asks for; the longest, if it asks for several.
+    /// Returns the time between two requests that the site asks for; the longest, if it asks for several.
     ///
-    /// Not in the RFC. A delay is that of the agents named above it in its group.
+    /// This is not in the RFC. A delay applies to the agents named above it in its group.
     pub fn crawl_delay(&self) -> Option<Duration> {
         self.crawl_delay
     }
 }
 
-/// All groups of one name, as they are read.
+/// All groups of one name, while they are read.
 #[derive(Default)]
 struct Group {
     exists: bool,
     /// Whether the line being read belongs to it.
     is_open: bool,
-    /// With whether each allows.
+    /// The patterns, each with whether it allows.
     rules: Vec<(Pattern, bool)>,
     crawl_delay: Option<Duration>,
 }
 
 impl Group {
-    /// Takes a `user-agent` line, which names this group or not, and which may go on with the group before it.
+    /// Takes a `user-agent` line, which may name this group, and may continue the group before it.
     fn name(&mut self, goes_on: bool, is_named: bool) {
         self.exists |= is_named;
         self.is_open = is_named || goes_on && self.is_open;

@@ -1,4 +1,4 @@
-//! The name by which a `robots.txt` speaks to a crawler.
+//! The name by which a `robots.txt` addresses a crawler.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,17 +11,17 @@ use crate::text::printable;
 
 /// A product token: `trawl`, `MJ12bot`, `archive.org_bot`.
 ///
-/// RFC 9309 allows letters, `-` and `_`. Crawlers in use also have digits and dots in their names.
+/// RFC 9309 allows letters, `-` and `_`. Real crawlers also have digits and dots in their names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct RobotsName(Arc<str>);
 
-/// A text that cannot be a [`RobotsName`].
+/// The error for a text that cannot be a [`RobotsName`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no name for robots.txt: write letters, digits, `-`, `_` and `.` alone, as `my-bot`")]
 pub struct InvalidRobotsName(String);
 
-/// Products that say which browser somebody is like, and not who it is.
+/// Product names that say which browser a client resembles, not which crawler it is.
 const BROWSERS: &[&str] = &[
     "AppleWebKit",
     "Build",
@@ -53,8 +53,8 @@ const BROWSERS: &[&str] = &[
 ];
 
 impl RobotsName {
-    /// The product name in a `User-Agent`: `shopbot` in `shopbot/1.0` and in `Mozilla/5.0 (compatible; shopbot/1.0)`. That of a browser
-    /// has none.
+    /// Returns the product name in a `User-Agent`: `shopbot` in `shopbot/1.0` and in `Mozilla/5.0 (compatible;
+    /// shopbot/1.0)`. `None` for that of a browser.
     pub fn of_user_agent(user_agent: &str) -> Option<Self> {
         let compatible = user_agent.split_once("compatible;").map(|(_, rest)| rest.trim_start());
         let products = user_agent
@@ -65,10 +65,10 @@ impl RobotsName {
         names.next().map(|name| Self(name.into()))
     }
 
-    /// Whether a `user-agent` line with this value speaks to the crawler.
+    /// Returns whether a `user-agent` line with this value means the crawler.
     ///
-    /// It does by the letters that it begins with, as RFC 9309 has it, and also by what its author will have meant: a name
-    /// with digits and dots, one of several with commas between, or a whole `User-Agent`.
+    /// It does by the letters that it begins with, as in RFC 9309, and also by what its author will have meant: a
+    /// name with digits and dots, one of several separated by commas, or a whole `User-Agent`.
     pub(super) fn is_meant_by(&self, value: &[u8]) -> bool {
         let value = String::from_utf8_lossy(value);
         let is_own = |name: &str| name.eq_ignore_ascii_case(&self.0);
@@ -77,20 +77,20 @@ impl RobotsName {
             || Self::of_user_agent(&value).is_some_and(|name| is_own(&name.0))
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// The name at the start of a text; people write versions and more after it.
+/// Returns the name at the start of a text; people write versions and more after it.
 fn token(text: &str) -> &str {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let end = text.find(|c| !is_part(c)).unwrap_or(text.len());
     text[..end].trim_matches('.')
 }
 
-/// The name at the start of a text, as RFC 9309 writes names.
+/// Returns the name at the start of a text, as RFC 9309 writes names.
 fn letters(text: &str) -> &str {
     let is_part = |c: char| c.is_ascii_alphabetic() || matches!(c, '-' | '_');
     &text[..text.find(|c| !is_part(c)).unwrap_or(text.len())]
@@ -100,7 +100,7 @@ fn is_browser(name: &str) -> bool {
     BROWSERS.iter().any(|browser| name.eq_ignore_ascii_case(browser))
 }
 
-/// What a crawler is called that does not say who it is.
+/// The name of a crawler that sets none.
 impl Default for RobotsName {
     fn default() -> Self {
         Self("trawl".into())

@@ -1,16 +1,16 @@
-//! The path that rules are held against.
+//! The path that rules are matched against.
 
 use super::spelling::normalise;
 use crate::web::url::CanonicalUrl;
 
-/// How many octets a part has at most.
+/// Maximum number of octets of a part.
 pub(super) const PART: usize = 3;
 
-/// The path and the query of a URL, normalised, with all its parts of up to three octets: what a pattern must find there and does not
-/// is seen at a glance, without a search.
+/// The path and the query of a URL, normalised, with all its parts of up to three octets. A pattern that needs a
+/// part that is not there is rejected without a search.
 pub(super) struct Path {
     octets: Vec<u8>,
-    /// A bit for each part, by its hash: a part that is not there may seem to be.
+    /// A bit for each part, by its hash. A missing part may seem to be there.
     parts: Box<[u64; 1 << 10]>,
 }
 
@@ -34,7 +34,7 @@ impl Path {
         Self { octets, parts }
     }
 
-    /// Whether it is that of the file itself.
+    /// Returns whether it is the path of robots.txt itself.
     pub(super) fn is_robots_txt(&self) -> bool {
         self.octets == b"/robots.txt"
     }
@@ -43,14 +43,14 @@ impl Path {
         &self.octets
     }
 
-    /// Whether it may have a part of this hash; if not, it has none.
+    /// Returns whether it may have a part of this hash; if not, it has none.
     pub(super) fn may_have(&self, hash: u16) -> bool {
         let (word, bit) = place(hash);
         self.parts[word] & bit != 0
     }
 }
 
-/// The hash of a part.
+/// Returns the hash of a part.
 pub(super) fn hash(part: &[u8]) -> u16 {
     let number = match *part {
         [one] => u32::from_be_bytes([1, 0, 0, one]),
@@ -61,7 +61,7 @@ pub(super) fn hash(part: &[u8]) -> u16 {
     (number.wrapping_mul(0x9e37_79b1) >> 16) as u16
 }
 
-/// Where its bit is.
+/// Returns the word and the bit of a hash.
 fn place(hash: u16) -> (usize, u64) {
     (usize::from(hash >> 6), 1 << (hash & 63))
 }

@@ -1,20 +1,21 @@
-//! Patterns, and the paths that they fit (RFC 9309, 2.2.2 and 2.2.3).
+//! Patterns, and the paths that they match (RFC 9309, 2.2.2 and 2.2.3).
 
 use memchr::memmem;
 
 use super::path::{self, PART, Path};
 use super::spelling::normalise;
 
-/// What is done for one path at most, each about one or two nanoseconds: half a millisecond, for the URLs of other hosts wait for it.
-/// What takes longer was made to: a full file of honest rules with stars takes 30 µs for a path of 2 KB.
+/// Maximum work for one path, in steps of one or two nanoseconds: half a millisecond, because the URLs of other
+/// hosts wait for it. Rules that take longer were made to: a full file of honest rules with stars takes 30 µs for
+/// a path of 2 KB.
 const MAX_WORK: usize = 256 * 1024;
 
-/// What it costs to look at a pattern with a star, and to look for a piece; and each octet that is looked through for one.
+/// The cost of looking at a pattern with a star, of searching for a piece, and of each octet searched.
 const LOOK: usize = 16;
 const SEARCH: usize = 64;
 const OCTET: usize = 2;
 
-/// What may still be done for one path.
+/// The work that may still be done for one path.
 pub(super) struct Effort(usize);
 
 impl Default for Effort {
@@ -33,14 +34,14 @@ impl Effort {
     }
 }
 
-/// What a rule says of paths: `*` stands for anything, `$` at its end for the end of the path.
+/// A rule's pattern for paths: `*` stands for anything, and a final `$` for the end of the path.
 ///
 /// Everything else is normalised, so that neither character occurs in it as itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pattern(Box<[u8]>);
 
 impl Pattern {
-    /// Reads a pattern as written; an empty one says nothing.
+    /// Parses a pattern as written; `None` for an empty one, which has no meaning.
     pub(super) fn parse(text: &[u8]) -> Option<Self> {
         if text.is_empty() {
             return None;
@@ -57,19 +58,19 @@ impl Pattern {
         Some(Self(pattern.into()))
     }
 
-    /// As it is kept; the more, the more specific.
+    /// Returns the octets as stored; the more, the more specific the pattern.
     pub(super) fn octets(&self) -> &[u8] {
         &self.0
     }
 
-    /// The hashes of all parts that a path has which it fits.
+    /// Returns the hashes of all parts that any matching path has.
     pub(super) fn parts(&self) -> impl Iterator<Item = u16> {
         without_end(&self.0).0.split(is_star).flat_map(parts)
     }
 
-    /// Whether the pattern of these octets fits the start of `path`, in time proportional to the sum of their lengths: each piece
-    /// is looked for where the one before it was first found, and an earlier place never leaves less for the others. If it takes
-    /// more than may be done, the answer is no.
+    /// Returns whether the pattern of these octets matches the start of `path`, in time proportional to the sum of
+    /// their lengths: each piece is searched from the first occurrence of the one before it, and an earlier
+    /// occurrence never leaves less for the others. If it takes more work than allowed, the answer is no.
     pub(super) fn fits(pattern: &[u8], path: &Path, effort: &mut Effort) -> bool {
         let (pattern, is_anchored) = without_end(pattern);
         let mut pieces = pattern.split(is_star);
@@ -94,17 +95,17 @@ impl Pattern {
     }
 }
 
-/// A pattern without the sign for the end of the path, and whether it had that.
+/// Splits the sign for the end of the path off a pattern. Returns whether there was one.
 fn without_end(pattern: &[u8]) -> (&[u8], bool) {
     pattern.strip_suffix(b"$").map_or((pattern, false), |pattern| (pattern, true))
 }
 
-/// The hashes of the parts of a piece, each as long as can be.
+/// Returns the hashes of the parts of a piece, each as long as possible.
 fn parts(piece: &[u8]) -> impl Iterator<Item = u16> {
     piece.windows(piece.len().clamp(1, PART)).map(path::hash)
 }
 
-/// What follows the first place of `piece`.
+/// Returns the octets after the first occurrence of `piece`.
 fn after<'a>(octets: &'a [u8], piece: &[u8], effort: &mut Effort) -> Option<&'a [u8]> {
     if effort.is_spent() {
         return None;

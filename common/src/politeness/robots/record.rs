@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-/// How much of a file is read, in bytes. RFC 9309 (2.5) asks for this much at least. A file as long as this may have been
-/// cut off there, in the middle of a line: what follows its last whole line is ignored.
+/// Number of bytes of a file that are read. RFC 9309 (2.5) asks for at least this much. A file as long as this may
+/// have been cut off in the middle of a line, so the text after its last whole line is ignored.
 pub const MAX_BYTES: usize = 500 * 1024;
 
-/// A line that says something.
+/// A line that has a meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Record<'a> {
     Agent(Agent<'a>),
@@ -18,7 +18,7 @@ pub(super) enum Record<'a> {
     CrawlDelay(Duration),
 }
 
-/// Whom the rules below are for.
+/// The crawlers that the rules below are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Agent<'a> {
     Everyone,
@@ -31,7 +31,7 @@ const ALLOW: &[&str] = &["allow"];
 const DISALLOW: &[&str] = &["disallow", "dissallow", "dissalow", "disalow", "diasllow", "disallaw"];
 const CRAWL_DELAY: &[&str] = &["crawl-delay", "crawldelay", "crawl delay"];
 
-/// The records of a file. Lines end as on Unix, on Windows, or on old Macs, and are of any length.
+/// Returns the records of a file. Lines end as on Unix, on Windows, or on old Macs, and may have any length.
 pub(super) fn records(body: &[u8]) -> impl Iterator<Item = Record<'_>> {
     without_mark(within_limit(body)).split(is_line_end).filter_map(record)
 }
@@ -40,14 +40,14 @@ fn is_line_end(byte: &u8) -> bool {
     matches!(byte, b'\r' | b'\n')
 }
 
-/// The whole lines that the limit leaves: half a rule would say something else.
+/// Returns the whole lines within the limit: half a rule would have another meaning.
 fn within_limit(body: &[u8]) -> &[u8] {
     let Some(start) = body.get(..MAX_BYTES) else { return body };
     let end = start.iter().rposition(is_line_end).unwrap_or(0);
     &start[..end]
 }
 
-/// `body` without a byte order mark, or what careless programs have left of one.
+/// Returns `body` without a byte order mark, or the part of one that careless programs have left.
 fn without_mark(body: &[u8]) -> &[u8] {
     let marks: [&[u8]; 3] = [b"\xef\xbb\xbf", b"\xef\xbb", b"\xef"];
     marks.into_iter().find_map(|mark| body.strip_prefix(mark)).unwrap_or(body)
@@ -75,7 +75,7 @@ fn at_colon(line: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((line[..colon].trim_ascii(), line[colon + 1..].trim_ascii()))
 }
 
-/// A line whose colon was forgotten, which only two words can be.
+/// Splits a line whose colon was forgotten; only a line of two words can be one.
 fn two_words(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let space = line.iter().position(u8::is_ascii_whitespace)?;
     let (key, value) = (&line[..space], line[space..].trim_ascii());
@@ -86,7 +86,7 @@ fn agent(value: &[u8]) -> Agent<'_> {
     if let [b'*'] | [b'*', b' ' | b'\t', ..] = value { Agent::Everyone } else { Agent::Named(value) }
 }
 
-/// A number of seconds, unless it is below zero, endless, or none.
+/// Parses a number of seconds; `None` if it is negative, infinite, or no number.
 fn seconds(value: &[u8]) -> Option<Duration> {
     let seconds = str::from_utf8(value).ok()?.parse().ok()?;
     Duration::try_from_secs_f64(seconds).ok()

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use super::path::Path;
 use super::pattern::{Effort, Pattern};
 
-/// Rules in one piece of memory, the most specific first, so that the first that fits decides.
+/// Rules in one piece of memory, the most specific first, so that the first match decides.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Rules {
     /// Their patterns, one after the other.
@@ -15,15 +15,15 @@ pub(super) struct Rules {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Rule {
-    /// Where its pattern ends.
+    /// The end of its pattern in `patterns`.
     end: u32,
-    /// The hash of a part that every path has which it fits; of all its parts that which the fewest rules have.
+    /// The hash of a part that every matching path has; of all its parts the one that occurs in the fewest rules.
     part: Option<u16>,
     allow: bool,
 }
 
 impl Rules {
-    /// Of patterns, each with whether it allows. One that is there twice says nothing new.
+    /// Creates the rules from patterns, each with whether it allows. Duplicates are dropped.
     pub(super) fn new(mut all: Vec<(Pattern, bool)>) -> Self {
         all.sort_by(|(one, one_allows), (other, other_allows)| {
             let rank = |pattern: &Pattern, allow| (Reverse(pattern.octets().len()), Reverse(allow));
@@ -41,13 +41,13 @@ impl Rules {
         for (pattern, allow) in all {
             patterns.extend_from_slice(pattern.octets());
             let part = pattern.parts().min_by_key(|part| having[usize::from(*part)]);
-            // No file has so many octets as this cannot count.
+            // No file has more octets than this can count.
             rules.push(Rule { end: patterns.len() as u32, part, allow });
         }
         Self { patterns: patterns.into(), rules: rules.into() }
     }
 
-    /// Whether they let `path` be asked for. Rules and a path that are made to take long forbid each other.
+    /// Returns whether the rules allow `path`. Rules and a path that were made to take long count as forbidden.
     pub(super) fn allow(&self, path: &Path) -> bool {
         let mut effort = Effort::default();
         let mut start = 0;
@@ -68,7 +68,7 @@ impl Rules {
         true
     }
 
-    /// How many bytes they take in memory.
+    /// Returns their size in memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.patterns.len() + size_of_val(&*self.rules)
     }

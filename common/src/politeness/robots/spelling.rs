@@ -1,11 +1,11 @@
-//! The one spelling in which patterns and paths are compared (RFC 9309, 2.2.2).
+//! The normal form in which patterns and paths are compared (RFC 9309, 2.2.2).
 
 use crate::escape::{escaped, is_unreserved, push_escaped};
 
-/// Appends `text` with every octet in the one spelling that it is compared in: unreserved characters (RFC 3986, 2.3)
-/// as they are, those reserved as they were written, and all others percent-encoded in capitals.
+/// Appends `text` in normal form: unreserved characters (RFC 3986, 2.3) as they are, reserved ones as they were
+/// written, and all others percent-encoded in capitals.
 ///
-/// `*` and `$` mean something in a pattern, so as text they are encoded. So is `'`, because a canonical URL has it
+/// `*` and `$` have a meaning in a pattern, so as text they are encoded. So is `'`, because a canonical URL has it
 /// encoded in its query.
 pub(super) fn normalise(text: &[u8], out: &mut Vec<u8>) {
     let mut rest = text;

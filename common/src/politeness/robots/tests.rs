@@ -11,7 +11,7 @@ fn url(path: &str) -> CanonicalUrl {
     CanonicalUrl::parse(&format!("https://www.example.com{path}")).unwrap()
 }
 
-/// Checks of files what they allow `trawl`: each path after `+` is allowed, each after `-` is not.
+/// Checks which paths files allow `trawl`: each after `+` is allowed, each after `-` is not.
 fn check(cases: &[(&str, &str)]) {
     for (file, paths) in cases {
         check_for("trawl", file.as_bytes(), paths);
@@ -313,14 +313,14 @@ fn the_spelling_of_an_octet_does_not_matter() {
         ("disallow: /foo/bar/%e3%83%84", "-/foo/bar/%E3%83%84"),
         ("disallow: /foo/bar/%62%61%7A", "-/foo/bar/baz -/foo/bar/%62%61%7a"),
         ("disallow: /foo/bar/baz", "-/foo/bar/%62%61%7A"),
-        // What is reserved means another thing when it is encoded.
+        // A reserved character has another meaning when it is encoded.
         ("disallow: /a%2Fb", "-/a%2Fb -/a%2fb +/a/b"),
         ("disallow: /a/b", "+/a%2Fb -/a/b"),
         (
             "allow: /x?qux=taz&baz=http://foo.bar?tar&par\ndisallow: /",
             "+/x?qux=taz&baz=http://foo.bar?tar&par",
         ),
-        // What a canonical URL encodes.
+        // Characters that a canonical URL encodes.
         ("disallow: /a b", "-/a%20b +/a"),
         ("disallow: /{x}|\"<y>", "-/%7Bx%7D|%22%3Cy%3E"),
         ("disallow: /?q='a'", "-/?q='a' -/?q=%27a%27"),
@@ -404,7 +404,7 @@ fn what_is_made_to_take_long_is_forbidden_and_a_full_file_of_honest_rules_is_not
         assert!((400_000..MAX_BYTES).contains(&rules.len()), "{}", rules.len());
         parse(format!("user-agent: *\n{rules}").as_bytes(), "trawl")
     };
-    // Nothing fits, but to know that each rule has to be looked for to its end.
+    // No rule matches, but each has to be searched to its end to find that out.
     let hostile = file(40, &|number| "*abab".repeat(2_001 + number));
     assert!(!hostile.allows(&url(&format!("/{}", "ab".repeat(4_000)))));
     let long = url(&format!("/{}", "list/category-x/item.html?page=7&sort=price&".repeat(46)));

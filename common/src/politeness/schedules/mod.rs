@@ -1,5 +1,5 @@
-//! Permission to send one request to a host. Workers and producer ask for it here, for pages, redirects, `robots.txt` and sources
-//! alike; nothing else reads a [`Slot`].
+//! Permission to send one request to a host. Workers and producers ask for it here, for pages, redirects,
+//! `robots.txt` and sources alike; nothing else reads a [`Slot`].
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -21,16 +21,16 @@ use crate::settings::{HostPolicy, Politeness};
 use crate::time::UnixMs;
 use crate::web::host::HostKey;
 
-/// What a process needs to ask the schedules of hosts.
+/// A process's access to the schedules of hosts.
 #[derive(Clone)]
 pub struct HostSchedules {
-    /// Who keeps them.
+    /// The store of the schedules.
     pub hosts: Arc<dyn Hosts>,
-    /// Where outages are reported.
+    /// The destination of reports about outages.
     pub health: Arc<Health>,
     /// The requests of this process in flight.
     pub in_flight: Arc<InFlight>,
-    /// After how long a request that nobody ends or extends no longer counts as in flight.
+    /// Time after which a request that nobody ends or extends no longer counts as in flight.
     pub lapse: Duration,
     /// The rate of all requests of this process together.
     pub ceiling: Arc<Ceiling>,
@@ -41,22 +41,22 @@ pub struct HostSchedules {
 /// A request that waits for its permit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostRequest {
-    /// Whose schedule it is in.
+    /// The key of the host's schedule.
     pub key: HostKey,
-    /// How that host is asked.
+    /// The pace of that host.
     pub pace: Pace,
     /// The slot that an earlier [`Decision::At`] reserved.
     pub slot: Option<UnixMs>,
     /// Whether it joins the host's waitlist if its slot is too far ahead to be reserved.
     pub standing: Standing,
-    /// When it is no longer worth sending.
+    /// The time from which it is no longer worth sending.
     pub deadline: Option<UnixMs>,
-    /// Whether it waits for its host only: it has waited at the host's addresses, until its slot had passed.
+    /// Whether it waits for its host only: it has waited at the host's addresses until its slot had passed.
     pub waits_for_host_only: bool,
 }
 
 impl HostRequest {
-    /// A request under this policy. It joins the end of the waitlist if it has to.
+    /// Creates a request under this policy, which joins the end of the waitlist if necessary.
     pub fn new(policy: &HostPolicy) -> Self {
         let HostPolicy { key, pace, .. } = policy;
         Self {
@@ -77,21 +77,21 @@ pub enum Decision {
     Go(HostPermit),
     /// A slot is reserved for it.
     At {
-        /// How long to wait for the slot.
+        /// The wait for the slot.
         wait: Duration,
-        /// The slot, to ask with.
+        /// The slot, to pass on with the next request.
         slot: UnixMs,
     },
     /// Its slot is too far ahead to be reserved.
     Later {
-        /// How long to wait before it asks again.
+        /// The wait before it asks again.
         wait: Duration,
-        /// Its place in the host's waitlist.
+        /// Its position in the host's waitlist.
         turn: UnixMs,
     },
     /// Its host allows it, but too many requests wait for the host's address.
     Crowded {
-        /// How long to wait before it asks again.
+        /// The wait before it asks again.
         wait: Duration,
     },
     /// Its slot would come after its deadline.
@@ -100,13 +100,13 @@ pub enum Decision {
     Blocked,
 }
 
-/// A place in a host's waitlist, and how often the URL came back for it.
+/// A position in a host's waitlist, and how often the URL came back for it.
 pub type WaitlistPlace = (UnixMs, u8);
 
-/// Why a request cannot be sent soon.
+/// The reason why a request cannot be sent soon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotNow {
-    /// Its slot is too far ahead: to be asked for again then, with this place in the waitlist if it has one.
+    /// Its slot is too far ahead: ask again at this time, with this position in the waitlist, if it has one.
     Later(UnixMs, Option<WaitlistPlace>),
     /// An operator blocked the host.
     Blocked,
@@ -118,7 +118,8 @@ impl HostSchedules {
     /// Asks the schedules of hosts for many requests in one call. Decides on each, in order.
     ///
     /// # Errors
-    /// Waits where the servers are away. Fails with what waiting does not mend, and where any answer is missing.
+    /// Waits while the servers are away. Fails with errors that waiting does not help, and if any answer is
+    /// missing.
     pub async fn ask_hosts(&self, requests: &[HostRequest]) -> Result<Vec<Decision>> {
         if requests.is_empty() {
             return Ok(Vec::new());
@@ -128,8 +129,8 @@ impl HostSchedules {
         Ok(asks.into_iter().zip(slots).map(|(ask, slot)| self.decide(ask, slot)).collect())
     }
 
-    /// Asks for one request: first its host, then the host's `addresses`, waiting for at most `most` at each, then the rate limit of
-    /// this process. A reserved slot is stored in `request`, with which to ask again.
+    /// Asks for one request: first its host, then the host's `addresses`, waiting for at most `most` at each, then
+    /// the rate limit of this process. A reserved slot is stored in `request`, to be passed on with the next call.
     ///
     /// # Errors
     /// As [`HostSchedules::ask_hosts`].
@@ -152,8 +153,9 @@ impl HostSchedules {
         self.wait_elsewhere(request, permit, elsewhere).await
     }
 
-    /// Lets a request that its host allows wait for something else. `elsewhere` returns `None` when that wait is over, or how long to
-    /// stay away. If the slot has passed by then, the host is asked for another one, and nothing else is waited for.
+    /// Lets a request that its host allows wait for something else. `elsewhere` returns `None` when that wait is
+    /// over, or the time to stay away. If the slot has passed by then, the host is asked for another one, and
+    /// nothing else is waited for.
     ///
     /// # Errors
     /// As [`HostSchedules::ask_hosts`], and those of `elsewhere`.
@@ -183,7 +185,7 @@ impl HostSchedules {
     /// `turn` is what an earlier [`NotNow::Later`] said.
     ///
     /// # Errors
-    /// Why it is not sent.
+    /// Returns the reason why it is not sent.
     pub async fn wait(
         &self,
         policy: &HostPolicy,
@@ -207,8 +209,8 @@ impl HostSchedules {
         }
     }
 
-    /// Waits until a request may be sent to those of the host's `addresses` that many hosts share, for at most `most` each. If that is
-    /// not long enough, returns after how long to come back.
+    /// Waits until a request may be sent to those of the host's `addresses` that many hosts share, for at most
+    /// `most` each. If that is not long enough, returns the time after which to come back.
     ///
     /// # Errors
     /// As [`HostSchedules::ask_hosts`].

@@ -18,9 +18,9 @@ struct Memory {
     began: UnixMs,
     begun: Instant,
     schedules: Mutex<HashMap<HostKey, Schedule>>,
-    /// How many answers are left out of each reply.
+    /// Number of answers left out of each reply.
     short_by: usize,
-    /// How many calls fail before one is answered.
+    /// Number of calls that fail before one is answered.
     away: Mutex<u32>,
 }
 

@@ -13,7 +13,7 @@ fn from(toml: &str, env: &[(&str, &str)]) -> Result<Settings, Invalid> {
     Source { file: Some(file.path().to_owned()), env, ..Source::default() }.load()
 }
 
-/// Each mistake with its place, if it has one.
+/// Returns each mistake with its place, if it has one.
 fn mistakes(toml: &str, env: &[(&str, &str)]) -> Vec<String> {
     let shown = |mistake: &Mistake| match mistake.place {
         Some(place) => format!("{place} {mistake}"),

@@ -10,13 +10,13 @@ use crate::nearest::nearest;
 use crate::spider::arguments::{ArgumentName, ArgumentValue, Arguments, Declaration, Declarations};
 use crate::spider::{Mistake, Place, Places};
 
-/// How many arguments a file may declare.
+/// Maximum number of arguments that a file may declare.
 const MAX: usize = 100;
 
 /// The section that declares them.
 pub(super) const SECTION: &str = "arguments";
 
-/// What `[arguments]` declares.
+/// Reads the declarations in `[arguments]`.
 pub(super) fn declarations(section: &Section<'_>) -> Declarations {
     let mut declared = Declarations::new();
     for (name, place, given) in section.entries() {
@@ -34,7 +34,7 @@ pub(super) fn declarations(section: &Section<'_>) -> Declarations {
     declared
 }
 
-/// Notes the arguments of `file` that none of its texts names.
+/// Notes the arguments of `file` that none of its texts uses.
 pub(super) fn note_unused(notes: &Notes<'_>, file: &DeTable<'_>) {
     let texts = || file.iter().filter(|(key, _)| key.get_ref() != SECTION).map(|(_, value)| value.get_ref());
     notes.each_argument(|name, Declaration { place, .. }| {
@@ -56,7 +56,7 @@ fn names(value: &DeValue<'_>, placeholder: &str) -> bool {
     }
 }
 
-/// The value and the help of an argument: a text is its value, a table has `default`, `help` or both.
+/// Returns the value and the help of an argument: a text is its value, a table has `default`, `help` or both.
 fn declaration(name: &str, place: Place, given: &Given<'_>) -> (Option<String>, Option<String>) {
     if !given.is_table() {
         return (value(given), None);
@@ -85,11 +85,11 @@ fn value(given: &Given<'_>) -> Option<String> {
     }
 }
 
-/// What a spider's file says where its arguments have these values: the same text, in which they are the defaults. Its lines are
-/// those of `text`. Mistakes in `text` itself are found when it is read.
+/// Returns the text of a spider's file with these values as the defaults of its arguments. Its lines are those of
+/// `text`. Mistakes in `text` itself are found when it is read.
 ///
 /// # Errors
-/// When `text` declares no such argument.
+/// Fails if `text` declares no such argument.
 pub fn with_arguments(text: &str, arguments: &Arguments) -> Result<String, Vec<Mistake>> {
     if arguments.is_empty() {
         return Ok(text.to_owned());
@@ -114,7 +114,7 @@ pub fn with_arguments(text: &str, arguments: &Arguments) -> Result<String, Vec<M
     if !mistakes.is_empty() {
         return Err(mistakes);
     }
-    // From the last on: an edit moves what is behind it.
+    // From the last on, because an edit moves the text after it.
     edits.sort_by_key(|edit| std::cmp::Reverse(edit.0.start));
     let mut text = text.to_owned();
     edits.into_iter().for_each(|(range, with)| text.replace_range(range, &with));
@@ -123,7 +123,7 @@ pub fn with_arguments(text: &str, arguments: &Arguments) -> Result<String, Vec<M
 
 type Edit = (std::ops::Range<usize>, String);
 
-/// What makes `value` the default of an argument that is declared so; nothing, where it is not declared as it should be.
+/// Returns the edit that makes `value` the default of an argument; `None` if its declaration is invalid.
 fn edit(text: &str, declared: &toml::Spanned<DeValue<'_>>, value: &ArgumentValue) -> Option<Edit> {
     let quoted = toml::Value::String(value.to_string()).to_string();
     match declared.get_ref() {
@@ -167,7 +167,7 @@ mod tests {
         Arguments::of(arguments.iter().map(|text| text.parse().unwrap())).unwrap()
     }
 
-    /// What is read where these arguments are given.
+    /// Reads the file with these arguments.
     fn with(text: &str, arguments: &[&str]) -> Reading {
         reading(&with_arguments(text, &given(arguments)).unwrap())
     }

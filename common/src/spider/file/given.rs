@@ -1,4 +1,4 @@
-//! One value of a file: read as what is wanted there, or noted as wrong.
+//! One value of a file: read as the expected type, or noted as wrong.
 
 use std::fmt::Display;
 use std::num::NonZeroU64;
@@ -13,13 +13,13 @@ use crate::nearest::nearest;
 use crate::spider::{Place, Sited};
 use crate::text::printable;
 
-/// How much of a value is repeated in a mistake.
+/// Maximum length of a value that is repeated in a mistake.
 const SHOWN: usize = 60;
 
 /// A value under its key.
 pub(super) struct Given<'a> {
     pub(super) notes: &'a Notes<'a>,
-    /// The keys that lead to it: `follow.area`.
+    /// The path of keys that leads to it: `follow.area`.
     pub(super) key: String,
     pub(super) value: &'a Spanned<DeValue<'a>>,
 }
@@ -29,13 +29,13 @@ impl<'a> Given<'a> {
         self.notes.place(&self.value.span())
     }
 
-    /// Notes that it is wrong.
+    /// Notes that the value is wrong.
     pub(super) fn wrong<T>(&self, what: impl Display) -> Option<T> {
         self.notes.wrong(self.place(), format_args!("{}: {what}", self.key));
         None
     }
 
-    /// Notes that it is not what is wanted there.
+    /// Notes that the value has another type than expected.
     pub(super) fn not_a<T>(&self, wanted: &str) -> Option<T> {
         let found = match self.value.get_ref() {
             DeValue::String(_) => "a text",
@@ -49,19 +49,19 @@ impl<'a> Given<'a> {
         self.wrong(format_args!("{wanted} is wanted, not {found}"))
     }
 
-    /// A text, with the values of the arguments that it names.
+    /// Reads a text, with the values of its arguments filled in.
     pub(super) fn text(&self) -> Option<Sited<String>> {
         self.text_of(|_| Ok(()))
     }
 
-    /// The same. `check` says what is wrong with the value of an argument there.
+    /// Like [`Given::text`]. `check` says what is wrong with the value of an argument there.
     pub(super) fn text_of(&self, check: impl Fn(&str) -> Result<(), &'static str>) -> Option<Sited<String>> {
         let text = self.verbatim()?;
         let filled = self.notes.filled(self.place(), &self.key, text, check)?;
         Some(Sited { value: filled.into_owned(), place: Some(self.place()) })
     }
 
-    /// A text as it is written, where no argument may stand.
+    /// Reads a text as it is written, in which no argument may stand.
     pub(super) fn verbatim(&self) -> Option<&'a str> {
         match self.value.get_ref() {
             DeValue::String(text) => Some(text.as_ref()),
@@ -69,23 +69,23 @@ impl<'a> Given<'a> {
         }
     }
 
-    /// A text that says something.
+    /// Reads a text that is not blank.
     pub(super) fn words(&self) -> Option<Sited<String>> {
         self.words_of(|_| Ok(()))
     }
 
-    /// The same. `check` says what is wrong with the value of an argument there.
+    /// Like [`Given::words`]. `check` says what is wrong with the value of an argument there.
     pub(super) fn words_of(&self, check: impl Fn(&str) -> Result<(), &'static str>) -> Option<Sited<String>> {
         let text = self.text_of(check)?;
         if text.value.trim().is_empty() { self.wrong("must not be empty") } else { Some(text) }
     }
 
-    /// A text that is written as `T` is.
+    /// Reads a text in the form that `T` parses.
     pub(super) fn parsed<T: FromStr<Err: Display>>(&self) -> Option<T> {
         self.text()?.value.parse().map_or_else(|error| self.wrong(error), Some)
     }
 
-    /// One of these names.
+    /// Reads one of these names.
     pub(super) fn one_of<T: Copy>(&self, choices: &[(&str, T)]) -> Option<T> {
         let text = self.text()?.value;
         if let Some((_, choice)) = choices.iter().find(|(name, _)| *name == text) {
@@ -102,7 +102,7 @@ impl<'a> Given<'a> {
         }
     }
 
-    /// A whole number from `least` on.
+    /// Reads an integer that is at least `least`.
     pub(super) fn whole<T: TryFrom<i64> + PartialOrd + Display>(&self, least: T) -> Option<T> {
         let DeValue::Integer(number) = self.value.get_ref() else { return self.not_a("a whole number") };
         let Ok(number) = i64::from_str_radix(number.as_str(), number.radix()) else {
@@ -115,7 +115,7 @@ impl<'a> Given<'a> {
         }
     }
 
-    /// A number from 1 on.
+    /// Reads an integer that is at least 1.
     pub(super) fn positive(&self) -> Option<NonZeroU64> {
         self.whole(1).and_then(NonZeroU64::new)
     }
@@ -125,7 +125,7 @@ impl<'a> Given<'a> {
         Some(values.iter().map(|value| self.inner(value)).collect())
     }
 
-    /// Those of a list that can be read.
+    /// Reads a list; elements that cannot be read are noted and left out.
     pub(super) fn all<T>(&self, read: impl FnMut(&Self) -> Option<T>) -> Option<Vec<T>> {
         Some(self.list()?.iter().filter_map(read).collect())
     }
@@ -134,12 +134,12 @@ impl<'a> Given<'a> {
         matches!(self.value.get_ref(), DeValue::Table(_))
     }
 
-    /// Whether it is a table that is written in braces.
+    /// Returns whether it is a table that is written in braces.
     pub(super) fn is_inline_table(&self) -> bool {
         is_inline_table(self.notes.text(), self.value)
     }
 
-    /// The value as JSON.
+    /// Returns the value as JSON.
     pub(super) fn json(&self) -> Option<Value> {
         let value = match self.value.get_ref() {
             DeValue::String(_) => self.text()?.value.into(),
@@ -170,13 +170,13 @@ impl<'a> Given<'a> {
         self.wrong("is a number that JSON cannot say")
     }
 
-    /// A value inside this one.
+    /// Returns a value inside this one.
     fn inner(&self, value: &'a Spanned<DeValue<'a>>) -> Self {
         Self { notes: self.notes, key: self.key.clone(), value }
     }
 }
 
-/// Whether this value of `text` is a table that is written in braces.
+/// Returns whether this value of `text` is a table that is written in braces.
 pub(super) fn is_inline_table(text: &str, value: &Spanned<DeValue<'_>>) -> bool {
     matches!(value.get_ref(), DeValue::Table(_)) && text[value.span().start..].starts_with('{')
 }

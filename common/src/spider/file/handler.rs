@@ -14,13 +14,13 @@ use crate::duration;
 use crate::handler::once::MAX_ARGUMENT_BYTES;
 use crate::spider::{Handler, Mode, ProxyUse, Secret};
 
-/// The least memory: less than that no interpreter starts in.
+/// Minimum memory limit: no interpreter starts in less.
 const LEAST_MEMORY: ByteSize = ByteSize::mb(16);
 
-/// The least room for files: a page that is too large for a line comes as one.
+/// Minimum disk limit: a page that is too large for a line is passed as a file.
 const LEAST_DISK: ByteSize = ByteSize::mb(16);
 
-/// What `[handler]` says; `None` if it does not say what to run.
+/// Reads `[handler]`; `None` if it does not say what to run.
 pub(super) fn handler(mut section: Section<'_>) -> Option<Handler> {
     let run = section.need("run", run);
     let mode = section.read("mode", |given| given.one_of(&Mode::ALL)).unwrap_or_default();
@@ -40,7 +40,7 @@ pub(super) fn handler(mut section: Section<'_>) -> Option<Handler> {
     Some(Handler { run: run?, ..handler })
 }
 
-/// No argument of the spider may stand there: whoever starts a crawl does not choose what is run.
+/// Reads the program. No argument of the spider may stand there: starting a crawl must not choose what is run.
 fn run(given: &Given<'_>) -> Option<Vec<String>> {
     if given.notes.is_tried() {
         return given.wrong("no program is run where a spider is tried over HTTP");
@@ -93,7 +93,7 @@ fn size(given: &Given<'_>, least: ByteSize) -> Option<ByteSize> {
     }
 }
 
-/// A JSON object as text. Each value may be `{ env = "NAME" }`.
+/// Reads a JSON object as text. Each value may be `{ env = "NAME" }`.
 fn object(given: &Given<'_>) -> Option<Secret> {
     let section = Section::of(given)?;
     let (mut object, mut is_whole) = (Map::new(), true);
@@ -115,7 +115,8 @@ fn object(given: &Given<'_>) -> Option<Secret> {
     is_whole.then(|| Secret::new(text))
 }
 
-/// Whether it is a table with `env`: what is meant for a variable is read as one, with all that may be wrong with it.
+/// Returns whether it is a table with `env`. Such a table is read as a variable, so that all mistakes in it are
+/// noted.
 fn is_variable(value: &Given<'_>) -> bool {
     value.value.get_ref().as_table().is_some_and(|table| table.contains_key("env"))
 }

@@ -1,4 +1,4 @@
-//! What is noted while a file is read.
+//! Notes taken while a file is read.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -10,13 +10,13 @@ use crate::spider::arguments::{Declaration, Declarations};
 use crate::spider::pattern::{Allowance, Untaken};
 use crate::spider::{Mistake, Origin, Place, Places};
 
-/// The environment, by the names of its variables.
+/// The environment, as a function from the names of variables to their values.
 pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// How many mistakes are noted: no one reads more, and each costs a look at its line.
+/// Maximum number of mistakes noted: no one reads more, and each costs a search for its line.
 const MAX_MISTAKES: usize = 1000;
 
-/// The text that is read, and what is wrong in it so far.
+/// The text that is read, and the mistakes found so far.
 pub(super) struct Notes<'a> {
     text: &'a str,
     places: Places<'a>,
@@ -35,22 +35,22 @@ impl<'a> Notes<'a> {
         Self { text, places, environment, mistakes, unset, arguments, patterns, origin }
     }
 
-    /// Whether the text is tried for a caller.
+    /// Returns whether the text is tried for a caller.
     pub(super) fn is_tried(&self) -> bool {
         self.origin.is_tried()
     }
 
-    /// What confines the text; `None` if nothing does.
+    /// Returns the settings that confine the text; `None` if nothing does.
     pub(super) fn limits(&self) -> Option<&'a settings::Spiders> {
         self.origin.limits()
     }
 
-    /// What is read.
+    /// Returns the text that is read.
     pub(super) fn text(&self) -> &'a str {
         self.text
     }
 
-    /// The place where `span` begins.
+    /// Returns the place where `span` begins.
     pub(super) fn place(&self, span: &Range<usize>) -> Place {
         self.places.place(span)
     }
@@ -62,7 +62,7 @@ impl<'a> Notes<'a> {
         }
     }
 
-    /// The value of the variable `name`; that it is not set is noted.
+    /// Returns the value of the variable `name`; notes if it is not set.
     pub(super) fn variable(&self, place: Place, name: &str) -> Option<String> {
         let value = (self.environment)(name).filter(|_| !self.is_tried());
         if value.is_none() {
@@ -77,7 +77,7 @@ impl<'a> Notes<'a> {
         self.patterns.borrow_mut().take(pattern)
     }
 
-    /// From here on texts may name these arguments.
+    /// Declares the arguments that texts may use from here on.
     pub(super) fn declare(&self, arguments: Declarations) {
         *self.arguments.borrow_mut() = arguments;
     }
@@ -93,13 +93,13 @@ impl<'a> Notes<'a> {
         self.arguments.borrow().iter().for_each(|(name, argument)| look(name, argument));
     }
 
-    /// Whether an argument has no value, so that texts are missing.
+    /// Returns whether an argument has no value, so that texts are missing.
     pub(super) fn lacks_arguments(&self) -> bool {
         self.arguments.borrow().values().any(|argument| argument.value.is_none())
     }
 
-    /// The text of `key` with the values of its arguments; `None` if one has none, or if it is wrong, which is noted. `check` says
-    /// what is wrong with a value there.
+    /// Returns the text of `key` with the values of its arguments; `None` if one has none, or if a value is wrong,
+    /// which is noted. `check` says what is wrong with a value there.
     pub(super) fn filled<'t>(
         &self,
         place: Place,
@@ -117,12 +117,13 @@ impl<'a> Notes<'a> {
         }
     }
 
-    /// How much memory the file's patterns take, in bytes.
+    /// Returns the memory that the file's patterns take, in bytes.
     pub(super) fn patterns(&self) -> usize {
         self.patterns.borrow().taken()
     }
 
-    /// The mistakes, and the variables and arguments that are not set, each in the order of their places; and the arguments.
+    /// Returns the mistakes, and the variables and arguments that are not set, each in the order of their places;
+    /// and the arguments.
     pub(super) fn into_lists(self) -> (Vec<Mistake>, Vec<Mistake>, Declarations) {
         let sorted = |list: RefCell<Vec<Mistake>>| {
             let mut list = list.into_inner();

@@ -4,7 +4,7 @@ use super::given::Given;
 use crate::spider::Sited;
 use crate::spider::pattern::Untaken;
 
-/// A regular expression.
+/// Reads a regular expression.
 pub(super) fn regex(given: &Given<'_>) -> Option<Sited<String>> {
     let text = given.words()?;
     match given.notes.take_pattern(&text.value) {
@@ -14,7 +14,7 @@ pub(super) fn regex(given: &Given<'_>) -> Option<Sited<String>> {
     }
 }
 
-/// A path into JSON: a JSON Pointer (RFC 6901), or what begins as a JSONPath does.
+/// Reads a path into JSON: a JSON Pointer (RFC 6901), or a text that begins like a JSONPath.
 pub(super) fn path(given: &Given<'_>) -> Option<Sited<String>> {
     let text = given.text()?;
     match text.value.chars().next() {
@@ -24,7 +24,7 @@ pub(super) fn path(given: &Given<'_>) -> Option<Sited<String>> {
     }
 }
 
-/// A selector, or where the response is JSON a path.
+/// Reads a selector, or for a JSON response a path.
 pub(super) fn selector_or_path(given: &Given<'_>) -> Option<Sited<String>> {
     let text = given.words()?;
     if text.value.starts_with(['/', '$']) { path(given) } else { Some(text) }

@@ -6,31 +6,31 @@ use crate::nearest::nearest;
 use crate::spider::arguments::Declarations;
 use crate::text::printable;
 
-/// How a placeholder begins.
+/// The start of a placeholder.
 const OPENING: &str = "{arg.";
 
-/// How much of a placeholder is repeated in a mistake.
+/// Maximum length of a placeholder that is repeated in a mistake.
 const SHOWN: usize = 70;
 
-/// Why a text cannot be filled.
+/// The reason why a text cannot be filled.
 pub(super) enum Unfilled {
     /// It names an argument that has no value; the mistake is reported at its declaration.
     Missing,
-    /// It is wrong.
+    /// The text, or a value in it, is wrong.
     Wrong(String),
 }
 
-/// What stands for the argument `name`.
+/// Returns the placeholder of the argument `name`.
 pub(super) fn placeholder(name: &str) -> String {
     format!("{OPENING}{name}}}")
 }
 
-/// Whether a text names an argument.
+/// Returns whether a text has a placeholder.
 pub(super) fn is_in(text: &str) -> bool {
     text.contains(OPENING)
 }
 
-/// The text with values in place of what stands for them. `check` says what is wrong with a value there.
+/// Replaces the placeholders in a text with values. `check` says what is wrong with a value there.
 pub(super) fn fill<'a>(
     text: &'a str,
     declared: &Declarations,

@@ -1,4 +1,4 @@
-//! `[request]`: what is sent, and what may not be.
+//! `[request]`: details of the spider's requests, except those that it may not set.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use crate::settings::ServerUrl;
 use crate::spider::{Request, Secret};
 use crate::web::field;
 
-/// `has_home`: whether it is known to which hosts fields and cookies may be sent.
+/// Reads `[request]`. `has_home` says whether it is known to which hosts fields and cookies may be sent.
 pub(super) fn request(mut section: Section<'_>, has_home: bool) -> Request {
     let request = Request {
         user_agent: section.read("user_agent", user_agent),
@@ -72,7 +72,7 @@ fn cookie(_: &str, given: &Given<'_>) -> Option<Secret> {
     }
 }
 
-/// A value that goes to a site. What is tried sends nothing that only this machine knows.
+/// Reads a value that is sent to a site. A spider that is tried must not send what only this machine knows.
 fn sent(given: &Given<'_>) -> Option<Secret> {
     if given.notes.is_tried() && given.is_table() {
         return given.wrong("no environment variable is read where a spider is tried over HTTP");

@@ -1,4 +1,4 @@
-//! `[[route]]` and `[politeness]`: what `trawl.toml` has as well.
+//! `[[route]]` and `[politeness]`: sections that `trawl.toml` has as well.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `schedule`: a text says when; a table says more.
+//! `schedule`: the times as a text, or a table with more details.
 
 use super::given::Given;
 use super::notes::Notes;

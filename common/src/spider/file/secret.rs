@@ -7,12 +7,13 @@ use crate::settings::ServerUrl;
 use crate::spider::{Place, Secret};
 use crate::text::printable;
 
-/// A text, or `{ env = "NAME" }`: what the variable says.
+/// Reads a text, or `{ env = "NAME" }` for the value of a variable.
 pub(super) fn secret(given: &Given<'_>) -> Option<Secret> {
     read(given, variable)
 }
 
-/// The same for a program. It may be any variable: a program that a worker runs is that of the worker's own file.
+/// Like [`secret`], for a program, which may use any variable: a program that a worker runs is defined by the
+/// worker's own file.
 pub(super) fn secret_of_program(given: &Given<'_>) -> Option<Secret> {
     read(given, any_variable)
 }
@@ -31,8 +32,8 @@ fn read<'a>(
     given.notes.variable(place, name).map(Secret::new)
 }
 
-/// The address of a server that a text names itself, or by a variable. Whoever has the machine chose what a variable says, and what a
-/// text of this machine says as long as no argument stands in it. Any other address is guarded.
+/// Returns the address of a server, given as a text or by a variable. It is guarded, except where the owner of the
+/// machine chose it: the value of a variable, or a text of this machine without arguments.
 pub(super) fn server(given: &Given<'_>, url: &Secret) -> ServerUrl {
     let server = ServerUrl::new(url.reveal());
     let has_argument = || given.verbatim().is_some_and(placeholders::is_in);
@@ -40,11 +41,11 @@ pub(super) fn server(given: &Given<'_>, url: &Secret) -> ServerUrl {
     if is_own { server } else { server.guarded() }
 }
 
-/// The name of an environment variable that the text may have.
+/// Reads the name of an environment variable that the text may use.
 pub(super) fn variable<'a>(given: &Given<'a>) -> Option<(Place, &'a str)> {
     let (place, name) = any_variable(given)?;
     match given.notes.limits() {
-        // It has none anyway, and is told so where it would send one.
+        // It has none anyway, and is told so if it would send one.
         Some(_) if given.notes.is_tried() => Some((place, name)),
         Some(limits) if !limits.variables.iter().any(|listed| listed == name) => given.wrong(format_args!(
             "a spider that is deployed, or comes with a crawl, may name only the variables that `spiders.variables` \
@@ -55,7 +56,7 @@ pub(super) fn variable<'a>(given: &Given<'a>) -> Option<(Place, &'a str)> {
     }
 }
 
-/// The name of an environment variable. No argument may choose it.
+/// Reads the name of an environment variable. No argument may choose it.
 fn any_variable<'a>(given: &Given<'a>) -> Option<(Place, &'a str)> {
     let name = given.verbatim()?;
     if placeholders::is_in(name) {

@@ -1,4 +1,4 @@
-//! One table of a file: its keys are taken one after another, and what is left over is noted.
+//! One table of a file: its keys are read one after another, and the rest is noted.
 
 use std::fmt::Display;
 use std::ops::Range;
@@ -11,10 +11,10 @@ use crate::nearest::nearest;
 use crate::spider::Place;
 use crate::text::printable;
 
-/// A table, and the keys that were asked for so far.
+/// A table, and the keys read so far.
 pub(super) struct Section<'a> {
     notes: &'a Notes<'a>,
-    /// The keys that lead to it; empty for the file itself.
+    /// The path of keys that leads to it; empty for the file itself.
     name: String,
     table: &'a DeTable<'a>,
     span: Range<usize>,
@@ -31,7 +31,7 @@ impl<'a> Section<'a> {
         Self { notes, name, table, span, known: Vec::new() }
     }
 
-    /// The table that is given.
+    /// Returns the table in a value.
     pub(super) fn of(given: &Given<'a>) -> Option<Self> {
         match given.value.get_ref() {
             DeValue::Table(table) => {
@@ -52,7 +52,7 @@ impl<'a> Section<'a> {
         if self.name.is_empty() { key.to_owned() } else { format!("{}.{key}", self.name) }
     }
 
-    /// What stands under `key`.
+    /// Returns the value under `key`.
     pub(super) fn get(&mut self, key: &'static str) -> Option<Given<'a>> {
         if !self.known.contains(&key) {
             self.known.push(key);
@@ -61,7 +61,7 @@ impl<'a> Section<'a> {
         Some(Given { notes: self.notes, key: self.path(key), value })
     }
 
-    /// What stands under `key`, read by `read`.
+    /// Reads the value under `key` with `read`.
     pub(super) fn read<T>(
         &mut self,
         key: &'static str,
@@ -70,7 +70,7 @@ impl<'a> Section<'a> {
         self.get(key).as_ref().and_then(read)
     }
 
-    /// The same for a key that must be there.
+    /// Like [`Section::read`], for a key that must be there.
     pub(super) fn need<T>(
         &mut self,
         key: &'static str,
@@ -87,7 +87,7 @@ impl<'a> Section<'a> {
         self.read(key, |given| given.wrong::<()>(why));
     }
 
-    /// All of a list under `key` that can be read; none if it is not there.
+    /// Reads the elements of a list under `key` that can be read; empty if the key is not there.
     pub(super) fn all<T>(&mut self, key: &'static str, read: impl FnMut(&Given<'a>) -> Option<T>) -> Vec<T> {
         self.read(key, |given| given.all(read)).unwrap_or_default()
     }
@@ -97,7 +97,7 @@ impl<'a> Section<'a> {
         self.read(key, |given| Self::of(given).map(read))
     }
 
-    /// Every entry in order, for a table whose keys are names: the name, its place, and what stands under it.
+    /// Iterates over all entries in order, for a table whose keys are names: the name, its place, and its value.
     pub(super) fn entries(&self) -> impl Iterator<Item = (String, Place, Given<'a>)> {
         self.table.iter().map(|(key, value)| {
             let name = key.get_ref().to_string();
@@ -106,7 +106,7 @@ impl<'a> Section<'a> {
         })
     }
 
-    /// Notes unknown keys: those that were not asked for.
+    /// Notes unknown keys: those that were never read.
     pub(super) fn end(self) {
         for (key, _) in self.table.iter().filter(|(key, _)| !self.known.contains(&key.get_ref().as_ref())) {
             let shown = printable(&self.path(key.get_ref()), 120);

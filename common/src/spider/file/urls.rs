@@ -1,10 +1,10 @@
-//! `[urls]`: what `trawl.toml` has as well.
+//! `[urls]`: a section that `trawl.toml` has as well.
 
 use super::given::Given;
 use super::section::Section;
 use crate::settings::Urls;
 
-/// What the file leaves out is as `usual` says.
+/// Reads `[urls]`, with `usual` as the defaults.
 pub(super) fn urls(mut section: Section<'_>, usual: &Urls) -> Urls {
     let strip_params = section.read("strip_params", |given| given.all(Given::parsed));
     let urls = Urls {

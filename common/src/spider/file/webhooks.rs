@@ -9,10 +9,10 @@ use super::section::Section;
 use crate::events::Pattern;
 use crate::settings::{ServerUrl, Webhook, WebhookSecret};
 
-/// How many a file may have: each event of a crawl is posted to all of them.
+/// Maximum number of webhooks of a file: each event of a crawl is posted to all of them.
 const MOST: usize = 8;
 
-/// Webhooks for events of the spider's crawls.
+/// Reads the webhooks for events of the spider's crawls.
 pub(super) fn webhooks(given: &Given<'_>) -> Vec<Webhook> {
     let all = given.all(|given| Section::of(given).and_then(webhook)).unwrap_or_default();
     let is_twice = |(at, webhook): (usize, &Webhook)| all[..at].iter().any(|other| other.url == webhook.url);
@@ -34,7 +34,7 @@ fn webhook(mut section: Section<'_>) -> Option<Webhook> {
     Some(Webhook { url: url?, secret: secret?, events, spiders: Vec::new() })
 }
 
-/// No argument may choose it, and readers of the file must not learn a password from it.
+/// Reads the URL. No argument may choose it, and readers of the file must not learn a password from it.
 fn address(given: &Given<'_>) -> Option<ServerUrl> {
     let text = given.verbatim()?;
     if placeholders::is_in(text) {
@@ -50,7 +50,8 @@ fn address(given: &Given<'_>) -> Option<ServerUrl> {
     }
 }
 
-/// By name alone. It is read where deliveries are made, so other programs do not need it.
+/// Reads the name of the secret's variable. The value is read where deliveries are made, so other programs do not
+/// need it.
 fn secret(given: &Given<'_>) -> Option<WebhookSecret> {
     if !given.is_table() {
         return given.wrong("write { env = \"NAME\" }: the file is read by others");
@@ -69,7 +70,7 @@ mod tests {
 
     const SECRET: &str = "secret = { env = 'HOOK' }";
 
-    /// What one is read as; or else what is wrong.
+    /// Reads one webhook; returns the mistake if there is one.
     fn one(more: &str) -> Result<Webhook, String> {
         let usual = Spider::without_file("shop".parse().unwrap(), &Items::default());
         let ready = read(usual, &format!("[[webhooks]]\n{more}"), Origin::Local, &|_| None).ready();

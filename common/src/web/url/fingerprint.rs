@@ -1,4 +1,4 @@
-//! The hash that stands for a URL.
+//! The hash that represents a URL.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,12 +10,12 @@ use sha2::{Digest, Sha256};
 pub struct Fingerprint(pub [u8; 16]);
 
 impl Fingerprint {
-    /// The fingerprint of any text.
+    /// Returns the fingerprint of a text.
     pub fn of(text: &str) -> Self {
         Self::of_bytes(text.as_bytes())
     }
 
-    /// The fingerprint of any bytes.
+    /// Returns the fingerprint of bytes.
     pub fn of_bytes(bytes: &[u8]) -> Self {
         let digest = Sha256::digest(bytes);
         let mut first = [0; 16];
@@ -23,7 +23,7 @@ impl Fingerprint {
         Self(first)
     }
 
-    /// Its first 64 bits as a signed number, big-endian: what a packed dedup keeps of a URL.
+    /// Returns its first 64 bits as a signed number, big-endian, which a packed dedup stores for a URL.
     pub fn short(self) -> i64 {
         (u128::from_be_bytes(self.0) >> 64) as i64
     }
@@ -31,7 +31,7 @@ impl Fingerprint {
 
 impl FromStr for Fingerprint {
     type Err = InvalidFingerprint;
-    /// From 32 hexadecimal digits.
+    /// Parses 32 hexadecimal digits.
     fn from_str(text: &str) -> Result<Self, InvalidFingerprint> {
         let is_hexadecimal = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         let number = u128::from_str_radix(text, 16).ok().filter(|_| is_hexadecimal);
@@ -39,13 +39,13 @@ impl FromStr for Fingerprint {
     }
 }
 
-/// A text that is no [`Fingerprint`].
+/// The error for a text that is no [`Fingerprint`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a fingerprint is 32 hexadecimal digits")]
 pub struct InvalidFingerprint;
 
 impl fmt::Display for Fingerprint {
-    /// 32 lower-case hexadecimal digits.
+    /// Writes 32 lower-case hexadecimal digits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:032x}", u128::from_be_bytes(self.0))
     }

@@ -14,7 +14,7 @@ use super::Servers;
 use crate::broker::{Broker, Consumer, Delivery, Newer, Parked, Receipt};
 use crate::records::{Probe, ProbeTimes};
 
-/// A stream of what is queued, two at a time.
+/// A stream of the queued messages, two at a time.
 struct Stream(Servers);
 
 #[async_trait]

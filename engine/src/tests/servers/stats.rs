@@ -1,4 +1,4 @@
-//! Stats. Workers only read the terms of crawls.
+//! Stats. Workers read only the terms of crawls.
 
 use async_trait::async_trait;
 use trawl_common::frontier::crawl::{CrawlStats, HostStats};

@@ -1,4 +1,4 @@
-//! One host at several rates, asked by one process with an embedded store and by a fleet.
+//! Measures one host at several rates, requested by one process with an embedded store and by a fleet.
 
 use std::io;
 use std::path::Path;
@@ -14,13 +14,13 @@ use trawl_testkit::politeness::{Flow, flow};
 
 use crate::rig::{LIMIT, Rig};
 
-/// What a host without a rate is asked for.
+/// Pages requested per second of a host without a rate.
 const UNLIMITED: f64 = 500.0;
 
-/// What is asked for takes so long to come.
+/// Time that the host takes to answer.
 const LATENCY: Duration = Duration::from_millis(5);
 
-/// Measures each rate with each engine, and prints a row of each. Returns whether all bars are met.
+/// Measures each rate with each engine, and prints a row for each. Returns whether all bars are met.
 pub(crate) async fn all(trawl: &Path, rates: &[Rate], workers: usize, seconds: u32) -> io::Result<bool> {
     anstream::println!("one host at a rate, whose answers take {LATENCY:?}:");
     anstream::println!(
@@ -61,7 +61,7 @@ pub(crate) async fn all(trawl: &Path, rates: &[Rate], workers: usize, seconds: u
     Ok(all_met)
 }
 
-/// How the pages were asked for, by the host's log.
+/// Returns the flow of page requests in the host's log.
 fn measured(world: &ManyHosts, rate: Rate) -> Flow {
     let log = world.log();
     let pages = log.iter().filter(|arrival| arrival.path != "/robots.txt");

@@ -11,7 +11,7 @@ use trawl_testkit::faults::scenario::CRAWL;
 use trawl_testkit::faults::timeline::Timeline;
 use trawl_testkit::servers::{self, VirtualHost};
 
-/// No measure takes so long.
+/// Maximum time of a measurement.
 pub(crate) const LIMIT: Duration = Duration::from_secs(600);
 
 /// A fleet on a virtual host and a database of its own.
@@ -22,7 +22,7 @@ pub(crate) struct Rig {
 }
 
 impl Rig {
-    /// Starts so many workers.
+    /// Starts `workers` workers.
     pub(crate) async fn start(trawl: &Path, workers: usize, settings: &[(&str, &str)]) -> io::Result<Self> {
         let folder = TempDir::with_prefix("trawl-politeness-")?;
         let broker = VirtualHost::new().await;

@@ -1,4 +1,4 @@
-//! How URLs get in, and how they come out.
+//! Admitting URLs, and claiming them.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::{Carrier, Worker};
 use crate::conformance::engine::{GLANCE, LIMIT};
 use crate::conformance::fixture::{Case, much_later};
 
-/// Seen is seen for the spider, whether the URL has ended or not.
+/// A URL that the spider has seen is not new to a later crawl, whether it has ended or not.
 pub async fn a_later_crawl_of_the_spider_admits_only_what_is_new(carrier: &Carrier) -> Result<()> {
     let first = Case::new();
     let worker = carrier.join(&first);
@@ -29,7 +29,7 @@ pub async fn a_later_crawl_of_the_spider_admits_only_what_is_new(carrier: &Carri
     session.close().await
 }
 
-/// Each spider has seen a URL, or not, on its own.
+/// A URL that one spider has seen is new to another.
 pub async fn what_one_spider_has_seen_is_new_to_another(carrier: &Carrier) -> Result<()> {
     let one = Case::new();
     let two = one.other_spider();
@@ -43,7 +43,7 @@ pub async fn what_one_spider_has_seen_is_new_to_another(carrier: &Carrier) -> Re
     Ok(())
 }
 
-/// Long URLs take more than short ones.
+/// A backlog is measured in URLs and in bytes: long URLs take more than short ones.
 pub async fn a_backlog_is_measured_in_urls_and_in_bytes(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     assert_eq!(carrier.stats.backlog(&case.crawl).await?.urls, 0);
@@ -65,7 +65,7 @@ pub async fn a_backlog_is_measured_in_urls_and_in_bytes(carrier: &Carrier) -> Re
     session.close().await
 }
 
-/// An adapter may split a batch, and must put its answers together again.
+/// A batch of any size is answered in order, even if an adapter splits it.
 pub async fn a_batch_of_any_size_is_answered_in_order(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let worker = carrier.join_with(case.worker.clone(), |settings| settings.worker.prefetch = 2_000);
@@ -92,7 +92,7 @@ pub async fn a_batch_of_any_size_is_answered_in_order(carrier: &Carrier) -> Resu
     session.close().await
 }
 
-/// Its lane, its deadline, its depth, and the page that linked to it.
+/// A URL is claimed with the lane, the deadline, the depth and the referrer that it was admitted with.
 pub async fn a_url_is_claimed_with_everything_it_was_admitted_with(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let worker = carrier.join(&case);
@@ -110,7 +110,7 @@ pub async fn a_url_is_claimed_with_everything_it_was_admitted_with(carrier: &Car
     session.close().await
 }
 
-/// However often, before the URL comes, while it comes and after.
+/// Cancelling a claim loses nothing, however often, before the URL comes, while it comes and after.
 pub async fn cancelling_a_claim_loses_nothing(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let worker = carrier.join(&case);
@@ -135,7 +135,7 @@ pub async fn cancelling_a_claim_loses_nothing(carrier: &Carrier) -> Result<()> {
     Ok(())
 }
 
-/// By `worker.prefetch` in each lane.
+/// A worker holds at most `worker.prefetch` URLs of each lane until it settles some.
 pub async fn the_fetches_of_a_worker_are_bounded_until_it_settles(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let worker = carrier.join_with(case.worker.clone(), |settings| settings.worker.prefetch = 3);
@@ -150,7 +150,7 @@ pub async fn the_fetches_of_a_worker_are_bounded_until_it_settles(carrier: &Carr
     Ok(())
 }
 
-/// Each URL goes to one of them.
+/// Two workers share the work: each URL goes to one of them.
 pub async fn two_workers_share_the_work(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let (one, two) = (carrier.join(&case), carrier.join_as(case.other.clone()));

@@ -1,4 +1,4 @@
-//! What people's commands do to a crawl.
+//! The effects of operators' commands on a crawl.
 
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::{Carrier, done, kind};
 use crate::conformance::eventually;
 use crate::conformance::fixture::{Case, LONG, much_later};
 
-/// `Stale`: there is nothing to command.
+/// A crawl that is over or unknown refuses commands with `Stale`.
 pub async fn a_crawl_that_is_over_or_unknown_takes_no_commands(carrier: &Carrier) -> Result<()> {
     let (finished, unknown) = (Case::new(), Case::new());
     carrier.begin(&finished, 0, Terms::default()).await?;
@@ -28,7 +28,8 @@ pub async fn a_crawl_that_is_over_or_unknown_takes_no_commands(carrier: &Carrier
     Ok(())
 }
 
-/// Neither who held its URLs, nor its producer; to say it again is to have said it.
+/// A cancelled crawl has no URL left, and neither the holders of its URLs nor its producer can revive it. A second
+/// cancellation changes nothing.
 pub async fn a_cancelled_crawl_has_no_url_left_and_nothing_revives_it(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let worker = carrier.join(&case);
@@ -61,7 +62,8 @@ pub async fn a_cancelled_crawl_has_no_url_left_and_nothing_revives_it(carrier: &
     Ok(())
 }
 
-/// One that has not said that it lives is not asked.
+/// A draining worker learns so from each heartbeat, and no other does. A worker that has sent no heartbeat cannot be
+/// drained.
 pub async fn a_draining_worker_learns_it_with_each_heartbeat_and_no_other_does(
     carrier: &Carrier,
 ) -> Result<()> {
@@ -95,7 +97,7 @@ pub async fn a_draining_worker_learns_it_with_each_heartbeat_and_no_other_does(
     Ok(())
 }
 
-/// What was claimed before is let go.
+/// No URL of a paused crawl is claimed or started, and those claimed before are released.
 pub async fn nothing_is_claimed_or_started_of_a_paused_crawl(carrier: &Carrier) -> Result<()> {
     let (paused, running) = (Case::new(), Case::new());
     let worker = carrier.join(&paused);
@@ -114,7 +116,7 @@ pub async fn nothing_is_claimed_or_started_of_a_paused_crawl(carrier: &Carrier) 
     Ok(())
 }
 
-/// Whether it was claimed before the pause, or admitted in it.
+/// After a pause a queued URL goes on, whether it was claimed before the pause, or admitted in it.
 pub async fn what_was_queued_goes_on_after_a_pause(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let worker = carrier.join(&case);
@@ -133,7 +135,7 @@ pub async fn what_was_queued_goes_on_after_a_pause(carrier: &Carrier) -> Result<
     session.close().await
 }
 
-/// Its attempts stay, its time stays, and a fetch that did not begin does not count as one.
+/// A pause changes neither the attempts of a URL nor its wake-up, and a fetch that did not begin does not count.
 pub async fn a_pause_changes_nothing_else_about_a_url(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let worker = carrier.join(&case);
@@ -165,7 +167,7 @@ async fn some_time() -> Result<Duration> {
     Ok(PAUSE)
 }
 
-/// By the time from the first word to the last, however often either is said.
+/// Deadlines move by the length of the pause, even if pause and resume are repeated.
 pub async fn deadlines_move_by_the_pause(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let worker = carrier.join(&case);
@@ -185,7 +187,7 @@ pub async fn deadlines_move_by_the_pause(carrier: &Carrier) -> Result<()> {
     session.close().await
 }
 
-/// Of a URL that sources name, or that a page links to.
+/// A deadline that is set after a pause does not move, whether its URL comes from sources or a link.
 pub async fn a_deadline_that_is_set_after_a_pause_stays_as_it_is(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let worker = carrier.join(&case);
@@ -205,7 +207,7 @@ pub async fn a_deadline_that_is_set_after_a_pause_stays_as_it_is(carrier: &Carri
     session.close().await
 }
 
-/// A fetch that has begun ends as any other, or is put aside.
+/// In a pause a fetch that has begun may end, or be parked.
 pub async fn what_is_in_hand_may_end_in_a_pause(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let worker = carrier.join(&case);
@@ -226,7 +228,7 @@ pub async fn what_is_in_hand_may_end_in_a_pause(carrier: &Carrier) -> Result<()>
     Ok(())
 }
 
-/// A person who holds a crawl may want to add to it.
+/// A paused crawl does not end before it is resumed: the operator may want to add to it.
 pub async fn a_paused_crawl_does_not_end_before_it_goes_on(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let worker = carrier.join(&case);
@@ -243,7 +245,7 @@ pub async fn a_paused_crawl_does_not_end_before_it_goes_on(carrier: &Carrier) ->
     Ok(())
 }
 
-/// Who holds it may be about to raise the limit.
+/// If a limit is reached in a pause, nothing is skipped before the end of the pause: the operator may raise the limit.
 pub async fn a_limit_that_is_reached_in_a_pause_skips_nothing_before_its_end(
     carrier: &Carrier,
 ) -> Result<()> {
@@ -261,7 +263,7 @@ pub async fn a_limit_that_is_reached_in_a_pause_skips_nothing_before_its_end(
     Ok(())
 }
 
-/// The answer of the first call may have been lost.
+/// A second pause or resume changes nothing: the answer to the first call may have been lost.
 pub async fn to_pause_or_resume_twice_is_to_do_it_once(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let worker = carrier.join(&case);
@@ -280,7 +282,7 @@ pub async fn to_pause_or_resume_twice_is_to_do_it_once(carrier: &Carrier) -> Res
     Ok(())
 }
 
-/// And takes no other command then.
+/// A paused crawl can be cancelled, and takes no other command afterwards.
 pub async fn a_paused_crawl_can_be_cancelled(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     carrier.begin(&case, 2, Terms::default()).await?;
@@ -293,7 +295,7 @@ pub async fn a_paused_crawl_can_be_cancelled(carrier: &Carrier) -> Result<()> {
     Ok(())
 }
 
-/// Or whoever else: a crawl that is over holds up no other of its spider.
+/// After a cancellation its producer, or another one, may open another crawl of the spider.
 pub async fn who_reads_sources_for_a_cancelled_crawl_may_open_another(carrier: &Carrier) -> Result<()> {
     let first = Case::new();
     let session = carrier.open(&first, Terms::default()).await?;
@@ -312,7 +314,7 @@ async fn admitted(session: &dyn Session, case: &Case, count: usize) -> Result<Ve
     session.admit(&urls).await
 }
 
-/// What has been fetched has been fetched.
+/// URLs that a cancelled crawl did not fetch are new to a later crawl; fetched ones are not.
 pub async fn a_later_crawl_finds_what_was_cancelled_and_nothing_else(carrier: &Carrier) -> Result<()> {
     let first = Case::new();
     let worker = carrier.join(&first);
@@ -332,7 +334,8 @@ pub async fn a_later_crawl_finds_what_was_cancelled_and_nothing_else(carrier: &C
     session.close().await
 }
 
-/// Not before: whoever still has it would revive it.
+/// An expired URL is new to a later crawl once its crawl is over, but not before: a worker that still has it would
+/// revive it.
 pub async fn a_later_crawl_finds_what_expired_once_its_crawl_is_over(carrier: &Carrier) -> Result<()> {
     let first = Case::new();
     let worker = carrier.join(&first);
@@ -351,7 +354,8 @@ pub async fn a_later_crawl_finds_what_expired_once_its_crawl_is_over(carrier: &C
     Ok(())
 }
 
-/// It was fetched and its items are stored, so no later crawl fetches it again. What the limit left unfetched may be found again.
+/// A page that was fetched beyond the limit stays seen, as its items are stored. URLs that the limit left unfetched are
+/// new to a later crawl.
 pub async fn what_was_fetched_beyond_the_limit_stays_seen(carrier: &Carrier) -> Result<()> {
     let first = Case::new();
     let worker = carrier.join(&first);

@@ -1,4 +1,4 @@
-//! What is promised of dead letters that say more than a URL: tasks and requests.
+//! The promises of dead letters with more than a URL: tasks and requests.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::{Carrier, Worker};
 use crate::conformance::fixture::Case;
 
 impl Worker {
-    /// Claims so many of what `like` is.
+    /// Claims `count` units of the kind of `like`.
     async fn claim_like(&self, like: &Work, count: usize) -> Vec<Claimed> {
         match like {
             Work::Task(_) => self.claim_tasks(count).await,
@@ -20,7 +20,7 @@ impl Worker {
     }
 }
 
-/// Two of one crawl fail for good: what they say is kept, and sent again, until it ends well or is purged.
+/// Checks that two of one crawl that fail for good are kept complete, and replayed, until they end well or are purged.
 pub(super) async fn is_kept_replayed_and_purged(
     carrier: &Carrier,
     case: &Case,
@@ -55,7 +55,8 @@ pub(super) async fn is_kept_replayed_and_purged(
     Ok(())
 }
 
-/// One failed in a crawl that has finished: a successor takes it in with what it says, and the finished crawl stays as it is.
+/// Checks that one that failed in a finished crawl is admitted complete by a successor, and that the finished crawl
+/// does not change.
 pub(super) async fn is_replayed_into_a_successor(
     carrier: &Carrier,
     first: &Case,

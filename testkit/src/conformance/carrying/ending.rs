@@ -1,4 +1,4 @@
-//! How URLs and crawls end, and what people see of that.
+//! The ends of URLs and crawls, and what operators see of them.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::conformance::{eventually, unique};
 
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// The first call ends it; no other counts, in the same batch or later, with whatever state.
+/// The first call ends a URL; later ones do not count, in the same batch or not, with whatever state.
 pub async fn a_url_ends_once(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let worker = carrier.join(&case);
@@ -33,7 +33,7 @@ pub async fn a_url_ends_once(carrier: &Carrier) -> Result<()> {
     Ok(())
 }
 
-/// And no state counts for another.
+/// Every terminal state has its own counter.
 pub async fn every_terminal_state_has_its_counter(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let worker = carrier.join(&case);
@@ -49,7 +49,7 @@ pub async fn every_terminal_state_has_its_counter(carrier: &Carrier) -> Result<(
     Ok(())
 }
 
-/// Nothing is counted that was not admitted, in this crawl or in another of the spider.
+/// A URL that was never admitted does not end or count, in this crawl or in another of the spider.
 pub async fn what_was_never_admitted_does_not_end(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let worker = carrier.join(&case);
@@ -68,7 +68,7 @@ pub async fn what_was_never_admitted_does_not_end(carrier: &Carrier) -> Result<(
     Ok(())
 }
 
-/// Each crawl gets its own count, and its own end.
+/// URLs of several crawls end in one call, and each crawl gets its own count and its own end.
 pub async fn urls_of_several_crawls_end_in_one_call(carrier: &Carrier) -> Result<()> {
     let one = Case::new();
     let two = one.other_spider();
@@ -91,7 +91,7 @@ pub async fn urls_of_several_crawls_end_in_one_call(carrier: &Carrier) -> Result
     Ok(())
 }
 
-/// Not with its last URL so far, and not with any but the last.
+/// Once discovery has ended, a crawl ends with its last URL, not with an earlier one.
 pub async fn a_crawl_ends_with_its_last_url_once_discovery_has_ended(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let worker = carrier.join(&case);
@@ -109,7 +109,7 @@ pub async fn a_crawl_ends_with_its_last_url_once_discovery_has_ended(carrier: &C
     Ok(())
 }
 
-/// Sources may name nothing at all.
+/// A crawl without URLs ends with discovery: sources may name none.
 pub async fn an_empty_crawl_ends_with_discovery(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let session = carrier.open(&case, Terms::default()).await?;
@@ -120,7 +120,7 @@ pub async fn an_empty_crawl_ends_with_discovery(carrier: &Carrier) -> Result<()>
     Ok(())
 }
 
-/// `seconds` runs while the crawl does.
+/// The `seconds` of a crawl grow until its end.
 pub async fn the_clock_of_a_crawl_stops_at_its_end(carrier: &Carrier) -> Result<()> {
     let (running, finished) = (Case::new(), Case::new());
     let _session = carrier.open(&running, Terms::default()).await?;
@@ -131,7 +131,7 @@ pub async fn the_clock_of_a_crawl_stops_at_its_end(carrier: &Carrier) -> Result<
     Ok(())
 }
 
-/// Running or over, with the stats that each has alone. An unknown one has none.
+/// Crawls are listed newest first, running or over, each with its own stats. An unknown crawl has no stats.
 pub async fn crawls_are_listed_the_newest_first(carrier: &Carrier) -> Result<()> {
     let (older, newer) = (Case::new(), Case::new());
     carrier.begin(&older, 2, Terms::default()).await?;
@@ -149,7 +149,7 @@ pub async fn crawls_are_listed_the_newest_first(carrier: &Carrier) -> Result<()>
     Ok(())
 }
 
-/// Exact, as the counters are, and whatever number of fields a page lacks.
+/// The stats count exactly by reason, host and amount, however many fields a page lacks.
 pub async fn the_stats_count_by_reason_host_and_amount(carrier: &Carrier) -> Result<()> {
     const FIELDS: usize = 5000;
     let case = Case::new();
@@ -185,7 +185,7 @@ pub async fn the_stats_count_by_reason_host_and_amount(carrier: &Carrier) -> Res
     Ok(())
 }
 
-/// Each limit by its name, and once, however often the end of a page is repeated.
+/// The stats count URLs left out under each limit, once, however often the end of a page is repeated.
 pub async fn the_stats_count_what_limits_left_out(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let worker = carrier.join(&case);

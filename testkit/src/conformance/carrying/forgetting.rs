@@ -1,4 +1,4 @@
-//! What spiders and crawls forget when people say so.
+//! Commands that make spiders and crawls forget.
 
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::outcome::Terminal;
@@ -7,7 +7,7 @@ use trawl_common::ports::{ErrorKind, Result, Seen, Terms};
 use super::{Carrier, kind};
 use crate::conformance::fixture::Case;
 
-/// What has no final state yet is not forgotten: its crawl would take it in once more.
+/// A forgotten URL is new to a later crawl. A pending URL is not forgotten: its crawl would admit it again.
 pub async fn a_url_that_is_forgotten_is_new_to_a_later_crawl_and_what_is_pending_stays(
     carrier: &Carrier,
 ) -> Result<()> {
@@ -37,7 +37,8 @@ pub async fn a_url_that_is_forgotten_is_new_to_a_later_crawl_and_what_is_pending
     Ok(())
 }
 
-/// Not before: a crawl that goes on would take in once more what it has done.
+/// All URLs that a spider has seen can be forgotten once its crawls are over, not before: a running crawl would admit
+/// again the ones that it has done.
 pub async fn all_that_a_spider_has_seen_is_forgotten_once_its_crawls_are_over(
     carrier: &Carrier,
 ) -> Result<()> {
@@ -57,7 +58,8 @@ pub async fn all_that_a_spider_has_seen_is_forgotten_once_its_crawls_are_over(
     Ok(())
 }
 
-/// What its spider has seen stays. To forget it twice is to do it once.
+/// A crawl that is over is forgotten with its dead letters, a running one is not. The spider's seen URLs stay, and
+/// forgetting a crawl again changes nothing.
 pub async fn a_crawl_that_is_over_is_forgotten_with_its_dead_letters_and_one_that_goes_on_is_not(
     carrier: &Carrier,
 ) -> Result<()> {

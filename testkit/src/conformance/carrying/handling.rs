@@ -1,4 +1,4 @@
-//! What a worker may do with a URL.
+//! The operations of a worker on a URL.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use trawl_common::time::UnixMs;
 use super::{Carrier, ends};
 use crate::conformance::fixture::{Case, LONG, much_later};
 
-/// By its own spider.
+/// A URL is seen by its own spider while it is pending and when it has ended.
 pub async fn a_url_is_seen_while_it_is_pending_and_when_it_has_ended(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let other = case.other_spider();
@@ -29,7 +29,7 @@ pub async fn a_url_is_seen_while_it_is_pending_and_when_it_has_ended(carrier: &C
     Ok(())
 }
 
-/// From the moment its page is stored, and without being counted.
+/// The target of a redirect is seen as soon as its page is stored, without being counted.
 pub async fn where_redirects_led_counts_as_seen(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let worker = carrier.join(&case);
@@ -47,7 +47,7 @@ pub async fn where_redirects_led_counts_as_seen(carrier: &Carrier) -> Result<()>
     session.close().await
 }
 
-/// The answer may have been lost on its way: that is no reason to suspect the page.
+/// A repeated start counts once: its answer may have been lost, which is no reason to suspect the page.
 pub async fn a_start_that_is_asked_for_again_counts_once(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let worker = carrier.join(&case);
@@ -60,7 +60,7 @@ pub async fn a_start_that_is_asked_for_again_counts_once(carrier: &Carrier) -> R
     Ok(())
 }
 
-/// A fetch that failed has ended: retries may be more than the starts that poison takes.
+/// A retry ends a start, and is no step towards poison: there may be more retries than starts allowed.
 pub async fn a_retry_is_an_end_and_no_step_towards_poison(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let worker = carrier.join(&case);
@@ -74,7 +74,7 @@ pub async fn a_retry_is_an_end_and_no_step_towards_poison(carrier: &Carrier) -> 
     Ok(())
 }
 
-/// To wait for a slot is no failure, and to be given back none either.
+/// Only a failure counts as an attempt; waiting for a slot and being released do not.
 pub async fn only_a_failure_counts_as_an_attempt(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let worker = carrier.join(&case);
@@ -90,7 +90,7 @@ pub async fn only_a_failure_counts_as_an_attempt(carrier: &Carrier) -> Result<()
     Ok(())
 }
 
-/// Put aside, ended, or never admitted: whoever thinks to have it is mistaken.
+/// A URL that is parked, ended, or was never admitted is neither started nor extended.
 pub async fn what_is_not_in_hand_is_neither_started_nor_extended(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let worker = carrier.join(&case);
@@ -103,7 +103,7 @@ pub async fn what_is_not_in_hand_is_neither_started_nor_extended(carrier: &Carri
         assert!(!worker.extends(claimed).await);
     }
     assert_eq!(worker.frontier.start(&[case.claim_on(9)]).await?, [Start::Lost], "never admitted");
-    // What is put aside already is not put aside anew, nor does it end.
+    // A parked URL is not parked again, nor does it end.
     worker.park(&claimed[&0], UnixMs::now(), true).await;
     worker.release(&claimed[&0]).await;
     assert!(!worker.end(&case, &claimed[&0], Terminal::Failed).await);
@@ -113,7 +113,7 @@ pub async fn what_is_not_in_hand_is_neither_started_nor_extended(carrier: &Carri
     Ok(())
 }
 
-/// Which starts afresh.
+/// A parked URL keeps its slot and its place in the waitlist, unless it failed: then it starts afresh.
 pub async fn what_is_parked_keeps_its_slot_and_its_place_in_the_waitlist_unless_it_failed(
     carrier: &Carrier,
 ) -> Result<()> {
@@ -138,7 +138,7 @@ pub async fn what_is_parked_keeps_its_slot_and_its_place_in_the_waitlist_unless_
     Ok(())
 }
 
-/// It said nothing, and neither settled nor gave back anything.
+/// URLs of a worker that is gone without settling or releasing them are claimed by another.
 pub async fn what_a_worker_that_is_gone_held_is_claimed_by_another(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let first = carrier.join(&case);
@@ -152,7 +152,8 @@ pub async fn what_a_worker_that_is_gone_held_is_claimed_by_another(carrier: &Car
     Ok(())
 }
 
-/// Whatever kills its worker is stopped before it kills them all.
+/// The fifth start of a URL without an end is poison: a URL that kills its workers is stopped before it kills all of
+/// them.
 pub async fn the_fifth_start_without_an_end_is_poison(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     carrier.begin(&case, 1, Terms::default()).await?;
@@ -171,7 +172,7 @@ pub async fn the_fifth_start_without_an_end_is_poison(carrier: &Carrier) -> Resu
     Ok(())
 }
 
-/// A page that has killed workers may wait for its host, or be given back, before it starts again: that is no end.
+/// A URL that has killed workers stays a suspect if it is parked or released before it starts again: that is no end.
 pub async fn what_is_parked_before_it_starts_stays_a_suspect(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     carrier.begin(&case, 1, Terms::default()).await?;
@@ -189,7 +190,7 @@ pub async fn what_is_parked_before_it_starts_stays_a_suspect(carrier: &Carrier) 
     Ok(())
 }
 
-/// Nor does whoever tries disturb its holder.
+/// A worker cannot start, extend or settle a URL that another holds, and does not disturb the holder by trying.
 pub async fn what_another_holds_is_neither_started_nor_extended_nor_settled(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let (worker, other) = (carrier.join(&case), carrier.join_as(case.other.clone()));
@@ -210,7 +211,7 @@ pub async fn what_another_holds_is_neither_started_nor_extended_nor_settled(carr
     Ok(())
 }
 
-/// To whoever looks, and looking changes nothing.
+/// The state of a URL can be read, and reading it changes nothing.
 pub async fn the_state_of_a_url_is_known(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     assert_eq!(state(carrier, &case, 0).await?, UrlState::Unseen, "there is no such crawl");

@@ -1,4 +1,4 @@
-//! What people see of lanes and workers.
+//! The view of lanes and workers for operators.
 
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::outcome::Terminal;
@@ -12,7 +12,7 @@ use crate::conformance::engine::LIMIT;
 use crate::conformance::eventually;
 use crate::conformance::fixture::{Case, much_later};
 
-/// Waits until so many messages wait in each of these lanes, and none in any other.
+/// Waits until these lanes have this number of messages, and all others none.
 async fn wait(carrier: &Carrier, expected: &[(LaneName, u64)]) -> Result<()> {
     let is_so = async || {
         let lanes = carrier.stats.lanes().await?;
@@ -26,7 +26,8 @@ async fn wait(carrier: &Carrier, expected: &[(LaneName, u64)]) -> Result<()> {
     eventually(LIMIT, is_so).await
 }
 
-/// What workers hold is in none. Every lane is listed, in one order.
+/// The lanes show their number of waiting messages, without those that workers hold. Every lane is listed, in a fixed
+/// order.
 pub async fn the_lanes_show_how_much_waits_where(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let session = carrier.open(&case, Terms::default()).await?;
@@ -48,7 +49,7 @@ pub async fn the_lanes_show_how_much_waits_where(carrier: &Carrier) -> Result<()
     wait(carrier, &[(LaneName::Wait, 1), (LaneName::Failed, 1)]).await
 }
 
-/// Those of each worker by its name, and until when the first comes back that is put aside.
+/// The places of a crawl's URLs are known: those of each worker by its name, and when the first parked one comes back.
 pub async fn it_is_known_where_the_urls_of_a_crawl_are(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     carrier.begin(&case, 4, Terms::default()).await?;
@@ -66,7 +67,8 @@ pub async fn it_is_known_where_the_urls_of_a_crawl_are(carrier: &Carrier) -> Res
     Ok(())
 }
 
-/// Of whoever has said nothing yet nothing is known. Who ends has not vanished.
+/// The last heartbeat of a worker is shown. A worker that has sent none is unknown, and one that has ended is not
+/// missing.
 pub async fn the_heartbeat_of_a_worker_is_shown(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let worker = carrier.join(&case);

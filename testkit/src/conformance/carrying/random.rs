@@ -1,5 +1,5 @@
-//! One law for all orders: whatever two workers, a producer and a person do to a few URLs and requests, again and again and in
-//! any order, an engine answers as a model of a page does, and its stats agree.
+//! A model test: whatever two workers, a producer and an operator do to a few URLs and requests, repeatedly and in any
+//! order, an engine answers as a model of a page does, and its stats agree.
 
 use std::collections::BTreeSet;
 use std::future::pending;
@@ -21,44 +21,44 @@ use crate::conformance::random::{Model, URLS, Who, goes, url, who};
 pub enum Step {
     /// The producer opens the crawl, or opens it again.
     Open,
-    /// It admits pages from `.0` on, `.1` of them.
+    /// The producer admits `.1` pages, beginning with `.0`.
     Admit(usize, usize),
-    /// It has read all sources.
+    /// The producer has read all sources.
     Close,
-    /// A worker claims all there is.
+    /// A worker claims everything available.
     Claim(Who),
-    /// A worker is about to store what a page yielded, or thinks so.
+    /// A worker is about to store the items of a page, whether it holds the page or not.
     Extend(Who, usize),
     /// A worker is about to fetch.
     Start(Who, usize),
-    /// A worker puts a page aside: for long or not, for a failure or not.
+    /// A worker parks a page: for long or not, for a failure or not.
     PutAside {
-        /// Which worker.
+        /// The worker.
         who: Who,
-        /// Which page.
+        /// The page.
         url: usize,
-        /// Whether its instant is far away.
+        /// Whether its wake-up is far away.
         long: bool,
         /// Whether it failed.
         failed: bool,
     },
-    /// A worker gives a page back.
+    /// A worker releases a page.
     GiveBack(Who, usize),
-    /// A worker gives a page its terminal state, or thinks so.
+    /// A worker gives a page its terminal state, whether it holds it or not.
     End(Who, usize, Terminal),
-    /// A worker gives back all that it has, and another takes its place.
+    /// A worker releases everything that it has, and another takes its place.
     Leave(Who),
-    /// A worker is gone without a word, and another takes its place.
+    /// A worker is gone without releasing anything, and another takes its place.
     Vanish(Who),
-    /// A person holds the crawl.
+    /// An operator pauses the crawl.
     Pause,
-    /// A person lets it go on.
+    /// An operator resumes the crawl.
     Resume,
-    /// A person ends it.
+    /// An operator cancels the crawl.
     Cancel,
-    /// A person sends a page again that failed, in the same crawl.
+    /// An operator replays a failed page in the same crawl.
     Replay(usize),
-    /// Every process is killed, and new ones begin with the same store.
+    /// Every process is killed, and new ones start with the same store.
     Crash,
 }
 
@@ -85,12 +85,12 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Up to eighty steps. To cancel is rare, for little happens after it.
+/// Draws up to eighty steps. Cancellations are rare, as little happens after them.
 pub fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step(), 1..80)
 }
 
-/// What a crash takes with it.
+/// The state that is lost in a crash.
 struct Process {
     carrier: Carrier,
     session: Option<Box<dyn Session>>,
@@ -103,7 +103,7 @@ impl Process {
         Self { carrier, session: None, workers }
     }
 
-    /// Leaves nothing behind that has the store open.
+    /// Stops the workers' maintenance, which has the store open.
     async fn end(mut self) {
         for worker in &mut self.workers {
             worker.maintenance.shutdown().await;
@@ -120,9 +120,12 @@ impl Process {
     }
 }
 
-/// Takes `steps` on the engine that `connect` gives, now and after each [`Step::Crash`], and then ends what is
-/// left. `fault` may make a step fail, by its number, until what it returns is dropped: that is when the engine has said so, and
-/// tries again. Panics where the engine departs from the model.
+/// Takes `steps` on the engine that `connect` returns, which is called again after each [`Step::Crash`], and then ends
+/// the remaining URLs. `fault` may make a step fail, by its number, until its result is dropped: that happens when the
+/// engine has reported the failure, and tries again.
+///
+/// # Panics
+/// If the engine departs from the model.
 pub async fn obeys_the_model<F>(
     mut connect: impl AsyncFnMut() -> Result<Carrier>,
     mut fault: impl FnMut(usize) -> Option<F>,
@@ -142,7 +145,7 @@ pub async fn obeys_the_model<F>(
         agree(&case, &process, &mut model).await?;
     }
     let end = |url| [Who::One, Who::Two].map(|who| Step::End(who, url, Terminal::Done));
-    // What is put aside for long no worker ends.
+    // No worker ends a URL that is parked for long.
     let rest = [Step::Resume, Step::Claim(Who::One)].into_iter().chain((0..URLS).flat_map(end));
     for step in rest.chain([Step::Open, Step::Close, Step::Cancel]) {
         if !model.status.is_over() {
@@ -234,7 +237,7 @@ async fn take(step: Step, case: &Case, process: &mut Process, model: &mut Model)
             assert_eq!(process.worker(who).frontier.start(&[claim]).await?, [model.start(who, url)]);
         }
         Step::PutAside { who, url, long, failed } => {
-            // No two are alike: to put aside until the same instant is to repeat a call.
+            // Each instant is different: parking until the same one repeats a call.
             let until = if long { much_later() } else { long_ago() }.plus(model.next_moment());
             model.park(who, url, long, failed);
             let verdict = Verdict::PutAside { until, failed };
@@ -286,7 +289,7 @@ async fn take(step: Step, case: &Case, process: &mut Process, model: &mut Model)
     Ok(())
 }
 
-/// Nobody waits for what cannot come.
+/// Claims all available pages, and checks them against the model. Does not wait if there are none.
 async fn claim(who: Who, case: &Case, worker: &Worker, model: &mut Model) {
     let expected: BTreeSet<usize> = (0..URLS).filter(|url| model.is_available(*url)).collect();
     if expected.is_empty() {

@@ -1,4 +1,4 @@
-//! Requests: they are admitted, handed out, settled and replayed as URLs are, each with all that it says.
+//! Requests are admitted, claimed, settled and replayed like URLs, each with all its fields.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU64;
@@ -15,7 +15,7 @@ use trawl_common::time::UnixMs;
 use super::{Carrier, dead_work, done};
 use crate::conformance::fixture::Case;
 
-/// A POST of page `number` with this body.
+/// Returns a POST of page `number` with this body.
 fn post(case: &Case, number: usize, body: &str) -> Request {
     let json = r#"{"url": "", "method": "POST", "headers": {"x-key": "k"}, "cookies": {"a": "b"}, "data": {"n": [1]}, "any_status": true, "failures": "each"}"#;
     let new = NewRequest::from_json(json).expect("it is a request");
@@ -31,7 +31,7 @@ fn key(case: &Case, number: usize, body: &str) -> Key {
 }
 
 impl Carrier {
-    /// A crawl of requests with these bodies for its first page.
+    /// Starts a crawl of requests for its first page with these bodies.
     async fn begin_requests(&self, case: &Case, bodies: &[&str]) -> Result<()> {
         let session = self.open(case, Terms::default()).await?;
         let requests: Vec<NewWork> = bodies.iter().map(|body| new(case, 0, body)).collect();
@@ -40,7 +40,8 @@ impl Carrier {
     }
 }
 
-/// Beside its URL, which is another record, and beside requests with another body.
+/// A request is admitted once and claimed complete, independently of its URL, which is another record, and of requests
+/// with another body.
 pub async fn a_request_is_admitted_once_and_claimed_with_all_that_it_says(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let worker = carrier.join(&case);
@@ -80,7 +81,7 @@ pub async fn a_request_is_admitted_once_and_claimed_with_all_that_it_says(carrie
     Ok(())
 }
 
-/// As by a route into the lane `priority`.
+/// An urgent request is claimed before others, as one that a route puts into the lane `priority`.
 pub async fn an_urgent_request_is_claimed_before_what_is_not(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let session = carrier.open(&case, Terms::default()).await?;
@@ -93,7 +94,7 @@ pub async fn an_urgent_request_is_claimed_before_what_is_not(carrier: &Carrier) 
     session.admit(&[of(2.0)]).await?;
     session.close().await?;
     let worker = carrier.join(&case);
-    // All have arrived by then.
+    // By then all of them have arrived.
     while carrier.claims_ahead && worker.frontier.activity().in_flight < 4 {
         tokio::task::yield_now().await;
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -103,7 +104,8 @@ pub async fn an_urgent_request_is_claimed_before_what_is_not(carrier: &Carrier) 
     Ok(())
 }
 
-/// With one attempt more; and one whose host is not to be asked yet comes back where redirects have led it.
+/// A failed request that was parked comes back complete, with one attempt more. One that waits for its host's slot
+/// comes back with the target of its redirect.
 pub async fn a_request_that_is_put_aside_comes_back_with_all_that_it_says(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let worker = carrier.join(&case);
@@ -124,20 +126,21 @@ pub async fn a_request_that_is_put_aside_comes_back_with_all_that_it_says(carrie
     Ok(())
 }
 
-/// And sent again as often as it fails, until it is purged.
+/// A request that is a dead letter keeps its body, and is replayed as often as it fails, until it is purged.
 pub async fn a_request_that_is_a_dead_letter_keeps_its_body_and_is_replayed(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let both = [new(&case, 0, "dead"), new(&case, 0, "deader")];
     dead_work::is_kept_replayed_and_purged(carrier, &case, both).await
 }
 
-/// A successor takes it in with what it says; the finished crawl stays as it is.
+/// A dead request of a finished crawl is admitted complete by a successor; the finished crawl does not change.
 pub async fn a_dead_request_of_a_finished_crawl_is_replayed_into_another(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     dead_work::is_replayed_into_a_successor(carrier, &case, new(&case, 0, "late")).await
 }
 
-/// Their crawl does not end in between, and they count to what it takes of their host.
+/// Requests that a page asks for are admitted before the page ends, so that their crawl does not end in between, and
+/// count towards the limit of their host.
 pub async fn requests_that_a_page_asks_for_are_admitted_before_it_ends(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let worker = carrier.join(&case);
@@ -162,7 +165,7 @@ pub async fn requests_that_a_page_asks_for_are_admitted_before_it_ends(carrier: 
     Ok(())
 }
 
-/// What it left undone is cancelled, and what that says is forgotten.
+/// The unfinished requests of a cancelled crawl are cancelled, and their contents are forgotten.
 pub async fn a_cancelled_crawl_leaves_no_request(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     carrier.begin_requests(&case, &["one", "two"]).await?;
@@ -171,7 +174,7 @@ pub async fn a_cancelled_crawl_leaves_no_request(carrier: &Carrier) -> Result<()
     let expected = Counts { admitted: 2, cancelled: 2, ..Counts::default() };
     assert_eq!((stats.status, stats.counts), (CrawlState::Cancelled, expected));
     assert_eq!(carrier.control.work(&case.crawl, &key(&case, 0, "one")).await?, None);
-    // A later crawl finds again what was not done.
+    // Unfinished requests are new to a later crawl.
     let next = case.next_crawl();
     carrier.begin_requests(&next, &["one"]).await?;
     let worker = carrier.join(&case);

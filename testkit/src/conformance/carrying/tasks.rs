@@ -1,4 +1,4 @@
-//! Tasks: they are admitted, handed out, settled and replayed as URLs are, each with all that it says.
+//! Tasks are admitted, claimed, settled and replayed like URLs, each with all its fields.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use super::{Carrier, Worker, dead_work, done};
 use crate::conformance::engine::{GLANCE, LIMIT};
 use crate::conformance::fixture::Case;
 
-/// A task of a spider that says no more than this.
+/// Returns a task of a spider with a recipe and no other fields.
 fn task(spider: &SpiderName, recipe: &str) -> Task {
     Task::new(spider, NewTask::of(recipe.parse().expect("it is a recipe")))
 }
@@ -31,7 +31,7 @@ fn key(case: &Case, recipe: &str) -> Key {
     task(&case.crawl.spider, recipe).key.into()
 }
 
-/// The task that was claimed.
+/// Returns the task that was claimed.
 fn new_task(claimed: &Claimed) -> &NewTask {
     &claimed.message.work.task().expect("it is a task").new
 }
@@ -41,7 +41,7 @@ fn recipes(claimed: &[Claimed]) -> Vec<&str> {
 }
 
 impl Worker {
-    /// Claims tasks until it has so many.
+    /// Claims tasks until there are `count`.
     pub(super) async fn claim_tasks(&self, count: usize) -> Vec<Claimed> {
         let claiming = async {
             let mut all = Vec::new();
@@ -63,7 +63,7 @@ impl Worker {
         }
     }
 
-    /// Says that a task is done which is no longer the worker's.
+    /// Settles a task as done that the worker no longer holds.
     async fn finish_lost(&self, claimed: Claimed) {
         let verdict = done(&claimed.message, Vec::new());
         self.frontier.settle(vec![Settlement { message: claimed.message, verdict }]).await;
@@ -71,7 +71,7 @@ impl Worker {
 }
 
 impl Carrier {
-    /// A crawl of tasks of these recipes.
+    /// Starts a crawl of tasks with these recipes.
     async fn begin_tasks(&self, case: &Case, recipes: &[&str]) -> Result<()> {
         let session = self.open(case, Terms::default()).await?;
         let tasks: Vec<NewWork> = recipes.iter().map(|recipe| new(case, recipe)).collect();
@@ -80,7 +80,8 @@ impl Carrier {
     }
 }
 
-/// However often it is submitted, by its recipe or by what makes it one with others; and its crawl ends with it.
+/// A task is admitted once and claimed complete, however often it is submitted, with its recipe or a `unique` as its
+/// identity; and its crawl ends with it.
 pub async fn a_task_is_admitted_once_and_claimed_with_everything_it_was_submitted_with(
     carrier: &Carrier,
 ) -> Result<()> {
@@ -121,7 +122,8 @@ pub async fn a_task_is_admitted_once_and_claimed_with_everything_it_was_submitte
     Ok(())
 }
 
-/// A worker's pages do not wait for its programs, nor these for pages. A recipe that looks like a URL is none.
+/// Tasks and URLs are claimed separately: a worker's pages do not wait for its programs, nor the reverse. A recipe that
+/// looks like a URL is still a task.
 pub async fn tasks_and_urls_are_claimed_apart(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let worker = carrier.join(&case);
@@ -143,7 +145,7 @@ pub async fn tasks_and_urls_are_claimed_apart(carrier: &Carrier) -> Result<()> {
     Ok(())
 }
 
-/// Among those that the worker has been sent.
+/// Among the tasks that a worker was sent, the one with the highest priority is claimed first.
 pub async fn the_task_with_the_highest_priority_is_claimed_first(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let session = carrier.open(&case, Terms::default()).await?;
@@ -167,7 +169,7 @@ pub async fn the_task_with_the_highest_priority_is_claimed_first(carrier: &Carri
     Ok(())
 }
 
-/// Each has it done by its own program.
+/// Two spiders may admit tasks with equal recipes, each for its own program.
 pub async fn two_spiders_take_in_the_same_recipe(carrier: &Carrier) -> Result<()> {
     let one = Case::new();
     let two = one.other_spider();
@@ -189,7 +191,7 @@ pub async fn two_spiders_take_in_the_same_recipe(carrier: &Carrier) -> Result<()
     Ok(())
 }
 
-/// With one attempt more.
+/// A task that failed comes back with its recipe, and one attempt more.
 pub async fn a_task_that_failed_comes_back_with_its_recipe(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let worker = carrier.join(&case);
@@ -207,7 +209,7 @@ pub async fn a_task_that_failed_comes_back_with_its_recipe(carrier: &Carrier) ->
     Ok(())
 }
 
-/// Whatever was begun is not lost with who began it.
+/// A task that is released is claimed by another worker.
 pub async fn a_task_that_is_released_is_claimed_by_another(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let (one, two) = (carrier.join(&case), carrier.join_as(case.other.clone()));
@@ -226,20 +228,20 @@ pub async fn a_task_that_is_released_is_claimed_by_another(carrier: &Carrier) ->
     Ok(())
 }
 
-/// And sent again as often as it fails, until it is purged.
+/// A task that is a dead letter keeps its recipe, and is replayed as often as it fails, until it is purged.
 pub async fn a_task_that_is_a_dead_letter_keeps_its_recipe_and_is_replayed(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let both = [new(&case, "dead"), new(&case, "deader")];
     dead_work::is_kept_replayed_and_purged(carrier, &case, both).await
 }
 
-/// A successor takes it in with what it says; the finished crawl stays as it is.
+/// A dead task of a finished crawl is admitted complete by a successor; the finished crawl does not change.
 pub async fn a_dead_task_of_a_finished_crawl_is_replayed_into_another(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     dead_work::is_replayed_into_a_successor(carrier, &case, new(&case, "late")).await
 }
 
-/// From a page or from another task: its crawl does not end in between.
+/// Tasks and pages that a task yields are admitted before the task ends, so that their crawl does not end in between.
 pub async fn what_a_task_yields_is_admitted_before_it_ends(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let worker = carrier.join(&case);
@@ -273,7 +275,7 @@ pub async fn what_a_task_yields_is_admitted_before_it_ends(carrier: &Carrier) ->
     Ok(())
 }
 
-/// What it left undone is cancelled, and what that says is forgotten.
+/// The unfinished tasks of a cancelled crawl are cancelled, and their contents are forgotten.
 pub async fn a_cancelled_crawl_leaves_no_task(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     carrier.begin_tasks(&case, &["one", "two"]).await?;
@@ -284,7 +286,7 @@ pub async fn a_cancelled_crawl_leaves_no_task(carrier: &Carrier) -> Result<()> {
     assert_eq!(carrier.control.work(&case.crawl, &key(&case, "one")).await?, None);
     let worker = carrier.join(&case);
     worker.claims_no_task().await;
-    // A later crawl finds again what was not done.
+    // Unfinished tasks are new to a later crawl.
     let next = case.next_crawl();
     carrier.begin_tasks(&next, &["one"]).await?;
     let claimed = worker.claim_task().await;
@@ -293,7 +295,7 @@ pub async fn a_cancelled_crawl_leaves_no_task(carrier: &Carrier) -> Result<()> {
     Ok(())
 }
 
-/// Of a crawl that is over, or is not known, there are none.
+/// Tasks without an end are listed with their places; a crawl that is over or unknown has none.
 pub async fn tasks_without_an_end_are_listed_with_where_they_are(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     assert_eq!(carrier.stats.tasks(&case.crawl, 0).await?, TaskPage::default());
@@ -339,7 +341,7 @@ pub async fn tasks_without_an_end_are_listed_with_where_they_are(carrier: &Carri
     Ok(())
 }
 
-/// Whether it waits, is put aside or is in hand.
+/// A cancelled task ends, whether it waits, is parked or is in hand, and its crawl goes on.
 pub async fn a_task_that_is_cancelled_ends_wherever_it_is_and_its_crawl_goes_on(
     carrier: &Carrier,
 ) -> Result<()> {
@@ -368,7 +370,8 @@ pub async fn a_task_that_is_cancelled_ends_wherever_it_is_and_its_crawl_goes_on(
     Ok(())
 }
 
-/// Its crawl never ends, so its message may come at any time: it brings nothing back.
+/// A task that others asked for can be cancelled and asked for again. Its crawl never ends, so its message may come at
+/// any time, and must not bring it back.
 pub async fn a_task_that_others_asked_for_is_cancelled_and_may_be_asked_for_again(
     carrier: &Carrier,
 ) -> Result<()> {
@@ -401,7 +404,7 @@ pub async fn a_task_that_others_asked_for_is_cancelled_and_may_be_asked_for_agai
     Ok(())
 }
 
-/// It waits for a worker that does.
+/// A worker that runs no programs takes no task; the task waits for one that does.
 pub async fn a_worker_that_runs_no_programs_takes_no_task(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let without = carrier.join_for(case.other.clone(), 0, |_| {});
@@ -415,7 +418,8 @@ pub async fn a_worker_that_runs_no_programs_takes_no_task(carrier: &Carrier) -> 
     Ok(())
 }
 
-/// It is in that spider's crawl of what others publish, met once in a cycle.
+/// A task of another spider is admitted before the task that asks for it ends, into that spider's crawl of what others
+/// publish. Tasks that ask for each other are met once.
 pub async fn what_a_task_asks_for_of_another_spider_is_admitted_before_it_ends(
     carrier: &Carrier,
 ) -> Result<()> {

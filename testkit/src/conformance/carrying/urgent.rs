@@ -1,4 +1,5 @@
-//! Priorities of tasks: within a spider the highest comes first, whichever message comes first, and each task is done once.
+//! Priorities of tasks: within a spider the highest comes first, whichever message comes first, and each task is done
+//! once.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -27,7 +28,7 @@ fn recipe(claimed: &Claimed) -> String {
 }
 
 impl Worker {
-    /// Starts the task that is to begin next.
+    /// Starts the next task.
     async fn begin_task(&self) -> Claimed {
         loop {
             let claimed = self.claim_tasks(1).await.remove(0);
@@ -44,7 +45,7 @@ impl Worker {
         self.frontier.settle(vec![Settlement { message: claimed.message, verdict }]).await;
     }
 
-    /// Does so many tasks, one after the other. Returns their recipes.
+    /// Does `count` tasks, one after the other. Returns their recipes.
     async fn do_tasks(&self, count: usize) -> Vec<String> {
         let mut recipes = Vec::new();
         for _ in 0..count {
@@ -57,7 +58,7 @@ impl Worker {
 }
 
 impl Carrier {
-    /// A crawl of tasks with these priorities.
+    /// Starts a crawl of tasks with these priorities.
     async fn submit(&self, case: &Case, tasks: &[(&str, f64)]) -> Result<()> {
         let session = self.open(case, Terms::default()).await?;
         let new = |(recipe, priority): &(&str, f64)| NewWork::task(task(case, recipe, *priority));
@@ -66,7 +67,8 @@ impl Carrier {
         session.close().await
     }
 
-    /// A crawl of four tasks, the worker that does one after the other, and the one that it has begun.
+    /// Starts a crawl of four tasks. Returns it with a worker that does one task at a time, and the task that the
+    /// worker has started.
     async fn busy_with_one(&self) -> Result<(Case, Worker, Claimed)> {
         let case = Case::new();
         let worker = self.join_for(case.worker.clone(), 1, |_| {});
@@ -78,7 +80,8 @@ impl Carrier {
 
 const LOW: [(&str, f64); 4] = [("a", 0.0), ("b", 0.0), ("c", 0.0), ("d", 0.0)];
 
-/// Of equal priorities what was submitted first. The messages of those that were begun early come later, and bring nothing back.
+/// The most urgent task begins first, whichever message comes first, and among equals the one that was submitted first.
+/// The messages of tasks that began early come later, and do not bring them back.
 pub async fn the_most_urgent_task_begins_first_whichever_message_comes_first(
     carrier: &Carrier,
 ) -> Result<()> {
@@ -99,7 +102,7 @@ pub async fn the_most_urgent_task_begins_first_whichever_message_comes_first(
     Ok(())
 }
 
-/// Nor one that was cancelled by itself.
+/// An urgent task that was cancelled, or whose crawl is paused or over, does not begin.
 pub async fn an_urgent_task_whose_crawl_is_paused_or_over_begins_before_none(
     carrier: &Carrier,
 ) -> Result<()> {
@@ -120,7 +123,7 @@ pub async fn an_urgent_task_whose_crawl_is_paused_or_over_begins_before_none(
     Ok(())
 }
 
-/// Whatever the worker does with it that began it before its message came.
+/// An urgent task that comes back is done once, whatever the worker that began it before its message came does with it.
 pub async fn an_urgent_task_that_comes_back_is_done_once(carrier: &Carrier) -> Result<()> {
     let (case, worker, first) = carrier.busy_with_one().await?;
     let other = case.other.clone();

@@ -1,4 +1,4 @@
-//! A worker that has joined, as the tests use it.
+//! The worker of the tests.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Claims until it has so many.
+    /// Claims URLs until there are `count`.
     pub(super) async fn claim(&self, count: usize) -> Vec<Claimed> {
         let claiming = async {
             let mut all = Vec::new();
@@ -47,7 +47,7 @@ impl Worker {
         }
     }
 
-    /// Starts what it claimed, and settles it so.
+    /// Starts a claimed URL, and settles it with this verdict.
     pub(super) async fn settle(&self, claimed: Claimed, verdict: Verdict) -> Settled {
         let claim = Claim::of(&claimed.message);
         assert_eq!(self.frontier.start(&[claim]).await.expect("it starts"), [Start::Go]);
@@ -59,7 +59,7 @@ impl Worker {
         self.settle(claimed, verdict).await
     }
 
-    /// The same with so many pages, by their numbers.
+    /// Claims `count` pages. Returns them by their numbers.
     pub(super) async fn claim_pages(&self, count: usize) -> BTreeMap<usize, Claimed> {
         let pages = self.claim(count).await.into_iter().map(|claimed| (number(&claimed), claimed));
         let pages: BTreeMap<_, _> = pages.collect();
@@ -81,7 +81,7 @@ impl Worker {
         !self.frontier.settle(vec![Settlement { message, verdict }]).await.ended.is_empty()
     }
 
-    /// Has what was not started end so, and be listed if that is a failure.
+    /// Ends a URL without starting it, with a dead letter if it failed.
     pub(super) async fn end_unstarted(&self, case: &Case, claimed: &Claimed, terminal: Terminal) {
         let note = (terminal == Terminal::Failed).then(|| case.note(1, terminal));
         let finish = Finish { note, ..Finish::new(Claim::of(&claimed.message), terminal) };
@@ -96,12 +96,12 @@ impl Worker {
         assert!(!self.settle_unstarted(claimed, Verdict::Released).await);
     }
 
-    /// Has a URL end so. Returns whether it has.
+    /// Ends a URL with this state, without starting it. Returns whether it has ended.
     pub(super) async fn end(&self, case: &Case, claimed: &Claimed, terminal: Terminal) -> bool {
         self.settle_unstarted(claimed, ends(case.ending(number(claimed), terminal))).await
     }
 
-    /// Claims so many pages, and has them end as done.
+    /// Claims `count` pages, and ends them as done.
     pub(super) async fn work_off(&self, count: usize) {
         for claimed in self.claim(count).await {
             self.finish(claimed).await;
@@ -109,13 +109,13 @@ impl Worker {
     }
 }
 
-/// The number of a page.
+/// Returns the number of a page.
 pub(super) fn number(claimed: &Claimed) -> usize {
     let path = claimed.message.work.page().and_then(|url| url.as_str().rsplit('/').next());
     path.and_then(|path| path.parse().ok()).expect("it is a page of the site")
 }
 
-/// An end without links.
+/// Returns the verdict for an end without links.
 pub(super) fn ends(finish: Finish) -> Verdict {
     Verdict::Ends(Box::new(Ending::of(finish)))
 }

@@ -1,4 +1,4 @@
-//! To end a crawl before its time, and what a later crawl finds again.
+//! Cancelling a crawl, and which of its URLs are new to a later crawl.
 
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -15,7 +15,8 @@ use crate::conformance::fixture::{Fixture, LONG, TAKE, much_later};
 
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// New, parked or held: all of them, by the time that the call returns. To say it again is to have said it.
+/// When a cancellation returns, every URL of the crawl has its terminal state, whether it was new, parked or held. A
+/// second cancellation changes nothing.
 pub async fn each_url_of_a_cancelled_crawl_has_its_terminal_state(ports: &ControlPorts) -> Result<()> {
     let fixture = Fixture::new(&ports.frontier);
     fixture.begin(1200).await?;
@@ -35,7 +36,7 @@ pub async fn each_url_of_a_cancelled_crawl_has_its_terminal_state(ports: &Contro
     Ok(())
 }
 
-/// And takes no other command then.
+/// A paused crawl can be cancelled, and takes no other command afterwards.
 pub async fn a_paused_crawl_can_be_cancelled(ports: &ControlPorts) -> Result<()> {
     let fixture = Fixture::new(&ports.frontier);
     fixture.begin(2).await?;
@@ -48,7 +49,7 @@ pub async fn a_paused_crawl_can_be_cancelled(ports: &ControlPorts) -> Result<()>
     Ok(())
 }
 
-/// Neither who held its URLs, nor a late message, nor its producer.
+/// Neither the holders of its URLs, nor a late message, nor its producer can revive a cancelled crawl.
 pub async fn nothing_revives_a_cancelled_crawl(ports: &ControlPorts) -> Result<()> {
     let fixture = Fixture::new(&ports.frontier);
     let lease = fixture.begin(2).await?;
@@ -70,7 +71,7 @@ pub async fn nothing_revives_a_cancelled_crawl(ports: &ControlPorts) -> Result<(
     Ok(())
 }
 
-/// Or whoever else: a crawl that is over holds up no other of its spider.
+/// After a cancellation its producer, or another one, may open another crawl of the spider.
 pub async fn who_reads_sources_for_a_cancelled_crawl_may_open_another(ports: &ControlPorts) -> Result<()> {
     let first = Fixture::new(&ports.frontier);
     let lease = first.begin(1).await?;
@@ -82,7 +83,7 @@ pub async fn who_reads_sources_for_a_cancelled_crawl_may_open_another(ports: &Co
     Ok(())
 }
 
-/// Admits page `number` as often as it takes to be new; sweeps may have to tidy up first.
+/// Waits until page `number` is admitted as new; sweeps may have to clean up first.
 pub(super) async fn finds_again(fixture: &Fixture<'_>, lease: &Lease, number: usize) -> Result<()> {
     eventually(LIMIT, async || {
         let found = fixture.admit(lease, [number]).await? == [true];
@@ -94,7 +95,7 @@ pub(super) async fn finds_again(fixture: &Fixture<'_>, lease: &Lease, number: us
     .await
 }
 
-/// What has been fetched has been fetched.
+/// URLs that a cancelled crawl did not fetch are new to a later crawl; fetched ones are not.
 pub async fn a_later_crawl_finds_what_was_cancelled_and_nothing_else(ports: &ControlPorts) -> Result<()> {
     let first = Fixture::new(&ports.frontier);
     let lease = first.begin(3).await?;
@@ -112,7 +113,8 @@ pub async fn a_later_crawl_finds_what_was_cancelled_and_nothing_else(ports: &Con
     Ok(())
 }
 
-/// Not before: a late copy of its message would revive it.
+/// An expired URL is new to a later crawl once its crawl is over, but not before: a late copy of its message would
+/// revive it.
 pub async fn a_later_crawl_finds_what_expired_once_its_crawl_is_over(ports: &ControlPorts) -> Result<()> {
     let first = Fixture::new(&ports.frontier);
     let lease = first.begin(2).await?;
@@ -131,7 +133,8 @@ pub async fn a_later_crawl_finds_what_expired_once_its_crawl_is_over(ports: &Con
     Ok(())
 }
 
-/// It was fetched and its items are stored, so no later crawl fetches it again. What the limit left unfetched may be found again.
+/// A page that was fetched beyond the limit stays seen, as its items are stored. URLs that the limit left unfetched are
+/// new to a later crawl.
 pub async fn what_was_fetched_beyond_the_limit_stays_seen(ports: &ControlPorts) -> Result<()> {
     let first = Fixture::new(&ports.frontier);
     let terms = Terms { max_pages: NonZeroU64::new(1), ..Terms::default() };

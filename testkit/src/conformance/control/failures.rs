@@ -1,4 +1,4 @@
-//! The list of what failed.
+//! The list of dead letters.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use trawl_common::ports::Result;
 use super::ControlPorts;
 use crate::conformance::fixture::Fixture;
 
-/// Every page of the list, and how many there were.
+/// Returns all dead letters, and the number of pages of the list.
 async fn list(ports: &ControlPorts, fixture: &Fixture<'_>) -> Result<(BTreeMap<Key, Note>, usize)> {
     let (mut all, mut pages, mut cursor) = (BTreeMap::new(), 0, Some(0));
     while let Some(from) = cursor {
@@ -24,7 +24,8 @@ async fn list(ports: &ControlPorts, fixture: &Fixture<'_>) -> Result<(BTreeMap<K
     Ok((all, pages))
 }
 
-/// Each with all that is known of it, as long as its crawl is known; nothing else is there.
+/// The list holds failed and expired URLs with all that is known of them, and nothing else, as long as their crawl is
+/// known.
 pub async fn the_list_holds_what_failed_and_what_expired(ports: &ControlPorts) -> Result<()> {
     let fixture = Fixture::new(&ports.frontier);
     assert_eq!(list(ports, &fixture).await?.0, BTreeMap::new(), "an unknown crawl");
@@ -49,7 +50,7 @@ pub async fn the_list_holds_what_failed_and_what_expired(ports: &ControlPorts) -
     Ok(())
 }
 
-/// Nothing is left out, also where another crawl's failures lie between.
+/// Reading the list page by page leaves nothing out, even if another crawl's failures lie between.
 pub async fn the_list_is_read_page_by_page(ports: &ControlPorts) -> Result<()> {
     const COUNT: usize = 2_500;
     let fixture = Fixture::new(&ports.frontier);
@@ -67,7 +68,7 @@ pub async fn the_list_is_read_page_by_page(ports: &ControlPorts) -> Result<()> {
     Ok(())
 }
 
-/// It is not shown, not replayed and not purged again; the stats don't forget it.
+/// A purged dead letter is not listed, replayed or purged again, but still counts in the stats.
 pub async fn what_is_purged_is_gone_and_stays_counted(ports: &ControlPorts) -> Result<()> {
     let fixture = Fixture::new(&ports.frontier);
     let lease = fixture.begin(3).await?;

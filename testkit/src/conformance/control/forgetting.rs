@@ -1,4 +1,4 @@
-//! To have a spider forget what it has seen, whatever form that has.
+//! Forgetting the URLs that a spider has seen, in each form of the set.
 
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::ports::{ErrorKind, Result, Seen};
@@ -6,10 +6,10 @@ use trawl_common::ports::{ErrorKind, Result, Seen};
 use super::{ControlPorts, kind};
 use crate::conformance::fixture::Fixture;
 
-/// More than one call of a script takes, and so many that a packed set has several buckets.
+/// More than one call of a script takes, and enough for several buckets of a packed set.
 const MANY: usize = 1_200;
 
-/// All of what has ended, and nothing of what is pending, however many there are.
+/// Any number of ended URLs can be forgotten; pending ones are not.
 pub async fn any_number_of_urls_is_forgotten_but_for_those_that_are_pending(
     ports: &ControlPorts,
 ) -> Result<()> {
@@ -33,14 +33,15 @@ pub async fn any_number_of_urls_is_forgotten_but_for_those_that_are_pending(
     Ok(())
 }
 
-/// Then another crawl takes it all in, into a set of the same form.
+/// All URLs of a spider can be forgotten once its crawls are over. Another crawl then admits all of them, into a set of
+/// the same form.
 pub async fn everything_is_forgotten_when_no_crawl_goes_on(ports: &ControlPorts) -> Result<()> {
     let fixture = Fixture::new(&ports.frontier);
     let lease = fixture.begin(MANY).await?;
     let spider = &fixture.crawl.spider;
     assert_eq!(kind(ports.control.forget_all_seen(spider).await), Some(ErrorKind::Refused));
     ports.frontier.close(lease).await?;
-    // What was cancelled is forgotten anyway; this is done.
+    // A cancelled URL is forgotten anyway; this one is done.
     fixture.claim(&fixture.worker, 0).await?;
     assert!(fixture.end(&fixture.worker, 0, Terminal::Done).await?);
     ports.control.cancel(&fixture.crawl).await?;

@@ -1,4 +1,4 @@
-//! What people's commands promise, together with the frontier of their engine.
+//! The promises of operators' commands, together with the frontier of their engine.
 
 mod cancelling;
 mod failures;
@@ -25,8 +25,8 @@ pub struct ControlPorts {
     pub control: Arc<dyn Control>,
 }
 
-/// Makes a test of each promise; a fixture returns a guard and a [`ControlPorts`]. The second is of a short `lost_after`, some
-/// 200 ms, and no other test sweeps its store.
+/// Makes a test of each promise; a fixture returns a guard and a [`ControlPorts`]. The second one must have a short
+/// `lost_after`, some 200 ms, and a store that no other test sweeps.
 #[macro_export]
 macro_rules! control_conformance {
     ($fixture:path, $brief:path) => {

@@ -1,4 +1,4 @@
-//! To hold a crawl, and to let it go on.
+//! Pausing a crawl, and resuming it.
 
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::{ControlPorts, kind};
 use crate::conformance::eventually;
 use crate::conformance::fixture::{Fixture, LONG, TAKE, long_ago, much_later, took};
 
-/// What is received is dropped, and what was received before is let go.
+/// No fetch begins in a pause: new messages are dropped, and URLs claimed before are released.
 pub async fn no_fetch_begins_while_a_crawl_is_paused(ports: &ControlPorts) -> Result<()> {
     let fixture = Fixture::new(&ports.frontier);
     fixture.begin(2).await?;
@@ -28,7 +28,7 @@ pub async fn no_fetch_begins_while_a_crawl_is_paused(ports: &ControlPorts) -> Re
     Ok(())
 }
 
-/// Whether it was received before the pause, in it, or never.
+/// After a pause a queued URL goes on, whether it was claimed before the pause, in it, or never.
 pub async fn what_was_queued_goes_on_after_a_pause(ports: &ControlPorts) -> Result<()> {
     let fixture = Fixture::new(&ports.frontier);
     fixture.begin(3).await?;
@@ -45,7 +45,7 @@ pub async fn what_was_queued_goes_on_after_a_pause(ports: &ControlPorts) -> Resu
     Ok(())
 }
 
-/// Its attempts stay, its time stays, and a fetch that did not begin does not count as one.
+/// A pause changes neither the attempts of a URL nor its wake-up, and a fetch that did not begin does not count.
 pub async fn a_pause_changes_nothing_else_about_a_url(ports: &ControlPorts) -> Result<()> {
     let fixture = Fixture::new(&ports.frontier);
     fixture.begin(3).await?;
@@ -66,7 +66,7 @@ pub async fn a_pause_changes_nothing_else_about_a_url(ports: &ControlPorts) -> R
     Ok(())
 }
 
-/// By the time from the first word to the last, however often either is said.
+/// Deadlines move by the length of the pause, even if pause and resume are repeated.
 pub async fn deadlines_move_by_the_pause(ports: &ControlPorts) -> Result<()> {
     const PAUSE: Duration = Duration::from_millis(30);
     let fixture = Fixture::new(&ports.frontier);
@@ -89,7 +89,7 @@ pub async fn deadlines_move_by_the_pause(ports: &ControlPorts) -> Result<()> {
     Ok(())
 }
 
-/// Of a URL that sources name, that a page links to, or that is first met in a message.
+/// A deadline that is set after a pause does not move, whether its URL comes from sources, a link or a message.
 pub async fn a_deadline_that_is_set_after_a_pause_stays_as_it_is(ports: &ControlPorts) -> Result<()> {
     let fixture = Fixture::new(&ports.frontier);
     let lease = fixture.begin(1).await?;
@@ -109,7 +109,7 @@ pub async fn a_deadline_that_is_set_after_a_pause_stays_as_it_is(ports: &Control
     Ok(())
 }
 
-/// Published by hand, or forgotten by the store.
+/// A URL first met in a pause waits for its end, whether it was published by hand or forgotten by the store.
 pub async fn a_url_first_met_in_a_pause_waits_for_its_end(ports: &ControlPorts) -> Result<()> {
     let fixture = Fixture::new(&ports.frontier);
     let lease = fixture.begin(0).await?;
@@ -124,7 +124,7 @@ pub async fn a_url_first_met_in_a_pause_waits_for_its_end(ports: &ControlPorts) 
     Ok(())
 }
 
-/// A fetch that has begun ends as any other, or is put aside.
+/// In a pause a fetch that has begun may end, or be parked.
 pub async fn what_is_in_hand_may_end_in_a_pause(ports: &ControlPorts) -> Result<()> {
     let fixture = Fixture::new(&ports.frontier);
     fixture.begin(3).await?;
@@ -144,7 +144,7 @@ pub async fn what_is_in_hand_may_end_in_a_pause(ports: &ControlPorts) -> Result<
     Ok(())
 }
 
-/// A person who holds a crawl may want to add to it.
+/// A paused crawl does not end before it is resumed: the operator may want to add to it.
 pub async fn a_paused_crawl_does_not_end_before_it_goes_on(ports: &ControlPorts) -> Result<()> {
     let fixture = Fixture::new(&ports.frontier);
     let lease = fixture.begin(1).await?;
@@ -159,7 +159,7 @@ pub async fn a_paused_crawl_does_not_end_before_it_goes_on(ports: &ControlPorts)
     Ok(())
 }
 
-/// Who holds it may be about to raise the limit.
+/// If a limit is reached in a pause, nothing is skipped before the end of the pause: the operator may raise the limit.
 pub async fn a_limit_that_is_reached_in_a_pause_skips_nothing_before_its_end(
     ports: &ControlPorts,
 ) -> Result<()> {
@@ -183,7 +183,7 @@ pub async fn a_limit_that_is_reached_in_a_pause_skips_nothing_before_its_end(
     Ok(())
 }
 
-/// The answer of the first call may have been lost.
+/// A second pause or resume changes nothing: the answer to the first call may have been lost.
 pub async fn to_pause_or_resume_twice_is_to_do_it_once(ports: &ControlPorts) -> Result<()> {
     let fixture = Fixture::new(&ports.frontier);
     fixture.begin(1).await?;
@@ -201,7 +201,7 @@ pub async fn to_pause_or_resume_twice_is_to_do_it_once(ports: &ControlPorts) -> 
     Ok(())
 }
 
-/// A command is to one crawl, also where one call is about several.
+/// Other crawls go on while one is paused, even if one call is about several crawls.
 pub async fn other_crawls_go_on_while_one_is_paused(ports: &ControlPorts) -> Result<()> {
     let paused = Fixture::new(&ports.frontier);
     let running = paused.other_spider();
@@ -216,7 +216,7 @@ pub async fn other_crawls_go_on_while_one_is_paused(ports: &ControlPorts) -> Res
     Ok(())
 }
 
-/// `Stale`: there is nothing to command.
+/// A crawl that is over or unknown refuses commands with `Stale`.
 pub async fn a_crawl_that_is_over_or_unknown_takes_no_commands(ports: &ControlPorts) -> Result<()> {
     let (finished, unknown) = (Fixture::new(&ports.frontier), Fixture::new(&ports.frontier));
     ports.frontier.close(finished.open().await?).await?;

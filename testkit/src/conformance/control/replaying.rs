@@ -1,4 +1,4 @@
-//! To give what failed another chance.
+//! Replaying dead letters.
 
 use trawl_common::frontier::crawl::{Counts, CrawlState};
 use trawl_common::frontier::dead_letter::{Cause, Note};
@@ -13,14 +13,14 @@ use super::cancelling::finds_again;
 use super::{ControlPorts, kind};
 use crate::conformance::fixture::{Fixture, TAKE, long_ago};
 
-/// What wakes a worker for a replayed page: all that its note knows of it.
+/// Returns the message of a replayed page, with all that its note knows of it.
 fn message(from: &Fixture<'_>, into: &Fixture<'_>, number: usize, terminal: Terminal) -> Message {
     let note = from.note(number, terminal);
     let seed = Message::seed(into.url(number), into.crawl.clone(), note.lane);
     Message { depth: note.depth, referrer: note.referrer, ..seed }
 }
 
-/// With no failure counted and no start; the stats say that it is pending, once.
+/// A replayed URL starts again without failures and starts, and counts as pending once.
 pub async fn a_replayed_url_begins_anew_in_its_crawl(ports: &ControlPorts) -> Result<()> {
     let fixture = Fixture::new(&ports.frontier);
     let lease = fixture.begin(3).await?;
@@ -49,7 +49,7 @@ pub async fn a_replayed_url_begins_anew_in_its_crawl(ports: &ControlPorts) -> Re
     Ok(())
 }
 
-/// Again and again, and counted once each time.
+/// A replayed URL can fail and be replayed again, and counts once each time.
 pub async fn a_replayed_url_can_fail_and_be_replayed_again(ports: &ControlPorts) -> Result<()> {
     let fixture = Fixture::new(&ports.frontier);
     let lease = fixture.begin(1).await?;
@@ -69,7 +69,8 @@ pub async fn a_replayed_url_can_fail_and_be_replayed_again(ports: &ControlPorts)
     Ok(())
 }
 
-/// URLs have had more spellings than one, and by the text that was written their records are found.
+/// A URL with a spelling of an older version is handled, listed and replayed as it is written: its record is found by
+/// that text.
 pub async fn a_url_as_an_older_version_wrote_it_is_handled_listed_and_replayed_as_it_stands(
     ports: &ControlPorts,
 ) -> Result<()> {
@@ -98,7 +99,7 @@ pub async fn a_url_as_an_older_version_wrote_it_is_handled_listed_and_replayed_a
     Ok(())
 }
 
-/// Else it would expire again at once.
+/// A replayed URL that expired has no deadline; otherwise it would expire again at once.
 pub async fn a_replayed_url_that_expired_has_no_deadline(ports: &ControlPorts) -> Result<()> {
     let fixture = Fixture::new(&ports.frontier);
     let lease = fixture.begin(0).await?;
@@ -112,7 +113,8 @@ pub async fn a_replayed_url_that_expired_has_no_deadline(ports: &ControlPorts) -
     Ok(())
 }
 
-/// A block may be lifted: what was skipped for it waits in the list, and later crawls find it as well.
+/// URLs that were skipped because of a block are listed, can be replayed, and are new to a later crawl: the block may
+/// be lifted.
 pub async fn what_a_block_skipped_is_listed_replayed_and_found_by_a_later_crawl(
     ports: &ControlPorts,
 ) -> Result<()> {
@@ -145,7 +147,8 @@ pub async fn what_a_block_skipped_is_listed_replayed_and_found_by_a_later_crawl(
     Ok(())
 }
 
-/// Done, pending, never seen, named twice, or of another crawl.
+/// A URL that is not in the list is not replayed: one that is done, pending, never seen, named twice, or of another
+/// crawl.
 pub async fn what_is_not_in_the_list_is_not_replayed(ports: &ControlPorts) -> Result<()> {
     let fixture = Fixture::new(&ports.frontier);
     let unknown = fixture.next_crawl();
@@ -162,7 +165,8 @@ pub async fn what_is_not_in_the_list_is_not_replayed(ports: &ControlPorts) -> Re
     Ok(())
 }
 
-/// A finished crawl stays as it is; what failed in it is admitted there.
+/// Dead letters of a finished crawl are replayed into a successor, which admits them; the finished crawl does not
+/// change.
 pub async fn a_finished_crawl_is_replayed_into_a_successor(ports: &ControlPorts) -> Result<()> {
     let first = Fixture::new(&ports.frontier);
     let lease = first.begin(2).await?;
@@ -188,7 +192,7 @@ pub async fn a_finished_crawl_is_replayed_into_a_successor(ports: &ControlPorts)
     Ok(())
 }
 
-/// Though its spider may have forgotten it by then; it is seen from now on.
+/// An expired URL is replayed into a successor even if its spider has forgotten it; it is seen from then on.
 pub async fn what_expired_is_replayed_into_a_successor(ports: &ControlPorts) -> Result<()> {
     let first = Fixture::new(&ports.frontier);
     let lease = first.begin(1).await?;
@@ -205,7 +209,7 @@ pub async fn what_expired_is_replayed_into_a_successor(ports: &ControlPorts) -> 
     Ok(())
 }
 
-/// `Stale`, and the list is as it was.
+/// A replay into a crawl that is over or unknown fails with `Stale`, and leaves the list unchanged.
 pub async fn nothing_is_replayed_into_a_crawl_that_is_over_or_unknown(ports: &ControlPorts) -> Result<()> {
     let fixture = Fixture::new(&ports.frontier);
     let lease = fixture.begin(1).await?;
@@ -221,7 +225,7 @@ pub async fn nothing_is_replayed_into_a_crawl_that_is_over_or_unknown(ports: &Co
     Ok(())
 }
 
-/// As all that is new does.
+/// A URL that is replayed into a paused crawl waits, like any new one.
 pub async fn what_is_replayed_into_a_paused_crawl_waits(ports: &ControlPorts) -> Result<()> {
     let fixture = Fixture::new(&ports.frontier);
     fixture.begin(1).await?;

@@ -1,4 +1,4 @@
-//! How URLs get in.
+//! Admitting URLs.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use trawl_engine::{Linked, Linking, Records};
 
 use crate::conformance::fixture::{Fixture, TAKE};
 
-/// Once per spider, within a batch and across batches.
+/// A URL is admitted once per spider, within a batch and across batches.
 pub async fn a_url_is_admitted_once_however_often_it_is_named(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     let lease = fixture.open().await?;
@@ -25,7 +25,7 @@ pub async fn a_url_is_admitted_once_however_often_it_is_named(frontier: &Arc<dyn
     Ok(())
 }
 
-/// Seen is seen for the spider, whether the URL has ended or not.
+/// A URL that the spider has seen is not new to a later crawl, whether it has ended or not.
 pub async fn a_later_crawl_of_the_spider_admits_only_what_is_new(frontier: &Arc<dyn Records>) -> Result<()> {
     let first = Fixture::new(frontier);
     let lease = first.begin(2).await?;
@@ -40,7 +40,7 @@ pub async fn a_later_crawl_of_the_spider_admits_only_what_is_new(frontier: &Arc<
     Ok(())
 }
 
-/// Long URLs take more than short ones.
+/// A backlog is reported in URLs and in bytes: long URLs take more than short ones.
 pub async fn a_backlog_is_reported_in_urls_and_in_bytes(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     assert_eq!(frontier.backlog(&fixture.crawl).await?.urls, 0);
@@ -60,7 +60,7 @@ pub async fn a_backlog_is_reported_in_urls_and_in_bytes(frontier: &Arc<dyn Recor
     Ok(())
 }
 
-/// Each spider has a set of its own.
+/// A URL that one spider has seen is new to another.
 pub async fn what_one_spider_has_seen_is_new_to_another(frontier: &Arc<dyn Records>) -> Result<()> {
     let one = Fixture::new(frontier);
     one.begin(2).await?;
@@ -74,7 +74,7 @@ pub async fn what_one_spider_has_seen_is_new_to_another(frontier: &Arc<dyn Recor
     Ok(())
 }
 
-/// An adapter may split a batch, and must put its answers together again.
+/// A batch of any size is answered in order, even if an adapter splits it.
 pub async fn a_batch_of_any_size_is_answered_in_order(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     let lease = fixture.begin(0).await?;
@@ -90,7 +90,7 @@ pub async fn a_batch_of_any_size_is_answered_in_order(frontier: &Arc<dyn Records
     Ok(())
 }
 
-/// A confirmation may come twice, for a URL that ended meanwhile, or for one that never was.
+/// A repeated confirmation changes nothing, nor one for a URL that ended meanwhile or was never admitted.
 pub async fn confirming_again_or_too_much_changes_nothing(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     fixture.begin(3).await?;
@@ -106,7 +106,7 @@ pub async fn confirming_again_or_too_much_changes_nothing(frontier: &Arc<dyn Rec
     Ok(())
 }
 
-/// A bare URL from any program belongs to `adhoc`, which never ends.
+/// A bare URL from another program is taken once. It belongs to `adhoc`, which never ends.
 pub async fn a_url_published_by_hand_is_taken_once(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier).of_requests();
     assert_eq!(fixture.claim_for_stranger(0).await?, TAKE);
@@ -117,7 +117,8 @@ pub async fn a_url_published_by_hand_is_taken_once(frontier: &Arc<dyn Records>) 
     Ok(())
 }
 
-/// Whoever publishes a URL may have added it to what the spider has seen, or wants to see it again.
+/// A URL published by hand is taken although its spider has seen it: the publisher may have added it to the seen URLs,
+/// or want it fetched again.
 pub async fn a_url_published_by_hand_is_taken_though_its_spider_has_seen_it(
     frontier: &Arc<dyn Records>,
 ) -> Result<()> {
@@ -134,7 +135,7 @@ pub async fn a_url_published_by_hand_is_taken_though_its_spider_has_seen_it(
     Ok(())
 }
 
-/// And nothing is dropped without being counted; copies that trawl's own programs sent are no requests.
+/// A URL that is asked for twice at once is counted as a repeat; copies from trawl's own programs are not.
 pub async fn a_url_asked_for_twice_at_once_is_a_repeat_that_is_counted(
     frontier: &Arc<dyn Records>,
 ) -> Result<()> {
@@ -150,8 +151,8 @@ pub async fn a_url_asked_for_twice_at_once_is_a_repeat_that_is_counted(
     Ok(())
 }
 
-/// A page that is followed leads to each page once, however often the first is asked for: two that link to each other would
-/// else be fetched for ever.
+/// The links of a requested page are admitted once, however often the page is asked for: two pages that link to each
+/// other would otherwise be fetched forever.
 pub async fn what_a_requested_page_links_to_is_admitted_once(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier).of_requests();
     let crawl = fixture.next_crawl();
@@ -165,7 +166,8 @@ pub async fn what_a_requested_page_links_to_is_admitted_once(frontier: &Arc<dyn 
     Ok(())
 }
 
-/// A store that was emptied learns of its crawls from their messages, which may have to go round once more.
+/// A message of an unknown crawl begins its stats, so that a store that was emptied learns of its crawls from their
+/// messages, which may have to be republished once.
 pub async fn a_message_of_an_unknown_crawl_begins_its_stats(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     let mut reply = fixture.claim(&fixture.worker, 0).await?;
@@ -181,7 +183,8 @@ pub async fn a_message_of_an_unknown_crawl_begins_its_stats(frontier: &Arc<dyn R
     Ok(())
 }
 
-/// A name that nobody gave is a mistake, and leaves no crawl behind that never ends.
+/// A message of another program with an unknown crawl is refused: the name is a mistake, and would leave a crawl that
+/// never ends.
 pub async fn a_strangers_message_of_an_unknown_crawl_is_refused(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     let stranger = |number| Message { is_ours: false, ..fixture.message(number) };
@@ -196,7 +199,7 @@ pub async fn a_strangers_message_of_an_unknown_crawl_is_refused(frontier: &Arc<d
     Ok(())
 }
 
-/// What comes late does not revive a crawl.
+/// A message for a crawl that is over is dropped, and does not revive the crawl.
 pub async fn a_message_for_a_crawl_that_is_over_is_dropped(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     let lease = fixture.begin(0).await?;
@@ -206,7 +209,7 @@ pub async fn a_message_for_a_crawl_that_is_over_is_dropped(frontier: &Arc<dyn Re
     Ok(())
 }
 
-/// The record belongs to the crawl that admitted it.
+/// A message of another crawl of the spider is dropped: the record belongs to the crawl that admitted it.
 pub async fn a_message_of_another_crawl_of_the_spider_is_dropped(frontier: &Arc<dyn Records>) -> Result<()> {
     let first = Fixture::new(frontier);
     let lease = first.begin(1).await?;

@@ -1,4 +1,4 @@
-//! How URLs and crawls end.
+//! The ends of URLs and crawls.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use trawl_engine::Records;
 use crate::conformance::fixture::{Fixture, much_later};
 use crate::conformance::{eventually, unique};
 
-/// The first call ends it; no other counts, in the same batch or later, with whatever state.
+/// The first call ends a URL; later ones do not count, in the same batch or not, with whatever state.
 pub async fn a_url_ends_once(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     fixture.begin(2).await?;
@@ -29,7 +29,7 @@ pub async fn a_url_ends_once(frontier: &Arc<dyn Records>) -> Result<()> {
     Ok(())
 }
 
-/// And no state counts for another.
+/// Every terminal state has its own counter.
 pub async fn every_terminal_state_has_its_counter(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     fixture.begin(Terminal::ALL.len()).await?;
@@ -43,7 +43,8 @@ pub async fn every_terminal_state_has_its_counter(frontier: &Arc<dyn Records>) -
     Ok(())
 }
 
-/// Else a worker that was stopped for long would decide about what another has in hand, or is yet to take.
+/// Only its holder ends a URL: a worker that was stopped for long would otherwise decide about URLs that another holds,
+/// or that wait.
 pub async fn only_the_holder_ends_a_url(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     fixture.begin(3).await?;
@@ -59,7 +60,7 @@ pub async fn only_the_holder_ends_a_url(frontier: &Arc<dyn Records>) -> Result<(
     Ok(())
 }
 
-/// Nothing is counted that was not admitted, in a crawl that is known or not.
+/// A URL that was never admitted does not end or count, whether its crawl is known or not.
 pub async fn what_was_never_admitted_does_not_end(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     assert!(!fixture.end(&fixture.worker, 0, Terminal::Done).await?);
@@ -69,7 +70,7 @@ pub async fn what_was_never_admitted_does_not_end(frontier: &Arc<dyn Records>) -
     Ok(())
 }
 
-/// Each crawl gets its own count, and its own end.
+/// URLs of several crawls end in one call, and each crawl gets its own count and its own end.
 pub async fn urls_of_several_crawls_end_in_one_call(frontier: &Arc<dyn Records>) -> Result<()> {
     let one = Fixture::new(frontier);
     let two = one.other_spider();
@@ -88,7 +89,7 @@ pub async fn urls_of_several_crawls_end_in_one_call(frontier: &Arc<dyn Records>)
     Ok(())
 }
 
-/// Not with its last URL so far, and not with any but the last.
+/// Once discovery has ended, a crawl ends with its last URL, not with an earlier one.
 pub async fn a_crawl_ends_with_its_last_url_once_discovery_has_ended(
     frontier: &Arc<dyn Records>,
 ) -> Result<()> {
@@ -105,7 +106,7 @@ pub async fn a_crawl_ends_with_its_last_url_once_discovery_has_ended(
     Ok(())
 }
 
-/// The last URL may end before the last source does.
+/// A crawl with no URL left ends with discovery: its last URL may end before its last source.
 pub async fn a_crawl_with_no_url_left_ends_with_discovery(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     let lease = fixture.begin(1).await?;
@@ -116,7 +117,7 @@ pub async fn a_crawl_with_no_url_left_ends_with_discovery(frontier: &Arc<dyn Rec
     Ok(())
 }
 
-/// Sources may name nothing at all.
+/// A crawl without URLs ends with discovery: sources may name none.
 pub async fn an_empty_crawl_ends_with_discovery(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     let lease = fixture.open().await?;
@@ -127,7 +128,7 @@ pub async fn an_empty_crawl_ends_with_discovery(frontier: &Arc<dyn Records>) -> 
     Ok(())
 }
 
-/// `seconds` runs while the crawl does.
+/// The `seconds` of a crawl grow until its end.
 pub async fn the_clock_of_a_crawl_stops_at_its_end(frontier: &Arc<dyn Records>) -> Result<()> {
     let (running, finished) = (Fixture::new(frontier), Fixture::new(frontier));
     running.open().await?;
@@ -138,14 +139,14 @@ pub async fn the_clock_of_a_crawl_stops_at_its_end(frontier: &Arc<dyn Records>) 
     Ok(())
 }
 
-/// `None`, not an empty page.
+/// An unknown crawl has no stats: `None`, not stats without counts.
 pub async fn an_unknown_crawl_has_no_stats(frontier: &Arc<dyn Records>) -> Result<()> {
     let unknown = unique("crawl").parse().expect("a unique name is a name");
     assert_eq!(frontier.crawl_stats(&unknown).await?, None);
     Ok(())
 }
 
-/// Running or over, with the stats that each has alone.
+/// Crawls are listed newest first, running or over, each with its own stats.
 pub async fn crawls_are_listed_the_newest_first(frontier: &Arc<dyn Records>) -> Result<()> {
     let (older, newer) = (Fixture::new(frontier), Fixture::new(frontier));
     older.begin(2).await?;

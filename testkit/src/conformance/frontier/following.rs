@@ -1,4 +1,4 @@
-//! How links get in, and what bounds a crawl.
+//! Admitting links, and the limits of a crawl.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -21,7 +21,8 @@ impl Fixture<'_> {
         self.frontier.open(&self.crawl, terms, "producer", LONG).await
     }
 
-    /// Has a worker admit what a page links to.
+    /// Has a worker admit the links of a page. Returns what became of each, or `None` if the worker does not hold the
+    /// page.
     async fn take(&self, worker: &WorkerId, from: usize, to: &[usize]) -> Result<Option<Vec<Taken>>> {
         let link =
             |number: &usize| NewWork { depth: 1, referrer: Some(self.key(from)), ..self.new_work(*number) };
@@ -29,13 +30,14 @@ impl Fixture<'_> {
         Ok(self.frontier.admit_links(worker, &[linking]).await?.remove(0).taken())
     }
 
-    /// The same, for who asks only what is new.
+    /// Has a worker admit the links of a page. Returns whether each is new, or `None` if the worker does not hold the
+    /// page.
     async fn follow(&self, worker: &WorkerId, from: usize, to: &[usize]) -> Result<Option<Vec<bool>>> {
         let taken = self.take(worker, from, to).await?;
         Ok(taken.map(|taken| taken.into_iter().map(|taken| taken == Taken::New).collect()))
     }
 
-    /// Hears and starts a page.
+    /// Claims and starts a page.
     async fn try_start(&self, number: usize) -> Result<Start> {
         let reply = self.claim(&self.worker, number).await?;
         assert!(matches!(reply, ClaimReply::Take { .. }), "page {number}: {reply:?}");
@@ -47,7 +49,8 @@ fn limit(number: u64) -> Option<NonZeroU64> {
     NonZeroU64::new(number)
 }
 
-/// Each once, whoever links to it, also when sources have named it; and a crawl does not end between a page and its links.
+/// A link is admitted once, whichever page has it, even if sources have named it; and a crawl does not end between a
+/// page and its links.
 pub async fn what_pages_link_to_is_admitted_once(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     let lease = fixture.begin(2).await?;
@@ -76,7 +79,8 @@ pub async fn what_pages_link_to_is_admitted_once(frontier: &Arc<dyn Records>) ->
     Ok(())
 }
 
-/// Else a worker that was stopped for long would add to what another has read anew, or to a crawl that is over.
+/// Only the holder of a page admits its links: a worker that was stopped for long would otherwise add to a page that
+/// another has fetched again, or to a crawl that is over.
 pub async fn only_the_holder_of_a_page_admits_its_links(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     fixture.begin(2).await?;
@@ -90,7 +94,7 @@ pub async fn only_the_holder_of_a_page_admits_its_links(frontier: &Arc<dyn Recor
     Ok(())
 }
 
-/// All links of one page, and those of several pages in one call.
+/// Any number of links is answered in order: all links of one page, and those of several pages in one call.
 pub async fn any_number_of_links_is_answered_in_order(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     fixture.begin(1).await?;
@@ -106,7 +110,7 @@ pub async fn any_number_of_links_is_answered_in_order(frontier: &Arc<dyn Records
     Ok(())
 }
 
-/// A trap is a host with ever more pages.
+/// Links to one host are admitted up to a limit, as a host may be a trap with ever more pages.
 pub async fn links_to_one_host_are_taken_up_to_a_limit(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     let lease = fixture.open_with(Terms { max_per_host: limit(4), ..Terms::default() }).await?;
@@ -128,7 +132,8 @@ pub async fn links_to_one_host_are_taken_up_to_a_limit(frontier: &Arc<dyn Record
     Ok(())
 }
 
-/// Exactly so many, however many are under way at once: a page begins only if it can be one of them.
+/// No more pages begin than the limit of the crawl allows, however many are under way at once: a page begins only if it
+/// can be one of them.
 pub async fn no_more_pages_begin_than_the_crawl_may_do(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     let lease = fixture.open_with(Terms { max_pages: limit(2), ..Terms::default() }).await?;
@@ -149,7 +154,7 @@ pub async fn no_more_pages_begin_than_the_crawl_may_do(frontier: &Arc<dyn Record
     Ok(())
 }
 
-/// The rest is skipped, each once, and the crawl ends.
+/// A crawl that has reached its limit skips all other URLs, each once, and ends.
 pub async fn a_crawl_that_has_done_all_that_it_may_skips_the_rest(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     let lease = fixture.open_with(Terms { max_pages: limit(2), ..Terms::default() }).await?;
@@ -184,7 +189,7 @@ pub async fn a_crawl_that_has_done_all_that_it_may_skips_the_rest(frontier: &Arc
     Ok(())
 }
 
-/// A limit holds even where more were fetched than may be done.
+/// Pages beyond the limit do not count as done, even if they were fetched.
 pub async fn more_than_it_may_do_is_never_counted_as_done(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     let lease = fixture.open_with(Terms { max_pages: limit(1), ..Terms::default() }).await?;
@@ -194,7 +199,8 @@ pub async fn more_than_it_may_do_is_never_counted_as_done(frontier: &Arc<dyn Rec
     Ok(())
 }
 
-/// A crawl that may do one of its two pages, the first of which was started as often as may be, and never ended.
+/// Returns a crawl with a limit of one page that has two. The first was started the maximum number of times, and never
+/// ended.
 async fn with_a_suspect(frontier: &Arc<dyn Records>) -> Result<Fixture<'_>> {
     let fixture = Fixture::new(frontier);
     let lease = fixture.open_with(Terms { max_pages: limit(1), ..Terms::default() }).await?;
@@ -205,7 +211,7 @@ async fn with_a_suspect(frontier: &Arc<dyn Records>) -> Result<Fixture<'_>> {
     Ok(fixture)
 }
 
-/// As all that the limit leaves: a later crawl finds out whether it is poison.
+/// At the limit a suspect is not poison, but left out like all others: a later crawl finds out.
 pub async fn at_the_limit_a_suspect_is_no_poison(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = with_a_suspect(frontier).await?;
     fixture.claim(&fixture.worker, 0).await?;
@@ -217,10 +223,10 @@ pub async fn at_the_limit_a_suspect_is_no_poison(frontier: &Arc<dyn Records>) ->
     Ok(())
 }
 
-/// Nor does it wait for one: it takes none.
+/// Poison is reported although no place under the limit is free: it takes none.
 pub async fn poison_is_reported_although_no_place_is_free(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = with_a_suspect(frontier).await?;
-    // Given back before it starts again, it leaves its place to the other.
+    // Released before it starts again, it leaves its place to the other.
     fixture.claim(&fixture.worker, 0).await?;
     fixture.release(&fixture.worker, 0).await?;
     assert_eq!(fixture.try_start(1).await?, Start::Go);
@@ -228,7 +234,7 @@ pub async fn poison_is_reported_although_no_place_is_free(frontier: &Arc<dyn Rec
     Ok(())
 }
 
-/// Each URL once in that crawl, though its spider has seen them all.
+/// A recrawl takes each URL once, although its spider has seen all of them.
 pub async fn a_recrawl_takes_each_url_once_though_all_were_seen(frontier: &Arc<dyn Records>) -> Result<()> {
     let first = Fixture::new(frontier);
     let lease = first.begin(3).await?;
@@ -260,7 +266,7 @@ pub async fn a_recrawl_takes_each_url_once_though_all_were_seen(frontier: &Arc<d
     Ok(())
 }
 
-/// What it did not fetch is as new to the spider as it was before.
+/// URLs that a recrawl did not fetch are as new to the spider as before.
 pub async fn what_a_recrawl_did_not_fetch_stays_as_it_was(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     let lease = fixture.begin(1).await?;
@@ -279,7 +285,7 @@ pub async fn what_a_recrawl_did_not_fetch_stays_as_it_was(frontier: &Arc<dyn Rec
     Ok(())
 }
 
-/// Whoever joins a crawl later is bound by the same.
+/// The terms of a crawl are known, and bind workers that join later.
 pub async fn the_terms_of_a_crawl_are_known(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     assert_eq!(frontier.terms(&fixture.crawl).await?, Terms::default());
@@ -299,7 +305,7 @@ pub async fn the_terms_of_a_crawl_are_known(frontier: &Arc<dyn Records>) -> Resu
     Ok(())
 }
 
-/// Exact, as the counters are.
+/// The stats count exactly by reason, host and amount.
 pub async fn the_stats_count_by_reason_host_and_amount(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     let lease = fixture.begin(6).await?;
@@ -329,7 +335,7 @@ pub async fn the_stats_count_by_reason_host_and_amount(frontier: &Arc<dyn Record
     Ok(())
 }
 
-/// Each limit by its name, and once, however often the end of a page is repeated.
+/// The stats count URLs left out under each limit, once, however often the end of a page is repeated.
 pub async fn the_stats_count_what_limits_left_out(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     let lease = fixture.begin(3).await?;
@@ -349,7 +355,7 @@ pub async fn the_stats_count_what_limits_left_out(frontier: &Arc<dyn Records>) -
     Ok(())
 }
 
-/// A page may lack more fields than one call of a server takes values.
+/// The stats count any number of missing fields, even more than one call of a server takes values.
 pub async fn the_stats_count_any_number_of_missing_fields(frontier: &Arc<dyn Records>) -> Result<()> {
     const FIELDS: usize = 5000;
     let fixture = Fixture::new(frontier);

@@ -1,4 +1,4 @@
-//! What a worker may do with a URL.
+//! The operations of a worker on a URL.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use trawl_engine::Records;
 
 use crate::conformance::fixture::{Fixture, TAKE, long_ago, much_later, took};
 
-/// Whoever claims it first holds it, and still holds it after claiming it again.
+/// A URL is taken by one worker: the first to claim it holds it, also after claiming it again.
 pub async fn a_url_is_taken_by_one_worker(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     fixture.begin(1).await?;
@@ -21,7 +21,7 @@ pub async fn a_url_is_taken_by_one_worker(frontier: &Arc<dyn Records>) -> Result
     Ok(())
 }
 
-/// The record's own, whatever its message says.
+/// A URL is claimed with the deadline of its record, whatever its message says.
 pub async fn a_deadline_comes_with_the_url(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     let lease = fixture.begin(1).await?;
@@ -41,7 +41,7 @@ pub async fn a_deadline_comes_with_the_url(frontier: &Arc<dyn Records>) -> Resul
     Ok(())
 }
 
-/// A message too many is harmless.
+/// The message of a URL that has ended is dropped: a duplicate is harmless.
 pub async fn a_url_that_ended_is_dropped(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     fixture.begin(2).await?;
@@ -52,7 +52,7 @@ pub async fn a_url_that_ended_is_dropped(frontier: &Arc<dyn Records>) -> Result<
     Ok(())
 }
 
-/// By its own spider.
+/// A URL is seen by its own spider while it is pending and when it has ended.
 pub async fn a_url_is_seen_while_it_is_pending_and_when_it_has_ended(
     frontier: &Arc<dyn Records>,
 ) -> Result<()> {
@@ -69,7 +69,7 @@ pub async fn a_url_is_seen_while_it_is_pending_and_when_it_has_ended(
     Ok(())
 }
 
-/// From the moment its page is stored, and without being counted.
+/// The target of a redirect is seen as soon as its page is stored, without being counted.
 pub async fn where_redirects_led_counts_as_seen(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     let lease = fixture.begin(1).await?;
@@ -84,7 +84,8 @@ pub async fn where_redirects_led_counts_as_seen(frontier: &Arc<dyn Records>) -> 
     Ok(())
 }
 
-/// A worker claims together whatever its queues bring together.
+/// Messages of several crawls are answered in order: a worker claims together all messages that its queues deliver
+/// together.
 pub async fn messages_of_several_crawls_are_answered_in_order(frontier: &Arc<dyn Records>) -> Result<()> {
     let one = Fixture::new(frontier);
     let two = one.other_spider();
@@ -101,7 +102,8 @@ pub async fn messages_of_several_crawls_are_answered_in_order(frontier: &Arc<dyn
     Ok(())
 }
 
-/// Whatever kills its worker is stopped before it kills them all.
+/// The fifth start of a URL without an end is poison: a URL that kills its workers is stopped before it kills all of
+/// them.
 pub async fn the_fifth_start_without_an_end_is_poison(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     fixture.begin(1).await?;
@@ -116,7 +118,7 @@ pub async fn the_fifth_start_without_an_end_is_poison(frontier: &Arc<dyn Records
     Ok(())
 }
 
-/// The answer may have been lost on its way: that is no reason to suspect the page.
+/// A repeated start counts once: its answer may have been lost, which is no reason to suspect the page.
 pub async fn a_start_that_is_asked_for_again_counts_once(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     fixture.begin(1).await?;
@@ -128,7 +130,7 @@ pub async fn a_start_that_is_asked_for_again_counts_once(frontier: &Arc<dyn Reco
     Ok(())
 }
 
-/// A fetch that failed has ended: retries may be more than the starts that poison takes.
+/// A retry ends a start, and is no step towards poison: there may be more retries than starts allowed.
 pub async fn a_retry_is_an_end_and_no_step_towards_poison(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     fixture.begin(1).await?;
@@ -140,7 +142,8 @@ pub async fn a_retry_is_an_end_and_no_step_towards_poison(frontier: &Arc<dyn Rec
     Ok(())
 }
 
-/// The answer may have been lost on its way: taken for lost itself, the URL would be sent to where it is dropped.
+/// A URL that is parked again is still parked. The first answer may have been lost: if the second said that the URL is
+/// lost, its message would go where it is dropped.
 pub async fn to_park_again_is_to_have_parked(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     fixture.begin(1).await?;
@@ -154,7 +157,7 @@ pub async fn to_park_again_is_to_have_parked(frontier: &Arc<dyn Records>) -> Res
     Ok(())
 }
 
-/// A page that has killed workers may wait for its host, or be given back, before it starts again: that is no end.
+/// A URL that has killed workers stays a suspect if it is parked or released before it starts again: that is no end.
 pub async fn what_is_put_aside_before_it_starts_stays_a_suspect(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     fixture.begin(1).await?;
@@ -171,7 +174,7 @@ pub async fn what_is_put_aside_before_it_starts_stays_a_suspect(frontier: &Arc<d
     Ok(())
 }
 
-/// Nobody fetches what is not theirs.
+/// Only its holder starts a URL.
 pub async fn only_the_holder_starts(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     fixture.begin(2).await?;
@@ -184,7 +187,7 @@ pub async fn only_the_holder_starts(frontier: &Arc<dyn Records>) -> Result<()> {
     Ok(())
 }
 
-/// Its instant is in the record, whatever its message does.
+/// A parked URL is dropped before its wake-up and taken after, by the instant in the record, whatever its message does.
 pub async fn a_parked_url_is_dropped_before_its_time_and_taken_after(
     frontier: &Arc<dyn Records>,
 ) -> Result<()> {
@@ -202,7 +205,7 @@ pub async fn a_parked_url_is_dropped_before_its_time_and_taken_after(
     Ok(())
 }
 
-/// To wait for a slot is no failure.
+/// Only a failure counts as an attempt; waiting for a slot does not.
 pub async fn only_a_failure_counts_as_an_attempt(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     fixture.begin(1).await?;
@@ -216,7 +219,7 @@ pub async fn only_a_failure_counts_as_an_attempt(frontier: &Arc<dyn Records>) ->
     Ok(())
 }
 
-/// Parking takes the URL out of the hands that park it, so it works once.
+/// Only its holder parks a URL, and only once, as parking ends the lease.
 pub async fn only_the_holder_parks(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     fixture.begin(1).await?;
@@ -229,7 +232,7 @@ pub async fn only_the_holder_parks(frontier: &Arc<dyn Records>) -> Result<()> {
     Ok(())
 }
 
-/// At once, with nothing counted.
+/// A released URL can be claimed by another worker at once, and nothing is counted.
 pub async fn a_released_url_is_anyones_again(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     fixture.begin(1).await?;
@@ -242,7 +245,7 @@ pub async fn a_released_url_is_anyones_again(frontier: &Arc<dyn Records>) -> Res
     Ok(())
 }
 
-/// Nobody gives away what is not theirs.
+/// Only its holder releases a URL.
 pub async fn only_the_holder_releases(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     fixture.begin(1).await?;

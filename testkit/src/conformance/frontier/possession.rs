@@ -1,4 +1,4 @@
-//! Whose a URL is, and for how long.
+//! The holder of a URL, and the time that it may hold it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::conformance::fixture::{Fixture, TAKE, much_later};
 
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// And its former holder has lost it, even if it is only slow.
+/// A URL that is not extended is taken over, and its former holder has lost it, even if it is only slow.
 pub async fn a_url_that_nobody_keeps_is_taken_over(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     fixture.begin(1).await?;
@@ -31,8 +31,8 @@ pub async fn a_url_that_nobody_keeps_is_taken_over(frontier: &Arc<dyn Records>) 
     Ok(())
 }
 
-/// Holds two pages and has only the first again and again by `again`, until another takes the second over.
-/// Returns whether that one could take the first as well.
+/// Claims two pages and calls `again` for the first repeatedly, until another worker takes the second over. Returns
+/// whether the first is still held then.
 async fn outlives(fixture: &Fixture<'_>, again: impl AsyncFn() -> Result<()>) -> Result<bool> {
     // The first is claimed first: by itself it does not outlive the second.
     fixture.claim(&fixture.worker, 0).await?;
@@ -45,7 +45,7 @@ async fn outlives(fixture: &Fixture<'_>, again: impl AsyncFn() -> Result<()>) ->
     fixture.is_held_back(&fixture.other, 0).await
 }
 
-/// For as long as its holder says so in time; on a busy machine this takes more than one try.
+/// A URL that its holder extends in time is not taken over; on a busy machine this takes more than one try.
 pub async fn a_url_that_is_kept_is_not_taken_over(frontier: &Arc<dyn Records>) -> Result<()> {
     eventually(LIMIT, async || {
         let fixture = Fixture::new(frontier);
@@ -55,7 +55,7 @@ pub async fn a_url_that_is_kept_is_not_taken_over(frontier: &Arc<dyn Records>) -
     .await
 }
 
-/// A message that comes twice to the same worker says as much.
+/// A URL that its holder claims again is kept: its message may come twice.
 pub async fn a_url_that_is_claimed_again_is_kept(frontier: &Arc<dyn Records>) -> Result<()> {
     eventually(LIMIT, async || {
         let fixture = Fixture::new(frontier);
@@ -65,7 +65,7 @@ pub async fn a_url_that_is_claimed_again_is_kept(frontier: &Arc<dyn Records>) ->
     .await
 }
 
-/// Nor does it disturb who holds it.
+/// Extending a URL that another worker holds takes nothing, and does not disturb the holder.
 pub async fn keeping_what_another_holds_takes_nothing(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     fixture.begin(1).await?;
@@ -77,7 +77,7 @@ pub async fn keeping_what_another_holds_takes_nothing(frontier: &Arc<dyn Records
     Ok(())
 }
 
-/// Queued, parked or ended: whoever thinks to have it is mistaken.
+/// Extending a URL that is queued, parked or ended takes nothing.
 pub async fn keeping_what_is_not_in_hand_takes_nothing(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     fixture.begin(3).await?;
@@ -97,7 +97,8 @@ pub async fn keeping_what_is_not_in_hand_takes_nothing(frontier: &Arc<dyn Record
     Ok(())
 }
 
-/// The store has forgotten it, and its crawl perhaps; the worker has not.
+/// Extending a URL that the store does not know, as it has forgotten it and perhaps its crawl, admits it as held by
+/// this worker.
 pub async fn a_kept_url_that_was_never_seen_is_admitted_in_its_holders_hands(
     frontier: &Arc<dyn Records>,
 ) -> Result<()> {
@@ -111,7 +112,7 @@ pub async fn a_kept_url_that_was_never_seen_is_admitted_in_its_holders_hands(
     Ok(())
 }
 
-/// What is over is over, whatever is in whose hands.
+/// Extending a URL does not revive a crawl that is over.
 pub async fn a_kept_url_does_not_revive_a_crawl_that_is_over(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     let lease = fixture.begin(0).await?;

@@ -1,4 +1,4 @@
-//! Tasks: they are kept, handled and ended as URLs are, and the most urgent ones of a spider are started first.
+//! Tasks are kept, handled and ended like URLs, and the most urgent ones of a spider are started first.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ impl Fixture<'_> {
         NewWork::task(Task::new(&self.crawl.spider, new))
     }
 
-    /// A crawl of these tasks, as an engine sends them. Returns their messages.
+    /// Starts a crawl of these tasks, as an engine publishes them. Returns their messages.
     async fn submit(&self, tasks: &[NewWork]) -> Result<Vec<Message>> {
         let lease = self.open().await?;
         assert_eq!(self.frontier.admit(&lease, tasks).await?, vec![true; tasks.len()]);
@@ -36,12 +36,12 @@ impl Fixture<'_> {
         Ok(self.frontier.claim(&self.worker, std::slice::from_ref(task)).await?[0])
     }
 
-    /// What begins when a worker is about to start a task.
+    /// Has the worker start a task. Returns which task is started.
     async fn start_task(&self, task: &Message) -> Result<TaskStart> {
         self.frontier.start_task(&self.worker, task).await
     }
 
-    /// The same, where another task comes first: that one's message.
+    /// Has the worker start a task while a more urgent one comes first. Returns the message of that one.
     async fn starts_behind(&self, task: &Message) -> Result<Message> {
         match self.start_task(task).await? {
             TaskStart::Behind(urgent) => Ok(urgent.message),
@@ -58,7 +58,7 @@ impl Fixture<'_> {
 
 const GO: TaskStart = TaskStart::This(Start::Go);
 
-/// It is started by who holds it, once however often it is asked.
+/// A task is claimed, started and ended like a URL: its holder starts it, and a repeated start counts once.
 pub async fn a_task_is_claimed_started_and_ended_as_a_url_is(frontier: &Arc<dyn Records>) -> Result<()> {
     let fixture = Fixture::new(frontier);
     let task = fixture.submit(&[fixture.task("recipe", 0.0)]).await?.remove(0);
@@ -72,7 +72,8 @@ pub async fn a_task_is_claimed_started_and_ended_as_a_url_is(frontier: &Arc<dyn 
     Ok(())
 }
 
-/// Of any crawl of the spider, and of no other spider. Its own message is one too many.
+/// The most urgent task of a spider, of any of its crawls, is claimed in place of the one that is to start. Its own
+/// message is a duplicate.
 pub async fn the_most_urgent_task_of_a_spider_is_held_in_place_of_the_one_that_is_to_start(
     frontier: &Arc<dyn Records>,
 ) -> Result<()> {
@@ -101,7 +102,7 @@ pub async fn the_most_urgent_task_of_a_spider_is_held_in_place_of_the_one_that_i
     Ok(())
 }
 
-/// Whoever else may begin it: a task is started by one worker.
+/// An urgent task that another worker holds, or that has ended, does not come first: a task is started by one worker.
 pub async fn an_urgent_task_that_is_held_or_has_ended_comes_before_none(
     frontier: &Arc<dyn Records>,
 ) -> Result<()> {

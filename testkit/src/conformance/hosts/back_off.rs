@@ -1,4 +1,4 @@
-//! Back-offs, blocks, and what people see of a host.
+//! Back-offs, blocks, and the view of a host for operators.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn refusal(asked: Option<u64>) -> BackoffRequest {
     BackoffRequest { status: 429, terms, crawl: None }
 }
 
-/// A refusal without `Retry-After`, whose first back-off takes so many milliseconds.
+/// Returns a refusal without `Retry-After`, with a first back-off of `base` milliseconds.
 fn brief(base: u64) -> BackoffRequest {
     let refusal = refusal(None);
     BackoffRequest { terms: BackoffTerms { base: Duration::from_millis(base), ..refusal.terms }, ..refusal }
@@ -30,7 +30,7 @@ async fn strikes(ports: &HostPorts, host: &HostKey) -> Result<u32> {
     Ok(ports.control.host(host).await?.and_then(|host| host.backoff).map_or(0, |backoff| backoff.strikes))
 }
 
-/// It makes slots void that were reserved before.
+/// A back-off holds for every worker, and voids slots that were reserved before.
 pub async fn a_back_off_holds_for_every_worker(ports: &HostPorts) -> Result<()> {
     let host = unique("host");
     let fresh = ask(&host, 5, 1);
@@ -43,7 +43,7 @@ pub async fn a_back_off_holds_for_every_worker(ports: &HostPorts) -> Result<()> 
     Ok(())
 }
 
-/// Requests that were in flight together are one refusal.
+/// Refusals in a row double the back-off; those of requests that were in flight together count as one.
 pub async fn refusals_in_a_row_double_the_back_off_and_those_at_once_count_once(
     ports: &HostPorts,
 ) -> Result<()> {
@@ -70,7 +70,7 @@ pub async fn refusals_in_a_row_double_the_back_off_and_those_at_once_count_once(
     Ok(())
 }
 
-/// With and without a limit of requests in flight.
+/// An answer ends a streak of refusals, with and without a limit on requests in flight.
 pub async fn an_answer_ends_a_streak_of_refusals(ports: &HostPorts) -> Result<()> {
     let name = unique("host");
     let host = key(&name);
@@ -104,7 +104,7 @@ pub async fn an_answer_ends_a_streak_of_refusals(ports: &HostPorts) -> Result<()
     Ok(())
 }
 
-/// It neither is doubled nor counts as a refusal in a row.
+/// A `Retry-After` is taken as it is: it is not doubled, and does not count as a refusal in a row.
 pub async fn a_retry_after_is_taken_as_it_is(ports: &HostPorts) -> Result<()> {
     let host = key(&unique("host"));
     let timed = |millis| {
@@ -121,7 +121,7 @@ pub async fn a_retry_after_is_taken_as_it_is(ports: &HostPorts) -> Result<()> {
     Ok(())
 }
 
-/// Whatever the host asks for.
+/// No back-off is longer than the settings allow, whatever the host asks for.
 pub async fn no_back_off_is_longer_than_the_settings_allow(ports: &HostPorts) -> Result<()> {
     let host = key(&unique("host"));
     for asked in [u64::MAX / 2_000, 1] {
@@ -131,7 +131,7 @@ pub async fn no_back_off_is_longer_than_the_settings_allow(ports: &HostPorts) ->
     Ok(())
 }
 
-/// Not even by a URL that holds a slot.
+/// A blocked host is not requested until it is unblocked, not even for a URL that holds a slot.
 pub async fn a_blocked_host_is_not_asked_until_it_is_unblocked(ports: &HostPorts) -> Result<()> {
     let host = unique("host");
     let fresh = ask(&host, 0, 1);
@@ -145,7 +145,7 @@ pub async fn a_blocked_host_is_not_asked_until_it_is_unblocked(ports: &HostPorts
     Ok(())
 }
 
-/// An operator overrules the host.
+/// Unblocking lifts a back-off: an operator overrules the host.
 pub async fn unblocking_lifts_a_back_off(ports: &HostPorts) -> Result<()> {
     let host = unique("host");
     ports.hosts.push_back(&key(&host), &refusal(Some(3_600))).await?;
@@ -154,7 +154,7 @@ pub async fn unblocking_lifts_a_back_off(ports: &HostPorts) -> Result<()> {
     Ok(())
 }
 
-/// In the list, and alone.
+/// All that is known of a host can be read, in the list and alone.
 pub async fn everything_known_of_a_host_can_be_listed(ports: &HostPorts) -> Result<()> {
     let (host, blocked) = (unique("host"), unique("blocked"));
     assert_eq!(ports.control.host(&key(&host)).await?, None);

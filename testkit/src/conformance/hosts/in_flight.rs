@@ -1,4 +1,4 @@
-//! How many requests are in flight.
+//! Limits on requests in flight.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use trawl_common::ports::{InFlightRequest, Result};
 use super::{HostPorts, ask, ended, key, one, wait, with};
 use crate::conformance::{eventually, unique};
 
-/// When one ends, another may be sent.
+/// No more requests are in flight than the pace allows. When one ends, another may be sent.
 pub async fn no_more_requests_are_in_flight_than_the_pace_allows(ports: &HostPorts) -> Result<()> {
     let host = unique("host");
     let ask =
@@ -24,7 +24,8 @@ pub async fn no_more_requests_are_in_flight_than_the_pace_allows(ports: &HostPor
     Ok(())
 }
 
-/// Its worker is gone. Another's request only takes long.
+/// A request that is neither ended nor extended stops counting after a while, as its worker may be gone. One that is
+/// extended still counts.
 pub async fn a_request_that_nobody_ends_or_extends_stops_counting_after_a_while(
     ports: &HostPorts,
 ) -> Result<()> {
@@ -47,7 +48,7 @@ pub async fn a_request_that_nobody_ends_or_extends_stops_counting_after_a_while(
     Ok(())
 }
 
-/// Measured by the time that a request takes.
+/// A slow host is requested as often as its limit in flight allows, measured by the time that a request takes.
 pub async fn a_slow_host_is_asked_as_often_as_its_limit_in_flight_allows(ports: &HostPorts) -> Result<()> {
     let host = unique("host");
     let ask =

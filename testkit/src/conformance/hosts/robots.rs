@@ -17,7 +17,7 @@ fn robots_file() -> RobotsFile {
     RobotsFile { status: 200, body: Bytes::from_static(b"User-agent: *\nDisallow: /\xff\n") }
 }
 
-/// The others wait for it, and get it.
+/// If several workers need a robots.txt, one fetches it; the others wait for it, and get it.
 pub async fn one_of_all_that_need_a_robots_file_fetches_it(ports: &HostPorts) -> Result<()> {
     let file = robots_key(&unique("host"));
     let lease = Duration::from_secs(60);
@@ -29,7 +29,7 @@ pub async fn one_of_all_that_need_a_robots_file_fetches_it(ports: &HostPorts) ->
     Ok(())
 }
 
-/// And then fetched anew, by one.
+/// A robots.txt is kept for its time, and then fetched again, by one worker.
 pub async fn a_robots_file_is_kept_for_its_time(ports: &HostPorts) -> Result<()> {
     let file = robots_key(&unique("host"));
     ports.hosts.keep_robots(&file, &robots_file(), Duration::from_millis(20)).await?;
@@ -38,7 +38,7 @@ pub async fn a_robots_file_is_kept_for_its_time(ports: &HostPorts) -> Result<()>
     eventually(Duration::from_secs(10), is_mine).await
 }
 
-/// At once, or when its lease has lapsed.
+/// A worker that cannot fetch a robots.txt leaves it to another, at once or when its lease has expired.
 pub async fn a_worker_that_cannot_fetch_a_robots_file_leaves_it_to_another(ports: &HostPorts) -> Result<()> {
     let file = robots_key(&unique("host"));
     let brief = Duration::from_millis(20);
@@ -49,7 +49,7 @@ pub async fn a_worker_that_cannot_fetch_a_robots_file_leaves_it_to_another(ports
     eventually(Duration::from_secs(10), is_mine).await
 }
 
-/// Whatever is put: a file that does not compress counts in full. What may be kept is.
+/// robots.txt files keep to their budget, even if they do not compress. A file within the budget is kept.
 pub async fn robots_files_keep_to_their_budget(frugal: &Frugal) -> Result<()> {
     const SIZE: usize = 50_000;
     let Frugal { hosts, robots_bytes } = frugal;

@@ -9,13 +9,13 @@ use trawl_common::time::UnixMs;
 use super::{HostPorts, SLACK, ask, at, gaps, is_about, later, one, wait, with};
 use crate::conformance::unique;
 
-/// With no wait, at this moment.
+/// The first request to a host may be sent at once.
 pub async fn a_new_host_may_be_asked_at_once(ports: &HostPorts) -> Result<()> {
     assert_eq!(one(ports, &ask(&unique("host"), 10, 1)).await?, Slot::Now);
     Ok(())
 }
 
-/// In one call and over several, in the order of asking, and each wait ends at its slot.
+/// Slots are an interval apart, in one call and over several, in the order of the requests. Each wait ends at its slot.
 pub async fn slots_are_an_interval_apart(ports: &HostPorts) -> Result<()> {
     let ask = ask(&unique("host"), 7, 1);
     let mut slots = ports.hosts.reserve(&[ask.clone(), ask.clone()]).await?;
@@ -28,7 +28,7 @@ pub async fn slots_are_an_interval_apart(ports: &HostPorts) -> Result<()> {
     Ok(())
 }
 
-/// Reservations are atomic.
+/// Slots of concurrent calls are apart too: reservations are atomic.
 pub async fn slots_are_apart_for_all_who_ask_at_once(ports: &HostPorts) -> Result<()> {
     let ask = vec![ask(&unique("host"), 2, 1); 5];
     let hosts = &ports.hosts;
@@ -41,7 +41,7 @@ pub async fn slots_are_apart_for_all_who_ask_at_once(ports: &HostPorts) -> Resul
     Ok(())
 }
 
-/// After a quiet time, as many as the pace allows.
+/// After a quiet time a burst may be sent at once, up to the pace's limit; then the pace holds.
 pub async fn a_burst_goes_at_once_and_then_the_pace_holds(ports: &HostPorts) -> Result<()> {
     let slots = ports.hosts.reserve(&vec![ask(&unique("host"), 10, 3); 5]).await?;
     assert_eq!(slots[..3], [Slot::Now; 3]);
@@ -50,7 +50,7 @@ pub async fn a_burst_goes_at_once_and_then_the_pace_holds(ports: &HostPorts) -> 
     Ok(())
 }
 
-/// Each has its own schedule and its own pace; answers come in the order of the questions.
+/// Each host has its own schedule and pace, and answers come in the order of the requests.
 pub async fn hosts_do_not_wait_for_each_other(ports: &HostPorts) -> Result<()> {
     let (slow, quick) = (ask(&unique("slow"), 20, 1), ask(&unique("quick"), 5, 1));
     let slots = ports.hosts.reserve(&[slow.clone(), quick.clone(), slow, quick]).await?;
@@ -59,8 +59,8 @@ pub async fn hosts_do_not_wait_for_each_other(ports: &HostPorts) -> Result<()> {
     Ok(())
 }
 
-/// Requests too far ahead join the waitlist at the host's rate, come back a little before their slot, and block nobody if they
-/// vanish.
+/// Beyond the horizon nothing is reserved: such requests join the waitlist at the host's rate, come back a little
+/// before their slot, and delay no others if they vanish.
 pub async fn beyond_the_horizon_nothing_is_reserved(ports: &HostPorts) -> Result<()> {
     let slow = ask(&unique("host"), 20, 1);
     let slots = ports.hosts.reserve(&vec![slow.clone(); 4]).await?;
@@ -74,7 +74,7 @@ pub async fn beyond_the_horizon_nothing_is_reserved(ports: &HostPorts) -> Result
     Ok(())
 }
 
-/// A URL that was parked for its slot may be sent when it comes back.
+/// A held slot is honoured and reserves nothing: a URL that was parked for its slot may be sent when it comes back.
 pub async fn a_held_slot_is_honoured_and_reserves_nothing(ports: &HostPorts) -> Result<()> {
     let fresh = ask(&unique("host"), 10, 1);
     let slots = ports.hosts.reserve(&[fresh.clone(), fresh.clone()]).await?;
@@ -90,7 +90,7 @@ pub async fn a_held_slot_is_honoured_and_reserves_nothing(ports: &HostPorts) -> 
     Ok(())
 }
 
-/// It is ahead of those in the waitlist, which come back later.
+/// A request off the waitlist changes nothing, and comes back when a slot may be reserved, ahead of the waitlist.
 pub async fn a_request_off_the_waitlist_changes_nothing_and_comes_back_when_a_slot_may_be_reserved(
     ports: &HostPorts,
 ) -> Result<()> {
@@ -104,7 +104,7 @@ pub async fn a_request_off_the_waitlist_changes_nothing_and_comes_back_when_a_sl
     Ok(())
 }
 
-/// After half of the interval.
+/// A slot that is missed by more than half of the interval is void.
 pub async fn a_missed_slot_is_void(ports: &HostPorts) -> Result<()> {
     let fresh = ask(&unique("host"), 10, 1);
     assert_eq!(one(ports, &fresh).await?, Slot::Now);
@@ -114,7 +114,7 @@ pub async fn a_missed_slot_is_void(ports: &HostPorts) -> Result<()> {
     Ok(())
 }
 
-/// Except for an eighth of the interval, so that the host catches up.
+/// A late request delays those after it, except for an eighth of the interval, so that the host catches up.
 pub async fn a_late_request_delays_those_after_it(ports: &HostPorts) -> Result<()> {
     let fresh = ask(&unique("host"), 40, 1);
     let before = |seconds: u64| Some(UnixMs(UnixMs::now().0 - seconds * 1_000));
@@ -124,7 +124,7 @@ pub async fn a_late_request_delays_those_after_it(ports: &HostPorts) -> Result<(
     Ok(())
 }
 
-/// Although requests come some milliseconds late.
+/// A rate finer than any timer is reached, although requests come some milliseconds late.
 pub async fn a_rate_finer_than_any_timer_is_reached(ports: &HostPorts) -> Result<()> {
     let pace = Pace { interval: Duration::from_millis(2), ..Pace::UNLIMITED };
     let fresh = with(&ask(&unique("host"), 1, 1), |request| request.pace = pace);
@@ -154,7 +154,7 @@ pub async fn a_rate_finer_than_any_timer_is_reached(ports: &HostPorts) -> Result
     Ok(())
 }
 
-/// Neither within the horizon nor in the waitlist.
+/// A request that would be sent after its deadline reserves nothing, neither within the horizon nor in the waitlist.
 pub async fn a_request_that_would_be_sent_after_its_deadline_reserves_nothing(
     ports: &HostPorts,
 ) -> Result<()> {
@@ -166,7 +166,7 @@ pub async fn a_request_that_would_be_sent_after_its_deadline_reserves_nothing(
     assert_eq!(one(ports, &before(10)).await?, Slot::TooLate);
     assert!(is_about(wait(one(ports, &before(30)).await?), 20));
     assert!(is_about(later(one(ports, &before(60)).await?), 40 - LEAD.as_secs()));
-    // The waitlist may be gone, which shows when one that waits in it comes back to look.
+    // The waitlist may be gone, which shows when a request in it comes back to check.
     let beyond = one(ports, &before(45)).await?;
     let Slot::Later { turn, .. } = beyond else { panic!("{beyond:?}") };
     let back = with(&before(45), |request| request.standing = Standing::Waitlisted(turn));

@@ -1,4 +1,4 @@
-//! What jobs promise: each is taken by one runner, in the order of the queue, and none is lost.
+//! The promises of jobs: each is taken by one runner, in the order of the queue, and none is lost.
 
 mod random;
 
@@ -22,8 +22,8 @@ pub use random::{Step, obeys_the_model, steps};
 
 const LONG: Duration = Duration::from_secs(3600);
 
-/// Makes a test of each promise; the fixture returns a guard and an `Arc<dyn Jobs>` of which no other test knows, and each spider of
-/// which runs one job at a time.
+/// Makes a test of each promise; the fixture returns a guard and an `Arc<dyn Jobs>` that no other test uses, with a
+/// limit of one running job per spider.
 #[macro_export]
 macro_rules! jobs_conformance {
     ($fixture:path) => {
@@ -78,7 +78,7 @@ fn ids(jobs: &[Job]) -> Vec<&str> {
     jobs.iter().map(|job| job.new.id.as_str()).collect()
 }
 
-/// Also where priorities are negative, tiny or huge.
+/// Jobs are taken by priority, which may be negative, tiny or huge, and in the order of submission among equals.
 pub async fn the_highest_priority_is_taken_first_and_among_equals_the_first_asked_for(
     jobs: &Arc<dyn Jobs>,
 ) -> Result<()> {
@@ -103,7 +103,7 @@ pub async fn the_highest_priority_is_taken_first_and_among_equals_the_first_aske
     Ok(())
 }
 
-/// All parts, and the absence of each.
+/// A job keeps all parts that it was submitted with, and the absence of each.
 pub async fn what_is_asked_for_is_given_as_it_was(jobs: &Arc<dyn Jobs>) -> Result<()> {
     let url = |text: &str| text.parse::<CanonicalUrl>().expect("it is written as a URL");
     let post = r#"{"url": "http://a.example/q", "method": "POST", "base64": "//8=", "data": {"n": 1.5}, "retries": 2}"#;
@@ -140,7 +140,7 @@ pub async fn what_is_asked_for_is_given_as_it_was(jobs: &Arc<dyn Jobs>) -> Resul
     Ok(())
 }
 
-/// By the id, and by the key.
+/// A job that is submitted twice is kept once, by its id and by its key.
 pub async fn asking_twice_asks_once(jobs: &Arc<dyn Jobs>) -> Result<()> {
     let key = Some("k".parse().expect("it is written as a key"));
     let first = NewJob { idempotency_key: key.clone(), ..job("first", "a", 0.0) };
@@ -154,7 +154,7 @@ pub async fn asking_twice_asks_once(jobs: &Arc<dyn Jobs>) -> Result<()> {
     Ok(())
 }
 
-/// Nothing of it is kept.
+/// A job that may not be submitted is refused, and nothing of it is kept.
 pub async fn what_no_job_may_ask_for_is_refused(jobs: &Arc<dyn Jobs>) -> Result<()> {
     let refused =
         jobs.submit(&job("adhoc", "default", 0.0)).await.expect_err("a crawl of that id never ends");
@@ -163,7 +163,7 @@ pub async fn what_no_job_may_ask_for_is_refused(jobs: &Arc<dyn Jobs>) -> Result<
     Ok(())
 }
 
-/// However many ask at once.
+/// Each job is taken by one runner, however many there are at once.
 pub async fn each_job_is_taken_by_one_runner(jobs: &Arc<dyn Jobs>) -> Result<()> {
     const COUNT: usize = 40;
     submit(jobs, (0..COUNT).map(|number| job(&format!("j{number}"), &format!("s{number}"), 0.0))).await?;
@@ -181,7 +181,8 @@ pub async fn each_job_is_taken_by_one_runner(jobs: &Arc<dyn Jobs>) -> Result<()>
     Ok(())
 }
 
-/// It is free when its job has ended, and not before.
+/// While a job of a spider runs, its next one is pending and those of others go on. The spider is free when its job has
+/// ended, not before.
 pub async fn a_busy_spider_leaves_its_next_job_pending_and_others_go_on(jobs: &Arc<dyn Jobs>) -> Result<()> {
     submit(jobs, [job("a1", "a", 9.0), job("a2", "a", 8.0), job("b1", "b", 0.0)]).await?;
     assert_eq!(take(jobs, "one").await?.as_deref(), Some("a1"));
@@ -194,7 +195,7 @@ pub async fn a_busy_spider_leaves_its_next_job_pending_and_others_go_on(jobs: &A
     Ok(())
 }
 
-/// Whoever had it has it no more.
+/// When the lease of a job expires, the job is back in its place in the queue, and its runner has lost it.
 pub async fn a_lapsed_lease_gives_a_job_its_place_in_the_line_again(jobs: &Arc<dyn Jobs>) -> Result<()> {
     submit(jobs, [job("a", "a", 1.0), job("b", "b", 0.0)]).await?;
     let lapsing = jobs.take(&runner("dead"), Duration::ZERO).await?.expect("it is free");
@@ -207,7 +208,7 @@ pub async fn a_lapsed_lease_gives_a_job_its_place_in_the_line_again(jobs: &Arc<d
     Ok(())
 }
 
-/// Others of the spider would find it as busy.
+/// A job that is put back waits, and its spider with it: other jobs of the spider would find it as busy.
 pub async fn a_job_that_is_put_back_waits_and_its_spider_with_it(jobs: &Arc<dyn Jobs>) -> Result<()> {
     submit(jobs, [job("a1", "a", 0.0), job("a2", "a", 0.0), job("b", "b", 0.0)]).await?;
     assert_eq!(take(jobs, "one").await?.as_deref(), Some("a1"));
@@ -219,7 +220,7 @@ pub async fn a_job_that_is_put_back_waits_and_its_spider_with_it(jobs: &Arc<dyn 
     eventually(LONG, async || Ok(take(jobs, "one").await?.as_deref() == Some("a1"))).await
 }
 
-/// The mark is for whoever feeds it.
+/// A pending job is cancelled at once; a running one is marked, for its runner to see.
 pub async fn a_pending_job_is_cancelled_at_once_and_one_that_runs_is_marked(
     jobs: &Arc<dyn Jobs>,
 ) -> Result<()> {
@@ -237,7 +238,7 @@ pub async fn a_pending_job_is_cancelled_at_once_and_one_that_runs_is_marked(
     Ok(())
 }
 
-/// Nobody feeds it again.
+/// A cancelled job whose runner is gone is not taken again, and waits to be ended.
 pub async fn a_cancelled_job_whose_feeder_is_gone_waits_for_whoever_ends_it(
     jobs: &Arc<dyn Jobs>,
 ) -> Result<()> {
@@ -250,7 +251,7 @@ pub async fn a_cancelled_job_whose_feeder_is_gone_waits_for_whoever_ends_it(
     Ok(())
 }
 
-/// Those that nobody has looked at come first, and none twice within the pause.
+/// Running jobs are checked in round robin: those not checked yet come first, and none twice within the pause.
 pub async fn fed_jobs_are_checked_in_round_robin(jobs: &Arc<dyn Jobs>) -> Result<()> {
     for name in ["a", "b", "c"] {
         submit(jobs, [job(name, name, 0.0)]).await?;
@@ -269,7 +270,7 @@ pub async fn fed_jobs_are_checked_in_round_robin(jobs: &Arc<dyn Jobs>) -> Result
     Ok(())
 }
 
-/// It says who ran it, and what was wrong.
+/// The end of a job is final. It records the runner, and the problem.
 pub async fn an_end_is_for_good(jobs: &Arc<dyn Jobs>) -> Result<()> {
     submit(jobs, [job("a", "a", 0.0)]).await?;
     take(jobs, "one").await?;
@@ -285,7 +286,7 @@ pub async fn an_end_is_for_good(jobs: &Arc<dyn Jobs>) -> Result<()> {
     Ok(())
 }
 
-/// Filters leave out what is not meant, on each page.
+/// The list is read page by page, newest first. Filters apply to each page.
 pub async fn a_list_is_read_page_by_page_the_newest_first(jobs: &Arc<dyn Jobs>) -> Result<()> {
     submit(
         jobs,
@@ -306,7 +307,8 @@ pub async fn a_list_is_read_page_by_page_the_newest_first(jobs: &Arc<dyn Jobs>) 
     Ok(())
 }
 
-/// What is young is kept, however much of it there is; and who asks for a forgotten job again asks anew.
+/// The jobs that ended longest ago are forgotten with their keys, so that they may be submitted again. Recent ones are
+/// kept, however many they are.
 pub async fn what_ended_longest_ago_is_forgotten_with_its_key(jobs: &Arc<dyn Jobs>) -> Result<()> {
     let keyed = |name: &str| NewJob {
         idempotency_key: Some(format!("key-{name}").parse().expect("it is written as a key")),
@@ -315,7 +317,7 @@ pub async fn what_ended_longest_ago_is_forgotten_with_its_key(jobs: &Arc<dyn Job
     for name in ["a", "b", "c"] {
         submit(jobs, [keyed(name)]).await?;
         jobs.end(&id(name), &JobOutcome::Cancelled).await?;
-        // By the clock of the store one is over before the next.
+        // So that the ends differ by the clock of the store.
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     submit(jobs, [keyed("pending")]).await?;

@@ -1,4 +1,4 @@
-//! One law for all orders: whatever two runners and a person do to a few jobs, a store answers as the functions of
+//! A model test: whatever two runners and an operator do to a few jobs, a store answers as the functions of
 //! `common/src/jobs/transitions.rs` do.
 
 use std::sync::Arc;
@@ -12,22 +12,22 @@ use trawl_common::time::UnixMs;
 
 use super::{LONG, id, job, runner};
 
-/// Jobs of the test; every other one is of the first spider.
+/// Number of jobs in the test; every other one is of the first spider.
 const JOBS: usize = 5;
 
-/// The model's clock stands still: what has lapsed has lapsed at once, or does not within the test.
+/// The model's clock, which stands still: a lease expires at once, or not within the test.
 const NOW: UnixMs = UnixMs(1);
 
-/// What somebody does.
+/// One call by a runner or an operator.
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
-    /// Asks for a job of this priority.
+    /// Submits a job with this priority.
     Submit(usize, i8),
-    /// Takes a job, under a lease that lapses at once or never.
+    /// Takes a job, under a lease that expires at once or never.
     Take(bool, bool),
-    /// Extends the lease likewise.
+    /// Extends a lease, to expire at once or never.
     Extend(bool, usize, bool),
-    /// Has read the sources, with a problem or without.
+    /// Reports that the sources are read, with a problem or without.
     Fed(bool, usize, bool),
     /// Puts a job back, for long or not.
     PutBack(bool, usize, bool),
@@ -37,7 +37,7 @@ pub enum Step {
     Cancel(usize),
 }
 
-/// Any steps.
+/// Draws steps.
 pub fn steps() -> impl Strategy<Value = Vec<Step>> {
     let (flag, number) = (any::<bool>, || 0..JOBS);
     let step = prop_oneof![
@@ -52,7 +52,10 @@ pub fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 0..60)
 }
 
-/// Takes `steps` on empty `jobs`, of which each spider runs `per_spider` at a time. Panics where they depart from the model.
+/// Takes `steps` on empty `jobs` with a limit of `per_spider` running jobs per spider.
+///
+/// # Panics
+/// If they depart from the model.
 pub async fn obeys_the_model(jobs: &Arc<dyn Jobs>, per_spider: usize, steps: &[Step]) -> Result<()> {
     let mut model = Model { jobs: Vec::new(), per_spider };
     for step in steps {
@@ -148,7 +151,7 @@ fn lease(lapses: bool) -> Duration {
     if lapses { Duration::ZERO } else { LONG }
 }
 
-/// A job without its times, for these are the store's.
+/// A job without its times, which are the store's.
 type View = (u64, String, StoredState);
 
 fn view(job: &Job) -> View {

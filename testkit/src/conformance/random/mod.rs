@@ -1,5 +1,5 @@
-//! One law for all orders: whatever two workers, a producer and a person do to a few URLs, again and again and in
-//! any order, an engine answers as a model of a page does, and its stats agree.
+//! A model test: whatever two workers, a producer and an operator do to a few URLs, repeatedly and in any
+//! order, an engine answers as a model of a page does, and its stats agree.
 
 mod model;
 mod step;
@@ -15,8 +15,11 @@ pub(super) use self::step::{URLS, url, who};
 use super::control::ControlPorts;
 use super::fixture::{Case, Fixture, long_ago, much_later};
 
-/// Takes `steps` on the engine that `connect` gives, now and after each [`Step::Crash`], and then ends what is
-/// left. Panics where the engine departs from the model.
+/// Takes `steps` on the engine that `connect` returns, which is called again after each [`Step::Crash`], and then ends
+/// the remaining URLs.
+///
+/// # Panics
+/// If the engine departs from the model.
 pub async fn obeys_the_model(
     mut connect: impl AsyncFnMut() -> Result<ControlPorts>,
     steps: &[Step],
@@ -30,7 +33,7 @@ pub async fn obeys_the_model(
             drop(ports);
             ports = connect().await?;
             lease = None;
-            // What workers held is theirs until that lapses, which takes longer than the test.
+            // Workers keep the URLs that they held until their leases expire, which takes longer than the test.
         }
         let fixture = Fixture::with(&ports.frontier, case.clone());
         take(*step, &ports, &fixture, &mut lease, &mut model).await?;
@@ -39,7 +42,7 @@ pub async fn obeys_the_model(
     let fixture = Fixture::with(&ports.frontier, case.clone());
     take(Step::Resume, &ports, &fixture, &mut lease, &mut model).await?;
     let ends = |url| [Step::Claim(Who::One, url), finish(Who::One, url), finish(Who::Two, url)];
-    // What is parked for long no worker ends.
+    // No worker ends a URL that is parked for long.
     for step in (0..URLS).flat_map(ends).chain([Step::Open, Step::Close, Step::Cancel]) {
         if !model.status.is_over() {
             take(step, &ports, &fixture, &mut lease, &mut model).await?;
@@ -59,7 +62,7 @@ async fn agree(fixture: &Fixture<'_>, model: &Model) -> Result<()> {
     Ok(())
 }
 
-/// A call that either succeeds, or is `Stale` because the crawl is over.
+/// Returns the value of a call that must succeed if `expected`, and else be `Stale` because the crawl is over.
 pub(super) fn goes<T: std::fmt::Debug>(result: Result<T>, expected: bool) -> Option<T> {
     match result {
         Ok(value) if expected => Some(value),
@@ -118,7 +121,7 @@ async fn take(
             assert_eq!(fixture.start(worker(who), url).await?, model.start(who, url));
         }
         Step::Park { who, url, long, failed } => {
-            // No two are alike: to park until the same instant is to repeat a call.
+            // Each instant is different: parking until the same one repeats a call.
             let until = if long { much_later() } else { long_ago() }.plus(model.next_moment());
             let expected = model.park(who, url, long, failed);
             assert_eq!(fixture.park(worker(who), url, until, failed).await?, expected);

@@ -1,4 +1,4 @@
-//! What must be true after each step.
+//! The state that must hold after each step.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,20 +10,20 @@ use trawl_common::frontier::{ClaimReply, MAX_STARTS, Start};
 use super::step::Who;
 use crate::conformance::fixture::started;
 
-/// What must be true of one page.
+/// The state of one page.
 #[derive(Default)]
 pub(in crate::conformance) struct Page {
     pub(in crate::conformance) ended: Option<Terminal>,
     pub(in crate::conformance) holder: Option<Who>,
     pub(in crate::conformance) is_far: bool,
-    /// Whether a worker had it in a pause, and let it go: the first sweep after the pause finds it.
+    /// Whether a worker had it in a pause, and released it: the first sweep after the pause finds it.
     pub(in crate::conformance) is_let_go: bool,
     pub(in crate::conformance) attempts: u32,
     pub(in crate::conformance) starts: u32,
     pub(in crate::conformance) has_started: bool,
 }
 
-/// What must be true of the crawl.
+/// The state of the crawl.
 pub(in crate::conformance) struct Model {
     pub(in crate::conformance) pages: BTreeMap<usize, Page>,
     pub(in crate::conformance) counts: Counts,
@@ -33,7 +33,7 @@ pub(in crate::conformance) struct Model {
 }
 
 impl Page {
-    /// How many starts without an end it has when it is put aside: the one that led here has ended.
+    /// Returns the number of starts without an end after it is parked: the start that led here has ended.
     fn starts_after(&self) -> u32 {
         if self.has_started { 0 } else { self.starts }
     }
@@ -50,7 +50,7 @@ impl Model {
         }
     }
 
-    /// Panics unless the crawl's stats are what they must be.
+    /// Panics unless the crawl's stats agree with this state.
     pub(in crate::conformance) fn check(&self, stats: &CrawlStats) {
         assert_eq!((stats.counts, stats.pending), (self.counts, self.left()));
         assert_eq!(stats.status, self.status);
@@ -58,7 +58,7 @@ impl Model {
         assert!(stats.discovered == self.is_closed || self.status == CrawlState::Cancelled);
     }
 
-    /// Longer each time.
+    /// Returns a duration that is longer each time.
     pub(in crate::conformance) fn next_moment(&mut self) -> Duration {
         self.moments += 1;
         Duration::from_millis(1) * self.moments
@@ -68,13 +68,13 @@ impl Model {
         self.status == CrawlState::Paused
     }
 
-    /// Whether a worker could have the page now.
+    /// Whether a worker could claim the page now.
     pub(in crate::conformance) fn is_available(&self, url: usize) -> bool {
         let is_free = |page: &Page| page.ended.is_none() && page.holder.is_none() && !page.is_far;
         self.status == CrawlState::Running && self.pages.get(&url).is_some_and(is_free)
     }
 
-    /// Whether a sweep may find the page without its message; then that was sent again.
+    /// Whether a sweep may find the page without its message, and publish it again.
     pub(in crate::conformance) fn sweep(&mut self, url: usize) -> bool {
         let is_running = self.status == CrawlState::Running;
         self.pending(url).is_some_and(|page| std::mem::take(&mut page.is_let_go) && is_running)
@@ -97,7 +97,7 @@ impl Model {
         is_new
     }
 
-    /// `None` if the page is held back by another worker or a pause: its message waits.
+    /// Returns the reply to a claim, or `None` if another worker or a pause holds the page back: its message waits.
     pub(in crate::conformance) fn claim(&mut self, who: Who, url: usize) -> Option<ClaimReply> {
         if !self.status.is_over() {
             self.admit(url);
@@ -111,7 +111,7 @@ impl Model {
             return None;
         }
         if is_paused {
-            // Whoever claims it does not hold it.
+            // The worker that claims it does not hold it.
             (page.holder, page.is_let_go) = (None, true);
             return None;
         }
@@ -119,7 +119,7 @@ impl Model {
         Some(started(page.attempts, page.starts))
     }
 
-    /// Whether the worker holds the page.
+    /// Extends a lease. Returns whether the worker holds the page.
     pub(in crate::conformance) fn extend(&mut self, who: Who, url: usize) -> bool {
         if !self.status.is_over() && self.admit(url) {
             self.pages.insert(url, Page { holder: Some(who), ..Page::default() });
@@ -155,7 +155,7 @@ impl Model {
         }
     }
 
-    /// Whether the page has ended.
+    /// Ends a page. Returns whether it has ended.
     pub(in crate::conformance) fn finish(&mut self, who: Who, url: usize, terminal: Terminal) -> bool {
         let Some(page) = self.held(who, url) else {
             let known = self.pages.get(&url).map(|page| page.ended.is_some());
@@ -167,7 +167,7 @@ impl Model {
         true
     }
 
-    /// Whether the crawl takes this command.
+    /// Pauses the crawl. Returns whether it takes the command.
     pub(in crate::conformance) fn pause(&mut self) -> bool {
         let is_going = !self.status.is_over();
         if is_going {
@@ -176,7 +176,7 @@ impl Model {
         is_going
     }
 
-    /// Whether the crawl takes this command.
+    /// Resumes the crawl. Returns whether it takes the command.
     pub(in crate::conformance) fn resume(&mut self) -> bool {
         let is_going = !self.status.is_over();
         if self.is_paused() {
@@ -186,7 +186,7 @@ impl Model {
         is_going
     }
 
-    /// Whether the crawl takes this command.
+    /// Cancels the crawl. Returns whether it takes the command.
     pub(in crate::conformance) fn cancel(&mut self) -> bool {
         if self.status == CrawlState::Finished {
             return false;
@@ -199,7 +199,7 @@ impl Model {
         true
     }
 
-    /// Whether the page was in the list.
+    /// Replays a page. Returns whether it was in the list.
     pub(in crate::conformance) fn replay(&mut self, url: usize) -> bool {
         let Some(page) = self.pages.get_mut(&url) else { return false };
         let Some(terminal @ (Terminal::Failed | Terminal::Expired)) = page.ended else { return false };

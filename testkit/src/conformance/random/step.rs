@@ -1,9 +1,9 @@
-//! What may be done, and how to draw it.
+//! The steps of the model test, and strategies that draw them.
 
 use proptest::prelude::*;
 use trawl_common::frontier::outcome::Terminal;
 
-/// How many URLs the steps are about.
+/// Number of URLs in the test.
 pub(in crate::conformance) const URLS: usize = 4;
 
 /// One call, on one of a few pages, by one of two workers.
@@ -11,53 +11,53 @@ pub(in crate::conformance) const URLS: usize = 4;
 pub enum Step {
     /// The producer opens the crawl, or opens it again.
     Open,
-    /// It admits pages from `.0` on, `.1` of them.
+    /// The producer admits `.1` pages, beginning with `.0`.
     Admit(usize, usize),
-    /// It confirms a page.
+    /// The producer confirms a page.
     Confirm(usize),
-    /// It has read all sources.
+    /// The producer has read all sources.
     Close,
     /// A worker receives a message.
     Claim(Who, usize),
-    /// A worker goes on holding a page, or thinks so.
+    /// A worker extends its lease on a page, whether it holds it or not.
     Extend(Who, usize),
     /// A worker is about to fetch.
     Start(Who, usize),
-    /// A worker puts a page aside: for long or not, for a failure or not.
+    /// A worker parks a page: for long or not, for a failure or not.
     Park {
-        /// Which worker.
+        /// The worker.
         who: Who,
-        /// Which page.
+        /// The page.
         url: usize,
-        /// Whether its instant is far away.
+        /// Whether its wake-up is far away.
         long: bool,
         /// Whether it failed.
         failed: bool,
     },
-    /// A worker gives a page back.
+    /// A worker releases a page.
     Release(Who, usize),
-    /// A worker gives a page its terminal state, or thinks so.
+    /// A worker gives a page its terminal state, whether it holds it or not.
     Finish(Who, usize, Terminal),
-    /// A person holds the crawl.
+    /// An operator pauses the crawl.
     Pause,
-    /// A person lets it go on.
+    /// An operator resumes the crawl.
     Resume,
-    /// A person ends it.
+    /// An operator cancels the crawl.
     Cancel,
-    /// A person sends a page again that failed, in the same crawl.
+    /// An operator replays a failed page in the same crawl.
     Replay(usize),
     /// A worker sweeps.
     Sweep,
-    /// Every process is killed, and new ones begin with the same store.
+    /// Every process is killed, and new ones start with the same store.
     Crash,
 }
 
 /// One of two workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
-    /// The one.
+    /// The first worker.
     One,
-    /// The other.
+    /// The second worker.
     Two,
 }
 
@@ -94,7 +94,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Up to eighty steps. To cancel is rare, for little happens after it.
+/// Draws up to eighty steps. Cancellations are rare, as little happens after them.
 pub fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step(), 1..80)
 }

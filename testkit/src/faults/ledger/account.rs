@@ -1,27 +1,27 @@
-//! What is known of one page.
+//! The facts about one page.
 
 use std::collections::BTreeSet;
 
 use super::facts::Ask;
 use crate::faults::scenario::Sink;
 
-/// How often a page was asked for, and where an end of it shows.
+/// The requests for a page, and the traces of its end.
 #[derive(Default)]
 pub(super) struct Account {
     pub(super) asks: Vec<Ask>,
-    /// Whether a redirect leads to it, and how often one was asked for.
+    /// Whether a redirect leads to it, and the number of requests for such redirects.
     pub(super) is_landing: bool,
     pub(super) led_here: usize,
     /// The ids of its items.
     pub(super) items: BTreeSet<String>,
-    /// Where an item of it stands, or one of a page that redirects to it.
+    /// The sinks with an item of it, or of a page that redirects to it.
     pub(super) stored: BTreeSet<Sink>,
     /// The reasons of its dead letters.
     pub(super) dead_letters: BTreeSet<String>,
 }
 
 impl Account {
-    /// Whether it has an end that can be seen.
+    /// Whether it has a visible end.
     pub(super) fn is_settled(&self) -> bool {
         !self.stored.is_empty() || !self.items.is_empty() || !self.dead_letters.is_empty()
     }

@@ -1,4 +1,4 @@
-//! The program's own counters, against the fates of the pages.
+//! Checks the program's own counters against the fates of the pages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use super::verdict::Judgement;
 use crate::faults::fate::Fate;
 use crate::faults::scenario::Limit;
 
-/// How many URLs can have ended in one way, or were taken in.
+/// Bounds on the number of URLs that ended in one way, or were admitted.
 #[derive(Clone, Copy, Default)]
 struct Due {
     least: u64,
@@ -22,7 +22,7 @@ impl Due {
         self.most += 1;
     }
 
-    /// What is wrong with a counter, if that is none of these.
+    /// Returns a complaint if `count` is out of bounds.
     fn complaint(self, name: &str, count: u64) -> Option<String> {
         let Self { least, most } = self;
         let due = if least == most { least.to_string() } else { format!("{least} to {most}") };
@@ -31,8 +31,8 @@ impl Due {
 }
 
 impl Facts {
-    /// The counters agree with themselves, with the event of the end, and with the fate of every page. They are exact
-    /// but for what Redis was made to forget: that may count, or not.
+    /// Checks that the counters agree with each other, with the event of the end, and with the fate of every page. They
+    /// are exact except for pages that Redis was made to forget, which may count or not.
     pub(super) fn judge_stats(&self, accounts: &[Account], verdict: &mut Judgement) {
         let Some(stats) = &self.stats else {
             if self.ended.is_some() {
@@ -44,7 +44,7 @@ impl Facts {
         let mut admitted = Due::default();
         let mut due: BTreeMap<&str, Due> = BTreeMap::new();
         for (page, account) in self.pages.iter().zip(accounts) {
-            // Where a redirect led is never taken in, unless something links to it before.
+            // The target of a redirect is never admitted, unless something links to it before.
             let is_counted = !self.is_forgettable(account) && !account.is_landing && self.limit.is_none();
             admitted.add(is_counted);
             let ends = self.ends(page.fate, account);
@@ -62,7 +62,8 @@ impl Facts {
         }
     }
 
-    /// The crawl's end was announced, and every copy is a copy of one event, which says what the counters say.
+    /// Checks that the crawl's end was announced, that every copy is a copy of one event, and that it has the same
+    /// counters.
     pub(super) fn judge_announcement(&self, verdict: &mut Judgement) {
         let Some(ends) = &self.ends else { return };
         let problem = match ends.as_slice() {
@@ -78,7 +79,7 @@ impl Facts {
         verdict.problems.push(problem);
     }
 
-    /// What bounds the crawl is reached, and not passed.
+    /// Checks that the limit of the crawl is reached, and not exceeded.
     fn judge_limit(&self, stats: &ReportedStats, verdict: &mut Judgement) {
         let (name, count, most) = match self.limit {
             None => return,
@@ -87,10 +88,10 @@ impl Facts {
         };
         let most = most as u64;
         let forgotten = self.faults.iter().filter(|fault| fault.kind.forgets()).count() as u64;
-        // What Redis forgot does not count any more.
+        // URLs that Redis forgot do not count any more.
         let least = if forgotten > 0 { 0 } else { most };
         let most = match self.limit {
-            // What messages bring back is not refused, however many links were taken meanwhile.
+            // URLs that messages bring back are not refused, however many links were admitted meanwhile.
             Some(Limit::PerHost(_)) => most * (1 + forgotten),
             _ => most,
         };
@@ -102,8 +103,8 @@ impl Facts {
         }
     }
 
-    /// How a page can have ended: in several ways where a limit or a copy of it may have come first, where it was put
-    /// down as poison, and where nobody can say.
+    /// Returns how a page can have ended. There are several ways if a limit or a copy of it may have come first, if it
+    /// was given up as poison, or if its end is unknown.
     fn ends(&self, fate: Fate, account: &Account) -> Vec<&'static str> {
         let mut ends = self.units.ends(fate).to_vec();
         let poisoned = self.units.poisoned();
@@ -117,11 +118,12 @@ impl Facts {
         ends
     }
 
-    /// Whether Redis was made to forget all that it knew of a page, and that was not asked for again.
+    /// Whether Redis was made to forget everything about a page, and the page was not requested again.
     fn is_forgettable(&self, account: &Account) -> bool {
         let Some(last) = account.asks.last() else { return false };
         self.faults.iter().filter(|fault| fault.kind.forgets()).any(|fault| {
-            // What was taken in before the last second comes back as unfinished. A store that was emptied before took it in anew.
+            // URLs admitted before the last second come back as unfinished. A store that was emptied before then
+            // admitted them anew.
             let from = fault.from.saturating_sub(fault.kind.reaches_back());
             let emptied = self.faults.iter().filter(|other| other.kind.empties_store() && other.from < from);
             let since = emptied.map(|other| other.from).max().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What is known of a run from the outside.
+//! The facts about a run, as seen from the outside.
 
 use std::time::Duration;
 
@@ -10,52 +10,53 @@ use crate::faults::kind::Kind;
 use crate::faults::scenario::{Limit, Sink};
 use crate::faults::units::Units;
 
-/// A page that the crawl was to fetch.
+/// A page that the crawl should fetch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// Its address, as its items have it.
+    /// Its URL, as in its items.
     pub url: String,
-    /// What names it in its crawl, as dead letters have it.
+    /// Its key in the crawl, as in dead letters.
     pub key: String,
-    /// How it answers.
+    /// Its answer.
     pub fate: Fate,
 }
 
 /// One request for a page. Times are since the start of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
-    /// The page's number.
+    /// The number of the page.
     pub page: usize,
-    /// The number of the page whose request a redirect led here; a URL that a redirect names is asked for itself.
+    /// The number of the page whose request was redirected here. `None` for a URL in a redirect, which is requested on
+    /// its own.
     pub via: Option<usize>,
-    /// The number of the worker that asked.
+    /// The number of the worker that sent it.
     pub who: usize,
-    /// When it asked.
+    /// When it arrived.
     pub asked: Duration,
-    /// When it was answered, unless it had gone.
+    /// When it was answered; `None` if the client had gone.
     pub answered: Option<Duration>,
 }
 
-/// An item, as it stands in a file or in the stream.
+/// An item, as found in a file or in the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ItemLine {
-    /// The page.
+    /// The URL of the page.
     pub url: String,
     /// The item's id.
     pub id: String,
     /// The id of its crawl.
     pub crawl: String,
-    /// What has changed of it since an earlier crawl, if there is to be one.
+    /// Its change since an earlier crawl, if the item has one.
     pub change: Option<String>,
-    /// Where redirects led, if they did.
+    /// The final URL, if there were redirects.
     pub landed: Option<String>,
-    /// What was extracted.
+    /// The extracted fields.
     pub fields: Value,
-    /// Where it stands.
+    /// The sink that it was found in.
     pub sink: Sink,
 }
 
-/// A dead letter, as it came out of `failed_urls`.
+/// A dead letter, as read from `failed_urls`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetter {
     /// The key of the page.
@@ -64,89 +65,89 @@ pub struct DeadLetter {
     pub reason: String,
 }
 
-/// An event that says that a crawl has ended.
+/// An event about the end of a crawl.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct End {
-    /// The event's id: the same on every copy.
+    /// The event's id, equal in every copy.
     pub id: String,
-    /// The crawl.
+    /// The id of the crawl.
     pub crawl: String,
-    /// What it says of the crawl.
+    /// The stats in the event.
     pub stats: ReportedStats,
 }
 
-/// A fault that was injected. Times are since the start of the run.
+/// An injected fault. Times are since the start of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Injected {
-    /// What.
+    /// Its kind.
     pub kind: Kind,
     /// The number of the worker that it hit.
     pub victim: Option<usize>,
     /// When it began.
     pub from: Duration,
-    /// When what it broke was whole again.
+    /// When its damage was repaired.
     pub to: Duration,
 }
 
-/// A spell in which no page may be asked for. Times are since the start of the run.
+/// A period in which no page may be requested. Times are since the start of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quiet {
-    /// What the crawl or its host was.
+    /// The state of the crawl or its host.
     pub why: &'static str,
-    /// When that had been confirmed.
+    /// When that state had been confirmed.
     pub from: Duration,
     /// When it was lifted.
     pub to: Duration,
 }
 
-/// A dead letter that was sent again.
+/// A dead letter that was replayed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replay {
     /// The key of the page.
     pub url: String,
-    /// When that was ordered, since the start of the run.
+    /// When the replay was ordered, since the start of the run.
     pub at: Duration,
 }
 
-/// All that is known of a run from the outside.
+/// All facts about a run, as seen from the outside.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     /// The pages that sitemaps, links or redirects lead to.
     pub pages: Vec<Page>,
-    /// What the crawl takes in.
+    /// The kind of work of the crawl.
     pub units: Units,
-    /// What was wrong with what the site was asked.
+    /// Invalid requests that the site received.
     pub complaints: Vec<String>,
-    /// What bounds the crawl.
+    /// The limit of the crawl.
     pub limit: Option<Limit>,
-    /// Where every item is to be.
+    /// The sinks that every item should be in.
     pub sinks: Vec<Sink>,
-    /// The field that its spider has for the number that a page shows.
+    /// The spider's field for the number that a page shows.
     pub field: Option<&'static str>,
     /// Whether every page was crawled before.
     pub is_again: bool,
-    /// What the site was asked, in order.
+    /// The requests that the site received, in order.
     pub asks: Vec<Ask>,
-    /// What stands in files and in the stream.
+    /// The items in files and in the stream.
     pub items: Vec<ItemLine>,
-    /// The pages in the web archive.
+    /// The URLs in the web archive.
     pub archived: Vec<String>,
-    /// What came out of `failed_urls`; `None` for an engine that keeps dead letters where only it can read them.
+    /// The messages from `failed_urls`; `None` for an engine whose dead letters only it can read.
     pub dead_letters: Option<Vec<DeadLetter>>,
-    /// The events of the crawl's end, without copies; `None` for an engine that publishes none.
+    /// The events of the crawl's end, without duplicates; `None` for an engine that publishes none.
     pub ends: Option<Vec<End>>,
-    /// What the crawl says of itself at its end.
+    /// The stats of the crawl at its end.
     pub stats: Option<ReportedStats>,
-    /// What was done to the fleet, in order.
+    /// The faults, in order.
     pub faults: Vec<Injected>,
-    /// When nothing might be asked for.
+    /// The periods in which no page might be requested.
     pub quiet: Vec<Quiet>,
-    /// Which dead letters were sent again.
+    /// The dead letters that were replayed.
     pub replays: Vec<Replay>,
     /// When the crawl was seen to have ended.
     pub ended: Option<Duration>,
-    /// How many URLs one worker can have in hand.
+    /// Maximum number of URLs that one worker can have in hand.
     pub in_hand: usize,
-    /// How many workers there are.
+    /// Number of workers.
     pub workers: usize,
 }

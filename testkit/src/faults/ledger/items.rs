@@ -1,4 +1,4 @@
-//! Items: what each shows, and that every sink has them.
+//! Checks the contents of each item, and that every sink has all of them.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -11,7 +11,7 @@ use crate::faults::scenario::Sink;
 use crate::faults::units::Units;
 
 impl ItemLine {
-    /// An item as it stands in a sink.
+    /// Parses an item from a sink.
     pub fn of(item: &Value, sink: Sink) -> Self {
         let text = |name: &str| item[name].as_str().map(str::to_owned);
         Self {
@@ -25,9 +25,9 @@ impl ItemLine {
         }
     }
 
-    /// An item as it stands in a table, its fields beside what every item has.
+    /// Parses an item from a row of a table, whose columns are its fields and those that every item has.
     pub fn of_row(row: Map<String, Value>, sink: Sink) -> Self {
-        // What a program yields is in one column, as JSON.
+        // The items of a program are in one column, as JSON.
         let fields = match row.get("fields") {
             Some(Value::String(text)) => serde_json::from_str(text).unwrap_or_default(),
             Some(fields) => fields.clone(),
@@ -40,8 +40,8 @@ impl ItemLine {
 }
 
 impl Facts {
-    /// Collects the items of each page, and where what a page shows is stored; an item that is none of these pages', or
-    /// shows another, is a problem.
+    /// Collects the items of each page, and the sinks that have what it shows. An item that belongs to no page, or
+    /// shows another page, is a problem.
     pub(super) fn collect_items(
         &self,
         numbers: &HashMap<&str, usize>,
@@ -55,7 +55,7 @@ impl Facts {
                 continue;
             };
             accounts[number].items.insert(item.id.clone());
-            // What a request is answered with is its own, whatever page that shows.
+            // The answer to a request belongs to the request, whatever page it shows.
             let whose = if self.units == Units::Pages { shown } else { number };
             accounts[whose].stored.insert(item.sink);
             if ids.insert(&item.id, &item.url).is_some_and(|other| other != item.url) {
@@ -77,7 +77,7 @@ impl Facts {
         }
     }
 
-    /// The page that an item is of, and the one that it shows. Where a program asks for pages, it says both.
+    /// Returns the number of an item's page, and of the page that it shows. Items of programs contain both.
     fn of_item(&self, item: &ItemLine, numbers: &HashMap<&str, usize>) -> Option<(usize, usize)> {
         if self.units == Units::Pages {
             let shown = item.landed.as_ref().unwrap_or(&item.url).as_str();
@@ -89,7 +89,8 @@ impl Facts {
         (item.landed.is_some() == (leads != number)).then_some((number, leads))
     }
 
-    /// What was crawled before and is as it was says so, unless Redis may have forgotten it.
+    /// Checks that items of pages that were crawled before say that they are unchanged, unless Redis may have forgotten
+    /// them.
     fn judge_changes(&self, verdict: &mut Judgement) {
         let may_be_forgotten = self.faults.iter().any(|fault| fault.kind.forgets());
         let is_right = |item: &&ItemLine| match item.change.as_deref() {
@@ -103,7 +104,7 @@ impl Facts {
         }
     }
 
-    /// What one sink has, all have; but the stream may have gone with the broker's disk.
+    /// Checks that all sinks have the same items; but those in the stream may have been lost with the broker's disk.
     pub(super) fn judge_sinks(&self, page: &Page, account: &Account, verdict: &mut Judgement) {
         let all: BTreeSet<Sink> = self.sinks.iter().copied().collect();
         for sink in all.difference(&account.stored) {

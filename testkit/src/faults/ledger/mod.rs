@@ -1,5 +1,5 @@
-//! Every URL's account, from what the site and the broker saw, and what stands in the files of items; and by these the
-//! program's own counters.
+//! The account of every URL, from the log of the site, the messages of the broker and the files of items; and a check
+//! of the program's own counters against it.
 
 mod account;
 mod counts;
@@ -26,9 +26,9 @@ use super::kind::{Kind, Subject};
 use super::scenario::Limit;
 use super::units::Units;
 
-/// From a page's answer to its settlement, in a worker that nothing hinders, on a busy machine.
+/// Maximum time from a page's answer to its settlement, in a worker without faults, on a busy machine.
 pub(super) const SETTLING: Duration = Duration::from_secs(1);
-/// A worker that a fault hindered tries again after as long as that lasted, but no longer than this.
+/// Maximum time until a worker tries again after a fault; it waits at most as long as the fault lasted.
 const TRYING_AGAIN: Duration = Duration::from_secs(10);
 
 impl Facts {
@@ -42,7 +42,7 @@ impl Facts {
         self.judge_the_end(&mut verdict);
         self.judge_orders(&mut verdict);
         let accounts = self.accounts(&mut verdict);
-        // Fetches that each fault caused a second time.
+        // Number of repeated fetches that each fault caused.
         let mut again = vec![0; self.faults.len()];
         for (page, account) in self.pages.iter().zip(&accounts) {
             self.judge_end(page, account, &mut verdict);
@@ -64,7 +64,7 @@ impl Facts {
         verdict
     }
 
-    /// The crawl ended, and not before its last page.
+    /// Checks that the crawl ended, and not before its last page.
     fn judge_the_end(&self, verdict: &mut Judgement) {
         let Some(ended) = self.ended else {
             verdict.problems.push("the crawl did not end".to_owned());
@@ -77,19 +77,19 @@ impl Facts {
         }
     }
 
-    /// Collects what is known of each page; what belongs to none is a problem.
+    /// Collects the facts about each page. Facts that belong to no page are problems.
     fn accounts(&self, verdict: &mut Judgement) -> Vec<Account> {
         let mut accounts: Vec<Account> = self.pages.iter().map(|_| Account::default()).collect();
         let numbers: HashMap<&str, usize> =
             self.pages.iter().enumerate().map(|(number, page)| (page.key.as_str(), number)).collect();
-        // What answers a request that was redirected is none of the page's own.
+        // The answer to a redirected request is not one of the page's own.
         for ask in self.asks.iter().filter(|ask| ask.via.is_none()) {
             accounts[ask.page].asks.push(*ask);
         }
         for (page, fate) in self.pages.iter().map(|page| page.fate).enumerate() {
             if let (Fate::Redirect(to), Units::Pages) = (fate, self.units) {
                 accounts[to].is_landing = true;
-                // Where it leads may be asked for with it.
+                // The target may be requested with it.
                 accounts[to].led_here += accounts[page].asks.len();
             }
         }
@@ -107,7 +107,7 @@ impl Facts {
         accounts
     }
 
-    /// One terminal state, and the right one.
+    /// Checks that the page has one terminal state, and the right one.
     fn judge_end(&self, page: &Page, account: &Account, verdict: &mut Judgement) {
         let Account { asks, items, dead_letters, stored, .. } = account;
         if items.len() > 1 {
@@ -117,7 +117,7 @@ impl Facts {
             && asks.iter().filter(|ask| self.explanation(ask, Duration::MAX).is_some()).count()
                 >= MAX_STARTS as usize;
         let right = match (page.fate, self.units.dead_letter(page.fate)) {
-            // What it leads to has an end of its own.
+            // Its target has an end of its own.
             (Fate::Redirect(_), _) if self.units == Units::Pages => {
                 !asks.is_empty() && dead_letters.is_empty()
             }
@@ -145,7 +145,7 @@ impl Facts {
         ));
     }
 
-    /// Whether a limit may have come before it, or before it was tried again.
+    /// Whether a limit may have come before it, or before its next try.
     fn may_be_left_out(&self, account: &Account) -> bool {
         match self.limit {
             None => false,
@@ -154,15 +154,15 @@ impl Facts {
         }
     }
 
-    /// Whether its dead letter may have been in the broker when that lost its disk: nobody can read it any more.
+    /// Whether its dead letter may have been lost with the broker's disk before it could be read.
     fn went_with_the_broker(&self, account: &Account) -> bool {
         account.asks.last().is_some_and(|ask| {
             self.overlapping(ask).iter().any(|index| self.faults[*index].kind == Kind::BrokerGone)
         })
     }
 
-    /// Whether it was in the hands of a worker that died as Redis was emptied, and came through the lane whose messages
-    /// are acknowledged when their fetch starts: nobody else knew of it.
+    /// Whether it was in a worker that died as Redis was emptied, and came through the lane whose messages are
+    /// acknowledged when their fetch starts: there was no other trace of it.
     fn went_with_its_worker(&self, account: &Account) -> bool {
         account.asks.last().is_some_and(|ask| {
             let is_early = self.pages[ask.page].url.contains("/news/");
@@ -174,7 +174,7 @@ impl Facts {
         })
     }
 
-    /// No fetch too many, but for those in flight at a fault.
+    /// Checks that the page was not fetched too often, except for fetches in flight at a fault.
     fn judge_fetches(&self, page: &Page, account: &Account, verdict: &mut Judgement, again: &mut [usize]) {
         let asks = &account.asks;
         let expected = self.units.tries(page.fate);
@@ -192,7 +192,7 @@ impl Facts {
             }
             return;
         };
-        // The last fetch needs no excuse: each of the others may have one.
+        // The last fetch needs no excuse; each of the others may have one.
         let earlier = &asks[..asks.len().saturating_sub(1)];
         let last = asks.last().map_or(Duration::ZERO, |ask| ask.asked);
         let excuses: Vec<usize> = earlier.iter().filter_map(|ask| self.explanation(ask, last)).collect();
@@ -208,13 +208,14 @@ impl Facts {
         }
     }
 
-    /// How many fetches a fault may cause a second time. What Redis forgot is bounded by time alone.
+    /// Returns the maximum number of fetches that a fault may cause to be repeated. After a loss of Redis' memory only
+    /// time bounds it.
     fn most_again(&self, fault: &Injected) -> usize {
         match fault.kind.subject() {
             _ if fault.kind.forgets() => usize::MAX,
-            // What waits for PostgreSQL stays in hand.
+            // URLs that wait for PostgreSQL stay in hand.
             Subject::Producer | Subject::Database => 0,
-            // Pages that fail are many, and each has its tries again.
+            // There are many pages that fail, and each gets all its tries again.
             Subject::Crawl => usize::MAX,
             Subject::Worker => self.in_hand,
             // Every worker dies twice.
@@ -223,8 +224,8 @@ impl Facts {
         }
     }
 
-    /// The fault that a fetch was most likely repeated for, of those before an instant: one that took Redis' memory
-    /// rather than one that took its worker, and that rather than one that hindered all; the latest of each.
+    /// Returns the fault before an instant that most likely caused the repetition of a fetch: one that took Redis'
+    /// memory rather than one that took its worker, and that rather than one that hindered all; the latest of each.
     fn explanation(&self, ask: &Ask, before: Duration) -> Option<usize> {
         let likely = |index: &usize| {
             let fault = &self.faults[*index];
@@ -236,7 +237,7 @@ impl Facts {
             .max_by_key(likely)
     }
 
-    /// When a fetch had its answer, that of the page where redirects led it, or was given up.
+    /// Returns when a fetch had its answer (after redirects, the answer of the target), or was given up.
     fn answered(&self, ask: &Ask) -> Duration {
         let (fate, of) = (self.pages[ask.page].fate, ask.who);
         let given_up = if fate == Fate::Silent { TIMEOUT } else { HELD_BACK };
@@ -249,7 +250,7 @@ impl Facts {
         self.asks.iter().find(follows).map_or(answered, |next| self.answered(next))
     }
 
-    /// The faults that hit a fetch between its request and its settlement.
+    /// Returns the faults that hit a fetch between its request and its settlement.
     fn overlapping(&self, ask: &Ask) -> Vec<usize> {
         let mut settled = self.answered(ask) + SETTLING;
         let mut hits = Vec::new();
@@ -260,10 +261,10 @@ impl Facts {
                 _ if fault.kind.empties_store() => ask.asked <= fault.to,
                 Subject::Producer => false,
                 Subject::Crawl => ask.asked <= fault.to && self.begins_anew(ask, fault),
-                // What a worker had begun before it was stopped, it asks for when it wakes.
+                // A worker that wakes still requests the pages that it had started on before it was stopped.
                 Subject::Worker => mine && ask.asked <= fault.to + SETTLING && fault.from <= settled,
                 Subject::Store | Subject::Broker | Subject::Database => {
-                    // What is asked for while the worker still waits to try again is settled after that.
+                    // A page that is requested while the worker still waits to try again is settled after that.
                     ask.asked <= fault.to + pause + SETTLING
                         && fault.from <= settled + fault.kind.reaches_back()
                 }
@@ -271,12 +272,13 @@ impl Facts {
             if !hit {
                 continue;
             }
-            // What waits for PostgreSQL stays in hand: it is no reason to ask again, but another fault may meet it meanwhile.
+            // URLs that wait for PostgreSQL stay in hand: that is no reason to fetch them again, but another fault may
+            // meet them meanwhile.
             if fault.kind.subject() != Subject::Database {
                 hits.push(index);
             }
             if fault.from <= settled {
-                // What a fault hinders is settled after it.
+                // A hindered fetch is settled after the fault.
                 settled = settled.max(fault.to + pause + SETTLING);
             }
         }

@@ -1,4 +1,4 @@
-//! What must follow from an order, and what may.
+//! Checks the effects of orders.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::faults::fate::Fate;
 use crate::faults::kind::Kind;
 
 impl Facts {
-    /// While a crawl is held no fetch begins, and what is sent again is fetched.
+    /// Checks that no fetch starts while a crawl is held, and that replayed dead letters are fetched.
     pub(super) fn judge_orders(&self, verdict: &mut Judgement) {
         for quiet in &self.quiet {
             let begun = quiet.from + SETTLING;
@@ -30,14 +30,15 @@ impl Facts {
         }
     }
 
-    /// Whether a request that had begun before a pause was led here: it goes on to its end. What is blocked is not asked.
+    /// Whether this request follows a redirect of one that had started before a pause: it may complete. A blocked host
+    /// is not requested at all.
     fn was_led(&self, ask: &Ask, why: &str, begun: Duration) -> bool {
         let is_first =
             |first: &Ask| Some(first.page) == ask.via && first.who == ask.who && first.asked < begun;
         why == "paused" && self.asks.iter().any(is_first)
     }
 
-    /// Whether an order sends a page again after this fetch, with no failure counted.
+    /// Whether an order resets the failures of a page, so that it is fetched again after this fetch.
     pub(super) fn begins_anew(&self, ask: &Ask, order: &Injected) -> bool {
         let page = &self.pages[ask.page];
         let is_it = |at| (order.from..=order.to).contains(&at);
@@ -45,7 +46,7 @@ impl Facts {
             Kind::DeadLettersReplayed => {
                 self.replays.iter().any(|replay| is_it(replay.at) && replay.url == page.key)
             }
-            // It may have been skipped between two tries, or before it went where a redirect led it.
+            // It may have been skipped between two tries, or before its redirect was followed.
             Kind::HostBlocked => matches!(page.fate, Fate::Broken | Fate::Redirect(_)),
             _ => false,
         }

@@ -1,23 +1,23 @@
-//! What a crawl says of itself.
+//! The stats that a crawl reports.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use trawl_common::frontier::outcome::Terminal;
 
-/// `trawl status --json`, or the event of a crawl's end.
+/// The output of `trawl status --json`, or the event of a crawl's end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub struct ReportedStats {
-    /// Where it stands.
+    /// The crawl's status.
     pub status: String,
-    /// How many URLs it has taken in, and how many ended how.
+    /// Number of URLs admitted, and of URLs ended by terminal state.
     #[serde(flatten)]
     pub counts: ReportedCounts,
     /// URLs that have not ended.
     pub pending: u64,
-    /// How many ended why.
+    /// Number of URLs by reason of their end.
     pub reasons: BTreeMap<String, u64>,
-    /// The counters of each host, where they are given.
+    /// The counters of each host, if present.
     #[serde(default)]
     pub hosts: Vec<ReportedHost>,
 }
@@ -60,7 +60,7 @@ impl ReportedCounts {
 }
 
 impl ReportedStats {
-    /// How many URLs ended why; those that are done, for whatever reason.
+    /// Returns the number of URLs by the reason of their end, with all successful ones as `done`.
     pub(super) fn by_reason(&self) -> BTreeMap<&str, u64> {
         let ended = self.reasons.iter().filter(|(reason, _)| {
             let kind = reason.split(':').next().unwrap_or_default();
@@ -69,13 +69,13 @@ impl ReportedStats {
         ended.map(|(reason, count)| (reason.as_str(), *count)).chain([("done", self.counts.done)]).collect()
     }
 
-    /// Whether these counters equal others, apart from those by host, which others may lack.
+    /// Whether these counters equal others, except for those by host, which `other` may lack.
     pub(super) fn agree(&self, other: &Self) -> bool {
         let without_hosts = |stats: &Self| Self { hosts: Vec::new(), ..stats.clone() };
         without_hosts(self) == without_hosts(other)
     }
 
-    /// What in these counters cannot be, whatever was crawled.
+    /// Returns the contradictions in these counters, whatever was crawled.
     pub(super) fn contradictions(&self) -> Vec<String> {
         let Self { status, counts, pending, .. } = self;
         let mut wrong = Vec::new();

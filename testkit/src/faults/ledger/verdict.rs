@@ -1,34 +1,34 @@
-//! What the ledger finds.
+//! The findings of the ledger.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::faults::kind::Kind;
 
-/// What the ledger found for one kind of fault, or for none (`None` as key).
+/// The findings for one kind of fault, or without a fault (`None` as key).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Row {
-    /// How often it was injected.
+    /// Number of times that it was injected.
     pub times: usize,
-    /// Pages that it lost.
+    /// Number of pages that it lost.
     pub lost: usize,
-    /// Fetches that it caused a second time.
+    /// Number of fetches that it caused to be repeated.
     pub again: usize,
-    /// The longest time after it in which the site was neither asked nor answered.
+    /// The longest time after it without a request to the site or an answer.
     pub stall: Duration,
 }
 
-/// What the ledger says.
+/// The findings about a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Judgement {
-    /// What is wrong, for people; empty when every promise was kept.
+    /// The problems as texts; empty if every promise was kept.
     pub problems: Vec<String>,
-    /// By kind of fault; `None` holds what no fault explains.
+    /// Rows by kind of fault; `None` is for findings that no fault explains.
     pub rows: BTreeMap<Option<Kind>, Row>,
 }
 
 impl Judgement {
-    /// Adds what was found for another crawl that met the same faults.
+    /// Adds the findings about another crawl during the same faults.
     pub fn add(&mut self, other: Self) {
         self.problems.extend(other.problems);
         for (kind, found) in other.rows {

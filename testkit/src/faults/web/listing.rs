@@ -1,4 +1,4 @@
-//! What names the pages of a site: its sitemaps, and the lists of tasks.
+//! The lists of a site's pages: its sitemaps, and the lists of tasks.
 
 use std::ops::Range;
 
@@ -7,11 +7,11 @@ use axum::response::{IntoResponse, Response};
 
 use super::{Shared, number};
 
-/// Most URLs in one sitemap, and tasks in one list.
+/// Maximum number of URLs in one sitemap, and of tasks in one list.
 const SITEMAP: usize = 50;
 
 impl Shared {
-    /// The sitemap or list of this path, if it is one, when the crawl has caught up with it.
+    /// Returns the sitemap or list of this path once the crawl has caught up with it, or `None` if there is none.
     pub(super) async fn listing(&self, path: &str) -> Option<Response> {
         if path == "/sitemap.xml" {
             return Some(xml(self.index()));
@@ -28,7 +28,7 @@ impl Shared {
     fn index(&self) -> String {
         let log = self.log();
         let entry = |number| format!("<sitemap><loc>{}/sitemap-{number}.xml</loc></sitemap>\n", self.origin);
-        // Like a site that lists what is new: a producer that reads it after Redis forgot all finds what is left.
+        // Like a site that lists its news: a producer that reads it after Redis forgot everything finds the pages left.
         let is_new = |number: &usize| self.pages_of(*number).any(|page| !log.times.contains_key(&page));
         let count = self.pages.len().div_ceil(self.share());
         let entries: String = (0..count).filter(is_new).map(entry).collect();
@@ -43,7 +43,7 @@ impl Shared {
         format!("<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n{entries}</urlset>\n")
     }
 
-    /// How many lists of tasks there are: where tasks lead to all others, one that names the first.
+    /// Returns the number of lists of tasks: one, with only the first task, if that leads to all others.
     pub(super) fn lists(&self) -> usize {
         if self.layout.is_listed { self.pages.len().div_ceil(self.share()) } else { 1 }
     }
@@ -53,19 +53,19 @@ impl Shared {
         named.map(|page| format!("{}\n", self.recipes().task(page))).collect()
     }
 
-    /// The pages that a sitemap names.
+    /// Returns the pages in a sitemap.
     fn pages_of(&self, sitemap: usize) -> Range<usize> {
         let end = self.pages.len();
         (sitemap * self.share()).min(end)..((sitemap + 1) * self.share()).min(end)
     }
 
-    /// URLs in each sitemap: at least some sitemaps, so that a producer lives for a while.
+    /// Returns the number of URLs in each sitemap, such that there are several and a producer lives for a while.
     fn share(&self) -> usize {
         (self.pages.len() / 10).clamp(1, SITEMAP)
     }
 
-    /// The producer runs beside the crawl, not before it, and is never far ahead: its faults meet it at work, and what
-    /// waits in the servers is soon fetched.
+    /// Waits until the crawl has caught up. The producer runs beside the crawl, and is never far ahead: faults hit it
+    /// at work, and URLs in the servers are soon fetched.
     async fn caught_up(&self, sitemap: usize) {
         let wanted = sitemap.saturating_sub(1) * self.share();
         let mut progress = self.progress.subscribe();

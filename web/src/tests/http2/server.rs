@@ -104,7 +104,7 @@ impl Server {
     }
 
     /// Waits until the client has closed all connections.
-    pub(super) async fn is_left(&mut self) {
+    pub(super) async fn wait_until_left(&mut self) {
         self.open.wait_for(|open| *open == 0).await.unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! Which page a page is: another one may be known as this one, or stand for it.
+//! The identity of a page: it may be known as another page, or represent it.
 
 use trawl_common::frontier::message::Message;
 use trawl_common::names::CrawlRef;
@@ -8,7 +8,7 @@ use trawl_common::web::url::CanonicalUrl;
 use crate::job::Job;
 use crate::shared::Shared;
 
-/// Whether `page` was seen, to which a redirect or a canonical link of `from` leads.
+/// Whether `page`, to which a redirect or a canonical link of `from` leads, was seen before.
 pub(super) async fn is_known(
     shared: &Shared,
     crawl: &CrawlRef,
@@ -25,24 +25,26 @@ pub(super) async fn is_known(
     false
 }
 
-/// As what `page` counts as seen when `from` led there. Within a registrable domain that is the page itself. Another site claims
-/// no page: only what leads there from elsewhere is not followed twice.
+/// Returns the URL to mark as seen when `from` led to `page`. Within a registrable domain that is the page
+/// itself. Another site cannot claim a page; it is only ensured that links to it from elsewhere are not
+/// followed twice.
 pub(super) fn seen_as(page: CanonicalUrl, from: &CanonicalUrl) -> CanonicalUrl {
     let is_of_one_site = HostKey::domain(&page.host()) == HostKey::domain(&from.host());
     if is_of_one_site { page } else { page.led_to_from_elsewhere() }
 }
 
-/// What a page is beside the one that it names as canonical.
+/// The relation of a page to the one that it names as canonical.
 pub(super) enum Form {
-    /// Itself.
+    /// It is the canonical page.
     Own,
-    /// That page, which was not seen so far: what this one says stands for it.
+    /// It represents this canonical page, which was not seen so far.
     Of(CanonicalUrl),
-    /// Another form of a page that has its own items.
+    /// It is another form of a page that has its own items.
     Known,
 }
 
-/// One that names another page is that page, unless the spider does not go there. The answer to a request is always itself.
+/// Returns the relation of a job's page to its canonical URL. A page counts as its canonical one unless the
+/// spider does not follow that. The response to a request always counts as itself.
 pub(super) async fn form(shared: &Shared, job: &Job, canonical: Option<CanonicalUrl>) -> Form {
     let Job { url, message: Message { crawl, .. }, spider, .. } = job;
     let Some(canonical) = canonical.filter(|canonical| {

@@ -9,7 +9,8 @@ use trawl_extract::Extracted;
 
 use crate::job::Job;
 
-/// The items that say of each item of a page that it is gone. Where nobody counted them, that is the first of each kind.
+/// Returns items that mark each item of a page as gone. If their number is unknown, marks the first of each
+/// kind.
 pub(super) fn gone(job: &Job, last: &Visited, status: u16) -> Vec<Item> {
     let Job { url, message, spider, .. } = job;
     let kinds = || spider.spider.items.iter().map(|rule| rule.name.clone());
@@ -30,12 +31,13 @@ pub(super) fn gone(job: &Job, last: &Visited, status: u16) -> Vec<Item> {
     had.ids(&message.crawl.spider, url).map(item).collect()
 }
 
-/// The name from which the ids of a page's items follow: requests for one URL are several records.
+/// Returns the name from which the ids of a page's items are derived: several requests for one URL have
+/// separate items.
 pub(super) fn name<'a>(job: &'a Job, url: &'a CanonicalUrl) -> &'a str {
     job.request().map_or(url.as_str(), |request| request.key.as_str())
 }
 
-/// An item of a job's page, which stands for the page at `url`.
+/// Returns an item of a job's page, which represents the page at `url`.
 pub(super) fn item(job: &Job, url: &CanonicalUrl, response: &Response, extracted: Extracted) -> Item {
     let message = &job.message;
     let Extracted { rule, number, fields } = extracted;

@@ -1,4 +1,4 @@
-//! One URL from its slot to its outcome.
+//! Processes one URL from its slot to its outcome.
 
 mod identity;
 mod items;
@@ -23,14 +23,16 @@ use crate::job::Job;
 use crate::settlement::Settlement;
 use crate::shared::Shared;
 
-/// 1. Looks up what is remembered of the page, if its crawl fetches pages again.
-/// 2. Looks into the response cache.
-/// 3. Fetches, one redirect after another.
-/// 4. Keeps the response.
-/// 5. Extracts, unless its spider's program reads it: that takes its own time, after all this. So does a program that wants to know
-///    why there is no page.
+/// Processes a URL that has its permits.
 ///
-/// What follows from the outcome is `settle`'s business.
+/// 1. Looks up the remembered state of the page, if its crawl fetches pages again.
+/// 2. Looks into the response cache.
+/// 3. Fetches, following redirects.
+/// 4. Stores the response in the cache.
+/// 5. Extracts, unless the spider's program reads the page: that takes its own time, after all this. The same
+///    holds for a program that handles failures.
+///
+/// Acting on the outcome is left to `settle`.
 pub(crate) async fn process(shared: &Shared, mut job: Job, permit: HostPermit) -> Processed {
     let history = History::of(shared, &job).await;
     if let Some(skip) = history.reason_to_skip() {
@@ -52,17 +54,17 @@ pub(crate) async fn process(shared: &Shared, mut job: Job, permit: HostPermit) -
     }
 }
 
-/// How far a page has come.
+/// The stage that a page has reached.
 pub(crate) enum Processed {
-    /// It is known what becomes of it.
+    /// Its outcome is known.
     Settled(Settlement),
-    /// It is here, and its spider's program is to read it.
+    /// It was fetched, and the spider's program is to read it.
     ForProgram(Box<Fetched>),
-    /// There is none, and its spider's program is to take in why.
+    /// It failed, and the spider's program is to handle the failure.
     Without(Box<(Job, NoPage)>),
 }
 
-/// A page that is here.
+/// A fetched page.
 pub(crate) struct Fetched {
     job: Job,
     history: History,
@@ -70,7 +72,7 @@ pub(crate) struct Fetched {
 }
 
 impl Fetched {
-    /// What becomes of it, when it has been read.
+    /// Reads the page, and returns its settlement.
     pub(crate) async fn settled(self, shared: &Shared) -> Settlement {
         let Self { job, history, response } = self;
         match read(shared, &job, &history, response).await {

@@ -1,4 +1,4 @@
-//! What becomes of a job without a page.
+//! Jobs that end without a page.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::job::Job;
 use crate::settlement::{Settlement, Yield};
 use crate::shared::Shared;
 
-/// What follows from an answer that is no page: one that was remembered and is gone ends as done, with items that say so.
+/// Settles a job without a page. A remembered page that is gone ends as done, with items that say so.
 pub(super) fn without_page(job: Job, history: History, outcome: Outcome) -> Settlement {
     let status = if let Outcome::Failed(failure, _) = &outcome { failure.status } else { None };
     let (Some(last), Some(status)) = (history.gone(&outcome), status) else {
@@ -35,7 +35,7 @@ pub(super) fn without_page(job: Job, history: History, outcome: Outcome) -> Sett
     Settlement::done(job, yielded, Some(Memory::Gone))
 }
 
-/// Has the program of a job's spider take in why there is no page. What it has taken in is its own: the request is done.
+/// Has the program of a job's spider handle a failure. If it does, the request is done.
 pub(in crate::fetch) async fn hand_over(shared: &Shared, job: Job, no_page: NoPage) -> Settlement {
     shared.url_log.hands_over(&job.message, &no_page.view);
     match taken_in(shared, &job, no_page).await {
@@ -45,7 +45,7 @@ pub(in crate::fetch) async fn hand_over(shared: &Shared, job: Job, no_page: NoPa
 }
 
 async fn taken_in(shared: &Shared, job: &Job, NoPage { outcome, view }: NoPage) -> Result<Yield, Outcome> {
-    // Whoever has made a `NoPage` of it has seen that there is one.
+    // A `NoPage` is only made if there is a program.
     let Some(program) = job.reader() else { return Err(outcome) };
     let landed = job.message.hop.as_ref().map(|hop| &hop.url);
     match ask_program(program, shared, job, landed, Came::Failure(&view)).await? {
@@ -57,12 +57,12 @@ async fn taken_in(shared: &Shared, job: &Job, NoPage { outcome, view }: NoPage) 
     }
 }
 
-/// What becomes of a request whose failure its program has not taken in.
+/// Returns the outcome of a request whose failure its program has not handled.
 fn not_taken_in(shared: &Shared, job: &Job, outcome: Outcome, unread: Unread) -> Outcome {
     match (unread, outcome) {
         (Unread::Skipped, Outcome::Skipped(skip)) => Outcome::Skipped(skip),
         (Unread::Skipped, _) => Outcome::Skipped(Skip::Handler),
-        // It agrees that it is one, and wants another try.
+        // The program agrees that it is a failure, and wants a retry.
         (Unread::SaysFailed(_), Outcome::Failed(failure, _) | Outcome::Retry(failure, _)) => {
             job.failed_for_now(&shared.settings.retry, failure)
         }
@@ -72,7 +72,7 @@ fn not_taken_in(shared: &Shared, job: &Job, outcome: Outcome, unread: Unread) ->
     }
 }
 
-/// What a program failed at, with the failure over which it did.
+/// Adds the original failure to the program's own.
 fn over(own: Failure, outcome: &Outcome) -> Failure {
     match outcome {
         Outcome::Failed(failure, _) | Outcome::Retry(failure, _) => {
@@ -82,7 +82,7 @@ fn over(own: Failure, outcome: &Outcome) -> Failure {
     }
 }
 
-/// What stands for a response in the items of a failure.
+/// Returns a placeholder for the response, for the items of a failure.
 fn no_response(job: &Job, view: &FailureView) -> Response {
     Response {
         status: view.status.unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! What a program may take, and what remains for the others.
+//! Tests of the limits on programs, and of the resources left for the others.
 
 use super::super::credentials::CONNECTIONS;
 use super::*;
@@ -7,7 +7,7 @@ fn slow() -> Plan {
     Plan { latency: Duration::from_secs(600), ..pages() }
 }
 
-/// Waits until so many requests are under way at the only host.
+/// Waits until this many requests are in flight at the only host.
 async fn until_under_way(fixture: &Fixture, site: &ManyHosts, count: u64) {
     let waiting = async {
         while fixture.requests_under_way(&site.host(0)).await != count {
@@ -46,7 +46,7 @@ async fn a_run_that_ends_leaves_nothing_in_flight() {
     assert_eq!(read(&mut tunnels).await.status, 200);
     timeout(LIMIT, site.asked_for(1)).await.unwrap();
     assert_eq!(fixture.requests_under_way(&site.host(0)).await, 2);
-    // What it started may still hold the connections.
+    // Processes that it started may still hold the connections.
     drop(run);
     until_under_way(&fixture, &site, 0).await;
     assert_eq!(timeout(LIMIT, tunnels.read(&mut [0])).await.unwrap().unwrap(), 0);
@@ -82,7 +82,7 @@ async fn who_says_nothing_reads_nothing_or_floods_keeps_nobody_waiting() {
         let mut stream = hostile.connect().await;
         stream.write_all(b"GET http://x/ HTTP/1.1\r\nA: ").await.unwrap();
         held.push(stream);
-        // Never reads what it asks for.
+        // Never reads its responses.
         let mut stream = hostile.connect().await;
         let request = hostile.head(&format!("GET {}", site.url(0, "/page/1")));
         for _ in 0..20 {
@@ -90,7 +90,7 @@ async fn who_says_nothing_reads_nothing_or_floods_keeps_nobody_waiting() {
         }
         held.push(stream);
     }
-    // A head without end.
+    // An endless head.
     let mut flood = BufReader::new(hostile.connect().await);
     flood.write_all(b"GET http://x/ HTTP/1.1\r\n").await.unwrap();
     let line = format!("{}: {}\r\n", "a".repeat(100), "b".repeat(8_000));

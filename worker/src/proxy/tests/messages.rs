@@ -1,4 +1,4 @@
-//! Requests and answers in all forms that HTTP/1.1 has: what the one side says the other one gets.
+//! Tests of requests and responses in all forms of HTTP/1.1: each side gets what the other one sends.
 
 use std::net::SocketAddr;
 
@@ -7,7 +7,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::*;
 
-/// A host that answers one request on each connection with the same bytes, and passes on what it was asked.
+/// A host that answers one request on each connection with the same bytes, and records the request.
 struct Raw {
     address: SocketAddr,
     asked: UnboundedReceiver<String>,
@@ -32,13 +32,13 @@ impl Raw {
         format!("http://{}/", self.address)
     }
 
-    /// What it was asked, with field names in lower case.
+    /// The request, with field names in lower case.
     async fn asked(&mut self) -> String {
         timeout(LIMIT, self.asked.recv()).await.unwrap().unwrap().to_lowercase()
     }
 }
 
-/// Whether a request has come to its end.
+/// Whether a request is complete.
 fn is_whole(request: &[u8]) -> bool {
     let request = String::from_utf8_lossy(request).to_lowercase();
     let Some((head, body)) = request.split_once("\r\n\r\n") else { return false };
@@ -50,12 +50,12 @@ fn is_whole(request: &[u8]) -> bool {
 }
 
 impl Admitted {
-    /// A request of this run, after whose answer the connection ends.
+    /// Returns a request of this run after whose response the connection ends.
     fn last(&self, line: &str, more: &str) -> String {
         format!("{line}\r\nProxy-Authorization: Basic {}\r\nConnection: close\r\n{more}", self.login)
     }
 
-    /// All that comes back on a connection for what is sent.
+    /// Sends a text on a connection, and returns everything that comes back.
     async fn answers(&self, sent: &str) -> String {
         let mut stream = self.connect().await;
         stream.write_all(sent.as_bytes()).await.unwrap();

@@ -1,4 +1,4 @@
-//! The proxy with real hosts on this machine, as a program uses it.
+//! Tests of the proxy as a program uses it, with real hosts on this machine.
 
 mod limits;
 mod messages;
@@ -20,10 +20,10 @@ use trawl_testkit::many_hosts::{ManyHosts, Plan, Robots};
 use super::*;
 use crate::tests::ports::Memory;
 
-/// No step takes so long.
+/// A time that no step takes.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// A proxy, who keeps the schedules of its hosts, and one run of a program.
+/// A proxy, the engine with the schedules of its hosts, and access for one program.
 struct Fixture {
     engine: Embedded,
     proxy: Arc<HandlerProxy>,
@@ -31,7 +31,8 @@ struct Fixture {
 }
 
 impl Fixture {
-    /// One that may ask this machine, as often as it likes, and obeys no robots.txt, but for what is `set`.
+    /// Returns a proxy that may send requests to this machine, at any rate, and ignores robots.txt, except
+    /// for the settings changed by `set`.
     fn new(set: impl FnOnce(&mut Settings)) -> Self {
         let engine = Embedded::in_memory().unwrap();
         let (proxy, spider, fetcher) = proxy(engine.hosts(), set);
@@ -49,7 +50,7 @@ impl Fixture {
     }
 }
 
-/// A proxy by the schedules that `hosts` keeps, a spider whose programs use it, and what that one fetches with.
+/// Returns a proxy with the schedules in `hosts`, a spider whose program uses it, and its client.
 fn proxy(hosts: Arc<dyn Hosts>, set: impl FnOnce(&mut Settings)) -> (Arc<HandlerProxy>, Spider, Fetcher) {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut settings = Settings::default();
@@ -63,7 +64,8 @@ fn proxy(hosts: Arc<dyn Hosts>, set: impl FnOnce(&mut Settings)) -> (Arc<Handler
     (HandlerProxy::alone(Arc::new(settings), hosts), spider, fetcher)
 }
 
-/// The same, and a run of the spider's program. No time passes but the test's: schedules are in memory.
+/// Returns a proxy and a run of the spider's program. Schedules are in memory, so only the test's own time
+/// passes.
 pub(super) fn in_test_time(set: impl FnOnce(&mut Settings)) -> (Arc<HandlerProxy>, Arc<Run>) {
     let (proxy, spider, fetcher) = proxy(Arc::new(Memory::default()), set);
     let own = AsSpider::of(&spider, proxy.settings(), fetcher.clone());
@@ -78,7 +80,7 @@ struct Admitted {
     _admission: Admission,
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 struct Got {
     status: u16,
@@ -97,7 +99,7 @@ impl Admitted {
         TcpStream::connect(&self.address).await.unwrap()
     }
 
-    /// The head of a request of this run.
+    /// Returns the head of a request of this run.
     fn head(&self, line: &str) -> String {
         format!("{line} HTTP/1.1\r\nHost: x\r\nProxy-Authorization: Basic {}\r\n\r\n", self.login)
     }
@@ -109,7 +111,7 @@ impl Admitted {
     }
 }
 
-/// Reads one answer, which says how long it is.
+/// Reads one response that states its length.
 async fn read(stream: &mut BufReader<impl AsyncRead + Unpin>) -> Got {
     let reading = async {
         let mut head = String::new();

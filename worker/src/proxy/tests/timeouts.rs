@@ -1,4 +1,4 @@
-//! How long the proxy waits for programs and hosts, in the tests' own time.
+//! Tests of the times that the proxy waits for programs and hosts, on paused time.
 
 use tokio::io::duplex;
 use tokio::sync::Semaphore;
@@ -9,7 +9,7 @@ use trawl_common::web::url::CanonicalUrl;
 use super::super::{listen, polite};
 use super::*;
 
-/// After how long a connection ends on which a client sends this, and reads nothing.
+/// Returns the time after which a connection ends whose client sends this, and reads nothing.
 async fn ends_after(sent: &'static str, unread: usize) -> Duration {
     let (proxy, _) = in_test_time(|_| {});
     let (near, mut far) = duplex(unread);

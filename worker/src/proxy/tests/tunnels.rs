@@ -1,4 +1,4 @@
-//! Tunnels, whose content nobody sees.
+//! Tests of tunnels, whose content cannot be seen.
 
 use std::net::SocketAddr;
 use std::sync::Mutex;
@@ -12,7 +12,7 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::*;
 
-/// A server that answers each request on a connection, over TLS, and notes when it came.
+/// A server that answers each request on a connection, over TLS, and records when it came.
 struct Secure {
     address: SocketAddr,
     roots: RootCertStore,
@@ -51,7 +51,7 @@ impl Secure {
         Self { address, roots, asked }
     }
 
-    /// Asks so many times on one connection through the proxy.
+    /// Sends this many requests on one connection through the proxy.
     async fn ask(&self, run: &Admitted, version: &'static SupportedProtocolVersion, times: usize) {
         let mut tunnel = BufReader::new(run.connect().await);
         tunnel.write_all(run.head(&format!("CONNECT {}", self.address)).as_bytes()).await.unwrap();
@@ -96,7 +96,7 @@ async fn a_tunnel_that_is_idle_has_nothing_in_flight() {
     tunnel.write_all(run.head(&format!("CONNECT {}", site.address)).as_bytes()).await.unwrap();
     assert_eq!(read(&mut tunnel).await.status, 200);
     assert_eq!(fixture.requests_under_way("127.0.0.1").await, 1);
-    // What is no handshake is answered by an alert.
+    // Data that is not a handshake is answered by an alert.
     tunnel.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
     let idle = async {
         while fixture.requests_under_way("127.0.0.1").await > 0 {

@@ -1,4 +1,4 @@
-//! The schedules of hosts, in the tests' own time.
+//! The schedules of hosts, on the tests' clock.
 
 use std::time::Duration;
 
@@ -14,22 +14,22 @@ use trawl_common::web::host::HostKey;
 
 use super::{Memory, State};
 
-/// What a host's schedule does.
+/// The behaviour of the schedules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::tests) enum Schedules {
-    /// It answers.
+    /// Calls are answered.
     #[default]
     Answer,
-    /// It leaves out the last answer.
+    /// The last answer is missing.
     Short,
-    /// It refuses every call.
+    /// Every call is refused.
     Refuse,
-    /// It is away for so many calls.
+    /// This many calls fail as in an outage.
     Away(u32),
 }
 
 impl State {
-    /// In microseconds, as schedules count.
+    /// The time in microseconds, as in schedules.
     fn now(&self) -> u64 {
         self.began.0 * 1_000 + self.begun.elapsed().as_micros() as u64
     }

@@ -165,7 +165,7 @@ impl Memory {
     }
 
     /// What the frontier says of a URL that is to start.
-    pub(in crate::tests) fn is_started(&self, url: &str, start: Start) {
+    pub(in crate::tests) fn set_start(&self, url: &str, start: Start) {
         self.state().starts.insert(url.to_owned(), start);
     }
 
@@ -184,7 +184,7 @@ impl Memory {
     }
 
     /// A task is no longer the worker's as soon as any of its items are stored.
-    pub(in crate::tests) fn is_lost_when_stored(&self, key: &Key) {
+    pub(in crate::tests) fn lose_when_stored(&self, key: &Key) {
         self.state().lost_when_stored.insert(key.clone());
     }
 

@@ -1,4 +1,4 @@
-//! What workers do not look at.
+//! The stats, which workers do not read.
 
 use async_trait::async_trait;
 use trawl_common::frontier::crawl::{CrawlStats, HostStats};

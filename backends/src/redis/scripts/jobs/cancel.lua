@@ -1,4 +1,4 @@
--- ARGV: id. Cancels a job that is pending, and marks one that runs. Returns what it was.
+-- ARGV: id. Cancels a pending job, and marks a running one. Returns its previous status.
 local job = find(ARGV[3])
 if not job then
   return false

@@ -1,4 +1,4 @@
--- ARGV: runner, lease in ms, ids. Returns for each how it stands to the runner.
+-- ARGV: runner, lease in ms, ids. Returns for each whether the runner still holds it.
 local now, holds = now_ms(), {}
 for i = 5, #ARGV do
   local job = find(ARGV[i])

@@ -1,4 +1,5 @@
--- ARGV: runner, id, problem (empty for none). The sources of a job are read. Returns how it stood to the runner.
+-- ARGV: runner, id, problem (empty for none). Notes that the sources of a job have been read. Returns whether the
+-- runner held it.
 local job = find(ARGV[4])
 if not job or not is_fed_by(job, ARGV[3]) then
   return 'lost'

@@ -1,5 +1,6 @@
--- ARGV: how many are kept, for how many ms each is kept at least. Forgets jobs that ended longest ago, some hundreds in a call.
--- Returns how many.
+-- ARGV: number of jobs to keep, minimum time to keep each in ms. Forgets the jobs that ended longest ago, some
+-- hundreds in a call.
+-- Returns the number forgotten.
 local many = redis.call('ZCARD', key('ended')) - ARGV[3]
 if many <= 0 then
   return 0

@@ -1,4 +1,4 @@
--- ARGV: id. The stream `journal` has the job.
+-- ARGV: id. Notes that the stream `journal` has the job.
 local job = find(ARGV[3])
 if job then
   redis.call('HSET', job.key, 'kept', 1)

@@ -1,4 +1,4 @@
--- ARGV: runner, id, for how long nobody takes it, in ms. Gives a job back to its place in the line.
+-- ARGV: runner, id, the time in ms for which nobody takes it. Returns a job to its position in the queue.
 local job = find(ARGV[4])
 if job and is_fed_by(job, ARGV[3]) then
   local wait = tonumber(ARGV[5])

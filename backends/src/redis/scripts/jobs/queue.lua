@@ -1,13 +1,14 @@
--- KEYS: jobs. ARGV: what the key of each job begins with, how many jobs a spider runs at once; then what each script says.
+-- KEYS: jobs. ARGV: the prefix of each job's key, the maximum number of running jobs of a spider; then the
+-- arguments of each script.
 --
--- jobs               sorted set: the line. `<number> <id>` of each pending job, by its priority, the highest first
--- {jobs}:of:<spider> the same of one spider
+-- jobs               sorted set: the queue. `<number> <id>` of each pending job, by priority, the highest first
+-- {jobs}:of:<spider> sorted set: the entries of one spider in it
 -- {jobs}:ready       the first of each spider that can run one; {jobs}:heads hash: spider -> its entry there
--- {jobs}:held        hash: spider -> the job that is being fed, or was put back for the spider was found busy
--- {jobs}:leases      sorted set: these jobs, by when that ends
--- {jobs}:running     hash: spider -> how many of its jobs run
--- {jobs}:fed         sorted set: jobs that wait for the end of their crawls, by when somebody looked for that
--- {jobs}:ended       sorted set: jobs that are over, by when they ended
+-- {jobs}:held        hash: spider -> the job that is being fed, or was put back because the spider was busy
+-- {jobs}:leases      sorted set: these jobs, by the end of their leases
+-- {jobs}:running     hash: spider -> number of its running jobs
+-- {jobs}:fed         sorted set: jobs that wait for the end of their crawls, by the time of the last check
+-- {jobs}:ended       sorted set: jobs that are over, by the time of their end
 -- {jobs}:all         sorted set: all jobs, by their number; {jobs}:number counts them
 -- {jobs}:keys        hash: idempotency key -> job
 --
@@ -26,7 +27,7 @@ local function now_ms()
   return math.floor(now_us() / 1000)
 end
 
--- What is needed of a job to change it; nil if there is none, or if it cannot be read.
+-- The fields that are needed to change a job; nil if there is none, or if it cannot be read.
 local function find(id)
   local job = redis.pcall('HMGET', PREFIX .. id, 'status', 'spider', 'number', 'priority', 'runner', 'until', 'cancel')
   if job.err or not (job[1] and job[2] and tonumber(job[3]) and tonumber(job[4])) then
@@ -38,7 +39,7 @@ local function find(id)
   }
 end
 
--- All fields of a job, for whoever reads them; no fields if there is none, and a text if its key holds something else.
+-- All fields of a job, for readers; no fields if there is none, and a text if its key holds something else.
 local function fields_of(id)
   local fields = redis.pcall('HGETALL', PREFIX .. id)
   return fields.err or fields
@@ -61,7 +62,7 @@ local function id_of(entry)
   return string.sub(entry, 18)
 end
 
--- Which of its jobs a spider can run next is said again after each change of one.
+-- Updates the next job that a spider can run; called after each change of one of its jobs.
 local function set_head(spider)
   local before, head = redis.call('HGET', key('heads'), spider), {}
   local running = tonumber(redis.call('HGET', key('running'), spider) or 0)
@@ -78,7 +79,7 @@ local function set_head(spider)
   end
 end
 
--- The least comes first, so the score is the priority's negative.
+-- The smallest score comes first, so the score is the negative priority.
 local function enter_line(job)
   local score = string.match(job.priority, '^-(.*)$') or '-' .. job.priority
   redis.call('ZADD', LINE, score, entry(job))
@@ -115,7 +116,8 @@ local function await_end(job)
   redis.call('ZADD', key('fed'), 0, job.id)
 end
 
--- Its feeder gives it up, or the time is over for which it was put back: nobody takes it before `not_before`, if that is there.
+-- Its feeder gives it up, or the time for which it was put back is over: nobody takes it before `not_before`, if
+-- given.
 local function give_up(job, not_before)
   if job.status == 'running' and job.cancel then
     await_end(job)

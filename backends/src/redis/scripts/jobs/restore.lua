@@ -1,6 +1,7 @@
--- ARGV: id, spider, priority, idempotency key (empty for none), number, when it was asked for, status, whether it is to be cancelled,
--- its runner, since when it runs, for how many ms its feeder has it (empty for none), problem, when it ended (each empty for none), then
--- the fields of the job. Brings a job to where the stream `journal` has it, and never back. Returns whether it was not there.
+-- ARGV: id, spider, priority, idempotency key (empty for none), number, time of submission, status, whether it is
+-- to be cancelled, its runner, start of its run, remaining lease of its feeder in ms (empty for none), problem,
+-- time of its end (each empty for none), then the fields of the job. Brings a job up to the stream `journal`, and
+-- never back. Returns whether it did not exist.
 local id, spider, idempotency_key, number, status = ARGV[3], ARGV[4], ARGV[6], ARGV[7], ARGV[9]
 local runner, started, lease, problem = ARGV[11], ARGV[12], ARGV[13], ARGV[14]
 local is_new = redis.call('EXISTS', PREFIX .. id) == 0

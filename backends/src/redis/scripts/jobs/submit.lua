@@ -1,5 +1,6 @@
--- ARGV: id, spider, priority, idempotency key (empty for none), then the fields of the job. Asks for a job. Returns its number
--- and when it was asked for; or else, of the job that is there already, its id and whether the stream `journal` has it.
+-- ARGV: id, spider, priority, idempotency key (empty for none), then the fields of the job. Submits a job. Returns
+-- its number and time of submission; or, for a job that exists already, its id and whether the stream `journal`
+-- has it.
 local id, idempotency_key = ARGV[3], ARGV[6]
 local function known_as(other)
   local kept = redis.pcall('HGET', PREFIX .. other, 'kept')

@@ -1,5 +1,5 @@
--- ARGV: runner, lease in ms. Gives the first job in the line whose spider is free to the runner. Returns the jobs before it that cannot
--- be read, its id and its fields.
+-- ARGV: runner, lease in ms. Gives the runner the first job in the queue whose spider is free. Returns the jobs
+-- before it that cannot be read, its id and its fields.
 local now = now_ms()
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', key('leases'), '-inf', int(now), 'LIMIT', 0, 500)) do
   local job = find(id)

@@ -1,4 +1,4 @@
--- KEYS: which run of the server took the stream `journal` in, and by which lease. Returns this run, what the key says, and whether the
--- journal is to be taken in first.
+-- KEYS: the run of the server that has read the stream `journal`, and the lease by which it did. Returns the
+-- current run, the value of the key, and whether the journal has to be read first.
 local run, taken = run_id(), redis.call('GET', KEYS[1]) or ''
 return {run, taken, string.match(taken, '^%S+') == run and 0 or 1}

@@ -1,4 +1,4 @@
--- KEYS: the lease of who takes the journal in. ARGV: this lease. Gives it up.
+-- KEYS: the lease of the process that reads the journal. ARGV: this process's lease. Gives it up.
 if redis.call('GET', KEYS[1]) == ARGV[1] then
   redis.call('DEL', KEYS[1])
 end

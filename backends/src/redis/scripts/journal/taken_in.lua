@@ -1,5 +1,6 @@
--- KEYS: which run took the journal in, and by which lease; the lease of who takes it in. ARGV: this lease, the run. Notes that it is taken in, unless
--- the store was emptied or restarted meanwhile. Returns whether it is noted.
+-- KEYS: the run that has read the journal, with the lease by which it did; the lease of the process that reads it.
+-- ARGV: this process's lease, the run. Notes that the journal is read, unless the store was emptied or restarted
+-- meanwhile. Returns whether that is noted.
 if redis.call('GET', KEYS[2]) ~= ARGV[1] or run_id() ~= ARGV[2] then
   return 0
 end

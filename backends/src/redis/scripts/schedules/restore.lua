@@ -1,4 +1,5 @@
--- KEYS: schedules. ARGV: spider, `paused` or until when its schedule is done, in ms. Brings it to where the stream `journal` has it.
+-- KEYS: schedules. ARGV: spider, `paused` or the instant up to which its schedule is done, in ms. Brings it up to
+-- the stream `journal`.
 local known = redis.call('HGET', KEYS[1], ARGV[1])
 if not (tonumber(known) and tonumber(ARGV[2]) and tonumber(known) > tonumber(ARGV[2])) then
   redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])

@@ -1,5 +1,5 @@
--- KEYS: schedules. ARGV: spider, now in ms. A schedule that is held goes on with what comes after now. Returns up to when it is done;
--- nothing if it is not known.
+-- KEYS: schedules. ARGV: spider, now in ms. Resumes a paused schedule with what comes after now. Returns the
+-- instant up to which it is done; nothing if it is not known.
 if redis.call('HGET', KEYS[1], ARGV[1]) == 'paused' then
   redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 end

@@ -1,5 +1,5 @@
--- ARGV: version, how many are kept, then for each spider its name, the hash of its text, and the text. Adds a version. Returns the number
--- of this change, and when it was.
+-- ARGV: version, maximum number kept, then for each spider its name, the hash of its text, and the text. Adds a
+-- version. Returns the number of this change, and its time.
 local number = redis.call('HINCRBY', PROJECT, 'number', 1)
 local version = {number = number, added = math.floor(now_us() / 1000), spiders = {}}
 for at = 3, #ARGV, 3 do

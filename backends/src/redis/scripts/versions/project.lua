@@ -1,5 +1,5 @@
--- KEYS: project. A hash: `number` counts its changes; `v:<version>` is the JSON of a version: the number of the change that added it,
--- when that was, and for each spider the hash of its text; `t:<hash>` is a text.
+-- KEYS: project. A hash: `number` counts its changes; `v:<version>` is the JSON of a version: the number of the
+-- change that added it, its time, and for each spider the hash of its text; `t:<hash>` is a text.
 local PROJECT = KEYS[1]
 
 -- All versions, the latest last.
@@ -16,7 +16,7 @@ local function versions()
   return all
 end
 
--- Texts that no version has any more go.
+-- Deletes texts that no version has any more.
 local function drop_texts()
   local named = {}
   for _, version in ipairs(versions()) do

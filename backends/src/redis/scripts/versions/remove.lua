@@ -1,5 +1,5 @@
--- ARGV: version; none for all. Removes it, and keeps the number of changes. Returns whether it was there, how many are left,
--- and the number of this change.
+-- ARGV: version; none for all. Removes it, and keeps the number of changes. Returns whether it existed, the number
+-- of versions left, and the number of this change.
 local was_there = 0
 for _, field in ipairs(redis.call('HKEYS', PROJECT)) do
   local is_meant = field ~= 'number'

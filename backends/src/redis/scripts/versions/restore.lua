@@ -1,6 +1,7 @@
--- ARGV: number of the last change, how many versions, then for each its name, number, when it was added, how many spiders, and for each
--- spider its name, the hash of its text, and the text; then for each version that was removed its name, and the number of that change.
--- Brings the project to where the stream `journal` has it, and never back.
+-- ARGV: number of the last change, number of versions, then for each its name, number, time of adding, number of
+-- spiders, and for each spider its name, the hash of its text, and the text; then for each removed version its
+-- name, and the number of that change.
+-- Brings the project up to the stream `journal`, and never back.
 local at = 3
 for _ = 1, tonumber(ARGV[2]) do
   local name, number, spiders = 'v:' .. ARGV[at], tonumber(ARGV[at + 1]), {}

@@ -14,15 +14,15 @@ use self::pair::Pair;
 use super::*;
 
 const URLS: usize = 6;
-/// So many of them the spider has seen in an earlier crawl.
+/// Number of the URLs that the spider has seen in an earlier crawl.
 const SEEN: usize = 2;
 /// All URLs are of it.
 const HOST: &str = "site.example";
-/// Late enough that what was sent days ago was sent after 1970.
+/// Late enough that an instant days ago is after 1970.
 const BEGINNING: UnixMs = UnixMs(1_800_000_000_000);
-/// What a message waits in a pause: eight times `recovery.lost_after`.
+/// The delay of a message in a pause: eight times `recovery.lost_after`.
 const PAUSE_WAIT: Duration = Duration::from_secs(480);
-/// After how long a stranger may ask for a URL again.
+/// Time after which a stranger may request a URL again.
 const AGAIN: Duration = Duration::from_secs(60);
 
 /// Whether a record is a request's; the others are of URLs.
@@ -30,14 +30,14 @@ fn is_request(number: usize) -> bool {
     number >= SEEN && number % 2 == 1
 }
 
-/// What is new to a crawl.
+/// The URLs that are new to a crawl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// What its spider has not seen.
+    /// URLs that its spider has not seen.
     Once,
-    /// What it has not seen itself: it fetches again what was crawled before.
+    /// URLs that the crawl has not seen itself: it is a recrawl.
     Recrawl,
-    /// What was not asked for lately; and of what pages link to, what its spider has not seen.
+    /// URLs that were not requested lately; and among links, URLs that its spider has not seen.
     Adhoc,
 }
 
@@ -52,7 +52,7 @@ struct Setup {
     is_recovering: bool,
 }
 
-/// Who sent a message.
+/// The sender of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sender {
     /// A program of trawl's, for a URL at the start of a crawl.
@@ -66,13 +66,13 @@ enum Sender {
 #[derive(Clone, Debug)]
 enum Step {
     Admit(Vec<usize>),
-    /// What a page links to.
+    /// The links of a page are admitted.
     Follow(usize, usize, Vec<usize>),
     Confirm(Vec<usize>),
     Claim(usize, Vec<usize>, Sender),
     Extend(usize, Vec<usize>, Sender),
     Start(usize, Vec<usize>),
-    /// For so many ms, because they failed or not.
+    /// URLs are parked for this many ms, because they failed or not.
     Park(usize, Vec<usize>, u64, bool),
     Release(usize, Vec<usize>),
     Finish(usize, Vec<usize>, Ending),
@@ -84,17 +84,17 @@ enum Step {
     /// So that those who hold something meet a cancelled crawl before it is cleared up.
     Cancel,
     Clear,
-    /// What the spider has seen is packed.
+    /// The spider's seen URLs are packed.
     Pack,
     Pass(u64),
 }
 
-/// How URLs end.
+/// The end of URLs.
 #[derive(Clone, Copy, Debug)]
 struct Ending {
     terminal: Terminal,
     why: Option<Skip>,
-    /// Where their redirects led.
+    /// The target of their redirects, if any.
     landed: Option<usize>,
 }
 
@@ -110,7 +110,7 @@ fn setup() -> impl Strategy<Value = Setup> {
     let max_per_host = select(&[None, None, Some(2), Some(4)][..]);
     (kind, dedup, max_pages, max_per_host, any::<bool>()).prop_map(
         |(kind, dedup, max_pages, max_per_host, is_recovering)| {
-            // What strangers ask for has no terms.
+            // The ad-hoc crawl has no terms.
             let has_terms = kind != Kind::Adhoc;
             let (max_pages, max_per_host) =
                 (max_pages.filter(|_| has_terms), max_per_host.filter(|_| has_terms));
@@ -178,7 +178,7 @@ async fn agree(setup: &Setup, steps: &[Step]) {
     let settings = Redis { url: servers::own_database().await, ..Redis::default() };
     let link = connect(&settings).await.unwrap();
     let mut pair = Pair::new(link, setup).await;
-    // What was not fetched is forgotten at the end, and what the crawl has seen itself.
+    // At the end, unfetched URLs and the crawl's own seen URLs are forgotten.
     for step in steps.iter().chain(&[Step::Cancel, Step::Clear, Step::Clear]) {
         pair.take(step).await;
         pair.agree().await;

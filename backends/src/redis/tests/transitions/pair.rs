@@ -87,7 +87,7 @@ impl Pair {
     /// The message that a URL's record waits for.
     fn message(&self, number: usize, sender: Sender) -> Message {
         let wake = match self.rules.records.get(&number).map(|record| &record.state) {
-            // Of every other one a copy comes, which says nothing of that.
+            // For every other one a copy comes, which has no wake.
             Some(State::Parked { until, .. }) if number.is_multiple_of(2) => Some(*until),
             _ => None,
         };
@@ -283,7 +283,7 @@ impl Pair {
                 State::Parked { unconfirmed, in_pause: false, .. } => {
                     assert_eq!(score, unconfirmed.map(|since| since.0));
                 }
-                // What a worker claimed before it was confirmed may still be listed.
+                // Records that a worker claimed before they were confirmed may still be listed.
                 State::Queued { .. } | State::Held { .. } | State::Parked { in_pause: true, .. } => {}
             }
         }
@@ -306,7 +306,7 @@ impl Pair {
         }
     }
 
-    /// Compares what the crawl takes for seen, and what a later one will.
+    /// Compares the URLs that the crawl takes for seen, and those that a later one will.
     async fn agree_on_seen(&self) {
         let later = crawl("later");
         let ask = async |number: usize| {
@@ -353,7 +353,7 @@ fn text(number: usize) -> String {
     work(number).to_string()
 }
 
-/// What record `number` stands for: a request behaves as a URL does.
+/// Returns the work of record `number`: a request behaves like a URL.
 fn work(number: usize) -> Work {
     let url = Fixture::url(number);
     if !is_request(number) {

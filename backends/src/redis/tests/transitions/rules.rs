@@ -1,4 +1,4 @@
-//! What the rules say of a crawl.
+//! The state of a crawl by the rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use trawl_common::time::UnixMs;
 
 use super::{AGAIN, BEGINNING, Ending, Kind, LOST_AFTER, PAUSE_WAIT, SEEN, Sender, Setup, URLS};
 
-/// Why one looks for a URL that has no record.
+/// The reason for looking up a URL without a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Look {
     /// A source or a page names it, or a message that asks for nothing.
@@ -30,13 +30,13 @@ pub(super) struct Rules {
     pub(super) status: CrawlState,
     pub(super) paused: UnixMs,
     pub(super) records: BTreeMap<usize, Record>,
-    /// What the spider has seen.
+    /// The URLs that the spider has seen.
     pub(super) seen: BTreeSet<usize>,
-    /// What a recrawl has seen itself.
+    /// The URLs that a recrawl has seen itself.
     own: BTreeSet<usize>,
-    /// When requests were last asked for, or fetched.
+    /// The time when each request was last submitted, or fetched.
     asked: BTreeMap<usize, UnixMs>,
-    /// What the spider forgets when the crawl is over.
+    /// The URLs that the spider forgets when the crawl is over.
     gone: BTreeSet<usize>,
     /// The dead letters.
     pub(super) listed: BTreeMap<usize, End>,
@@ -78,7 +78,7 @@ impl Rules {
         }
     }
 
-    /// How a message's URL is looked for.
+    /// Returns the way in which a message's URL is looked up.
     pub(super) fn look_of(&self, sender: Sender) -> Look {
         if self.setup.kind == Kind::Adhoc && sender != Sender::Link { Look::Requested } else { Look::Named }
     }
@@ -212,7 +212,7 @@ impl Rules {
         }
     }
 
-    /// What an end means for later.
+    /// Notes the consequences of an end for later crawls.
     fn note_end(&mut self, number: usize, end: End, landed: Option<usize>) {
         self.seen.extend(landed);
         match self.setup.kind {
@@ -231,7 +231,7 @@ impl Rules {
         }
     }
 
-    /// Returns what was lost.
+    /// Returns the lost records.
     pub(super) fn sweep(&mut self, watermark: impl Fn(SourceQueue) -> Watermark) -> BTreeSet<usize> {
         let is_lost =
             |&number: &usize| self.apply(number, Look::Named, |url, context| url.sweep(&watermark, context));

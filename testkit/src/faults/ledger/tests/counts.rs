@@ -3,7 +3,7 @@
 use super::*;
 use crate::faults::ledger::stats::{ReportedCounts, ReportedHost};
 
-/// The counters of so many pages, of which every other one failed.
+/// Returns the counters of `pages` pages, of which every other one failed.
 pub(super) fn of(pages: u64) -> ReportedStats {
     let failed = pages / 2;
     let counts =
@@ -17,13 +17,13 @@ pub(super) fn of(pages: u64) -> ReportedStats {
     }
 }
 
-/// Has status and event say so.
+/// Sets the stats of both status and event.
 pub(super) fn set_stats(facts: &mut Facts, stats: ReportedStats) {
     facts.ends = Some(vec![End { id: "end".to_owned(), crawl: "crawl".to_owned(), stats: stats.clone() }]);
     facts.stats = Some(stats);
 }
 
-/// What is wrong when the counters of a fair crawl are changed so, everywhere alike.
+/// Returns the problems of a fair crawl after its counters are changed, everywhere alike.
 fn wrong(change: impl Fn(&mut ReportedCounts), reasons: &[(&str, u64)]) -> String {
     let mut facts = fair();
     let mut stats = of(4);
@@ -91,7 +91,7 @@ fn the_end_is_announced_once_with_the_stats_as_they_stay() {
     assert!(problem(|facts| facts.stats = None).contains("no counters"));
 }
 
-/// How the counters of a fair crawl may be short by its first page, which was asked for at 100, after this fault.
+/// Whether the counters of a fair crawl may lack its first page, which was requested at 100, after this fault.
 fn may_lack_the_first(kind: Kind, from: u64, to: u64) -> bool {
     let mut facts = fair();
     facts.faults.push(fault(kind, None, from, to));
@@ -126,7 +126,7 @@ fn what_redis_forgot_counts_at_most_once() {
 #[test]
 fn what_redis_took_in_anew_and_then_lost_with_its_last_second_counts_at_most_once() {
     let mut facts = fair();
-    // All is asked for before Redis is emptied, and the first page once more just before it is truncated.
+    // All pages are requested before Redis is emptied, and the first page once more just before it is truncated.
     facts.asks.push(ask(0, 1, 190));
     facts.faults.push(fault(Kind::StoreFlushed, None, 150, 150));
     let truncated =

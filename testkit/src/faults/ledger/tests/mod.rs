@@ -1,4 +1,4 @@
-//! Each promise, broken on purpose.
+//! Tests in which each promise is broken on purpose.
 
 mod counts;
 mod scenarios;
@@ -37,7 +37,7 @@ fn fault(kind: Kind, victim: Option<usize>, from: u64, to: u64) -> Injected {
     Injected { kind, victim, from: seconds(from), to: seconds(to) }
 }
 
-/// A crawl of one page of each fate, as it should be.
+/// Returns a correct crawl of one page of each fate.
 fn fair() -> Facts {
     let fates = [Fate::Good, Fate::Missing, Fate::Flaky(1), Fate::Broken];
     let pages = fates.into_iter().enumerate().map(|(number, fate)| page(number, fate));
@@ -66,7 +66,7 @@ fn problems(facts: &Facts) -> Vec<String> {
     facts.judge().problems
 }
 
-/// What is wrong with a fair crawl after this change, in one line.
+/// Returns the only problem of a fair crawl after this change.
 fn problem(change: impl FnOnce(&mut Facts)) -> String {
     let mut facts = fair();
     change(&mut facts);
@@ -127,7 +127,7 @@ fn a_crawl_ends_and_not_before_its_last_page() {
     );
 }
 
-/// Page 0, asked for again at 110, after a fault.
+/// Returns the number of problems and the row of the fault when page 0 is requested again at 110, after a fault.
 fn again(kind: Kind, victim: Option<usize>, from: u64, to: u64) -> (usize, Option<Row>) {
     let mut facts = fair();
     facts.asks.push(ask(0, 2, 110));

@@ -5,8 +5,8 @@ use serde_json::json;
 use super::*;
 use crate::faults::ledger::stats::{ReportedCounts, ReportedHost};
 
-/// A crawl of a page, a redirect to it that came second, one that leads to a page that nothing links to, and a page that
-/// never answers.
+/// Returns a crawl of a page, a redirect to it that came second, a redirect to a page that nothing links to, and a page
+/// that never answers.
 fn linked() -> Facts {
     let fates = [Fate::Good, Fate::Redirect(0), Fate::Redirect(3), Fate::Good, Fate::Silent];
     let pages = fates.into_iter().enumerate().map(|(number, fate)| page(number, fate));
@@ -39,7 +39,7 @@ fn items_in(sink: Sink) -> [ItemLine; 2] {
     ]
 }
 
-/// What is wrong with it after this change.
+/// Returns its problems after this change.
 fn wrong(change: impl FnOnce(&mut Facts)) -> String {
     let mut facts = linked();
     change(&mut facts);
@@ -49,7 +49,7 @@ fn wrong(change: impl FnOnce(&mut Facts)) -> String {
 #[test]
 fn where_a_redirect_led_is_fetched_with_it_and_a_second_way_there_is_a_copy() {
     assert_eq!(wrong(|_| {}), "");
-    // The redirect came first, and the page that it led to was asked for once more.
+    // The redirect came first, and its target was requested once more.
     assert_eq!(wrong(|facts| facts.asks.push(ask(0, 1, 110))), "");
     let found = wrong(|facts| facts.asks.extend([ask(0, 1, 110), ask(0, 1, 111)]));
     assert!(found.contains("fetched again though no fault hit it"), "{found}");
@@ -127,7 +127,7 @@ fn a_page_that_never_answers_is_tried_again_and_fails() {
     assert!(wrong(|facts| dead_letters(facts)[0].reason = "final".to_owned()).contains("Silent"));
 }
 
-/// A crawl of 6 pages which may do, or take, 4: what is wrong with it when it did so many and left out so many.
+/// Returns the problems of a crawl of 6 pages with a limit of 4, when it had these counts and left out `left_out`.
 fn limited(
     limit: Limit,
     asked: usize,

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::faults::ledger::stats::ReportedCounts;
 
-/// What the ledger calls a task or a request, and as what it shows in items.
+/// Returns a task or a request, with its key in the ledger and its URL in items.
 fn unit(number: usize, fate: Fate) -> Page {
     Page { key: format!("task:{number}"), ..page(number, fate) }
 }
@@ -30,7 +30,7 @@ fn facts(units: Units, counts: ReportedCounts, reasons: &[(&str, u64)]) -> Facts
     facts
 }
 
-/// A task of each fate: those that are missing or silent are not to be tried again.
+/// Returns a task of each fate. The missing and silent ones must not be tried again.
 fn tasks() -> Facts {
     let fates = [Fate::Good, Fate::Missing, Fate::Flaky(1), Fate::Broken, Fate::Silent];
     let asks = [0, 1, 2, 2, 3, 3, 3, 3, 4];
@@ -44,7 +44,7 @@ fn tasks() -> Facts {
     }
 }
 
-/// A request, one that redirects to it, and one that is missing.
+/// Returns a request, one that redirects to it, and one that is missing.
 fn requests() -> Facts {
     let fates = [Fate::Good, Fate::Redirect(0), Fate::Missing];
     let counts = ReportedCounts { admitted: 3, done: 2, failed: 1, ..ReportedCounts::default() };
