@@ -22,7 +22,7 @@ use super::time_limit::within;
 use super::{failure, machine};
 
 /// Fields that concern one connection (RFC 9110 7.6.1). `Expect` is among them because the proxy itself has asked for
-/// the body, and `Host` because it is made anew from the URL (RFC 9112 3.2.2).
+/// the body, and `Host` because it is derived from the URL again (RFC 9112 3.2.2).
 const OF_ONE_HOP: [HeaderName; 11] = [
     CONNECTION,
     HeaderName::from_static("keep-alive"),

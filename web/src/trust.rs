@@ -1,4 +1,4 @@
-//! TLS certificates: those that the system trusts.
+//! TLS with the root certificates that the system trusts.
 
 use std::sync::OnceLock;
 
