@@ -28,7 +28,7 @@ impl<'a> Base<'a> {
         Self { url: base.unwrap_or(page.url), ..page }
     }
 
-    /// Resolves a link to the URL to crawl, or returns `None` if it cannot be crawled.
+    /// Where a link points, if that can be crawled.
     pub(crate) fn link(&self, link: &str) -> Option<CanonicalUrl> {
         CanonicalUrl::from_url(self.join(link)?).ok().map(|url| self.urls.canonical(url))
     }
