@@ -1,4 +1,4 @@
-"""Compares trawl's extractor with parsel: `scripts/parsel-diff` runs it."""
+"""Compares trawl's extractor with parsel. Run by `scripts/parsel-diff`."""
 
 import json
 import subprocess
@@ -9,7 +9,7 @@ from parsel import Selector
 
 DOC = Path("/usr/share/doc")
 
-# Of every site: title, links, and three fields; `[]` takes all values.
+# For every site: title, links, and three fields; `[]` takes all values.
 COMMON = {
     "title": "title::text",
     "links[]": "a::attr(href)",

@@ -21,7 +21,7 @@ use trawl_testkit::servers::{self, VirtualHost};
 const LONG: Duration = Duration::from_secs(600);
 const BRIEF: Duration = Duration::from_millis(200);
 
-/// A cluster has one database only. Tests whose sweeps look at all crawls have it to themselves, the others share it.
+/// A cluster has only one database. A test whose sweeps visit all crawls locks it for itself; the other tests share it.
 static STORE: RwLock<()> = RwLock::const_new(());
 
 type Shared = RwLockReadGuard<'static, ()>;
@@ -126,7 +126,7 @@ mod rabbitmq {
         Arc::new(RabbitMq::connect(&broker, &Queues::default(), &Items::default()).await.unwrap())
     }
 
-    /// The frontier is in a database of its own, which only a Redis in no cluster has.
+    /// The frontier is in its own database, which only a Redis outside a cluster can have.
     async fn engine(lost_after: Duration) -> (VirtualHost, Engine) {
         let vhost = VirtualHost::new().await;
         let queue = queue(&vhost).await;
@@ -232,7 +232,7 @@ mod tls {
     }
 }
 
-/// What an error that no second try mends says, on one line and without a password.
+/// Returns the message of a permanent error; it must be on one line and without a password.
 fn refused<T>(result: Result<T, Error>) -> String {
     let error = result.err().unwrap();
     let reported = error.to_string();

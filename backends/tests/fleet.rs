@@ -173,7 +173,7 @@ async fn robots_files_that_lapse_soon_make_room_for_those_that_are_kept_for_long
     assert_eq!(kept, [0, 1, 2, 3, 4, 26, 27, 28, 29]);
 }
 
-/// Some are acknowledged one by one and some together: what one task has acknowledged another must not acknowledge again.
+/// Some are acknowledged one by one and some together; a task must not acknowledge what another one has acknowledged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_tasks_may_acknowledge_at_once() {
     const MESSAGES: usize = 3_000;
@@ -259,7 +259,7 @@ mod requests {
         ::redis::cmd("ZCARD").arg(ASKED).query_async(&mut link.clone()).await.unwrap()
     }
 
-    /// Makes all that was asked for so much older.
+    /// Makes all requested URLs older by this much.
     async fn age(link: &Link, by: Duration) {
         let mut connection = link.clone();
         let urls: Vec<String> =
@@ -319,7 +319,7 @@ mod records {
 
     const PENDING: &str = "{crawled_urls}:pending:c";
 
-    /// A frontier on which a URL with a deadline was admitted, and its record.
+    /// Returns a frontier to which a URL with a deadline was admitted, and its record.
     async fn admitted() -> (Link, RedisRecords, Message, String) {
         let link = link(servers::own_database().await).await;
         let frontier = RedisRecords::new(link.clone(), LONG, Dedup::Plain);

@@ -20,7 +20,7 @@ fn history() -> PostgresHistory {
     PostgresHistory::new(&servers::postgres()).unwrap()
 }
 
-/// A crawl whose rows are this test's own.
+/// A crawl whose rows belong to this test alone.
 fn crawl() -> CrawlRef {
     CrawlRef {
         id: format!("test-{:016x}", rand::random::<u64>()).parse().unwrap(),
@@ -28,7 +28,7 @@ fn crawl() -> CrawlRef {
     }
 }
 
-/// The rows of a crawl as JSON.
+/// Returns the rows of a crawl as JSON.
 async fn rows(table: &str, column: &str, crawl: &CrawlRef) -> Vec<Value> {
     let url = servers::postgres();
     let (client, connection) = tokio_postgres::connect(url.reveal(), NoTls).await.unwrap();
@@ -77,7 +77,7 @@ async fn a_page_is_kept_once_and_as_it_ended_last() {
     ] {
         assert_eq!(row[column], value, "{column}");
     }
-    // It was sent again, and is done now. What a worker that was stopped still has to say comes too late.
+    // The page was replayed and is done now. The late report of a worker that was stopped must not change that.
     history.keep_pages(&[end(&crawl, "a", 1_700_000_009_000)]).await.unwrap();
     history.keep_pages(&[failed]).await.unwrap();
     let kept = rows("trawl_pages", "crawl", &crawl).await;

@@ -16,7 +16,7 @@ use trawl_common::settings::{self, Queues, Redis};
 use trawl_testkit::conformance::jobs::{obeys_the_model, steps};
 use trawl_testkit::servers::{self, VirtualHost};
 
-/// Longer than anything here takes.
+/// Longer than any step of a test.
 const LONG: Duration = Duration::from_secs(60);
 
 async fn on_redis(per_spider: u32) -> RedisJobs {
@@ -91,7 +91,7 @@ async fn whoever_asks_for_a_job_wakes_another_process_through_the_broker() {
     });
     asking.submit(&new_job("one")).await.unwrap();
     timeout(LONG, woken).await.unwrap().unwrap();
-    // One that is sent while nobody waits is there for whoever comes.
+    // A notice sent while nobody waits is kept for the next waiter.
     asking.submit(&new_job("two")).await.unwrap();
     timeout(LONG, waiting.next()).await.unwrap();
 }

@@ -12,7 +12,7 @@ use trawl_common::settings::Redis;
 use trawl_testkit::conformance::logs::settings;
 use trawl_testkit::servers;
 
-/// The stream's key.
+/// The key of the log's stream.
 const KEY: &str = "{crawled_urls}:logs";
 
 async fn redis() -> (Link, Arc<dyn Logs>) {

@@ -1,4 +1,4 @@
-//! A packed dedup keeps every promise of a plain one, and a plain one becomes packed while crawls go on.
+//! A packed dedup keeps every promise of a plain one, and a plain one becomes packed while crawls continue.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -35,7 +35,7 @@ fn crawl(id: &str) -> CrawlRef {
     CrawlRef { id: id.parse().unwrap(), spider: SpiderName::default() }
 }
 
-/// A database, and one crawl after the other of the spider in it.
+/// A database, and the crawls of its spider one after the other.
 struct Store {
     link: Link,
 }
@@ -54,7 +54,7 @@ impl Store {
         ask.arg(&command[1..]).query_async(&mut self.link.clone()).await.unwrap()
     }
 
-    /// How many URLs are in the packed set by its own account, and how many integers are in each bucket.
+    /// Returns the number of URLs that the packed set reports, and the number of integers in each bucket.
     async fn packed(&self) -> (usize, Vec<usize>) {
         let (urls, buckets): (usize, usize) =
             self.ask(&["HMGET", "{crawled_urls}:p", "urls", "buckets"]).await;
@@ -133,7 +133,7 @@ async fn packing_can_be_broken_off_and_loses_nothing_of_what_goes_on_meanwhile()
     }
     drop(broken_off);
 
-    // Old ones are known, new ones are taken, and what is cancelled is forgotten, in either set.
+    // In either set, old pages are known, new ones are taken, and cancelled ones are forgotten.
     assert_eq!(admit(&frontier, &lease, 0..3_000).await, [false; 3_000]);
     assert_eq!(
         admit(&frontier, &lease, 2_900..3_500).await,
@@ -179,12 +179,12 @@ async fn the_set_of_a_recrawl_goes_with_it() {
     assert_eq!(store.packed().await.0, 1_000);
 }
 
-/// What is done to a spider's crawls, with pages by number.
+/// A step of a spider's crawls, with pages by number.
 #[derive(Clone, Debug)]
 enum Step {
     Admit(Range<usize>),
     Finish(Range<usize>),
-    /// What is pending is forgotten, and the next crawl begins.
+    /// Cancels the crawl, which forgets the pending pages, and starts the next one.
     Cancel,
 }
 
@@ -206,7 +206,7 @@ async fn says_what_a_set_says(steps: &[Step]) {
                 pending.extend(pages.clone().zip(new).filter_map(|(page, new)| new.then_some(page)));
             }
             Step::Finish(pages) => {
-                // Whoever claims one that was never admitted admits it.
+                // Claiming a page that was never admitted admits it.
                 seen.extend(pages.clone());
                 let ended = finish(&frontier, &lease.crawl, pages.clone()).await;
                 assert!(ended.into_iter().all(|ended| ended));

@@ -1,4 +1,5 @@
-//! A crawl is exact, and a job is run once, whichever one answer of Redis is lost: a call is repeated then, and must come to the same.
+//! Crawls stay exact, and jobs run once, whichever single answer of Redis is lost. The call is then repeated, and must
+//! have the same result.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -30,10 +31,10 @@ use trawl_testkit::faults::replies::ReplyLoser;
 use trawl_testkit::servers;
 
 const LONG: Duration = Duration::from_secs(600);
-/// A lease lasts for a quarter of it: longer than it takes to connect anew.
+/// A lease lasts a quarter of this, which must be longer than a reconnect.
 const LOST_AFTER: Duration = Duration::from_secs(12);
 
-/// What becomes of the pages of this crawl, and of its tasks.
+/// The pages of this crawl and its tasks, numbered by what happens to them.
 const SEEDS: std::ops::Range<usize> = 0..8;
 const LINKS: usize = 0;
 const FAILS_ONCE: usize = 1;
@@ -43,13 +44,13 @@ const REPLAYED: usize = 4;
 const LACKS_A_FIELD: usize = 5;
 const TASK_FAILS_ONCE: usize = 6;
 const TASK_REPLAYED: usize = 7;
-/// What the first page links to: there is room for three more URLs of their host.
+/// The links of the first page; there is room for three more URLs of their host.
 const LINKED: [usize; 5] = [10, 11, 1, 12, 13];
-/// These pages are asked for by requests.
+/// Numbers of the pages that are requests.
 const REQUESTS: [usize; 4] = [FAILS_ONCE, GIVEN_BACK_ONCE, REPLAYED, 11];
 const TASKS: [usize; 2] = [TASK_FAILS_ONCE, TASK_REPLAYED];
 
-/// The page, the request or the task of this number.
+/// Returns the page, the request or the task with this number.
 fn work(number: usize) -> Work {
     let url = CanonicalUrl::parse(&format!("http://site.example/{number}")).unwrap();
     if TASKS.contains(&number) {
@@ -70,7 +71,7 @@ fn crawl(id: &str) -> CrawlRef {
     CrawlRef { id: id.parse().unwrap(), spider: SpiderName::default() }
 }
 
-/// Repeats a call as programs do, as long as the server is to blame.
+/// Repeats a call, as programs do, while it fails because of the server.
 async fn again<T, F: Future<Output = Result<T>>>(call: impl Fn() -> F) -> T {
     loop {
         match call().await {
@@ -80,16 +81,16 @@ async fn again<T, F: Future<Output = Result<T>>>(call: impl Fn() -> F) -> T {
     }
 }
 
-/// A producer, a worker and a person in one, with a queue that loses nothing.
+/// Producer, worker and operator in one, with a queue that loses nothing.
 struct Fleet {
     redis: RedisRecords,
     worker: WorkerId,
     crawl: CrawlRef,
     queue: VecDeque<Message>,
     fetched: BTreeMap<usize, usize>,
-    /// What was done once.
+    /// Numbers that were done; each may be done only once.
     done: BTreeSet<usize>,
-    /// What only the sweep sent on its way.
+    /// The number of messages that only the sweep sent.
     swept: usize,
 }
 
@@ -99,7 +100,7 @@ impl Fleet {
         Self { redis, worker: "w".parse().unwrap(), crawl: crawl("c"), queue, fetched, done, swept: 0 }
     }
 
-    /// Publishes and confirms.
+    /// Publishes messages and confirms them.
     async fn send(&mut self, messages: Vec<Message>) {
         let urls: Vec<Key> = messages.iter().map(Message::key).collect();
         self.queue.extend(messages);
@@ -117,7 +118,7 @@ impl Fleet {
         lease
     }
 
-    /// Handles all that is queued, and looks for what is not.
+    /// Handles all queued messages, and then sweeps for lost ones.
     async fn round(&mut self) {
         let messages: Vec<Message> = self.queue.drain(..).collect();
         let replies = again(|| self.redis.claim(&self.worker, &messages)).await;
@@ -136,7 +137,7 @@ impl Fleet {
         }
     }
 
-    /// Claims one of the tasks that are queued, or looks for what is not.
+    /// Claims one of the queued tasks, or sweeps for lost ones.
     async fn claim_tasks(&mut self, held: &mut VecDeque<Message>) {
         let Some(message) = self.queue.pop_front() else { return self.sweep().await };
         let messages = [message];
@@ -210,8 +211,8 @@ impl Fleet {
         assert_eq!(again(|| self.redis.finish(&self.worker, &finishes)).await, [true]);
     }
 
-    /// Its links are admitted and published before the page is finished. If the answer is lost, they are seen when it is asked
-    /// for again, and nobody publishes them: they are in the outbox, where the sweep finds them.
+    /// Admits and publishes the links of a page before the page is finished. If the answer is lost, the repeated call
+    /// reports them as known and nobody publishes them; the sweep finds them in the outbox.
     async fn follow(&mut self, page_that_links: &Claim) -> LeftOut {
         let link = |number: usize| NewWork {
             depth: 1,
@@ -230,7 +231,7 @@ impl Fleet {
         left_out
     }
 
-    /// Fails for good, and is replayed at once.
+    /// Fails the URL permanently, and replays it at once.
     async fn fail(&mut self, claim: Claim, lane: Lane) {
         let cause = Cause {
             reason: Reason::Final,
@@ -254,7 +255,7 @@ impl Fleet {
     }
 }
 
-/// Takes a crawl from its beginning to its end, and cancels another. Returns how many URLs only the sweep sent on their way.
+/// Runs a crawl from start to end, and cancels another one. Returns the number of URLs that only the sweep sent.
 async fn is_exact(redis: RedisRecords) -> usize {
     let mut fleet = Fleet::new(redis);
     let lease = fleet.discover().await;
@@ -303,7 +304,7 @@ async fn is_exact(redis: RedisRecords) -> usize {
     fleet.swept
 }
 
-/// An empty database of Redis, behind a proxy.
+/// Returns an empty database of Redis behind a proxy.
 async fn behind_a_proxy() -> (ReplyLoser, Link) {
     let url = servers::own_database().await;
     let (server, database) = url.reveal().strip_prefix("redis://").unwrap().split_once('/').unwrap();
@@ -312,8 +313,8 @@ async fn behind_a_proxy() -> (ReplyLoser, Link) {
     (proxy, redis::connect(&Redis { url, ..Redis::default() }).await.unwrap())
 }
 
-/// Takes a crawl through, with the answer of this number lost. Returns how many answers there were, and how many URLs only
-/// the sweep sent on their way.
+/// Runs a crawl in which the answer with this number is lost. Returns the number of answers, and of URLs that only the
+/// sweep sent.
 async fn without_answer(number: u64) -> (u64, usize) {
     let (proxy, link) = behind_a_proxy().await;
     let redis = RedisRecords::new(link, LOST_AFTER, Redis::default().dedup);
@@ -325,7 +326,7 @@ async fn without_answer(number: u64) -> (u64, usize) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_crawl_is_exact_whichever_answer_is_lost() {
-    // The first run has the server load the scripts.
+    // The first run makes the server load the scripts.
     without_answer(0).await;
     let (answers, swept) = without_answer(0).await;
     assert_eq!(swept, 0, "where no answer is lost, nothing is left to the sweep");
@@ -338,14 +339,14 @@ async fn a_crawl_is_exact_whichever_answer_is_lost() {
         let (number, (_, count)) = run.unwrap();
         swept.insert(number, count);
     }
-    // What was admitted when the answer was lost is seen when it is asked for again, and in the outbox.
+    // Work admitted by a call whose answer was lost is known to the repeated call, and is in the outbox.
     let left: Vec<usize> = swept.into_values().filter(|count| *count > 0).collect();
     let expected = [SEEDS.len(), LINKED.len() - 2, 1, 1];
     assert_eq!(left, expected, "the seeds, the links, and the page and the task that were replayed");
 }
 
-/// Does tasks one after the other, of which the last is urgent. Its message comes when it may have been done already. Returns in which order they
-/// began.
+/// Does tasks one after the other. The last one is urgent, and may already be done when its message arrives. Returns
+/// the order in which they started.
 async fn tasks_are_done_once(redis: RedisRecords) -> Vec<usize> {
     let mut fleet = Fleet::new(redis);
     let lease = again(|| fleet.redis.open(&fleet.crawl, Terms::default(), "producer", LONG)).await;
@@ -390,7 +391,7 @@ async fn urgent_tasks_are_done_once_whichever_answer_is_lost() {
         let begun = tasks_are_done_once(RedisRecords::new(link, LOST_AFTER, Redis::default().dedup)).await;
         (proxy.passed(), begun)
     };
-    // The first run has the server load the scripts.
+    // The first run makes the server load the scripts.
     without_answer(0).await;
     let (answers, begun) = without_answer(0).await;
     assert_eq!(begun, [3, 0, 1, 2], "where no answer is lost, the urgent one is first");
@@ -401,7 +402,7 @@ async fn urgent_tasks_are_done_once_whichever_answer_is_lost() {
     futures::future::join_all(runs).await;
 }
 
-/// Asks for jobs, runs them, and ends them. Each is fed once, in its turn, and nothing is left of it but its end.
+/// Submits jobs, runs and ends them. Each must be fed once and in order, and leave nothing but its end.
 async fn each_is_run_once(jobs: RedisJobs) {
     let asked = [("a1", "a", 0), ("a2", "a", 9), ("b1", "b", 5)].map(|(id, spider, priority)| NewJob {
         priority: f64::from(priority).try_into().unwrap(),
@@ -411,7 +412,7 @@ async fn each_is_run_once(jobs: RedisJobs) {
     for job in &asked {
         again(|| jobs.submit(job)).await;
     }
-    // A job whose answer is lost when it is taken is free when its lease has lapsed.
+    // If the answer that hands out a job is lost, the job is free again once its lease has expired.
     let (runner, lease): (WorkerId, _) = ("w".parse().unwrap(), LOST_AFTER / 4);
     let mut fed = Vec::new();
     while again(|| jobs.counts()).await.ended < asked.len() as u64 {
@@ -442,7 +443,7 @@ async fn a_job_is_run_once_whichever_answer_is_lost() {
         each_is_run_once(RedisJobs::new(link, std::num::NonZeroU32::MIN)).await;
         proxy.passed()
     };
-    // The first run has the server load the scripts.
+    // The first run makes the server load the scripts.
     without_answer(0).await;
     for number in 1..=without_answer(0).await {
         eprintln!("answer {number} is lost");

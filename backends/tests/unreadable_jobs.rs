@@ -1,4 +1,4 @@
-//! A job that cannot be read is left alone, and all others go on: on a real Redis, and in a state file.
+//! A job that cannot be read is left alone, and all others continue: in a real Redis and in a state file.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -13,7 +13,7 @@ use trawl_common::ports::{ErrorKind, JobFilter, JobPage, Jobs};
 use trawl_common::settings::Redis;
 use trawl_testkit::servers;
 
-/// Longer than anything here takes.
+/// Longer than any step of a test.
 const LONG: Duration = Duration::from_secs(60);
 
 fn ids(jobs: &[Job]) -> Vec<&str> {
@@ -36,7 +36,7 @@ async fn feed(jobs: &Arc<dyn Jobs>, id: &str) {
     assert_eq!(jobs.fed(&"one".parse().unwrap(), &id.parse().unwrap(), None).await.unwrap(), Hold::Kept);
 }
 
-/// `spoil` makes a job unreadable: one that is fed, one that is the first in the line, and one that is over.
+/// `spoil` makes jobs unreadable: one that is being fed, the first in the queue, and one that is over.
 async fn the_others_go_on(jobs: Arc<dyn Jobs>, spoil: impl AsyncFn(&str)) {
     for id in ["fed", "good"] {
         feed(&jobs, id).await;
@@ -70,7 +70,7 @@ async fn on_redis() -> (Link, Arc<dyn Jobs>) {
     (link.clone(), Arc::new(RedisJobs::new(link, NonZeroU32::MIN)))
 }
 
-/// Runs the commands, of which `JOB` is the key of a job.
+/// Runs these commands, in which `JOB` stands for the key of a job.
 async fn run(link: &Link, id: &str, commands: &[&[&[u8]]]) {
     for words in commands {
         let mut command = ::redis::Cmd::new();

@@ -1,4 +1,4 @@
-//! One response, as fields look at it.
+//! The response that fields are extracted from, with everything parsed from it.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -19,38 +19,38 @@ use crate::document::stream::Page;
 use crate::limits::MAX_LINKS;
 use crate::values::main_text;
 
-/// Everything that is known of a response.
+/// A response and everything parsed from it.
 pub(crate) struct Context<'a> {
     pub(crate) response: &'a Response,
-    /// The URL that answered.
+    /// The URL the response came from, after redirects.
     pub(crate) url: &'a CanonicalUrl,
-    /// What its links are relative to.
+    /// The base of the page's links.
     pub(crate) base: &'a Base<'a>,
-    /// What the streaming pass found: nothing in JSON.
+    /// The result of the streaming pass; empty for JSON.
     pub(crate) page: &'a Page,
-    /// The objects of each type of JSON-LD that is asked for.
+    /// The JSON-LD objects of each type that the spider asks for.
     pub(crate) json_ld: &'a [Vec<Value>],
-    /// The tree, if one is needed.
+    /// The tree of the page, or `None` if no field needs one.
     pub(crate) tree: Option<&'a Html>,
-    /// The document, if it is JSON.
+    /// The parsed document, or `None` if it is not JSON.
     pub(crate) json: Option<&'a Value>,
     pub(crate) given_up: &'a AtomicBool,
     pub(crate) microdata: Microdata<'a>,
-    /// The main text, once it is asked for.
+    /// The main text, computed on first use.
     pub(crate) text: OnceCell<String>,
 }
 
-/// Where fields are looked for.
+/// The part of a response that a field is looked for in.
 #[derive(Clone, Copy)]
 pub(crate) enum Within<'a> {
-    /// All of the response.
+    /// The whole response.
     All,
     Element(ElementRef<'a>),
     Json(&'a Value),
 }
 
 impl<'a> Context<'a> {
-    /// The element that fields are looked for in; none in JSON.
+    /// Returns the element that fields are looked for in, or `None` for JSON.
     pub(crate) fn element(&self, within: Within<'a>) -> Option<ElementRef<'a>> {
         match within {
             Within::All => self.tree.map(Html::root_element),
@@ -59,7 +59,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The JSON that fields are looked for in; none in HTML.
+    /// Returns the JSON value that fields are looked for in, or `None` for HTML.
     pub(crate) fn value(&self, within: Within<'a>) -> Option<&'a Value> {
         match within {
             Within::All => self.json,
@@ -68,7 +68,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// What the page says of itself.
+    /// Returns the values of a property of the page itself, such as its title.
     pub(crate) fn own(&self, field: PageField) -> Vec<Found<'a>> {
         let page = self.page;
         let text = |text: Option<&'a String>| text.map(|text| Found::text(text)).into_iter().collect();
@@ -92,11 +92,12 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The page's links, absolute, each once, as many as an item can hold.
+    /// Returns the page's links as absolute URLs without duplicates, up to the number that an item can hold.
     fn links(&self) -> Vec<Found<'a>> {
         let (mut written, mut seen) = (HashSet::new(), HashSet::new());
         let mut budget = MAX_LINKS;
-        // Half of a page's links are written like others of it, or lead to another part of the same page.
+        // About half of a page's links repeat another one or differ from it only in their fragment, so drop those
+        // before resolving.
         let links = self.page.links.iter().map(|link| without_fragment(&link.href));
         let links = links.filter(|link| written.insert(*link)).filter_map(|link| self.base.link(link));
         let links = links.filter(|link| seen.insert(link.clone())).take_while(|link| {
@@ -110,7 +111,7 @@ impl<'a> Context<'a> {
         self.given_up.load(Ordering::Relaxed)
     }
 
-    /// Fails once the page is given up.
+    /// Returns an error if the page was given up.
     pub(crate) fn goes_on(&self) -> Result<(), Failure> {
         if self.is_given_up() { Err(Failure::new(Class::Parse, "given up")) } else { Ok(()) }
     }

@@ -1,10 +1,10 @@
-//! The body of a response as text, for whoever reads it by other means.
+//! The body of a response as text.
 
 use trawl_common::ports::Response;
 
 use crate::document::charset::decode;
 
-/// The body of a response as text, decoded as browsers do; `None` if it has a NUL in it, and so is no text.
+/// Returns the body of a response, decoded as browsers do, or `None` if it contains a NUL and so is not text.
 pub fn text(response: &Response) -> Option<String> {
     let (text, _) = decode(&response.body, response.content_type());
     (!text.contains('\0')).then(|| text.into_owned())

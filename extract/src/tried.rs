@@ -1,4 +1,4 @@
-//! The result of trying a spider on one page, as the command line and the API show it.
+//! The result of trying a spider on one page, as shown by the command line and the API.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,69 +13,70 @@ use trawl_common::web::url::CanonicalUrl;
 
 use crate::{Extraction, Link};
 
-/// A page that was tried, and what a spider makes of it.
+/// A page and the result of a spider on it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tried {
-    /// What the page's URL was answered with.
+    /// The response for the page's URL.
     pub response: Response,
-    /// Its items, and what is missing. Its links are in `links`.
+    /// The extracted items and the missing fields. The links are in `links`.
     pub extraction: Extraction,
-    /// The page's links, and what the spider makes of each where it starts from the page.
+    /// The page's links, each with the spider's decision for a link found on the start page.
     pub links: Vec<(CanonicalUrl, LinkVerdict)>,
 }
 
-/// Why there is nothing to show of a page.
+/// The reason why there is no result for a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Untried {
-    /// There is no page, or it cannot be read.
+    /// The page could not be fetched or read.
     Failed(Failure),
-    /// Workers leave it out, for the reason that the text gives.
+    /// Workers would skip the page, for the reason in the text.
     Skipped(Skip, String),
 }
 
-/// The result of fetching a page within its host's rate, and of reading it.
+/// The result of fetching a page within its host's rate and extracting it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attempt {
-    /// What the robots.txt says of the URL that was asked last, or would have been; `None` if that was not found out.
+    /// The robots.txt verdict on the last URL, whether requested or not; `None` if it was not determined.
     pub robots: Option<RobotsOutcome>,
-    /// Where redirects led, in order.
+    /// The URLs that redirects led to, in order.
     pub redirects: Vec<CanonicalUrl>,
-    /// The status of the last answer; `None` if there was none.
+    /// The status of the last response; `None` if there was none.
     pub status: Option<u16>,
-    /// The page, or why there is none.
+    /// The page, or the reason why there is none.
     pub page: Result<Tried, Untried>,
 }
 
-/// What a robots.txt says of a URL.
+/// The verdict of a robots.txt on a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RobotsOutcome {
-    /// Nobody asks it.
+    /// The spider ignores robots.txt.
     Ignored,
-    /// That it may be asked for.
+    /// The URL may be requested.
     Allowed,
-    /// That it may not.
+    /// The URL may not be requested.
     Forbidden,
-    /// Nothing, as it cannot be read: then nothing may be asked for.
+    /// The robots.txt cannot be read, so nothing may be requested.
     Unreadable,
 }
 
-/// Why a page was not tried.
+/// The reason why a page was not tried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotTried {
-    /// This host is not to be asked before then.
+    /// The host may not be requested before this time.
     Later(HostKey, UnixMs),
-    /// It took longer than this.
+    /// The trial took longer than this.
     Overdue(Duration),
-    /// So many pages are tried already.
+    /// This many pages are being tried already.
     Full(usize),
-    /// Nobody can fetch as the spider says.
+    /// No client can be made with the spider's settings.
     Unusable(String),
-    /// Whoever keeps the schedules of hosts failed.
+    /// The store of the host schedules failed.
     Port(Error),
 }
 
 impl Tried {
-    /// What `spider`, whose scope this is, makes of `response`, of which it extracted this. `landed` is the URL of the page.
+    /// Creates the result from the response and what `spider` extracted from it, and judges each link by the spider's
+    /// `scope`. `landed` is the URL of the page after redirects.
     pub fn of(
         spider: &Spider,
         scope: &Scope,

@@ -1,4 +1,5 @@
-//! How fast pages are read, on one thread: `cargo test --release -p trawl-extract --test speed -- --ignored --nocapture`.
+//! The speed of extraction on one thread: `cargo test --release -p trawl-extract --test speed -- --ignored
+//! --nocapture`.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -12,10 +13,10 @@ use trawl_common::time::UnixMs;
 use trawl_common::web::headers::Headers;
 use trawl_extract::Extractor;
 
-/// Where Debian keeps a site: package rust-doc.
+/// The folder of Debian's package rust-doc.
 const SITE: &str = "/usr/share/doc/rust-doc/html";
 
-/// So many pages are read.
+/// Number of pages that are read.
 const PAGES: usize = 2_000;
 
 fn responses() -> Vec<Response> {

@@ -1,5 +1,5 @@
-//! Pages: the default fields, and a spider with fields of every kind. The first line of the input is the content type, none if
-//! it is empty; the rest is the body.
+//! Pages: the default fields, and a spider with fields of every kind. The first line of the input is the content type,
+//! none if it is empty; the rest is the body.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -18,7 +18,7 @@ use trawl_extract::{Extraction, Extractor};
 
 const URL: &str = "https://example.com/dir/page?x=1";
 
-/// JSON of an item, in bytes.
+/// Maximum size of an item as JSON, in bytes.
 const MAX_ITEM: usize = 8 << 20;
 
 static DEFAULT_FIELDS: LazyLock<Extractor> = LazyLock::new(|| {
@@ -138,7 +138,7 @@ fn check(extraction: &Extraction) {
     }
 }
 
-/// Every text in a value, names included.
+/// Checks every text in a value, including names.
 fn texts(value: &Value, check: &impl Fn(&str)) {
     match value {
         Value::String(text) => check(text),

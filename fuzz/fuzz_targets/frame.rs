@@ -1,6 +1,6 @@
-//! Frames as a broker passes on what anyone published: through the screen, and then through the client library's decoder.
+//! Frames with a message of any publisher: passed through the screen, and then through the client library's decoder.
 //!
-//! The input is the entries of a message's headers; and once more, a stream of frames.
+//! The input is used twice: as the entries of a message's headers, and as a stream of frames.
 #![no_main]
 
 use amq_protocol::frame::parsing::parse_frame;
@@ -11,7 +11,7 @@ fuzz_target!(|input: &[u8]| {
     let arrived = headers(input);
     let out = screened(&arrived, 61);
     assert_eq!(out.len(), arrived.len(), "nothing is held back of a whole frame");
-    // Of one byte no headers can be made; the broker sends none.
+    // One byte is too short for headers, and the broker sends none.
     if input.len() != 1 {
         let (rest, _) = parse_frame(&out[..]).expect("headers that anyone published are read");
         assert!(rest.is_empty());
@@ -26,7 +26,7 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// A message's properties that are headers alone.
+/// Properties of a message with nothing but headers.
 fn headers(entries: &[u8]) -> Vec<u8> {
     let length = (entries.len() as u32).to_be_bytes();
     let payload = [&[0, 60, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x20, 0], &length[..], entries].concat();

@@ -1,8 +1,8 @@
-//! Messages as anyone may publish them: what is understood survives the wire, what is not is safe to show; and where the fleet
-//! has a key, nothing but their body counts.
+//! Messages of any publisher: a message that is understood survives a round trip, and any other is safe to show. If the
+//! fleet has a key, only the body counts.
 //!
-//! The input reads like a message on a management page: the line that it came by, headers as `name=`, a letter for
-//! the type, the value; a blank line; the body.
+//! The input looks like a message on a management page: the name of the queue, headers as `name=` with a letter for the
+//! type and the value, a blank line, and the body.
 #![no_main]
 
 use lapin::BasicProperties;
@@ -38,7 +38,7 @@ fuzz_target!(|input: &[u8]| {
 fn read(delivered: &Delivery, line: SourceQueue, trust: &Trust) {
     match codec::content(delivered, line, trust) {
         Content::Message(message) => {
-            // When it was sent last stands there.
+            // The trace is replaced by that of the last publish.
             let message = Message { trace: None, ..message };
             let is_known_stranger =
                 !matches!(trust.seal.author(Purpose::Wake, b"", &FieldTable::default()), Author::Anyone);
@@ -50,7 +50,7 @@ fn read(delivered: &Delivery, line: SourceQueue, trust: &Trust) {
             let body = codec::body(&message.work);
             let properties = codec::properties(&message, &body, &trust.seal);
             let again = codec::content(&delivery(&body, properties), line, trust);
-            // What trawl sends on is its own.
+            // Messages that trawl publishes are marked as its own.
             assert_eq!(again, Content::Message(Message { is_ours: true, ..message }));
         }
         Content::Probe(probe) => assert_eq!(probe.line, line),
@@ -93,7 +93,7 @@ fn header(line: &str) -> Option<(ShortString, AMQPValue)> {
 fn value_of(letter: char, text: &str) -> Option<AMQPValue> {
     Some(match letter {
         'S' => AMQPValue::LongString(text.into()),
-        // Text in no encoding: each character's number as a byte.
+        // Text in no encoding: each character's code is one byte.
         'X' => AMQPValue::LongString(text.chars().map(|c| c as u8).collect::<Vec<_>>().into()),
         's' => AMQPValue::ShortString(short(text)?),
         't' => AMQPValue::Boolean(text == "true"),

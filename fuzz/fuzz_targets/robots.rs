@@ -1,4 +1,4 @@
-//! robots.txt: the first line of the input is the path that is asked for, the rest is the file.
+//! robots.txt: the first line of the input is the requested path, the rest is the file.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Sitemaps in every form: what is found does not depend on how the bytes arrive, and nothing exceeds its limit.
+//! Sitemaps in every form: the result does not depend on how the bytes arrive, and nothing exceeds its limit.
 #![no_main]
 
 use std::io::{Read, Write};
@@ -9,13 +9,13 @@ use flate2::write::GzEncoder;
 use libfuzzer_sys::fuzz_target;
 use trawl_producer::sitemap::{Found, Limits, Summary, read};
 
-/// Small enough for the fuzzer to meet them.
+/// Small limits, so that the fuzzer reaches them.
 const LIMITS: Limits = Limits { max_bytes: 1 << 20, max_entries: 1000, max_loc_bytes: 256 };
 
 fuzz_target!(|source: &[u8]| {
     let whole = outcome(source);
     let in_pieces = outcome(InPieces(source));
-    // How far a damaged gzip stream can be read is the decompressor's business.
+    // The decompressor decides how far a damaged gzip stream is read.
     if !matches!(&whole.2, Some(error) if error.starts_with("gzip stream")) {
         assert_eq!(in_pieces, whole);
     }
@@ -24,7 +24,7 @@ fuzz_target!(|source: &[u8]| {
     }
 });
 
-/// Everything found, what was counted, and the error if there was one.
+/// Returns everything found, the counts, and the error if there was one.
 fn outcome(source: impl Read) -> (Vec<Found>, Summary, Option<String>) {
     let mut found = Vec::new();
     let result = read(source, &LIMITS, &mut |one| {
@@ -37,7 +37,7 @@ fn outcome(source: impl Read) -> (Vec<Found>, Summary, Option<String>) {
         Err(error) => (error.before, Some(error.to_string())),
     };
     assert_eq!(found.len() as u64, summary.entries());
-    // How much was read ahead of the end of the entries is nobody's promise.
+    // The number of bytes read beyond the last entry is not specified.
     (found, Summary { bytes: 0, ..summary }, error)
 }
 
@@ -54,7 +54,7 @@ fn check_location(loc: &str) {
     assert_eq!(loc.trim(), loc);
 }
 
-/// A source that gives a few bytes at a time.
+/// A source that returns a few bytes at a time.
 struct InPieces<'a>(&'a [u8]);
 
 impl Read for InPieces<'_> {

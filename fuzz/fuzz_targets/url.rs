@@ -1,4 +1,4 @@
-//! Canonicalisation: the canonical form is a fixed point, and its parts are those that the parser sees.
+//! Canonicalisation: the canonical form is a fixed point, and its parts equal those of the parser.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

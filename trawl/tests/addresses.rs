@@ -1,4 +1,4 @@
-//! Many hosts at one address: each has its own rate, and all of them together that of the address.
+//! Many hosts at one address: each has its own rate, and all together have the rate of the address.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -15,7 +15,7 @@ use trawl_common::politeness::waiting::NEAR;
 use trawl_common::settings::{HostPolicy, Politeness};
 use trawl_common::web::url::CanonicalUrl;
 
-/// So many hosts may share an address without a rate of its own.
+/// Number of hosts that share an address before it gets its own rate.
 const FREE: usize = 50;
 
 const ADDRESS: [IpAddr; 1] = [IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 7))];
@@ -59,7 +59,7 @@ async fn many_hosts_at_one_address_are_asked_at_its_rate_all_together() {
     });
     let mut asked = join_all(asking).await;
     asked.sort();
-    // At 50 a second, and what is late by less than the 50 ms over which such a rate is kept catches up.
+    // At 50 a second; requests that are late by less than 50 ms, the period of such a rate, catch up.
     let (first, last) = (asked[FREE], asked[3 * FREE - 1]);
     assert!(last - first > Duration::from_millis(1_900), "{:?}", last - first);
 }

@@ -1,4 +1,4 @@
-//! What holds of every command: what it says and to whom, how crawls are named, and how it ends.
+//! Properties of every command: its output, the names of crawls, and its exit code.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -13,10 +13,10 @@ use tokio::process::Command;
 use tokio::time::timeout;
 use trawl_testkit::site::Site;
 
-/// No step of a test takes so long.
+/// Longer than any step of a test.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Nobody listens there.
+/// Nothing listens at these addresses.
 const AWAY: [(&str, &str); 2] =
     [("REDIS_URL", "redis://127.0.0.1:1/0"), ("RABBITMQ_URL", "amqp://127.0.0.1:1/%2f")];
 
@@ -43,12 +43,12 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// The one JSON object that a command prints.
+/// Returns the single JSON object that a command prints.
 fn object(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
 }
 
-/// A state file with a crawl that was killed half way.
+/// Creates a state file with a crawl that was killed half-way.
 async fn unfinished(folder: &Path) -> Site {
     let site = Site::serve(30).await;
     site.hold_after(5);
@@ -66,7 +66,7 @@ async fn with_q_what_goes_well_is_silent() {
     let silent =
         |output: Output| assert!(output.status.success() && printed(&output).is_empty(), "{output:?}");
     silent(crawl(folder.path(), &sitemap, &["-q"]).output().await.unwrap());
-    // The second time there is nothing new, which is in order.
+    // The second time there is nothing new, which is no error.
     silent(crawl(folder.path(), &sitemap, &["-q"]).output().await.unwrap());
     for words in [
         &["demo", "-q"][..],
@@ -83,7 +83,7 @@ async fn with_q_what_goes_well_is_silent() {
     }
 }
 
-/// All that a command says.
+/// Returns the whole output of a command.
 fn printed(output: &Output) -> String {
     stdout(output) + &stderr(output)
 }
@@ -272,7 +272,7 @@ async fn shells_complete_every_command_and_every_command_has_a_manual_page() {
     }
 }
 
-/// The owner of its environment: root's, where no other process of its user may look into it (proc(5)).
+/// Returns the owner of a process's environment: root if other processes of the user may not read it (proc(5)).
 fn environment_owner(pid: u32) -> u32 {
     fs::metadata(format!("/proc/{pid}/environ")).unwrap().uid()
 }
@@ -282,7 +282,7 @@ async fn other_programs_of_its_user_look_into_neither_its_environment_nor_its_me
     const NOBODY: u32 = 65534;
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    // It reads what it is to crawl, and waits for that.
+    // The command reads its sources from standard input, and waits there.
     let mut command = trawl(folder.path(), &["crawl", "-", "-q"]);
     command.stdin(Stdio::piped()).env("SECRET", "s3cret");
     let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;

@@ -1,4 +1,4 @@
-//! A crawl on three nodes of RabbitMQ and three masters of Redis, each with a replica, goes on when a node dies.
+//! A crawl on three nodes of RabbitMQ and three masters of Redis, each with a replica, continues when a node dies.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -22,12 +22,12 @@ use trawl_testkit::site::Site;
 const LIMIT: Duration = Duration::from_secs(90);
 /// Enough for the producer to be still publishing when the node dies.
 const PAGES: usize = 4000;
-/// So many pages have been asked for then.
+/// Number of pages requested by then.
 const BEFORE: usize = 50;
 
 struct Fleet {
     folder: TempDir,
-    /// Never deleted: that would wait for the node that died. It goes with the cluster.
+    /// Never deleted: that would wait for the dead node. It disappears with the cluster.
     vhost: ManuallyDrop<VirtualHost>,
     name: String,
 }
@@ -42,7 +42,7 @@ impl Fleet {
         Self { vhost, name: format!("cluster{name}"), folder }
     }
 
-    /// A program that knows all nodes, and connects to `first` first.
+    /// A program that knows all nodes, and tries `first` first.
     fn command(&self, first: &Node, words: &[&str]) -> Command {
         let others = ["mq1", "mq2", "mq3"].map(cluster::address_of).into_iter().filter(|node| node != first);
         let redis = cluster::redis();
@@ -78,7 +78,7 @@ fn list(nodes: impl IntoIterator<Item = Node>) -> String {
     nodes.into_iter().map(|node| node.to_string()).collect::<Vec<_>>().join(",")
 }
 
-/// The URL of each item.
+/// Returns the URL of each item.
 fn items(folder: &Path) -> Vec<String> {
     let files = fs::read_dir(folder.join("items")).unwrap();
     let text: String = files.map(|file| fs::read_to_string(file.unwrap().path()).unwrap()).collect();
@@ -94,23 +94,23 @@ async fn end_well(workers: [Child; 2]) {
     }
 }
 
-/// A crawl of a list by two workers. Each tenth page is not there, and one never works.
+/// A crawl of a list by two workers. Every tenth page is missing, and one always fails.
 struct Crawl {
     fleet: Fleet,
     site: Site,
     good: HashSet<String>,
     bad: HashSet<String>,
-    /// The server that its stats were begun in.
+    /// The server run in which its stats were created.
     run: String,
     produced: Child,
     workers: [Child; 2],
 }
 
-/// URLs of its list.
+/// Number of URLs on the list.
 const LISTED: usize = 900;
 
 impl Crawl {
-    /// Begins one; so many pages have been asked for then, and the site answers no more than `open` of them.
+    /// Starts a crawl and waits for `asked` requests; the site answers only the first `open`.
     async fn begin(asked: usize, open: usize) -> Self {
         let (fleet, site) = (Fleet::new().await, Site::serve(LISTED).await);
         site.hold_after(open);
@@ -135,19 +135,19 @@ impl Crawl {
         Self { fleet, site, good, bad, run, produced, workers }
     }
 
-    /// The nodes of Redis that have its records.
+    /// Returns the nodes of Redis that hold its records.
     async fn shard(&self) -> Shard {
         Shard::of(&key(&self.fleet)).await
     }
 
-    /// Lets it run until so many pages have been asked for; the site answers no more than `open` of them.
+    /// Lets it run until `asked` pages have been requested; the site answers only the first `open`.
     async fn goes_on(&self, asked: usize, open: usize) {
         self.site.hold_after(open);
         timeout(LIMIT, self.site.asked_for(asked)).await.unwrap();
     }
 
-    /// Lets it end: with all items, dead letters and counters. Returns the pages that were not asked for just once, and how
-    /// many items there are.
+    /// Waits for the end and checks items, dead letters and counters. Returns the pages that were not requested exactly
+    /// once, and the number of items.
     async fn ends(self) -> (Vec<(String, usize)>, usize) {
         self.site.answer_all();
         let produced = timeout(LIMIT, self.produced.wait_with_output()).await.unwrap().unwrap();
@@ -164,7 +164,7 @@ impl Crawl {
         assert_eq!(urls.collect::<HashSet<_>>(), self.bad);
         let items = items(self.fleet.folder.path());
         assert_eq!(items.iter().cloned().collect::<HashSet<_>>(), self.good);
-        // It was begun anew when its barrier was set.
+        // The run changes when the barrier is set.
         assert_ne!(run(&self.fleet).await, self.run, "the end was not held up to look for what was lost");
         let asked = self.site.log().into_iter();
         let again = asked.filter(|(path, asked)| path.starts_with("/page/") && *asked != 1).collect();
@@ -172,7 +172,7 @@ impl Crawl {
     }
 }
 
-/// Recovers within seconds.
+/// Sets short recovery times, so that the program recovers within seconds.
 fn hurried(command: &mut Command) -> &mut Command {
     command
         .env("TRAWL__RECOVERY__LOST_AFTER", "4s")
@@ -180,7 +180,7 @@ fn hurried(command: &mut Command) -> &mut Command {
         .env("TRAWL__RETRY__BACKOFF", "1s")
 }
 
-/// The JSON that a command prints, a line each.
+/// Returns the JSON lines that a command prints.
 async fn printed(fleet: &Fleet, words: &[&str]) -> Vec<Value> {
     let mut command = fleet.command(&cluster::address_of("mq1"), words);
     let output = timeout(LIMIT, command.output()).await.unwrap().unwrap();
@@ -192,12 +192,12 @@ async fn printed(fleet: &Fleet, words: &[&str]) -> Vec<Value> {
         .collect()
 }
 
-/// Where the crawl's stats are.
+/// Returns the key of the crawl's stats.
 fn key(fleet: &Fleet) -> String {
     format!("{{crawled_urls:{name}}}:crawl:{name}", name = fleet.name)
 }
 
-/// The run of the server that the crawl's stats belong to.
+/// Returns the server run that the crawl's stats belong to.
 async fn run(fleet: &Fleet) -> String {
     let mut link = trawl_backends::redis::connect(&cluster::redis()).await.unwrap();
     redis::cmd("HGET").arg(key(fleet)).arg("run").query_async(&mut link).await.unwrap()
@@ -229,7 +229,7 @@ async fn a_crawl_ends_whole_when_its_master_of_redis_dies_with_what_its_replica_
 #[tokio::test]
 async fn no_page_is_lost_when_the_node_that_leads_the_bulk_queue_dies_mid_crawl() {
     let fleet = Fleet::new().await;
-    // Who declares a queue makes its node the leader.
+    // The node that a queue is declared on becomes its leader.
     let declared = fleet.producer(&cluster::address_of("mq2"), &["/dev/null"]).status().await.unwrap();
     assert_eq!(declared.code(), Some(0));
     let (leader, members) = fleet.vhost.members("url_queue_ttl").await;
@@ -254,7 +254,7 @@ async fn no_page_is_lost_when_the_node_that_leads_the_bulk_queue_dies_mid_crawl(
     let log = site.log();
     let asked = |number: usize| log.get(&format!("/page/{number}")).copied().unwrap_or_default();
     let other: Vec<usize> = (0..PAGES).filter(|&number| asked(number) != 1).collect();
-    // No worker died, so the messages that came twice were dropped.
+    // No worker died, so duplicate messages were dropped.
     assert!(other.is_empty() && found.len() == PAGES, "not asked for once: {other:?}");
     end_well(workers).await;
     let survivors = fleet.vhost.members("url_queue_ttl").await.0;

@@ -1,4 +1,4 @@
-//! What people do to crawls and dead letters while a fleet works.
+//! Commands about crawls and dead letters while a fleet works.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -13,9 +13,9 @@ use tokio::time::timeout;
 use trawl_testkit::site::Site;
 
 const PAGES: usize = 60;
-/// So many pages have been answered when something is done to the crawl.
+/// Number of pages that have been answered when a command is given.
 const ANSWERED: usize = 10;
-/// What a worker of these tests fetches at once.
+/// Number of pages that a worker fetches at once.
 const AT_ONCE: usize = 4;
 
 /// The stats of the crawl, as `trawl status` prints them.
@@ -24,7 +24,7 @@ async fn stats_of(fleet: &Fleet) -> Value {
     serde_json::from_slice(&printed.stdout).unwrap()
 }
 
-/// What a command says, if it succeeds.
+/// Returns the output of a command that must succeed.
 async fn output_of(fleet: &Fleet, words: &[&str]) -> String {
     let output = timeout(LIMIT, fleet.command(words).output()).await.unwrap().unwrap();
     let text = [output.stdout, output.stderr].concat();
@@ -33,14 +33,14 @@ async fn output_of(fleet: &Fleet, words: &[&str]) -> String {
     text
 }
 
-/// A crawl whose site has answered the first pages and holds back the next ones.
+/// Starts a crawl whose site has answered the first pages and holds back the others.
 async fn half_way(fleet: &Fleet) -> (Site, Child, Child) {
     let site = Site::serve(PAGES).await;
     site.hold_after(ANSWERED);
     let worker = fleet.worker(&[]);
     let producer = fleet.producer(&format!("{}/sitemap.xml", site.origin)).spawn().unwrap();
     timeout(LIMIT, site.asked_for(ANSWERED + AT_ONCE)).await.unwrap();
-    // What was answered is settled a moment after the next is asked for.
+    // An answered page is settled a moment after the next one is requested.
     until(fleet, |stats| stats["done"] == ANSWERED).await;
     (site, worker, producer)
 }

@@ -1,4 +1,4 @@
-//! A worker of a fleet of real processes that somebody has end.
+//! A worker in a fleet of real processes that an operator drains.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -13,7 +13,7 @@ use tokio::time::{sleep, timeout};
 use trawl_common::settings::Redis;
 use trawl_testkit::site::Site;
 
-/// What a command printed that ends with `code`.
+/// Returns the output of a command that must end with `code`.
 async fn run(fleet: &Fleet, words: &[&str], code: i32) -> (String, String) {
     let output = timeout(LIMIT, fleet.command(words).output()).await.unwrap().unwrap();
     let (out, error) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
@@ -26,7 +26,7 @@ async fn workers(fleet: &Fleet) -> Vec<Value> {
     listed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// When the worker showed that it lives.
+/// Returns the time of the worker's last heartbeat.
 async fn signs_of_life(fleet: &Fleet, worker: &str) -> String {
     let settings = Redis { url: fleet.redis.clone(), ..Redis::default() };
     let mut link = trawl_backends::redis::connect(&settings).await.unwrap();
@@ -42,7 +42,7 @@ async fn a_worker_that_is_drained_ends_by_itself_and_another_goes_on_with_all_th
     site.hold_after(2);
     let mut drained = fleet.worker(&[]);
     let mut producer = fleet.producer(&format!("{}/sitemap.xml", site.origin)).spawn().unwrap();
-    // It holds all of them, and has begun as many as it may.
+    // It holds all pages, and has started as many as it may.
     timeout(LIMIT, site.asked_for(4)).await.unwrap();
     let (alone, _) = run(&fleet, &["workers", "--json"], 0).await;
     let id = serde_json::from_str::<Value>(&alone).unwrap()["worker"].as_str().unwrap().to_owned();
@@ -60,7 +60,7 @@ async fn a_worker_that_is_drained_ends_by_itself_and_another_goes_on_with_all_th
     let draining: Vec<&Value> = states.iter().filter(is_draining).map(|state| &state["worker"]).collect();
     assert_eq!(draining, [id.as_str()], "{states:?}");
 
-    // It learns so with one sign of life, and has acted by that before the next.
+    // It learns this from one heartbeat, and has acted on it before the next.
     let before = signs_of_life(&fleet, &id).await;
     let learns = async {
         let mut seen = before;

@@ -1,4 +1,4 @@
-//! How a fleet of real processes announces what happens to its crawls and hosts: `trawl wait`, `trawl events` and webhooks.
+//! The announcement of crawl and host events by a fleet of real processes: `trawl wait`, `trawl events` and webhooks.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -32,7 +32,7 @@ async fn output(mut command: Command) -> Output {
     timeout(LIMIT, command.output()).await.unwrap().unwrap()
 }
 
-/// What a command that ends with `code` printed.
+/// Returns the output of a command that must end with `code`.
 async fn run(command: Command, code: i32) -> String {
     let output = output(command).await;
     let [out, error] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
@@ -45,7 +45,7 @@ async fn feed(fleet: &Fleet, crawl: &str, pages: &[String]) {
     feed_as(fleet, &fleet.name, crawl, pages).await;
 }
 
-/// The same of a spider.
+/// Feeds a crawl of this spider.
 async fn feed_as(fleet: &Fleet, spider: &str, crawl: &str, pages: &[String]) {
     let list = fleet.folder.path().join(format!("{crawl}.txt"));
     fs::write(&list, pages.join("\n")).unwrap();
@@ -53,7 +53,7 @@ async fn feed_as(fleet: &Fleet, spider: &str, crawl: &str, pages: &[String]) {
     run(fleet.command(&["producer", list.to_str().unwrap(), &spider, &crawl, "-q"]), 0).await;
 }
 
-/// The events that a subscriber receives, as they come.
+/// The events that a subscriber receives, in order of arrival.
 struct Following {
     _command: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -91,7 +91,7 @@ async fn a_subscriber_reads_each_event_once_and_can_remove_its_subscription() {
     assert_eq!((&finished["type"], &finished["done"]), (&"crawl.finished".into(), &2.into()));
     ends_well(worker).await;
 
-    // An event whose line cannot be written was not read.
+    // An event that could not be printed counts as unread.
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
     let status = timeout(LIMIT, events(&[]).stdout(full).stderr(Stdio::null()).status()).await.unwrap();
     assert_eq!(status.unwrap().code(), Some(1));
@@ -113,7 +113,7 @@ async fn a_subscriber_reads_each_event_once_and_can_remove_its_subscription() {
     run(events(&["--state", "crawl.db"]), 2).await;
 }
 
-/// A site that answers every page with 429, and asks to be left alone for two minutes.
+/// A site that answers every page with 429 and asks for a back-off of two minutes.
 async fn refusing() -> String {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let origin = format!("http://{}", listener.local_addr().unwrap());
@@ -175,7 +175,7 @@ async fn a_wait_for_several_crawls_ends_with_the_last_and_as_the_worst() {
     ends_well(worker).await;
 }
 
-/// A request that a receiver of webhooks has got, and that waits for its answer.
+/// A request received by a webhook receiver and waiting for its response.
 struct Posted {
     method: Method,
     path: String,
@@ -202,7 +202,7 @@ impl Posted {
     }
 }
 
-/// A receiver of webhooks whose answers the test gives.
+/// A webhook receiver whose responses the test gives.
 struct Receiver {
     url: String,
     posted: mpsc::UnboundedReceiver<Posted>,
@@ -222,7 +222,7 @@ impl Receiver {
         timeout(LIMIT, self.posted.recv()).await.unwrap().unwrap()
     }
 
-    /// The section of the settings for this receiver.
+    /// Returns the section of the settings for this receiver.
     fn section(&self, events: &str) -> String {
         let url = &self.url;
         format!("[[webhooks]]\nurl = \"{url}\"\nsecret = {{ env = \"HOOK\" }}\nevents = [\"{events}\"]\n")
@@ -267,7 +267,7 @@ async fn a_webhook_is_posted_again_with_the_same_id_and_signed_until_it_is_accep
         assert_eq!((&event["type"], &event["done"]), (&"crawl.finished".into(), &1.into()));
         posted.answer.send(status).unwrap();
     }
-    // An accepted event does not come again: the next one is of another crawl.
+    // An accepted event is not delivered again: the next one belongs to another crawl.
     feed(&fleet, "c2", &[site.page(0)]).await;
     let posted = receiver.next().await;
     assert_eq!(posted.header("x-trawl-delivery"), "c2.finished");

@@ -1,4 +1,4 @@
-//! The example spiders, each on a site of its kind.
+//! The example spiders, each on a site of the kind it is written for.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -17,7 +17,7 @@ const SHOP: &str = include_str!("../../spiders/shop.toml");
 const NEWS: &str = include_str!("../../spiders/news.toml");
 const API: &str = include_str!("../../spiders/api.toml");
 
-/// A folder with an example's file, for a site in place of the one that it names.
+/// A folder with an example's file, with a test site in place of the one it names.
 fn folder(name: &str, text: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join(format!("{name}.toml")), text).unwrap();
@@ -45,7 +45,7 @@ async fn crawl(folder: &Path, name: &str, flags: &[&str]) -> Output {
     command.output().await.unwrap()
 }
 
-/// The crawl's stats, and the items that it wrote.
+/// Returns the crawl's stats and its items.
 fn outcome(folder: &Path, output: &Output) -> (Value, Vec<Value>) {
     let printed = String::from_utf8_lossy(&output.stderr);
     let stats = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{printed}"));

@@ -1,6 +1,6 @@
-//! The fault suite's short form: each kind of fault once, over a few crawls that run side by side.
+//! The short form of the fault suite: each kind of fault once, over a few crawls that run side by side.
 //!
-//! The long form is `scripts/faults`. Beside it, single faults at one exact moment.
+//! The long form is `scripts/faults`. Other tests inject a single fault at an exact moment.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -25,11 +25,11 @@ use trawl_testkit::faults::scenario::{CRAWL, Scenario};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// How many crawls may be needed for all faults: one that a busy machine keeps from them goes on, and ends before the last.
+/// Maximum number of crawls for all faults: on a busy machine a crawl may end before its last fault.
 const CRAWLS: usize = 3;
 
-/// How long a process may be silent. A program holds what it works on for long, and a lease lasts for a quarter of this, which is to be
-/// more than a busy machine keeps a worker from extending it.
+/// Time after which a silent process counts as lost. Programs hold their work for a while, and a lease lasts a quarter
+/// of this, so it must exceed the time that a busy machine keeps a worker from extending its lease.
 fn lost_after(scenario: Scenario) -> Duration {
     match scenario {
         Scenario::Tasks | Scenario::Requests => Duration::from_secs(6),
@@ -39,7 +39,7 @@ fn lost_after(scenario: Scenario) -> Duration {
 
 /// Runs a scenario through each of these kinds of fault once.
 async fn survives(scenario: Scenario, mut kinds: Vec<Kind>, pages_for_each: usize) {
-    // As many again for the kinds that are left: a short crawl ends before a fault can come to it.
+    // The remaining kinds get as many pages again: a short crawl would end before a fault.
     let pages = pages_for_each * kinds.len();
     for _ in 0..CRAWLS {
         let folder = tempfile::tempdir().unwrap();
@@ -81,7 +81,7 @@ fn is_without_blame(outcome: &Outcome) {
     assert!(outcome.verdict.problems.is_empty(), "{}repeat it with FAULTS_SEED={seed}", outcome.complaint());
 }
 
-/// Waits until the crawl has so many URLs.
+/// Waits until the crawl has this many URLs.
 async fn admitted(programs: &Programs, count: u64) {
     let looked = async {
         loop {
@@ -135,7 +135,7 @@ async fn a_crawl_survives_what_people_order_of_it_and_of_its_host() {
     every_url_is_accounted_for(kinds(&[Subject::Crawl])).await;
 }
 
-/// Runs each scenario through a few kinds of fault, among which both servers forget.
+/// Runs a scenario through a few kinds of fault, including data loss of both servers.
 async fn a_scenario_survives(scenario: Scenario, kinds: &[Kind]) {
     survives(scenario, kinds.to_vec(), 150).await;
 }
@@ -177,7 +177,7 @@ async fn requests_survive_with_their_bodies_what_takes_their_workers_or_all_that
     survives(Scenario::Requests, kinds.to_vec(), 60).await;
 }
 
-/// A crawl of 200 pages on its servers, and a producer whose list, a named pipe, is still to be written.
+/// A crawl of 200 pages on its own servers, and a producer whose list, a named pipe, is not yet written.
 async fn environment(folder: &TempDir) -> (Environment, Child) {
     let environment = Environment::set_up(&options(folder, Vec::new(), 1)).await.unwrap();
     let list = list(folder);
@@ -185,7 +185,7 @@ async fn environment(folder: &TempDir) -> (Environment, Child) {
     let programs = environment.fleet.programs();
     let command = programs.command(["producer", list.to_str().unwrap(), "--crawl", CRAWL]);
     let producer = programs.spawn(command, "producer").unwrap();
-    // Once the crawl has counters, the producer is connected to both servers.
+    // The producer is connected to both servers once the crawl has counters.
     admitted(programs, 0).await;
     (environment, producer)
 }
@@ -194,7 +194,7 @@ fn list(folder: &TempDir) -> PathBuf {
     folder.path().join("list.txt")
 }
 
-/// Writes the list of all pages.
+/// Writes the list with all pages.
 async fn print_all(folder: &TempDir, environment: &Environment) {
     let pages: String = environment.web().pages().iter().map(|page| format!("{}\n", page.url)).collect();
     tokio::fs::write(list(folder), pages).await.unwrap();
@@ -205,7 +205,7 @@ async fn print_all(folder: &TempDir, environment: &Environment) {
 async fn urls_of_a_producer_killed_before_it_published_are_fetched_though_it_never_runs_again() {
     let folder = tempfile::tempdir().unwrap();
     let (environment, mut producer) = environment(&folder).await;
-    // From here on what it publishes goes nowhere.
+    // From here on its messages are lost.
     environment.injector.broker_proxy.set(Mode::Swallow);
     print_all(&folder, &environment).await;
     producer.kill().await.unwrap();
@@ -214,7 +214,8 @@ async fn urls_of_a_producer_killed_before_it_published_are_fetched_though_it_nev
     is_without_blame(&environment.ends(Vec::new()).await.unwrap());
 }
 
-/// A fault half-way through a crawl whose producer has ended long ago: what one server forgot, only the other knows.
+/// Injects a fault half-way through a crawl whose producer has ended long ago: data lost by one server is only in the
+/// other.
 async fn nothing_is_lost_without_a_producer(kind: Kind) {
     let folder = tempfile::tempdir().unwrap();
     let (mut environment, mut producer) = environment(&folder).await;

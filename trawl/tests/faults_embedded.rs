@@ -1,4 +1,4 @@
-//! The fault suite for `trawl crawl`: what applies to one process and one state file.
+//! The fault suite for `trawl crawl`: faults of one process and one state file.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -17,7 +17,7 @@ use trawl_testkit::faults::stored;
 use trawl_testkit::site::Site;
 
 const LIMIT: Duration = Duration::from_secs(60);
-/// A crawl that only waits, and does not end, has said so by then.
+/// Time after which a crawl that waits, and does not end, must have said so.
 const WAITS: Duration = Duration::from_secs(10);
 
 fn crawl(folder: &Path) -> Crawl {
@@ -41,7 +41,7 @@ async fn a_crawl_survives_any_number_of_kills() {
     }
 }
 
-/// Each time they were beside others, or were not the only ones that had been.
+/// Each time other pages were in flight too, or had been.
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_that_are_in_flight_when_their_process_is_killed_are_no_poison() {
     let site = Site::serve(30).await;
@@ -50,7 +50,7 @@ async fn pages_that_are_in_flight_when_their_process_is_killed_are_no_poison() {
     let crawl = crawl(folder.path());
     site.hold_after(0);
     let mut asked = 0;
-    // All that a process asks for at once; then those that may be what kills it, one at a time.
+    // First all pages that a process requests at once; then the suspects, one at a time.
     for (run, in_flight) in (1..).zip([8, 8, 1, 1, 1, 1, 1, 1]) {
         let mut killed = crawl.command(&source, run).spawn().unwrap();
         asked += in_flight;
@@ -93,7 +93,7 @@ async fn a_crawl_that_fills_its_disk_reports_it_and_goes_on_when_space_is_free()
     let log = tempfile::NamedTempFile::new().unwrap();
     let mut full = crawl.command(&source, 1);
     let mut full = full.stderr(log.reopen().unwrap()).spawn().unwrap();
-    // It may end with an error, or wait for space.
+    // The crawl may end with an error, or wait for space.
     let ended = timeout(WAITS, full.wait()).await;
     let printed = fs::read_to_string(log.path()).unwrap();
     assert!(urls(&crawl).len() < 2000, "the disk was large enough");

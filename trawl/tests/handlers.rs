@@ -1,4 +1,4 @@
-//! Spiders that bring a program.
+//! Spiders that have a program.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -22,7 +22,7 @@ async fn output(folder: &Path, words: &[&str]) -> (Option<i32>, String, String) 
     (status.code(), text(stdout), text(stderr))
 }
 
-/// Writes the spider `name` with its own folder: its file, and its program from the examples of the clients.
+/// Writes the spider `name` in its own folder: its file, and its programs from the clients' examples.
 fn spider(folder: &Path, name: &str, file: &str, programs: &[&str]) {
     let own = folder.join("spiders").join(name);
     fs::create_dir_all(&own).unwrap();
@@ -141,7 +141,7 @@ async fn a_program_that_cannot_be_run_is_found_before_anything_is_fetched() {
     }
 }
 
-/// A chain of documents that leads in a circle.
+/// A chain of documents that forms a cycle.
 fn chain(mode: &str) -> String {
     format!(
         "[handler]\nrun = ['/usr/bin/env', 'python3', 'tasks.py']\nmode = '{mode}'\n[handler.secret.NEXT]\n\
@@ -183,7 +183,7 @@ async fn each_document_of_a_circle_is_done_once() {
 const TASKS: &str = "[handler]\nrun = ['/usr/bin/env', 'python3', 'tasks.py']\n\
     secret = { NEXT = { payment = 'contract', contract = 'tender', tender = 'payment' } }\n";
 
-/// Also where they lead in a circle, and though the list names one twice.
+/// Even if they form a cycle, and the list names one twice.
 #[tokio::test]
 async fn each_task_is_done_once_with_those_that_it_asks_for() {
     let folder = tempfile::tempdir().unwrap();
@@ -206,7 +206,7 @@ async fn each_task_is_done_once_with_those_that_it_asks_for() {
     assert_eq!(documents, ["contract", "other", "payment", "tender"]);
 }
 
-/// As its own `retries` says, and then it is shown with its recipe, and done when it is retried.
+/// After as many attempts as its own `retries` allows. It is then listed with its recipe, and done when it is retried.
 #[tokio::test]
 async fn a_task_that_fails_is_a_dead_letter_that_can_be_retried() {
     let folder = tempfile::tempdir().unwrap();
@@ -262,7 +262,7 @@ async fn a_page_asks_for_tasks_that_the_same_program_does() {
     assert_eq!(fs::read_to_string(folder.path().join("items.jsonl")).unwrap().lines().count(), 5);
 }
 
-/// The ids of all items that were stored.
+/// Returns the IDs of all stored items.
 fn ids(folder: &Path) -> Vec<String> {
     let items = fs::read_to_string(folder.join("items.jsonl")).unwrap();
     let id = |line: &str| serde_json::from_str::<Value>(line).unwrap()["id"].as_str().unwrap().to_owned();
@@ -271,7 +271,7 @@ fn ids(folder: &Path) -> Vec<String> {
     ids
 }
 
-/// Also where some of them are equal, and some are in the answer itself.
+/// Even if some of them are equal, and some are in the answer itself.
 #[tokio::test]
 async fn the_items_of_a_tasks_file_have_the_same_ids_in_whatever_order_they_are() {
     let program = "import json, os, random\nitems = [{'n': n % 2900} for n in range(3000)]\nrandom.shuffle(items)\n\
@@ -304,7 +304,7 @@ async fn the_items_of_a_tasks_file_have_the_same_ids_in_whatever_order_they_are(
     assert_eq!(found[0].len(), 3000);
 }
 
-/// What `yield` gives beyond some megabytes is in a file, and the program's own keeps no more of it.
+/// Beyond a few megabytes, yielded items go to a file, and the program's own memory no longer holds them.
 #[tokio::test]
 async fn a_page_may_yield_more_items_than_an_answer_may_have() {
     let (site, folder) = (Site::serve(2).await, tempfile::tempdir().unwrap());
@@ -340,7 +340,7 @@ async fn a_file_with_a_line_that_is_no_item_is_a_failed_task_and_nothing_of_it_i
     assert!(fs::read_to_string(folder.path().join("items.jsonl")).unwrap_or_default().is_empty());
 }
 
-/// However they come: by a name of JSON Lines, compressed, or on standard input.
+/// Whether by a JSON Lines name, compressed, or on standard input.
 #[tokio::test]
 async fn a_list_of_tasks_is_known_by_what_it_says() {
     let folder = tempfile::tempdir().unwrap();
@@ -378,7 +378,7 @@ async fn a_list_of_tasks_is_known_by_what_it_says() {
     }
 }
 
-/// Where the tasks of another spider asked for them, and that one's crawl is over.
+/// Tasks submitted by the tasks of another spider, whose crawl is over.
 #[tokio::test]
 async fn tasks_that_wait_in_the_state_file_are_gone_on_with() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What a fleet of real processes keeps for good.
+//! The permanent history of a fleet of real processes.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -20,7 +20,7 @@ use trawl_testkit::site::Site;
 
 const HISTORY: &str = "TRAWL__HISTORY__POSTGRES";
 
-/// What a command that ends with `code` printed.
+/// Returns the output of a command that must end with `code`.
 async fn run(mut command: Command, code: i32) -> String {
     let output = timeout(LIMIT, command.output()).await.unwrap().unwrap();
     let [out, error] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
@@ -28,7 +28,7 @@ async fn run(mut command: Command, code: i32) -> String {
     out.trim().to_owned()
 }
 
-/// The rows of a table that are of this crawl.
+/// Returns the rows of a table that belong to this crawl.
 async fn rows(table: &str, column: &str, crawl: &str) -> Vec<Value> {
     let (client, connection) = tokio_postgres::connect(servers::postgres().reveal(), NoTls).await.unwrap();
     tokio::spawn(connection);
@@ -42,7 +42,7 @@ async fn rows(table: &str, column: &str, crawl: &str) -> Vec<Value> {
     rows.iter().map(|row| serde_json::from_str(row.get(0)).unwrap()).collect()
 }
 
-/// Waits until there is a row of this crawl that is as it should be.
+/// Waits until this crawl has a row with the expected content.
 async fn eventually(table: &str, crawl: &str, is_right: impl Fn(&Value) -> bool) -> Value {
     let looking = async {
         loop {
@@ -85,7 +85,7 @@ async fn a_job_its_crawl_and_each_of_its_pages_are_kept_with_how_they_ended() {
     assert_eq!((&missing["outcome"], &missing["reason"]), (&"failed".into(), &"http".into()));
     assert_eq!((&missing["status"], &missing["attempts"]), (&404.into(), &1.into()));
     run(fleet.command(&["wait", &job]), 3).await;
-    // A worker that starts keeps what others have left.
+    // A worker that starts stores the ends that others have left.
     ends_well(worker).await;
     let worker = fleet.worker(&settings);
     let kept = eventually("trawl_jobs", &job, |row| row["status"] == "finished").await;

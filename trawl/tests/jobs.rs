@@ -1,4 +1,4 @@
-//! Jobs on a fleet of real processes: each is run once, in the order of the queue, and none is lost.
+//! Jobs in a fleet of real processes: each is run once, in the order of the queue, and none is lost.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -24,7 +24,7 @@ use trawl_testkit::site::Site;
 
 const ALL: JobPage = JobPage { before: None, max: 10_000 };
 
-/// The jobs of a fleet, as an API would ask for them.
+/// The jobs of a fleet, as an API would submit them.
 async fn jobs_of(fleet: &Fleet) -> Arc<dyn Jobs> {
     let mut settings =
         Settings { redis: Redis { url: fleet.redis.clone(), ..Redis::default() }, ..Settings::default() };
@@ -33,14 +33,14 @@ async fn jobs_of(fleet: &Fleet) -> Arc<dyn Jobs> {
     fleet::asked_of(&settings, store).unwrap().jobs
 }
 
-/// A job that fetches one page of the site, of a spider that has a file.
+/// A job that fetches one page of the site, for a spider with a file.
 fn job(fleet: &Fleet, id: &str, spider: &str, page: String, priority: f64) -> NewJob {
     fs::write(fleet.folder.path().join(format!("spiders/{spider}.toml")), "").unwrap();
     let new = NewJob::new(id.parse().unwrap(), spider.parse().unwrap());
     NewJob { urls: vec![NewRequest::get(page).into()], priority: priority.try_into().unwrap(), ..new }
 }
 
-/// All jobs, once so many of them are over.
+/// Returns all jobs, once this many of them are over.
 async fn ended(jobs: &Arc<dyn Jobs>, count: usize, limit: Duration) -> Vec<Job> {
     let ended = async {
         loop {
@@ -58,7 +58,7 @@ async fn kill(mut worker: Child) {
     worker.kill().await.unwrap();
 }
 
-/// What a command that ends with `code` printed.
+/// Returns the output of a command that must end with `code`.
 async fn run(mut command: Command, code: i32) -> (String, String) {
     let output = timeout(LIMIT, command.output()).await.unwrap().unwrap();
     let (out, error) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
@@ -88,7 +88,7 @@ async fn no_job_is_lost_and_none_is_run_twice_when_a_worker_is_killed() {
     let asked: Vec<(String, usize)> =
         site.log().into_iter().filter(|(path, _)| path.starts_with("/page/")).collect();
     assert_eq!(asked.len(), SPIDERS * JOBS, "each page is fetched");
-    // What the killed worker had begun and not settled is fetched again, once.
+    // The pages that the killed worker had started and not settled are fetched again, once.
     let again: usize = asked.iter().map(|(_, times)| times - 1).sum();
     assert!(again <= 4, "{asked:?}");
     ends_well(living).await;
@@ -191,7 +191,7 @@ async fn a_deployed_spider_runs_with_its_arguments_on_workers_that_have_no_file_
     }
 }
 
-/// Deploys a spider past all that looks at it, as whoever can write to Redis may.
+/// Deploys a spider without any check, as anyone with write access to Redis could.
 async fn write_to_redis(fleet: &Fleet, spider: &str, text: String) {
     let settings = Redis { url: fleet.redis.clone(), ..Redis::default() };
     let store = RedisSpiderStore::new(redis::connect(&settings).await.unwrap());
@@ -232,13 +232,13 @@ async fn a_deployed_spider_has_nothing_of_its_worker_also_where_nobody_looked_at
     assert!(!program.exists() && site.log().is_empty());
     let (letters, _) = run(fleet.command(&["dlq", "list", "--json"]), 0).await;
     assert_eq!(letters, "");
-    // What is allowed works.
+    // A permitted path works.
     write_to_redis(&fleet, "good", sink("items/{spider}/a.jsonl")).await;
     jobs.submit(&NewJob::new("good".parse().unwrap(), "good".parse().unwrap())).await.unwrap();
     run(fleet.command(&["wait", "good"]), 0).await;
     let items = fs::read_to_string(fleet.folder.path().join("items/good/a.jsonl")).unwrap();
     assert_eq!(items.lines().count(), 1, "{items}");
-    // Links that somebody made there lead nowhere.
+    // Symbolic links in that folder are not followed.
     std::os::unix::fs::symlink(fleet.folder.path().join("spiders"), fleet.folder.path().join("items/link"))
         .unwrap();
     write_to_redis(&fleet, "link", sink("items/link/run.sh")).await;

@@ -1,4 +1,4 @@
-//! What was asked for outlives the store that carries it out: jobs, deployed spiders, schedules.
+//! Requests survive the store that carries them out: jobs, deployed spiders, schedules.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -23,12 +23,12 @@ async fn store(fleet: &Fleet) -> MultiplexedConnection {
     client.get_multiplexed_async_connection().await.unwrap()
 }
 
-/// Takes from the store all that it has.
+/// Deletes everything in the store.
 async fn empty(fleet: &Fleet) {
     let () = redis::cmd("FLUSHDB").query_async(&mut store(fleet).await).await.unwrap();
 }
 
-/// What a command printed that ends with `code`.
+/// Returns the output of a command that must end with `code`.
 async fn run(fleet: &Fleet, words: &[&str], code: i32) -> String {
     let output = timeout(LIMIT, fleet.command(words).output()).await.unwrap().unwrap();
     let (out, error) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
@@ -36,7 +36,7 @@ async fn run(fleet: &Fleet, words: &[&str], code: i32) -> String {
     out.trim().to_owned()
 }
 
-/// The status of each job.
+/// Returns the status of each job.
 async fn jobs(fleet: &Fleet) -> BTreeMap<String, String> {
     let listed = run(fleet, &["jobs", "list", "--json"], 0).await;
     let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -44,7 +44,7 @@ async fn jobs(fleet: &Fleet) -> BTreeMap<String, String> {
     jobs.map(|job| (text(&job["job"]), text(&job["status"]))).collect()
 }
 
-/// How often each page was asked for, by its number.
+/// Returns the number of requests for each page, by its number.
 fn pages(site: &Site) -> BTreeMap<usize, usize> {
     let log = site.log();
     let number = |path: &str| path.strip_prefix("/page/")?.parse().ok();
@@ -96,7 +96,7 @@ async fn answer(
     let _ = connection.write_all(format!("{head}connection: close\r\n\r\n{body}").as_bytes()).await;
 }
 
-/// Until when a feeder has a job, as the store has it.
+/// Returns the end of the feeder's lease of a job, as stored.
 async fn lease(fleet: &Fleet, job: &str) -> Option<u64> {
     let read = redis::cmd("HGET").arg(format!("job:{job}")).arg("until").to_owned();
     read.query_async(&mut store(fleet).await).await.unwrap()
@@ -121,7 +121,7 @@ async fn a_job_that_is_being_fed_when_the_store_is_emptied_is_fed_to_its_end() {
     };
     timeout(LIMIT, done).await.expect("the first pages are fetched");
     empty(&fleet).await;
-    // Its feeder has it again, and has extended that.
+    // Its feeder has the job again, and has extended the lease.
     let extended = async {
         let mut first = None;
         loop {
@@ -192,7 +192,7 @@ async fn what_rabbitmq_has_lost_is_written_there_again_and_brings_back_what_redi
     fs::write(fleet.folder.path().join("books.toml"), "").unwrap();
     run(&fleet, &["spider", "push", "books.toml", "--project", "shop", "--version", "one"], 0).await;
     let job = run(&fleet, &["jobs", "submit", "books", "--project", "shop"], 0).await;
-    // It sweeps, and takes no jobs.
+    // This worker sweeps and takes no jobs.
     let worker = fleet.worker(&[("TRAWL__JOBS__PER_WORKER", "0")]);
     let lives = async {
         let count = redis::cmd("ZCARD").arg("workers").to_owned();
@@ -202,7 +202,7 @@ async fn what_rabbitmq_has_lost_is_written_there_again_and_brings_back_what_redi
     fleet.vhost.empty().await;
     let restored = async {
         loop {
-            // A store that has nothing, beside the same RabbitMQ.
+            // An empty store beside the same RabbitMQ.
             empty(&other).await;
             let mut command = fleet.command(&["spider", "versions", "--json"]);
             let versions = command.env("REDIS_URL", other.redis.reveal()).output().await.unwrap();

@@ -14,7 +14,7 @@ use tokio::process::{Child, ChildStdout};
 use tokio::time::timeout;
 use trawl_testkit::site::Site;
 
-/// The entries of the log that fit.
+/// Returns the log entries selected by these arguments.
 async fn entries(fleet: &Fleet, words: &[&str]) -> Vec<Value> {
     let read = fleet.command(&[&["logs", "--json"], words].concat()).output().await.unwrap();
     assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
@@ -26,7 +26,7 @@ fn messages(entries: &[Value]) -> Vec<&str> {
     entries.iter().map(|entry| entry["message"].as_str().unwrap()).collect()
 }
 
-/// Somebody who follows the log.
+/// A process that follows the log.
 struct Follower {
     lines: Lines<BufReader<ChildStdout>>,
     _process: Child,
@@ -40,7 +40,7 @@ impl Follower {
         Self { lines, _process: process }
     }
 
-    /// The next entry whose message has this in it.
+    /// Returns the next entry whose message contains this text.
     async fn until(&mut self, text: &str) -> Value {
         loop {
             let line = timeout(LIMIT, self.lines.next_line()).await.unwrap().unwrap().unwrap();

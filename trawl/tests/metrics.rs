@@ -1,4 +1,4 @@
-//! What a worker measures, as Prometheus reads it.
+//! The metrics of a worker in Prometheus' format.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -17,14 +17,14 @@ use tokio::time::{sleep, timeout};
 use trawl_testkit::own_redis::OwnRedis;
 use trawl_testkit::site::Site;
 
-/// A worker that serves its metrics, and the address where it does.
+/// Starts a worker that serves its metrics, and returns it with the address.
 async fn measuring(fleet: &Fleet, settings: &[(&str, &str)]) -> (Child, String) {
     let mut command = fleet.command(&["worker"]);
     command.env("TRAWL__METRICS__LISTEN", "127.0.0.1:0").envs(settings.iter().copied());
     listening(command, "listen=").await
 }
 
-/// A program that serves something, and where: it says so after `mark`.
+/// Starts a program that listens, and returns it with its address, which it prints after `mark`.
 async fn listening(mut command: Command, mark: &str) -> (Child, String) {
     let mut program = command.stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(program.stderr.take().unwrap()).lines();
@@ -37,12 +37,12 @@ async fn listening(mut command: Command, mark: &str) -> (Child, String) {
         }
     };
     let address = timeout(LIMIT, listening).await.unwrap();
-    // Whoever logs into a pipe that nobody reads stands still in the end.
+    // A program that logs into a pipe that nobody reads would block in the end.
     tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
     (program, address)
 }
 
-/// The answer to a request for `path`, head and body.
+/// Returns the response to a request for `path`, head and body.
 async fn get(address: &str, path: &str) -> String {
     let answering = async {
         let mut stream = TcpStream::connect(address).await.unwrap();
@@ -55,7 +55,7 @@ async fn get(address: &str, path: &str) -> String {
     timeout(LIMIT, answering).await.unwrap()
 }
 
-/// What `/readyz` says as soon as it answers with this status.
+/// Waits until `/readyz` answers with this status, and returns the response.
 async fn ready_with(address: &str, status: u16) -> String {
     let answering = async {
         loop {
@@ -88,7 +88,7 @@ async fn a_worker_tells_what_became_of_its_urls_and_what_it_asked_of_hosts() {
     ] {
         assert!(answer.lines().any(|found| found == line), "{line} is not in\n{answer}");
     }
-    // Those of URLs, and some by which the fleet looks whether messages get lost.
+    // The messages of URLs, and some probes with which the fleet checks for lost messages.
     let acked = answer.lines().find_map(|line| line.strip_prefix("trawl_messages_acked_total ")).unwrap();
     assert!(acked.parse::<u64>().unwrap() >= 3, "{acked}");
     assert!(!answer.contains("127.0.0.1"), "no series for a host:\n{answer}");
@@ -113,7 +113,7 @@ async fn a_worker_that_cannot_work_reports_why_and_stays_up() {
     assert!(get(&address, "/metrics").await.lines().any(|line| line == "trawl_failing 1"));
 }
 
-/// What looks at measures, or says which there are.
+/// Files that use or describe metrics.
 const WATCHERS: [(&str, &str); 4] = [
     ("the dashboard", include_str!("../../deploy/grafana/trawl.json")),
     ("an alert", include_str!("../../deploy/prometheus/alerts.yml")),
@@ -125,7 +125,7 @@ const WATCHERS: [(&str, &str); 4] = [
 async fn dashboard_alerts_scaler_and_document_name_what_a_fleet_measures_and_nothing_else() {
     let (fleet, site) = (Fleet::new().await, Site::serve(1).await);
     let (_worker, worker) = measuring(&fleet, &[]).await;
-    // Once a page has passed through them, all queues are there.
+    // Once a page has passed through them, all queues exist.
     let mut producer = fleet.producer(&format!("{}/sitemap.xml", site.origin));
     assert!(timeout(LIMIT, producer.status()).await.unwrap().unwrap().success());
     let (_api, api) = listening(fleet.command(&["api", "--listen", "127.0.0.1:0"]), "http://").await;
@@ -134,7 +134,7 @@ async fn dashboard_alerts_scaler_and_document_name_what_a_fleet_measures_and_not
         let mut rest = measured.lines().filter_map(|line| line.strip_prefix(name));
         rest.any(|rest| rest.starts_with([' ', '{']))
     };
-    // In words, a histogram goes by its name alone.
+    // Prose names a histogram without its suffix.
     let is_known = |name: &str| is_measured(name) || is_measured(&format!("{name}_count"));
     for (watcher, text) in WATCHERS {
         let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');

@@ -1,4 +1,4 @@
-//! One program by three names.
+//! The program under its three names.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -17,12 +17,12 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// What the command `trawl NAME` says, as the program NAME would.
+/// Returns the output of the command `trawl NAME` as the program NAME would print it.
 fn as_program(name: &str, output: &[u8]) -> String {
     text(output).replace(&format!("trawl {name}"), name)
 }
 
-/// How it is used, but for `--version`, which commands do not have.
+/// Returns the usage lines, except `--version`, which commands do not have.
 fn usage(help: &str) -> Vec<&str> {
     help[help.find("Usage: ").unwrap()..].lines().filter(|line| !line.contains("--version")).collect()
 }

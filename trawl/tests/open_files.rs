@@ -1,4 +1,4 @@
-//! Too few open files are never a URL's fault: real processes with few of them, and many hosts.
+//! A lack of open files is never a URL's fault: real processes with a low limit, and many hosts.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -26,7 +26,7 @@ async fn web(folder: &Path) -> ManyHosts {
     web
 }
 
-/// The same command in a shell that has run `ulimit` before.
+/// Returns the command in a shell that has run `ulimit` before.
 fn after(ulimit: &str, command: &Command) -> Command {
     let command = command.as_std();
     let mut limited = Command::new("/bin/sh");
@@ -44,7 +44,7 @@ async fn crawl(ulimit: &str) -> (Output, Value) {
     let _web = web(folder.path()).await;
     let mut command = Command::new(env!("CARGO_BIN_EXE_trawl"));
     command.args(["crawl", "list.txt", "--allow-private", "--rate=unlimited", "--json"]);
-    // What fails is soon a dead letter.
+    // Short retries, so that a failed URL soon becomes a dead letter.
     command.current_dir(folder.path()).env_clear().env("TRAWL__RETRY__BACKOFF", "10ms");
     let output = timeout(LIMIT, after(ulimit, &command).output()).await.unwrap().unwrap();
     let stats = serde_json::from_slice(&output.stdout).unwrap();

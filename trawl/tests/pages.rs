@@ -1,4 +1,4 @@
-//! What becomes of pages and links by what their spider says: one process, no server.
+//! Pages and links as their spider's settings direct: one process, no server.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -21,7 +21,7 @@ use tokio::process::Command;
 
 type Answer = dyn Fn(&str, usize) -> Response + Send + Sync;
 
-/// A site that answers as a test says: by path and query, and how often that was asked for before.
+/// A site whose responses a test gives, by path with query and the number of earlier requests for it.
 struct Site {
     origin: String,
     asked: Arc<Mutex<BTreeMap<String, usize>>>,
@@ -49,7 +49,7 @@ impl Site {
         Self { origin, asked }
     }
 
-    /// How often each path was asked for, but for `robots.txt`.
+    /// Returns the number of requests for each path except `robots.txt`.
     fn asked(&self) -> BTreeMap<String, usize> {
         let mut asked = self.asked.lock().unwrap().clone();
         asked.remove("/robots.txt");
@@ -57,7 +57,7 @@ impl Site {
     }
 }
 
-/// A folder in which commands run.
+/// A folder that commands run in.
 struct Workspace(TempDir);
 
 /// A crawl that has ended.
@@ -82,11 +82,11 @@ impl Workspace {
         command.kill_on_drop(true).output().await.unwrap()
     }
 
-    /// Crawls by a spider that starts at the site's `/`, with the items of this crawl alone.
+    /// Crawls with a spider that starts at the site's `/`, and returns the items of this crawl alone.
     async fn crawl(&self, site: &Site, rest: &str) -> Crawl {
         let text = format!("start.urls = ['{}/']\n{rest}\n", site.origin);
         fs::write(self.path().join("shop.toml"), text).unwrap();
-        // Retries come at once.
+        // Retries follow at once.
         fs::write(
             self.path().join("trawl.toml"),
             "[retry]\nbackoff = '10ms'\n[politeness]\nbackoff = '10ms'\n",
@@ -111,7 +111,7 @@ fn page(html: impl Into<String>) -> Response {
 
 const LISTS: usize = 30;
 
-/// A shop of one product on each of its list's pages: `/`, `/list/1` and on.
+/// A shop with one product on each page of its list: `/`, `/list/1` and so on.
 fn shop(path: &str, _: usize) -> Response {
     let number = match path {
         "/" => Some(0),
@@ -167,7 +167,7 @@ async fn urls_that_a_spiders_rules_make_equal_are_fetched_once() {
     assert_eq!(keeps.stats["done"], 5, "{}", keeps.stats);
 }
 
-/// A server that wants its parameter gets it, and no circle comes of it.
+/// A server that insists on its parameter gets it, without a redirect loop.
 #[tokio::test]
 async fn a_redirect_that_adds_a_dropped_parameter_leads_to_the_page_itself() {
     let site = Site::serve(|path, _| match path {
@@ -181,7 +181,7 @@ async fn a_redirect_that_adds_a_dropped_parameter_leads_to_the_page_itself() {
     assert_eq!(crawl.items[0]["fields"]["heading"], "at last");
 }
 
-/// The spider of a page that has a price, with this said of it.
+/// The spider of a page with a price that is `required` as given.
 fn priced(required: &str) -> String {
     format!("[fields]\nprice = {{ css = 'b::text', required = {required} }}")
 }

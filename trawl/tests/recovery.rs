@@ -1,4 +1,4 @@
-//! What was ordered of a crawl outlives the store that carries it out, and no end comes early.
+//! Orders about a crawl survive the store that carries them out, and no crawl ends early.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use trawl_testkit::own_redis::OwnRedis;
 use trawl_testkit::site::Site;
 
-/// A fleet on a Redis of its own, which can be started anew with what it had saved.
+/// Returns a fleet with its own Redis, which can be restarted from its last save.
 async fn forgetful() -> (Fleet, OwnRedis) {
     let redis = OwnRedis::start().await;
     (Fleet { redis: redis.url.clone(), ..Fleet::new().await }, redis)
@@ -29,19 +29,19 @@ async fn store(fleet: &Fleet) -> MultiplexedConnection {
     client.get_multiplexed_async_connection().await.unwrap()
 }
 
-/// Takes from the store all that it has.
+/// Deletes everything in the store.
 async fn empty(fleet: &Fleet) {
     let () = redis::cmd("FLUSHDB").query_async(&mut store(fleet).await).await.unwrap();
 }
 
-/// The records of the crawl's URLs that have not ended.
+/// Returns the records of the crawl's URLs that have not ended.
 async fn records(fleet: &Fleet) -> HashMap<String, String> {
     let name = &fleet.name;
     let key = format!("{{crawled_urls:{name}}}:pending:{name}");
     redis::cmd("HGETALL").arg(key).query_async(&mut store(fleet).await).await.unwrap()
 }
 
-/// Waits until so many of the crawl's records are in one of `states`.
+/// Waits until `count` of the crawl's records are in one of `states`.
 async fn records_become(fleet: &Fleet, count: usize, states: &[char]) {
     let waiting = async {
         while records(fleet).await.values().filter(|record| record.starts_with(states)).count() != count {
@@ -51,7 +51,7 @@ async fn records_become(fleet: &Fleet, count: usize, states: &[char]) {
     timeout(LIMIT, waiting).await.expect("the records change so");
 }
 
-/// Writes a list of the site's first pages, to be read by a producer.
+/// Writes a list of the site's first pages for a producer.
 fn list(fleet: &Fleet, site: &Site, pages: usize) {
     let list: String = (0..pages).map(|number| site.page(number) + "\n").collect();
     fs::write(fleet.folder.path().join("list.txt"), list).unwrap();
@@ -73,13 +73,13 @@ async fn succeeds(mut command: Command) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Admits what the list says, and does not wait for it.
+/// Admits the URLs on the list, and does not wait for them.
 async fn produce(fleet: &Fleet) {
     let (spider, crawl) = (format!("--spider={}", fleet.name), format!("--crawl={}", fleet.name));
     succeeds(fleet.command(&["producer", "list.txt", &spider, &crawl, "-q"])).await;
 }
 
-/// The crawl's state, once the store knows the crawl.
+/// Waits until the store knows the crawl, and returns its state.
 async fn crawl_stats(fleet: &Fleet) -> Value {
     let known = async {
         loop {
@@ -92,7 +92,7 @@ async fn crawl_stats(fleet: &Fleet) -> Value {
     timeout(LIMIT, known).await.expect("the crawl is known again")
 }
 
-/// Waits for the crawl's end.
+/// Waits for the end of the crawl.
 async fn end(fleet: &Fleet) -> Value {
     crawl_stats(fleet).await;
     timeout(LIMIT, fleet.command(&["wait", &fleet.name, "-q"]).output()).await.unwrap().unwrap();
@@ -111,7 +111,7 @@ async fn what_is_delivered_is_claimed_however_busy_the_worker_is() {
     list(&fleet, &site, 60);
     let mut producer = fleet.producer("list.txt").spawn().unwrap();
     let worker = fleet.worker(&[]);
-    // Four are being fetched, and wait.
+    // Four are being fetched; the others wait.
     records_become(&fleet, 60, &['h', 'f']).await;
     site.answer_all();
     assert_eq!(timeout(LIMIT, producer.wait()).await.unwrap().unwrap().code(), Some(0));
@@ -132,7 +132,7 @@ async fn a_page_limit_holds_in_a_store_that_was_emptied() {
     site.answer_all();
     let stats = end(&fleet).await;
     assert_eq!((&stats["status"], &stats["done"]), (&"finished".into(), &10.into()), "{stats}");
-    // What was done before, and what was under way, may count once more.
+    // Pages that were done before or in flight may count once more.
     assert!(pages_asked(&site) <= 20, "{:?}", site.log());
     ends_well(worker).await;
 }
@@ -164,7 +164,8 @@ async fn a_paused_crawl_stays_paused_in_a_store_that_was_emptied_and_can_be_resu
     records_become(&fleet, 30, &['q', 'n', 'p']).await;
     assert_eq!(pages_asked(&site), 0);
     succeeds(fleet.command(&["resume", &fleet.name])).await;
-    // It ends when what waits on the longest rung has come back, which the store has to take for all that is left.
+    // It ends after the messages on the longest rung have come back; the store must assume that they are all that is
+    // left.
     timeout(LIMIT, async { while crawl_stats(&fleet).await["done"] != 30 {} }).await.expect("all is fetched");
     ends_well(worker).await;
 }
@@ -230,7 +231,7 @@ async fn a_host_stays_blocked_in_a_store_that_has_lost_its_last_second() {
     redis.restart().await;
     let worker = fleet.worker(&[]);
     let stats = end(&fleet).await;
-    // Each of the four that are fetched at once may have had leave before the first of them began.
+    // Each of the four fetched at once may have had permission before the first of them started.
     assert!(pages_asked(&site) <= 4, "{stats} {:?}", site.log());
     ends_well(worker).await;
 }
@@ -256,7 +257,7 @@ async fn a_crawl_that_was_forgotten_when_all_its_pages_were_done_ends_although_n
     let fleet = Fleet::new().await;
     let site = Site::serve(3).await;
     let mut producer = fleet.producer("-").stdin(Stdio::piped()).spawn().unwrap();
-    // It stays open: there may be more to come.
+    // The producer keeps running: more may come.
     let mut input = producer.stdin.take().unwrap();
     let list: String = (0..3).map(|number| site.page(number) + "\n").collect();
     input.write_all(list.as_bytes()).await.unwrap();

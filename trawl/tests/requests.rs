@@ -1,4 +1,4 @@
-//! Requests of spiders' programs, against a site that answers with what it was sent.
+//! Requests of spiders' programs, against a site that echoes them.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use tokio::process::Command;
 use trawl_testkit::echo_site::EchoSite;
 
-/// A folder with the spider `shop`, whose program is this after its imports.
+/// A folder with the spider `shop`, whose program has this text after its imports.
 fn spider(file: &str, program: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let own = folder.path().join("spiders/shop");
@@ -26,7 +26,8 @@ fn spider(file: &str, program: &str) -> TempDir {
     folder
 }
 
-/// A list of the page with which a crawl of `site` starts: named by itself, it would be read as a list, for it is JSON.
+/// Writes a list with the page that a crawl of `site` starts with. Named directly, the page itself would be read as a
+/// list because it is JSON.
 fn start(folder: &Path, site: &EchoSite) -> &'static str {
     fs::write(folder.join("start.txt"), format!("{}/start\n", site.origin)).unwrap();
     "start.txt"
@@ -44,14 +45,14 @@ async fn trawl(folder: &Path, words: &[&str]) -> (Option<i32>, String, String) {
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
-/// Has `shop` crawl what the file `start` lists.
+/// Crawls the list `start` with `shop`.
 async fn crawl(folder: &Path, start: &str) -> (Option<i32>, Value, String) {
     let words = ["crawl", start, "--spider", "shop", "--allow-private", "--rate", "unlimited", "--json"];
     let (code, stdout, stderr) = trawl(folder, &words).await;
     (code, serde_json::from_str(&stdout).unwrap_or_else(|_| panic!("{stderr}")), stderr)
 }
 
-/// The fields of the items, by what they say under `n`.
+/// Returns the fields of the items by their field `n`.
 fn items(folder: &Path) -> BTreeMap<u64, Value> {
     let items = fs::read_to_string(folder.join("items.jsonl")).unwrap();
     let item = |line: &str| {
@@ -195,7 +196,7 @@ def parse(page):
     assert_eq!(items(folder.path()).into_keys().collect::<Vec<_>>(), [2]);
 }
 
-/// A spider whose program yields what it is given.
+/// A spider whose program yields the data it is given.
 fn plain_spider() -> TempDir {
     spider(
         "",
@@ -327,7 +328,8 @@ def parse(page):
     assert!(log.contains("is left alone until"), "{log}");
 }
 
-/// Asks for `REQUESTS`, each with the number of its place, and takes in what fails: for the hundredth after that it asks as well.
+/// Yields `REQUESTS`, each with the number of its position, and handles failures: after that of the hundredth it sends
+/// another request.
 const TAKES_FAILURES_IN: &str = r#"
 @handler
 def parse(page):
@@ -343,10 +345,11 @@ def parse(page):
         yield page.follow("SITE/after", data={"n": 100 + page.data["n"]}, unique=str(page.data["n"]))
 "#;
 
-/// Such a program of requests for `SITE` and `NOWHERE`, where nobody listens. At each failure it calls a function `at`.
+/// Returns such a program with requests for `SITE` and `NOWHERE`, where nothing listens. It calls a function `at` for
+/// each failure.
 fn takes_failures_in(site: &EchoSite, requests: &str, at: &str) -> String {
     let program = format!("import os\nREQUESTS = [{requests}]\n{at}\n{TAKES_FAILURES_IN}");
-    // Not for long the port of anybody.
+    // No other program is likely to take this port soon.
     let nowhere = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     program.replace("SITE", &site.origin).replace("NOWHERE", &format!("http://{nowhere}"))
 }
@@ -374,7 +377,8 @@ async fn the_last_failure_of_a_request_comes_to_its_program_and_what_follows_fro
     assert_eq!((&items[&0]["status"], &items[&2]["status"]), (&json!(0), &json!(404)));
     let after: Vec<u64> = items.keys().copied().filter(|n| *n >= 100).collect();
     assert_eq!(after, [100, 101, 102, 105, 106, 107, 108]);
-    // The start, nine requests but for the one that does not ask for its failure, and what follows from seven of them.
+    // The start, nine requests except the one that does not ask for its failure, and the requests that follow from
+    // seven of them.
     assert_eq!(
         (code, &stats["done"], &stats["failed"]),
         (Some(3), &json!(16), &json!(1)),
@@ -389,7 +393,8 @@ async fn a_program_that_is_given_each_failure_says_whether_the_request_is_tried_
     let requests = r#"("NOWHERE/a", dict(failures="each", retries=5)), ("NOWHERE/b", dict(failures="each", retries=1)),
         ("NOWHERE/c", dict(failures="each", retries=1)), ("NOWHERE/d", dict(failures="last", retries=1)),
         ("SITE/private", dict(failures="each")), ("SITE/fails/2", dict(failures="each", retries=2))"#;
-    // The first is taken in at its third attempt, the second never, the third kills the program, and the last comes in the end.
+    // The first failure is handled at the third attempt, the second never, the third kills the program, and the last
+    // one is handled in the end.
     let at = r#"
 def at(n, of):
     if n == 2:

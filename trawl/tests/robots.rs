@@ -17,7 +17,7 @@ use trawl_web::{Fetcher, NoRobots, RobotsWay};
 const RULES: &str = "User-agent: *\nAllow: /\n";
 
 fn fetcher() -> Fetcher {
-    // Every test of the process installs it; the first succeeds.
+    // Every test of the process tries to install it; the first one succeeds.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Fetcher::new(&Fetch { allow_private: true, ports: vec!["1-65535".parse().unwrap()], ..Fetch::default() })
         .unwrap()
@@ -30,7 +30,7 @@ fn schedules(engine: &Embedded) -> HostSchedules {
     HostSchedules { hosts: engine.hosts(), health, in_flight, lapse, ceiling, addresses }
 }
 
-/// The way to the robots.txt of each host.
+/// A fetch of the robots.txt of each host.
 fn ways(world: &ManyHosts, hosts: usize) -> Vec<RobotsWay> {
     let url = |host| world.url(host, "/").parse::<CanonicalUrl>().unwrap();
     (0..hosts).map(|host| RobotsWay::to(&url(host).origin())).collect()

@@ -1,4 +1,4 @@
-//! Schedules on a fleet of real processes: what is due is asked for once, whoever is alive.
+//! Schedules in a fleet of real processes: each due crawl is submitted once, whichever workers are alive.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -25,14 +25,14 @@ async fn schedules_of(fleet: &Fleet) -> Arc<dyn Schedules> {
     Arc::new(RedisSchedules::new(redis::connect(&settings).await.unwrap()))
 }
 
-/// Once a year, so that no test meets an instant by chance.
+/// Due once a year, so that no test runs into that time by chance.
 fn write(fleet: &Fleet, spider: &str, page: &str) {
     let file = fleet.folder.path().join(format!("spiders/{spider}.toml"));
     let schedule = "[schedule]\ncron = '0 0 1 jan *'\nmissed = 'run'\n";
     fs::write(file, format!("{schedule}[start]\nurls = ['{page}']\n")).unwrap();
 }
 
-/// What a command printed that ends with `code`.
+/// Returns the output of a command that must end with `code`.
 async fn run(fleet: &Fleet, words: &[&str], code: i32) -> (String, String) {
     let output = timeout(LIMIT, fleet.command(words).output()).await.unwrap().unwrap();
     let (out, error) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
@@ -45,7 +45,7 @@ async fn jobs(fleet: &Fleet) -> Vec<Value> {
     listed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Until workers have looked at the schedule of a spider.
+/// Waits until workers have seen the schedule of a spider.
 async fn seen(schedules: &Arc<dyn Schedules>, spider: &str) {
     let spider = spider.parse().unwrap();
     let seen = async {
@@ -68,7 +68,7 @@ async fn a_crawl_that_two_workers_find_due_is_run_once_and_not_again_when_one_is
     let all = jobs(&fleet).await;
     run(&fleet, &["wait", all[0]["job"].as_str().unwrap()], 0).await;
     dying.kill().await.unwrap();
-    // It comes after the other in a look.
+    // It is checked after the other one.
     write(&fleet, "shop-too", &site.page(0));
     seen(&schedules, "shop-too").await;
     assert_eq!(jobs(&fleet).await.len(), 1);
@@ -101,7 +101,7 @@ async fn a_deployed_spider_runs_once_by_its_schedule_on_workers_that_have_no_fil
     assert_eq!((&listed["project"], &listed["spider"]), (&"books".into(), &"shop".into()));
     assert_eq!((jobs(&fleet).await.len(), &listed["last"]), (0, &Value::Null));
 
-    // As if the fleet had been away for two years. What is held again is up to date by then.
+    // As if the fleet had been away for two years. The schedule that is paused again is up to date by then.
     run(&fleet, &["schedule", "pause", "books/shop"], 0).await;
     push(1).await;
     schedules.resume(&"books/shop".parse().unwrap(), UnixMs(UnixMs::now().0 - 700 * DAY)).await.unwrap();

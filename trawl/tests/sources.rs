@@ -1,4 +1,4 @@
-//! What people name and what pages hold, as strangers write it: `trawl crawl` against a site that notes what it is asked.
+//! Sources named by people and pages written by strangers: `trawl crawl` against a site that records its requests.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -16,11 +16,11 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::process::Command;
 
-/// What is at a path: its type and its content.
+/// The content type and the content of each path.
 type Files = HashMap<&'static str, (&'static str, String)>;
 type Log = Arc<Mutex<Vec<String>>>;
 
-/// A site of some files. It ends with the test's runtime.
+/// A site of a few files. It ends with the test's runtime.
 struct Site {
     origin: String,
     log: Log,
@@ -37,7 +37,7 @@ impl Site {
         Self { origin, log }
     }
 
-    /// What was asked for, in order.
+    /// Returns the requested paths in order.
     fn log(&self) -> Vec<String> {
         self.log.lock().unwrap().clone()
     }
@@ -140,7 +140,7 @@ async fn whoever_bans_the_crawler_by_name_is_obeyed() {
 async fn a_robots_txt_beyond_its_limit_is_obeyed_up_to_its_last_whole_line() {
     let start = "User-agent: *\nDisallow: /secret\n#";
     let rule = "\nDisallow: /private/\n";
-    // The limit falls behind the first slash.
+    // The limit is just after the first slash.
     let filler = 500 * 1024 - start.len() - "\nDisallow: /".len();
     let robots = format!("{start}{}{rule}", "x".repeat(filler));
     let site = Site::of([("/robots.txt", TEXT, robots), ("/page", HTML, "<p>x".to_owned())]).await;

@@ -1,4 +1,4 @@
-//! Spiders in a fleet: what a worker does by their files.
+//! Spiders in a fleet, and the effects of their files on workers.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -21,7 +21,7 @@ use tokio::time::timeout;
 
 type Log = Arc<Mutex<Vec<(String, String)>>>;
 
-/// A site whose robots.txt forbids two pages to one crawler each, and the log of who asked for what.
+/// A site whose robots.txt forbids one page to each of two crawlers, and the log of its requests by crawler.
 async fn site() -> (String, Log) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let origin = format!("http://{}", listener.local_addr().unwrap());
@@ -91,14 +91,14 @@ async fn what_a_spider_was_answered_by_its_own_cookies_is_kept_for_no_other() {
     ends_well(worker).await;
 }
 
-/// Gives a producer one page to crawl, and waits until it was crawled.
+/// Gives a producer one page, and waits until it is crawled.
 async fn feed(mut producer: Command, page: &str) {
     let mut producer = producer.stdin(Stdio::piped()).spawn().unwrap();
     producer.stdin.take().unwrap().write_all(page.as_bytes()).await.unwrap();
     assert!(producer.wait().await.unwrap().success());
 }
 
-/// The names of the fields of all items so far.
+/// Returns the field names of all items so far.
 async fn fields(fleet: &Fleet) -> HashSet<String> {
     let all = fleet.items().await;
     all.iter().flat_map(|item| item["fields"].as_object().unwrap().keys().cloned()).collect()
@@ -116,7 +116,7 @@ async fn a_worker_works_by_a_changed_file_without_a_restart() {
     let until_changed = async {
         let mut number = 0;
         while !fields(&fleet).await.contains("after") {
-            // A page that was not crawled before, each time.
+            // A page that was not crawled before.
             number += 1;
             let producer = fleet.command(&["producer", "-", "--spider", &name, "--wait", "-q"]);
             feed(producer, &format!("{origin}/{number}")).await;

@@ -1,4 +1,4 @@
-//! Traces of URLs, as a collector gets them from a producer and a worker.
+//! Traces of URLs as a collector gets them from a producer and a worker.
 
 #![cfg(feature = "otlp")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
@@ -24,12 +24,12 @@ use tokio::net::TcpListener;
 use tokio::time::timeout;
 use trawl_testkit::site::Site;
 
-/// A collector that keeps what it gets, each span with the service that sent it.
+/// A collector that keeps each span with the service that sent it.
 #[derive(Clone, Default)]
 struct Collector(Arc<Mutex<Vec<(String, Span)>>>);
 
 impl Collector {
-    /// Its address.
+    /// Starts the collector, and returns its address.
     async fn serve(&self) -> String {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
@@ -38,7 +38,7 @@ impl Collector {
         address
     }
 
-    /// The spans of the trace in which a URL with this path was admitted.
+    /// Returns the spans of the trace in which a URL with this path was admitted.
     fn trace(&self, path: &str) -> Vec<(String, Span)> {
         let all = self.0.lock().unwrap();
         let is_its = |span: &Span| span.name == "admit" && text(&span.attributes, "url.full").ends_with(path);
@@ -56,7 +56,7 @@ async fn take(State(collector): State<Collector>, body: Bytes) {
     }
 }
 
-/// The value of an attribute; nothing without it.
+/// Returns the value of an attribute, or an empty text without it.
 fn text(attributes: &[KeyValue], name: &str) -> String {
     let found = attributes.iter().find(|attribute| attribute.key == name);
     match found.and_then(|found| found.value.clone()).and_then(|value| value.value) {
@@ -70,7 +70,7 @@ fn named<'a>(spans: &'a [(String, Span)], name: &str) -> Vec<&'a Span> {
     spans.iter().map(|(_, span)| span).filter(|span| span.name == name).collect()
 }
 
-/// In a fleet with a key, whose messages are signed.
+/// Tested in a fleet with a key, whose messages are signed.
 #[tokio::test]
 async fn a_url_has_one_trace_through_producer_broker_and_worker_and_its_retries_are_linked() {
     let (fleet, site, collector) = (Fleet::new().await, Site::serve(1).await, Collector::default());

@@ -1,4 +1,4 @@
-//! Which addresses are on the public internet.
+//! Tells addresses of the public internet from others.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -10,7 +10,7 @@ pub(super) fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// By the IANA registry of special-purpose IPv4 addresses (RFC 6890).
+/// Follows the IANA registry of special-purpose IPv4 addresses (RFC 6890).
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let special = address.is_private()
         || address.is_loopback()
@@ -22,7 +22,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         [0, ..] => true,
         // Carrier-grade NAT (RFC 6598).
         [100, second, ..] => second & 0xc0 == 64,
-        // Azure's servers for the machines of a tenant: a public address that leads to the host itself.
+        // Azure's servers for a tenant's machines: a public address that leads to the host itself.
         [168, 63, 129, 16] => true,
         // IETF protocol assignments.
         [192, 0, 0, _] => true,
@@ -42,15 +42,15 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 /// special too.
 fn is_public_v6(address: Ipv6Addr) -> bool {
     match address.segments() {
-        // NAT64 (RFC 6052): what answers is the IPv4 address in the last 32 bits.
+        // NAT64 (RFC 6052): leads to the IPv4 address in the last 32 bits.
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
             is_public_v4(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)))
         }
-        // IETF protocol assignments, Teredo among them.
+        // IETF protocol assignments, including Teredo.
         [0x2001, 0..0x200, ..] => false,
         // Documentation.
         [0x2001, 0xdb8, ..] | [0x3fff, 0..0x1000, ..] => false,
-        // 6to4: leads to an IPv4 address, and is used no more.
+        // 6to4: leads to an IPv4 address; obsolete.
         [0x2002, ..] => false,
         [first, ..] => first & 0xe000 == 0x2000,
     }

@@ -1,4 +1,4 @@
-//! What comes of a request.
+//! The results of requests.
 
 use std::time::Duration;
 
@@ -8,47 +8,47 @@ use trawl_common::web::url::CanonicalUrl;
 
 use super::redirect::Redirect;
 
-/// What came of one request.
+/// The result of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// A success, with its body.
+    /// A success with its body.
     Page(Response),
-    /// It is as it was when these validators came.
+    /// The page has not changed since the given validators were received.
     NotModified,
-    /// Elsewhere.
+    /// A redirect.
     Redirect(Redirect),
-    /// A success of a content type that the spider does not read, so its body was not downloaded.
+    /// A success with a content type that the spider does not read, so the body was not downloaded.
     Unread {
         /// The HTTP status.
         status: u16,
-        /// The kind: the `Content-Type` as sent.
+        /// The `Content-Type` as sent.
         content_type: String,
     },
 }
 
-/// What came of one request for a source.
+/// The result of a request for a source.
 #[derive(Debug)]
 pub enum Opened<S> {
-    /// A success: the answer without its body, and the body.
+    /// A success: the response without its body, and the body.
     Body(Response, S),
-    /// Elsewhere: a URL that may be asked, as far as it shows without asking a resolver.
+    /// A redirect to a URL that may be requested, as far as can be told without a resolver.
     Redirect(CanonicalUrl),
 }
 
-/// What came of one request for a `robots.txt`.
+/// The result of a request for a `robots.txt`.
 pub(super) enum Hop {
-    /// The start of an answer.
+    /// The start of a response.
     Start(Start),
-    /// Elsewhere.
+    /// A redirect.
     Redirect(CanonicalUrl),
 }
 
-/// The start of an answer, whatever its status.
+/// The start of a response of any status.
 #[derive(Debug)]
 pub(super) struct Start {
     pub(super) status: u16,
-    /// The first bytes of the decoded body of a success; of nothing else is it read.
+    /// The first bytes of the decoded body of a success; empty for other statuses.
     pub(super) body: Bytes,
-    /// The wait that the server asked for (`Retry-After`, RFC 9110 10.2.3).
+    /// The wait requested by the server (`Retry-After`, RFC 9110 10.2.3).
     pub(super) retry_after: Option<Duration>,
 }

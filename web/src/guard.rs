@@ -1,9 +1,9 @@
-//! What may be requested: by default only the usual ports of the public internet.
+//! Decides what may be requested: by default only the usual ports of the public internet.
 //!
-//! A page or a name server can point a crawler at its own network. So every hop is checked: ports, and addresses
-//! written in a URL, which no resolver sees, before each request; names when they are resolved, by [`Guard`]
-//! as the client's resolver. An HTTP proxy resolves names itself, as they may have no address here: then only names are
-//! refused that mean a private network by themselves. A SOCKS proxy is given addresses, which are checked.
+//! A page or a name server can point a crawler at its own network, so every hop is checked. Ports, and addresses
+//! written in a URL (which no resolver sees), are checked before each request; names are checked when they are
+//! resolved, with [`Guard`] as the client's resolver. An HTTP proxy resolves names itself, and they may have no address
+//! here, so only names that are private by themselves are refused. A SOCKS proxy is given addresses, which are checked.
 
 use std::fmt::Display;
 use std::io;
@@ -23,19 +23,20 @@ use super::address::is_public;
 use super::proxy::Proxy;
 use super::{failure, resolver};
 
-/// Finds out the addresses of a name.
+/// Looks up the addresses of a name.
 pub(super) type Lookup = fn(String) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>>;
 
-/// How long the addresses of a name are remembered: a request that waits for its slot must connect to those that were checked.
+/// Time that the addresses of a name are cached: a request that waits for its slot must connect to the addresses that
+/// were checked.
 const KNOWN_FOR: Duration = Duration::from_secs(30);
 
-/// Of so many names.
+/// Maximum number of names in the cache.
 const KNOWN: u64 = 10_000;
 
-/// A name may have so many addresses; the others are left out.
+/// Maximum number of addresses of a name; the others are left out.
 const MOST_ADDRESSES: usize = 16;
 
-/// Lets through what settings allow.
+/// Allows or refuses requests according to the settings.
 #[derive(Clone, Debug)]
 pub struct Guard {
     settings: Arc<settings::Fetch>,
@@ -43,12 +44,12 @@ pub struct Guard {
     known: Cache<String, Arc<[SocketAddr]>>,
 }
 
-/// The ends of names that mean a machine's own network, or one that only its resolver knows (RFC 6761, 6762, 8375; the
-/// others are what private networks are called).
+/// Suffixes of names for a machine's own network, or known only to its resolver (RFC 6761, 6762, 8375; the rest are
+/// common names of private networks).
 const PRIVATE_ENDS: [&str; 8] =
     ["localhost", "local", "internal", "home.arpa", "lan", "home", "corp", "intranet"];
 
-/// What settings do not allow.
+/// A request that the settings do not allow.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Refused {
     #[error(
@@ -67,22 +68,22 @@ impl From<Refused> for Failure {
     }
 }
 
-/// A name that has no address at all.
+/// A name without any address.
 #[derive(Debug, thiserror::Error)]
 #[error("no address")]
 pub(super) struct NoAddress;
 
 impl Guard {
-    /// By these settings. As a client's resolver it finds only addresses that may be asked; ports, and addresses written in a
-    /// URL, are to be checked before each request ([`Guard::may_ask`]).
+    /// Creates a guard with these settings. As a client's resolver it returns only allowed addresses; ports, and
+    /// addresses written in a URL, must be checked before each request ([`Guard::may_ask`]).
     pub fn of(settings: settings::Fetch) -> Self {
         Self::new(settings.into(), resolver::lookup)
     }
 
-    /// Whether `url` may be asked, as far as it shows without asking a resolver.
+    /// Checks whether `url` may be requested, without asking a resolver.
     ///
     /// # Errors
-    /// Says what is not allowed.
+    /// Fails if the port or the address in the URL is not allowed.
     pub fn may_ask(&self, url: &Url) -> Result<(), Failure> {
         Ok(self.check(url)?)
     }
@@ -92,7 +93,7 @@ impl Guard {
         Self { settings, lookup, known }
     }
 
-    /// The addresses of a name as of now, or as they were found lately.
+    /// Returns the addresses of a name, from the cache or by looking it up.
     pub(super) async fn find(&self, name: &str) -> io::Result<Arc<[SocketAddr]>> {
         if let Some(known) = self.known.get(name) {
             return Ok(known);
@@ -103,12 +104,12 @@ impl Guard {
         Ok(found)
     }
 
-    /// The addresses of a name, if they were found lately.
+    /// Returns the addresses of a name if they are cached.
     pub(super) fn found(&self, name: &str) -> Option<Arc<[SocketAddr]>> {
         self.known.get(name)
     }
 
-    /// The addresses of `url`'s host, as far as they are known.
+    /// Returns the addresses of `url`'s host that are known without a lookup.
     pub(super) fn known_addresses(&self, url: &Url) -> Vec<IpAddr> {
         match literal_address(url) {
             Some(address) => vec![address],
@@ -119,23 +120,23 @@ impl Guard {
         }
     }
 
-    /// Whether `url` may be asked, as far as it shows without asking a resolver.
+    /// Checks whether `url` may be requested, without asking a resolver.
     pub(super) fn check(&self, url: &Url) -> Result<(), Refused> {
         self.check_port(url.port_or_known_default().unwrap_or_default())?;
         literal_address(url).map_or(Ok(()), |address| self.check_address(address))
     }
 
-    /// Whether a server may be connected to, as far as it shows without asking a resolver.
+    /// Checks whether a server may be connected to, without asking a resolver.
     pub(super) fn check_server(&self, host: &str, port: u16) -> Result<(), Refused> {
         self.check_port(port)?;
         host.parse().map_or(Ok(()), |address| self.check_address(address))
     }
 
-    /// The addresses of a server that is no web page's, such as a database, as far as it may be connected to: to be connected to as
-    /// they are, for a second answer of the name server may be another.
+    /// Returns the allowed addresses of a server other than a web server, such as a database. Connect to these
+    /// addresses and not to the name: a second lookup may give other ones.
     ///
     /// # Errors
-    /// It may not be connected to, or has no address.
+    /// Fails if the server may not be connected to, or has no address.
     pub async fn addresses(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, Failure> {
         self.check_server(host, port)?;
         let found = match host.parse() {
@@ -146,7 +147,7 @@ impl Guard {
         Ok(allowed.iter().map(|address| SocketAddr::new(address.ip(), port)).collect())
     }
 
-    /// Whether `url` may be asked, behind `proxy` if there is one: all that is to be checked before a request.
+    /// Makes all checks that are due before a request for `url`, sent through `proxy` if there is one.
     pub(super) async fn check_behind(&self, proxy: Option<&Proxy>, url: &Url) -> Result<(), Failure> {
         self.check(url)?;
         proxy.map_or(Ok(()), Proxy::check)?;
@@ -157,7 +158,7 @@ impl Guard {
         }
     }
 
-    /// The addresses of `url`'s host that may be asked, to connect to.
+    /// Returns the allowed addresses of `url`'s host.
     pub(super) async fn allowed(&self, url: &Url) -> Result<Vec<IpAddr>, Failure> {
         if let Some(address) = literal_address(url) {
             self.check_address(address)?;
@@ -168,8 +169,8 @@ impl Guard {
         Ok(allowed.iter().map(SocketAddr::ip).collect())
     }
 
-    /// Whether `url`'s host may be asked of a `proxy` that resolves it, by its name alone. What address it leads to is for
-    /// the proxy to judge.
+    /// Checks by its name alone whether a `proxy` that resolves names may be asked for `url`'s host. The proxy decides
+    /// about the addresses.
     pub(super) fn check_public_name(&self, url: &Url, proxy: &str) -> Result<(), Refused> {
         let Some(name) = url.domain().map(|name| name.trim_end_matches('.')) else { return Ok(()) };
         let is_private = !name.contains('.')
@@ -180,7 +181,7 @@ impl Guard {
         if is_private && !self.settings.allow_private { Err(Refused::Name(name.to_owned())) } else { Ok(()) }
     }
 
-    /// Whether every address of `url`'s host may be asked: for a SOCKS proxy, which may be given any.
+    /// Checks that every address of `url`'s host is allowed: a SOCKS proxy may be given any of them.
     pub(super) async fn check_name(&self, url: &Url) -> Result<(), Failure> {
         let Some(name) = url.domain() else { return Ok(()) };
         let found = self.find(name).await.map_err(not_found)?;
@@ -202,7 +203,8 @@ impl Guard {
         if allowed { Ok(()) } else { Err(Refused::Address(address)) }
     }
 
-    /// The addresses among `found` that may be asked; an error when there are none, which says what is refused if there are others.
+    /// Returns the allowed addresses among `found`. If there are none, the error names a refused address, or is `None`
+    /// if `found` is empty.
     fn filter(&self, found: &[SocketAddr]) -> Result<Vec<SocketAddr>, Option<Refused>> {
         let allowed: Vec<_> =
             found.iter().copied().filter(|found| self.check_address(found.ip()).is_ok()).collect();
@@ -215,8 +217,8 @@ impl Guard {
 }
 
 impl Resolve for Guard {
-    /// Passes on of a name's addresses what is allowed. The client connects to these very addresses, so a second,
-    /// different answer of the name server changes nothing.
+    /// Returns the allowed addresses of a name. The client connects to these very addresses, so a different answer to a
+    /// second lookup has no effect.
     fn resolve(&self, name: Name) -> Resolving {
         let guard = self.clone();
         Box::pin(async move {
@@ -230,23 +232,23 @@ impl Resolve for Guard {
     }
 }
 
-/// Why a name was not found: it has no address, or this machine cannot look any up.
+/// Converts an error of a lookup: either the name has no address, or this machine cannot look up names.
 fn not_found(error: io::Error) -> Failure {
     failure::of_machine(&error, &[]).unwrap_or_else(|| no_name(error))
 }
 
-/// A name none of whose addresses is allowed, or that has none.
+/// The failure of a name that has no allowed address, or none at all.
 fn no_address(refused: Option<Refused>) -> Failure {
     refused.map_or_else(|| no_name(NoAddress), Failure::from)
 }
 
-/// A name without an address.
+/// The failure of a name without an address.
 fn no_name(error: impl Display) -> Failure {
     Failure::new(Class::Dns, error)
 }
 
-/// The resolver of a client with a proxy, whose own name may lead anywhere: whoever has the machine chose it. A page
-/// on that name does not get so far: [`Guard::check_name`] comes before.
+/// The resolver of a client with a proxy. The proxy's own name may lead to any address because the operator chose it. A
+/// page on that name is refused earlier, by [`Guard::check_name`].
 pub(super) struct BehindProxy {
     pub(super) guard: Guard,
     /// The proxy's host.

@@ -1,4 +1,5 @@
-//! What a request takes of this machine: files, memory, threads, ports, a resolver. Where one of these is wanting no host is to blame, and no URL.
+//! The resources of this machine that a request needs: files, memory, threads, ports, a resolver. If one is lacking,
+//! neither the host nor the URL is to blame.
 
 use std::error::Error;
 use std::io;
@@ -17,7 +18,8 @@ use super::guard::Guard;
 use super::proxy::Proxy;
 use super::resolver::{self, NoResolver};
 
-/// The failure of a request for which this machine lacked something, if `causes` say so. `addresses` are those of the host.
+/// Returns the failure of a request for which this machine lacked a resource, if `causes` show that. `addresses` are
+/// those of the host.
 pub(super) fn failure<'a>(
     mut causes: impl Iterator<Item = &'a (dyn Error + 'static)>,
     addresses: &[IpAddr],
@@ -30,7 +32,8 @@ pub(super) fn failure<'a>(
         match Errno::from_io_error(cause.downcast_ref()?)? {
             Errno::MFILE => lack(&TooFewFiles::now()),
             Errno::NFILE | Errno::NOBUFS | Errno::NOMEM | Errno::AGAIN => lack(&cause),
-            // Without an address of the kind that a host has, none of its URLs can ever be asked for from here.
+            // Without a local address of the host's family none of its URLs can ever be requested from here, so that is
+            // not temporary.
             Errno::ADDRNOTAVAIL if addresses.iter().any(|address| has_source(*address)) => {
                 lack(&"no local port is free for another connection to this address")
             }
@@ -39,24 +42,25 @@ pub(super) fn failure<'a>(
     })
 }
 
-/// Whether this machine has an address from which `address` can be asked.
+/// Whether this machine has a local address from which `address` can be reached.
 fn has_source(address: IpAddr) -> bool {
     let any: IpAddr = match address {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    // It sends nothing.
+    // Connecting a UDP socket sends nothing.
     let connect = |socket: UdpSocket| socket.connect(SocketAddr::new(address, 9));
     UdpSocket::bind(SocketAddr::new(any, 0)).and_then(connect).is_ok()
 }
 
-/// What a failure to ask for `url` is to be blamed on, if not on its host: a proxy that is away, or a resolver that answers nothing.
+/// Replaces the failure of a request for `url` if the host is not to blame: the proxy cannot be reached, or the
+/// resolver does not answer.
 pub(super) async fn blame(failure: Failure, proxy: Option<&Proxy>, guard: &Guard, url: &Url) -> Failure {
     let failure = match proxy {
         Some(proxy) => proxy.or_is_away(failure).await,
         None => failure,
     };
-    // Of a name that was found, it was not the resolver that took its time.
+    // A name in the cache was resolved, so the resolver did not cause the timeout.
     let is_unknown = |name| guard.found(name).is_none();
     let asks_resolver = proxy.is_none_or(|proxy| !proxy.resolves_names);
     match failure.class {
@@ -69,11 +73,11 @@ pub(super) async fn blame(failure: Failure, proxy: Option<&Proxy>, guard: &Guard
     }
 }
 
-/// Has a client open no connection for which there is no room among the files of this process.
+/// Keeps a client from opening a connection when this process has no free file descriptor for it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WithinOpenFiles;
 
-/// A connector within these bounds.
+/// A connector with this limit.
 #[derive(Clone, Debug)]
 pub(super) struct Bounded<S>(S);
 
@@ -108,7 +112,7 @@ where
     }
 }
 
-/// A connection to one of these addresses, if there is room for it.
+/// Connects to one of these addresses, if a file descriptor is free for the connection.
 pub(super) async fn connect(addresses: &[SocketAddr]) -> io::Result<tokio::net::TcpStream> {
     let _opening = Opening::begin().map_err(io::Error::other)?;
     tokio::net::TcpStream::connect(addresses).await

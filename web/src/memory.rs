@@ -1,14 +1,14 @@
-//! What pages in hand may take of a process's memory, all of them together.
+//! The memory that all pages in progress may take together.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// What is counted at once.
+/// The unit of accounting in bytes.
 const UNIT: u64 = 1024;
 
-/// A number of bytes that many share: who needs some waits until enough are free, in order.
+/// A number of bytes shared by many users. A user waits until enough bytes are free; waiting users are served in order.
 #[derive(Clone, Debug)]
 pub struct MemoryBudget {
     free: Arc<Semaphore>,
@@ -16,16 +16,17 @@ pub struct MemoryBudget {
 }
 
 impl MemoryBudget {
-    /// So many bytes, rounded to KiB.
+    /// Creates a budget of `bytes`, rounded up to KiB.
     pub fn new(bytes: u64) -> Self {
         let units = units(bytes).max(1);
         Self { free: Arc::new(Semaphore::new(units as usize)), units }
     }
 
-    /// Waits for so many bytes; for all of them if there are no more. To take more while holding some can wait for ever.
+    /// Waits for `bytes` of the budget, or for all of it if it is smaller. Waiting for more while holding a share can
+    /// deadlock.
     pub async fn take(&self, bytes: u64) -> MemoryShare {
         let units = units(bytes).min(self.units);
-        // It is never closed.
+        // The semaphore is never closed.
         MemoryShare(Arc::clone(&self.free).acquire_many_owned(units).await.ok())
     }
 }
@@ -34,12 +35,12 @@ fn units(bytes: u64) -> u32 {
     u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX)
 }
 
-/// Bytes of a [`MemoryBudget`], free again when this is dropped.
+/// Bytes of a [`MemoryBudget`], freed when this is dropped.
 #[derive(Debug)]
 pub struct MemoryShare(Option<OwnedSemaphorePermit>);
 
 impl MemoryShare {
-    /// `bytes`, which keep what they take of this share for as long as anybody has them; the rest is free now.
+    /// Wraps `bytes` so that they hold their part of this share until the last clone is dropped. Frees the rest now.
     pub(super) fn hold(mut self, mut bytes: Vec<u8>) -> Bytes {
         bytes.shrink_to_fit();
         let kept = units(bytes.len() as u64) as usize;

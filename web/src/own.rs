@@ -1,5 +1,5 @@
-//! What a spider sends with its requests: header fields and cookies, to its own hosts alone. A redirect to another host
-//! takes neither along.
+//! The header fields and cookies that a spider sends with its requests, to its own hosts alone. A redirect to another
+//! host carries neither.
 
 use reqwest::header::{COOKIE, HeaderMap, HeaderName, HeaderValue};
 use trawl_common::spider::{Home, Spider};
@@ -7,7 +7,7 @@ use trawl_common::web::url::CanonicalUrl;
 
 use super::unusable::Unusable;
 
-/// The header fields of a spider, and whose they are.
+/// The header fields of a spider, and the hosts they are sent to.
 #[derive(Clone, Debug)]
 pub(super) struct Own {
     home: Home,
@@ -30,14 +30,14 @@ impl Own {
         Ok(Self { home: spider.home(), fields })
     }
 
-    /// What is sent to `url` besides what is sent to all.
+    /// Returns the spider's own fields for `url`, beside those sent with every request.
     pub(super) fn fields(&self, url: &CanonicalUrl) -> HeaderMap {
         let is_ours = !self.fields.is_empty() && self.home.has(url);
         if is_ours { self.fields.clone() } else { HeaderMap::new() }
     }
 }
 
-/// A value that no log shows.
+/// A value that is kept out of logs.
 fn secret(name: &str, value: &str) -> Result<HeaderValue, Unusable> {
     let mut value = HeaderValue::try_from(value).map_err(|_| Unusable::Field(name.to_owned()))?;
     value.set_sensitive(true);

@@ -1,4 +1,4 @@
-//! The requests of others, sent on as they are: those of programs that use a proxy.
+//! Forwards requests of other programs, which use this process as their proxy.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -21,8 +21,8 @@ use super::threads::Threads;
 use super::time_limit::within;
 use super::{failure, machine};
 
-/// The fields that are about one connection (RFC 9110 7.6.1). `Expect` is among them: the proxy has said by itself that it wants the
-/// body. So is `Host`, which is made anew from the URL (RFC 9112 3.2.2).
+/// Fields that concern one connection (RFC 9110 7.6.1). `Expect` is among them because the proxy itself has asked for
+/// the body, and `Host` because it is derived from the URL again (RFC 9112 3.2.2).
 const OF_ONE_HOP: [HeaderName; 11] = [
     CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -37,11 +37,11 @@ const OF_ONE_HOP: [HeaderName; 11] = [
     HOST,
 ];
 
-/// The body of an answer, as it comes.
+/// The body of a response, as received.
 pub type PassedBody = reqwest::Body;
 
-/// Sends on what others ask for. It adds nothing to what they say but what the connection needs, and a name where they give none. It answers with what came back:
-/// redirects, any status, the body in the coding that it came in.
+/// Forwards requests of other programs. It adds only what the connection needs, and a user agent if the request has
+/// none. Responses are returned unchanged: redirects, any status, the body in its coding.
 #[derive(Clone, Debug)]
 pub struct Passage {
     pub(super) client: reqwest::Client,
@@ -51,21 +51,21 @@ pub struct Passage {
     pub(super) settings: Arc<settings::Fetch>,
 }
 
-/// What came back.
+/// A forwarded response.
 #[derive(Debug)]
 pub struct Passed {
-    /// The answer, of which the body is still to come.
+    /// The response, whose body is still to be read.
     pub response: Response<PassedBody>,
-    /// The same as a failure, if the host wants to be left alone.
+    /// The failure that the status stands for, if the host asks for a back-off.
     pub refusal: Option<Failure>,
 }
 
 impl Passage {
-    /// Whether settings allow to ask the host and port of `url`, so that no host is waited for in vain. [`Passage::send`] and
-    /// [`Passage::connect`] look once more.
+    /// Checks whether settings allow the host and port of `url`, so that no request waits for a slot in vain.
+    /// [`Passage::send`] and [`Passage::connect`] check again.
     ///
     /// # Errors
-    /// Says what is not allowed.
+    /// Fails if the URL is not allowed.
     pub async fn may_ask(&self, url: &CanonicalUrl) -> Result<(), Failure> {
         let url = url.to_url();
         self.guard.check_behind(self.proxy.as_ref(), &url).await?;
@@ -75,10 +75,10 @@ impl Passage {
         }
     }
 
-    /// Sends a request, whose URL is whole, to where it may go. The head of the answer comes within `fetch.timeout`.
+    /// Sends a request, whose URI must be absolute. The head of the response must arrive within `fetch.timeout`.
     ///
     /// # Errors
-    /// There is no answer.
+    /// Fails if the request is not allowed, or there is no response.
     pub async fn send<B>(&self, request: Request<B>) -> Result<Passed, Failure>
     where
         B: Body<Data = Bytes> + Send + Sync + 'static,
@@ -120,7 +120,7 @@ fn passed(answer: reqwest::Response) -> Result<Passed, Failure> {
     Ok(Passed { response, refusal })
 }
 
-/// Removes what is about the connection that a message came by, also what it says itself to be so.
+/// Removes the fields that concern one connection, including those named in `Connection`.
 fn remove_hop_by_hop(fields: &mut HeaderMap) {
     let named = fields.get_all(CONNECTION).iter().filter_map(|value| value.to_str().ok());
     let named: Vec<HeaderName> =

@@ -1,4 +1,4 @@
-//! The proxy that requests go through, if settings name one.
+//! The proxy for requests, if the settings name one.
 
 use std::io;
 use std::time::Duration;
@@ -11,28 +11,29 @@ use url::Url;
 
 use super::guard::Guard;
 
-/// A proxy, and what is needed to check whether it can be reached.
+/// A proxy and the data needed to check whether it can be reached.
 #[derive(Clone, Debug)]
 pub(super) struct Proxy {
-    /// Its address without a password.
+    /// The URL without user name and password.
     pub(super) shown: String,
-    /// Its host, as a resolver knows it.
+    /// The host name or address, without brackets.
     pub(super) host: String,
-    /// Whether the proxy resolves host names itself. Otherwise it is sent addresses that were resolved here.
+    /// Whether the proxy resolves host names itself. If not, it is sent addresses that were resolved here.
     pub(super) resolves_names: bool,
     port: u16,
     connect_timeout: Duration,
-    /// What has to allow its own address; `None` where whoever has the machine chose it.
+    /// The guard that must allow the proxy's address, or `None` if the operator chose the proxy.
     guard: Option<Guard>,
 }
 
 impl Proxy {
-    /// The proxy of these settings. `guard` has to allow its own address, if a spider chose it that came with a crawl.
+    /// Returns the proxy of these settings, or `None` if there is none. `guard` must allow its address if the spider
+    /// that chose it came with a crawl.
     pub(super) fn of(settings: &settings::Fetch, guard: &Guard) -> Option<Self> {
         let server = settings.proxy.as_ref()?;
         let url = Url::parse(server.reveal()).ok()?;
         let mut shown = url.clone();
-        // Both fail only where there is nothing to hide.
+        // Both fail only if there is nothing to hide.
         let _ = shown.set_password(None);
         let _ = shown.set_username("");
         let is_http = url.scheme() == "http";
@@ -46,7 +47,7 @@ impl Proxy {
         })
     }
 
-    /// Whether its own address may be asked, as far as that shows without asking a resolver.
+    /// Checks whether the proxy's address may be connected to, without asking a resolver.
     pub(super) fn check(&self) -> Result<(), Failure> {
         let Some(guard) = &self.guard else { return Ok(()) };
         guard.check_server(&self.host, self.port).map_err(|refused| {
@@ -54,12 +55,12 @@ impl Proxy {
         })
     }
 
-    /// Whether its own address is checked as those of pages are.
+    /// Whether the proxy's address is checked like those of pages.
     pub(super) fn is_guarded(&self) -> bool {
         self.guard.is_some()
     }
 
-    /// A connection to it.
+    /// Connects to the proxy.
     pub(super) async fn connect(&self) -> io::Result<TcpStream> {
         match &self.guard {
             Some(guard) => {
@@ -70,7 +71,8 @@ impl Proxy {
         }
     }
 
-    /// Why a request got no answer: the proxy is away, or else what `failure` says.
+    /// Returns the failure of a request that got no response: that of the proxy if it cannot be reached, else
+    /// `failure`.
     pub(super) async fn or_is_away(&self, failure: Failure) -> Failure {
         if !matches!(failure.class, Class::Connect | Class::Dns | Class::Timeout) {
             return failure;

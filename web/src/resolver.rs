@@ -1,4 +1,4 @@
-//! The system's resolver, and whether it answers at all. A name that it cannot tell of because nobody answers it is not the name's fault.
+//! The system's resolver, and whether it answers at all. If it does not, a failed lookup is not the name's fault.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,27 +12,27 @@ use tokio::sync::{Mutex, oneshot};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout};
 
-/// A name that every resolver knows of, though it has no address: the root.
+/// The DNS root, which every resolver knows, though it has no address.
 const ROOT: &str = ".";
 
-/// A resolver that says nothing of the root for this long does not answer.
+/// Time after which a resolver that has not answered about the root counts as down.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A lookup that has no thread after this time gets none.
+/// Time that a lookup waits for a thread.
 const THREAD: Duration = Duration::from_secs(3);
 
-/// How long it is remembered whether it answers.
+/// Time that the state of the resolver is cached.
 const REMEMBERED: Duration = Duration::from_secs(2);
 
-/// Whether the resolver answered of the root, and when it was asked last.
+/// The time of the last check, and whether the resolver answered.
 static ANSWERS: Mutex<Option<(Instant, bool)>> = Mutex::const_new(None);
 
-/// No name can be looked up on this machine.
+/// The resolver of this machine answers about no name.
 #[derive(Debug, thiserror::Error)]
 #[error("the resolver of this machine gives no answer about any name: see /etc/resolv.conf, and the network")]
 pub(super) struct NoResolver;
 
-/// Finds out the addresses of a name. An error of a name that has none is of another kind than [`NoResolver`].
+/// Looks up the addresses of a name. If the resolver is down the error holds [`NoResolver`].
 pub(super) fn lookup(name: String) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> {
     async move {
         match look(name).await? {
@@ -44,7 +44,7 @@ pub(super) fn lookup(name: String) -> BoxFuture<'static, io::Result<Vec<SocketAd
     .boxed()
 }
 
-/// Whether the resolver answers at all, as of now or lately.
+/// Whether the resolver answers at all, from the cache or by asking it about the root.
 pub(super) async fn is_answering() -> bool {
     let mut known = ANSWERS.lock().await;
     if let Some((when, is_answering)) = *known
@@ -58,7 +58,7 @@ pub(super) async fn is_answering() -> bool {
     is_answering
 }
 
-/// Asks the system on a thread for blocking work. The outer error is that there is none.
+/// Asks the system on a thread for blocking work. The outer error means that no thread was free.
 async fn look(name: String) -> io::Result<Result<Vec<SocketAddr>, LookupError>> {
     let (begins, begun) = oneshot::channel();
     let looking = spawn_blocking(move || {
@@ -73,7 +73,7 @@ async fn look(name: String) -> io::Result<Result<Vec<SocketAddr>, LookupError>> 
     looking.await.map_err(io::Error::other)
 }
 
-/// Whether the resolver got no answer about a name, from nobody or from those who know.
+/// Whether the lookup got no answer, from the resolver or from the name servers it asked.
 fn is_unanswered(error: &LookupError) -> bool {
     matches!(error.kind(), LookupErrorKind::Again | LookupErrorKind::Fail)
 }

@@ -1,4 +1,4 @@
-//! Asking an origin for its robots.txt.
+//! Fetches the robots.txt of an origin.
 
 use bytes::Bytes;
 use trawl_common::frontier::outcome::{Class, Failure, is_refusal};
@@ -14,56 +14,56 @@ use super::answer::{Hop, Start};
 use super::fetcher::Fetcher;
 use super::redirect::Trail;
 
-/// How many redirects are followed (RFC 9309 2.3.1.2).
+/// Maximum number of redirects followed (RFC 9309 2.3.1.2).
 const REDIRECTS: u8 = 5;
 
-/// An origin's answer to a request for its robots.txt, and how long it holds.
+/// An origin's response to a request for its robots.txt, and how long it is valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Robots {
-    /// What it answered.
+    /// The status and the body. For a server error or a failed request (status 0) the body holds the reason.
     pub file: RobotsFile,
-    /// Whether the answer holds for a day, or has to be requested again soon.
+    /// Whether the response is valid for a day; otherwise it must be requested again soon.
     pub is_lasting: bool,
 }
 
-/// A fetch of an origin's robots.txt that can be continued: the URLs that redirects led to so far, and the place in the waitlist of
-/// the next one's host. Whoever continues it requests nothing twice.
+/// A fetch of an origin's robots.txt that can be continued without repeating a request: the URLs that redirects led to
+/// so far, and the waitlist position at the next URL's host.
 #[derive(Clone, Debug)]
 pub struct RobotsWay {
     trail: Trail,
     waiting: Option<WaitlistPlace>,
 }
 
-/// Why a robots.txt is not known yet.
+/// The reason why a robots.txt is not known yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoRobots {
-    /// The next request may not be sent before then.
+    /// The next request may not be sent before this time.
     Later(UnixMs),
-    /// A host on the way is blocked by an operator.
+    /// An operator has blocked a host on the way.
     Blocked,
-    /// This host asked for a back-off until then (429, 503).
+    /// The host asked for a back-off until this time (429, 503).
     Refused(HostKey, Failure, UnixMs),
-    /// No host is to blame: this side lacks something ([`Class::is_blameless`]).
+    /// This side lacks something; no host is to blame ([`Class::is_blameless`]).
     Blameless(Failure),
-    /// The store of the schedules failed for good.
+    /// The store of the host schedules failed permanently.
     Failed(Error),
 }
 
 impl RobotsWay {
-    /// A fetch of the robots.txt of `origin` that has not begun.
+    /// Creates a fetch of the robots.txt of `origin` that has not started.
     pub fn to(origin: &Origin) -> Self {
         Self { trail: Trail::new(origin.robots_txt(), REDIRECTS), waiting: None }
     }
 
-    /// How much memory it takes, about.
+    /// Returns the approximate memory use in bytes.
     pub fn bytes(&self) -> usize {
         self.trail.bytes()
     }
 }
 
 impl Fetcher {
-    /// Fetches a robots.txt; each request waits for a slot of its host, as `politeness` says. Any answer of the origin decides what may
-    /// be crawled, except one that asks for a back-off.
+    /// Fetches a robots.txt; each request waits for a slot of its host under `politeness`. Every response of the origin
+    /// decides what may be crawled, except one that asks for a back-off.
     pub async fn robots(
         &self,
         schedules: &HostSchedules,
@@ -102,7 +102,7 @@ impl Fetcher {
                         );
                     }
                 },
-                // Requests for pages fail in the same way, each on its own.
+                // Requests for pages fail in the same way, each by itself.
                 Err(failure) if matches!(failure.class, Class::Forbidden | Class::Redirect) => {
                     return Ok(none());
                 }
@@ -113,7 +113,7 @@ impl Fetcher {
     }
 }
 
-/// Whether the answer shows a host that is well.
+/// Whether the response shows that the host is well.
 fn is_welcome(answer: &Result<Hop, Failure>) -> bool {
     match answer {
         Ok(Hop::Redirect(_)) => true,
@@ -122,7 +122,7 @@ fn is_welcome(answer: &Result<Hop, Failure>) -> bool {
     }
 }
 
-/// The failure of an answer that asks for a back-off.
+/// Returns the failure for a response that asks for a back-off.
 fn refusal(answer: &Start) -> Option<Failure> {
     let failure = || {
         let failure = Failure::new(Class::Robots, format_args!("robots.txt: status {}", answer.status));
@@ -138,7 +138,7 @@ fn robots(Start { status, body, .. }: Start) -> Robots {
     }
 }
 
-/// The same as a missing file: redirects led to none.
+/// The result for redirects that lead to no file: as if it were missing.
 fn none() -> Robots {
     passing(404, String::new())
 }

@@ -1,4 +1,4 @@
-//! What is sent to a URL: the method, header fields and the body.
+//! The method, header fields and body sent to a URL.
 
 use bytes::Bytes;
 use reqwest::Method;
@@ -8,11 +8,11 @@ use trawl_common::frontier::message::Hop;
 use trawl_common::request::{self, Pairs};
 use trawl_common::web::url::CanonicalUrl;
 
-/// What is sent to a URL.
+/// The method, header fields and body sent to a URL.
 #[derive(Debug)]
 pub(super) struct Sent {
     pub(super) method: Method,
-    /// What is sent besides what is sent to all.
+    /// The fields sent in addition to those of every request.
     pub(super) fields: HeaderMap,
     pub(super) body: Bytes,
 }
@@ -23,8 +23,9 @@ impl Sent {
         Self { method: Method::GET, fields, body: Bytes::new() }
     }
 
-    /// What a request sends to its URL, or where redirects have led it. Another origin gets neither its cookies nor its header fields,
-    /// for they may be secrets; but for those that say what the body is. What has become a GET has no body (RFC 9110 15.4).
+    /// Returns what a request sends to its URL, or to the URL that redirects have led to. Another origin gets neither
+    /// its cookies nor its header fields, which may be secret, except the fields that describe the body. A request that
+    /// became a GET has no body (RFC 9110 15.4).
     pub(super) fn of(request: &Request, hop: Option<&Hop>) -> Self {
         let new = &request.new;
         let is_home = hop.is_none_or(|hop| hop.url.origin() == request.url.origin());
@@ -45,8 +46,8 @@ impl Sent {
         }
     }
 
-    /// The same beside what a spider sends: what a request says itself comes first, and stands in place of a field of the same name.
-    /// Cookies are sent together.
+    /// Adds the spider's own fields. A field of the request replaces a spider's field of the same name; cookies are
+    /// sent together.
     pub(super) fn beside(self, mut own: HeaderMap) -> Self {
         let cookies = match (self.fields.get(COOKIE), own.get(COOKIE)) {
             (Some(first), Some(rest)) => joined(first, rest),
@@ -60,12 +61,12 @@ impl Sent {
     }
 }
 
-/// The URL that a request asks now.
+/// Returns the URL that the request is for now.
 pub(super) fn target<'a>(request: &'a Request, hop: Option<&'a Hop>) -> &'a CanonicalUrl {
     hop.map_or(&request.url, |hop| &hop.url)
 }
 
-/// Whether a field says what the body is (RFC 9110 8).
+/// Whether a field describes the body (RFC 9110 8).
 fn is_body_field(name: &str) -> bool {
     name.starts_with("content-")
 }
@@ -79,7 +80,7 @@ fn joined(first: &HeaderValue, rest: &HeaderValue) -> Option<HeaderValue> {
     secret(&format!("{}; {}", first.to_str().ok()?, rest.to_str().ok()?))
 }
 
-/// A value that no log shows. Requests are read so that there always is one.
+/// A value that is kept out of logs. `None` cannot occur, because values are checked when requests are read.
 fn secret(value: &str) -> Option<HeaderValue> {
     let mut value = HeaderValue::try_from(value).ok()?;
     value.set_sensitive(true);

@@ -1,4 +1,4 @@
-//! Threads of their own, for requests whose answers may keep a thread busy.
+//! Separate threads for requests whose responses may keep a thread busy.
 
 use std::io;
 use std::panic::resume_unwind;
@@ -9,21 +9,21 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 
-/// By so much these threads are nicer than the others: where both are busy, one of these has about a tenth of the time.
+/// Added niceness of these threads: where both kinds are busy, one of these gets about a tenth of the time of another.
 #[cfg(target_os = "linux")]
 const NICER: i32 = 10;
 
-/// Threads beside those of the program, which stand back behind them. A client reads on as long as more of an answer's head
-/// comes, and a server can go on for ever by interim answers (1xx): here that keeps waiting only what runs on these threads.
+/// Threads beside the program's own, at a lower priority. A client reads as long as more of a response's head arrives,
+/// and a server can send interim responses (1xx) forever: then only other work on these threads has to wait.
 #[derive(Clone, Debug)]
 pub struct Threads(Arc<Running>);
 
-/// A runtime that may end within another's task.
+/// A runtime that may be dropped in a task of another runtime.
 #[derive(Debug)]
 struct Running(Option<Runtime>);
 
 impl Threads {
-    /// So many threads. They end with the last clone, and what runs on them then is given up.
+    /// Starts `number` threads. They end with the last clone, which abandons the calls running on them.
     pub fn start(number: usize) -> io::Result<Self> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(number)
@@ -34,22 +34,22 @@ impl Threads {
         Ok(Self(Arc::new(Running(Some(runtime)))))
     }
 
-    /// How late they do what is due after `time`.
+    /// Measures how late a timer of `time` fires on these threads.
     pub async fn lag(&self, time: Duration) -> Duration {
         let begun = Instant::now();
-        // A timer belongs to the runtime that it is made on.
+        // A timer belongs to the runtime that it is created on.
         self.run(async move { sleep(time).await }).await;
         begun.elapsed().saturating_sub(time)
     }
 
-    /// Runs `call` on them. What it opens is theirs: a connection is read there as long as it lasts. A panic is the caller's.
+    /// Runs `call` on these threads, which then also read the connections it opens. Panics if `call` panics.
     pub(super) async fn run<T: Send + 'static>(&self, call: impl Future<Output = T> + Send + 'static) -> T {
         let Some(runtime) = &self.0.0 else { return std::future::pending().await };
         match AbortOnDropHandle::new(runtime.spawn(call)).await {
             Ok(result) => result,
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => resume_unwind(panic),
-                // They have ended, and what asks with them.
+                // The threads have ended, and their callers with them.
                 Err(_) => std::future::pending().await,
             },
         }
@@ -64,11 +64,11 @@ impl Drop for Running {
     }
 }
 
-/// Gives this thread a lower priority, where the system has priorities of single threads.
+/// Lowers the priority of this thread, on systems with priorities per thread.
 fn stand_back() {
     #[cfg(target_os = "linux")]
     if let Ok(nice) = rustix::process::getpriority_process(None) {
-        // The system sees to the limit.
+        // The system caps the value.
         let _ = rustix::process::setpriority_process(None, nice + NICER);
     }
 }

@@ -1,11 +1,11 @@
-//! How long a call may take.
+//! Time limits of calls.
 
 use std::time::Duration;
 
 use tokio::time::timeout;
 use trawl_common::frontier::outcome::{Class, Failure};
 
-/// The result of `call`, or a failure when it takes longer than `limit`.
+/// Returns the result of `call`, or a failure if it takes longer than `limit`.
 pub(super) async fn within<T, E: From<Failure>>(
     limit: Duration,
     call: impl Future<Output = Result<T, E>>,

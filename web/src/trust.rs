@@ -1,4 +1,4 @@
-//! Whom to trust over TLS: whom the system trusts.
+//! TLS with the root certificates that the system trusts.
 
 use std::sync::OnceLock;
 
@@ -6,7 +6,8 @@ use rustls::ClientConfig;
 use rustls::client::Resumption;
 use rustls_platform_verifier::ConfigVerifierExt;
 
-/// TLS for one client. The system's roots are hundreds of files: they are read once, for the clients of all spiders.
+/// The TLS configuration of a client. The system's roots are hundreds of files, so they are read once for the clients
+/// of all spiders.
 pub(super) fn tls() -> Result<ClientConfig, rustls::Error> {
     static COMMON: OnceLock<ClientConfig> = OnceLock::new();
     let common = match COMMON.get() {
@@ -18,7 +19,7 @@ pub(super) fn tls() -> Result<ClientConfig, rustls::Error> {
         }
     };
     let mut config = common.clone();
-    // By a ticket that a server gave to one spider it would recognise another.
+    // Otherwise a server could recognise a spider by the ticket it gave to another.
     config.resumption = Resumption::default();
     Ok(config)
 }

@@ -1,4 +1,4 @@
-//! Connections for others, who speak on them what they like: guarded as requests are, and through the same proxy.
+//! Connections for other programs, with any protocol: guarded like requests, and through the same proxy.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -20,10 +20,10 @@ use super::proxy::Proxy;
 use super::{failure, machine};
 
 impl Passage {
-    /// Connects to the host and port of `url` within `fetch.connect_timeout`: to the very address that was checked.
+    /// Connects to the host and port of `url` within `fetch.connect_timeout`, to the very address that was checked.
     ///
     /// # Errors
-    /// It may not be connected to, or cannot.
+    /// Fails if the address is not allowed, or does not answer.
     pub async fn connect(&self, url: &CanonicalUrl) -> Result<TcpStream, Failure> {
         let (url, proxy) = (url.to_url(), self.proxy.as_ref());
         self.guard.check_behind(proxy, &url).await?;
@@ -54,7 +54,8 @@ impl Passage {
         Ok(tunnel.oneshot(uri(url)?).await.map_err(broken)?.into_inner())
     }
 
-    /// To the first address that is allowed, if possible of IPv4, which every such proxy reaches: a name could mean another one to it.
+    /// Connects to the first allowed address, not the name, which could mean another address to the proxy. Prefers
+    /// IPv4, which every SOCKS proxy can reach.
     async fn through_socks(&self, proxy: &Proxy, url: &Url) -> Result<TcpStream, Failure> {
         let allowed = self.guard.allowed(url).await?;
         let address = allowed.iter().find(|address| address.is_ipv4()).or(allowed.first()).copied();
@@ -67,7 +68,7 @@ impl Passage {
         Ok(socks.oneshot(to).await.map_err(broken)?.into_inner())
     }
 
-    /// The name and the password for the proxy, if its URL has any.
+    /// Returns the name and password for the proxy, if its URL has any.
     fn proxy_login(&self) -> Option<(String, String)> {
         let url = Url::parse(self.settings.proxy.as_ref()?.reveal()).ok()?;
         let plain = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
@@ -76,7 +77,7 @@ impl Passage {
     }
 }
 
-/// One address after another, until one answers.
+/// Tries one address after the other until one answers.
 async fn directly(addresses: Vec<IpAddr>, port: u16) -> Result<TcpStream, Failure> {
     let addresses: Vec<_> = addresses.into_iter().map(|address| SocketAddr::new(address, port)).collect();
     machine::connect(&addresses).await.map_err(|error| {

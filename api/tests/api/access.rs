@@ -1,11 +1,11 @@
-//! Who may call.
+//! Access: tokens and their roles.
 
 use reqwest::Method;
 use trawl_common::settings;
 
 use crate::fixture::{Fixture, VIEWER};
 
-/// Every operation of the document, with something in place of parameters.
+/// Returns every operation of the document, with values in place of the parameters.
 fn operations(fixture: &Fixture) -> Vec<(Method, String)> {
     let paths = fixture.document()["paths"].as_object().unwrap();
     let each = paths.iter().flat_map(|(path, item)| {

@@ -1,4 +1,4 @@
-//! Crawls: the list, one of them, commands.
+//! Crawls: the list, a single crawl, and commands.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Dead letters: looked at, sent again, purged.
+//! Dead letters: listed, replayed, purged.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ promises! {
     nothing_is_touched_unless_it_is_said_which
 }
 
-/// The URLs of all pages of a listing.
+/// Returns the URLs on all pages of a listing.
 async fn all(fixture: &Fixture, query: &str) -> Vec<String> {
     let (mut urls, mut cursor) = (Vec::new(), String::new());
     loop {

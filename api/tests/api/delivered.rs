@@ -1,4 +1,4 @@
-//! Spiders that a caller deploys, checks or has tried: what they may not have of the machines that work by them.
+//! Spiders that a caller deploys, checks or tries: the machines that run them must not give them access to their files.
 
 use std::fs;
 
@@ -19,7 +19,7 @@ fn sink(kind: &str, path: &str) -> String {
     format!("[[sinks]]\nkind = '{kind}'\npath = '{path}'\n")
 }
 
-/// What each attack is, the text, and what it gets.
+/// The name of each attack, its text, and the expected error.
 fn attacks() -> Vec<(&'static str, String, &'static str)> {
     let start = |key: &str, file: &str| format!("[start]\n{key} = ['{file}']\n");
     let variable = |text: &str| format!("{HOME}{text}");
@@ -89,7 +89,7 @@ async fn a_text_that_a_caller_brings_has_nothing_of_the_machine_and_is_told_so_a
     section.check();
 }
 
-/// What is already on the machine is its own, whoever asks.
+/// A spider file on the machine is trusted, whoever asks for it.
 #[tokio::test]
 async fn a_file_beside_the_api_may_say_what_it_likes_and_the_same_text_may_not_when_it_is_brought() {
     let folder = tempfile::tempdir().unwrap();

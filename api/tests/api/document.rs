@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::fixture::Fixture;
 
-/// Every `$ref` below a value.
+/// Collects every `$ref` below a value.
 fn references<'v>(value: &'v Value, found: &mut Vec<&'v str>) {
     match value {
         Value::Object(members) => {

@@ -1,4 +1,4 @@
-//! A crawl as it goes.
+//! The event stream of a crawl.
 
 use reqwest::{Method, Response};
 use serde_json::Value;
@@ -23,14 +23,14 @@ impl Events {
         Self::of_path(fixture, &format!("/api/v1/crawls/{id}")).await
     }
 
-    /// Of the crawl at this path.
+    /// Follows the crawl at this path.
     pub(crate) async fn of_path(fixture: &Fixture, path: &str) -> Self {
         let response = fixture.operator(Method::GET, &format!("{path}/events")).send().await.unwrap();
         assert_eq!(response.headers()["content-type"], "text/event-stream");
         Self { response, text: String::new() }
     }
 
-    /// The next event and what it says; `None` at the end.
+    /// Returns the name and the data of the next event, or `None` at the end.
     pub(crate) async fn next(&mut self) -> Option<(String, Value)> {
         loop {
             if let Some((event, rest)) = self.text.split_once("\n\n") {

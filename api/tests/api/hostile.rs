@@ -1,4 +1,4 @@
-//! What nobody should send.
+//! Malformed and excessive requests.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use crate::fixture::{Fixture, OPERATOR, VIEWER};
 
 const REPLAY: &str = "/api/v1/dead-letters/replay";
 
-/// What the API answers to these bytes, as far as it answers.
+/// Sends these bytes, and returns what the API answers.
 async fn raw(fixture: &Fixture, bytes: &[u8]) -> String {
     let mut stream = TcpStream::connect(fixture.address).await.unwrap();
-    // A connection that was answered and closed takes no more.
+    // Writing fails if the API has answered and closed the connection.
     let _ = stream.write_all(bytes).await;
     let mut answer = Vec::new();
     let _ = tokio::time::timeout(Duration::from_secs(2), stream.read_to_end(&mut answer)).await;
@@ -109,7 +109,7 @@ async fn a_hundred_requests_that_never_arrive_whole_hold_up_nobody() {
     assert_eq!(fixture.get("/api/v1/crawls").await.status, 200);
 }
 
-/// Opens streams as whoever has this token until one is refused. Returns how many there are, the streams, and the refusal.
+/// Opens streams with this token until one is refused. Returns their number, the streams, and the refusal.
 async fn all_streams(fixture: &Fixture, path: &str, token: &str) -> (usize, Vec<Response>, Response) {
     let mut open = Vec::new();
     loop {

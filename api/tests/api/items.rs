@@ -1,4 +1,4 @@
-//! The items of a crawl, as a fleet stores them.
+//! The items of a crawl as a fleet stores them.
 
 use reqwest::Method;
 use reqwest::header::ACCEPT;
@@ -10,7 +10,7 @@ use trawl_common::spider::item::Item;
 
 use crate::fixture::{Fixture, page};
 
-/// Stores items of these pages of a crawl, as a worker does.
+/// Stores items for these pages of a crawl, as a worker does.
 async fn store(fixture: &Fixture, crawl: &CrawlRef, numbers: std::ops::Range<usize>) {
     let item = |number: usize| Item {
         id: number.to_string(),
@@ -40,7 +40,7 @@ fn numbers(page: &Value) -> Vec<u64> {
     page["items"].as_array().unwrap().iter().map(|item| item["fields"]["n"].as_u64().unwrap()).collect()
 }
 
-/// The page of crawl `one` after `last`.
+/// Returns the page of crawl `one` that follows `last`.
 async fn after(fixture: &Fixture, last: &Value, limit: usize) -> Value {
     let next = last["next"].as_str().unwrap();
     fixture.get(&format!("/api/v1/crawls/one/items?limit={limit}&cursor={next}")).await.body

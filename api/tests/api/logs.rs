@@ -1,4 +1,4 @@
-//! The fleet's log.
+//! The log of the fleet.
 
 use reqwest::header::ACCEPT;
 use reqwest::{Method, Response};
@@ -88,7 +88,7 @@ async fn all_entries_come_as_lines(fixture: &Fixture) {
     );
 }
 
-/// What is sent to one who follows.
+/// The entries sent to a client that follows the log.
 struct Following {
     response: Response,
     text: String,
@@ -104,7 +104,7 @@ impl Following {
         Self { response, text: String::new() }
     }
 
-    /// The id and the message of the next entry; `None` at the end.
+    /// Returns the ID and the message of the next entry, or `None` at the end.
     async fn next(&mut self) -> Option<(String, String)> {
         loop {
             if let Some((event, rest)) = self.text.split_once("\n\n") {

@@ -1,4 +1,4 @@
-//! What the HTTP API promises to its callers, over both engines and real connections.
+//! The promises of the HTTP API, tested with both engines over real connections.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

@@ -1,4 +1,4 @@
-//! Crawls that are asked for: started, known before they begin, waited for, cancelled.
+//! Submitted crawls: started, known before they start, waited for, cancelled.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -54,7 +54,7 @@ async fn ask_with(fixture: &Fixture, key: &str, body: &Value) -> Answer {
         .await
 }
 
-/// Asks for a crawl, and returns it and its path.
+/// Submits a crawl, and returns it and its path.
 async fn asked(fixture: &Fixture, spider: &str) -> (CrawlRef, String) {
     let answer = ask(fixture, json!({"spider": spider})).await;
     assert_eq!(answer.status, 201, "{}", answer.body);
@@ -71,12 +71,12 @@ fn runner() -> WorkerId {
     "runner".parse().unwrap()
 }
 
-/// A worker takes the next job.
+/// Takes the next job as a worker.
 async fn take(fixture: &Fixture) -> Job {
     fixture.backend.jobs.take(&runner(), LONG).await.unwrap().unwrap()
 }
 
-/// A worker takes the next job, and begins its crawl of so many pages.
+/// Takes the next job as a worker, and starts its crawl with `pages` pages.
 async fn begin(fixture: &Fixture, pages: usize) -> CrawlRef {
     let CrawlRef { id, spider } = take(fixture).await.new.crawl();
     let crawl = fixture.crawl(id.as_str(), spider.as_str(), pages).await;

@@ -1,4 +1,4 @@
-//! Schedules: of deployed spiders, and of those that have files beside the API.
+//! Schedules of deployed spiders, and of spiders with files beside the API.
 
 use std::fs;
 use std::sync::Arc;

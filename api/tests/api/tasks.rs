@@ -1,4 +1,4 @@
-//! Tasks that are submitted: one or many, all or none.
+//! Submitted tasks: one or many, all or none.
 
 use std::fs;
 
@@ -36,7 +36,7 @@ const TASKS: &str = "/api/v1/tasks";
 const LINES: &str = "application/x-ndjson";
 const PROGRAM: &str = "[handler]\nrun = ['true']\n";
 
-/// An API beside the files of a spider with a program, and of one without.
+/// An API beside the files of two spiders, one with a program and one without.
 async fn with_spiders(fixture: &Fixture) -> (Fixture, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("payments.toml"), PROGRAM).unwrap();

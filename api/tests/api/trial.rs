@@ -1,4 +1,4 @@
-//! Spiders that are tried on a page.
+//! Spiders tried on a page.
 
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
@@ -33,7 +33,7 @@ const ROBOTS: &str = "User-agent: *\nDisallow: /secret\n";
 const PAGE: &str =
     "<h1>Hat</h1><h2>Red</h2><a href=/a>a</a><a href=/not>b</a><a href=http://b.example/>c</a>";
 
-/// A site, and what it was asked for.
+/// A site and the requests it received.
 struct Site {
     origin: String,
     asked: Asked,
@@ -80,7 +80,7 @@ async fn answer(State(asked): State<Asked>, request: Request) -> Response {
     }
 }
 
-/// Settings by which a site on this machine is asked without a pause.
+/// Settings with which a site on this machine is requested without delay.
 fn settings() -> Settings {
     let ports = vec!["1-65535".parse().unwrap()];
     Settings {

@@ -1,4 +1,4 @@
-//! One URL of a crawl.
+//! A single URL of a crawl.
 
 use serde_json::{Value, json};
 use trawl_common::frontier::outcome::Terminal;
@@ -58,7 +58,7 @@ async fn report(fixture: &Fixture, id: &str, number: usize) -> Value {
     answer.body
 }
 
-/// What is said of a URL.
+/// Returns the explanation in the report of a URL.
 fn words_of(report: &Value) -> String {
     let words = report["words"].as_array().unwrap();
     words.iter().map(|words| words.as_str().unwrap()).collect::<Vec<_>>().join("\n")

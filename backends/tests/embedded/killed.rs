@@ -1,4 +1,4 @@
-//! What a process that is killed leaves behind.
+//! The state that a killed process leaves behind.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! In which order URLs are handed out, and what is forgotten.
+//! The order in which URLs are handed out, and the removal of records.
 
 use super::support::*;
 use trawl_common::frontier::lane::Lane;

@@ -1,4 +1,4 @@
-//! What the next process makes of what the one before it has left.
+//! The state of one process as the next process reads it.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use trawl_common::politeness::gcra::{Pace, Slot};
 use trawl_common::ports::{HostSlotRequest, Settlement, Verdict};
 use trawl_common::time::UnixMs;
 
-/// A request for a slot of a host that may be asked once in so many seconds.
+/// A request for a slot of a host that allows one request in this many seconds.
 fn ask_every(seconds: u64) -> HostSlotRequest {
     let mut ask = ask("site.example");
     ask.request.pace = Pace { interval: Duration::from_secs(seconds), ..Pace::UNLIMITED };
     ask
 }
 
-/// Reserved for within so many seconds, but no earlier than a second before that.
+/// Whether the slot is reserved for at most this many seconds from now, and at least one second less.
 fn is_about(slot: Slot, seconds: u64) -> bool {
     let limits = Duration::from_secs(seconds - 1)..=Duration::from_secs(seconds);
     matches!(slot, Slot::Reserved { wait, .. } if limits.contains(&wait))
@@ -25,7 +25,7 @@ fn is_about(slot: Slot, seconds: u64) -> bool {
 async fn a_host_is_asked_no_sooner_because_another_process_goes_on_and_at_the_new_rate_at_once() {
     let (directory, engine) = state_file();
     let path = directory.path().join("crawl.db");
-    // The second slot is of no account: whoever held it asks for another.
+    // The second slot does not count: its holder will ask for another one.
     let slots = engine.hosts().reserve(&[ask_every(20), ask_every(20)]).await.unwrap();
     assert!(slots[0] == Slot::Now && is_about(slots[1], 20), "{slots:?}");
     let session = admit(&engine, 0..1).await;
@@ -72,7 +72,7 @@ async fn what_was_put_aside_comes_in_time_though_the_clock_was_set_back_in_betwe
     assert_eq!(available(&open(&directory.path().join("crawl.db")), 1).await, [0]);
 }
 
-/// Else the crawl would wait for it for as long.
+/// Otherwise the crawl would wait for it forever.
 #[tokio::test]
 async fn what_would_never_be_given_to_anyone_is_a_dead_letter() {
     let changes = [

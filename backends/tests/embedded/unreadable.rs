@@ -1,4 +1,4 @@
-//! What is in a state file and cannot be read.
+//! Records in a state file that cannot be read.
 
 use super::support::*;
 use trawl_backends::embedded::Embedded;

@@ -1,4 +1,5 @@
-//! What was ordered of crawls and hosts outlives RabbitMQ's loss of all data, and then that of Redis; and the loss of Redis' last second.
+//! Orders about crawls and hosts survive a RabbitMQ that loses all data, then a Redis that does, and the loss of Redis'
+//! last second.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use trawl_testkit::servers::{self, VirtualHost};
 
 use crate::support::{LONG, link};
 
-/// Records and hosts on a Redis of their own, beside this RabbitMQ.
+/// Records and hosts in their own Redis, beside this RabbitMQ.
 async fn store(vhost: &VirtualHost) -> (Arc<RedisRecords>, Arc<RedisHosts>) {
     store_on(vhost, servers::own_database().await).await
 }
@@ -33,7 +34,7 @@ async fn store_on(vhost: &VirtualHost, redis: ServerUrl) -> (Arc<RedisRecords>, 
     records_of(&settings, link(redis).await).unwrap()
 }
 
-/// A crawl of a spider of its own.
+/// A crawl of its own spider.
 fn crawl(id: &str) -> CrawlRef {
     CrawlRef { id: id.parse().unwrap(), spider: id.parse().unwrap() }
 }
@@ -45,7 +46,7 @@ async fn what_was_ordered_is_restored_from_a_rabbitmq_that_was_emptied_before_re
     let worker = "w".parse().unwrap();
     let terms = Terms { max_pages: NonZeroU64::new(7), ..Terms::default() };
     for id in ["limited", "paused", "cancelled"] {
-        // Its producer has not ended: else it would be finished.
+        // Its producer has not ended, or the crawl would be finished.
         records.begin(&crawl(id), terms, "producer", LONG).await.unwrap();
     }
     records.pause(&crawl("paused")).await.unwrap();
@@ -57,7 +58,7 @@ async fn what_was_ordered_is_restored_from_a_rabbitmq_that_was_emptied_before_re
     vhost.empty().await;
     let restored = async {
         loop {
-            // It notices a connection's end a moment later.
+            // The program notices the end of a connection a moment later.
             records.sweep(&worker).await.unwrap();
             let (later, later_hosts) = store(&vhost).await;
             later.sweep(&worker).await.unwrap();
@@ -72,7 +73,7 @@ async fn what_was_ordered_is_restored_from_a_rabbitmq_that_was_emptied_before_re
         assert_eq!(later.crawl_stats(&crawl(id).id).await.unwrap().unwrap().status, status, "{id}");
         assert_eq!(later.terms(&crawl(id)).await.unwrap().max_pages, terms.max_pages, "{id}");
     }
-    // What is over is made again for whoever meets it, and for no other.
+    // A crawl that is over is created again for a program that meets it, and for no other.
     let reopened = later.open(&crawl("cancelled"), terms, "producer", LONG).await;
     assert!(reopened.is_err_and(|error| !error.is_temporary()), "it stays cancelled");
 }
@@ -112,7 +113,7 @@ async fn what_was_ordered_holds_in_a_redis_that_has_lost_its_last_second() {
     assert_eq!(status(&records, "cancelled").await, CrawlState::Cancelled);
     assert!(is_blocked(&hosts, &bad).await && !is_blocked(&hosts, &good).await);
 
-    // What is ordered from now on comes after that, in a Redis that forgets once more.
+    // Later orders come after that, in a Redis that loses data once more.
     redis.save().await;
     records.resume(&crawl("paused")).await.unwrap();
     hosts.unblock(&bad).await.unwrap();
@@ -172,7 +173,7 @@ async fn what_was_ordered_is_written_again_when_somebody_deletes_the_stream_whil
     vhost.delete("control").await;
     let restored = async {
         loop {
-            // It notices the end of its reading a moment later.
+            // The program notices the end of its reading a moment later.
             records.sweep(&worker).await.unwrap();
             let (later, _) = store(&vhost).await;
             later.sweep(&worker).await.unwrap();
@@ -208,7 +209,7 @@ async fn a_page_limit_counts_what_was_done_before_redis_was_emptied() {
     records.sweep(&worker).await.unwrap();
 
     let (later, _) = store(&vhost).await;
-    // The first time they go round, so that Redis knows all of them.
+    // The first time the messages are requeued, so that Redis knows all of them.
     for _ in 0..2 {
         later.claim(&worker, &messages(4..6)).await.unwrap();
     }

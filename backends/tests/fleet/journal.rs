@@ -1,4 +1,4 @@
-//! What was asked for in the last second outlives a Redis that has lost it.
+//! Jobs submitted in the last second survive a Redis that has lost them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use trawl_testkit::servers::{self, VirtualHost};
 
 use crate::support::link;
 
-/// A server, and all that it has: by key.
+/// A server and all its data by key.
 struct Kept {
     redis: redis::aio::MultiplexedConnection,
     values: Vec<(String, Vec<u8>)>,
@@ -32,7 +32,7 @@ impl Kept {
         Self { redis, values }
     }
 
-    /// The server has restarted, and lost all since then.
+    /// Simulates a restart that lost all data since then.
     async fn restart(mut self) {
         let () = redis::cmd("FLUSHDB").query_async(&mut self.redis).await.unwrap();
         for (key, value) in &self.values {
@@ -77,7 +77,7 @@ async fn what_was_said_of_jobs_in_a_second_that_the_store_has_lost_holds() {
     jobs.end(&"ended".parse().unwrap(), &JobOutcome::Finished { problem: None }).await.unwrap();
     assert_eq!(jobs.submit(&job("submitted", "d")).await.unwrap(), Submitted::New);
     kept.restart().await;
-    // Another process meets it first.
+    // Another process meets the job first.
     let Asked { jobs, .. } = asked(&vhost, &url).await;
     let taken = jobs.take(&two, LEASE).await.unwrap().unwrap();
     assert_eq!(taken.new, job("submitted", "d"));

@@ -19,7 +19,7 @@ async fn no_more_is_read_of_a_value_than_trawl_writes() {
         (format!("robots:{robots}"), b"200\n".to_vec()),
     ] {
         let () = redis::cmd("SET").arg(&key).arg(start).query_async(&mut writer).await.unwrap();
-        // The rest is zeros.
+        // The rest of the value is zeros.
         let () = redis::cmd("SETRANGE")
             .arg(&key)
             .arg(100_000_000)

@@ -1,4 +1,4 @@
-//! A message that only newer programs read goes through RabbitMQ and comes back as it was.
+//! A message that only newer programs understand goes through RabbitMQ unchanged.
 
 use serde_json::json;
 use tokio::time::timeout;
@@ -36,7 +36,7 @@ async fn a_message_that_only_newer_workers_read_comes_back_as_it_was_until_one_t
     assert!(came.iter().all(|newer| *newer == came[0]), "{came:?}");
 }
 
-/// Without a key, anybody may write one.
+/// In a fleet without a key anybody may publish such a message.
 #[tokio::test]
 async fn what_a_broker_acts_on_is_not_passed_on() {
     let (vhost, engine) = engine(QueueType::Quorum, LONG).await;

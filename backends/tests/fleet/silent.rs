@@ -1,4 +1,4 @@
-//! A broker that stops answering, while its connections live and its heartbeats come.
+//! A broker that stops answering, while its connections and heartbeats continue.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,14 +19,15 @@ use trawl_common::settings::{self, Items, Queues, ServerUrl};
 use trawl_engine::Broker;
 use trawl_testkit::servers::VirtualHost;
 
-/// Four calls may wait for an answer, one after the other, before it is given up: two streams are declared that nobody needs yet. Each waits half a
-/// minute.
+/// Up to four calls in a row may wait for an answer before the program gives up, half a minute each; two of them
+/// declare streams that are not needed yet.
 const LIMIT: Duration = Duration::from_secs(4 * 30 + 30);
 
-/// The type of a frame that only says that its sender lives.
+/// The type of a heartbeat frame.
 const HEARTBEAT: u8 = 8;
 
-/// A way to the broker that passes on this many of its frames, on all connections together, and of the others heartbeats alone.
+/// Starts a proxy that forwards `frames` frames of the broker, counted over all connections, and after that only
+/// heartbeats.
 async fn silent_after(broker: &ServerUrl, frames: usize) -> (ServerUrl, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let own = listener.local_addr().unwrap();
@@ -85,7 +86,7 @@ async fn no_call_waits_for_ever_whichever_answer_does_not_come() {
     go(url).await.unwrap();
     let all = passed.load(Ordering::Relaxed);
     assert!(all > 30, "{all} frames");
-    // The handshake and the last steps one by one; of many declarations every few.
+    // Each frame of the handshake and of the last steps; only every seventh of the many declarations.
     let frames = (0..all - 2).filter(|frame| *frame < 10 || frame + 14 > all || frame % 7 == 0);
     let broker = &vhost.url;
     let going = frames.map(|frames| async move {

@@ -1,4 +1,4 @@
-//! What anybody may publish who may publish at all, on a real broker, where the fleet has a key.
+//! Messages of any client with permission to publish, on a real broker, in a fleet with a key.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ const OF_A_SPIDER: &str = "a request for the URL alone, of the spider docs";
 const PROBE: &str = "dropped and counted: a probe without the fleet's signature";
 const MESSAGE: &str = "dropped and counted where that crawl is known, whose record sends the URL again; else a request for the URL alone";
 
-/// What is published to the bulk lane: a body, and properties as JSON.
+/// A message published to the bulk lane: its body, and its properties as JSON.
 struct Attack {
     name: &'static str,
     body: &'static str,
@@ -188,7 +188,7 @@ async fn a_publisher_who_may_write_to_one_exchange_reaches_the_lanes_and_nothing
     assert!(!publish("failed_exchange", "failed").await);
 }
 
-/// What a broker that dead-letters may stumble over, in headers.
+/// Headers that a broker may fail on when it dead-letters a message.
 const DEATHS: [&str; 8] = [
     r#"[1]"#,
     r#"[["a"]]"#,
@@ -200,8 +200,8 @@ const DEATHS: [&str; 8] = [
     r#"7"#,
 ];
 
-/// RabbitMQ 3.10 dead-letters nothing any more, in the whole node and for good, once a message with such a header has expired in a
-/// queue that dead-letters at least once.
+/// Once a message with such a header has expired in a queue with at-least-once dead-lettering, RabbitMQ 3.10
+/// permanently stops dead-lettering on the whole node.
 #[tokio::test]
 async fn no_death_that_a_stranger_has_written_stops_the_ladder() {
     let vhost = VirtualHost::new().await;
@@ -210,7 +210,7 @@ async fn no_death_that_a_stranger_has_written_stops_the_ladder() {
     for lane in ["url_queue_ttl", "priority_queue", "task_queue"] {
         for death in DEATHS {
             let properties = format!(r#"{{"headers": {{"x-death": {death}}}, "expiration": "1"}}"#);
-            // As often as makes a supervisor give up.
+            // Often enough for a supervisor to give up.
             for _ in 0..6 {
                 vhost.publish_to("urls", lane, URL, &properties).await;
             }

@@ -1,4 +1,4 @@
-//! The sinks that are files keep every promise of their port, and those of their formats.
+//! The file sinks keep every promise of their port and of their formats.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -26,7 +26,7 @@ fn worker() -> WorkerId {
     "w1".parse().unwrap()
 }
 
-/// What another process opens: nothing is shared with what is open already.
+/// Opens sinks as another process would, sharing nothing with those already open.
 fn open_for(spider: &Spider, settings: &SinkSettings) -> Result<Arc<dyn Sink>> {
     Ok(Sinks::new(worker(), vec![settings.clone()]).open(spider)?.remove(0))
 }
@@ -55,7 +55,7 @@ fn page(number: usize, fields: Value) -> Page {
     Page { key: url.into(), crawl, referrer: None, items: vec![item], exchange: None }
 }
 
-/// The files of a folder whose names end like this, by name.
+/// Returns the files of a folder whose names have this ending, by name.
 fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let paths = entries.map(|entry| entry.unwrap().path());

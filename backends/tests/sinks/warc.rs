@@ -1,4 +1,4 @@
-//! WARC files and their indexes. `scripts/warc-check` has others' programs read them.
+//! WARC files and their indexes. `scripts/warc-check` reads them with other programs.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ fn settings(folder: &Path) -> SinkSettings {
     SinkSettings::Warc(Folder::plain(folder.to_owned()))
 }
 
-/// A page whose body says which it is.
+/// A page whose body contains its number.
 fn captured(number: usize) -> Page {
     let page = super::page(number, Value::Null);
     let request = Headers::from_iter([("host", "site.example"), ("user-agent", "trawl")]);
@@ -39,7 +39,7 @@ fn captured(number: usize) -> Page {
     Page { exchange: Some((request, response)), ..page }
 }
 
-/// A record: its fields, and its block.
+/// A record: its fields and its block.
 struct Record {
     fields: HashMap<String, String>,
     block: String,
@@ -53,7 +53,7 @@ impl Record {
     }
 }
 
-/// The records of a file that is whole.
+/// Returns the records of a complete file.
 fn records(file: &Path) -> Vec<Record> {
     let bytes = fs::read(file).unwrap();
     let mut rest = &bytes[..];
@@ -77,7 +77,7 @@ fn records(file: &Path) -> Vec<Record> {
     records
 }
 
-/// The bodies that the finished files of a folder hold, each also found through the index.
+/// Returns the bodies in the finished files of a folder. Each must also be found through the index.
 fn bodies(folder: &Path) -> Vec<String> {
     let mut bodies = Vec::new();
     for file in finished(folder) {
@@ -207,7 +207,7 @@ async fn a_file_that_is_large_enough_is_finished_and_a_close_finishes_the_last()
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 8);
 }
 
-/// What a process that died after so many puts, one page each, left behind.
+/// Returns the files left behind by a process that died after `puts` puts of one page each.
 async fn left_behind(puts: usize) -> (TempDir, Vec<(Vec<u8>, Vec<u8>)>) {
     let folder = tempfile::tempdir().unwrap();
     let sink = open(&settings(folder.path()));
@@ -226,7 +226,7 @@ async fn wherever_a_crash_cuts_a_put_short_the_next_process_finishes_what_was_pu
     let [(warc, index), (whole_warc, whole_index)] = &states[..] else { panic!("two states") };
     let warc_cuts = (warc.len()..=whole_warc.len()).map(|cut| (&whole_warc[..cut], &index[..]));
     let index_cuts = (index.len()..whole_index.len()).map(|cut| (&whole_warc[..], &whole_index[..cut]));
-    // In memory, as each file is synced to its disk.
+    // In memory, because each file is synced to disk.
     let disk = Disk::mount(8192).unwrap();
     for (warc, index) in warc_cuts.chain(index_cuts) {
         let folder = tempfile::tempdir_in(disk.path()).unwrap();
@@ -280,7 +280,7 @@ async fn a_full_disk_is_an_error_that_names_the_folder_and_nothing_is_half_there
     let folder = disk.path().join("archive");
     let sink = open(&settings(&folder));
     let mut large = captured(0);
-    // What does not compress well.
+    // A body that compresses badly.
     let noise = (0..2000).map(|n| trawl_common::web::url::Fingerprint::of(&n.to_string()).to_string());
     large.exchange.as_mut().unwrap().1.body = noise.collect::<String>().into();
     let mut stored = 0;

@@ -19,7 +19,7 @@ pub(crate) async fn control_ports_on(redis: ServerUrl, dedup: Dedup, lost_after:
     ControlPorts { frontier: redis.clone(), control: redis }
 }
 
-/// The dedup of this form keeps every promise of a frontier, and the stats agree after so many random orders of calls.
+/// Tests that this dedup keeps every promise of a frontier, and that the stats agree after random sequences of calls.
 macro_rules! keeps_promises {
     ($dedup:expr, $cases:literal) => {
         mod promises {

@@ -1,4 +1,4 @@
-//! Crawls: watched, held, cancelled.
+//! Crawls: watched, paused, cancelled.
 
 use crate::fixture::{Fixture, OPERATOR, page};
 

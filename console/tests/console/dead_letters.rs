@@ -1,4 +1,4 @@
-//! Dead letters: found, read, sent again, purged.
+//! Dead letters: found, read, replayed, purged.
 
 use crate::fixture::{Fixture, OPERATOR};
 

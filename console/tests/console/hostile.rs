@@ -1,4 +1,4 @@
-//! What nobody should send to the console.
+//! Malformed and hostile requests to the console.
 
 use std::io::Write;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::fixture::{Fixture, OPERATOR};
 const DEPLOY: &str = "/spiders/deploy";
 const TEXT: &str = "[start]\nurls = ['http://a.example/']\n";
 
-/// A tar of these files, whatever they are called.
+/// A tar of these files, with any names.
 pub(crate) fn tar(files: &[(&str, &str)]) -> Vec<u8> {
     let mut tar = tar::Builder::new(Vec::new());
     for (path, text) in files {
@@ -37,7 +37,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     packed.finish().unwrap()
 }
 
-/// A tar whose only entry is a link with the name of a spider's file.
+/// A tar whose only entry is a symbolic link with the name of a spider's file.
 fn link_to(target: &str) -> Vec<u8> {
     let mut header = tar::Header::new_ustar();
     header.set_entry_type(tar::EntryType::Symlink);
@@ -55,7 +55,7 @@ async fn an_archive_is_read_in_memory_and_its_paths_lead_nowhere() {
     let console = Fixture::open().await;
     let person = console.nobody();
     let send = async |bytes: &[u8]| person.upload(DEPLOY, DEPLOY, &[], Some(("x.tar", bytes))).await;
-    // A path counts for its last part alone.
+    // Only the last component of a path counts.
     let shown = send(&tar(&[("../../../../tmp/escaped.toml", TEXT), ("/etc/absolute.toml", TEXT)])).await;
     assert_eq!(shown.location(), "/projects/default");
     assert!(!std::path::Path::new("/etc/absolute.toml").exists());
@@ -112,7 +112,7 @@ async fn a_session_that_somebody_else_has_chosen_is_never_begun() {
     assert!(!begun.contains("0123456789abcdef0123"), "{begun}");
     let with = |cookie: &str| console.request(Method::GET, "/").header("cookie", cookie);
     assert_eq!(console.nobody().send(with(chosen)).await.status, 303);
-    // Whoever logs in again has another session, and the one before is over.
+    // Logging in again starts a new session and ends the one before.
     let first = begun.split(';').next().unwrap();
     let again = console.request(Method::POST, "/log-in").header("cookie", first);
     let again = again.header("content-type", "application/x-www-form-urlencoded");
@@ -163,10 +163,10 @@ async fn a_secret_that_the_settings_have_by_its_hash_alone_logs_in_and_guessing_
     assert_eq!(console.nobody().send(bearer).await.status, 200, "programs go on");
 }
 
-/// The statuses of what is answered to these bytes on one connection, and the text.
+/// Sends these bytes on one connection, and returns the statuses of the responses and their text.
 async fn raw(console: &Fixture, bytes: &str) -> (Vec<String>, String) {
     let mut stream = TcpStream::connect(console.address).await.unwrap();
-    // A connection that was answered and closed takes no more.
+    // Writing fails if the console has answered and closed the connection.
     let _ = stream.write_all(bytes.as_bytes()).await;
     let mut answer = Vec::new();
     let _ = tokio::time::timeout(Duration::from_secs(5), stream.read_to_end(&mut answer)).await.unwrap();

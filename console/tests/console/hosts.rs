@@ -1,4 +1,4 @@
-//! Hosts: blocked after a question, and unblocked.
+//! Hosts: blocked after a confirmation, and unblocked.
 
 use crate::fixture::{Fixture, OPERATOR};
 

@@ -1,4 +1,4 @@
-//! Who gets in, and what a browser cannot be made to send.
+//! Logging in, and requests that a browser cannot be made to send.
 
 use reqwest::Method;
 use reqwest::header::SET_COOKIE;

@@ -1,4 +1,4 @@
-//! The fleet's log.
+//! The log of the fleet.
 
 use trawl_common::logs::{LogEntry, LogLevel};
 use trawl_common::names::CrawlRef;

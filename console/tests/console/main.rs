@@ -1,4 +1,4 @@
-//! What the console promises to those who look at it, over real servers and real connections.
+//! The promises of the console to its users, tested with real servers over real connections.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 

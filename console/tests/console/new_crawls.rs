@@ -1,4 +1,4 @@
-//! Crawls that are asked for by a form.
+//! Crawls submitted with a form.
 
 use trawl_common::ports::{JobFilter, JobPage};
 

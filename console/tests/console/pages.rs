@@ -1,4 +1,4 @@
-//! What holds of all pages.
+//! Properties of all pages.
 
 use reqwest::Method;
 

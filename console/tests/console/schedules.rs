@@ -1,4 +1,4 @@
-//! Schedules: seen, run, held, let go on.
+//! Schedules: listed, run, paused, resumed.
 
 use crate::fixture::{Fixture, OPERATOR, VIEWER};
 

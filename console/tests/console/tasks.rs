@@ -1,4 +1,4 @@
-//! Tasks: submitted, found, read, tried again, cancelled.
+//! Tasks: submitted, found, read, retried, cancelled.
 
 use trawl_common::frontier::TaskKey;
 use trawl_common::logs::{LogEntry, LogLevel};
@@ -17,7 +17,7 @@ async fn deploy(person: &Person<'_>) {
     assert_eq!(person.upload(path, path, &[], Some(("payments.toml", PROGRAM))).await.status, 303);
 }
 
-/// Submits a list. Returns its crawl.
+/// Submits a list, and returns its crawl.
 async fn submit(person: &Person<'_>, list: &str) -> CrawlRef {
     let shown = person.upload(NEW, NEW, &[("spider", "payments"), ("list", list)], None).await;
     let id = shown.location().strip_prefix("/crawls/").unwrap().parse().unwrap();

@@ -1,4 +1,4 @@
-//! URLs in a page, absolute.
+//! Resolves the URLs in a page.
 
 use std::borrow::Cow;
 
@@ -7,8 +7,8 @@ use trawl_common::settings::Urls;
 use trawl_common::web::url::{CanonicalUrl, MAX_URL_BYTES};
 use url::{ParseError, Url};
 
-/// What a page's links are relative to, the encoding that their queries are sent in, for servers expect that of the page, and
-/// which of them are one.
+/// The base of a page's links, the encoding of their queries (servers expect that of the page), and the settings that
+/// decide which URLs are the same.
 pub(crate) struct Base<'a> {
     url: Url,
     urls: &'a Urls,
@@ -16,7 +16,7 @@ pub(crate) struct Base<'a> {
 }
 
 impl<'a> Base<'a> {
-    /// That of a page at `url` in this encoding: its `<base>`, unless nothing can be relative to that.
+    /// Returns the base of the page at `url`: its `<base>` element if that is usable, else `url` itself.
     pub(crate) fn of(
         base: Option<&str>,
         url: &CanonicalUrl,
@@ -33,7 +33,7 @@ impl<'a> Base<'a> {
         CanonicalUrl::from_url(self.join(link)?).ok().map(|url| self.urls.canonical(url))
     }
 
-    /// Where a link points: canonical, if that can be crawled, and also of another scheme.
+    /// Resolves a link of any scheme; HTTP and HTTPS URLs are made canonical. Returns `None` for an invalid link.
     pub(crate) fn resolve(&self, link: &str) -> Option<String> {
         if link.trim().is_empty() {
             return None;
@@ -46,12 +46,12 @@ impl<'a> Base<'a> {
         Some(url.into()).filter(|url: &String| url.len() <= MAX_URL_BYTES)
     }
 
-    /// The URL that stands for `url`.
+    /// Returns the canonical form of `url` under these settings.
     pub(crate) fn canonical(&self, url: &CanonicalUrl) -> CanonicalUrl {
         self.urls.canonical(url.clone())
     }
 
-    /// A long link is none: each is copied, and so is the base with each.
+    /// Refuses long links: each join copies both the link and the base.
     fn join(&self, link: &str) -> Option<Url> {
         if link.len() > MAX_URL_BYTES { None } else { self.parse(link).ok() }
     }
@@ -65,13 +65,13 @@ impl<'a> Base<'a> {
     }
 }
 
-/// A part of a query in an encoding. What that has no bytes for becomes a character reference, percent-encoded, as the WHATWG
-/// URL standard has it.
+/// Encodes a part of a query. A character that the encoding lacks becomes a percent-encoded character reference, as in
+/// the WHATWG URL standard.
 fn encoded(text: &str, encoding: &'static Encoding) -> Vec<u8> {
     let mut encoder = encoding.new_encoder();
     let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text);
     loop {
-        // So much is enough for any text that has only characters which the encoding knows.
+        // Enough room unless a character is unmappable.
         bytes.reserve(encoder.max_buffer_length_from_utf8_without_replacement(rest.len()).unwrap_or(0));
         let (result, read) = encoder.encode_from_utf8_to_vec_without_replacement(rest, &mut bytes, true);
         rest = &rest[read..];
@@ -84,7 +84,7 @@ fn encoded(text: &str, encoding: &'static Encoding) -> Vec<u8> {
     }
 }
 
-/// A link without its fragment, which changes nothing of what is asked for.
+/// Returns a link without its fragment, which is not part of a request.
 pub(crate) fn without_fragment(link: &str) -> &str {
     link.split('#').next().unwrap_or(link)
 }

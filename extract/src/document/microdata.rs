@@ -1,5 +1,5 @@
-//! Microdata (HTML standard, section 5), in the shape of JSON-LD: an object with `@type`, `@id` and its properties; one that
-//! is there several times is a list.
+//! Microdata (HTML standard, section 5) in the form of JSON-LD: an object with `@type`, `@id` and its properties. A
+//! property with several values is a list.
 
 use std::cell::{Cell, OnceCell};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -15,27 +15,28 @@ use crate::document::found::visible_text;
 use crate::document::json_ld::is_type;
 use crate::limits::MAX_TEXT;
 
-/// How deep items may lie in items.
+/// Maximum depth of items nested in items.
 const MAX_DEPTH: usize = 32;
-/// What the items of a page may cost together, in bytes of text: an item may refer to what others refer to, and texts lie
-/// in each other.
+/// Maximum cost of all items of a page, in bytes of text. It is bounded because items may refer to each other, and
+/// because nested elements contain the same text several times.
 const MAX_COST: usize = 256 << 20;
-/// What it costs to look at an element.
+/// Cost of visiting an element.
 const LOOK: usize = 16;
-/// What it costs to make an object.
+/// Cost of creating an object.
 const OBJECT: usize = 1024;
 
 /// The microdata of one page.
 #[derive(Default)]
 pub(crate) struct Microdata<'a> {
-    /// The first element of each id, once one is asked for.
+    /// The first element with each ID, collected on first use.
     ids: OnceCell<HashMap<&'a str, ElementRef<'a>>>,
-    /// What was read so far.
+    /// The cost so far.
     cost: Cell<usize>,
 }
 
 impl<'a> Microdata<'a> {
-    /// The items of the type `name` in `scope`, not those in one of that type. Fails where there is more than people write.
+    /// Returns the items of type `name` in `scope`, without those nested in an item of that type. Fails if their cost
+    /// exceeds the limit.
     pub(crate) fn items(
         &self,
         scope: ElementRef<'a>,
@@ -47,7 +48,7 @@ impl<'a> Microdata<'a> {
         Ok(found)
     }
 
-    /// The element of this id on the page that `beside` is on.
+    /// Returns the element with this ID in the document of `beside`.
     fn element(&self, id: &str, beside: ElementRef<'a>) -> Option<ElementRef<'a>> {
         let ids = self.ids.get_or_init(|| {
             let mut ids = HashMap::new();
@@ -65,12 +66,12 @@ impl<'a> Microdata<'a> {
 struct Reader<'r, 'a> {
     page: &'r Microdata<'a>,
     base: &'r Base<'r>,
-    /// The items that are being read, each in the one before it.
+    /// The items being read, each nested in the one before it.
     open: Vec<NodeId>,
 }
 
 impl<'a> Reader<'_, 'a> {
-    /// As deep as the tree, which is bounded.
+    /// Recursion is bounded by the depth of the tree, which is limited.
     fn find(&mut self, element: ElementRef<'a>, name: &str, found: &mut Vec<Value>) -> Result<(), Failure> {
         if is_item(element) && types(element).any(|kind| is_type(kind, name)) {
             found.push(self.item(element)?);
@@ -93,7 +94,7 @@ impl<'a> Reader<'_, 'a> {
         }
         self.open.push(item.id());
         for property in self.properties(item)? {
-            // An item that holds itself by `itemref` has no value.
+            // An item that contains itself through `itemref` is left out.
             if is_item(property) && (self.open.contains(&property.id()) || self.open.len() >= MAX_DEPTH) {
                 continue;
             }
@@ -111,7 +112,7 @@ impl<'a> Reader<'_, 'a> {
         Ok(Value::Object(object))
     }
 
-    /// The elements that are properties of an item, in the order of the page.
+    /// Returns the elements that are properties of an item, in document order.
     fn properties(&mut self, item: ElementRef<'a>) -> Result<Vec<ElementRef<'a>>, Failure> {
         let mut seen = HashSet::from([item.id()]);
         let mut found = Vec::new();
@@ -157,7 +158,7 @@ impl<'a> Reader<'_, 'a> {
             "meta" => element.attr("content").map(str::to_owned),
             "data" | "meter" => element.attr("value").map(str::to_owned),
             "time" => element.attr("datetime").map(str::to_owned),
-            // Not in the standard, but in many shops.
+            // Not in the standard, but common in shops.
             _ => element.attr("content").map(str::to_owned),
         };
         let text = text.unwrap_or_else(|| visible_text(element));

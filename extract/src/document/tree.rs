@@ -1,8 +1,8 @@
-//! Building the tree of a page, and stopping when the page would keep the builder busy.
+//! Builds the tree of a page, and stops if the page would keep the builder busy.
 //!
-//! Tree construction takes time quadratic in the number of open elements, in the attributes of one tag, and in
-//! the names that a page invents. The parser is therefore fed in pieces, looked at after every token, and left
-//! as soon as it holds more than any page that people read: before that, time is linear.
+//! Tree construction takes time quadratic in the number of open elements, in the attributes of one tag, and in the
+//! distinct names on the page. The parser is therefore fed in pieces, checked after every token, and stopped once it
+//! holds more than a page for people would need. Below these limits time is linear.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashSet;
@@ -18,33 +18,34 @@ use trawl_common::frontier::outcome::{Class, Failure};
 
 use crate::document::unfinished_tag::UnfinishedTag;
 
-/// The most elements that the builder may hold: those that are open, and formatting elements (`<b>`, `<font>`) that
-/// it would open again. One that is both counts twice, and the document and its head count as well. Browsers stop
-/// nesting at the same depth.
+/// Maximum number of elements that the builder may hold: open elements, and formatting elements (`<b>`, `<font>`) that
+/// it would reopen. An element that is both counts twice; the document and its head count as well. Browsers limit
+/// nesting to the same depth.
 const MAX_OPEN: usize = 512;
-/// The most attributes that one tag may have.
+/// Maximum number of attributes of a tag.
 const MAX_ATTRIBUTES: usize = 256;
-/// The same for a tag that has not ended yet: about what a piece can hold, and a guess from above.
+/// Maximum number of attributes of an unfinished tag. It is higher because the count is an upper bound; it is about
+/// what one piece can hold.
 const MAX_UNFINISHED_ATTRIBUTES: usize = 1024;
-/// The most nodes of a tree: elements, texts and comments. So many take some 100 MB.
+/// Maximum number of nodes of a tree (elements, texts and comments), which take some 100 MB.
 const MAX_NODES: usize = 500_000;
-/// The most different names of elements and attributes. The builder keeps names in a table of fixed size, in which whoever
-/// knows its hash can have them all meet.
+/// Maximum number of distinct long names of elements and attributes. The builder interns names in a table of fixed
+/// size, and an attacker who knows its hash function can make them all collide.
 const MAX_NAMES: usize = 4096;
-/// Names as short as these, and those of HTML, have no place in that table.
+/// Names of up to this many bytes are not put into that table, nor are the names of HTML.
 const SHORT_NAME: usize = 7;
 
-/// How much the tokenizer gets at once.
+/// Number of bytes that the tokenizer is fed at once.
 const PIECE: usize = 4096;
 
 type Handle = <HtmlTreeSink as TreeSink>::Handle;
 
-/// The tree of a page; a failure of class `parse` for one beyond the limits, or when `given_up` is set meanwhile.
+/// Builds the tree of a page. Fails with class `parse` if the page exceeds a limit or `given_up` is set meanwhile.
 pub(crate) fn build(html: &str, given_up: &AtomicBool) -> Result<Html, Failure> {
     let tokenizer = Tokenizer::new(Guard::new(), TokenizerOpts::default());
     let input = BufferQueue::default();
     let mut start = 0;
-    // Where a tag may have begun that the tokenizer has not emitted yet, and its text so far.
+    // Start of a tag that the tokenizer may not have emitted yet, and the state of its text so far.
     let mut begun = 0;
     let mut unfinished = UnfinishedTag::default();
     while start < html.len() {
@@ -72,18 +73,18 @@ pub(crate) fn build(html: &str, given_up: &AtomicBool) -> Result<Html, Failure> 
     Ok(tokenizer.sink.builder.sink.finish())
 }
 
-/// The first character's border at or after the end of a piece.
+/// Returns the first character boundary at or after the end of a piece.
 fn end_of_piece(html: &str, start: usize) -> usize {
     (start + PIECE..html.len()).find(|&end| html.is_char_boundary(end)).unwrap_or(html.len())
 }
 
-/// Stands between tokenizer and tree builder, and lets no more through once a limit is passed.
+/// Sits between tokenizer and tree builder, and drops all tokens once a limit is exceeded.
 struct Guard {
     builder: TreeBuilder<Handle, HtmlTreeSink>,
-    /// The number of nodes up to which the builder cannot hold more than [`MAX_OPEN`].
+    /// Number of nodes up to which the builder cannot hold more than [`MAX_OPEN`] elements.
     safe_nodes: Cell<usize>,
     names: RefCell<HashSet<LocalName>>,
-    /// Whether a token came since this was last asked.
+    /// Whether a token arrived since this was last read.
     has_heard: Cell<bool>,
     refusal: OnceCell<Failure>,
 }
@@ -101,7 +102,7 @@ impl Guard {
     }
 
     fn refuse(&self, limit: usize, what: &str) {
-        // The first reason stands.
+        // Keep the first reason.
         let _ = self.refusal.set(Failure::new(Class::Parse, format_args!("more than {limit} {what}")));
     }
 
@@ -138,7 +139,7 @@ impl Guard {
         if held > MAX_OPEN {
             self.refuse(MAX_OPEN, "open elements");
         }
-        // A new element can be held twice.
+        // A new element can be counted twice.
         self.safe_nodes.set(nodes + MAX_OPEN.saturating_sub(held) / 2);
     }
 }
@@ -151,7 +152,7 @@ impl TokenSink for Guard {
             return TokenSinkResult::Continue;
         }
         match &token {
-            // The only thing that is said in the middle of a tag.
+            // The only token that can arrive in the middle of a tag.
             Token::ParseError(_) => return TokenSinkResult::Continue,
             Token::TagToken(tag) => self.check_tag(tag),
             _ => {}
@@ -171,7 +172,7 @@ impl TokenSink for Guard {
     }
 }
 
-/// How many elements a builder holds.
+/// Counts the elements that a builder holds.
 #[derive(Default)]
 struct Count(Cell<usize>);
 
@@ -193,7 +194,7 @@ mod tests {
 
     #[test]
     fn nesting_is_counted_exactly_and_wherever_pieces_end() {
-        // Beside them: the document, its head, `<html>` and `<body>`.
+        // The document, its head, `<html>` and `<body>` count as well.
         let most = MAX_OPEN - 4;
         for filler in [0, 1, 7, PIECE - 9, PIECE] {
             let nested = |depth| format!("{}{}", " ".repeat(filler), "<div>".repeat(depth));

@@ -1,11 +1,11 @@
-//! Counting the attributes of a tag before it has ended.
+//! Counts the attributes of a tag before it ends.
 //!
-//! The tokenizer compares each attribute of a tag with all before it, and says nothing until the tag ends. Whether a
-//! text begins inside a script, a comment or a quoted value is not known here, so every `<x` in it could be where the
-//! tag began. All of them are followed at once: two that reach the same state go on alike, and the larger count stands
-//! for both.
+//! The tokenizer compares each attribute of a tag with all attributes before it, and emits nothing until the tag ends.
+//! A text may begin inside a script, a comment or a quoted value, so the tag could have begun at any `<x` in it. All
+//! candidates are followed at once. Two candidates that reach the same state continue alike, so only the larger count
+//! is kept.
 
-/// Where in a tag a reader is (HTML standard, 13.2.5.8 and 13.2.5.32 to 39).
+/// Position of a reader in a tag (HTML standard, 13.2.5.8 and 13.2.5.32 to 39).
 #[derive(Clone, Copy)]
 enum State {
     TagName,
@@ -30,7 +30,7 @@ const STATES: [State; 8] = [
 ];
 
 impl State {
-    /// The state after `byte`; `None` where the tag ends.
+    /// Returns the state after `byte`, or `None` if the tag ends.
     fn after(self, byte: u8) -> Option<Self> {
         let is_space = matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b'\x0c');
         let next = match (self, byte) {
@@ -64,16 +64,16 @@ impl State {
     }
 }
 
-/// A count that goes on from one part of a text to the next.
+/// The count of attributes, continued across pieces of a text.
 #[derive(Default)]
 pub(crate) struct UnfinishedTag {
-    /// The most attributes of a tag that is in this state now, if any can be.
+    /// The largest number of attributes of a tag that can be in each state now, or `None` if no tag can.
     counts: [Option<usize>; STATES.len()],
     before: [u8; 2],
 }
 
 impl UnfinishedTag {
-    /// Reads on.
+    /// Continues with the next piece of the text.
     pub(crate) fn read(&mut self, text: &[u8]) {
         for &byte in text {
             let mut next = [None; STATES.len()];
@@ -92,7 +92,7 @@ impl UnfinishedTag {
         }
     }
 
-    /// At most so many attributes has the tag, if any, that began in the text and has not ended.
+    /// Returns an upper bound for the number of attributes of the tag that has not ended; 0 if there is none.
     pub(crate) fn attributes(&self) -> usize {
         self.counts.into_iter().flatten().max().unwrap_or_default()
     }
@@ -116,7 +116,7 @@ mod tests {
             ("< a b c", 0),
             ("<!-- a b c", 0),
             ("<a alt='b c d e f g", 1),
-            // Either of two tags, or the rest of a quoted value.
+            // Either two tags or the rest of a quoted value.
             ("'<a b='<c d e f", 3),
             ("\"<i>'<a b c d e='>", 4),
         ] {

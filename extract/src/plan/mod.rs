@@ -1,4 +1,4 @@
-//! A spider's fields, read once and ready to look for.
+//! A spider's fields, compiled for extraction.
 
 pub(crate) mod planner;
 pub(crate) mod query;
@@ -13,18 +13,18 @@ use crate::document::json::Path;
 use crate::plan::query::Query;
 use crate::values::convert::Convert;
 
-/// What a spider asks of each page.
+/// The compiled fields and links that a spider extracts from each page.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     pub(crate) rules: Vec<Rule>,
     pub(crate) follow: Option<Follow>,
-    /// Whether something needs a tree.
+    /// Whether any field or link needs a tree.
     pub(crate) needs_tree: bool,
-    /// Whether something is looked for in JSON.
+    /// Whether anything is extracted from JSON.
     pub(crate) reads_json: bool,
 }
 
-/// One kind of item.
+/// One type of item.
 #[derive(Debug)]
 pub(crate) struct Rule {
     pub(crate) name: Option<String>,
@@ -32,18 +32,18 @@ pub(crate) struct Rule {
     pub(crate) fields: Vec<Field>,
 }
 
-/// What there is one object of for each match.
+/// The matches that an object is made for, one each.
 #[derive(Debug)]
 pub(crate) enum Each {
     Tree(Query),
     Json(Path),
 }
 
-/// One field.
+/// One field of an item.
 #[derive(Debug)]
 pub(crate) struct Field {
     pub(crate) name: String,
-    /// Its name with those of what it lies in: `offers.price`.
+    /// The name, prefixed with those of the fields around it: `offers.price`.
     pub(crate) path: String,
     pub(crate) source: Source,
     pub(crate) list: bool,
@@ -52,17 +52,17 @@ pub(crate) struct Field {
     pub(crate) required: Required,
 }
 
-/// Where a field's values come from.
+/// The source of a field's values.
 #[derive(Debug)]
 pub(crate) enum Source {
     Tree(Query),
-    /// The number of a query of the streaming pass.
+    /// Index of a query of the streaming pass.
     Streamed(usize),
     Json(Path),
     Header(String),
-    /// The number of a name that the streaming pass looks for.
+    /// Index of a `<meta>` name that the streaming pass looks for.
     Meta(usize),
-    /// The number of a type of JSON-LD.
+    /// Index of a JSON-LD type.
     JsonLd(usize, Option<Path>),
     Microdata(String, Option<Path>),
     Table(Query),
@@ -70,7 +70,7 @@ pub(crate) enum Source {
     Each(Each, Vec<Field>),
 }
 
-/// What a response is.
+/// The format of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     Html,
@@ -78,7 +78,7 @@ pub(crate) enum Format {
 }
 
 impl Source {
-    /// What it can be looked for in; both, where that is open.
+    /// Returns the format of the responses that have this source, or `None` for both.
     pub(crate) fn format(&self) -> Option<Format> {
         match self {
             Self::Header(_) | Self::Page(PageField::Url) => None,
@@ -89,7 +89,8 @@ impl Source {
 }
 
 impl Rule {
-    /// Whether there are such items in a response: not if all that they ask for is in the other format.
+    /// Whether a response of this format can have such items: at least one field must be for it, or none for a
+    /// particular format.
     pub(crate) fn is_for(&self, format: Format) -> bool {
         match &self.each {
             Some(Each::Tree(_)) => format == Format::Html,
@@ -102,17 +103,17 @@ impl Rule {
     }
 }
 
-/// Whether the lists that are found in JSON are so many values, and not one.
+/// Whether a list found in JSON is split into several values.
 pub(crate) fn splits(kind: Kind) -> bool {
     kind != Kind::Json
 }
 
-/// What `[follow]` says of pages.
+/// The `[follow]` settings of a spider.
 #[derive(Debug)]
 pub(crate) struct Follow {
     pub(crate) area: Option<Query>,
     pub(crate) next: Vec<Next>,
-    /// Elements with links: for an area.
+    /// Elements with links within an area.
     pub(crate) link: Selector,
     pub(crate) links: bool,
     pub(crate) nofollow: bool,
@@ -121,17 +122,17 @@ pub(crate) struct Follow {
     pub(crate) refresh: bool,
 }
 
-/// What is followed besides the links of a page.
+/// A source of links to follow besides the page's `<a>` elements.
 #[derive(Debug)]
 pub(crate) enum Next {
     Tree(Query),
-    /// The number of a query of the streaming pass.
+    /// Index of a query of the streaming pass.
     Streamed(usize),
     Json(Path),
 }
 
 impl Follow {
-    /// A [`Follow`] without selectors yet.
+    /// Creates a [`Follow`] without selectors.
     pub(crate) fn new(follow: &trawl_common::spider::Follow) -> Self {
         Self {
             area: None,

@@ -1,4 +1,4 @@
-//! CSS fields on a tree.
+//! CSS fields, evaluated on a tree.
 
 use std::cell::Cell;
 
@@ -7,23 +7,23 @@ use scraper::{ElementRef, Selector};
 use crate::document::found::Found;
 use crate::plan::selector_syntax::{self, Part, Take};
 
-/// The selectors of a list, parsed.
+/// A parsed list of selectors.
 #[derive(Debug)]
 pub(crate) struct Query {
-    /// What any of them matches.
+    /// Matches an element that any selector of the list matches.
     any: Selector,
-    /// Those that take the same, together.
+    /// The selectors, grouped by the part of an element that they take.
     groups: Vec<(Selector, Take)>,
 }
 
 impl Query {
-    /// Reads a list of selectors. What matches lies inside the scope with all that the selector names, if it is for one.
+    /// Parses a list of selectors. If `is_scoped`, every part of a selector must match within the scope.
     pub(crate) fn new(parts: &[Part], is_scoped: bool) -> Result<Self, String> {
         let css = |part: &Part| if is_scoped { selector_syntax::scoped(&part.css) } else { part.css.clone() };
         let joined = |parts: &mut dyn Iterator<Item = &Part>| {
             selector_syntax::selector(&parts.map(css).collect::<Vec<_>>().join(", "))
         };
-        // Alone first, so that what is wrong is not hidden by what is around it.
+        // Parse each one alone first, so that an error is not hidden by the text around it.
         parts.iter().try_for_each(|part| selector_syntax::selector(&part.css).map(drop))?;
         let mut groups: Vec<(Selector, Take)> = Vec::new();
         for Part { take, .. } in parts {
@@ -34,15 +34,15 @@ impl Query {
         Ok(Self { any: joined(&mut parts.iter())?, groups })
     }
 
-    /// The elements that match, in document order; `scope` may be one of them.
+    /// Returns the matching elements in document order; `scope` may be one of them.
     pub(crate) fn elements<'a>(&'a self, scope: ElementRef<'a>) -> impl Iterator<Item = ElementRef<'a>> + 'a {
         let own = self.any.matches_with_scope(&scope, Some(scope)).then_some(scope);
         own.into_iter().chain(scope.select(&self.any))
     }
 
-    /// What is taken of them.
+    /// Returns the parts taken of the matching elements.
     pub(crate) fn raws<'a>(&'a self, scope: ElementRef<'a>) -> impl Iterator<Item = Found<'a>> + 'a {
-        // The last element whose texts were all taken, those of its descendants included.
+        // The last element whose texts, including those of its descendants, were all taken.
         let covered = Cell::new(None);
         self.elements(scope).flat_map(move |element| {
             let mut raws: Vec<Found<'a>> = Vec::new();

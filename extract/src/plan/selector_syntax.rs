@@ -1,20 +1,20 @@
-//! The notation of CSS fields, which is that of Scrapy's parsel.
+//! The syntax of CSS fields, which is that of Scrapy's parsel.
 //!
-//! `h1::text` is the texts directly in what `h1` matches, `h1 ::text` those and all below, `a::attr(href)` attributes,
-//! `a ::attr(href)` those of the matches and of all below them; without either it is the elements. Each selector of a
-//! list has its own.
+//! `h1::text` takes the texts directly in the elements that `h1` matches, `h1 ::text` also all texts below them.
+//! `a::attr(href)` takes attributes of the matches, `a ::attr(href)` also those of all elements below. A selector
+//! without a pseudo-element takes the elements. Each selector of a list has its own pseudo-element.
 
 use scraper::Selector;
 use scraper::error::SelectorErrorKind;
 
-/// What is taken of an element.
+/// The part of an element that a selector takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Take {
-    /// Itself.
+    /// The element itself.
     Element,
-    /// Each text directly in it.
+    /// Each text directly in the element.
     Text,
-    /// Each text anywhere in it.
+    /// Each text anywhere in the element.
     AllText,
     /// The value of an attribute.
     Attribute(String),
@@ -25,11 +25,11 @@ pub(crate) enum Take {
 pub(crate) struct Part {
     /// The selector without pseudo-element; never empty.
     pub(crate) css: String,
-    /// What is taken of what it matches.
+    /// The part taken of each match.
     pub(crate) take: Take,
 }
 
-/// The selectors of a list.
+/// Splits a list into its selectors.
 pub(crate) fn parts(notation: &str) -> Result<Vec<Part>, String> {
     let commas = outside(notation).filter(|(_, c)| *c == ',').map(|(at, _)| at);
     let mut start = 0;
@@ -41,12 +41,12 @@ pub(crate) fn parts(notation: &str) -> Result<Vec<Part>, String> {
     Ok(parts)
 }
 
-/// The parser's selector.
+/// Parses a selector.
 pub(crate) fn selector(css: &str) -> Result<Selector, String> {
     Selector::parse(css).map_err(reason)
 }
 
-/// The selector with its first compound bound to the scope and what is below it, so that nothing around decides.
+/// Binds the first compound of a selector to the scope and the elements below it, so that no element outside can match.
 pub(crate) fn scoped(css: &str) -> String {
     let is_end = |c: char| c.is_whitespace() || matches!(c, '>' | '+' | '~');
     let end = outside(css).find(|(_, c)| is_end(*c)).map_or(css.len(), |(at, _)| at);
@@ -68,7 +68,7 @@ fn part(text: &str) -> Result<Part, String> {
     let css = match below {
         None if css.trim_end().ends_with(['>', '+', '~']) => format!("{css}*"),
         None => css.trim_end().to_owned(),
-        // The scope is the page, or what fields are looked for in.
+        // The scope is the page or the element that fields are looked for in.
         Some("") if take == Take::AllText => ":scope".to_owned(),
         Some("") => "*".to_owned(),
         Some(css) if take == Take::AllText => css.to_owned(),
@@ -81,7 +81,8 @@ fn non_empty(css: &str) -> Result<String, String> {
     if css.is_empty() { Err("empty selector".to_owned()) } else { Ok(css.to_owned()) }
 }
 
-/// What stands before a descendant combinator and nothing, or `*`, where that is how `css` ends.
+/// Returns the part of `css` before a final descendant combinator with nothing or `*` after it, or `None` if `css` ends
+/// otherwise.
 fn below(css: &str) -> Option<&str> {
     let before = css.strip_suffix('*').unwrap_or(css);
     let start = before.trim_end();
@@ -107,7 +108,7 @@ fn pseudo_element(text: &str) -> Result<Take, String> {
     Ok(Take::Attribute(name.to_ascii_lowercase()))
 }
 
-/// The characters of a selector that are in no string, bracket or escape, and where they stand.
+/// Returns the characters of a selector outside strings, brackets and escapes, with their offsets.
 fn outside(css: &str) -> impl Iterator<Item = (usize, char)> + '_ {
     let mut depth = 0_usize;
     let mut quote = None;
@@ -129,7 +130,7 @@ fn outside(css: &str) -> impl Iterator<Item = (usize, char)> + '_ {
     })
 }
 
-/// The parser's names for errors are made of words, and say more than its messages.
+/// Describes a parse error in words; the parser's own messages say less.
 fn reason(error: SelectorErrorKind) -> String {
     let name = match error {
         SelectorErrorKind::UnexpectedSelectorParseError(kind) => format!("{kind:?}"),

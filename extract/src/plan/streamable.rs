@@ -1,10 +1,11 @@
-//! Which CSS fields the streaming pass answers exactly as a tree would.
+//! The CSS fields that the streaming pass answers exactly as a tree would.
 //!
-//! Whatever depends on where an element ends or what is around it needs the tree: pages leave tags out, and nest them
-//! wrongly. What remains is one element by its own tag: its attributes, and the text of those that hold no tags. An element
-//! that tree construction may repeat (`<a>` over paragraphs), drop (`<tr>` outside a table) or merge (`<html>`) is left to
-//! the tree as well; and so are values in selectors that pages often write with character references. Only of what stands in
-//! a table outside of its cells, or in a `<select>` or a `<frameset>`, may the two think otherwise: a tree moves or drops it.
+//! A selector that depends on where an element ends, or on the elements around it, needs the tree: pages leave tags out
+//! and nest them wrongly. The rest are elements matched by their own tag: their attributes, and the text of elements
+//! that hold no tags. Elements that tree construction may repeat (`<a>` over paragraphs), drop (`<tr>` outside a table)
+//! or merge (`<html>`) need the tree too, and so do values in selectors that pages often write with character
+//! references. The two can differ only in content of a table outside its cells, a `<select>` or a `<frameset>`, which a
+//! tree moves or drops.
 
 use std::sync::LazyLock;
 
@@ -13,7 +14,7 @@ use regex::Regex;
 use crate::document::stream::Streamed;
 use crate::plan::selector_syntax::{Part, Take};
 
-/// An element by its name, classes, id, the presence of attributes, and the value of those that are plain words.
+/// An element by its name, classes, ID, the presence of attributes, and attribute values that are plain words.
 static SIMPLE: LazyLock<Regex> = LazyLock::new(|| {
     let name = r"[A-Za-z_][A-Za-z0-9_-]*";
     let word = r"[A-Za-z0-9_.:/-]+";
@@ -23,7 +24,7 @@ static SIMPLE: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(&format!(r"^([a-z][a-z0-9]*)(?:[.#]{name}|{attribute})*$")).expect("a constant pattern")
 });
 
-/// Elements each of whose start tags is one element of the tree.
+/// Elements for which each start tag becomes exactly one element of the tree.
 const STEADY: &[&str] = &[
     "meta",
     "link",
@@ -55,23 +56,23 @@ const STEADY: &[&str] = &[
     "video",
 ];
 
-/// Elements that a tree may hold several times, one after the other, for one tag.
+/// Elements that a tree may hold several times in a row for one tag.
 const REPEATED: &[&str] = &["a"];
 
-/// Elements whose content is text, whatever it looks like.
+/// Elements whose content is always text.
 const TEXT_ONLY: &[&str] = &["script", "style", "title"];
 
-/// The parts as the streaming pass takes them, if it can take them all. `is_first` says that only the first value counts, or
-/// each only once.
+/// Returns the query of the streaming pass for a list of selectors, or `None` if it needs a tree. `is_first` means that
+/// only the first value counts, or that duplicates are dropped.
 pub(crate) fn streamed(parts: &[Part], is_first: bool) -> Option<Streamed> {
-    // The tree gives what several selectors find in the order of the page, each element once.
+    // A tree returns the matches of several selectors in document order, each element once.
     let [Part { css, take }] = parts else { return None };
     let name = SIMPLE.captures(css)?.get(1)?.as_str();
     let attribute = match take {
         Take::Attribute(attribute) if STEADY.contains(&name) || is_first && REPEATED.contains(&name) => {
             Some(attribute.clone())
         }
-        // A drawing may have a `<title>` too, further down.
+        // An SVG image further down may have a `<title>` too.
         Take::Text if TEXT_ONLY.contains(&name) && (is_first || name != "title") => None,
         _ => return None,
     };

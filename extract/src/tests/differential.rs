@@ -1,4 +1,4 @@
-//! The streaming pass against the tree: the same pages, and the same answers.
+//! Compares the streaming pass with the tree: the same pages must give the same answers.
 
 use std::path::{Path, PathBuf};
 
@@ -9,14 +9,14 @@ use crate::document::stream::{Link, Metas, Page, Wanted, is_nofollow};
 use crate::document::{charset, tree};
 use crate::plan::planner::Planner;
 
-/// Where Debian keeps the sites: packages rust-doc, python3.11-doc, postgresql-doc-15.
+/// Folders of Debian's packages rust-doc, python3.11-doc and postgresql-doc-15.
 const SITES: &[&str] = &[
     "/usr/share/doc/rust-doc/html",
     "/usr/share/doc/python3.11/html",
     "/usr/share/doc/postgresql-doc-15/html",
 ];
 
-/// Pages as they are written elsewhere.
+/// Pages in the style of other sites.
 const PAGES: &[&str] = &[
     "<!doctype html><html lang=en><head><meta charset=utf-8><title>Shop &amp; more</title><base href=/shop/>\
      <meta property=og:title content='A &quot;thing&quot;'><meta name=robots content='noindex , nofollow'>\
@@ -32,7 +32,7 @@ const PAGES: &[&str] = &[
     "",
 ];
 
-/// All that the streaming pass may be asked for.
+/// A spider with everything that the streaming pass supports.
 fn spider() -> Spider {
     let css = |selector: &str, list| Field { list, ..Field::of(FieldSource::Css(sited(selector))) };
     let first = ["title::text", "a.next::attr(href)", "a[href]::attr(href)", "link[rel~=next]::attr(href)"];
@@ -71,7 +71,7 @@ fn spider() -> Spider {
     spider_of(vec![ItemRule { name: None, each: None, fields }], Some(follow))
 }
 
-/// Both engines, for one spider.
+/// Both engines for one spider.
 struct Engines {
     streaming: Extractor,
     tree: Extractor,
@@ -87,7 +87,7 @@ impl Engines {
         Self { streaming, tree: Extractor::of(Planner::of(&spider, false)).unwrap(), wanted }
     }
 
-    /// What each of them makes of a page; `None` for a page whose tree is refused.
+    /// Returns the results of both engines for a page, or `None` if its tree is refused.
     fn both(&self, body: &[u8]) -> Option<(Extraction, Extraction)> {
         let response = response(body);
         let (url, never) = ("https://example.com/dir/page".parse().unwrap(), AtomicBool::new(false));
@@ -117,7 +117,7 @@ fn difference(streamed: &Extraction, by_tree: &Extraction) -> String {
     )
 }
 
-/// What the streaming pass finds, found in the tree.
+/// Builds from the tree what the streaming pass should find.
 fn page_of(tree: &Html, wanted: &Wanted) -> Page {
     let select = |css: &str| {
         let selector = Selector::parse(css).unwrap();
@@ -190,7 +190,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Compares every so many pages of the sites that are installed.
+/// Compares at most `most` pages of each installed site.
 fn compare_sites(most: usize) {
     let engines = Engines::new();
     for site in SITES {
@@ -272,7 +272,7 @@ fn inline() -> impl Strategy<Value = String> {
     })
 }
 
-/// Markup that is balanced and well nested: links hold no links, paragraphs no blocks.
+/// Balanced, well-nested markup: no links in links, no blocks in paragraphs.
 fn block() -> impl Strategy<Value = String> {
     let line = proptest::collection::vec(inline(), 0..4);
     let paragraph = (proptest::sample::select(&["p", "h1", "h2", "a", "li", "td"][..]), attributes(), line);

@@ -1,4 +1,4 @@
-//! Fields of all kinds, in HTML.
+//! Fields of all kinds in HTML.
 
 use trawl_common::spider::Place;
 

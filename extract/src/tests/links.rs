@@ -13,7 +13,7 @@ fn found_in(follow: Follow, response: &Response) -> Extraction {
     )
 }
 
-/// The paths of the links below `https://example.com/`.
+/// Returns the paths of the followed links below `https://example.com/`.
 fn links(follow: Follow, page: &str) -> Vec<String> {
     let path = |link: Link| link.url.as_str().strip_prefix("https://example.com/").unwrap().to_owned();
     found(follow, page).links.into_iter().map(path).collect()

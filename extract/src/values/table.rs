@@ -1,4 +1,4 @@
-//! Tables to rows.
+//! Converts tables to rows.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -11,12 +11,13 @@ use trawl_common::text::legible;
 use crate::document::found::visible_text;
 use crate::limits::MAX_TEXT;
 
-/// The most columns of a table; cells beyond them are left out.
+/// Maximum number of columns of a table; further cells are left out.
 const MAX_COLUMNS: usize = 1000;
 
-/// The rows of a table below its headings, each an object by heading. Headings are the rows of `<thead>`, or else the first row
-/// if it has nothing but `<th>`; those of one column stand one after the other. A column without heading is `column 3`, and one
-/// whose heading was there before `price 2`. What spans rows or columns is in each of them.
+/// Returns the rows of a table below its headings, each as an object with the headings as keys. The headings are the
+/// rows of `<thead>`, or else the first row if it has only `<th>` cells; several headings of one column are joined in
+/// order. A column without heading is named `column 3`, and a repeated heading `price 2`. A cell that spans rows or
+/// columns is in each of them.
 pub(crate) fn rows(table: ElementRef<'_>) -> impl Iterator<Item = Value> {
     let mut rows = own_rows(table).peekable();
     let mut headings = Vec::new();
@@ -35,12 +36,12 @@ pub(crate) fn rows(table: ElementRef<'_>) -> impl Iterator<Item = Value> {
     })
 }
 
-/// What a cell says, if anything; shared by all that it spans.
+/// The text of a cell, or `None` if it is empty; shared by all rows and columns that the cell spans.
 type Text = Option<Rc<str>>;
 
 struct Row<'a> {
     element: ElementRef<'a>,
-    /// What holds it: `<thead>`, `<tbody>`, `<tfoot>` or the table.
+    /// The parent: `<thead>`, `<tbody>`, `<tfoot>` or the table.
     group: ElementRef<'a>,
 }
 
@@ -51,7 +52,7 @@ impl Row<'_> {
     }
 }
 
-/// The rows of this table that have cells, and of none in it.
+/// Returns the rows with cells that belong to this table and not to a nested one.
 fn own_rows(table: ElementRef<'_>) -> impl Iterator<Item = Row<'_>> {
     let is_row =
         |element: &ElementRef<'_>| element.value().name() == "tr" && cells(*element).next().is_some();
@@ -67,16 +68,16 @@ fn cells(row: ElementRef<'_>) -> impl Iterator<Item = ElementRef<'_>> {
     row.child_elements().filter(|cell| matches!(cell.value().name(), "td" | "th"))
 }
 
-/// What spans from the rows of a group into the next one.
+/// The cells that span from rows of a group into the next one.
 #[derive(Default)]
 struct Grid {
     group: Option<NodeId>,
-    /// By column: the text, and into how many rows yet.
+    /// The text and the number of remaining rows by column.
     spans: Vec<Option<(Text, usize)>>,
 }
 
 impl Grid {
-    /// The texts of a row by column.
+    /// Returns the texts of a row by column.
     fn row(&mut self, row: &Row<'_>) -> Vec<Text> {
         if self.group.replace(row.group.id()) != Some(row.group.id()) {
             self.spans.clear();
@@ -86,7 +87,7 @@ impl Grid {
             self.spanned(&mut texts);
             let text = legible(&visible_text(cell), MAX_TEXT);
             let text: Text = Some(text).filter(|text| !text.is_empty()).map(Rc::from);
-            // A span of no rows is one to the end of the group.
+            // `rowspan=0` means up to the end of the group.
             let below = span(cell, "rowspan", 65_534).checked_sub(1).unwrap_or(usize::MAX);
             for _ in 0..span(cell, "colspan", MAX_COLUMNS).max(1) {
                 if texts.len() >= MAX_COLUMNS {
@@ -100,7 +101,7 @@ impl Grid {
         texts
     }
 
-    /// Adds what spans from above into the next columns.
+    /// Appends the texts of cells above that span into the next columns.
     fn spanned(&mut self, texts: &mut Vec<Text>) {
         while let Some(span) = self.spans.get_mut(texts.len())
             && let Some((text, rows)) = span
@@ -123,11 +124,11 @@ impl Grid {
     }
 }
 
-/// The names of the columns, made as rows need them.
+/// The names of the columns, created as rows need them.
 struct Names {
     headings: Vec<Vec<Text>>,
     names: Vec<String>,
-    /// How often each heading was there.
+    /// The number of times that each heading occurred.
     counts: HashMap<String, usize>,
 }
 
@@ -152,7 +153,7 @@ impl Names {
         let heading = if texts.is_empty() { format!("column {}", column + 1) } else { texts.join(" ") };
         let heading = legible(&heading, MAX_TEXT);
         let mut name = heading.clone();
-        // A heading may look like one that was numbered.
+        // A heading may equal a numbered one.
         while self.counts.contains_key(&name) {
             let count = self.counts.entry(heading.clone()).or_default();
             *count += 1;
@@ -163,7 +164,7 @@ impl Names {
     }
 }
 
-/// A number of columns or rows, bounded as in the HTML standard.
+/// Returns a number of columns or rows, bounded as in the HTML standard.
 fn span(cell: ElementRef<'_>, name: &str, max: usize) -> usize {
     cell.attr(name).and_then(|number| number.trim().parse().ok()).map_or(1, |number: usize| number.min(max))
 }

@@ -9,7 +9,7 @@ use trawl_common::task::TaskView;
 use trawl_common::web::url::Fingerprint;
 use trawl_handlers::{Ended, Program, Supervisor};
 
-/// A program that is run in `folder`, and may take half a minute.
+/// A program that is run in `folder` with a time limit of half a minute.
 pub(crate) fn program(folder: &Path, mode: Mode, run: &[&str]) -> Program {
     let run = run.iter().map(ToString::to_string).collect();
     Program {
@@ -35,7 +35,7 @@ pub(crate) fn task(recipe: &str) -> TaskView {
     }
 }
 
-/// What went wrong, and all that is in the log.
+/// Returns the failure and the whole log.
 #[track_caller]
 pub(crate) fn failure(ended: Ended) -> (String, String) {
     match ended {

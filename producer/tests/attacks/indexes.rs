@@ -1,4 +1,4 @@
-//! Indexes that name too much, each other, or what nobody may ask for.
+//! Indexes that list too much, each other, or URLs that may not be requested.
 
 use axum::response::Response;
 use trawl_common::settings::Producer;
@@ -6,7 +6,7 @@ use trawl_common::settings::Producer;
 use crate::server::body;
 use crate::{Attack, gzip, serving, settings, try_all};
 
-/// The lines of a report, with the one that counts the rest.
+/// Maximum number of lines of a report, including the one that counts the rest.
 const MOST_LINES: usize = 1_001;
 
 pub(crate) fn attacks() -> Vec<Attack> {
@@ -110,7 +110,7 @@ fn index(locations: impl Iterator<Item = String>) -> Response {
     body(gzip(format!("<sitemapindex>{entries}</sitemapindex>")))
 }
 
-/// The sizes allowed are the usual ones, so that it is the number that ends these.
+/// The size limits are the defaults, so that the limit on the number ends these.
 #[tokio::test]
 async fn indexes_lead_to_an_end() {
     let settings = trawl_common::settings::Settings { producer: Producer::default(), ..settings() };

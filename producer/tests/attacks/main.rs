@@ -1,7 +1,8 @@
-//! Sitemaps, indexes and lists made to keep the producer busy, to fill its memory, or to make it read what it must not.
+//! Sitemaps, indexes and lists that try to keep the producer busy, fill its memory, or make it read forbidden sources.
 //! `tests/attacks.md` lists the same rows.
 //!
-//! An honest source is read beside each, and must come through; what is asserted is what was found, asked and said.
+//! Each is read beside an honest source, which must be read completely. The tests check the URLs found, the requests
+//! and the report.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -33,26 +34,26 @@ use crate::server::{Answers, Server, body};
 /// `producer.max_bytes` of all attacks.
 const MAX_BYTES: usize = 4 << 20;
 
-/// How long an attack may take of the real time, however busy the machine is.
+/// Maximum real time of an attack, however busy the machine is.
 const MOST_TIME: Duration = Duration::from_secs(60);
 
-/// What an attacker serves, and what must come of it.
+/// The responses of an attacker, and the expected result.
 struct Attack {
     name: &'static str,
     answers: Answers,
-    /// URLs found.
+    /// Number of URLs found.
     urls: usize,
-    /// Dead letters for what is no URL.
+    /// Number of dead letters for invalid URLs.
     invalid: usize,
-    /// What the lines of the report say, each one of these.
+    /// Texts of the report's lines; each line contains one of them.
     problems: &'static [&'static str],
-    /// How many lines it has.
+    /// Number of lines of the report.
     lines: usize,
-    /// How often the attacker's server is asked at most.
+    /// Maximum number of requests to the attacker's server.
     asked: usize,
 }
 
-/// The same answer to everything that is asked.
+/// An attack that gives the same response to every request.
 fn attack(
     name: &'static str,
     bytes: impl Into<Vec<u8>>,
@@ -83,7 +84,7 @@ impl Attack {
         Self { lines, ..self }
     }
 
-    /// Whether these lines say what is wrong, and with what.
+    /// Whether these lines name the problem and the source.
     fn is_described_by(&self, lines: &[String]) -> bool {
         let is_clear = |line: &String| {
             let names_it =
@@ -107,21 +108,21 @@ fn settings() -> Settings {
     settings
 }
 
-/// What was found of the attacker's, and said.
+/// The URLs found on the attacker's server, and the report.
 struct Outcome {
     urls: usize,
     invalid: usize,
     report: Report,
 }
 
-/// Schedules of one run.
+/// Host schedules for one run.
 fn hosts() -> Arc<dyn Hosts> {
     Embedded::in_memory().unwrap().hosts()
 }
 
-/// To read `/map` of these servers.
+/// A job that reads `/map` of these servers.
 fn job<'a>(servers: impl IntoIterator<Item = &'a Server>) -> Job {
-    // Every test of the process installs it; the first succeeds.
+    // Every test of the process tries to install it; the first one succeeds.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let source = |server: &Server| format!("{}/map", server.origin).parse::<Source>().unwrap();
     let sources: Vec<_> = servers.into_iter().map(source).collect();
@@ -147,7 +148,7 @@ async fn read_beside_an_honest_source(settings: Settings, attacker: &Server) -> 
     Outcome { urls, invalid, report }
 }
 
-/// Tries `attacks`, one after the other.
+/// Tries `attacks` one after the other.
 async fn try_all(settings: Settings, attacks: Vec<Attack>) {
     let mut wrong = String::new();
     for mut attack in attacks {
@@ -166,7 +167,7 @@ async fn try_all(settings: Settings, attacks: Vec<Attack>) {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// What a row says of an attack.
+/// Returns the text of a row about the expected result.
 fn gets(attack: &Attack) -> String {
     let mut gets = match attack.urls {
         1 => "1 URL".to_owned(),
@@ -192,7 +193,7 @@ fn the_document_lists_every_attack() {
     section.check();
 }
 
-/// `plain`, packed.
+/// Compresses `plain`.
 fn gzip(plain: impl AsRef<[u8]>) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(plain.as_ref()).unwrap();
@@ -207,7 +208,7 @@ fn around(middle: &str) -> String {
     )
 }
 
-/// A sitemap of one page between two others, whose entry holds this.
+/// A sitemap whose second of three pages has this entry.
 fn entry(content: &str) -> String {
     around(&format!("<url>{content}</url>"))
 }

@@ -1,4 +1,4 @@
-//! A site that answers as an attacker likes, and counts how often it is asked.
+//! A site that gives an attacker's responses, and counts the requests.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use futures::stream;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-/// What is answered to a path with its query.
+/// Returns the response for a path with its query.
 pub(crate) type Answers = Box<dyn Fn(&str) -> Response + Send + Sync>;
 
-/// A running server; it ends when dropped.
+/// A running server, stopped when dropped.
 pub(crate) struct Server {
     pub(crate) origin: String,
     asked: Arc<AtomicUsize>,
@@ -34,7 +34,7 @@ impl Server {
         Self { origin, asked, task }
     }
 
-    /// How often it was asked.
+    /// Returns the number of requests received.
     pub(crate) fn asked(&self) -> usize {
         self.asked.load(Ordering::Relaxed)
     }
@@ -59,7 +59,7 @@ pub(crate) fn body(bytes: impl Into<Body>) -> Response {
     Response::new(bytes.into())
 }
 
-/// `response` with one more header.
+/// Adds a header to `response`.
 pub(crate) fn with(mut response: Response, name: &'static str, value: &str) -> Response {
     response.headers_mut().insert(HeaderName::from_static(name), HeaderValue::from_str(value).unwrap());
     response
@@ -72,7 +72,7 @@ pub(crate) fn redirect(location: &str) -> Response {
     response
 }
 
-/// `start`, and then `again` without end, with a pause before each.
+/// A response of `start` followed by `again` without end, with a pause before each.
 pub(crate) fn endless(start: impl Into<Bytes>, again: impl Into<Bytes>, pause: Duration) -> Response {
     let again = again.into();
     let parts = stream::unfold(Some(start.into()), move |start| {

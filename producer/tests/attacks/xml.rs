@@ -1,4 +1,4 @@
-//! XML that is made to expand, to nest, to go on, or to deceive.
+//! XML that expands, nests, does not end, or deceives.
 
 use crate::{Attack, MAX_BYTES, around, attack, entry, settings, try_all};
 
@@ -165,7 +165,7 @@ fn utf16(text: &str) -> Vec<u8> {
     text.encode_utf16().flat_map(u16::to_le_bytes).collect()
 }
 
-/// `text` with a byte that is no UTF-8 where its question mark is.
+/// Replaces the question marks in `text` with a byte that is invalid in UTF-8.
 fn replaced(text: &str) -> Vec<u8> {
     text.bytes().map(|byte| if byte == b'?' { 0xff } else { byte }).collect()
 }

@@ -1,4 +1,4 @@
-"""A task handler that asks the web by itself: each recipe is the URL of a list of products in JSON, of which each has details at a URL of its own.
+"""A task handler that sends its own requests: each recipe is the URL of a JSON list of products, each with details at another URL.
 
     [handler]
     run = ["python3", "ask.py"]
@@ -15,7 +15,7 @@ def products(task):
         except NotFetched as why:
             if why.status != 403:
                 raise
-            # Its robots.txt forbids it, or a person does.
+            # robots.txt or an operator forbids the request.
             yield Log(str(why))
             continue
         if details.status == 200:

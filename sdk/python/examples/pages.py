@@ -1,4 +1,4 @@
-"""A page handler: the title of each page, and all links that lead on.
+"""A page handler: extracts the title of each page, and follows all its links.
 
     [handler]
     run = ["python3", "pages.py"]

@@ -1,4 +1,4 @@
-"""A task handler: a chain of documents, each of which names the next one. None is done twice, also where they lead in a circle.
+"""A task handler: a chain of documents that each name the next one. None is done twice, even if they form a cycle.
 
     [handler]
     run = ["python3", "tasks.py"]

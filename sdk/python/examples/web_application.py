@@ -1,6 +1,6 @@
-"""A web application that has sites crawled, and learns when a crawl is over, however many pages there turned out to be.
+"""A web application that starts crawls of sites, and is told when a crawl is over, however many pages it has.
 
-`POST /crawls` with a URL as its body starts a crawl; `GET /crawls/<id>` says whether it is over.
+`POST /crawls` with a URL as its body starts a crawl; `GET /crawls/<id>` returns whether it is over.
 """
 
 import json

@@ -1,5 +1,6 @@
-// A task handler in Node that asks the web by itself: each recipe is a URL, and its title becomes an item. It asks the worker's proxy for whole URLs,
-// by the plain requests that Node of any version can make, so that robots.txt, the host's pace and its back-off hold for https as well.
+// A task handler in Node that sends its own requests: each recipe is a URL, and its title becomes an item. It requests
+// absolute URLs from the worker's proxy, with plain requests that any version of Node can make, so that robots.txt, the
+// host's pace and its back-off apply to https as well.
 //
 //     [handler]
 //     run = ["node", "ask.mjs"]
@@ -9,7 +10,7 @@ import { request } from "node:http";
 const proxy = new URL(process.env.TRAWL_PROXY);
 const login = Buffer.from(`${proxy.username}:${proxy.password}`).toString("base64");
 
-// Resolves to what the host answers. Rejects where the proxy says why it does not ask the host, in its `message`.
+// Resolves to the host's response. Rejects if the proxy refuses to request it, with the reason as `message`.
 function ask(url, { method = "GET", headers = {}, body } = {}) {
   const to = { host: proxy.hostname, port: proxy.port, method, path: new URL(url).href };
   const fields = { host: new URL(url).host, "proxy-authorization": `Basic ${login}`, ...headers };

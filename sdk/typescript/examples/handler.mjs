@@ -1,5 +1,5 @@
-// A page handler in Node, by the plain protocol of docs/handlers.md: the title of each page, and the links that lead on. Where a page has a
-// form that searches, it asks what that finds, by a request whose data comes back with its page.
+// A page handler in Node that uses the plain protocol of docs/handlers.md: it extracts the title of each page and its
+// links. If a page has a search form, it submits a search, with a request whose data comes back with its page.
 //
 //     [handler]
 //     run = ["node", "handler.mjs"]

@@ -21,7 +21,7 @@ export type Crawl = components["schemas"]["Crawl"];
 export type NewCrawl = components["schemas"]["NewCrawl"];
 export type Problem = components["schemas"]["Problem"];
 
-/** What was extracted of a page. There may be more members. */
+/** The data extracted from a page. There may be more members. */
 export interface Item {
   id: string;
   url: string;
@@ -33,21 +33,21 @@ export interface Item {
   fields: Record<string, unknown>;
 }
 
-/** Some items, and where others follow; there is no `next` on the last page of a crawl that is over. */
+/** A page of items, with the cursor of the next one; `next` is missing on the last page of a crawl that is over. */
 export interface Page {
   items: Item[];
   next?: string;
 }
 
-/** The longest wait of one request, in seconds: the API takes 60, and some proxies give up at that very moment. */
+/** The longest wait of one request, in seconds: the API allows 60, but some proxies time out just then. */
 const LONGEST_WAIT = 50;
-/** How long one answer may take to arrive, in milliseconds: the API begins each within 90 s. */
+/** The time limit of a response, in milliseconds: the API starts each within 90 s. */
 const LONGEST_CALL = 100_000;
-/** The pauses between tries, in milliseconds. */
+/** The pauses between attempts, in milliseconds. */
 const FIRST_PAUSE = 250;
 const LONGEST_PAUSE = 8_000;
 
-/** The API has answered with a problem (RFC 9457). `kind` is the last part of `type`: `not-found`. */
+/** The API answered with a problem (RFC 9457). `kind` is the last part of its `type`, such as `not-found`. */
 export class ApiError extends Error {
   readonly status: number;
   readonly type: string;
@@ -67,7 +67,7 @@ export class ApiError extends Error {
   }
 }
 
-/** A crawl could not begin: its spider is not there, or none of its sources can be read. */
+/** A crawl could not start: its spider does not exist, or none of its sources can be read. */
 export class JobFailed extends Error {
   constructor(readonly crawl: string, readonly problem: string) {
     super(`crawl ${crawl} has failed: ${problem}`);
@@ -86,12 +86,12 @@ export class WaitTimeout extends Error {
 export interface Options {
   /** Sent with each call. */
   token?: string;
-  /** For how many seconds a call that may safely be made twice is tried again; 30 by default. */
+  /** The number of seconds during which a call is retried if it is safe to repeat; 30 by default. */
   retryFor?: number;
 }
 
 export class Trawl {
-  /** Every call of the API. What goes wrong is thrown, so `error` of an answer is always undefined. */
+  /** Every call of the API. Errors are thrown, so `error` of an answer is always undefined. */
   readonly api: Client<paths>;
 
   constructor(baseUrl = "http://127.0.0.1:8080", { token, retryFor = 30 }: Options = {}) {
@@ -105,25 +105,25 @@ export class Trawl {
   }
 
   /**
-   * Asks for a crawl, which a worker begins when it is first in the queue. However often the call has to be made, it is one crawl; two calls with the
-   * same `key` are one as well, also of two programs.
+   * Submits a crawl, which a worker starts when it is first in the queue. Retries of the call, and other calls with the
+   * same `key`, even by other programs, do not submit another one.
    */
   async start(wanted: NewCrawl, key: string = crypto.randomUUID()): Promise<Crawl> {
     const header = { "Idempotency-Key": `"${key}"` };
     return data(await this.api.POST("/api/v1/crawls", { body: wanted, params: { header } }));
   }
 
-  /** How a crawl stands. */
+  /** Returns the state of a crawl. */
   async crawl(id: string): Promise<Crawl> {
     return data(await this.api.GET("/api/v1/crawls/{id}", { params: { path: { id } } }));
   }
 
-  /** Ends a crawl; what is left of it is cancelled. */
+  /** Cancels the rest of a crawl. */
   async cancel(id: string): Promise<Crawl> {
     return data(await this.api.POST("/api/v1/crawls/{id}/cancel", { params: { path: { id } } }));
   }
 
-  /** Waits until a crawl is over: for `seconds` at most, and then throws `WaitTimeout`. Throws `JobFailed` if it could not begin. */
+  /** Waits until a crawl is over. Throws `WaitTimeout` after `seconds`, and `JobFailed` if the crawl could not start. */
   async wait(id: string, seconds = Infinity): Promise<Crawl> {
     const until = Date.now() + seconds * 1000;
     for (;;) {
@@ -138,19 +138,19 @@ export class Trawl {
   }
 
   /**
-   * The items of a crawl in the order in which they were stored, to the end of the crawl. Of one that runs they come as they are stored.
-   * An item that a crash had stored twice comes twice, with the same `id`.
+   * Returns the items of a crawl in the order in which they were stored, up to the end of the crawl. For a running crawl
+   * they arrive as they are stored. An item that was stored twice because of a crash comes twice, with the same `id`.
    */
   async *items(id: string): AsyncGenerator<Item, void, undefined> {
     for await (const page of this.pages(id)) yield* page.items;
   }
 
-  /** The same in pages. Who keeps `next` of a page can go on after it, with `cursor`. */
+  /** Returns the items in pages. Pass `next` of a page as `cursor` to continue after it. */
   async *pages(id: string, cursor?: string): AsyncGenerator<Page, void, undefined> {
     for (;;) {
       const query = { limit: 1000, ...(cursor !== undefined && { cursor }) };
       const answer = data(await this.api.GET("/api/v1/crawls/{id}/items", { params: { path: { id }, query } }));
-      // The document does not say what an item has.
+      // The API's document does not describe the members of an item.
       const page = answer as Page;
       yield page;
       if (page.next === undefined) return;
@@ -159,14 +159,14 @@ export class Trawl {
     }
   }
 
-  /** How a crawl stands when it is over, or after so many seconds. */
+  /** Returns the state of a crawl once it is over, or after this many seconds. */
   private async look(id: string, seconds: number): Promise<Crawl> {
     const query = { wait: `${Math.round(seconds * 1000)}ms` };
     return data(await this.api.GET("/api/v1/crawls/{id}", { params: { path: { id }, query } }));
   }
 }
 
-/** What an answer holds: one without it was thrown. */
+/** Returns the data of an answer; answers without data have been thrown as errors. */
 function data<T>(answer: { data?: T }): NonNullable<T> {
   if (answer.data === undefined || answer.data === null) throw new Error("the API's answer is empty");
   return answer.data;
@@ -178,7 +178,7 @@ async function thrown(response: Response): Promise<undefined> {
   throw new ApiError(response.status, typeof problem === "object" && problem !== null ? problem : {});
 }
 
-/** Whether two requests are as good as one. Dead letters that were sent again may have failed again meanwhile. */
+/** Whether a request may be repeated. Replaying dead letters may not: they may have failed again meanwhile. */
 function mayBeRepeated(request: Request): boolean {
   return (
     request.method === "GET" ||
@@ -187,7 +187,7 @@ function mayBeRepeated(request: Request): boolean {
   );
 }
 
-/** Fetches. What may be repeated is, after a broken connection and after 429 or 503, for as long as it may. */
+/** Sends a request. If it may be repeated, retries it after a broken connection, 429 or 503, for `duration` milliseconds at most. */
 async function fetchAgain(request: Request, duration: number): Promise<Response> {
   if (!mayBeRepeated(request)) return fetchOnce(request);
   const until = Date.now() + duration;

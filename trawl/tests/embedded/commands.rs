@@ -84,7 +84,7 @@ async fn what_failed_is_listed_shown_sent_again_and_purged_by_the_state_file_tha
     let mut show = dlq(&["show"]);
     show.push(site.page(4));
     assert!(run(show).await.contains("404"));
-    // The page is there by now.
+    // Now the page exists.
     site.grow(4);
     run(dlq(&["replay", "--yes"])).await;
     let output = crawl(folder.path(), "list.txt").output().await.unwrap();

@@ -18,12 +18,12 @@ use tokio::process::Command;
 use tokio::time::timeout;
 use trawl_testkit::site::Site;
 
-/// No step of a test takes so long.
+/// Longer than any step of a test.
 const LIMIT: Duration = Duration::from_secs(60);
 
 fn trawl(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_trawl"));
-    // Only what a test sets: no settings of the machine it runs on.
+    // Only the variables that a test sets: no settings of the machine it runs on.
     command.current_dir(folder).env_clear().stdin(Stdio::null()).kill_on_drop(true);
     command
 }
@@ -51,7 +51,7 @@ fn distinct(items: &[Value], key: &str) -> HashSet<String> {
     items.iter().map(|item| item[key].as_str().unwrap().to_owned()).collect()
 }
 
-/// The standard output of a command that succeeds.
+/// Returns the standard output of a command that must succeed.
 async fn stdout_of(folder: &Path, words: &[&str]) -> String {
     let output = timeout(LIMIT, trawl(folder).args(words).output()).await.unwrap().unwrap();
     assert_eq!(output.status.code(), Some(0), "{words:?}: {}", stderr(&output));
@@ -80,7 +80,7 @@ async fn every_page_of_a_sitemap_becomes_one_item() {
 async fn urls_that_are_too_long_are_left_out_and_counted() {
     let site = Site::serve(20).await;
     let folder = tempfile::tempdir().unwrap();
-    // As long as the start, which a person names, and the link to the first page.
+    // One byte less than the start, which is exempt as a person names it, and than the link to the first page.
     let longest = site.page(5).len() - 1;
     let spider = format!("[urls]\nmax_length = {longest}\n[follow]\n");
     fs::write(folder.path().join("short.toml"), spider).unwrap();
@@ -125,7 +125,7 @@ async fn every_out_file_gets_every_page_in_the_format_of_its_extension() {
     let packed = std::io::read_to_string(flate2::read::MultiGzDecoder::new(packed)).unwrap();
     let table = fs::read_to_string(folder.path().join("c.csv")).unwrap();
     assert_eq!((plain.lines().count(), packed == plain, table.lines().count()), (20, true, 21));
-    // Finished when the command ends: nothing is left that is still growing.
+    // All files are finished when the command ends.
     let names = |folder: &Path| -> Vec<String> {
         let names =
             fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -162,7 +162,7 @@ async fn a_killed_crawl_goes_on_and_fetches_only_what_is_left() {
     let source = format!("{}/sitemap.xml", site.origin);
     site.hold_after(100);
     let mut killed = crawl(folder.path(), &source).spawn().unwrap();
-    // Eight requests hang: those before them are answered.
+    // Eight requests hang; those before them are answered.
     site.asked_for(108).await;
     killed.kill().await.unwrap();
     site.answer_all();

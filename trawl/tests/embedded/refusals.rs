@@ -1,4 +1,4 @@
-//! What ends a command with an error, and with which exit code.
+//! Errors of commands, and their exit codes.
 
 use std::fs;
 

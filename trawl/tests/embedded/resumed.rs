@@ -1,4 +1,4 @@
-//! A crawl that is broken off, and gone on with.
+//! A crawl that is interrupted and resumed.
 
 use std::fs;
 use std::process::Stdio;
@@ -12,14 +12,14 @@ use trawl_testkit::site::Site;
 
 use super::{LIMIT, crawl_stats, stderr, trawl};
 
-/// A crawl of what `list.txt` names.
+/// A crawl of the URLs in `list.txt`.
 fn crawl_at(folder: &std::path::Path, rate: &str, more: &[&str]) -> Command {
     let mut command = trawl(folder);
     command.args(["crawl", "list.txt", "--allow-private", "--json", "--rate", rate]).args(more);
     command
 }
 
-/// Whatever the one before it had sent just now, and whatever slots it had reserved.
+/// Regardless of the requests that the previous process had just sent, and the slots it had reserved.
 #[tokio::test]
 async fn a_host_is_asked_at_its_rate_by_processes_that_follow_each_other() {
     let world = ManyHosts::serve(&[Plan { pages: 24, ..Plan::default() }]).await.unwrap();

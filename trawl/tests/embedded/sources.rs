@@ -35,7 +35,7 @@ async fn a_state_file_of_other_sources_is_not_mixed_with_these() {
         "{}",
         stderr(&output)
     );
-    // With that finished, the file takes another.
+    // Once that crawl is finished, the file takes another one.
     let other = crawl(folder.path(), "list.txt").output().await.unwrap();
     assert_eq!(
         (other.status.code(), &crawl_stats(&other)["admitted"]),
@@ -55,7 +55,7 @@ async fn a_pipe_is_crawled_line_by_line_and_ctrl_c_ends_it_although_it_stays_ope
     let mut lines = piped.stdin.take().unwrap();
     for number in 0..3 {
         lines.write_all(format!("{}\n", site.page(number)).as_bytes()).await.unwrap();
-        // Before the next line is there.
+        // The page is requested before the next line is written.
         timeout(LIMIT, site.asked_for(number + 1)).await.unwrap();
     }
     let pid = piped.id().unwrap().to_string();
@@ -109,7 +109,7 @@ async fn a_source_that_cannot_be_read_is_named_and_the_others_go_on() {
 async fn an_index_that_names_itself_is_read_once() {
     let folder = tempfile::tempdir().unwrap();
     let site = Site::serve(2).await;
-    // The site's sitemap, and an index on disk that names it twice.
+    // The site's sitemap, and an index on disk that lists it twice.
     let entry = format!("<sitemap><loc>{}/sitemap.xml</loc></sitemap>", site.origin);
     fs::write(folder.path().join("index.xml"), format!("<sitemapindex>{entry}{entry}</sitemapindex>"))
         .unwrap();

@@ -1,4 +1,4 @@
-//! Runs of the producer beside each other.
+//! Several runs of the producer at the same time.
 
 use std::process::Stdio;
 
@@ -17,7 +17,7 @@ async fn a_run_that_meets_another_reading_sources_reports_it_and_exits_with_succ
     let spider = format!("--spider={}", fleet.name);
     let mut first = fleet.command(&["producer", "-", &spider, &format!("--crawl={}", fleet.name)]);
     let mut first = first.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    // The crawl has stats as soon as its lease is taken: one script does both.
+    // The crawl has stats once its lease is taken, because one script does both.
     let opened =
         async { while !fleet.command(&["status", &fleet.name]).output().await.unwrap().status.success() {} };
     timeout(LIMIT, opened).await.unwrap();

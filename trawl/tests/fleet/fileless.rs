@@ -34,7 +34,7 @@ async fn what_a_worker_has_no_spider_for_comes_back_for_any_other_to_fetch_at_on
             let options = BasicGetOptions { no_ack: true };
             let taken = channel.basic_get("due_queue".into(), options).await.unwrap().unwrap();
             let headers = taken.delivery.properties.headers().clone().unwrap();
-            // A mark of the fleet's own comes by the same queue.
+            // A probe of the fleet arrives on the same queue.
             if !headers.inner().contains_key("probe") {
                 return headers;
             }

@@ -1,4 +1,4 @@
-//! A Redis that is full: known URLs go on, new ones wait, and nothing is lost.
+//! A full Redis: known URLs are crawled, new ones wait, and nothing is lost.
 
 use std::fs;
 
@@ -16,7 +16,7 @@ async fn fleet_on(redis: &OwnRedis) -> Fleet {
     Fleet { redis: ServerUrl::new(redis.url.reveal()), ..Fleet::new().await }
 }
 
-/// Reads these pages for the fleet's spider.
+/// A producer that feeds these pages for the fleet's spider.
 fn producer(fleet: &Fleet, pages: impl Iterator<Item = String>, crawl: &str) -> Command {
     let list: String = pages.map(|page| page + "\n").collect();
     fs::write(fleet.folder.path().join("list.txt"), list).unwrap();
@@ -29,7 +29,7 @@ async fn crawl_stats(fleet: &Fleet, crawl: &str) -> Value {
     serde_json::from_slice(&printed.stdout).unwrap_or_default()
 }
 
-/// Has a crawl of these pages made.
+/// Feeds a crawl of these pages.
 async fn feed(fleet: &Fleet, pages: impl Iterator<Item = String>, crawl: &str) {
     assert!(producer(fleet, pages, crawl).status().await.unwrap().success());
 }
@@ -61,7 +61,7 @@ async fn pages_whose_links_do_not_fit_wait_without_blocking_others_and_go_on_whe
     let redis = OwnRedis::start().await;
     let (fleet, site) = (fleet_on(&redis).await, Site::serve(30).await);
     write_spider(&fleet, "[follow]\n");
-    // It links to the first page.
+    // This page links to the first page.
     let pages = [site.page(5), format!("{}/broken", site.origin), format!("{}/nothing", site.origin)];
     feed(&fleet, pages.into_iter(), &fleet.name).await;
     redis.fill().await;
@@ -104,7 +104,7 @@ async fn a_producer_on_a_full_redis_waits_stops_at_once_when_it_is_asked_to_and_
     redis.fill().await;
     for crawl in [&fleet.name, "another"] {
         let mut command = producer(&fleet, (0..20).map(|number| site.page(number)), crawl);
-        // Longer than the test waits: it must not be what ends the run.
+        // Longer than the test waits, so that it cannot be what ends the run.
         let stuck = command.env("TRAWL__WORKER__SHUTDOWN_TIMEOUT", "600s").env("TRAWL__LOG__LEVEL", "warn");
         let log = fleet.folder.path().join(format!("{crawl}.log"));
         let mut stuck = stuck.stderr(fs::File::create(&log).unwrap()).spawn().unwrap();
@@ -129,7 +129,7 @@ async fn a_redis_that_throws_records_away_takes_in_nothing_and_no_crawl_ends_as_
     site.hold_after(0);
     let worker = fleet.worker(&[]);
     timeout(LIMIT, site.asked_for(4)).await.unwrap();
-    // A key goes that matters to nobody, and then the records of the crawl, as if they had been thrown away with it.
+    // Redis evicts an unimportant key; the test then deletes the records of the crawl, as if they had been evicted too.
     redis.set("maxmemory-policy", "volatile-random").await;
     let () = redis.ask(redis::cmd("SET").arg("junk").arg("x").arg("EX").arg(600)).await;
     redis.fill().await;

@@ -1,4 +1,4 @@
-//! `trawl items`, on a real stream that real workers fill.
+//! `trawl items`, with a real stream filled by real workers.
 
 use std::fs;
 use std::process::Stdio;
@@ -10,7 +10,7 @@ use trawl_testkit::site::Site;
 
 use crate::support::{Fleet, LIMIT, ends_well};
 
-/// Has pages crawled, from one number to another.
+/// Crawls the pages with these numbers.
 async fn crawl(fleet: &Fleet, site: &Site, pages: std::ops::Range<usize>) {
     let worker = fleet.worker(&[]);
     let list: String = pages.map(|number| site.page(number) + "\n").collect();
@@ -21,7 +21,7 @@ async fn crawl(fleet: &Fleet, site: &Site, pages: std::ops::Range<usize>) {
     ends_well(worker).await;
 }
 
-/// The lines that `trawl items` prints with these words.
+/// Returns the lines that `trawl items` prints with these arguments.
 async fn lines(fleet: &Fleet, words: &[&str]) -> Vec<String> {
     let words: Vec<&str> = ["items", "-q"].iter().chain(words).copied().collect();
     let read = timeout(LIMIT, fleet.command(&words).output()).await.unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! A fleet that is given a key.
+//! A fleet with a key.
 
 use std::fs;
 
@@ -81,7 +81,7 @@ async fn what_proves_to_be_a_strangers_is_acknowledged_even_in_a_lane_that_ackno
     assert_eq!(queue.message_count(), 0, "it would come again to each worker that starts");
 }
 
-/// What is in a stream so far.
+/// Returns the messages in a stream so far.
 async fn bodies(fleet: &Fleet, stream: &str) -> Vec<String> {
     fleet.vhost.publish(stream, "the end", "{}").await;
     let channel = crate::channel_of(fleet).await;

@@ -32,7 +32,7 @@ async fn channel_of(fleet: &Fleet) -> Channel {
     connection.await.unwrap().create_channel().await.unwrap()
 }
 
-/// The next dead letter: its body, and its headers as text.
+/// Returns the next dead letter: its body, and its headers as text.
 async fn dead_letter(channel: &Channel) -> (String, String) {
     let taken = async {
         loop {
@@ -63,7 +63,7 @@ fn write_spider(fleet: &Fleet, text: &str) {
     fs::write(fleet.folder.path().join(format!("spiders/{}.toml", fleet.name)), text).unwrap();
 }
 
-/// Waits until a queue holds so many messages.
+/// Waits until a queue holds this many messages.
 async fn await_messages(channel: &Channel, queue: &str, count: u32) {
     let passive = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };
     let counted = async {
@@ -154,7 +154,7 @@ async fn a_page_that_keeps_failing_is_a_dead_letter_after_three_retries() {
     ends_well(worker).await;
 }
 
-/// Each start of the page ends in the death of its worker.
+/// Each start of the page kills its worker.
 async fn poison(settings: &[(&str, &str)]) {
     let fleet = Fleet::new().await;
     let site = Site::serve(30).await;
@@ -192,7 +192,7 @@ async fn a_page_that_kills_its_worker_four_times_is_poison_on_classic_queues() {
     poison(&[("TRAWL__QUEUES__TYPE", "classic")]).await;
 }
 
-/// Messages that nobody acknowledges cost delay, not URLs, as long as there are records.
+/// Unacknowledged delivery costs delay, not URLs, as long as there are records.
 #[tokio::test]
 async fn a_killed_worker_loses_no_url_of_a_crawl_where_messages_are_acknowledged_as_they_arrive() {
     poison(&[("TRAWL__QUEUES__BULK__ACKS", "none")]).await;
@@ -221,8 +221,8 @@ async fn a_worker_logs_each_url_on_demand() {
     assert!(logged(&["dead letter", "/broken", "attempts=4"]), "{log}");
 }
 
-/// Waits until a worker takes from the lanes: a queue that was just declared may still lose what is published without a
-/// confirm, and one with a consumer has a leader.
+/// Waits until a worker consumes from the lanes: a queue that was just declared may still lose messages published
+/// without a confirm, while one with a consumer has a leader.
 async fn consumed(fleet: &Fleet) {
     for queue in ["url_queue_ttl", "priority_queue"] {
         let consumed = async {
@@ -239,7 +239,7 @@ async fn consumed(fleet: &Fleet) {
     }
 }
 
-/// The prototype's producer adds a URL to the set before it publishes it.
+/// The prototype's producer adds a URL to the set before publishing it.
 #[tokio::test]
 async fn a_url_that_its_publisher_has_marked_as_crawled_is_fetched() {
     let fleet = Fleet::new().await;
@@ -338,7 +338,7 @@ async fn a_bare_url_of_any_client_is_fetched_and_what_is_none_is_a_dead_letter()
     let stats: Value = serde_json::from_str(&run(&["status", "adhoc", "--json"]).await).unwrap();
     assert_eq!(stats["reasons"]["dropped:invalid"], sent.len() - 1);
     let listed = run(&["dlq", "list", "--json", "--reason", "invalid"]).await;
-    // A page that came in several messages which were none is listed once.
+    // A page that came in several invalid messages is listed once.
     assert_eq!(listed.lines().count(), 4, "{listed}");
     assert!(run(&["dlq", "show", "javascript:alert(1)"]).await.contains("invalid"));
     assert!(run(&["dlq", "show", &page]).await.contains("invalid"));
@@ -377,7 +377,7 @@ async fn what_outlives_its_lane_is_fetched_if_trawl_sent_it_and_expires_if_a_str
     assert_eq!((&stats["done"], &stats["expired"]), (&30.into(), &0.into()), "{stats}");
 }
 
-/// Such a copy is left of a URL that failed, was parked or waited in a pause before a person sent it again.
+/// Such a copy remains of a URL that failed, was parked or waited in a pause before an operator replayed it.
 #[tokio::test]
 async fn a_deadline_in_a_copy_of_a_message_expires_no_url_that_has_none() {
     let (fleet, site) = (Fleet::new().await, Site::serve(1).await);
@@ -393,7 +393,7 @@ async fn a_deadline_in_a_copy_of_a_message_expires_no_url_that_has_none() {
     let (page, options) = (site.page(0), BasicPublishOptions::default());
     let properties = BasicProperties::default().with_headers(headers);
     let channel = channel_of(&fleet).await;
-    // In this queue it comes before the URL's own message.
+    // In this queue it is ahead of the URL's own message.
     channel
         .basic_publish("".into(), "priority_queue".into(), options, page.as_bytes(), properties)
         .await

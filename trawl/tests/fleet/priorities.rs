@@ -8,7 +8,7 @@ use tokio::time::{Duration, sleep, timeout};
 use crate::support::{Fleet, LIMIT, ends_well};
 use crate::write_spider;
 
-/// Writes down what begins, and waits with it until it may end, as all may when there is a file `go`.
+/// Records each task that starts, and waits until the task may end; all may once there is a file `go`.
 const PROGRAM: &str = r#"recipe=$(printf '%s\n' "$1" | sed 's/.*"recipe":"\([^"]*\)".*/\1/')
 echo "$recipe" >> FOLDER/begun
 until [ -e "FOLDER/go $recipe" ] || [ -e FOLDER/go ]; do sleep 0.02; done
@@ -29,7 +29,7 @@ async fn the_most_urgent_tasks_begin_first_in_a_fleet_though_they_were_submitted
     };
     let low: Vec<String> = (0..LOW).map(|number| format!("\"low {number}\"\n")).collect();
     fs::write(path("low.jsonl"), low.concat()).unwrap();
-    // The most urgent one is the last.
+    // The most urgent task is the last one.
     let line = |number| format!("{{\"recipe\": \"urgent {number}\", \"priority\": {number}.5}}\n");
     let urgent: Vec<String> = (0..URGENT).map(line).collect();
     fs::write(path("urgent.jsonl"), urgent.concat()).unwrap();
@@ -48,7 +48,7 @@ async fn the_most_urgent_tasks_begin_first_in_a_fleet_though_they_were_submitted
     let (spider, crawl) = (format!("--spider={}", fleet.name), format!("--crawl={}", fleet.name));
     let submitting = fleet.command(&["producer", "urgent.jsonl", &spider, &crawl, "-q"]).output();
     assert!(timeout(LIMIT, submitting).await.unwrap().unwrap().status.success());
-    // One ends at a time, and the next one begins.
+    // One task ends at a time, and the next one starts.
     for at in 0..URGENT {
         fs::write(path(&format!("go {}", begun()[at])), "").unwrap();
         begin(at + 3).await;

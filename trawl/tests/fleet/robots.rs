@@ -1,4 +1,4 @@
-//! Hosts whose robots.txt files would take more than there is.
+//! Hosts whose robots.txt files would need more memory than there is.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use trawl_testkit::ports::Ports;
 use crate::support::{Fleet, LIMIT, ends_well};
 use crate::write_spider;
 
-/// As many as a page of two megabytes may link to, and more than one host has.
+/// The number of links that a page of two megabytes may have, and more ports than a host has.
 const PORTS: usize = 299;
 
 /// Crawls from the page at the first port, and returns the stats.
@@ -21,7 +21,7 @@ async fn crawl(fleet: &Fleet, host: &Ports) -> Value {
     serde_json::from_slice(&printed.stdout).unwrap()
 }
 
-/// What all robots.txt files in the fleet's Redis take.
+/// Returns the size of all robots.txt files in the fleet's Redis.
 async fn bytes_kept(fleet: &Fleet) -> usize {
     let redis = redis::Client::open(fleet.redis.reveal()).unwrap();
     let mut redis = redis.get_multiplexed_async_connection().await.unwrap();
@@ -40,7 +40,8 @@ async fn large_robots_files_of_one_host_with_many_ports_keep_to_their_budget() {
     let worker = fleet.worker(&[("TRAWL__REDIS__MAX_ROBOTS_BYTES", "1 MB")]);
     let stats = crawl(&fleet, &host).await;
     assert_eq!((&stats["done"], &stats["skipped"]), (&PORTS.into(), &PORTS.into()), "{stats}");
-    // Without memory each would be asked for twice or more. A worker whose threads come late gives some up, and asks again.
+    // Without a cache each file would be requested at least twice. A worker whose threads are slow abandons some
+    // requests and repeats them.
     let asked = host.robots_asked();
     assert!(
         (PORTS..PORTS + PORTS / 4).contains(&asked),

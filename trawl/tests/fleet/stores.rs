@@ -1,4 +1,4 @@
-//! Sinks that take nothing, or take long.
+//! Sinks that accept nothing, or are slow.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
@@ -12,7 +12,7 @@ use trawl_testkit::site::Site;
 
 use crate::support::{Fleet, LIMIT, ends_well};
 
-/// Writes the file of a spider that starts with these paths of a site, and stores in a file of JSON Lines.
+/// Writes the file of a spider that starts with these paths of a site and stores its items in a JSON Lines file.
 fn write(fleet: &Fleet, name: &str, site: &Site, paths: &[String], sink: &Path) {
     let folder = fleet.folder.path().join("spiders");
     fs::create_dir_all(&folder).unwrap();
@@ -25,7 +25,7 @@ fn write(fleet: &Fleet, name: &str, site: &Site, paths: &[String], sink: &Path) 
     fs::write(folder.join(format!("{name}.toml")), text).unwrap();
 }
 
-/// Has a spider's pages crawled; returns the stats of its crawl, which has its name, at the end.
+/// Waits for the crawl named like its spider to end, and returns its stats.
 async fn crawled(fleet: &Fleet, name: &str) -> Value {
     let waited = fleet.command(&["wait", name, "--json"]).output();
     let Ok(waited) = timeout(LIMIT, waited).await else {
@@ -53,7 +53,7 @@ async fn a_spider_whose_sink_takes_nothing_holds_up_no_other_and_loses_nothing()
     write(&fleet, &stuck, &site, &paths(0), Path::new("/dev/full"));
     write(&fleet, &free, &site, &paths(PAGES), &others);
 
-    // The pages of the one alone are more than this worker may have in hand.
+    // The pages of one spider are more than this worker may hold.
     let settings = [("TRAWL__WORKER__PREFETCH", "16"), ("TRAWL__WORKER__SHUTDOWN_TIMEOUT", "1s")];
     let worker = fleet.worker(&settings);
     feed(&fleet, &stuck).await;
@@ -80,7 +80,7 @@ async fn a_spider_whose_sink_takes_nothing_holds_up_no_other_and_loses_nothing()
     ends_well(worker).await;
 }
 
-/// A full pipe, which takes nothing until it is read.
+/// A full pipe, which accepts nothing until it is read.
 fn full_pipe(path: &Path) -> File {
     const NONBLOCK: i32 = 0o4000;
     let mut pipe = OpenOptions::new().read(true).write(true).custom_flags(NONBLOCK).open(path).unwrap();
@@ -103,7 +103,7 @@ async fn nothing_waits_for_a_slow_sink_but_what_it_is_to_store_and_that_stays_in
     write(&fleet, &fleet.name, &site, &["/page/0", "/broken"].map(str::to_owned), &path);
     let worker = fleet.worker(&[("TRAWL__RETRY__BACKOFF", "1s")]);
     feed(&fleet, &fleet.name).await;
-    // Tried to the last while the other page waits, for several times as long as a lease lasts.
+    // Tried until the last attempt while the other page waits, for several times the length of a lease.
     timeout(LIMIT, site.asked_for_path("/broken", 4)).await.unwrap();
     let reading = std::thread::spawn(move || {
         let mut all = Vec::new();

@@ -1,4 +1,4 @@
-//! Another program that takes from trawl's queues, and does nothing for trawl.
+//! Another program that consumes from trawl's queues but does none of trawl's work.
 
 use std::fs;
 

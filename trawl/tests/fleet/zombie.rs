@@ -1,4 +1,4 @@
-//! A worker that was stopped for longer than its leases last, and wakes.
+//! A worker that is suspended for longer than its leases last, and then resumed.
 
 use std::fs;
 
@@ -19,7 +19,7 @@ async fn a_worker_that_wakes_does_not_decide_about_what_another_has_taken_over()
     let site = Site::serve(1).await;
     site.hold_after(0);
     fs::write(fleet.folder.path().join("list.txt"), format!("{}/late\n", site.origin)).unwrap();
-    // It takes no second message of the lane, so all else comes to the other.
+    // It takes no second message of the lane, so the other worker gets all others.
     let zombie = fleet.worker(&[("TRAWL__WORKER__PREFETCH", "1")]);
     let mut producer = fleet.producer("list.txt").spawn().unwrap();
     timeout(LIMIT, site.asked_for(1)).await.unwrap();
@@ -27,7 +27,7 @@ async fn a_worker_that_wakes_does_not_decide_about_what_another_has_taken_over()
     let worker = fleet.worker(&[]);
     timeout(LIMIT, site.asked_for(2)).await.unwrap();
 
-    // The first gets a 404, and settles it before the other has its answer.
+    // The first worker gets a 404, and settles it before the other one has its response.
     site.hold_after(1);
     signal(&zombie, "-CONT").await;
     ends_well(zombie).await;
@@ -45,7 +45,7 @@ async fn a_worker_that_wakes_does_not_decide_about_what_another_has_taken_over()
     ends_well(worker).await;
 }
 
-/// How often the page of a crawl was started without an end, by its record.
+/// Returns the number of times the page of a crawl was started without an end, from its record.
 async fn starts(fleet: &Fleet) -> u32 {
     let client = redis::Client::open(fleet.redis.reveal()).unwrap();
     let name = &fleet.name;
@@ -59,7 +59,7 @@ async fn starts(fleet: &Fleet) -> u32 {
     starts.unwrap_or_default()
 }
 
-/// They come back and say so, and so their leases that lapsed tell nothing of the page.
+/// They come back and report that, so their expired leases say nothing about the page.
 #[tokio::test]
 async fn workers_that_were_only_stopped_make_no_poison() {
     let fleet = Fleet::new().await;

@@ -1,4 +1,4 @@
-//! The same on a fleet.
+//! Crawls of a fleet that fetch pages again.
 
 use tokio::process::Command;
 use tokio::time::timeout;
@@ -72,7 +72,7 @@ async fn a_response_is_cached_as_long_as_its_origin_allows_and_hides_no_change()
     recrawl(&fleet, &site, "first", "always").await;
     asked(&site);
     site.put("/p/lasting", lasting("second"));
-    // Another spider, to which all is new.
+    // For another spider all pages are new.
     ends(fleet.producer(&format!("{}/sitemap.xml", site.origin))).await;
     assert_eq!(asked(&site), [whole("/p/private")], "the other is still fresh");
     recrawl(&fleet, &site, "second", "changed").await;

@@ -24,13 +24,13 @@ struct Workspace {
     site: ChangingSite,
 }
 
-/// What a crawl came to.
+/// The result of a crawl.
 struct Crawled {
     stats: Value,
     printed: String,
-    /// Its items: path, title and change, in the order of paths.
+    /// The items: path, title and change, ordered by path.
     items: Vec<(String, String, String)>,
-    /// What was asked: path, status, and whether only for what has changed.
+    /// The requests: path, status, and whether the request was conditional.
     asked: Vec<(String, u16, bool)>,
 }
 
@@ -179,7 +179,7 @@ async fn a_page_that_is_gone_is_forgotten() {
     let workspace = Workspace::new().await;
     workspace.site.put("/p/a", ChangingPage::tagged("a"));
     workspace.crawl("/sitemap.xml", CHANGED).await;
-    // Between the sitemap and the page.
+    // Between reading the sitemap and fetching the page.
     workspace.site.put("/p/a", ChangingPage { location: Some("/gone".into()), ..ChangingPage::default() });
     workspace.crawl("/sitemap.xml", CHANGED).await;
     workspace.site.put("/p/a", ChangingPage::tagged("a"));
@@ -221,12 +221,12 @@ async fn a_recrawl_that_follows_links_visits_each_known_page_once_and_ends() {
     let first = workspace.crawl("/", &follow).await;
     assert_eq!((first.items.len(), &first.stats["failed"]), (4, &2.into()), "{}", first.printed);
 
-    // The page that links to what was closed stays as it is.
+    // The page that links to the formerly closed page does not change.
     workspace.site.put("/closed", linking("open", &[]));
     workspace.site.put("/c", linking("c2", &["/a", "/d"]));
     workspace.site.put("/d", linking("d", &[]));
     let again = workspace.crawl("/", &follow).await;
-    // The start is asked for once, whole, as a source is: so its item says that it is as it was.
+    // The start is requested once, unconditionally as a source is, so its item is marked unchanged.
     let start = item("/", "start", "unchanged");
     let expected =
         [start.clone(), item("/c", "c2", "changed"), item("/closed", "open", "new"), item("/d", "d", "new")];

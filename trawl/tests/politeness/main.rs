@@ -1,4 +1,4 @@
-//! Hosts are asked as they want to be, by one process and by a fleet: judged by what the hosts saw.
+//! Hosts are requested as politely as they demand, by one process and by a fleet, judged by what the hosts saw.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -15,14 +15,14 @@ use support::{Fleet, LIMIT, ends_well};
 use tokio::time::timeout;
 use trawl_testkit::many_hosts::{Arrival, ManyHosts, Plan, Robots};
 
-/// What crawls.
+/// The engine that crawls.
 #[derive(Clone, Copy)]
 enum Engine {
     Embedded,
     Fleet,
 }
 
-/// Makes two tests of each function: one process crawls, and a fleet does.
+/// Makes two tests of each function: one crawls with one process, the other with a fleet.
 macro_rules! on_both_engines {
     ($($test:ident)*) => {
         mod embedded { $(
@@ -55,12 +55,12 @@ on_both_engines! {
     hosts_whose_robots_txt_never_comes_keep_no_other_waiting
 }
 
-/// Crawls a list of URLs to its end; returns the stats.
+/// Crawls a list of URLs to its end, and returns the stats.
 async fn crawl(engine: Engine, urls: &[String], settings: &[(&str, &str)]) -> Value {
     crawl_with(engine, urls, settings, "").await
 }
 
-/// The same with a settings file.
+/// Crawls a list of URLs with a settings file, and returns the stats.
 async fn crawl_with(engine: Engine, urls: &[String], settings: &[(&str, &str)], file: &str) -> Value {
     let fleet = Fleet::new().await;
     fs::write(fleet.folder.path().join("trawl.toml"), file).unwrap();
@@ -80,7 +80,7 @@ async fn crawl_with(engine: Engine, urls: &[String], settings: &[(&str, &str)], 
     }
 }
 
-/// Crawls a list of URLs by a fleet of one worker, which goes on.
+/// Crawls a list of URLs with a fleet of one worker, which keeps running.
 async fn crawl_by(
     fleet: &Fleet,
     urls: &[String],
@@ -104,8 +104,8 @@ fn times(log: &[Arrival]) -> Vec<Duration> {
     log.iter().map(|arrival| arrival.at).collect()
 }
 
-/// Whether requests came at this interval: all of them, and any two to four in a row. These may be closer by an eighth, where one
-/// before them was late, and one may be late by as much as this machine makes it.
+/// Checks that requests came at this interval: all of them, and any two to four in a row. The latter may be closer by
+/// an eighth if a request before them was late, and one may be late by the delays of this machine.
 fn assert_paced(times: &[Duration], interval: Duration) {
     let took = times[times.len() - 1] - times[0];
     assert!(took + interval / 4 >= interval * (times.len() as u32 - 1), "{took:?}: {times:?}");
@@ -114,7 +114,7 @@ fn assert_paced(times: &[Duration], interval: Duration) {
     }
 }
 
-/// Whether any so many in a row took so long at least.
+/// Checks that any `count` in a row took at least this long.
 fn assert_spread(times: &[Duration], count: usize, least: Duration) {
     for some in times.windows(count) {
         let took = some[count - 1] - some[0];
@@ -134,7 +134,7 @@ async fn what_robots_txt_forbids_is_skipped_and_never_asked_for(engine: Engine) 
     let robots = Some(Robots::Text(text.to_owned()));
     let world = ManyHosts::serve(&[Plan { pages: 20, robots, ..Plan::default() }]).await.unwrap();
     let stats = crawl(engine, &world.pages(), &[]).await;
-    // 1, and 10 to 19 but for 12.
+    // Pages 1 and 10 to 19, except 12.
     assert_eq!((&stats["done"], &stats["skipped"]), (&10.into(), &10.into()), "{stats}");
     let log = world.log();
     let asked = paths(&log, 0);
@@ -169,7 +169,7 @@ async fn a_host_that_refuses_is_left_alone_and_no_url_fails(engine: Engine) {
         ManyHosts::serve(&[Plan { pages: 6, refuses: Some((2, 2)), ..Plan::default() }]).await.unwrap();
     let stats = crawl(engine, &world.pages(), &[("TRAWL__POLITENESS__CONCURRENCY", "1")]).await;
     assert_eq!((&stats["done"], &stats["failed"]), (&6.into(), &0.into()), "{stats}");
-    // robots.txt, a refusal, a refusal, pages.
+    // robots.txt, two refusals, then pages.
     let times = times(&world.log());
     assert_eq!(times.len(), 1 + 2 + 6);
     for refusal in [1, 2] {
@@ -244,7 +244,7 @@ async fn a_host_is_never_asked_more_often_than_its_rate(engine: Engine) {
     assert_eq!(&stats["done"], 48, "{stats}");
     for host in 0..4 {
         let log: Vec<Arrival> = world.log().into_iter().filter(|arrival| arrival.host == host).collect();
-        // robots.txt among them.
+        // Including robots.txt.
         assert_eq!(log.len(), 13);
         assert_paced(&times(&log), Duration::from_millis(200));
     }
@@ -256,9 +256,9 @@ async fn a_rate_that_no_timer_is_fine_enough_for_is_kept_and_the_crawl_ends(engi
     assert_eq!(&stats["done"], 400, "{stats}");
     let times = times(&world.log());
     let took = times[400] - times[0];
-    // 400 intervals of 2 ms, but for what may come in one quantum.
+    // 400 intervals of 2 ms, minus the requests allowed within one quantum.
     assert!(took >= Duration::from_millis(750), "{took:?}");
-    // Half of them, and what this machine may be late by.
+    // Half of the intervals, minus possible delays of this machine.
     assert_spread(&times, 201, Duration::from_millis(250));
 }
 
@@ -299,7 +299,7 @@ async fn a_crawl_delay_slows_and_is_bounded(engine: Engine) {
     assert_eq!(&stats["done"], 6, "{stats}");
     for (host, delay) in [(0, 500), (1, 1_000)] {
         let log: Vec<Arrival> = world.log().into_iter().filter(|arrival| arrival.host == host).collect();
-        // Before the file was read its delay was not known.
+        // The delay was unknown before the file was read.
         assert_paced(&times(&log)[1..], Duration::from_millis(delay));
     }
 }
@@ -310,7 +310,7 @@ async fn one_worker_asks_all_hosts_together_no_more_often_than_its_ceiling(engin
     assert_eq!(&stats["done"], 20, "{stats}");
     let times = times(&world.log());
     let took = times[times.len() - 1] - times[0];
-    // Four files and twenty pages, and the time that the first may take longer on its way than the last.
+    // Four files and twenty pages; the first one may take longer to arrive than the last one.
     assert!(times.len() == 24 && took >= Duration::from_millis(23 * 100 - 200), "{took:?}");
     assert_spread(&times, 12, Duration::from_millis(11 * 100 - 200));
 }
@@ -362,7 +362,7 @@ async fn a_blocked_host_is_not_asked_for_the_robots_txt_of_another() {
     let origin = Plan { pages: 3, robots: Some(Robots::At(0)), ..Plan::default() };
     let world = ManyHosts::serve(&[Plan::default(), origin]).await.unwrap();
     assert!(fleet.command(&["hosts", "block", &world.host(0)]).status().await.unwrap().success());
-    // Each URL finds out for itself: none comes while another waits.
+    // Each URL finds out for itself: none is taken while another waits.
     let one_by_one = [("TRAWL__WORKER__PREFETCH", "1")];
     let (stats, worker) = crawl_by(&fleet, &world.pages(), &one_by_one).await;
     assert_eq!((&stats["skipped"], &stats["failed"]), (&3.into(), &0.into()), "{stats}");
@@ -379,7 +379,7 @@ async fn a_url_without_a_slot_before_its_deadline_expires_at_once() {
     fs::write(fleet.folder.path().join("trawl.toml"), rule).unwrap();
     let settings = [("TRAWL__POLITENESS__RATE", "1/h"), ("TRAWL__POLITENESS__BURST", "3")];
     let (stats, worker) = crawl_by(&fleet, &world.pages(), &settings).await;
-    // One of the burst is for robots.txt.
+    // One of the burst is used for robots.txt.
     assert_eq!(
         (&stats["status"], &stats["done"], &stats["expired"]),
         (&"finished".into(), &2.into(), &2.into()),

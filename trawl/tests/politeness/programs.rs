@@ -1,4 +1,4 @@
-//! What programs of spiders ask through the worker's proxy shares each host's schedule with the crawl.
+//! Requests that programs of spiders send through the worker's proxy share each host's schedule with the crawl.
 
 use std::fs;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use trawl_testkit::many_hosts::{ManyHosts, Plan};
 use crate::support::{Fleet, LIMIT, ends_well};
 use crate::{assert_spread, times};
 
-/// Asks for twenty pages, four at a time, by the variables that say where the proxy is.
+/// A program that requests twenty pages, four at a time, using the environment variables for the proxy.
 const ASKS: &str = r#"
 import json, sys, urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -54,7 +54,7 @@ async fn paced_together(mode: &str, program: &str) {
     let submit = fleet.command(&["task", "submit", "--spider", &fleet.name, "tasks.jsonl"]).output();
     let submitted = timeout(LIMIT, submit).await.unwrap().unwrap();
     assert!(submitted.status.success(), "{submitted:?}");
-    // Both ask from here on.
+    // Both send requests from here on.
     timeout(LIMIT, web.asked_of(0, 2)).await.unwrap();
     let mut producer = fleet.producer("list.txt");
     timeout(LIMIT, producer.envs(settings).status()).await.unwrap().unwrap();
@@ -75,8 +75,8 @@ async fn paced_together(mode: &str, program: &str) {
     ends_well(worker).await;
 }
 
-/// Whether requests of several processes came at this interval: all of them, and any ten in a row, of which the first ones may be late
-/// by as much as three intervals on a machine that is busy.
+/// Checks that requests of several processes came at this interval: all of them, and any ten in a row, the first of
+/// which may be late by up to three intervals on a busy machine.
 fn assert_paced_by_several(times: &[Duration], interval: Duration) {
     let took = times[times.len() - 1] - times[0];
     assert!(took + interval * 3 >= interval * (times.len() as u32 - 1), "{took:?}: {times:?}");

@@ -1,4 +1,4 @@
-//! Sitemaps are asked for by the schedules that pages are asked by.
+//! Sitemaps are requested under the same host schedules as pages.
 
 use std::process::Output;
 use std::time::Duration;
@@ -16,7 +16,7 @@ on_both_engines! {
     a_host_that_refuses_its_sitemap_is_left_alone_and_asked_again
 }
 
-/// Crawls what these sources list; returns the stats and what was printed.
+/// Crawls the URLs of these sources, and returns the stats and the output.
 async fn crawl(engine: Engine, sources: &[String], settings: &[(&str, &str)]) -> (Value, String) {
     let fleet = Fleet::new().await;
     match engine {

@@ -1,4 +1,4 @@
-//! `trawl spider`, and crawls by the file of a spider, as a person uses them: one process, no server.
+//! `trawl spider`, and crawls with a spider's file, as a person runs them: one process, no server.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -34,7 +34,7 @@ impl Workspace {
 
     async fn run(&self, words: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_trawl"));
-        // Only what a test sets: no settings of the machine it runs on.
+        // Only the variables that a test sets: no settings of the machine it runs on.
         command.args(words).current_dir(self.path()).env_clear().env("TOKEN", "s3cret").stdin(Stdio::null());
         command.kill_on_drop(true).output().await.unwrap()
     }

@@ -1,4 +1,4 @@
-//! A fleet of its own for each test: real processes on a real RabbitMQ and a real Redis.
+//! A separate fleet for each test: real processes with a real RabbitMQ and a real Redis.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -12,11 +12,11 @@ use tokio::time::timeout;
 use trawl_common::settings::ServerUrl;
 use trawl_testkit::servers::{self, VirtualHost};
 
-/// No step of a test takes so long.
+/// Longer than any step of a test.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
-/// A fleet of its own: a virtual host, a Redis database whose sweeps meet no other test's crawls, and the names of
-/// a spider and a crawl.
+/// A separate fleet: a virtual host, a Redis database whose sweeps visit no other test's crawls, and the names of a
+/// spider and a crawl.
 pub(crate) struct Fleet {
     pub(crate) folder: TempDir,
     pub(crate) vhost: VirtualHost,
@@ -29,7 +29,7 @@ impl Fleet {
         let folder = tempfile::tempdir().unwrap();
         let name = folder.path().file_name().unwrap().to_string_lossy().to_ascii_lowercase();
         let (name, redis) = (format!("test{name}"), servers::own_database().await);
-        // A spider has a file, even if that says nothing.
+        // A spider needs a file, even an empty one.
         let spiders = folder.path().join("spiders");
         std::fs::create_dir(&spiders).unwrap();
         std::fs::write(spiders.join(format!("{name}.toml")), "").unwrap();
@@ -57,7 +57,7 @@ impl Fleet {
         command.envs(settings.iter().copied()).spawn().unwrap()
     }
 
-    /// What is in the stream.
+    /// Returns the items in the stream.
     pub(crate) async fn items(&self) -> Vec<Value> {
         let read = timeout(LIMIT, self.command(&["items", "-q"]).output()).await.unwrap().unwrap();
         assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));

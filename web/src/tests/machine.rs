@@ -1,4 +1,4 @@
-//! What this machine lacks is no failure of a host.
+//! Resources that this machine lacks are no failure of a host.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -43,6 +43,6 @@ fn a_port_is_lacking_only_where_there_is_an_address_to_ask_from() {
     let error = io::Error::from(Errno::ADDRNOTAVAIL);
     let failure = |address: &str| failure::of_machine(&error, &[address.parse::<IpAddr>().unwrap()]);
     assert_eq!(failure("127.0.0.1").unwrap().class, Class::Machine);
-    // Nothing is ever sent there from a common socket, as to IPv6 from a machine without it.
+    // An ordinary socket can never send there, just as a machine without IPv6 cannot send to an IPv6 address.
     assert_eq!(failure("255.255.255.255"), None);
 }

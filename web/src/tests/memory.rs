@@ -4,7 +4,7 @@ use tokio::io::AsyncReadExt;
 
 use super::*;
 
-/// A site with a page of 300 KiB, with its length or without, packed, and a small one.
+/// A site with a page of 300 KiB, with and without its length, compressed, and a small page.
 async fn site() -> String {
     const LARGE: usize = 300 * 1024;
     let in_parts = || async {

@@ -12,11 +12,11 @@ use trawl_testkit::attacks::Section;
 use super::*;
 
 thread_local! {
-    /// How often names were looked up for the present attack.
+    /// The number of lookups during the current attack.
     static LOOKUPS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// A name server of the attacker's. 127.0.0.1 stands for a public address: settings allow it.
+/// A name server controlled by the attacker. 127.0.0.1 stands for a public address: settings allow it.
 fn lookup(name: String) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> {
     let times = LOOKUPS.replace(LOOKUPS.get() + 1);
     let addresses: &[&str] = match name.as_str() {

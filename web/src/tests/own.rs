@@ -1,11 +1,11 @@
-//! What a spider sends, and to whom.
+//! The fields that a spider sends, and the hosts that get them.
 
 use trawl_common::settings::Items;
 use trawl_common::spider::Secret;
 
 use super::*;
 
-/// A site at a loopback address of its own that answers with the header fields that it got, and whose `/to/…` redirects.
+/// A site on its own loopback address that answers with the header fields of the request, and redirects `/to/…`.
 async fn site(address: &str) -> String {
     let listener = TcpListener::bind((address, 0)).await.unwrap();
     let origin = format!("http://{}", listener.local_addr().unwrap());

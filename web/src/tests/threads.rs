@@ -1,4 +1,4 @@
-//! Requests on threads of their own.
+//! Requests on separate threads.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,10 +9,10 @@ use futures::future::BoxFuture;
 
 use super::*;
 
-/// What the next look-up waits for.
+/// The channel that the next lookup waits for.
 static AWAITED: Mutex<Option<mpsc::Receiver<()>>> = Mutex::new(None);
 
-/// A look-up that keeps its thread busy.
+/// A lookup that keeps its thread busy.
 fn busy_lookup(_: String) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> {
     let awaited = AWAITED.lock().unwrap().take().unwrap();
     let waited = awaited.recv_timeout(Duration::from_secs(10)).map_err(io::Error::other);

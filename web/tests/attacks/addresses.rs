@@ -1,4 +1,4 @@
-//! URLs that lead where nobody may be asked. Nothing listens: a request would fail in another way.
+//! URLs of forbidden addresses. Nothing listens there, so a request that is sent fails in another way.
 
 use trawl_common::settings::Fetch;
 use trawl_common::web::url::CanonicalUrl;

@@ -1,4 +1,4 @@
-//! What an attacker may serve, and what it must get. `tests/attacks.md` lists the same rows.
+//! Responses of attackers, and the expected results. `tests/attacks.md` lists the same rows.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -28,15 +28,15 @@ use crate::server::{Script, Server};
 /// `fetch.max_body` of all attacks.
 const LIMIT: usize = 64 * 1024;
 
-/// What a server can have sent before it notices that nobody reads: mostly the kernel's buffers. What only the
-/// clock ends has no such bound.
+/// Maximum number of bytes that a server can send before it notices that nobody reads: mostly the kernel's buffers.
+/// There is no such limit for attacks that only a timeout ends.
 const MOST_SENT: u64 = 16 << 20;
 
-/// How long an attack may take of the real time, however busy the machine is.
+/// Maximum real time of an attack, however busy the machine is.
 const MOST_TIME: Duration = Duration::from_secs(20);
 
-/// What an attacker serves, and what it must get: a class of failure, or `page`, and a part of the message or
-/// the page.
+/// A response of an attacker, and the expected result: a class of failure or `page`, and a part of the message or the
+/// page.
 struct Attack {
     name: &'static str,
     script: Script,
@@ -47,7 +47,7 @@ fn attack(name: &'static str, script: Script, gets: &'static str) -> Attack {
     Attack { name, script, gets }
 }
 
-/// The attacker's server may be asked although it is not public; nothing else on this machine may.
+/// The attacker's server may be requested although its address is private; nothing else on this machine may.
 fn settings() -> Fetch {
     Fetch {
         allow_networks: vec!["127.0.0.1".parse().unwrap()],
@@ -57,13 +57,13 @@ fn settings() -> Fetch {
 }
 
 fn fetcher(settings: &Fetch) -> Fetcher {
-    // Every test of the process installs it; the first succeeds.
+    // Every test of the process tries to install it; the first one succeeds.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Fetcher::new(settings).unwrap()
 }
 
-/// Asks for `url` as a worker does: one request at a time, and nothing but the hop is carried from one to the next. Returns the
-/// body of the page; of one that nobody reads there is none.
+/// Fetches `url` as a worker does: one request at a time, with only the hop kept between them. Returns the body of the
+/// page, which is empty for a content type that is not read.
 async fn page(fetcher: &Fetcher, url: &CanonicalUrl) -> Result<Bytes, NoPage> {
     let scope = Scope::of(&Spider::without_file(SpiderName::default(), &Items::default())).unwrap();
     let mut hop: Option<Hop> = None;
@@ -79,7 +79,7 @@ async fn page(fetcher: &Fetcher, url: &CanonicalUrl) -> Result<Bytes, NoPage> {
     }
 }
 
-/// Tries `attacks`, one after the other, and holds the document against them.
+/// Tries `attacks` one after the other, and compares the document with them.
 async fn try_all(title: &'static str, settings: &Fetch, attacks: Vec<Attack>) {
     let fetcher = fetcher(settings);
     let mut section = Section::new(env!("CARGO_MANIFEST_DIR"), title);
@@ -95,7 +95,7 @@ async fn try_all(title: &'static str, settings: &Fetch, attacks: Vec<Attack>) {
     section.check();
 }
 
-/// A result as rows write it.
+/// A result in the form of the rows.
 fn shown(got: Result<Bytes, NoPage>) -> String {
     match got {
         Ok(body) => format!("page: {}", String::from_utf8_lossy(&body)),

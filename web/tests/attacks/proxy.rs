@@ -1,4 +1,4 @@
-//! Asking through a proxy: it may be anywhere, what it is asked for may not.
+//! Requests through a proxy, which may have any address; the target may not.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,7 +15,7 @@ const PRIVATE: &str = "forbidden: is not a public address";
 
 const PRIVATE_NAME: &str = "forbidden: is not a public name";
 
-/// A proxy that fetches nothing: it notes the request line and the credentials, and answers itself.
+/// A proxy that fetches nothing: it records the request line and the credentials, and answers itself.
 struct Proxy {
     port: u16,
     asked: Arc<Mutex<Vec<String>>>,
@@ -30,7 +30,7 @@ impl Proxy {
         tokio::spawn(async move {
             while let Ok((connection, _)) = listener.accept().await {
                 let log = Arc::clone(&log);
-                // A client that goes away ends it.
+                // A client that closes the connection ends it.
                 tokio::spawn(async move { serve(connection, &log).await });
             }
         });
@@ -55,7 +55,7 @@ async fn serve(connection: TcpStream, log: &Mutex<Vec<String>>) -> std::io::Resu
     }
     let (mut request, mut credentials) = (String::new(), String::new());
     if connection.read_line(&mut request).await? == 0 {
-        // Only a look whether the proxy is there.
+        // Only a check whether the proxy is reachable.
         return Ok(());
     }
     loop {
@@ -82,7 +82,7 @@ async fn serve(connection: TcpStream, log: &Mutex<Vec<String>>) -> std::io::Resu
     connection.write_all(answer.as_bytes()).await
 }
 
-/// The handshake of RFC 1928 and RFC 1929; gives the target.
+/// The handshake of RFC 1928 and RFC 1929; returns the target.
 async fn socks5(connection: &mut BufReader<TcpStream>) -> std::io::Result<String> {
     let mut greeting = [0; 2];
     connection.read_exact(&mut greeting).await?;
@@ -150,7 +150,7 @@ async fn a_proxy_is_asked_for_what_may_be_asked_and_nothing_else() {
     section.check();
 }
 
-/// As the connections are of which a worker's own proxy makes tunnels.
+/// The connections that a worker's own proxy tunnels for programs.
 #[tokio::test]
 async fn a_connection_for_others_goes_through_the_proxy_to_where_it_may_go() {
     let proxy = Proxy::start().await;

@@ -1,4 +1,4 @@
-//! A server that says the same to everyone, whatever it is asked.
+//! A server that sends the same bytes on every connection.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use trawl_common::web::url::CanonicalUrl;
 
-/// What a server sends on each connection, once it has been asked.
+/// The bytes sent on each connection after the request.
 pub(crate) struct Script {
     start: Vec<u8>,
     then: Then,
@@ -26,17 +26,17 @@ impl Script {
         Self { start: bytes.into(), then: Then::Close }
     }
 
-    /// Sends `start`, and then `again` as fast as it is taken, without end.
+    /// Sends `start`, and then `again` without end, as fast as it is read.
     pub(crate) fn endless(start: impl Into<Vec<u8>>, again: impl Into<Vec<u8>>) -> Self {
         Self { start: start.into(), then: Then::Repeat(again.into(), None) }
     }
 
-    /// Sends `start`, and then `again` every second, without end.
+    /// Sends `start`, and then `again` every second without end.
     pub(crate) fn drip(start: impl Into<Vec<u8>>, again: impl Into<Vec<u8>>) -> Self {
         Self { start: start.into(), then: Then::Repeat(again.into(), Some(Duration::from_secs(1))) }
     }
 
-    /// A page with these headers, one a line.
+    /// A page with these headers, one per line.
     pub(crate) fn page(headers: &str, body: impl AsRef<[u8]>) -> Self {
         Self::bytes([head(200, headers).as_bytes(), body.as_ref()].concat())
     }
@@ -49,7 +49,7 @@ impl Script {
     }
 
     async fn play(&self, mut connection: TcpStream, sent: &AtomicU64) -> std::io::Result<()> {
-        // Unread bytes would turn the close into a reset.
+        // Closing with unread bytes would send a reset.
         let _ = connection.read(&mut [0; 4096]).await?;
         for part in self.start.chunks(64 * 1024) {
             connection.write_all(part).await?;
@@ -66,7 +66,7 @@ impl Script {
     }
 }
 
-/// The head of an answer with this status, of HTML, with more headers, one a line.
+/// The head of an HTML response with this status and further headers, one per line.
 pub(crate) fn head(status: u16, headers: &str) -> String {
     let mut head = format!("HTTP/1.1 {status} X\r\ncontent-type: text/html\r\nconnection: close\r\n");
     for line in headers.lines() {
@@ -76,7 +76,7 @@ pub(crate) fn head(status: u16, headers: &str) -> String {
     head + "\r\n"
 }
 
-/// A running server; it ends when dropped.
+/// A running server, stopped when dropped.
 pub(crate) struct Server {
     port: u16,
     sent: Arc<AtomicU64>,
@@ -92,7 +92,7 @@ impl Server {
         let task = tokio::spawn(async move {
             while let Ok((connection, _)) = listener.accept().await {
                 let (script, counter) = (Arc::clone(&script), Arc::clone(&counter));
-                // A client that goes away ends it.
+                // A client that closes the connection ends it.
                 tokio::spawn(async move { script.play(connection, &counter).await });
             }
         });
@@ -103,7 +103,7 @@ impl Server {
         format!("http://127.0.0.1:{}/", self.port).parse().unwrap()
     }
 
-    /// The bytes sent so far, to all connections.
+    /// Returns the number of bytes sent so far on all connections.
     pub(crate) fn sent(&self) -> u64 {
         self.sent.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! Answers that come slowly, or never come to anything.
+//! Responses that arrive slowly, or never become complete.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use trawl_common::settings::Fetch;
 use crate::server::{Script, head};
 use crate::{Attack, attack, settings, try_all};
 
-/// The clock is paused, and jumps whenever all wait for it.
+/// The clock is paused, and advances whenever all tasks wait for it.
 #[tokio::test(start_paused = true)]
 async fn what_drips_ends_when_its_time_is_up() {
     let drip = |name, start: &str, again: &str| {
@@ -30,7 +30,7 @@ async fn what_drips_ends_when_its_time_is_up() {
     try_all("Drips", &settings(), attacks).await;
 }
 
-/// These servers are never idle, so a paused clock would stand still.
+/// These servers are never idle, so a paused clock would not advance.
 #[tokio::test]
 async fn a_flood_of_nothing_ends_when_its_time_is_up() {
     let flood = |name, start: &str, again: &str| -> Attack {

@@ -1,5 +1,5 @@
-"""A frontier and workers of a few lines, to try a handler of mode `stream` without a fleet: tasks and requests once by `unique`, several
-processes, which are killed at random. What a killed one had in flight goes to the others."""
+"""A minimal frontier and workers, to test a handler of mode `stream` without a fleet: tasks and requests are unique
+by `unique`, and several processes are killed at random. Work in flight in a killed process goes to the others."""
 
 import asyncio
 import base64
@@ -35,7 +35,7 @@ class Frontier:
 
     def settle(self, work, answer):
         self.logs += answer.get("logs", [])
-        # Only what is done yields anything.
+        # Only work that is done yields anything.
         if answer["result"] == 0:
             self.items += answer.get("items", [])
             for child in answer.get("tasks", []) + answer.get("urls", []):
@@ -50,7 +50,7 @@ class Frontier:
 
 
 class Worker:
-    """One process of the handler, with so many tasks and pages in flight."""
+    """A process of the handler, with a limit of tasks and pages in flight."""
 
     def __init__(self, frontier, run, cwd, env, in_flight=8):
         self.frontier, self.run, self.cwd, self.env, self.most, self.deaths = frontier, run, cwd, env, in_flight, 0
@@ -92,7 +92,7 @@ class Worker:
             if "recipe" in work:
                 self.say({"type": "task", "id": number, "task": work})
             else:
-                # To another process, if this one is killed meanwhile: it is held already.
+                # It is already held, so it goes to another process if this one is killed meanwhile.
                 try:
                     self.say({"type": "page", "id": number, "page": await asyncio.to_thread(fetched, work)})
                 except OSError as error:
@@ -107,7 +107,7 @@ class Worker:
 
 
 def failed(request, error):
-    """What a program is given that wants to know each failure."""
+    """Returns the page for a program that handles each failure."""
     assert request["failures"] == "each"
     kind = "dns" if isinstance(error, socket.gaierror) else "timeout" if isinstance(error, TimeoutError) else "connect"
     failure = {"class": kind, "skipped": False, "detail": str(error), "attempt": request["attempt"]}
@@ -117,7 +117,7 @@ def failed(request, error):
 
 
 def fetched(request):
-    """The page of a request, whatever its status, as trawl has it."""
+    """Returns the page of a request, whatever its status, in trawl's form."""
     url = urllib.parse.urlsplit(request["url"])
     if url.path == "/forbidden":
         raise PermissionError("the host's robots.txt forbids it")
@@ -144,7 +144,8 @@ def fetched(request):
 
 
 async def crawl(recipes, run, cwd, env=None, processes=2, kills=0, seed=0):
-    """Works on the recipes and all that comes of them. Returns the frontier, and how many processes died."""
+    """Works on the recipes and everything that follows from them. Returns the frontier, and the number of processes
+    that died."""
     frontier, chance = Frontier(recipes), random.Random(seed)
     workers = [Worker(frontier, run, cwd, env) for _ in range(processes)]
     running = [asyncio.create_task(worker.work()) for worker in workers]

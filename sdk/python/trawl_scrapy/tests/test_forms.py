@@ -1,4 +1,4 @@
-"""What is written as JSON comes back as it was, or is refused."""
+"""Values written as JSON are read back unchanged, or are refused."""
 
 import datetime
 import decimal

@@ -1,4 +1,4 @@
-"""Which requests trawl downloads, and what it is asked to send."""
+"""The requests that trawl downloads, and the fields that it is asked to send."""
 
 import asyncio
 import unittest
@@ -24,12 +24,12 @@ from trawl_scrapy.job import Job, Wanted, current
 from trawl_scrapy.recipe import Recipe
 
 URL = "http://a.example/"
-# It would ask the web for a list of domains.
+# Prevents a download of a list of domains.
 scrapy.downloadermiddlewares.cookies._split_domain = TLDExtract(suffix_list_urls=())
 
 
 class Proxies:
-    """As a project's own that sends some requests through a proxy of its choice."""
+    """A project's own middleware that sends some requests through a proxy of its choice."""
 
     def process_request(self, request):
         request.headers["X-Seen"] = str(int(request.headers.get("X-Seen", 0)) + 1)
@@ -50,7 +50,7 @@ class Mine(scrapy.Spider):
 
 
 def handover(*more, **settings):
-    """Of a spider with these middlewares besides, and these settings."""
+    """Returns the handover of a spider with these additional middlewares and these settings."""
     settings = Settings({"DEFAULT_REQUEST_HEADERS": {"Accept": "text/html"}, **settings})
     middlewares = [
         HttpAuthMiddleware(),
@@ -70,7 +70,7 @@ def handover(*more, **settings):
 
 
 def answer(request, of=None, **recipe):
-    """What a job answers that wants a request."""
+    """Returns the answer of a job that wants a request."""
     job = Job("a", "a", Recipe("mine", **recipe))
     job.wanted.append(Wanted(request, "unique", []))
 
@@ -92,7 +92,7 @@ class Asked(unittest.TestCase):
         request = scrapy.Request(
             URL, method="POST", body="ä", cookies={"id": "7"}, headers={"Accept-Encoding": "br", "X-Own": ["1", "2"]}
         )
-        # As in a request that is tried again.
+        # As in a request that is retried.
         request.headers["User-Agent"] = default_settings.USER_AGENT
         request.meta.update(http_user="u", http_pass="p")
         said = asked(request, args={"n": "1"})
@@ -124,7 +124,7 @@ class Asked(unittest.TestCase):
             (scrapy.Request(URL, cb_kwargs={"n": "x" * 60_000}), "more than 60000 bytes"),
         ):
             self.is_task(request, handover(), expected)
-        # As `DownloadTimeoutMiddleware` has noted it, in a request that is tried again.
+        # `DownloadTimeoutMiddleware` sets this, as in a request that is retried.
         asked(scrapy.Request(URL, meta={"download_timeout": 180.0}))
         asked(scrapy.Request(URL, errback=Mine().fails))
 

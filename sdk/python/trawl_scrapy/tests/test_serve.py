@@ -1,4 +1,4 @@
-"""`trawl-scrapy serve` and `trawl-scrapy run` as a worker uses them: a project of odd callbacks, case by case."""
+"""`trawl-scrapy serve` and `trawl-scrapy run` as a worker runs them: a project of unusual callbacks, case by case."""
 
 import asyncio
 import contextlib
@@ -30,13 +30,14 @@ COMMAND = [sys.executable, "-W", "ignore", "-m", "trawl_scrapy.cli"]
 
 
 class Site(http.server.BaseHTTPRequestHandler):
-    """Answers with the status that the path says. `/slow` waits, `/recovers` is busy at first, `/form` has whoever posts it logged in."""
+    """A site that answers with the status in the path. `/slow` waits, `/recovers` is busy at first, and `/form`
+    logs the sender in."""
 
     protocol_version = "HTTP/1.1"
     goes_on, was_asked, asked, agents, busy = threading.Event(), threading.Semaphore(0), [], [], []
 
     def do_GET(self):
-        # Whoever takes it for a proxy asks for whole URLs.
+        # A client that takes this site for a proxy requests absolute URLs.
         self.path = urllib.parse.urlsplit(self.path).path
         self.agents.append(self.headers.get("user-agent"))
         body = b"ok"
@@ -52,7 +53,7 @@ class Site(http.server.BaseHTTPRequestHandler):
         if self.path.startswith("/to/"):
             status, headers["location"] = 302, self.path.removeprefix("/to")
         if self.path == "/hangs":
-            # Longer than anybody waits.
+            # Longer than anyone waits.
             threading.Event().wait(5)
         if self.path.startswith("/slow"):
             self.asked.append(self.path)
@@ -109,7 +110,7 @@ class Serve(Case):
         self.assertEqual(Counter(self.items), Counter(json.dumps(item) for item in items))
 
     def tasks(self, case, site=None):
-        """A recipe each of whose requests is a task."""
+        """A recipe whose requests all become tasks."""
         args = {"site": site or self.site, "case": case}
         handlers = {"http": "odd.handlers.Own"}
         return json.dumps({"spider": "odd", "args": args, "settings": {"DOWNLOAD_HANDLERS": handlers}})
@@ -151,7 +152,7 @@ class Serve(Case):
                 submitted += [task["unique"] for task in answer["tasks"]]
                 items += answer["items"]
                 recipe = answer["tasks"][-1]["recipe"]
-        # 10,004 requests and items, and the rest of the start.
+        # 10,004 requests and items, and a task for the rest of the start.
         self.assertEqual((len(submitted), len(set(submitted))), (10_002, 10_002))
         self.assertEqual(items, [{"number": 0}, {"number": 4_000}, {"number": 8_000}])
 
@@ -169,7 +170,7 @@ class Serve(Case):
 
     def test_what_is_no_unicode_or_no_json_number_is_replaced(self):
         self.crawl(self.recipe("odd_values"))
-        # As Scrapy of this version has it in feeds.
+        # The form of the feeds of this version of Scrapy.
         time = json.loads(ScrapyJSONEncoder().encode(datetime.datetime(2026, 1, 2, 3, 4, 5)))
         self.has({"text": "a?b", "number": None, "time": time}, self.page("/other"))
 
@@ -280,7 +281,7 @@ class Serve(Case):
         )
         sent = [dict(request["headers"]).get("X-Seen") for request in frontier.requests]
         self.assertEqual(sorted(sent), ["1", "1", "1", "2"])
-        # The request at which it raises is a task, and fails as such; what has an object is made by Scrapy at once.
+        # The request that raises is a task, and fails as such; the one with an object is made by Scrapy at once.
         self.assertEqual((self.results, len(frontier.recipes)), ({0: 5, 1: 1}, 2))
         self.assertEqual(Counter(agent == "trawl" for agent in Site.agents), {True: 3, False: 1})
         self.assertIn("ValueError: a middleware raises", self.log)
@@ -397,7 +398,7 @@ class Run(Case):
         self.ends("slow_lambdas", signal.SIGTERM, ["/slow/1", "/slow/2", "/slow/3"])
 
     def ends(self, case, end, asked_again):
-        """Ends a run that waits for its first page, and has it done again."""
+        """Interrupts a run that waits for its first page, and repeats it."""
         Site.goes_on.clear()
         while Site.was_asked.acquire(blocking=False):
             pass
@@ -410,7 +411,7 @@ class Run(Case):
             process.communicate()
             Site.goes_on.set()
         else:
-            # It waits for the page that it has asked for.
+            # It waits for the page that it has requested.
             Site.goes_on.set()
             self.assertEqual(self.read(process.communicate(timeout=30)[0]), 1)
         Site.asked.clear()

@@ -1,4 +1,4 @@
-"""What is said to the worker: JSON objects, one a line, on what was standard output."""
+"""The answers to the worker: JSON objects, one per line, on the original standard output."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ENCODER = ScrapyJSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 class Answers:
-    """Takes standard output for itself. Whatever else is printed from then on goes to standard error."""
+    """Takes over standard output. All other output is redirected to standard error from then on."""
 
     def __init__(self) -> None:
         sys.stdout.flush()
@@ -23,7 +23,7 @@ class Answers:
         self._lock = threading.Lock()
 
     def say(self, **answer: Any) -> None:
-        """Waits while the worker reads nothing. Ends the process if the worker is gone."""
+        """Writes an answer, waiting while the worker reads nothing. Ends the process if the worker is gone."""
         line = encode(answer) + "\n"
         with self._lock:
             try:
@@ -34,7 +34,7 @@ class Answers:
 
 
 def encode(value: Any) -> str:
-    """JSON, with dates and the like as Scrapy's feeds have them."""
+    """Returns a value as JSON, with dates and similar values as in Scrapy's feeds."""
     text = _ENCODER.encode(value)
     if "NaN" in text or "Infinity" in text:
         # Python writes numbers that JSON does not have.

@@ -9,7 +9,7 @@ from . import run, serve
 
 
 def main() -> None:
-    """Reads the command line, and runs what it says."""
+    """Parses the command line and runs the command."""
     parser = argparse.ArgumentParser(
         prog="trawl-scrapy", description="Runs an unmodified Scrapy project as a handler of trawl (docs/scrapy.md)."
     )

@@ -1,4 +1,4 @@
-"""What takes the place of Scrapy's own scheduler, and what stands between its engine and the spider."""
+"""The replacement for Scrapy's scheduler, and the middlewares between its engine and the spider."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from .job import current
 logger = logging.getLogger(__name__)
 
 NEAREST_TO_ENGINE = -1_000_000
-"""The place among a project's spider middlewares."""
+"""The position among a project's spider middlewares that is nearest to the engine."""
 
 
 class Scheduler(BaseScheduler):
-    """Hands each request to the job that wants it. It has none to give: those come as pages and tasks."""
+    """Gives each request to the job that wants it. It never returns any: requests come as pages and tasks."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
@@ -49,15 +49,15 @@ class Scheduler(BaseScheduler):
 
 
 class Gate:
-    """A spider middleware, the one nearest to the engine. It keeps the engine from asking the spider for its start, which is a task like
-    others, and from closing the spider."""
+    """A spider middleware, the one nearest to the engine. It prevents the engine from starting the spider, whose
+    start is an ordinary task, and from closing it."""
 
     def __init__(self) -> None:
         self.closing = asyncio.Event()
 
     async def process_start(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
         if current.get() is None:
-            # The engine's own. A spider that has not ended its start is never idle.
+            # This is the engine's own call. A spider whose start has not ended is never idle.
             await self.closing.wait()
             return
         async for one in start:
@@ -71,8 +71,8 @@ class Gate:
 
 
 class StartsOnce:
-    """A spider middleware for a whole run, the one nearest to the engine. When the run goes on after it was stopped, it leaves out as much
-    of the spider's start as was done."""
+    """A spider middleware for a whole run, the one nearest to the engine. If the run continues after it was
+    stopped, it skips the part of the spider's start that was done."""
 
     SETTING = "TRAWL_SCRAPY_STARTED"
 
@@ -94,7 +94,7 @@ class StartsOnce:
                 if self._started > done:
                     yield one
         except Exception:
-            # Older versions of Scrapy go on as if the start had ended.
+            # Older versions of Scrapy continue as if the start had ended.
             self.has_failed = True
             raise
 
@@ -103,7 +103,7 @@ class StartsOnce:
 
 
 class JarsOfJobs:
-    """Stands for the jars of `CookiesMiddleware`. Each job has its own, which came with its task."""
+    """Replaces the jars of `CookiesMiddleware`. Each job has its own jars, which came with its task."""
 
     def __getitem__(self, key: Any) -> CookieJar:
         job = current.get()

@@ -1,4 +1,4 @@
-"""Cookies that go with the requests of a session, instead of staying in one process."""
+"""Cookies that travel with the requests of a session instead of staying in one process."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Jars = defaultdict[Any, CookieJar]
 
 
 def write(jars: Jars) -> list[Any]:
-    """All cookies, by the `cookiejar` of their requests, for `json.dumps`."""
+    """Returns all cookies by the `cookiejar` of their requests, for `json.dumps`."""
     return [[typed_json.write(key), [typed_json.write(vars(cookie)) for cookie in jar]] for key, jar in jars.items() if len(jar)]
 
 
 def read(written: list[Any]) -> Jars:
-    """The jars that `write` has written."""
+    """Returns the jars written by `write`."""
     jars: Jars = defaultdict(CookieJar)
     for key, cookies in written:
         for attributes in cookies:

@@ -1,4 +1,4 @@
-"""A spider that is open in this process, and works on tasks and pages."""
+"""A spider that is open in this process and works on tasks and pages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .items import Items
 from .job import FAILED, SKIPPED, Job, current
 from .recipe import InvalidRecipe, Recipe
 
-# Settings that make no sense where many processes share a run, and those that put trawl's parts in.
+# Settings that make no sense if many processes share a run, and those that install trawl's parts.
 _OVERRIDES: dict[str, Any] = {
     "SCHEDULER": "trawl_scrapy.components.Scheduler",
     "FEEDS": {},
@@ -68,11 +68,11 @@ class Crawl:
 
     @property
     def is_over(self) -> bool:
-        """Whether the spider was closed, be it by `close` or by a part of Scrapy."""
+        """Whether the spider was closed, by `close` or by a part of Scrapy."""
         return self._running.done()
 
     async def open(self) -> None:
-        """Returns when the spider is open. Raises what has kept it from that."""
+        """Waits until the spider is open. Raises the error that prevented it."""
         opened = asyncio.ensure_future(self._opened.wait())
         await asyncio.wait([opened, self._running], return_when=asyncio.FIRST_COMPLETED)
         if not self._opened.is_set():
@@ -90,11 +90,12 @@ class Crawl:
         await asyncio.wait([self._running])
 
     async def work(self, job: Job) -> None:
-        """Does what the job is for: the spider's start, or one of its requests, whose page trawl may have downloaded.
+        """Does the work of the job: the spider's start, or one of its requests, whose page trawl may have
+        downloaded.
 
         Raises an exception if the spider is closed meanwhile."""
         self.jobs += 1
-        # In a task of its own, so that nothing else runs on the job's behalf.
+        # A separate task, so that nothing else runs on the job's behalf.
         working = asyncio.ensure_future(self._work(job))
         try:
             await asyncio.wait([working, self._running], return_when=asyncio.FIRST_COMPLETED)
@@ -107,7 +108,7 @@ class Crawl:
 
     async def _work(self, job: Job) -> None:
         current.set(job)
-        # The first job has in its log which way requests go.
+        # This logs for the first job which requests trawl downloads.
         handover = self._handover = self._handover or Handover(self._crawler)
         if job.recipe.request is None:
             await self._start(job, handover)
@@ -142,7 +143,7 @@ class Crawl:
                 await engine.scraper.start_itemproc_async(one, response=None)
 
     async def _make(self, request: Request, job: Job) -> None:
-        """What the engine does with a request that its scheduler gives it."""
+        """Makes a request and passes on its result, as the engine does with requests of its scheduler."""
         result: Response | Request | Failure
         try:
             result = await self._download(request, job)
@@ -171,7 +172,7 @@ class Crawl:
         return await downloader.middleware.download_async(downloaded, request)
 
     def _is_ignored(self, response: Response) -> bool:
-        """Whether no callback sees the response, because of its status."""
+        """Whether no callback sees the response because of its status."""
         if middleware := self._crawler.get_spider_middleware(HttpErrorMiddleware):
             try:
                 middleware.process_spider_input(response)

@@ -1,4 +1,4 @@
-"""Scrapy's own downloader, where the worker's proxy answers in place of a host."""
+"""Scrapy's own downloader, adapted to the worker's proxy answering in place of a host."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from . import failures
 
 
 class ByProxy(Downloader):
-    """Raises what Scrapy would raise without a proxy, for a host that cannot be reached or is not to be asked."""
+    """Raises the exception that Scrapy would raise without a proxy, for a host that cannot be reached or may not be
+    requested."""
 
     async def _enqueue_request(self, request: Request) -> Response:
         response = await super()._enqueue_request(request)
-        # Not of a proxy that the project has chosen itself.
+        # Not for a proxy that the project itself has chosen.
         if "_scheme_proxy" in request.meta and (failure := failures.of_proxy(response)):
             raise failures.exception(failure)
         return response

@@ -1,4 +1,5 @@
-"""Why trawl has no page of a request, or its proxy no answer, as the exception that Scrapy's own downloader raises."""
+"""Converts the failure of a page, or of the worker's proxy, to the exception that Scrapy's own downloader would
+raise."""
 
 from __future__ import annotations
 
@@ -11,9 +12,10 @@ from twisted.internet import defer, error
 from twisted.python.failure import Failure
 from twisted.web.client import ResponseFailed, ResponseNeverReceived
 
-# What may not be asked for: as where robots.txt forbids it.
+# Classes of requests that are not allowed, for example by robots.txt.
 _REFUSED = {"forbidden"}
-# What the worker's proxy says of an answer of its own (docs/handlers.md). Where the host is only not to be asked yet, its status 503 is left to RetryMiddleware.
+# The errors in the worker's proxy's own answers (docs/handlers.md). If a host may only be requested later, the status
+# 503 is left to RetryMiddleware.
 _OF_PROXY = {
     "destination_ip_prohibited": "forbidden",
     "http_request_denied": "forbidden",
@@ -25,7 +27,7 @@ _OF_PROXY = {
 
 
 def of_proxy(response: Response) -> dict[str, Any] | None:
-    """The failure that an answer of the worker's proxy tells of, if it is one."""
+    """Returns the failure reported by an answer of the worker's proxy, or `None` for other answers."""
     name, _, error = (response.headers.get("Proxy-Status") or b"").decode("latin-1").partition("; error=")
     if name != "trawl" or error not in _OF_PROXY:
         return None
@@ -34,14 +36,14 @@ def of_proxy(response: Response) -> dict[str, Any] | None:
 
 
 def exception(failure: dict[str, Any]) -> Exception:
-    """Of the `failure` of a page."""
+    """Returns the exception for the `failure` of a page."""
     kind, detail = failure["class"], str(failure["detail"])
     if failure["skipped"] or kind in _REFUSED:
         return IgnoreRequest(f"{kind}: {detail}")
     if kind == "connect" and "refused" in detail.lower():
         kind = "refused"
     name, cause = _of_scrapy(kind, detail)
-    # Older versions of Scrapy let the exceptions of Twisted pass.
+    # Older versions of Scrapy do not wrap the exceptions of Twisted.
     if (own := getattr(scrapy.exceptions, name, None)) is None:
         return cause
     raised: Exception = own(detail)

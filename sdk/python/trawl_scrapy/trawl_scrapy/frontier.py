@@ -1,4 +1,4 @@
-"""A request of a spider as a request of trawl's frontier, which a worker downloads at the fleet's pace."""
+"""Converts a spider's request to a request of trawl's frontier, which a worker downloads at the fleet's pace."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from .answers import encode
 logger = logging.getLogger(__name__)
 
 _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
-# What `meta` may ask of a download that trawl does not do. Of the latter two Scrapy notes the settings there.
+# Keys of `meta` for downloads that trawl does not support. Scrapy stores its settings in the last two.
 _OF_DOWNLOADS = ("proxy", "bindaddress", "download_timeout", "download_maxsize")
-# What trawl lets nobody set (docs/handlers.md).
+# Header fields that trawl lets nobody set (docs/handlers.md).
 _RESERVED = {
     "user-agent", "host", "content-length", "transfer-encoding", "connection", "keep-alive", "proxy-connection", "te", "trailer", "upgrade",
     "http2-settings", "expect", "proxy-authorization", "range", "if-none-match", "if-modified-since",
@@ -28,21 +28,22 @@ _RESERVED = {
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _VALUE = re.compile(r"|[!-~]|[!-~][\t -~]*[!-~]")
 _COOKIE_VALUE = re.compile(r"[!-+\--:<-~]*")
-# In bytes: the first a bit less than a spider's usual `urls.max_length`, the others than what trawl takes of fields and of data.
+# In bytes: the first is a bit less than a spider's usual `urls.max_length`, the others less than trawl's limits for
+# fields and data.
 _LONGEST_URL, _MOST_FIELDS, _MOST_BYTES = 2_000, 15_000, 60_000
 
 Pairs = list[tuple[str, str]]
 
 
 class NotForTrawl(Exception):
-    """trawl would not download the request as Scrapy would. The message says why."""
+    """trawl would not download the request as Scrapy would. The message gives the reason."""
 
 
 class Frontier:
-    """Makes requests of trawl's frontier of a spider's requests."""
+    """Makes requests of trawl's frontier from a spider's requests."""
 
     def __init__(self, crawler: Crawler) -> None:
-        """The spider is open."""
+        """The crawler's spider must be open."""
         agent = crawler.get_downloader_middleware(UserAgentMiddleware)
         self._user_agent = (agent and agent.user_agent) or ""
         self._usual = {f"download_{name}": crawler.settings.getfloat(f"DOWNLOAD_{name.upper()}") for name in ("timeout", "maxsize")}
@@ -55,10 +56,10 @@ class Frontier:
                 logger.warning("USER_AGENT is not sent: trawl names itself, as `request.user_agent` of the spider's file says")
 
     def ask(self, sent: Request, data: dict[str, Any]) -> tuple[dict[str, Any], int]:
-        """A request that the middlewares have prepared as an element of `urls` of an answer, but for what makes it unique, and how many bytes it takes. Its
-        page, or why there is none, comes with `data`.
+        """Converts a request prepared by the middlewares to an element of an answer's `urls`, without its `unique`.
+        Returns it with its size in bytes. `data` comes back with its page or its failure.
 
-        Raises `NotForTrawl`.
+        Raises `NotForTrawl` if it is too large or cannot be sent as it is.
         """
         headers, cookies = self._fields(sent)
         said: dict[str, Any] = {"url": sent.url, "method": sent.method, "headers": headers, "cookies": cookies}
@@ -74,7 +75,8 @@ class Frontier:
         return said, size
 
     def check(self, request: Request, written: dict[str, Any]) -> None:
-        """Raises `NotForTrawl` if trawl would download a request in another way, which travels as it is `written`."""
+        """Raises `NotForTrawl` if trawl would download a request differently from Scrapy. `written` is the request
+        as it travels."""
         if self._takes_none:
             raise NotForTrawl(self._takes_none)
         url = urllib.parse.urlsplit(request.url)
@@ -109,7 +111,7 @@ class Frontier:
         return headers, cookies
 
     def _is_trawls_own(self, kind: str, value: str, sent: Request) -> bool:
-        """Whether it is a field that Scrapy has set for a download of its own, where trawl sets another."""
+        """Whether Scrapy has set the field for its own downloads, where trawl sets another value."""
         return (
             kind == "accept-encoding"
             or (kind == "user-agent" and value == self._user_agent)
@@ -118,7 +120,7 @@ class Frontier:
 
 
 def _why_none(crawler: Crawler) -> str | None:
-    """Why trawl downloads no request of a spider, if it downloads none."""
+    """Returns the reason why trawl downloads none of the spider's requests, or `None` if it does."""
     if crawler.settings.getbool("HTTPCACHE_ENABLED"):
         return "HTTPCACHE_ENABLED is set"
     handlers = crawler.settings.getwithbase("DOWNLOAD_HANDLERS")

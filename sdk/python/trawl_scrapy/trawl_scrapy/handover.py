@@ -1,4 +1,5 @@
-"""From a request that a spider wants to a request of trawl's frontier, a task, or what a middleware has in its place."""
+"""Turns a request that a spider wants into a request of trawl's frontier, a task, or a middleware's replacement for
+it."""
 
 from __future__ import annotations
 
@@ -21,10 +22,10 @@ logger = logging.getLogger(__name__)
 
 
 class Handover:
-    """Hands over what the jobs of a spider want."""
+    """Hands over the requests that a spider's jobs want."""
 
     def __init__(self, crawler: Crawler) -> None:
-        """The spider is open, and has downloaded nothing yet."""
+        """The spider must be open, and must not have downloaded anything."""
         assert crawler.engine is not None and crawler.spider is not None
         self._crawler, self._spider = crawler, crawler.spider
         self._frontier = Frontier(crawler)
@@ -32,14 +33,15 @@ class Handover:
         self._usual = self._stages.usual()
 
     async def all(self, job: Job) -> None:
-        """Hands over whatever a job wants by now, and what follows from that at once."""
+        """Hands over all requests that a job wants, including those that follow from them at once."""
         while job.wanted:
             await self._hand_over(job.wanted.popleft(), job)
-            # Others go on, even if a middleware has another request in place of each.
+            # Lets other tasks run, even if a middleware replaces every request by another one.
             await asyncio.sleep(0)
 
     async def _hand_over(self, wanted: Wanted, job: Job) -> None:
-        """As a request of trawl's frontier, if trawl can make it as Scrapy would; as a task, if it can travel; else it is made at once."""
+        """Hands a request over as a request of trawl's frontier if trawl can make it as Scrapy would, or else as a
+        task if it can travel. Otherwise it is made at once."""
         request = wanted.request
         try:
             written = requests.write(request, self._spider)
@@ -58,13 +60,14 @@ class Handover:
                 if await self._is_prepared(sent):
                     self._ask(sent, wanted.unique, job)
             except Exception as error:
-                # It fails by itself then, and is tried again as tasks are.
+                # As a task it fails by itself, and is retried as tasks are.
                 logger.debug("%s is a task: a middleware fails at it: %r", request, error)
                 job.submit(request, as_it_is, wanted.unique)
 
     async def _is_prepared(self, sent: Request) -> bool:
-        """Has the middlewares look at a request. Returns whether it is to be made then: one of them may have something in its place, which goes on at once.
-        Raises what one of them has raised, if no errback is to have that."""
+        """Passes a request to the middlewares. Returns whether it is still to be made: a middleware may have
+        replaced it by a result, which is passed on at once. Raises a middleware's exception unless an errback gets
+        it."""
         result: Response | Request | Failure
         try:
             result = await self._stages.prepare(sent)
@@ -94,11 +97,11 @@ class Handover:
 
 
 async def go_on(crawler: Crawler, request: Request, result: Response | Request | Failure) -> None:
-    """What the engine does with what has come of a request."""
+    """Passes on the result of a request, as the engine does."""
     engine = crawler.engine
     assert engine is not None
     if isinstance(result, Request):
-        # A redirect, or another try.
+        # A redirect or a retry.
         engine.crawl(result)
         return
     if isinstance(result, Response):

@@ -1,4 +1,4 @@
-"""Items as Scrapy's feeds have them."""
+"""Items in the form of Scrapy's feeds."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from scrapy.exporters import PythonItemExporter
 
 
 class Items:
-    """Makes the fields of what a crawler has scraped."""
+    """Makes the fields of a crawler's scraped items."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._exporter = PythonItemExporter(fields_to_export=crawler.settings.getdictorlist("FEED_EXPORT_FIELDS") or None)
 
     def fields(self, scraped: Any) -> dict[str | bytes, Any]:
-        """Values are built-in, or such as `answers.encode` writes."""
+        """Returns the fields of an item. Values are built-in types, or types that `answers.encode` can write."""
         return self._exporter.export_item(scraped)

@@ -1,4 +1,4 @@
-"""One task or page of mode `stream` while it is worked on, and what comes of it."""
+"""A task or page of mode `stream` in progress, and its results."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from .recipe import Recipe
 logger = logging.getLogger(__name__)
 
 DONE, FAILED, SKIPPED = 0, 1, 2
-# trawl takes recipes of up to a megabyte.
+# trawl accepts recipes of up to a megabyte.
 _LONGEST_RECIPE = 1024 * 1024
-# So many requests, or bytes of them, a task of a start asks for at most. trawl takes answers of up to 16 MB.
+# Maximum number and bytes of the requests of one task of a start. trawl accepts answers of up to 16 MB.
 _MOST_STARTED, _MOST_BYTES = 10_000, 8 * 1024 * 1024
 
 
 class Wanted(NamedTuple):
-    """A request that is to be handed over."""
+    """A request to be handed over."""
 
     request: Request
     unique: str
@@ -39,19 +39,19 @@ class Job:
 
     def __init__(self, id: str, crawl: str, recipe: Recipe, page: dict[str, Any] | None = None) -> None:
         self.id, self.recipe, self.page = id, recipe, page
-        # Goes along with its requests: a dead letter that is sent again is of another crawl, and still of this run.
+        # Travels with its requests: a replayed dead letter belongs to another crawl, but still to this run.
         self.run = recipe.run or digest(crawl, recipe.identity())
         self.jars = cookies.read(recipe.cookies)
         self.items: list[Any] = []
-        # The request whose page trawl has downloaded, or has not come by.
+        # The request whose page trawl has downloaded, or failed to download.
         self.downloaded: Request | None = None
-        # Requests that are wanted, and not handed over yet.
+        # Requests that are wanted and not yet handed over.
         self.wanted: deque[Wanted] = deque()
-        # The one that is being handed over.
+        # The request that is being handed over.
         self.handing_over: Request | None = None
-        # Requests that cannot travel: they are worked on as part of this one.
+        # Requests that cannot travel, which are made as part of this job.
         self.local: deque[Request] = deque()
-        # Requests that the middlewares have looked at before.
+        # Requests that the middlewares have already processed.
         self.prepared: list[Request] = []
         self._result, self._bytes = DONE, 0
         self._urls: list[dict[str, Any]] = []
@@ -60,14 +60,14 @@ class Job:
         self._requested: Counter[tuple[str, bool]] = Counter()
 
     def end(self, result: int, why: str | None = None) -> None:
-        """Notes what becomes of it. A failure stays one."""
+        """Sets the result, unless it is already a failure."""
         if self._result != FAILED:
             self._result = result
         if why is not None:
             self.log.take({"message": why, "level": 3 if result == FAILED else 5})
 
     def want(self, request: Request, fingerprint: str) -> bool:
-        """Takes in a request that the spider or a middleware wants made. Returns whether it is new, as far as this job knows."""
+        """Adds a request that the spider or a middleware wants. Returns whether it is new to this job."""
         self._requested[fingerprint, request.dont_filter] += 1
         if not request.dont_filter and self._requested[fingerprint, False] > 1:
             return False
@@ -80,7 +80,7 @@ class Job:
 
     @contextmanager
     def with_jars(self, written: list[Any]) -> Iterator[None]:
-        """What a request says of cookies counts for it and what follows from it, and for no other of this job."""
+        """Uses the cookie jars of a request for it and what follows from it, and for no other request of this job."""
         own, self.jars = self.jars, cookies.read(written)
         try:
             yield
@@ -88,16 +88,16 @@ class Job:
             self.jars = own
 
     def is_prepared(self, request: Request) -> bool:
-        """Whether the middlewares have looked at a request before."""
+        """Whether the middlewares have already processed a request."""
         return any(request is one for one in self.prepared)
 
     def ask(self, asked: dict[str, Any], size: int) -> None:
-        """Has trawl make a request of its frontier, which takes so many bytes."""
+        """Adds a request of trawl's frontier, of `size` bytes."""
         self._urls.append(asked)
         self._bytes += size
 
     def submit(self, request: Request, recipe: Recipe, unique: str) -> None:
-        """Has a request made as a task; or as part of this one, if the recipe is too long."""
+        """Submits a request as a task, or makes it as part of this one if the recipe is too long."""
         text = recipe.to_json()
         if len(text.encode(errors="replace")) > _LONGEST_RECIPE:
             self.make_at_once(request, recipe.prepared)
@@ -105,18 +105,18 @@ class Job:
             self._submit(text, unique, request.priority)
 
     def make_at_once(self, request: Request, is_prepared: bool) -> None:
-        """Has a request made as part of this job."""
+        """Makes a request as part of this job."""
         self.local.append(request)
         if is_prepared:
             self.prepared.append(request)
 
     @property
     def is_full(self) -> bool:
-        """Whether what is still to start had better be a task of its own."""
+        """Whether the rest of a start should be a separate task."""
         return len(self._urls) + len(self._tasks) >= _MOST_STARTED or self._bytes >= _MOST_BYTES
 
     def go_on_from(self, started: int) -> None:
-        """Leaves the rest of a start, after so many requests and items, to another task."""
+        """Submits the rest of a start, after this many requests and items, as another task."""
         self._submit(self.recipe.starting_from(self.run, started).to_json(), digest(self.run, "start", str(started)), 0)
 
     def _submit(self, recipe: str, unique: str, priority: int) -> None:
@@ -124,25 +124,28 @@ class Job:
         self._bytes += len(recipe)
 
     def _unique(self, request: Request, fingerprint: str) -> str:
-        # A run makes a request once. With `dont_filter` it makes each that it is asked for once, however often this job is tried.
+        # A run makes each request once. With `dont_filter`, each occurrence is made once, however often this job is
+        # retried.
         if not request.dont_filter:
             return digest(self.run, fingerprint)
         return digest(self.run, fingerprint, self.id, str(self._requested[fingerprint, True]))
 
     def answer(self) -> dict[str, Any]:
-        """The answer to the worker."""
-        # Only what is done yields anything. So a callback that fails halfway is done as far as it came, as in Scrapy; a start is not.
+        """Returns the answer to the worker."""
+        # Only work that is done yields anything. Therefore, as in Scrapy, a callback that fails half-way counts as
+        # done; a start does not.
         has_yielded = bool(self.items or self._urls or self._tasks)
         is_start = self.recipe.request is None
         is_done = has_yielded and (self._result == SKIPPED or not is_start)
-        # Items of a page have ids by their place, which are to be the same at each attempt; pipelines may have them in any order.
+        # The ids of a page's items depend on their order, which must be the same at each attempt; pipelines may change
+        # the order.
         items = sorted(self.items, key=encode) if self.page else self.items
         result = DONE if is_done else self._result
         return {"result": result, "items": items, "urls": self._urls, "tasks": self._tasks, "logs": self.log.entries()}
 
 
 def digest(*parts: str) -> str:
-    """128 bits as hexadecimal digits."""
+    """Returns a hash of 128 bits in hexadecimal."""
     hashed = hashlib.blake2b(digest_size=16)
     for part in parts:
         encoded = part.encode("utf-8", "backslashreplace")
@@ -151,4 +154,4 @@ def digest(*parts: str) -> str:
 
 
 current: ContextVar[Job | None] = ContextVar("job", default=None)
-"""The job on whose behalf code runs. It goes along into whatever that code starts."""
+"""The job on whose behalf code runs. Tasks started by that code inherit it."""

@@ -1,7 +1,8 @@
-"""Where a whole run keeps its items, and what it still has to do (`JOBDIR`), so that the next attempt on this machine goes on from there.
+"""The folder of a whole run's items and remaining work (`JOBDIR`), from which the next attempt on this machine continues.
 
-Scrapy writes the latter whole only when it closes a spider in order, as after SIGTERM. After `kill -9` its list of requests seen is there,
-and its queue is not, so that a run from it would leave out pages in silence. Such a folder is thrown away: that attempt begins anew.
+Scrapy writes the latter completely only when it closes a spider in order, as after SIGTERM. After `kill -9` its list of
+seen requests is there and its queue is not, so a run would silently leave out pages. Such a folder is removed, and the
+attempt starts anew.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class JobFolder:
     """The folder of one task."""
 
     def __init__(self, task: dict[str, Any]) -> None:
-        """As it was closed in order, or else empty. From here on it counts as not closed."""
+        """Opens the folder if it was closed in order, else an empty one. From here on it counts as not closed."""
         self._path = _ours() / str(task["id"])
         self._closed = self._path / "closed"
         if self._closed.exists():
@@ -42,32 +43,32 @@ class JobFolder:
         return self._path / "items.jsonl"
 
     def hand_items_over(self) -> str:
-        """Moves that file to where trawl takes it from, and returns its path."""
+        """Moves the file of items to the place where trawl expects it, and returns its path."""
         return str(shutil.move(self.items, Path(os.environ["TRAWL_TMP"]) / self.items.name))
 
     def settle_in(self, settings: Settings) -> None:
-        """Has Scrapy keep its job here, wherever else the project would keep it: without the items it is worth nothing."""
+        """Makes Scrapy keep its job here and not in the project's folder: without the items it is worth nothing."""
         settings.set("JOBDIR", str(self._path / "job"), priority="cmdline")
         settings.set(StartsOnce.SETTING, str(self._path / "started"), priority="cmdline")
         middlewares = {**settings.getdict("SPIDER_MIDDLEWARES"), StartsOnce: NEAREST_TO_ENGINE}
         settings.set("SPIDER_MIDDLEWARES", middlewares, priority="cmdline")
 
     def keep(self) -> None:
-        """For the next attempt, which goes on from here."""
+        """Keeps the folder for the next attempt, which continues from here."""
         self._closed.touch()
 
     def remove(self) -> None:
-        """All of it."""
+        """Removes the folder."""
         shutil.rmtree(self._path, ignore_errors=True)
 
 
 def _ours() -> Path:
-    """The folder of all of them: not below `TMPDIR`, which goes with the process."""
+    """Returns the parent of all job folders. It is not below `TMPDIR`, which is removed with the process."""
     path = Path(os.environ.get("HOME") or "/") / ".cache" / "trawl-scrapy"
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError:
-        # Nothing of a run that is stopped can be kept.
+        # Without this folder a stopped run cannot be continued.
         return Path(tempfile.mkdtemp(prefix="trawl-scrapy-"))
     found = path.lstat()
     # Scrapy reads pickles from there, so nobody else may have written it.
@@ -78,7 +79,7 @@ def _ours() -> Path:
 
 
 def _forget_old(path: Path) -> None:
-    """What was left by runs whose tasks went on elsewhere."""
+    """Removes the folders of runs whose tasks continued elsewhere."""
     for folder in path.iterdir():
         with contextlib.suppress(OSError):
             if folder.stat().st_mtime < time.time() - _KEPT:

@@ -1,4 +1,4 @@
-"""Python's log as the log of a task."""
+"""Writes Python's log to the log of a task."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 from scrapy.settings import BaseSettings
 
 Entry = dict[str, Any]
-# trawl keeps so many entries of an answer.
+# Maximum number of entries of an answer that trawl keeps, and maximum length of a message.
 _MOST, _LONGEST = 1_000, 4_096
 # trawl's levels: 1 fatal, 2 panic, 3 error, 4 warn, 5 info, 6 debug, 7 trace.
 _LEVELS = ((logging.CRITICAL, 1), (logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 5), (logging.DEBUG, 6))
 
 
 class TaskLog(logging.Handler):
-    """Hands each record that is as grave as `LOG_LEVEL` to `take`. What it refuses goes to standard error, from WARNING on."""
+    """Passes records from `LOG_LEVEL` on to `take`. Refused records from WARNING on go to standard error."""
 
     def __init__(self, settings: BaseSettings, take: Callable[[Entry], bool]) -> None:
-        # Scrapy's own default is DEBUG, which has every page and every item.
+        # Scrapy's own default is DEBUG, which includes every page and every item.
         is_set = (settings.getpriority("LOG_LEVEL") or 0) > 0
         super().__init__(settings["LOG_LEVEL"] if is_set else logging.INFO)
         self._take = take
@@ -43,7 +43,7 @@ class TaskLog(logging.Handler):
 
 
 class Bounded:
-    """The log of one task: where it is too long, its middle is left out."""
+    """The log of one task. If it is too long, its middle is left out."""
 
     def __init__(self) -> None:
         self._first: list[Entry] = []
@@ -51,32 +51,33 @@ class Bounded:
         self._taken = 0
 
     def take(self, entry: Entry) -> bool:
-        """Adds an entry. Refuses none."""
+        """Adds an entry. Always accepts it."""
         self._taken += 1
         (self._first if len(self._first) < _MOST // 2 else self._last).append(entry)
         return True
 
     def entries(self) -> list[Entry]:
-        """All that was kept."""
+        """Returns all entries that were kept."""
         left_out = self._taken - len(self._first) - len(self._last)
         gap = [{"message": f"{left_out} entries are left out here", "level": 5}] if left_out else []
         return [*self._first, *gap, *self._last]
 
 
 def shortened(message: str) -> str:
-    """Without its middle, if it is long: the end of a stack trace says most."""
+    """Removes the middle of a long message; the end of a stack trace is the most useful part."""
     if len(message) <= _LONGEST:
         return message
     return f"{message[: _LONGEST // 4]}\n[...]\n{message[-_LONGEST // 2 :]}"
 
 
 def level_of(levelno: int) -> int:
-    """trawl's level of one of Python's."""
+    """Returns trawl's level for a level of Python."""
     return next((level for least, level in _LEVELS if levelno >= least), 7)
 
 
 def install(settings: BaseSettings, take: Callable[[Entry], bool]) -> None:
-    """Has the whole process log there. A `LOG_FILE` of the project is written as well, and nothing to standard error."""
+    """Redirects the log of the whole process to `take`. A `LOG_FILE` of the project is still written, but nothing
+    to standard error."""
     if not settings.get("LOG_FILE"):
         settings.set("LOG_ENABLED", False, priority="cmdline")
     handler = TaskLog(settings, take)

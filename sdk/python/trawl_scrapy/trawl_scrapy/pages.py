@@ -1,4 +1,4 @@
-"""A page that trawl has downloaded as a response of Scrapy."""
+"""Converts a page downloaded by trawl to a response of Scrapy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from scrapy.responsetypes import responsetypes
 
 
 def response(page: dict[str, Any], request: Request) -> Response:
-    """The response as Scrapy's downloader has it, but for its content coding: trawl has undone that."""
+    """Returns the response as Scrapy's downloader would, except for its content coding, which trawl has already
+    decoded."""
     headers = Headers()
     for name, value in page["headers"]:
         if name != "content-encoding":

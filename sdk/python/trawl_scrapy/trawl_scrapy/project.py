@@ -17,8 +17,8 @@ class NoProject(Exception):
 
 
 def enter(folder: str) -> Settings:
-    """Makes `folder`, which has the project's `scrapy.cfg`, the current one. Its requests go through the worker's proxy, if there
-    is one."""
+    """Changes to `folder`, which has the project's `scrapy.cfg`. Requests go through the worker's proxy if there is
+    one."""
     path = Path(folder)
     if not path.is_dir():
         raise NoProject(f"{folder} is no folder: name the one of scrapy.cfg, such as `trawl-scrapy run ../my_project`")
@@ -31,7 +31,7 @@ def enter(folder: str) -> Settings:
         os.environ.update(http_proxy=proxy, https_proxy=proxy)
         os.environ.pop("no_proxy", None)
         os.environ.pop("NO_PROXY", None)
-    # It would fetch a list of domains from the web, which no spider has asked for.
+    # Prevents a download of a list of domains, which no spider has requested.
     logging.getLogger("tldextract").setLevel(logging.CRITICAL)
     settings = get_project_settings()
     if proxy and settings["DOWNLOADER"] == default_settings.DOWNLOADER:
@@ -40,6 +40,6 @@ def enter(folder: str) -> Settings:
 
 
 def unknown(spider: str, loader: SpiderLoaderProtocol) -> str:
-    """What to say of a spider that the project lacks."""
+    """Returns the message for a spider that the project lacks."""
     names = ", ".join(sorted(loader.list())) or "none"
     return f"the project in {os.getcwd()} has no spider `{spider}`; there are: {names}"

@@ -1,4 +1,4 @@
-"""What a task says: which spider, its arguments and settings, and which of its requests."""
+"""The recipe of a task: the spider, its arguments and settings, and optionally one of its requests."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ KEYS = ("spider", "args", "settings", "run", "start", "request", "prepared", "co
 
 
 class InvalidRecipe(Exception):
-    """The text is no recipe. The message says what to change."""
+    """The text is no valid recipe. The message says what to change."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """The name of a spider, or a JSON object of `spider`, `args` and `settings`. The tasks and requests that `serve` asks
-    for also name their run, and have a `request`, which the downloader middlewares have looked at if it is `prepared`, or say how much of the spider's
-    start is done."""
+    """The name of a spider, or a JSON object with `spider`, `args` and `settings`. Tasks and requests that `serve`
+    submits also have the name of their run. They have either a `request`, with `prepared` if the downloader
+    middlewares have processed it, or the number of steps of the spider's start that are done."""
 
     spider: str
     args: dict[str, str] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Recipe:
 
     @classmethod
     def of_object(cls, value: dict[str, Any]) -> Recipe:
-        """What `to_object` has made, or a person has written."""
+        """Reads an object made by `to_object` or written by a person."""
         for key in value:
             if key not in KEYS:
                 raise InvalidRecipe(f"a recipe has no `{key}`; there are `spider`, `args` and `settings`")
@@ -63,21 +63,21 @@ class Recipe:
         return cls(**value)
 
     def to_json(self) -> str:
-        """The same as text."""
+        """Returns the recipe as JSON."""
         return json.dumps(self.to_object(), ensure_ascii=False, separators=(",", ":"))
 
     def to_object(self) -> dict[str, Any]:
-        """The shortest object that says it."""
+        """Returns the recipe as an object without default values."""
         return {key: value for key in KEYS if (value := getattr(self, key))}
 
     def for_request(self, run: str, request: dict[str, Any], cookies: list[Any], prepared: bool = False) -> Recipe:
-        """For one of the requests of the same run."""
+        """Returns the recipe for a request of the same run."""
         return replace(self, run=run, start=0, request=request, prepared=prepared, cookies=cookies)
 
     def starting_from(self, run: str, start: int) -> Recipe:
-        """For the rest of the same run's start."""
+        """Returns the recipe for the rest of the same run's start."""
         return replace(self, run=run, start=start)
 
     def identity(self) -> str:
-        """The same for runs of one spider with the same arguments and settings."""
+        """Returns a text that is the same for runs of one spider with the same arguments and settings."""
         return json.dumps([self.spider, self.args, self.settings], sort_keys=True)

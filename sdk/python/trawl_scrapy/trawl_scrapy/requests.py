@@ -1,4 +1,4 @@
-"""A request of Scrapy as JSON and back, with its data and the names of its callbacks."""
+"""Converts a request of Scrapy to JSON and back, with its data and the names of its callbacks."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from scrapy.utils.request import request_from_dict
 
 from . import typed_json
 
-# What `Request` itself takes for granted, so that it need not be said.
+# Default values of `Request`, which need not be written.
 _DEFAULTS: dict[str, Any] = Request("data:,").to_dict()
-# What `HttpProxyMiddleware` adds for the proxy of this worker, which is not that of another.
+# Values that `HttpProxyMiddleware` adds for this worker's proxy, which is not that of another worker.
 _OF_PROXY = ("_scheme_proxy", "_auth_proxy", "proxy")
 
 
 def write(request: Request, spider: Spider, usual: Request | None = None) -> dict[str, Any]:
-    """`request` for `json.dumps`, without what the header fields and `meta` of `usual` say alike. Raises `ValueError` if a callback is no method of `spider`,
-    or a value has no form in JSON."""
+    """Returns `request` for `json.dumps`, without the header fields and `meta` that equal those of `usual`. Raises
+    `ValueError` if a callback is no method of `spider`, or a value cannot be written as JSON."""
     fields = {name: value for name, value in request.to_dict(spider=spider).items() if name == "url" or value != _DEFAULTS.get(name)}
     if not fields.get("cookies"):
         fields.pop("cookies", None)
@@ -41,7 +41,8 @@ def write(request: Request, spider: Spider, usual: Request | None = None) -> dic
 
 
 def read(written: dict[str, Any], spider: Spider) -> Request:
-    """The request that `write` has written, for the same spider. Raises an exception that says what is wrong with it."""
+    """Returns the request written by `write`, for the same spider. Raises an exception that says what is wrong with
+    it."""
     fields = typed_json.read(written)
     if kind := fields.get("_class"):
         found = load_object(kind)

@@ -1,5 +1,5 @@
-"""A whole run of a spider as one task: what `scrapy crawl` would do, in this process. Its items go into a file as they come, from which a
-run that was stopped goes on; the one answer, at the end, names it."""
+"""A whole run of a spider as one task, as with `scrapy crawl`, in this process. Items are written to a file as they
+come, from which an interrupted run continues; the single answer at the end names the file."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from .job_folder import JobFolder
 from .recipe import InvalidRecipe, Recipe
 
 DONE, FAILED = 0, 1
-# Of the reasons for which Scrapy closes a spider, those for which the run is to be tried again. The others, such as those that a spider
-# gives itself, are its own way to end.
+# Reasons for which Scrapy closes a spider after which the run should be retried. All others, such as those that a
+# spider gives itself, are regular ends.
 _ABNORMAL = {"shutdown", "start_error", "memusage_exceeded", "closespider_errorcount"}
 _ASYNCIO = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
 
 
 def run(folder: str, task_json: str) -> int:
-    """Runs the spider that the task names, and says what became of it. Returns the exit code of the process."""
+    """Runs the spider that the task names, and answers with the result. Returns the exit code of the process."""
     answers = Answers()
     log, job = logs.Bounded(), None
     try:
-        # A task that is too long for an argument is on standard input alone.
+        # A task that is too long for an argument comes on standard input only.
         task = json.loads(sys.stdin.read() if task_json == "-" else task_json)
         recipe = Recipe.parse(task["recipe"])
         settings = project.enter(folder)
@@ -56,7 +56,8 @@ def run(folder: str, task_json: str) -> int:
 
 
 def _crawl(recipe: Recipe, settings: Settings, job: JobFolder, log: logs.Bounded) -> tuple[str | None, bool]:
-    """Returns why the spider was closed, `None` if it could not be opened; and whether all that is left to do is in the folder."""
+    """Returns why the spider was closed (`None` if it could not be opened), and whether all remaining work is in
+    the folder."""
     reasons: list[str] = []
     job.settle_in(settings)
     logs.install(settings, log.take)
@@ -84,5 +85,5 @@ def _crawl(recipe: Recipe, settings: Settings, job: JobFolder, log: logs.Bounded
         return None, False
     start = crawler.get_spider_middleware(StartsOnce)
     reason = "start_error" if start and start.has_failed else reasons[0]
-    # Requests that Scrapy could not write, such as those with a lambda for a callback, are gone with the process.
+    # Requests that Scrapy could not write, such as those with a lambda as callback, are lost with the process.
     return reason, not crawler.stats.get_value("scheduler/unserializable")

@@ -1,5 +1,5 @@
-"""A handler of mode `stream`: each request of a spider is a request of trawl's frontier, or a task. Pages and tasks come as JSON on standard
-input, one a line, and are answered as they end."""
+"""A handler of mode `stream`: each request of a spider becomes a request of trawl's frontier, or a task. Pages and
+tasks come as JSON on standard input, one per line, and are answered as they end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .crawl import Crawl
 from .job import FAILED, Job, current
 from .recipe import InvalidRecipe, Recipe
 
-# Runs whose spiders are open at the same time; of those without a task the one that has had none for longest is closed.
+# Maximum number of runs with open spiders. Of the idle ones the least recently used is closed.
 _OPEN = 8
 
 
@@ -49,7 +49,7 @@ def _log(entry: logs.Entry) -> bool:
 
 
 class Server:
-    """Takes pages and tasks in, and gives each to the spider of its run."""
+    """Accepts pages and tasks, and gives each to the spider of its run."""
 
     def __init__(self, process: AsyncCrawlerProcess, answers: Answers) -> None:
         self._process, self._answers = process, answers
@@ -59,7 +59,7 @@ class Server:
         self._stopping: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Returns at once."""
+        """Starts to work on a page or task, and returns at once."""
         self._loop.add_signal_handler(signal.SIGTERM, self._stop)
         threading.Thread(target=self._read, daemon=True).start()
 
@@ -89,7 +89,7 @@ class Server:
         self._answers.say(id=message["id"], **answer)
 
     async def _crawl(self, job: Job) -> Crawl:
-        """The open spider of the job's run."""
+        """Returns the open spider of the job's run."""
         opening = self._crawls.get(job.run)
         if opening is None or (opening.done() and opening.result().is_over):
             opening = self._crawls[job.run] = self._loop.create_task(self._open(job.recipe))
@@ -141,7 +141,7 @@ def _job(message: dict[str, Any]) -> Job:
 
 
 def _lines_of_stdin() -> Iterator[bytes]:
-    # `sys.stdin` has a lock, without which Python does not end.
+    # Python would not exit because of the lock of `sys.stdin`.
     rest = b""
     while chunk := os.read(0, 65_536):
         *lines, rest = (rest + chunk).split(b"\n")

@@ -1,5 +1,5 @@
-"""When the downloader middlewares look at a request (`process_request`): once, as under Scrapy, though trawl's frontier lies between the spider that wants
-it and its download."""
+"""Ensures that the downloader middlewares process a request (`process_request`) once, as under Scrapy, although
+trawl's frontier is between the spider that wants it and its download."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from .job import current
 
 _Method = Callable[..., Any]
 
-# What only fills in what is missing may do so twice: what it has filled in need not travel.
+# Middlewares that only set missing values can run twice, so the values they set need not travel.
 _FILLS_IN = (DefaultHeadersMiddleware, DownloadTimeoutMiddleware, HttpCompressionMiddleware, UserAgentMiddleware)
-# What is about the download itself, by whichever process and proxy.
+# Middlewares for the download itself, which may happen in another process with another proxy.
 _AT_DOWNLOAD = (DownloaderStats, HttpProxyMiddleware, RobotsTxtMiddleware)
 
 
 class HandedOver(BaseException):
-    """Ends the way of a request through the middlewares where its download would begin. No middleware catches it."""
+    """Stops a request on its way through the middlewares where its download would start. No middleware catches it."""
 
 
 class Stages:
-    """Has the middlewares of a spider look at a request before it is handed to the frontier, but for those that are about the download: these look at
-    it then, and no others."""
+    """Makes a spider's middlewares process a request before it is handed to the frontier. Only those for the
+    download itself process it later."""
 
     def __init__(self, manager: DownloaderMiddlewareManager) -> None:
-        """Of a spider that is open, before it has downloaded anything."""
+        """The spider must be open, and must not have downloaded anything."""
         self._manager = manager
         methods = manager.methods["process_request"]
         self._fill_in = [method for method in methods if method is not None and _is_scrapys(method, _FILLS_IN)]
@@ -53,7 +53,7 @@ class Stages:
             job = current.get()
             if job is not None:
                 was_here = request is job.handing_over if is_at_download else job.is_prepared(request)
-                # What trawl has downloaded it has asked robots.txt for itself.
+                # trawl has already checked robots.txt for its own downloads.
                 if was_here or (is_robots and request is job.downloaded):
                     return None
             return method(request=request, **more)
@@ -64,8 +64,8 @@ class Stages:
         return process_request
 
     async def prepare(self, request: Request) -> Response | Request:
-        """Has the middlewares look at a request of the current job. Raises `HandedOver` when all of them have; else returns or raises what one of them
-        has in place of a download, after all that Scrapy has follow from that."""
+        """Passes a request of the current job to the middlewares. Raises `HandedOver` once all have processed it.
+        If a middleware replaces the download, returns or raises its result, after Scrapy's usual processing."""
         job = current.get()
         assert job is not None
 
@@ -79,7 +79,7 @@ class Stages:
             job.handing_over = before
 
     def usual(self) -> Request:
-        """What the middlewares fill in, in a request that has nothing."""
+        """Returns a request with only the values that the middlewares fill in."""
         blank = Request("data:,")
         for method in self._fill_in:
             method(request=blank)
@@ -87,5 +87,5 @@ class Stages:
 
 
 def _is_scrapys(method: _Method, kinds: tuple[type, ...]) -> bool:
-    """Whether it is a method of one of Scrapy's own middlewares, and not one of a project that is derived from it."""
+    """Whether a method belongs to one of Scrapy's own middlewares, and not to a subclass in a project."""
     return isinstance(getattr(method, "__self__", None), kinds) and method.__module__.startswith("scrapy.downloadermiddlewares.")

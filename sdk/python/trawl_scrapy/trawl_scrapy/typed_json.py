@@ -1,5 +1,5 @@
-"""Values of Python as JSON and back, with what JSON has no word for: bytes, tuples, sets, dates, decimals and items. No pickle: reading
-calls nothing but the constructors of items."""
+"""Converts Python values to JSON and back, including types that JSON lacks: bytes, tuples, sets, dates, decimals
+and items. Unlike pickle, reading calls nothing but the constructors of items."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from scrapy.utils.misc import load_object
 
 
 class NotWritable(ValueError):
-    """A value has no form in JSON."""
+    """A value cannot be written as JSON."""
 
 
-# By type: the tag, how its values are written, and how they are read.
+# The tag, the writer and the reader of each type.
 _Coding = tuple[str, Callable[[Any], Any], Callable[[Any], Any]]
 _CODINGS: dict[type, _Coding] = {
     bytes: ("$bytes", lambda value: base64.b64encode(value).decode(), lambda text: base64.b64decode(text)),
@@ -33,12 +33,12 @@ _READERS = {tag: reader for tag, _, reader in _CODINGS.values()}
 
 
 def write(value: Any) -> Any:
-    """`value` for `json.dumps`. Raises `NotWritable` if something in it cannot be written."""
+    """Returns `value` for `json.dumps`. Raises `NotWritable` if any part of it cannot be written."""
     kind = type(value)
     if value is None or kind in (bool, int, float, str):
         return value
     if isinstance(value, str) and not isinstance(value, enum.Enum):
-        # What selectors find may be of a class of its own.
+        # Selectors return subclasses of `str`.
         return str(value)
     if kind is list:
         return [write(one) for one in value]
@@ -55,7 +55,7 @@ def write(value: Any) -> Any:
 
 
 def read(value: Any) -> Any:
-    """The value that `write` has written."""
+    """Returns the value written by `write`."""
     if isinstance(value, list):
         return [read(one) for one in value]
     if not isinstance(value, dict):

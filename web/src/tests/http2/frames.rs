@@ -1,4 +1,4 @@
-//! Frames of HTTP/2 as bytes (RFC 9113 4.1), and header blocks that need no encoder (RFC 7541 6).
+//! HTTP/2 frames as bytes (RFC 9113 4.1), and header blocks that need no encoder (RFC 7541 6).
 
 pub(super) const DATA: u8 = 0;
 pub(super) const HEADERS: u8 = 1;
@@ -16,7 +16,7 @@ pub(super) const END_STREAM: u8 = 1;
 pub(super) const END_HEADERS: u8 = 4;
 pub(super) const PADDED: u8 = 8;
 
-/// How long a frame's head is.
+/// Length of a frame's head in bytes.
 pub(super) const HEAD: usize = 9;
 
 pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: impl AsRef<[u8]>) -> Vec<u8> {
@@ -25,12 +25,12 @@ pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: impl AsRef<[u8]>)
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// A field that the other side keeps in no table.
+/// A field that the other side does not put into its table.
 pub(super) fn field(name: &str, value: &str) -> Vec<u8> {
     [vec![0], string(name), string(value)].concat()
 }
 
-/// A field that it keeps in its table, where it is the newest: [`NEWEST`].
+/// A field that the other side puts into its table as the newest: [`NEWEST`].
 pub(super) fn kept(name: &str, value: &str) -> Vec<u8> {
     [vec![0x40], string(name), string(value)].concat()
 }
@@ -43,7 +43,7 @@ pub(super) fn status(status: &str) -> Vec<u8> {
     [field(":status", status), field("content-type", "text/html")].concat()
 }
 
-/// A page's frames with these fields more.
+/// A page's frames with additional fields.
 pub(super) fn page(fields: &[u8], body: &str) -> Vec<u8> {
     let head = frame(HEADERS, END_HEADERS, 1, [&status("200"), fields].concat());
     [head, frame(DATA, END_STREAM, 1, body)].concat()

@@ -1,9 +1,10 @@
-//! What servers send, and what it must get.
+//! The frames that servers send, and the expected results.
 
 use super::frames::*;
 use super::server::Script;
 
-/// What a server sends, and what it must get: a class of failure, or `page`, and a part of the message or the page.
+/// The frames that a server sends, and the expected result: a class of failure or `page`, and a part of the message or
+/// the page.
 pub(super) struct Attack {
     pub(super) name: &'static str,
     pub(super) script: Script,
@@ -18,20 +19,20 @@ const TOO_LARGE: &str = "size: larger than 65536 bytes (`fetch.max_body`)";
 const FLOOD: &str = "timeout: no complete answer within 300ms (`fetch.timeout`)";
 const WAIT: &str = "timeout: no complete answer within 30s (`fetch.timeout`)";
 
-/// Sends this, and then waits.
+/// Sends these frames, and then waits.
 fn once(name: &'static str, frames: impl Into<Vec<u8>>, gets: &'static str) -> Attack {
     let script = Script { start: frames.into(), again: Vec::new(), reads: true };
     Attack { name, script, gets }
 }
 
-/// Sends `start`, and then `again` without end.
+/// Sends `start`, and then `again` repeatedly without end.
 fn endless(name: &'static str, start: Vec<u8>, again: impl AsRef<[u8]>, gets: &'static str) -> Attack {
     let again = again.as_ref();
     let again = again.repeat((64 * 1024 / again.len()).max(1));
     Attack { name, script: Script { start, again, reads: true }, gets }
 }
 
-/// The head of a page whose body is to come.
+/// The head of a page, with the body still to come.
 fn open() -> Vec<u8> {
     frame(HEADERS, END_HEADERS, 1, status("200"))
 }
@@ -41,12 +42,12 @@ fn begun() -> Vec<u8> {
     frame(HEADERS, 0, 1, status("200"))
 }
 
-/// A head that is all of an answer.
+/// A head that is a whole response.
 fn only(fields: impl AsRef<[u8]>) -> Vec<u8> {
     frame(HEADERS, END_HEADERS | END_STREAM, 1, fields)
 }
 
-/// A page with these fields more.
+/// A page with additional fields.
 fn with(fields: &[(&str, &str)]) -> Vec<u8> {
     let fields: Vec<_> = fields.iter().flat_map(|(name, value)| field(name, value)).collect();
     page(&fields, "hello")
@@ -61,7 +62,7 @@ fn setting(name: u8, value: u32) -> Vec<u8> {
     [&[0, name], number(value).as_slice()].concat()
 }
 
-/// What a client's own limits end.
+/// Attacks that the client's own limits end.
 pub(super) fn limited() -> Vec<Attack> {
     [honest(), connections(), streams(), heads(), bodies()].into_iter().flatten().collect()
 }
@@ -85,7 +86,7 @@ fn honest() -> Vec<Attack> {
     ]
 }
 
-/// What concerns the whole connection.
+/// Frames that concern the whole connection.
 fn connections() -> Vec<Attack> {
     let promised = [field(":method", "GET"), field(":scheme", "https"), field(":path", "/")].concat();
     let promised = [field(":authority", "127.0.0.1"), promised].concat();
@@ -128,7 +129,7 @@ fn connections() -> Vec<Attack> {
     ]
 }
 
-/// What concerns streams that are not open, or that the server ends.
+/// Frames for streams that are not open, or that the server ends.
 fn streams() -> Vec<Attack> {
     let answer = |stream| frame(HEADERS, END_HEADERS | END_STREAM, stream, status("200"));
     vec![
@@ -261,7 +262,7 @@ fn bodies() -> Vec<Attack> {
     ]
 }
 
-/// What HTTP/2 allows, without end.
+/// Frames that HTTP/2 allows, sent without end.
 pub(super) fn floods() -> Vec<Attack> {
     let flood = |name, again: Vec<u8>| endless(name, Vec::new(), again, FLOOD);
     let interim = [field(":status", "103"), field("x", &"y".repeat(16_000))].concat();
@@ -283,7 +284,7 @@ pub(super) fn floods() -> Vec<Attack> {
     ]
 }
 
-/// What comes to a stop before an answer is whole.
+/// Responses that stop before they are complete.
 pub(super) fn waits() -> Vec<Attack> {
     let deaf = |name, again: Vec<u8>| {
         let script = Script { start: Vec::new(), again: again.repeat(1000), reads: false };

@@ -2,4 +2,4 @@ from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 
 
 class Own(HTTP11DownloadHandler):
-    """A download handler of the project."""
+    """A download handler defined by the project."""

@@ -6,7 +6,7 @@ from scrapy.http import HtmlResponse
 
 
 class Own:
-    """A downloader middleware that does all that one may do, by the path of the request."""
+    """A downloader middleware with every behaviour that is allowed, selected by the path of the request."""
 
     async def process_request(self, request):
         path = urlsplit(request.url).path

@@ -6,7 +6,7 @@ from scrapy.exceptions import CloseSpider
 
 
 class OddSpider(scrapy.Spider):
-    """All that a callback may do, by the name of the case."""
+    """A spider whose callbacks do everything that is allowed, selected by the name of the case."""
 
     name = "odd"
     site = ""
