@@ -46,6 +46,7 @@ impl ControlLog {
     /// Ends the time from which records count that nobody signed, if the fleet has a key.
     pub(crate) async fn seal(&self) {
         self.orders.seal(Record::Sealed).await;
+        self.counts.seal(Counts::default()).await;
     }
 
     /// Whether the stream of orders has lost nothing since it was complete.
