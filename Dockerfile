@@ -29,11 +29,13 @@ RUN find . -path ./target -prune -o -name '*.rs' -exec touch {} + \
 
 FROM debian:bookworm-20260824-slim
 RUN apt-get update -qq \
- && apt-get install -y -qq --no-install-recommends ca-certificates >/dev/null \
+ && apt-get install -y -qq --no-install-recommends ca-certificates python3 >/dev/null \
  && rm -rf /var/lib/apt/lists/* \
  && useradd --uid 1000 --user-group --home-dir /data --no-create-home --shell /usr/sbin/nologin trawl \
  && install -d -o trawl -g trawl /data /data/items
 COPY --from=build /out/ /usr/local/bin/
+# What programs of spiders in Python import.
+COPY sdk/python/trawl_handler.py /usr/lib/python3/dist-packages/
 # Items, state files and a trawl.toml, if there is one, are here.
 WORKDIR /data
 USER 1000:1000

@@ -40,10 +40,51 @@ mod stream {
 
     async fn fixture() -> (VirtualHost, Stream, ItemStream) {
         let vhost = VirtualHost::new().await;
+        let (sink, stream) = open(&vhost, &Items::default()).await;
+        (vhost, sink, stream)
+    }
+
+    async fn open(vhost: &VirtualHost, items: &Items) -> (Stream, ItemStream) {
         let broker = settings::RabbitMq { url: vhost.url.clone(), ..settings::RabbitMq::default() };
-        let queue = RabbitMq::connect(&broker, &Queues::default(), &Items::default()).await.unwrap();
-        let stream = ItemStream::new(&broker, &Items::default(), Topology::Declare).unwrap();
-        (vhost, Stream::new(Arc::new(queue)), stream)
+        let queue = RabbitMq::connect(&broker, &Queues::default(), items).await.unwrap();
+        let stream = ItemStream::new(&broker, items, Topology::Declare).unwrap();
+        (Stream::new(Arc::new(queue)), stream)
+    }
+
+    #[tokio::test]
+    async fn a_stream_that_may_have_so_many_bytes_lets_the_oldest_go() {
+        let vhost = VirtualHost::new().await;
+        let most = 4_000_000;
+        let items = Items { max_size: Some(bytesize::ByteSize(most)), ..Items::default() };
+        let (sink, stream) = open(&vhost, &items).await;
+        let fields = json!({"text": "x".repeat(100_000)});
+        for number in 0..120 {
+            let path = number.to_string();
+            let page = page(&CrawlRef::adhoc(), &path, None, std::slice::from_ref(&fields));
+            sink.put(&[page]).await.unwrap();
+        }
+        let kept = rest(stream.read(StreamStart::First).await.unwrap()).await.len() as u64;
+        assert!((20..=60).contains(&kept), "{kept} items of 100 KB are kept, and {most} bytes may be");
+    }
+
+    /// As programs before December 2026 have declared it.
+    #[tokio::test]
+    async fn a_stream_whose_segments_have_no_size_of_their_own_is_taken_as_it_is() {
+        let vhost = VirtualHost::new().await;
+        let connection =
+            lapin::Connection::connect(vhost.url.reveal(), lapin::ConnectionProperties::default())
+                .await
+                .unwrap();
+        let channel = connection.create_channel().await.unwrap();
+        let mut table = lapin::types::FieldTable::default();
+        table.insert("x-queue-type".into(), lapin::types::AMQPValue::LongString("stream".into()));
+        table.insert("x-max-length-bytes".into(), lapin::types::AMQPValue::LongLongInt(4_000_000));
+        let durable = lapin::options::QueueDeclareOptions { durable: true, ..Default::default() };
+        channel.queue_declare("items".into(), durable, table).await.unwrap();
+        let items = Items { max_size: Some(bytesize::ByteSize(4_000_000)), ..Items::default() };
+        let (sink, stream) = open(&vhost, &items).await;
+        sink.put(&[page(&CrawlRef::adhoc(), "a", None, &[json!({})])]).await.unwrap();
+        assert_eq!(rest(stream.read(StreamStart::First).await.unwrap()).await.len(), 1);
     }
 
     /// What is there up to the end, without readers' marks.

@@ -62,6 +62,22 @@ pub(crate) fn known<const N: usize>(
     }
 }
 
+/// Takes what is none of these keys out of an object, and what is `null`. Returns what was unknown.
+pub(crate) fn take_unknown<const N: usize>(
+    object: &mut Map<String, Value>,
+    keys: [&str; N],
+) -> Vec<UnknownKey> {
+    let mut unknown = Vec::new();
+    object.retain(|key, value| {
+        let is_known = keys.contains(&key.as_str());
+        if !is_known && !value.is_null() {
+            unknown.push(UnknownKey { key: printable(key, 64), hint: nearest(key, keys.into_iter()) });
+        }
+        is_known && !value.is_null()
+    });
+    unknown
+}
+
 /// Takes the text under `key`.
 pub(crate) fn text(object: &mut Map<String, Value>, key: &'static str) -> Result<Option<String>, WrongValue> {
     match object.remove(key) {
@@ -101,12 +117,12 @@ pub(crate) fn priority(object: &Map<String, Value>) -> Result<Priority, WrongVal
 }
 
 /// How often it is tried again, if it says so.
-pub(crate) fn retries(object: &Map<String, Value>) -> Result<Option<u32>, WrongValue> {
-    let Some(value) = object.get("retries") else { return Ok(None) };
+pub(crate) fn retries(object: &Map<String, Value>, key: &'static str) -> Result<Option<u32>, WrongValue> {
+    let Some(value) = object.get(key) else { return Ok(None) };
     let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
     match number.filter(|number| *number <= MAX_RETRIES) {
         Some(number) => Ok(Some(number)),
-        None => Err(WrongValue::number("retries", "a whole number from 0 to 1000000", value)),
+        None => Err(WrongValue::number(key, "a whole number from 0 to 1000000", value)),
     }
 }
 

@@ -12,17 +12,27 @@ use trawl_common::ports::Claimed;
 /// What is claimed and not handed out yet, the urgent first, and of what is equally urgent what came first. There is no more than the
 /// broker sends ahead.
 pub(crate) struct ByUrgency {
-    arriving: mpsc::UnboundedReceiver<Claimed>,
-    waiting: BTreeMap<(Urgency, u64), Claimed>,
+    arriving: mpsc::UnboundedReceiver<Arriving>,
+    waiting: BTreeMap<(Urgency, Turn), Claimed>,
     arrived: u64,
 }
+
+/// What is to be handed out.
+pub(crate) struct Arriving {
+    pub(crate) claimed: Claimed,
+    /// Whether it was handed out before, and has not begun.
+    pub(crate) is_again: bool,
+}
+
+/// The order of what is equally urgent: first what was handed out before, then the rest, each as it came.
+type Turn = (bool, u64);
 
 /// What comes back from the ladder, the priority lane, the bulk lane; in each the highest priority first. Of tasks that alone counts.
 type Urgency = (u8, Reverse<Priority>);
 
 impl ByUrgency {
     /// Sorts what arrives.
-    pub(crate) fn new(arriving: mpsc::UnboundedReceiver<Claimed>) -> Self {
+    pub(crate) fn new(arriving: mpsc::UnboundedReceiver<Arriving>) -> Self {
         Self { arriving, waiting: BTreeMap::new(), arrived: 0 }
     }
 
@@ -31,7 +41,7 @@ impl ByUrgency {
         self.sort();
         if self.waiting.is_empty() {
             match self.arriving.recv().await {
-                Some(claimed) => self.push(claimed),
+                Some(arriving) => self.push(arriving),
                 None => std::future::pending().await,
             }
             self.sort();
@@ -41,13 +51,13 @@ impl ByUrgency {
     }
 
     fn sort(&mut self) {
-        while let Ok(claimed) = self.arriving.try_recv() {
-            self.push(claimed);
+        while let Ok(arriving) = self.arriving.try_recv() {
+            self.push(arriving);
         }
     }
 
-    fn push(&mut self, claimed: Claimed) {
-        self.waiting.insert((urgency(&claimed.message), self.arrived), claimed);
+    fn push(&mut self, Arriving { claimed, is_again }: Arriving) {
+        self.waiting.insert((urgency(&claimed.message), (!is_again, self.arrived)), claimed);
         self.arrived += 1;
     }
 }
@@ -69,9 +79,10 @@ mod tests {
 
     use super::*;
 
-    fn claimed(message: Message) -> Claimed {
+    fn claimed(message: Message) -> Arriving {
         let crawl = OpenCrawl { terms: Terms::default(), started: UnixMs(0) };
-        Claimed { message, attempts: 0, starts: 0, is_beyond_limit: false, crawl }
+        let claimed = Claimed { message, attempts: 0, starts: 0, is_beyond_limit: false, crawl };
+        Arriving { claimed, is_again: false }
     }
 
     fn task(recipe: &str, priority: f64) -> Message {
@@ -102,6 +113,36 @@ mod tests {
         assert_eq!(recipes(tasks.next(1).await), ["b"]);
         send.send(claimed(task("e", 9.0))).unwrap();
         assert_eq!(recipes(tasks.next(9).await), ["e", "d", "a", "c"]);
+    }
+
+    /// As each time when a more urgent task comes before it.
+    #[tokio::test]
+    async fn a_task_that_is_handed_out_again_is_overtaken_by_none_of_its_priority() {
+        let (send, arriving) = mpsc::unbounded_channel();
+        let mut tasks = ByUrgency::new(arriving);
+        for recipe in ["a", "b", "c", "d"] {
+            send.send(claimed(task(recipe, 0.0))).unwrap();
+        }
+        for recipe in ["a", "b"] {
+            let next = tasks.next(1).await.remove(0);
+            assert_eq!(next.message.work.task().unwrap().new.recipe.as_str(), recipe);
+            send.send(Arriving { claimed: next, is_again: true }).unwrap();
+            let again = tasks.next(1).await.remove(0);
+            assert_eq!(again.message.work.task().unwrap().new.recipe.as_str(), recipe);
+        }
+        let (c, d) = (tasks.next(1).await.remove(0), tasks.next(1).await.remove(0));
+        for claimed in [c, d] {
+            send.send(Arriving { claimed, is_again: true }).unwrap();
+        }
+        send.send(claimed(task("e", 0.0))).unwrap();
+        send.send(claimed(task("urgent", 1.0))).unwrap();
+        let order: Vec<String> = tasks
+            .next(9)
+            .await
+            .iter()
+            .map(|claimed| claimed.message.work.task().unwrap().new.recipe.to_string())
+            .collect();
+        assert_eq!(order, ["urgent", "c", "d", "e"]);
     }
 
     #[tokio::test]

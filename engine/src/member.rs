@@ -17,7 +17,7 @@ use trawl_common::settings::{Acks, Settings};
 use trawl_common::time::UnixMs;
 
 use crate::broker::Broker;
-use crate::by_urgency::ByUrgency;
+use crate::by_urgency::{Arriving, ByUrgency};
 use crate::in_flight::InFlight;
 use crate::own::Own;
 use crate::records::Records;
@@ -33,8 +33,8 @@ const UNREADABLE: Duration = Duration::from_secs(60);
 
 /// Where claimed URLs and tasks go.
 pub(crate) struct Exits {
-    pub(crate) urls: mpsc::UnboundedSender<Claimed>,
-    pub(crate) tasks: mpsc::UnboundedSender<Claimed>,
+    pub(crate) urls: mpsc::UnboundedSender<Arriving>,
+    pub(crate) tasks: mpsc::UnboundedSender<Arriving>,
 }
 
 /// What every part of a worker's membership looks at.
@@ -107,14 +107,20 @@ impl Member {
                 return self.settle_own(Own::Waits { message, until }).await;
             }
         };
-        self.hand_out_again(Claimed { message, attempts, starts, is_beyond_limit, crawl });
+        let claimed = Claimed { message, attempts, starts, is_beyond_limit, crawl };
+        self.send_out(Arriving { claimed, is_again: false });
     }
 
-    /// Hands out what was handed out before and has not begun, or what is claimed just now.
+    /// Hands out what was handed out before and has not begun.
     pub(crate) fn hand_out_again(&self, claimed: Claimed) {
-        let exit = if claimed.message.lane == Lane::Task { &self.exits.tasks } else { &self.exits.urls };
+        self.send_out(Arriving { claimed, is_again: true });
+    }
+
+    fn send_out(&self, arriving: Arriving) {
+        let lane = arriving.claimed.message.lane;
+        let exit = if lane == Lane::Task { &self.exits.tasks } else { &self.exits.urls };
         // Closed only when the worker ends, which releases what it holds.
-        let _ = exit.send(claimed);
+        let _ = exit.send(arriving);
     }
 
     /// Has the engine itself settle something.

@@ -5,12 +5,13 @@
 //! a crash between two steps a step is repeated, and repeating is harmless.
 
 use tokio::sync::oneshot;
-use tracing::debug;
+use tracing::{debug, info};
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::ladder::until_another_worker;
 use trawl_common::frontier::message::{Malformed, Message};
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Claim, Ending, Finish, Settled, Settlement, Verdict, one_each};
+use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
 
 use crate::broker::{Newer, Parked, Receipt};
@@ -23,6 +24,9 @@ use crate::records::{Linked, Linking, Parking, Probe};
 
 /// How many outcomes are settled in one step at most.
 pub(crate) const BATCH: usize = 256;
+
+/// How much of what is no URL the log shows.
+const SHOWN: usize = 200;
 
 /// A URL that ends here, if this worker still holds it.
 struct Ends {
@@ -83,6 +87,9 @@ impl Plan {
                 self.receipts.push(receipt);
             }
             Own::Malformed(Malformed { text, reason }, receipts) => {
+                if member.settings.log.urls {
+                    info!(text = printable(&text, SHOWN), reason, "invalid: no URL, it is a dead letter");
+                }
                 let worker = Some(member.worker.clone());
                 self.dead_letters.push(DeadLetter::invalid(text, CrawlRef::adhoc(), reason, worker));
                 self.receipts.extend(receipts);

@@ -111,10 +111,17 @@ fn dedups(dedup: Option<DedupScope>) -> String {
 
 fn starts(spider: &Spider) -> String {
     let start = &spider.start;
-    let parts: Vec<_> = [(&start.urls, "URL"), (&start.sitemaps, "sitemap"), (&start.robots, "robots.txt")]
+    let lists = [
+        (start.urls.len(), "URL"),
+        (start.requests.len(), "request"),
+        (start.tasks.len(), "task"),
+        (start.sitemaps.len(), "sitemap"),
+        (start.robots.len(), "robots.txt"),
+    ];
+    let parts: Vec<_> = lists
         .into_iter()
-        .filter(|(list, _)| !list.is_empty())
-        .map(|(list, name)| number(list.len() as u64, name))
+        .filter(|(length, _)| *length > 0)
+        .map(|(length, name)| number(length as u64, name))
         .collect();
     if parts.is_empty() { "where a command says".to_owned() } else { format!("from {}", parts.join(", ")) }
 }

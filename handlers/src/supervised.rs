@@ -53,9 +53,15 @@ pub(crate) struct End {
 impl End {
     /// How, in words that go on from a program's name.
     pub(crate) fn how(&self) -> String {
-        self.report
-            .as_ref()
-            .map_or_else(|| "lost its supervisor, which was killed".to_owned(), ToString::to_string)
+        match &self.report {
+            Some(report) if report.lacked_memory(&self.stderr) => {
+                format!(
+                    "{report}, without the memory that it asked for (one process may reserve twice [handler] memory)"
+                )
+            }
+            Some(report) => report.to_string(),
+            None => "lost its supervisor, which was killed".to_owned(),
+        }
     }
 }
 

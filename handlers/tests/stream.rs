@@ -219,3 +219,39 @@ async fn the_time_of_a_request_begins_when_those_before_it_are_answered() {
         assert_eq!(answer(ended).verdict, Verdict::Done);
     }
 }
+
+/// Each task waits until so many are being done, one after the other would wait for ever.
+#[tokio::test]
+async fn the_module_for_python_does_as_many_things_at_once_as_it_is_given() {
+    const AT_ONCE: usize = 8;
+    let threads = "import threading\nall_here = threading.Barrier(8)\n@task_handler\ndef do(task):\n  all_here.wait()\n  \
+                   yield {'n': task.recipe}\nrun()";
+    let tasks = "import asyncio\nhere = 0\nall_here = None\n@task_handler\nasync def do(task):\n  global here, all_here\n  \
+                 all_here = all_here or asyncio.Event()\n  here += 1\n  if here == 8: all_here.set()\n  await all_here.wait()\n  \
+                 yield {'n': task.recipe}\nrun()";
+    for program in [threads, tasks] {
+        let folder = tempfile::tempdir().unwrap();
+        let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sdk/python/trawl_handler.py");
+        std::fs::copy(module, folder.path().join("trawl_handler.py")).unwrap();
+        let script = format!("from trawl_handler import *\n{program}");
+        let concurrency = std::num::NonZeroUsize::new(AT_ONCE);
+        let stream = stream_of(folder.path(), &script, |handler| Handler { concurrency, ..handler });
+        let recipes: Vec<String> = (0..AT_ONCE).map(|number| number.to_string()).collect();
+        let asked = recipes.iter().map(|recipe| ask(&stream, recipe));
+        for (ended, recipe) in futures::future::join_all(asked).await.into_iter().zip(&recipes) {
+            assert_eq!(answer(ended).items[0]["n"], **recipe);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_handler_in_python_that_ends_its_program_ends_it_from_any_thread() {
+    let folder = tempfile::tempdir().unwrap();
+    let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sdk/python/trawl_handler.py");
+    std::fs::copy(module, folder.path().join("trawl_handler.py")).unwrap();
+    let script =
+        "from trawl_handler import *\nimport sys\n@task_handler\ndef do(task):\n  sys.exit(3)\nrun()";
+    let stream = stream_of(folder.path(), script, |handler| handler);
+    let (what, _) = failure(ask(&stream, "x").await);
+    assert!(what.contains("exited with status 3"), "{what}");
+}

@@ -34,6 +34,10 @@ What neither of them gets as a page they ask for themselves, through their worke
 
     prices = fetch("https://api.shop.example/prices").json()
 
+With `mode = "stream"` up to `[handler] concurrency` pages and tasks are done at once, each in a thread of its own; one that is an `async def` runs on
+one event loop with the others. What a handler keeps between two calls has to stand that, or the spider's file says `concurrency = 1`: then all is done in
+the main thread, one after another.
+
 Both yield any number of items (dictionaries), `Follow` (a URL or a request), `Task` and `Log`; or return a list of them, or one, or None. An exception makes the task
 or page fail, to be tried again, with its stack trace in the log; `Skip` leaves it out. What is printed goes to standard error, for standard output
 is trawl's. The protocol is that of docs/handlers.md.
@@ -41,16 +45,23 @@ is trawl's. The protocol is that of docs/handlers.md.
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import functools
 import http.client
+import inspect
 import io
 import json
 import os
 import sys
+import threading
 import traceback
 import urllib.parse
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import IO, Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, TypeVar, Union
+from typing import (
+    IO, Any, AsyncIterable, Awaitable, Callable, Dict, Iterable, List, Mapping, NoReturn, Optional, Sequence, Tuple, TypeVar, Union,
+)
 
 __all__ = ["Failure", "Follow", "Log", "NotFetched", "Page", "Response", "Skip", "Task", "TaskToDo", "fetch", "handler", "run", "task_handler"]
 
@@ -133,7 +144,8 @@ class Log:
 
 
 Yielded = Union[Mapping[str, Any], Follow, Task, Log]
-Returned = Union[None, Yielded, Iterable[Yielded]]
+_Said = Union[None, Yielded, Iterable[Yielded]]
+Returned = Union[_Said, Awaitable[_Said], AsyncIterable[Yielded]]
 
 
 @dataclass(frozen=True)
@@ -388,24 +400,81 @@ def _once(out: IO[str]) -> None:
     argument = sys.argv[-2]
     task = json.loads(sys.stdin.readline() if argument == "-" else argument)
     whole = _Answer(None, out)
-    result = _answer(whole, _tasks, "task", lambda: TaskToDo(secret=json.loads(sys.argv[-1]), **task))
-    whole.end(result)
+    _do(whole, _tasks, "task", lambda: TaskToDo(secret=json.loads(sys.argv[-1]), **task))
 
 
 def _stream(requests: IO[str], out: IO[str]) -> None:
-    secret: Json = {}
+    start: Json = {}
+    does: Callable[[Callable[[], None]], None] = lambda work: work()
     for line in requests:
         request = json.loads(line)
-        kind = request["type"]
-        if kind == "start":
-            secret = request["secret"]
+        if request["type"] == "start":
+            start = request
+            if start.get("concurrency", 1) > 1:
+                does = _threads(start["concurrency"])
             continue
         answer = _Answer(request["id"], out)
-        if kind == "page":
-            result = _answer(answer, _pages, kind, lambda: Page(request["page"], secret))
-        else:
-            result = _answer(answer, _tasks, kind, lambda: TaskToDo(secret=secret, **request["task"]))
-        answer.end(result)
+        does(functools.partial(_request, answer, request, start.get("secret", {})))
+
+
+def _request(answer: _Answer, request: Json, secret: Json) -> None:
+    if request["type"] == "page":
+        _do(answer, _pages, "page", lambda: Page(request["page"], secret))
+    else:
+        _do(answer, _tasks, "task", lambda: TaskToDo(secret=secret, **request["task"]))
+
+
+def _threads(most: int) -> Callable[[Callable[[], None]], None]:
+    """Has threads work, as many as there is work for, up to `most`. The program ends once all have done theirs."""
+    pool = ThreadPoolExecutor(most, "handler")
+    return lambda work: pool.submit(work).add_done_callback(_end_with)
+
+
+def _end_with(done: "Future[None]") -> None:
+    error = done.exception()
+    if error is not None:
+        _end(error)
+
+
+def _end(error: BaseException) -> NoReturn:
+    """Ends the program with what a handler does not survive, as where it calls `sys.exit`: a thread would end alone."""
+    code = error.code if isinstance(error, SystemExit) else 1
+    if not isinstance(error, SystemExit):
+        traceback.print_exception(type(error), error, error.__traceback__)
+    elif isinstance(code, str):
+        print(code, file=sys.stderr)
+    sys.stderr.flush()
+    os._exit(code if isinstance(code, int) else 0 if code is None else 1)
+
+
+class _Loop:
+    """The event loop of all handlers that are asynchronous, in a thread of its own. What they keep, as a session of a client, lives in it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: Optional[asyncio.AbstractEventLoop] = None
+
+    def wait_for(self, said: "Awaitable[_T1]") -> "_T1":
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=self._loop.run_forever, name="event loop", daemon=True).start()
+        return asyncio.run_coroutine_threadsafe(_awaited(said), self._loop).result()
+
+
+_T1 = TypeVar("_T1")
+_loop = _Loop()
+
+
+async def _awaited(said: "Awaitable[_T1]") -> "_T1":
+    try:
+        return await said
+    except (SystemExit, KeyboardInterrupt) as error:
+        _end(error)
+
+
+# Lines of different answers are not mixed.
+_writing = threading.Lock()
 
 
 class _Answer:
@@ -448,20 +517,31 @@ class _Answer:
             if self._file is not None and result == DONE:
                 said.append(f'"items_file":{json.dumps(self._file.name)}')
             said.append(f'"result":{result}')
-        self._out.write("{" + ",".join(said) + "}\n")
-        self._out.flush()
+        with _writing:
+            self._out.write("{" + ",".join(said) + "}\n")
+            self._out.flush()
         self._part, self._size = {}, 0
 
 
 _A = TypeVar("_A", Page, TaskToDo)
 
 
+def _do(answer: _Answer, functions: List[Callable[[_A], Returned]], kind: str, given: Callable[[], _A]) -> None:
+    answer.end(_answer(answer, functions, kind, given))
+
+
 def _answer(answer: _Answer, functions: List[Callable[[_A], Returned]], kind: str, given: Callable[[], _A]) -> int:
     try:
         if not functions:
             raise RuntimeError(f"this program has no handler for a {kind}")
-        for one in _each(functions[0](given())):
-            _add(answer, one)
+        said = functions[0](given())
+        if inspect.isawaitable(said):
+            said = _loop.wait_for(said)
+        if isinstance(said, AsyncIterable):
+            _loop.wait_for(_add_all(answer, said))
+        else:
+            for one in _each(said):
+                _add(answer, one)
         return DONE
     except Skip as skip:
         answer.add("logs", {"message": str(skip) or "left out", "level": INFO})
@@ -471,12 +551,17 @@ def _answer(answer: _Answer, functions: List[Callable[[_A], Returned]], kind: st
         return FAILED
 
 
-def _each(returned: Returned) -> Iterable[Yielded]:
-    if returned is None:
+async def _add_all(answer: _Answer, said: AsyncIterable[Yielded]) -> None:
+    async for one in said:
+        _add(answer, one)
+
+
+def _each(said: _Said) -> Iterable[Yielded]:
+    if said is None:
         return ()
-    if isinstance(returned, (Mapping, Follow, Task, Log)):
-        return (returned,)
-    return returned
+    if isinstance(said, (Mapping, Follow, Task, Log)):
+        return (said,)
+    return said
 
 
 def _add(answer: _Answer, one: Yielded) -> None:

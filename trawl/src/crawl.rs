@@ -1,7 +1,9 @@
 //! `trawl crawl`: producer and worker in this process, on an embedded store.
 
+use std::fs::{self, Metadata};
 use std::num::NonZeroU64;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +21,7 @@ use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::politeness::rate::Rate;
 use trawl_common::ports::{Ports, SinkFactory};
 use trawl_common::settings::{Settings, SinkSettings};
+use trawl_common::spider::arguments::Arguments;
 use trawl_common::spider::folder::Folder;
 use trawl_common::spider::{Spider, SpiderOverrides};
 use trawl_common::time::UnixMs;
@@ -136,9 +139,19 @@ impl Args {
             start.as_ref().map_err(Fail::usage)?;
         }
         let store = Embedded::open(&self.state).map_err(Fail::usage)?.with_log(&settings.log);
+        let ended = self
+            .crawl_in(&store, Crawling { settings, folder, spider, start, arguments, signals }, global)
+            .await;
+        // Whatever still runs in the background has it, too.
+        store.close().await;
+        ended
+    }
+
+    async fn crawl_in(&self, store: &Embedded, crawling: Crawling, global: &Global) -> Outcome {
+        let Crawling { settings, folder, spider, start, arguments, signals } = crawling;
         // Without a start it may go on with what is left.
         let (start, left) = match start {
-            Err(error @ NoStart::Nothing(_)) => match state::left_of(&store, &spider.name).await? {
+            Err(error @ NoStart::Nothing(_)) => match state::left_of(store, &spider.name).await? {
                 Some(left) => (Start::default(), Some(left)),
                 None => return Err(Fail::usage(error)),
             },
@@ -146,15 +159,21 @@ impl Args {
         };
         let job = self.job(spider, start);
         let default = self.sinks(&settings);
-        let parts: Vec<String> =
-            job.spider.sinks.as_ref().unwrap_or(&default).iter().map(ToString::to_string).collect();
+        let outs = job.spider.sinks.as_ref().unwrap_or(&default);
+        if let Some(source) = source_among(outs, &job) {
+            return Err(Fail::usage(format!(
+                "{} is what this crawl begins with: write items to another file",
+                source.display()
+            )));
+        }
+        let parts: Vec<String> = outs.iter().map(ToString::to_string).collect();
         let sinks = Sinks::new(WorkerId::of_this_machine(), default);
         // What cannot be opened shows before anything is asked.
         drop(sinks.open(&job.spider).map_err(Fail::usage)?);
         let ports = store.ports(Arc::new(sinks));
         let (crawl, left) = match left {
             Some(left) => (left.crawl_ref(), Some(left.pending)),
-            None => state::crawl_of(&store, &self.state, &job.spider.name, &self.sources, &arguments).await?,
+            None => state::crawl_of(store, &self.state, &job.spider.name, &self.sources, &arguments).await?,
         };
         if let Some(left) = left {
             let (state, left) = (self.state.display(), count(left));
@@ -276,6 +295,21 @@ impl Args {
     }
 }
 
+/// A file that is a source of this job, and one of its sinks.
+fn source_among<'a>(sinks: &[SinkSettings], job: &'a Job) -> Option<&'a Path> {
+    let outs: Vec<PathBuf> = sinks.iter().filter_map(|sink| sink.file(&job.spider.name)).collect();
+    let files = job.start.sources.iter().filter_map(|source| match source {
+        Source::File(path) => Some(&**path),
+        Source::Web(_) | Source::Stdin => None,
+    });
+    files.into_iter().find(|file| outs.iter().any(|out| is_same_file(out, file)))
+}
+
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    let place = |path| fs::metadata(path).ok().filter(Metadata::is_file).map(|data| (data.dev(), data.ino()));
+    place(one).is_some_and(|at| place(other) == Some(at))
+}
+
 /// What the sources name and the crawl did not ask for.
 fn say_what_was_left(global: &Global, counters: &Counters) {
     let Counters { unchanged, fresh, .. } = *counters;
@@ -285,6 +319,16 @@ fn say_what_was_left(global: &Global, counters: &Counters) {
             "not asked for: {unchanged} unchanged by their sitemaps, {fresh} fetched lately"
         ));
     }
+}
+
+/// A crawl before its state is looked at.
+struct Crawling {
+    settings: Settings,
+    folder: Folder,
+    spider: Spider,
+    start: Result<Start, NoStart>,
+    arguments: Arguments,
+    signals: Signals,
 }
 
 struct Run {

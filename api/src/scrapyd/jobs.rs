@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use serde_json::{Value, json};
-use trawl_common::jobs::{Job, JobOverrides, JobStatus, NewJob, Problem, cancel as cancel_job};
+use trawl_common::jobs::{InvalidOverride, Job, JobStatus, NewJob, Problem, cancel as cancel_job};
 use trawl_common::names::{CrawlId, ProjectName, SpiderName};
 use trawl_common::ports::{ErrorKind, JobFilter, JobPage, Submitted};
 use trawl_common::spider::arguments::{Argument, Arguments};
@@ -17,6 +17,9 @@ use crate::{Api, Backend};
 
 /// So many jobs of each kind are listed at most.
 const LISTED: usize = 1_000;
+
+/// Maximum number of settings that are noted as ignored.
+const IGNORED: usize = 100;
 
 /// The ends that jobs can have: Scrapyd knows one.
 pub(super) const ENDED: &[JobStatus] = &[JobStatus::Finished, JobStatus::Failed, JobStatus::Cancelled];
@@ -45,7 +48,7 @@ pub(super) async fn schedule(State(api): State<Arc<Api>>, mut sent: Parameters) 
     new.version = sent.optional("_version")?;
     new.priority = sent.optional("priority")?.unwrap_or_default();
     for setting in sent.all("setting") {
-        set(&mut new.settings, &setting)?;
+        set(&mut new, &setting)?;
     }
     let arguments = sent.rest().into_iter().map(|(name, value)| {
         let name = name.parse().map_err(Refusal::of)?;
@@ -61,17 +64,27 @@ pub(super) async fn schedule(State(api): State<Arc<Api>>, mut sent: Parameters) 
         Submitted::New => new.id,
         Submitted::Known(id) => id,
     };
-    Done::with(json!({ "jobid": id }))
+    let mut answer = json!({ "jobid": id });
+    if !new.ignored.is_empty() {
+        answer["ignored_settings"] = json!(new.ignored);
+    }
+    Done::with(answer)
 }
 
-/// Sets what a job can have in place of its spider's file. Scrapy's setting of the same meaning has another name.
-fn set(settings: &mut JobOverrides, setting: &str) -> Result<(), Refusal> {
+/// Sets what a job can have in place of its spider's file. Scrapy's setting of the same meaning has another name; others are noted as ignored.
+fn set(new: &mut NewJob, setting: &str) -> Result<(), Refusal> {
     let wrong = || Refusal::of(format_args!("setting: `{setting}` is not NAME=VALUE"));
     let (name, value) = setting.split_once('=').ok_or_else(wrong)?;
     let name = if name == "CLOSESPIDER_PAGECOUNT" { "max_pages" } else { name };
-    settings.set(name, value).map_err(|error| {
-        Refusal::of(format_args!("setting: {error}; how hosts are asked is for the spider's file to say"))
-    })
+    match new.settings.set(name, value) {
+        Err(InvalidOverride::Name { name, .. }) => {
+            if new.ignored.len() < IGNORED && !new.ignored.contains(&name) {
+                new.ignored.push(name);
+            }
+            Ok(())
+        }
+        set => set.map_err(|error| Refusal::of(format_args!("setting: {error}"))),
+    }
 }
 
 /// `cancel.json`. A signal is of no meaning here.
@@ -129,6 +142,7 @@ fn as_pending(Job { new, .. }: &Job) -> Value {
     json!({
         "id": new.id, "project": new.project, "spider": new.spider, "version": new.version,
         "settings": new.settings, "args": new.arguments, "priority": new.priority,
+        "ignored_settings": new.ignored,
     })
 }
 
@@ -137,7 +151,7 @@ fn as_running(job: &Job) -> Value {
     let new = &job.new;
     json!({
         "id": new.id, "project": new.project, "spider": new.spider, "start_time": time(start(job)),
-        "pid": null, "log_url": null, "items_url": null,
+        "ignored_settings": new.ignored, "pid": null, "log_url": null, "items_url": null,
     })
 }
 
@@ -146,7 +160,7 @@ fn as_finished(job: &Job) -> Value {
     json!({
         "id": new.id, "project": new.project, "spider": new.spider, "start_time": time(start(job)),
         "end_time": job.ended().map(time), "outcome": job.status(), "problem": job.problem().map(Problem::as_str),
-        "log_url": null, "items_url": null,
+        "ignored_settings": new.ignored, "log_url": null, "items_url": null,
     })
 }
 

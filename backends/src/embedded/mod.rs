@@ -104,7 +104,7 @@ use self::spider_store::EmbeddedSpiderStore;
 use self::stats::{EmbeddedStats, LastBeat};
 use self::store::Store;
 
-/// The adapters of one embedded engine. The file is closed when the last of them is dropped.
+/// The adapters of one embedded engine. The file is closed when the last of them is dropped, or by [`Embedded::close`].
 pub struct Embedded {
     store: Arc<Store>,
     clock: Clock,
@@ -152,6 +152,12 @@ impl Embedded {
         let jobs_per_spider = settings::Jobs::default().per_spider;
         let keep_logs = Keep::of(&settings::Log::default());
         Ok(Self { store, clock, hosts, last_beat, cache, submitted, jobs_per_spider, keep_logs })
+    }
+
+    /// Closes the state file, whoever still has one of the adapters: all that was written is in the one file then. Calls that come later
+    /// fail.
+    pub async fn close(&self) {
+        self.store.close().await;
     }
 
     /// The same, where each spider runs as many jobs at a time as `settings` say.

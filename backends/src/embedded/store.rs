@@ -7,6 +7,7 @@ use std::thread::{self, JoinHandle};
 use rusqlite::{Connection, Transaction};
 use tokio::sync::futures::Notified;
 use tokio::sync::{Notify, oneshot};
+use tracing::debug;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::ports::{Error, ErrorKind, Result};
 
@@ -80,6 +81,8 @@ enum Job {
     Work(Work),
     /// A change of the memory alone, between two transactions.
     Note(Box<dyn FnOnce(&mut Memory) + Send>),
+    /// The last job: nothing is held any more when this is dropped.
+    Close(oneshot::Sender<()>),
 }
 
 type Work = Box<dyn FnOnce(&mut Transaction<'_>, &mut Memory) -> Answer + Send>;
@@ -148,6 +151,14 @@ impl Store {
         }
     }
 
+    /// Does all that was sent so far, and closes the file.
+    pub(super) async fn close(&self) {
+        let (closed, when_closed) = oneshot::channel();
+        self.send(Job::Close(closed));
+        // It is never sent, only dropped.
+        let _ = when_closed.await;
+    }
+
     /// Completes when records may have become available after this call.
     pub(super) fn stirred(&self) -> Notified<'_> {
         self.stirred.notified()
@@ -171,13 +182,14 @@ pub(super) fn answered<T>(answer: std::result::Result<Result<T>, oneshot::error:
 
 fn write(mut state: State, mut memory: Memory, jobs: &mpsc::Receiver<Job>, stirred: &Notify) {
     let mut next = None;
+    let mut closing = None;
     while let Some(job) = next.take().or_else(|| jobs.recv().ok()) {
         match job {
             Job::Work(first) => {
                 let rest = iter::from_fn(|| match jobs.try_recv().ok()? {
                     Job::Work(work) => Some(work),
-                    note @ Job::Note(_) => {
-                        next = Some(note);
+                    other @ (Job::Note(_) | Job::Close(_)) => {
+                        next = Some(other);
                         None
                     }
                 });
@@ -187,11 +199,21 @@ fn write(mut state: State, mut memory: Memory, jobs: &mpsc::Receiver<Job>, stirr
                 note(&mut memory);
                 memory.commit();
             }
+            Job::Close(closed) => {
+                closing = Some(closed);
+                break;
+            }
         }
         if memory.dispatch.take_stirred() {
             stirred.notify_waiters();
         }
     }
+    // One who only looks keeps the log from being deleted, but not from being empty.
+    if let Err(error) = state.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())) {
+        debug!(%error, "the log of the state file stays beside it");
+    }
+    drop(state);
+    drop(closing);
 }
 
 /// Runs a group of jobs in one transaction, and answers them.

@@ -57,7 +57,9 @@ async fn declare(
     pattern: &Pattern,
 ) -> Result<()> {
     if layout.queues.topology == Topology::Passive {
-        return passive::check(connection, layout, queues).await;
+        passive::complete(connection, layout, queues, |_| true).await?;
+        let fed: Vec<_> = fed.iter().map(|queue| (*queue, pattern.as_str())).collect();
+        return passive::feed(connection, names::EVENTS, ExchangeKind::Topic, &fed).await;
     }
     let mut declaring = Declaring::on(connection, layout).await?;
     declaring.exchange(names::EVENTS, ExchangeKind::Topic).await?;

@@ -79,8 +79,8 @@ impl Journal {
             if is_missing {
                 warn!(
                     queue = names::JOURNAL,
-                    "jobs and deployed spiders do not survive a redis that loses data: queues.topology is passive, and there is \
-                     no such stream. Declare it, and start the programs anew"
+                    "jobs and deployed spiders do not survive a redis that loses data: queues.topology is passive, there is no such \
+                     stream, and this user may not declare it. Declare it, and start the programs anew"
                 );
             }
             Ok::<_, Error>(is_missing)

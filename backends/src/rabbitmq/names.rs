@@ -73,6 +73,11 @@ pub(super) fn line(line: SourceQueue) -> &'static str {
     }
 }
 
+/// Whether a program that trawl works beside, with `queues.topology = "passive"`, declares this queue: it would fail on one of trawl's.
+pub(super) fn is_of_others(queue: &str) -> bool {
+    [BULK, PRIORITY, FAILED].contains(&queue)
+}
+
 /// Whether this is a queue of trawl's own.
 pub(super) fn is_own(queue: &str) -> bool {
     let is_rung = RUNGS.into_iter().any(|rung| self::rung(rung) == queue);

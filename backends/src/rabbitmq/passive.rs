@@ -1,9 +1,9 @@
-//! Takes queues as others have declared them: says what is missing, and what differs, and declares nothing.
+//! Takes queues as others have declared them, says what differs, and declares what is trawl's own and missing, where it may.
 
-use lapin::options::QueueDeclareOptions;
+use lapin::options::{ExchangeDeclareOptions, QueueBindOptions, QueueDeclareOptions};
 use lapin::protocol::AMQPSoftError;
 use lapin::types::{AMQPValue, FieldTable, ShortString};
-use lapin::{Connection, Queue};
+use lapin::{Channel, Connection, ExchangeKind, Queue};
 use tracing::warn;
 use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_common::settings::Topology;
@@ -17,44 +17,102 @@ use super::names;
 /// More differences than a queue of trawl's has arguments.
 const DIFFERENCES: usize = 12;
 
-/// Looks for these queues. One that is missing is an error that says how to declare it; of one that is other than trawl would
-/// have it, that is logged once.
-pub(super) async fn check(
+/// Takes these queues as they are: of one that is other than trawl would have it, that is logged once. One of trawl's own that is missing is
+/// declared. Fails if one that is `needed` is missing and another program's to declare, or if trawl may not.
+pub(super) async fn complete(
     connection: &Connection,
     layout: &Layout,
     queues: Vec<(String, Arguments<'_>)>,
+    needed: impl Fn(&str) -> bool,
 ) -> Result<()> {
     for (name, arguments) in queues {
-        find(connection, &name, &shown(&arguments.table())).await?;
-        if layout.is_news(&name) {
-            let differences = differences(connection, &name, arguments).await?;
-            tell(&name, &differences);
+        if exists(connection, &name).await? {
+            if layout.is_news(&name) {
+                let differences = differences(connection, &name, arguments).await?;
+                tell(&name, &differences);
+            }
+            continue;
+        }
+        let is_declared =
+            !names::is_of_others(&name) && declare(connection, &name, arguments.table()).await?;
+        if !is_declared && needed(&name) {
+            return Err(missing(&name, &shown(&arguments.table())));
         }
     }
     Ok(())
 }
 
-/// Fails if there is no such queue; `wanted` says what it should be.
-pub(super) async fn find(connection: &Connection, name: &str, wanted: &str) -> Result<()> {
-    if exists(connection, name).await? {
-        return Ok(());
-    }
-    let text = format!(
-        "queues.topology is passive, and rabbitmq has no queue {name}: declare it (durable; {wanted}), or start a worker once \
-         with queues.topology = \"declare\", which declares all that is missing"
-    );
-    Err(Error::new(ErrorKind::Refused, text))
+/// Declares a queue that is missing. Returns whether trawl may.
+pub(super) async fn declare(connection: &Connection, name: &str, table: FieldTable) -> Result<bool> {
+    let channel = answered(connection.create_channel()).await.map_err(failed)?;
+    let declared = answered(channel.queue_declare(name.into(), durable(), table)).await.map(drop);
+    allowed(&channel, declared).await
 }
 
-/// Whether tasks have no queue, and none is to be declared. Those that declared the others may not know of tasks yet: all else goes on.
+/// Declares an exchange, unless there is one of this name; and binds queues to it, each with its key. Does what of that trawl may.
+pub(super) async fn feed(
+    connection: &Connection,
+    exchange: &str,
+    kind: ExchangeKind,
+    queues: &[(&str, &str)],
+) -> Result<()> {
+    let none = FieldTable::default;
+    let channel = answered(connection.create_channel()).await.map_err(failed)?;
+    let options = ExchangeDeclareOptions { durable: true, ..ExchangeDeclareOptions::default() };
+    let declared = answered(channel.exchange_declare(exchange.into(), kind, options, none())).await;
+    allowed(&channel, declared).await?;
+    for (queue, key) in queues {
+        if exists(connection, queue).await? {
+            let channel = answered(connection.create_channel()).await.map_err(failed)?;
+            let options = QueueBindOptions::default();
+            let bound = channel.queue_bind((*queue).into(), exchange.into(), (*key).into(), options, none());
+            let bound = answered(bound).await;
+            allowed(&channel, bound).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether what was asked for on a channel of its own was done, or had been done by somebody else.
+async fn allowed(channel: &Channel, done: lapin::Result<()>) -> Result<bool> {
+    match done {
+        Ok(()) => {
+            close(channel).await;
+            Ok(true)
+        }
+        Err(error) if is_precondition_failed(&error) => Ok(true),
+        Err(error) if is_soft(&error, AMQPSoftError::ACCESSREFUSED) => Ok(false),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// The error of a queue that is missing; `wanted` says what it should be.
+pub(super) fn missing(name: &str, wanted: &str) -> Error {
+    let why = match names::is_of_others(name) {
+        true => "is for the other program to declare: start that first, or declare it yourself",
+        false => "this user may not declare it: do so yourself, or give it the right to configure",
+    };
+    let text = format!(
+        "queues.topology is passive, and rabbitmq has no queue {name}, which {why} (durable; {wanted})"
+    );
+    Error::new(ErrorKind::Refused, text)
+}
+
+/// Whether tasks have no queue, and none can be declared: all else goes on.
 pub(super) async fn lacks_tasks(connection: &Connection, layout: &Layout) -> Result<bool> {
-    if layout.queues.topology == Topology::Declare || exists(connection, names::TASKS).await? {
+    if layout.queues.topology == Topology::Declare {
+        return Ok(false);
+    }
+    let queues = layout.all().into_iter().filter(|(name, _)| name == names::TASKS).collect();
+    complete(connection, layout, queues, |_| false).await?;
+    if exists(connection, names::TASKS).await? {
         return Ok(false);
     }
     if layout.is_news(names::TASKS) {
         warn!(
             queue = names::TASKS,
-            "no tasks are taken: queues.topology is passive, and there is no such queue. Declare it, and start the worker anew"
+            "no tasks are taken: queues.topology is passive, there is no such queue, and this user may not declare it. Declare it, and start the \
+             worker anew"
         );
     }
     Ok(true)

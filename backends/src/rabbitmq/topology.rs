@@ -24,6 +24,12 @@ const JOURNAL_AGE: Duration = Duration::from_secs(2 * 24 * 3600);
 /// A stream drops whole segments, and never the last one: of so many bytes in the stream `journal`.
 const JOURNAL_SEGMENT: u64 = 32 << 20;
 
+/// The largest segment of the stream `items` where it has limits. They are looked at only when a segment is full, and the broker's own
+/// have 500 MB.
+const ITEMS_SEGMENT: u64 = 64 << 20;
+/// The smallest one.
+const ITEMS_SEGMENT_LEAST: u64 = 1_000_000;
+
 /// What the stream `control.counts` keeps. Its last entry says all that the ones before it did, so it need not keep more than one.
 const COUNTS_BYTES: u64 = 2_000_000;
 
@@ -63,6 +69,18 @@ async fn declare(layout: &Layout, connection: &Connection) -> Result<()> {
     declaring.end().await
 }
 
+/// Takes what is there, and declares what else of trawl's own URLs pass through.
+async fn complete(layout: &Layout, connection: &Connection, needed: impl Fn(&str) -> bool) -> Result<()> {
+    passive::complete(connection, layout, layout.all(), needed).await?;
+    let inlets = layout.inlets().map(|(_, inlet, arguments)| (inlet.to_owned(), arguments)).collect();
+    passive::complete(connection, layout, inlets, |_| false).await?;
+    let inlets: Vec<_> = layout.inlets().map(|(line, inlet, _)| (inlet, names::line(line))).collect();
+    passive::feed(connection, names::URLS, ExchangeKind::Direct, &inlets).await?;
+    passive::feed(connection, names::EVENTS, ExchangeKind::Topic, &[]).await?;
+    let expired = [(names::EXPIRED, names::EXPIRED_KEY)];
+    passive::feed(connection, names::EXPIRED_EXCHANGE, ExchangeKind::Direct, &expired).await
+}
+
 impl Topology {
     /// Declares all, or looks whether it is there, on channels of its own: an error closes one.
     pub(super) async fn declare(&self, connection: &Connection) -> Result<()> {
@@ -72,11 +90,12 @@ impl Topology {
             {
                 declare(layout, connection).await
             }
-            Self::Publishing(layout) => passive::check(connection, layout, layout.lanes()).await,
+            Self::Publishing(layout) => {
+                let is_lane = |queue: &str| layout.lanes().iter().any(|(lane, _)| lane == queue);
+                complete(layout, connection, is_lane).await
+            }
             Self::Consuming(layout, tasks) => {
-                let mut queues = layout.all();
-                queues.retain(|(name, _)| *tasks == Tasks::Taken || name != names::TASKS);
-                passive::check(connection, layout, queues).await
+                complete(layout, connection, |queue| *tasks == Tasks::Taken || queue != names::TASKS).await
             }
             Self::Webhooks(layout, ids) => events::webhooks(connection, layout, ids).await,
             Self::Stream(stream) => stream.declare(connection).await,
@@ -111,13 +130,15 @@ pub(super) struct Stream {
 impl Stream {
     /// The items of all crawls.
     pub(super) fn items(items: &Items, topology: settings::Topology) -> Self {
+        let segment =
+            items.max_size.map(|size| (size.as_u64() / 8).clamp(ITEMS_SEGMENT_LEAST, ITEMS_SEGMENT));
         Self {
             name: names::ITEMS,
             exchange: Some(names::ITEMS),
             settings: Some("[items]"),
             max_age: items.retention,
             max_bytes: items.max_size.map(|size| size.as_u64()),
-            segment_bytes: None,
+            segment_bytes: segment.or(items.retention.map(|_| ITEMS_SEGMENT)),
             topology,
         }
     }
@@ -152,10 +173,12 @@ impl Stream {
         self.name
     }
 
-    /// Whether it is for others to declare, and they have not.
+    /// Whether the stream does not exist, and trawl may not declare it.
     pub(super) async fn is_missing(self, connection: &Connection) -> Result<bool> {
         let is_passive = self.topology == settings::Topology::Passive;
-        Ok(is_passive && !passive::exists(connection, self.name).await?)
+        Ok(is_passive
+            && !passive::exists(connection, self.name).await?
+            && !passive::declare(connection, self.name, self.table()).await?)
     }
 
     /// How many pages crawls have done.
@@ -170,10 +193,27 @@ impl Stream {
 
     async fn declare(self, connection: &Connection) -> Result<()> {
         if self.topology == settings::Topology::Passive {
-            return passive::find(connection, self.name, &arguments::shown(&self.table())).await;
+            if self.is_missing(connection).await? {
+                return Err(passive::missing(self.name, &arguments::shown(&self.table())));
+            }
+            return match self.exchange {
+                None => Ok(()),
+                Some(exchange) => {
+                    passive::feed(connection, exchange, ExchangeKind::Topic, &[(self.name, "#")]).await
+                }
+            };
         }
-        let channel = answered(connection.create_channel()).await.map_err(failed)?;
-        let declared = answered(channel.queue_declare(self.name.into(), durable(), self.table())).await;
+        let mut channel = answered(connection.create_channel()).await.map_err(failed)?;
+        let mut declared = answered(channel.queue_declare(self.name.into(), durable(), self.table())).await;
+        // Before December 2026 the stream of items was declared without it, and no policy changes that.
+        if declared.as_ref().is_err_and(lacks_segments) && self.settings.is_some() {
+            channel = answered(connection.create_channel()).await.map_err(failed)?;
+            let table = Self { segment_bytes: None, ..self }.table();
+            declared = answered(channel.queue_declare(self.name.into(), durable(), table)).await;
+            if declared.is_ok() {
+                warn_of_segments(self.name);
+            }
+        }
         declared.map_err(|error| refused("stream", self.name, self.settings, &error))?;
         if let Some(name) = self.exchange {
             let declared = exchange(&channel, name, ExchangeKind::Topic).await;
@@ -296,6 +336,18 @@ impl<'a> Declaring<'a> {
             }
         }
     }
+}
+
+fn lacks_segments(error: &lapin::Error) -> bool {
+    is_precondition_failed(error) && error.to_string().contains("'x-stream-max-segment-size-bytes'")
+}
+
+fn warn_of_segments(stream: &str) {
+    warn!(
+        stream,
+        "was declared before its segments had a size of their own: what items.max_size and items.retention let go stays until \
+         500 MB are full. To have less kept, read what is in it, and delete it: it is declared anew"
+    );
 }
 
 fn warn_of_limit(queue: &str) {

@@ -1,4 +1,5 @@
-//! Responses: `content:<url>`, one line of JSON with status and headers, then the body, in zstd or as it is.
+//! Responses: `content:<url>`, one line of JSON with status and headers, then the body, in zstd or as it is. A text without such a line is
+//! the page of another program.
 
 use std::cell::RefCell;
 use std::io;
@@ -23,6 +24,9 @@ const LEVEL: i32 = 1;
 
 /// The largest body that is kept.
 const MAX_BODY: usize = 2 * 1024 * 1024;
+
+/// What each head begins with.
+const HEAD: &[u8] = br#"{"status":"#;
 
 /// The largest value, with the head of a response.
 const MAX_STORED: usize = 2 * MAX_BODY;
@@ -117,7 +121,11 @@ fn compress(body: &[u8]) -> io::Result<Vec<u8>> {
     })
 }
 
+/// What begins like no head is a page as other programs keep it, which publish URLs beside trawl: the text alone.
 fn decode(bytes: &[u8]) -> Result<Response> {
+    if !bytes.starts_with(HEAD) {
+        return foreign(bytes);
+    }
     let end = bytes.iter().position(|&byte| byte == b'\n').ok_or_else(|| corrupt("no head"))?;
     let (head, body) = bytes.split_at(end);
     let head: Head = serde_json::from_slice(head).map_err(corrupt)?;
@@ -133,6 +141,44 @@ fn decode(bytes: &[u8]) -> Result<Response> {
     Ok(Response { status, headers, redirected_to, fetched_at, address, body: Bytes::from(body) })
 }
 
+fn foreign(bytes: &[u8]) -> Result<Response> {
+    let text = std::str::from_utf8(bytes).map_err(corrupt)?;
+    let kind = match text.trim_start().as_bytes().first() {
+        None => return Err(corrupt("nothing")),
+        Some(b'{' | b'[') => "application/json",
+        Some(_) => "text/html; charset=utf-8",
+    };
+    Ok(Response {
+        status: 200,
+        headers: Headers::from_iter([("content-type".to_owned(), kind.to_owned())]),
+        redirected_to: None,
+        fetched_at: UnixMs::now(),
+        address: None,
+        body: Bytes::copy_from_slice(bytes),
+    })
+}
+
 fn corrupt(error: impl std::fmt::Display) -> Error {
     Error::new(ErrorKind::Corrupt, format!("cached response: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_that_another_program_keeps_is_read_as_one() {
+        let page = decode("<title>é</title>".as_bytes()).unwrap();
+        assert_eq!((page.status, &page.body[..]), (200, "<title>é</title>".as_bytes()));
+        assert_eq!(
+            decode(b" {\"a\": 1}").unwrap().headers,
+            [("content-type", "application/json")]
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .collect()
+        );
+        for nothing in [&b""[..], b"  ", b"\xff\xfe", b"{\"status\":200}"] {
+            assert_eq!(decode(nothing).unwrap_err().kind, ErrorKind::Corrupt);
+        }
+    }
 }

@@ -329,6 +329,9 @@ pub(super) fn fields_of(job: &NewJob) -> Result<Vec<(&'static str, String)>> {
     ];
     fields.extend(job.is_scheduled.then(|| ("scheduled", "1".to_owned())));
     fields.extend(job.version.as_ref().map(|version| ("version", version.to_string())));
+    if !job.ignored.is_empty() {
+        fields.push(("ignored", json(serde_json::to_string(&job.ignored))?));
+    }
     fields.extend(job.idempotency_key.as_ref().map(|key| ("idempotency_key", key.to_string())));
     Ok(fields)
 }
@@ -346,6 +349,10 @@ fn job_of(fields: Fields, id: &str) -> Result<Job> {
         is_scheduled: fields.count("scheduled")? > 0,
         priority: fields.required("priority")?,
         idempotency_key: fields.read("idempotency_key")?,
+        ignored: match fields.read::<String>("ignored")? {
+            Some(_) => fields.json("ignored")?,
+            None => Vec::new(),
+        },
     };
     let instant = |name| -> Result<Option<UnixMs>> { Ok(fields.read(name)?.map(UnixMs)) };
     let stored = StoredState {

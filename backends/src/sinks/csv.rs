@@ -8,28 +8,31 @@ use trawl_common::cell::{cell, text_cell};
 use trawl_common::spider::item::Item;
 
 use super::columns::Columns;
+use super::whole::MARK;
 
 /// The longest first line that is looked at.
 const LONGEST_HEAD: u64 = 1 << 20;
 
 /// The first line: the names of the columns. A field may be called whatever a spider's file says.
-pub(super) fn head(columns: &Columns) -> io::Result<Vec<u8>> {
+pub(super) fn head(columns: &Columns, has_mark: bool) -> io::Result<Vec<u8>> {
     let mut writer = writer();
     writer.write_record(columns.names().map(text_cell).map(Cow::into_owned))?;
-    written(writer)
+    let line = written(writer)?;
+    Ok(if has_mark { [MARK, &line].concat() } else { line })
 }
 
-/// A line for each item, or more where a text has line breaks.
-pub(super) fn rows<'a>(columns: &Columns, items: impl Iterator<Item = &'a Item>) -> io::Result<Vec<u8>> {
-    let mut writer = writer();
-    for item in items {
+/// A row for each item, of several lines where a text has line breaks.
+pub(super) fn rows<'a>(columns: &Columns, items: impl Iterator<Item = &'a Item>) -> io::Result<Vec<Vec<u8>>> {
+    let row = |item| {
+        let mut writer = writer();
         for column in columns.iter() {
             let value = column.value(item);
             writer.write_field(&*cell(&value))?;
         }
         writer.write_record(None::<&[u8]>)?;
-    }
-    written(writer)
+        written(writer)
+    };
+    items.map(row).collect()
 }
 
 /// Fails with `InvalidData` if a file that begins as `input` has other columns.

@@ -4,12 +4,12 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use tracing::warn;
 use trawl_common::settings::Compress;
 
 use super::append::Appender;
 use super::directory::Directory;
-use super::whole::{Records, pack, whole};
+use super::own::mend;
+use super::whole::{Records, pack};
 use super::{lock, parts};
 
 /// How a growing file is written.
@@ -21,7 +21,7 @@ pub(super) struct Form {
     pub(super) head: Vec<u8>,
     /// How it is compressed: each append is one gzip member or zstd frame.
     pub(super) compress: Compress,
-    /// How many bytes it has before it is set aside and a new one begun.
+    /// Maximum number of bytes in a file, but for a record that alone has more; then it is set aside and a new one begun.
     pub(super) rotate: Option<u64>,
     /// Whether each append is on the disk before it returns.
     pub(super) sync: bool,
@@ -29,7 +29,7 @@ pub(super) struct Form {
 
 /// A file that holds whole records only, and that nobody else appends to.
 ///
-/// Each append is one write, so a killed process leaves at most one half record at the end, which the next one to open
+/// Each append is one write to a file, so a killed process leaves at most one half record at the end, which the next one to open
 /// the file cuts off: what it is of was not yet acknowledged, and is written again.
 pub(super) struct Growing {
     folder: Directory,
@@ -38,6 +38,8 @@ pub(super) struct Growing {
     file: Appender,
     /// Whether it has its head.
     begun: bool,
+    /// Whether it has more than that.
+    filled: bool,
     /// The number of the file that was set aside last.
     aside: u32,
 }
@@ -47,8 +49,8 @@ impl Growing {
     pub(super) fn open(folder: Directory, name: &Path, form: Form) -> io::Result<Self> {
         let path = folder.path().join(name);
         let (file, begun) = open_whole(&folder, &path, &form)?;
-        let mut growing = Self { folder, path, form, file, begun, aside: 0 };
-        growing.append(Vec::new())?;
+        let mut growing = Self { folder, path, form, file, begun, filled: false, aside: 0 };
+        growing.begin()?;
         Ok(growing)
     }
 
@@ -62,23 +64,45 @@ impl Growing {
         self.file.len()
     }
 
-    /// Appends all or nothing, on the disk if the form says so.
-    pub(super) fn append(&mut self, records: Vec<u8>) -> io::Result<()> {
-        if self.file.is_regular()
-            && self.form.rotate.is_some_and(|most| self.len().is_ok_and(|len| len >= most))
-        {
-            self.set_aside()?;
-        }
-        let bytes = if self.begun { records } else { [&self.form.head[..], &records].concat() };
-        if bytes.is_empty() {
+    /// Appends these records, on the disk if the form says so: all or none of them, but where the file reaches its size in between.
+    pub(super) fn append(&mut self, records: &[Vec<u8>]) -> io::Result<()> {
+        if records.is_empty() {
             return Ok(());
         }
+        let packed = pack(records.concat(), self.form.compress)?;
+        let most = self.form.rotate.filter(|_| self.file.is_regular()).unwrap_or(u64::MAX);
+        let fits = |len: u64| len + packed.len() as u64 <= most;
+        if !fits(self.len()?) {
+            if records.len() > 1 {
+                let (first, rest) = records.split_at(records.len() / 2);
+                self.append(first)?;
+                return self.append(rest);
+            }
+            if self.filled {
+                self.set_aside()?;
+            }
+        }
+        self.write(&packed)?;
+        self.filled = true;
+        Ok(())
+    }
+
+    fn begin(&mut self) -> io::Result<()> {
+        let head = pack(self.form.head.clone(), self.form.compress)?;
+        self.filled = self.begun && self.len()? > head.len() as u64;
+        if !self.begun && !self.form.head.is_empty() {
+            self.write(&head)?;
+        }
+        self.begun = true;
+        Ok(())
+    }
+
+    fn write(&mut self, packed: &[u8]) -> io::Result<()> {
         let before = self.len()?;
-        self.file.append(&pack(bytes, self.form.compress)?)?;
+        self.file.append(packed)?;
         if self.form.sync {
             self.file.sync().inspect_err(|_| self.file.cut(before))?;
         }
-        self.begun = true;
         Ok(())
     }
 
@@ -101,7 +125,7 @@ impl Growing {
             }
         }
         (self.file, self.begun) = open_whole(&self.folder, &self.path, &self.form)?;
-        Ok(())
+        self.begin()
     }
 }
 
@@ -124,17 +148,6 @@ fn open_whole(folder: &Directory, path: &Path, form: &Form) -> io::Result<(Appen
     }
     let whole = mend(path, &mut file, form)?;
     Ok((Appender::new(file)?, whole > 0))
-}
-
-/// Cuts off what is not whole, and returns how many bytes are.
-pub(super) fn mend(path: &Path, file: &mut File, form: &Form) -> io::Result<u64> {
-    let whole = whole(file, form.compress, form.records)?;
-    let torn = file.metadata()?.len() - whole;
-    if torn > 0 {
-        warn!(file = %path.display(), bytes = torn, "cutting off what was not written to its end");
-        file.set_len(whole)?;
-    }
-    Ok(whole)
 }
 
 /// `items.jsonl.gz` as `items-3.jsonl.gz`.

@@ -40,7 +40,7 @@ impl ItemFile {
 
     /// A file of comma-separated values. `Refused` if it exists and has other columns, unless it may be set aside.
     pub(super) fn csv(lines: &Lines, columns: Columns, folder: Directory) -> Result<Self> {
-        let head = csv::head(&columns).map_err(|error| disk::failed(&lines.path, &error))?;
+        let head = csv::head(&columns, lines.bom).map_err(|error| disk::failed(&lines.path, &error))?;
         let form = form(lines, Records::Quoted, head);
         Self::open("csv", &lines.path, folder, Format::Csv(columns), form)
     }
@@ -88,7 +88,7 @@ impl Sink for ItemFile {
             return Ok(());
         }
         let file = Arc::clone(&self.file);
-        let append = move || file.lock().unwrap_or_else(PoisonError::into_inner).append(lines);
+        let append = move || file.lock().unwrap_or_else(PoisonError::into_inner).append(&lines);
         in_background(&self.path, append).await
     }
 }
@@ -103,12 +103,12 @@ pub(super) fn plain_json(sync: bool) -> Form {
     Form { records: Records::Lines, head: Vec::new(), compress: Compress::None, rotate: None, sync }
 }
 
-/// Items as JSON Lines.
-pub(super) fn json<'a>(items: impl Iterator<Item = &'a Item>) -> io::Result<Vec<u8>> {
-    let mut lines = Vec::new();
-    for item in items {
-        serde_json::to_writer(&mut lines, item)?;
-        lines.push(b'\n');
-    }
-    Ok(lines)
+/// Items as JSON Lines, one by one.
+pub(super) fn json<'a>(items: impl Iterator<Item = &'a Item>) -> io::Result<Vec<Vec<u8>>> {
+    let line = |item| {
+        let mut line = serde_json::to_vec(item)?;
+        line.push(b'\n');
+        Ok(line)
+    };
+    items.map(line).collect()
 }

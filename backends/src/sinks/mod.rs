@@ -9,6 +9,7 @@ mod growing;
 mod items;
 pub(crate) mod lock;
 mod orphans;
+mod own;
 mod parquet;
 mod parts;
 pub(crate) mod postgres;

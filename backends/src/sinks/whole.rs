@@ -15,6 +15,18 @@ pub(super) enum Records {
     Quoted,
 }
 
+/// The mark of UTF-8 that a file of comma-separated values may begin with.
+pub(super) const MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// The bytes that each member or frame of a compressed file begins with; `None` for one that is not compressed.
+pub(super) fn magic(compress: Compress) -> Option<&'static [u8]> {
+    match compress {
+        Compress::None => None,
+        Compress::Gzip => Some(&[0x1f, 0x8b, 8]),
+        Compress::Zstd => Some(&[0x28, 0xb5, 0x2f, 0xfd]),
+    }
+}
+
 /// How many bytes of `file` are whole: records, or the members or frames that [`pack`] makes. `InvalidData` if it is
 /// no such file.
 pub(super) fn whole(file: &mut File, compress: Compress, records: Records) -> io::Result<u64> {

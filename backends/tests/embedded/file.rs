@@ -28,6 +28,24 @@ async fn a_state_file_belongs_to_one_process_at_a_time() {
     assert_eq!(available(&open(&path), 2).await, [0, 1]);
 }
 
+/// What runs in the background may end later than the crawl does.
+#[tokio::test]
+async fn a_state_file_that_is_closed_is_one_file_whoever_still_has_its_adapters() {
+    let (directory, engine) = state_file();
+    let path = directory.path().join("crawl.db");
+    let (stats, watching) = (engine.stats(), Embedded::watch(&path).unwrap());
+    drop(admit(&engine, 0..2).await);
+    assert_eq!(watching.stats().crawls().await.unwrap().len(), 1);
+    engine.close().await;
+    engine.close().await;
+    assert!(stats.crawls().await.is_err());
+    let copy = directory.path().join("copy.db");
+    std::fs::copy(&path, &copy).unwrap();
+    assert_eq!(available(&open(&copy), 2).await, [0, 1]);
+    drop(watching);
+    assert_eq!(available(&open(&path), 2).await, [0, 1]);
+}
+
 #[test]
 fn a_state_file_is_one_by_whatever_name() {
     let (directory, engine) = state_file();

@@ -1,16 +1,18 @@
 //! Queues as trawl declares them, and as others have declared them.
 
-use lapin::options::{BasicGetOptions, BasicPublishOptions, QueueDeclareOptions, QueueDeleteOptions};
+use lapin::options::{BasicGetOptions, BasicPublishOptions, QueueDeclareOptions};
 use lapin::types::FieldTable;
 use lapin::{BasicProperties, Channel, Connection, ConnectionProperties};
 use serde_json::json;
 use tokio::time::timeout;
+use trawl_common::frontier::Task;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::source_queue::SourceQueue;
-use trawl_common::names::CrawlRef;
+use trawl_common::names::{CrawlRef, SpiderName};
 use trawl_common::ports::ErrorKind;
 use trawl_common::settings::{Failed, Topology};
+use trawl_common::task::NewTask;
 use trawl_common::time::UnixMs;
 use trawl_engine::{Broker, Consumer, Content, Delivery, Probe, ProbeTimes};
 
@@ -32,10 +34,15 @@ async fn channel(vhost: &VirtualHost) -> Channel {
 }
 
 async fn send(vhost: &VirtualHost, queue: &str) {
+    send_by(vhost, "", queue).await;
+}
+
+async fn send_by(vhost: &VirtualHost, exchange: &str, key: &str) {
     let (channel, none) = (channel(vhost).await, BasicProperties::default());
     channel.confirm_select(Default::default()).await.unwrap();
     let options = BasicPublishOptions { mandatory: true, ..Default::default() };
-    let sent = channel.basic_publish("".into(), queue.into(), options, URL.as_bytes(), none).await.unwrap();
+    let sent =
+        channel.basic_publish(exchange.into(), key.into(), options, URL.as_bytes(), none).await.unwrap();
     assert!(sent.await.unwrap().is_ack());
 }
 
@@ -142,7 +149,7 @@ async fn how_long_dead_letters_are_kept_is_a_setting() {
 }
 
 #[tokio::test]
-async fn queues_of_others_are_taken_as_they_are_and_what_is_missing_is_named() {
+async fn queues_of_others_are_taken_as_they_are_and_what_is_missing_of_trawls_own_is_declared() {
     let vhost = VirtualHost::new().await;
     for (queue, ttl) in PROTOTYPES {
         vhost.declare(queue, true, json!({"x-message-ttl": ttl})).await;
@@ -151,30 +158,45 @@ async fn queues_of_others_are_taken_as_they_are_and_what_is_missing_is_named() {
     let queue = connect(&vhost, &passive).await.unwrap();
     let message = Message::seed(URL.parse().unwrap(), CrawlRef::adhoc(), Lane::Priority);
     queue.publish(std::slice::from_ref(&message)).await.unwrap();
-    let refused = queue.consume(8, 8).await.err().unwrap();
-    assert_eq!(refused.kind, ErrorKind::Refused);
-    assert!(refused.to_string().contains("no queue due_queue"), "{refused}");
+    let mut consumer = queue.consume(8, 8).await.unwrap();
+    assert_eq!(next(&mut *consumer).await.0, message);
+    drop(consumer);
+    send_by(&vhost, "urls", "url_queue_ttl").await;
+    let mut consumer = queue.consume(8, 8).await.unwrap();
+    next(&mut *consumer).await;
+    drop(consumer);
 
     let conflict = connect(&vhost, &Queues::default()).await.err().unwrap().to_string();
     for part in ["url_queue_ttl", "priority_queue", "failed_urls", "queues.topology = \"passive\""] {
         assert!(conflict.contains(part), "{part}: {conflict}");
     }
-    let mut consumer = queue.consume(8, 8).await.unwrap();
-    assert_eq!(next(&mut *consumer).await.0, message);
     for (queue, ttl) in PROTOTYPES {
         assert_eq!(vhost.queue(queue).await["arguments"], json!({"x-message-ttl": ttl}));
     }
 }
 
-/// Whoever declared the queues may know of no tasks yet.
+/// They would have other arguments than that program's own.
 #[tokio::test]
-async fn where_trawl_declares_nothing_urls_are_taken_without_a_queue_of_tasks() {
+async fn what_another_program_is_to_declare_is_left_to_it_and_named() {
     let vhost = VirtualHost::new().await;
-    connect(&vhost, &Queues::default()).await.unwrap();
-    channel(&vhost).await.queue_delete("task_queue".into(), QueueDeleteOptions::default()).await.unwrap();
+    let passive = Queues { topology: Topology::Passive, ..Queues::default() };
+    let refused = connect(&vhost, &passive).await.err().unwrap();
+    assert_eq!(refused.kind, ErrorKind::Refused);
+    for part in ["no queue priority_queue", "for the other program to declare: start that first"] {
+        assert!(refused.to_string().contains(part), "{part}: {refused}");
+    }
+}
+
+#[tokio::test]
+async fn beside_queues_of_others_tasks_are_taken_from_a_queue_of_their_own() {
+    let vhost = VirtualHost::new().await;
+    for (queue, ttl) in PROTOTYPES {
+        vhost.declare(queue, true, json!({"x-message-ttl": ttl})).await;
+    }
     let passive = Queues { topology: Topology::Passive, ..Queues::default() };
     let queue = connect(&vhost, &passive).await.unwrap();
-    let message = Message::seed(URL.parse().unwrap(), CrawlRef::adhoc(), Lane::Priority);
+    let task = Task::new(&SpiderName::default(), NewTask::of("a".parse().unwrap()));
+    let message = Message::of(task.into(), CrawlRef::adhoc(), Lane::Task);
     queue.publish(std::slice::from_ref(&message)).await.unwrap();
     let mut consumer = queue.consume(8, 8).await.unwrap();
     assert_eq!(next(&mut *consumer).await.0, message);

@@ -137,7 +137,9 @@ async fn wherever_a_crash_cuts_a_put_short_the_next_process_turns_what_was_put_b
         fs::write(folder.path().join("_a.spool"), &states[1][..cut]).unwrap();
         fs::write(folder.path().join("_a.parquet"), "half").unwrap();
         open(&settings(folder.path(), ByteSize::gb(1))).close().await.unwrap();
-        assert_eq!(from_parquet(&folder.path().join("a.parquet")), items(&pages(0..1)));
+        // Nothing is missing of the last one but what ends its line.
+        let whole = if cut + 1 == states[1].len() { 2 } else { 1 };
+        assert_eq!(from_parquet(&folder.path().join("a.parquet")), items(&pages(0..whole)));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 }

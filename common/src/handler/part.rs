@@ -8,14 +8,14 @@ use super::weight::{TooManyValues, weight};
 use crate::json_object::{self, UnknownKey, WrongValue, kind};
 use crate::logs::LogLevel;
 use crate::request::{InvalidRequest, NewRequest};
-use crate::task::{InvalidTask, NewTask};
+use crate::task::{self, InvalidTask, NewTask};
 use crate::text::printable;
 
 /// How many bytes the fields of an item may have as JSON: with all else an item stays below 8 MB.
 pub const MAX_ITEM_BYTES: usize = 8 * 1024 * 1024 - 64 * 1024;
 
-/// The keys of a part.
-const KEYS: [&str; 7] = ["id", "result", "logs", "tasks", "urls", "items", "items_file"];
+/// The keys of a part. The last one is of task_tracker's programs, and says nothing here.
+const KEYS: [&str; 8] = ["id", "result", "logs", "tasks", "urls", "items", "items_file", "verification"];
 
 /// One JSON object that a handler writes: a part of an answer, or all of it.
 ///
@@ -29,7 +29,7 @@ const KEYS: [&str; 7] = ["id", "result", "logs", "tasks", "urls", "items", "item
 /// | `items` | a list of objects |
 /// | `items_file` | the name of a file with further items, one object a line |
 ///
-/// A key with the value `null` counts as left out.
+/// A key with the value `null` counts as left out. What no answer and no task has is named in the log, and left out as well.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Part {
     /// The request that it is about.
@@ -57,9 +57,6 @@ pub enum InvalidPart {
     /// It is JSON of another kind.
     #[error("an answer is a JSON object, not {0}")]
     NotAnObject(&'static str),
-    /// An answer has no such key.
-    #[error("an answer {0}")]
-    UnknownKey(#[from] UnknownKey),
     /// A value is of another kind than its key's.
     #[error(transparent)]
     Value(#[from] WrongValue),
@@ -148,15 +145,15 @@ impl Part {
     }
 
     /// What an object says that was read from so many bytes of JSON.
-    pub(super) fn of(object: Map<String, Value>, json: usize) -> Result<Self, InvalidPart> {
-        let mut object = json_object::known(object, KEYS)?;
+    pub(super) fn of(mut object: Map<String, Value>, json: usize) -> Result<Self, InvalidPart> {
+        let mut unknown = say_unknown("an answer", json_object::take_unknown(&mut object, KEYS));
         let items = each(&mut object, "items", item)?;
         check_length(json, &items)?;
         Ok(Self {
             id: number(&mut object, "id", "a whole number from 0", Some)?,
             verdict: number(&mut object, "result", "0 (done), 1 (failed) or 2 (left out)", Verdict::of)?,
-            logs: each(&mut object, "logs", log)?,
-            tasks: tasks(&mut object)?,
+            tasks: tasks(&mut object, &mut unknown)?,
+            logs: each(&mut object, "logs", log)?.into_iter().chain(unknown).collect(),
             urls: urls(&mut object)?,
             items,
             items_file: json_object::text(&mut object, "items_file")?,
@@ -209,11 +206,24 @@ fn log(value: Value) -> Result<LogLine, InvalidPart> {
     }
 }
 
-fn tasks(object: &mut Map<String, Value>) -> Result<Vec<NewTask>, InvalidPart> {
-    let read = |(at, value): (usize, Value)| {
+/// What the log says of keys that are left out, each kind of them once.
+fn say_unknown(whose: &str, keys: Vec<UnknownKey>) -> Vec<LogLine> {
+    keys.into_iter()
+        .map(|key| LogLine::new(LogLevel::Warn, format!("{whose} {key}: it is left out")))
+        .collect()
+}
+
+fn tasks(object: &mut Map<String, Value>, logs: &mut Vec<LogLine>) -> Result<Vec<NewTask>, InvalidPart> {
+    let mut read = |(at, mut value): (usize, Value)| {
+        if let Value::Object(task) = &mut value {
+            let unknown = say_unknown("a task", json_object::take_unknown(task, task::KEYS));
+            let is_new = |entry: &LogLine| !logs.iter().any(|other| other.message == entry.message);
+            let unknown: Vec<LogLine> = unknown.into_iter().filter(is_new).collect();
+            logs.extend(unknown);
+        }
         NewTask::try_from(value).map_err(|error| InvalidPart::Task { number: at + 1, error })
     };
-    list(object, "tasks")?.into_iter().enumerate().map(read).collect()
+    list(object, "tasks")?.into_iter().enumerate().map(&mut read).collect()
 }
 
 fn urls(object: &mut Map<String, Value>) -> Result<Vec<NewRequest>, InvalidPart> {
@@ -271,13 +281,29 @@ mod tests {
     }
 
     #[test]
+    fn what_no_answer_and_no_task_has_is_named_in_the_log_and_left_out() {
+        let line = r#"{"reslt": 0, "verification": 12, "tasks": [{"recipe": "x", "tags": ["a"]}, {"recipe": "y", "tags": []},
+            {"project": 1, "recipe": "z", "max_retries": 2, "hash64": 7}]}"#;
+        let part = Part::from_json(line.as_bytes()).unwrap();
+        assert_eq!(part.tasks.len(), 3);
+        let said: Vec<_> = part.logs.iter().map(|entry| (entry.level, &*entry.message)).collect();
+        assert_eq!(
+            said[0],
+            (LogLevel::Warn, "an answer has no `reslt`: did you mean `result`?: it is left out")
+        );
+        assert!(
+            said[1].1.starts_with("a task has no `tags`; there are `recipe`") && said.len() == 2,
+            "{said:?}"
+        );
+    }
+
+    #[test]
     fn what_is_no_part_has_an_error_of_one_line_that_says_what_is_wrong() {
         for (line, expected) in [
             ("", "not JSON (EOF while parsing a value"),
             ("progress 10%\n", "`progress 10% `"),
             ("\u{1b}[1m", "not JSON"),
             ("[]", "an answer is a JSON object, not a list"),
-            (r#"{"reslt": 0}"#, "an answer has no `reslt`: did you mean `result`?"),
             (r#"{"result": 3}"#, "`result` is 0 (done), 1 (failed) or 2 (left out), not 3"),
             (r#"{"result": "0"}"#, "not text"),
             (r#"{"result": true}"#, "not true or false"),
@@ -289,7 +315,7 @@ mod tests {
                 r#"{"logs": [{"message": "x", "level": 8}]}"#,
                 "`level` is a whole number from 1 (fatal) to 7 (trace), not 8",
             ),
-            (r#"{"tasks": ["x", {"recip": 1}]}"#, "`tasks`, number 2: a task has no `recip`"),
+            (r#"{"tasks": ["x", {"recip": 1}]}"#, "`tasks`, number 2: `recipe` is missing"),
             (r#"{"urls": [1]}"#, "`urls`, number 1: a request is text, its URL, or a JSON object"),
             (r#"{"urls": ["/", {"url": "/", "body": 1}]}"#, "`urls`, number 2: `body` is text, not a number"),
             (r#"{"items_file": ["x"]}"#, "`items_file` is text, not a list"),

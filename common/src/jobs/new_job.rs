@@ -49,6 +49,9 @@ pub struct NewJob {
     pub priority: Priority,
     /// What makes asking twice ask once.
     pub idempotency_key: Option<IdempotencyKey>,
+    /// The names of settings that came with it and that mean nothing here, as clients of Scrapyd send them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignored: Vec<String>,
 }
 
 /// What no job may ask for.
@@ -79,7 +82,7 @@ impl NewJob {
     /// The job that runs a spider of a project as its file says.
     pub fn of(id: CrawlId, SpiderRef { project, spider }: SpiderRef) -> Self {
         let (urls, sources, arguments, settings) = Default::default();
-        let (version, priority, idempotency_key) = Default::default();
+        let (version, priority, idempotency_key, ignored) = Default::default();
         let is_scheduled = false;
         Self {
             id,
@@ -93,6 +96,7 @@ impl NewJob {
             is_scheduled,
             priority,
             idempotency_key,
+            ignored,
         }
     }
 

@@ -112,7 +112,7 @@ fn of_object(object: Map<String, Value>) -> Result<NewRequest, InvalidRequest> {
         any_status: flag(&mut object, "any_status")?.unwrap_or_default(),
         failures: failures(&mut object)?,
         priority: priority(&object)?,
-        retries: retries(&object)?,
+        retries: retries(&object, "retries")?,
     };
     check_lengths(&request)?;
     Ok(request)

@@ -79,7 +79,8 @@ impl QueueType {
 pub enum Topology {
     /// Queues and exchanges are declared; what exists with other arguments is an error.
     Declare,
-    /// Nothing is declared: queues are taken as they are, whatever their arguments, and what is missing is an error.
+    /// Queues that exist are taken as they are, whatever their arguments. What is missing of trawl's own is declared, where that is allowed;
+    /// the lanes of URLs and the queue of dead letters are for the other program to declare.
     Passive,
 }
 

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bytes::exact_bytes;
 use super::secret::ServerUrl;
+use crate::names::SpiderName;
 use crate::nearest::listed;
 use crate::text::printable;
 
@@ -54,9 +55,10 @@ impl SinkSettings {
 }
 
 impl SinkSettings {
-    /// That nothing in its path looks as if it stood for something and does not.
+    /// That nothing in its path looks as if it stood for something and does not, and that it says nothing that its kind has no use for.
     pub fn check(&self) -> Result<(), String> {
         match self {
+            Self::Jsonl(Lines { bom: true, .. }) => Err("`bom` is for csv".to_owned()),
             Self::Jsonl(Lines { path, .. }) | Self::Csv(Lines { path, .. }) => {
                 check_path(&path.to_string_lossy())
             }
@@ -64,6 +66,18 @@ impl SinkSettings {
                 check_path(&path.to_string_lossy())
             }
             Self::Stream | Self::Postgres { .. } => Ok(()),
+        }
+    }
+}
+
+impl SinkSettings {
+    /// Returns the file of lines that it writes for this spider, if it does; `{worker}` stands in it as it is.
+    pub fn file(&self, spider: &SpiderName) -> Option<PathBuf> {
+        match self {
+            Self::Jsonl(Lines { path, .. }) | Self::Csv(Lines { path, .. }) => {
+                Some(path.to_string_lossy().replace("{spider}", spider.as_str()).into())
+            }
+            Self::Stream | Self::Postgres { .. } | Self::Parquet(_) | Self::Warc(_) => None,
         }
     }
 }
@@ -120,12 +134,15 @@ pub struct Lines {
     /// The folder that it may not leave, neither by its name nor by a symbolic link; `None` for any.
     #[serde(skip)]
     pub below: Option<PathBuf>,
-    /// How large it grows before it is set aside, as `items-1.jsonl`, and a new one begun; any size without it.
+    /// Maximum size of a file: before it would grow larger it is set aside, as `items-1.jsonl`, and a new one begun; any size without it.
     #[serde(default)]
     pub rotate: Option<ByteSize>,
     /// How it is compressed.
     #[serde(default)]
     pub compress: Compress,
+    /// Whether a file of comma-separated values begins with the mark of UTF-8, without which Excel takes it for the encoding of its language.
+    #[serde(default)]
+    pub bom: bool,
     /// Whether what is written is on the disk before its URLs are finished: then it outlasts a power cut, too.
     #[serde(default)]
     pub sync: bool,
@@ -134,7 +151,7 @@ pub struct Lines {
 impl Lines {
     /// A file that anybody with the machine names, of any size.
     pub fn plain(path: PathBuf, compress: Compress) -> Self {
-        Self { path, below: None, rotate: None, compress, sync: false }
+        Self { path, below: None, rotate: None, compress, bom: false, sync: false }
     }
 }
 

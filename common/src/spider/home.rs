@@ -19,8 +19,9 @@ pub struct Home {
 impl Home {
     /// That of a spider with this `[start]` and these `allowed_domains`.
     pub(super) fn of(start: &Start, allowed_domains: &[String]) -> Self {
-        let Start { sitemaps, urls, robots } = start;
-        let start = [sitemaps, urls, robots].into_iter().flatten();
+        let Start { sitemaps, urls, robots, requests, tasks: _ } = start;
+        let requests = requests.iter().map(|request| &request.url);
+        let start = [sitemaps, urls, robots].into_iter().flatten().chain(requests);
         let start: Vec<_> = start.filter_map(|url| CanonicalUrl::parse(url).ok()).collect();
         let is_any = domains::allow_any(allowed_domains);
         Self {

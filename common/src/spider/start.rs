@@ -1,5 +1,8 @@
 //! `[start]` of a spider.
 
+use crate::request::NewRequest;
+use crate::task::NewTask;
+
 /// Where a crawl begins. Each is a URL, or for sitemaps and robots also a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Start {
@@ -9,4 +12,8 @@ pub struct Start {
     pub urls: Vec<String>,
     /// `robots.txt` files, whose sitemaps are read.
     pub robots: Vec<String>,
+    /// Requests: pages that are asked for in another way than by a plain GET.
+    pub requests: Vec<NewRequest>,
+    /// Tasks for the spider's program.
+    pub tasks: Vec<NewTask>,
 }

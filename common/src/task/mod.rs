@@ -12,6 +12,7 @@ mod unique;
 mod view;
 
 pub use new_task::NewTask;
+pub(crate) use read::KEYS;
 pub use read::{InvalidTask, MAX_LINE_BYTES};
 pub use recipe::{InvalidRecipe, MAX_RECIPE_BYTES, Recipe};
 pub use unique::{InvalidUnique, Unique};

@@ -22,7 +22,8 @@ use crate::names::{ProjectName, SpiderName};
 /// | `project` | whose spider does it | the project of who submits it |
 /// | `spider` | the spider that does it | the spider of who submits it |
 ///
-/// A key with the value `null` counts as left out.
+/// A key with the value `null` counts as left out. Keys of task_tracker are taken as well: `max_retries` for `retries`, `unique_str` or
+/// `hash64` for `unique`, a number as `project`; `max_assign_time` and `verification` say nothing here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Value")]
 pub struct NewTask {

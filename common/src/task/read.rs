@@ -14,8 +14,20 @@ use crate::text::printable;
 /// The longest line that can be a task, in bytes: the longest recipe with every character escaped, and all else.
 pub const MAX_LINE_BYTES: usize = 6 * MAX_RECIPE_BYTES + 64 * 1024;
 
-/// The keys of a task.
-const KEYS: [&str; 6] = ["recipe", "unique", "priority", "retries", "project", "spider"];
+/// The keys of a task: trawl's own, and then those of task_tracker, whose programs write them.
+pub(crate) const KEYS: [&str; 11] = [
+    "recipe",
+    "unique",
+    "priority",
+    "retries",
+    "project",
+    "spider",
+    "max_retries",
+    "unique_str",
+    "hash64",
+    "max_assign_time",
+    "verification",
+];
 
 /// Why something is no task.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -83,14 +95,28 @@ fn of_object(object: Map<String, Value>) -> Result<NewTask, InvalidTask> {
     let named = |key| move |error| InvalidTask::Name { key, error };
     Ok(NewTask {
         recipe: recipe.parse()?,
-        unique: text(&mut object, "unique")?.map(|unique| unique.parse()).transpose()?,
+        unique: unique(&mut object)?.map(|unique| unique.parse()).transpose()?,
         priority: priority(&object)?,
-        retries: retries(&object)?,
-        project: text(&mut object, "project")?
+        retries: retries(&object, "retries")?.or(retries(&object, "max_retries")?),
+        project: number_or_text(&mut object, "project")?
             .map(|name| name.parse().map_err(named("project")))
             .transpose()?,
         spider: text(&mut object, "spider")?.map(|name| name.parse().map_err(named("spider"))).transpose()?,
     })
+}
+
+/// By what a task is one with others: `unique`, or as task_tracker has it a text or its hash.
+fn unique(object: &mut Map<String, Value>) -> Result<Option<String>, WrongValue> {
+    let text = text(object, "unique")?.or(text(object, "unique_str")?);
+    Ok(text.filter(|text| !text.is_empty()).or(number_or_text(object, "hash64")?.filter(|hash| hash != "0")))
+}
+
+/// Text, or a whole number as text: task_tracker's projects have numbers.
+fn number_or_text(object: &mut Map<String, Value>, key: &'static str) -> Result<Option<String>, WrongValue> {
+    match object.get(key) {
+        Some(Value::Number(number)) if number.is_i64() || number.is_u64() => Ok(Some(number.to_string())),
+        _ => text(object, key),
+    }
 }
 
 #[cfg(test)]
@@ -118,6 +144,17 @@ mod tests {
     }
 
     #[test]
+    fn a_task_may_be_written_as_task_tracker_has_it() {
+        let line = r#"{"project": 1, "recipe": "x", "priority": 2, "max_retries": 5, "max_assign_time": 3600, "hash64": 0,
+            "unique_str": "doc 1", "verification": 0}"#;
+        let task = NewTask::from_line(line).unwrap();
+        assert_eq!((task.retries, task.project), (Some(5), Some("1".parse().unwrap())));
+        assert_eq!(task.unique.unwrap().as_str(), "doc 1");
+        let by_hash = NewTask::from_line(r#"{"recipe": "x", "unique_str": "", "hash64": -5}"#).unwrap();
+        assert_eq!(by_hash.unique.unwrap().as_str(), "-5");
+    }
+
+    #[test]
     fn what_is_no_task_has_an_error_of_one_line_that_says_what_is_wrong() {
         for (line, expected) in [
             ("", "not JSON: "),
@@ -139,7 +176,7 @@ mod tests {
             (r#"{"recipe": "x", "retries": -1}"#, "`retries` is a whole number from 0 to 1000000, not -1"),
             (r#"{"recipe": "x", "retries": 1.5}"#, "not 1.5"),
             (r#"{"recipe": "x", "retries": 99999999999}"#, "not 99999999999"),
-            (r#"{"recipe": "x", "project": 1}"#, "`project` is text, not a number"),
+            (r#"{"recipe": "x", "project": 1.5}"#, "`project` is text, not a number"),
             (r#"{"recipe": "x", "spider": "A b"}"#, "`spider`: `A b` is not a name"),
         ] {
             let error = NewTask::from_line(line).unwrap_err().to_string();

@@ -23,12 +23,41 @@ pub(crate) enum Report {
     Unsupervised(String),
 }
 
+/// Signals that end programs, with what they say of the end.
+const SIGNALS: [(i32, &str); 9] = [
+    (4, "SIGILL"),
+    (5, "SIGTRAP"),
+    (6, "SIGABRT"),
+    (7, "SIGBUS"),
+    (8, "SIGFPE"),
+    (9, "SIGKILL, as by a system or container that is short of memory"),
+    (11, "SIGSEGV"),
+    (25, "SIGXFSZ"),
+    (31, "SIGSYS"),
+];
+
+/// What the standard error of programs says that were given no more memory.
+const NO_MEMORY: [&str; 6] = [
+    "MemoryError",
+    "annot allocate memory",
+    "bad_alloc",
+    "memory allocation of ",
+    "runtime: out of memory",
+    "Fatal process out of memory",
+];
+
 impl fmt::Display for Report {
     /// In words that go on from a program's name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Exited(status) => write!(f, "exited with status {status}"),
-            Self::Killed(signal) => write!(f, "was killed by signal {signal}"),
+            Self::Killed(signal) => {
+                write!(f, "was killed by signal {signal}")?;
+                match SIGNALS.iter().find(|(number, _)| number == signal) {
+                    Some((_, name)) => write!(f, " ({name})"),
+                    None => Ok(()),
+                }
+            }
             Self::Memory => f.write_str("took more memory than it may ([handler] memory)"),
             Self::Processes => write!(f, "had more than {MAX_PROCESSES} processes and threads"),
             Self::Disk => {
@@ -41,6 +70,13 @@ impl fmt::Display for Report {
 }
 
 impl Report {
+    /// Whether the program failed, and its standard error says that it was given no more memory.
+    pub(crate) fn lacked_memory(&self, stderr: &[u8]) -> bool {
+        let failed = matches!(self, Self::Killed(_)) || matches!(self, Self::Exited(status) if *status != 0);
+        let stderr = String::from_utf8_lossy(stderr);
+        failed && NO_MEMORY.iter().any(|text| stderr.contains(text))
+    }
+
     /// As the last line.
     pub(super) fn to_line(&self, token: &str) -> String {
         let said = match self {

@@ -15,6 +15,9 @@ use rustix::process::{
     setsid,
 };
 
+/// What the memory that a process may reserve is a multiple of.
+const PART: u64 = 64 << 20;
+
 /// Becomes the program; returns only if that fails, with the status that shells use for it.
 pub(super) fn run(arguments: Vec<OsString>) -> u8 {
     let mut arguments = arguments.into_iter();
@@ -50,11 +53,17 @@ fn bound(supervisor: i32, memory: u64, priority: i32) -> Result<(), Box<dyn Erro
     setpriority_process(None, priority)?;
     let limit = |most| Rlimit { current: Some(most), maximum: Some(most) };
     setrlimit(Resource::Core, limit(0))?;
-    setrlimit(Resource::Data, limit(memory.saturating_mul(2)))?;
+    setrlimit(Resource::Data, limit(reservable(memory)))?;
     // No matter where the system has none.
     let _ = fs::write("/proc/self/oom_score_adj", "1000");
     confine()?;
     Ok(())
+}
+
+/// Returns the memory that one process may reserve which may use so much: at least twice that. Chromium has it in whole parts, and
+/// its pages crash where the limit is none.
+fn reservable(memory: u64) -> u64 {
+    memory.saturating_mul(2).div_ceil(PART).saturating_mul(PART)
 }
 
 /// Puts this process and all that it starts into a domain of Landlock, out of which no signal and no ptrace(2) leads: not to the
@@ -77,5 +86,18 @@ fn advice(error: &io::Error) -> &'static str {
         Some(Errno::NOENT) => ": does its first line name an interpreter that is not there?",
         Some(Errno::TOOBIG) => ": the arguments in `run` are too long",
         _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_process_may_reserve_is_twice_its_memory_in_whole_parts() {
+        assert_eq!(reservable(1_000_000_000), 30 * PART);
+        assert_eq!(reservable(1 << 30), 2 << 30);
+        assert_eq!(reservable(1), PART);
+        assert_eq!(reservable(u64::MAX), u64::MAX);
     }
 }

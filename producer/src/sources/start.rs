@@ -33,13 +33,16 @@ impl Start {
         if !named.is_empty() {
             return Ok(named.to_vec().into());
         }
-        let spider::Start { sitemaps, urls, robots } = &spider.start;
+        let spider::Start { sitemaps, urls, robots, requests, tasks } = &spider.start;
         let page = |text: &String| {
             let invalid = |error| InvalidSource::Url(text.clone(), error);
             CanonicalUrl::parse(text).map(Entry::from).map_err(invalid)
         };
+        let requests = requests.iter().cloned().map(Entry::Request);
+        let tasks = tasks.iter().cloned().map(Entry::Task);
+        let pages = urls.iter().map(page).collect::<Result<Vec<_>, _>>()?;
         let start = Self {
-            pages: urls.iter().map(page).collect::<Result<_, _>>()?,
+            pages: pages.into_iter().chain(requests).chain(tasks).collect(),
             sources: sitemaps.iter().chain(robots).map(|text| text.parse()).collect::<Result<_, _>>()?,
         };
         if start == Self::default() { Err(NoStart::Nothing(spider.name.to_string())) } else { Ok(start) }
@@ -55,7 +58,9 @@ impl From<Vec<Source>> for Start {
 #[cfg(test)]
 mod tests {
     use trawl_common::names::SpiderName;
+    use trawl_common::request::NewRequest;
     use trawl_common::settings::Items;
+    use trawl_common::task::NewTask;
 
     use super::*;
 
@@ -71,6 +76,11 @@ mod tests {
         assert_eq!(Start::of(&spider, &named), Ok(named.to_vec().into()));
         let start = Start::of(&spider, &[]).unwrap();
         assert_eq!(start.pages, [Entry::from_line("http://a.example/").unwrap()]);
+        spider.start.requests = vec![NewRequest::get("http://a.example/form")];
+        spider.start.tasks = vec![NewTask::of("[1]".parse().unwrap())];
+        let pages = Start::of(&spider, &[]).unwrap().pages;
+        let lines = ["http://a.example/", "http://a.example/form", r#""[1]""#];
+        assert_eq!(pages, lines.map(|line| Entry::from_line(line).unwrap()));
         let sources: Vec<_> = start.sources.iter().map(ToString::to_string).collect();
         assert_eq!(sources, ["map.xml", "http://a.example/robots.txt"]);
     }

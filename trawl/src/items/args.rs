@@ -22,10 +22,13 @@ pub(crate) struct Args {
     /// Only of this spider
     #[arg(long, value_name = "NAME")]
     pub(super) spider: Option<SpiderName>,
-    /// Columns of CSV: id, url, crawl, ... or a field; `fields.url` for a field with such a name [default: those of the
-    /// first item]
+    /// Columns of CSV: id, url, crawl, ... or a field; `field_url` for a field with such a name [default: those of all items,
+    /// which are read twice; with --follow those of the first one]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(super) fields: Vec<String>,
+    /// Begin CSV with the mark of UTF-8, without which Excel takes it for the encoding of its language
+    #[arg(long)]
+    pub(super) bom: bool,
     /// Where to begin: first, next (what comes from now on), an offset, or about a time: 2026-01-31T12:00:00Z
     #[arg(long, value_name = "PLACE", default_value = "first")]
     pub(super) from: Start,

@@ -6,13 +6,13 @@ mod reading;
 mod recent;
 mod rows;
 
-use std::io::{BufWriter, IsTerminal};
+use std::io::{BufWriter, IsTerminal, Stdout, Write};
 
 pub(crate) use args::Args;
 use args::{Format, Wanted};
 use place::Bookmark;
 use reading::Reading;
-use rows::{Csv, JsonLines, Rows};
+use rows::{Census, Csv, JsonLines, Rows};
 use trawl_backends::rabbitmq::ItemStream;
 use trawl_backends::redis::{self, Readers};
 use trawl_cli::{CrawlArg, Fail, Global, Outcome, Signals};
@@ -27,6 +27,9 @@ impl Args {
         let settings = global.load(&global.source())?;
         if self.format != Format::Csv && !self.fields.is_empty() {
             return Err(Fail::usage("--fields names the columns of CSV: say --format csv"));
+        }
+        if self.format != Format::Csv && self.bom {
+            return Err(Fail::usage("--bom is for CSV: say --format csv"));
         }
         let signals = Signals::listen().map_err(Fail::run)?;
         let ended = tokio::select! {
@@ -50,15 +53,27 @@ impl Args {
             }
             None => None,
         };
-        Reading::new(self, wanted, stream, bookmark, self.rows()).run().await
+        let place = bookmark.as_ref().and_then(|bookmark| bookmark.at);
+        let reading = |rows| Reading::new(self, &wanted, &stream, place, rows);
+        if self.format == Format::Csv && self.fields.is_empty() && !self.follow {
+            let census = Census::default();
+            let end = reading(Box::new(census.clone())).read_all().await?;
+            let rows = Csv::with(self.out()?, census.columns());
+            return reading(Box::new(rows)).with_bookmark(bookmark).until(end).run().await;
+        }
+        let rows: Box<dyn Rows> = match self.format {
+            Format::Jsonl => Box::new(JsonLines::new(self.out()?, std::io::stdout().is_terminal())),
+            Format::Csv => Box::new(Csv::new(self.out()?, &self.fields)),
+        };
+        reading(rows).with_bookmark(bookmark).run().await
     }
 
-    fn rows(&self) -> Box<dyn Rows> {
-        let out = BufWriter::new(std::io::stdout());
-        match self.format {
-            Format::Jsonl => Box::new(JsonLines::new(out, std::io::stdout().is_terminal())),
-            Format::Csv => Box::new(Csv::new(out, &self.fields)),
-        }
+    /// Standard output, with the mark of UTF-8 if that was asked for.
+    fn out(&self) -> Result<BufWriter<Stdout>, Fail> {
+        let mut out = BufWriter::new(std::io::stdout());
+        let mark = if self.bom { "\u{feff}" } else { "" };
+        out.write_all(mark.as_bytes()).map_err(|error| Fail::run(format!("cannot write: {error}")))?;
+        Ok(out)
     }
 }
 

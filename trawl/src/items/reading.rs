@@ -1,6 +1,7 @@
 //! From the stream to lines: what is read, what is written, and how far that is.
 
 use std::io;
+use std::ops::ControlFlow;
 
 use futures::FutureExt;
 use tracing::{debug, warn};
@@ -23,8 +24,8 @@ const BATCH: usize = 64;
 /// One run of the command.
 pub(super) struct Reading<'a> {
     args: &'a Args,
-    wanted: Wanted,
-    stream: ItemStream,
+    wanted: &'a Wanted,
+    stream: &'a ItemStream,
     bookmark: Option<Bookmark>,
     rows: Box<dyn Rows>,
     health: Health,
@@ -61,19 +62,20 @@ impl From<io::Error> for Stop {
 }
 
 impl<'a> Reading<'a> {
+    /// Begins at the offset `place`, or else where `args` say.
     pub(super) fn new(
         args: &'a Args,
-        wanted: Wanted,
-        stream: ItemStream,
-        bookmark: Option<Bookmark>,
+        wanted: &'a Wanted,
+        stream: &'a ItemStream,
+        place: Option<u64>,
         rows: Box<dyn Rows>,
     ) -> Self {
         Self {
             args,
             wanted,
             stream,
-            next: bookmark.as_ref().and_then(|bookmark| bookmark.at),
-            bookmark,
+            next: place,
+            bookmark: None,
             rows,
             health: Health::default(),
             recent: Recent::default(),
@@ -83,17 +85,45 @@ impl<'a> Reading<'a> {
         }
     }
 
+    /// Keeps its place there.
+    pub(super) fn with_bookmark(self, bookmark: Option<Bookmark>) -> Self {
+        Self { bookmark, ..self }
+    }
+
+    /// Ends at this offset, if not before.
+    pub(super) fn until(self, end: Option<u64>) -> Self {
+        Self { end, ..self }
+    }
+
     /// Reads and writes until all is done; after a break it goes on from where it was.
     pub(super) async fn run(mut self) -> Outcome {
+        if self.read_to_end().await?.is_break() {
+            return Ok(Exit::Ok);
+        }
+        self.warn_of_losses();
+        self.rows.unknown().map_or(Ok(Exit::Ok), |message| Err(Fail::usage(message)))
+    }
+
+    /// Reads all there is, and returns the offset at which that ended.
+    pub(super) async fn read_all(mut self) -> Result<Option<u64>, Fail> {
+        // Nothing is written.
+        let _ = self.read_to_end().await?;
+        Ok(self.end)
+    }
+
+    /// Breaks if nobody reads any more what is written.
+    async fn read_to_end(&mut self) -> Result<ControlFlow<()>, Fail> {
         let mut reader = self.open().await?;
         loop {
             match self.read(&mut reader).await {
                 Stop::Done => {
                     self.keep_place().await?;
-                    break;
+                    return Ok(ControlFlow::Continue(()));
                 }
                 // The reader of the pipe is gone, which is no failure.
-                Stop::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(Exit::Ok),
+                Stop::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                    return Ok(ControlFlow::Break(()));
+                }
                 Stop::Output(error) => return Err(Fail::run(format!("cannot write: {error}"))),
                 Stop::Lost(error) if error.is_temporary() => {
                     warn!(%error, "the stream broke off; going on from there");
@@ -102,8 +132,6 @@ impl<'a> Reading<'a> {
                 Stop::Lost(error) => return Err(error.into()),
             }
         }
-        self.warn_of_losses();
-        self.rows.unknown().map_or(Ok(Exit::Ok), |message| Err(Fail::usage(message)))
     }
 
     /// Retries until the stream can be read.

@@ -1,7 +1,9 @@
 //! Items as text: JSON Lines, and CSV (RFC 4180).
 
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Write};
+use std::rc::Rc;
 
 use serde_json::Value;
 use trawl_common::cell::{cell, text_cell};
@@ -13,7 +15,10 @@ use trawl_common::text::escape_json;
 const OWN: [&str; 10] =
     ["id", "url", "crawl", "spider", "fetched_at", "status", "depth", "item", "change", "final_url"];
 /// Before the name of a field that is named as one of these.
-const FIELDS: &str = "fields.";
+const FIELD: &str = "field_";
+
+/// Maximum number of columns that are found; a program may give its items any keys.
+const MOST_COLUMNS: usize = 1_000;
 
 /// Where items are written.
 pub(super) trait Rows {
@@ -61,10 +66,69 @@ impl<W: Write> Rows for JsonLines<W> {
     }
 }
 
+/// Finds the columns that items need, and writes nothing.
+#[derive(Clone, Default)]
+pub(super) struct Census(Rc<RefCell<Columns>>);
+
+impl Census {
+    /// Returns the columns of the items that were there.
+    pub(super) fn columns(&self) -> Columns {
+        self.0.borrow().clone()
+    }
+}
+
+impl Rows for Census {
+    fn write(&mut self, item: &Item, _line: &[u8]) -> io::Result<()> {
+        self.0.borrow_mut().add_all(item);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The columns of items: first those of every item, then their fields as they first came.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Columns {
+    names: Vec<String>,
+    /// The column of each field.
+    fields: HashMap<String, String>,
+}
+
+impl Columns {
+    /// Those that were asked for, in this order.
+    fn asked(names: &[String]) -> Self {
+        Self { names: names.to_vec(), fields: HashMap::new() }
+    }
+
+    /// Adds what it lacks of the fields of this item, as far as there may be more.
+    fn add_all(&mut self, item: &Item) {
+        if self.names.is_empty() {
+            self.names = OWN.map(str::to_owned).into();
+        }
+        for field in item.fields.keys() {
+            if !self.fields.contains_key(field) && self.names.len() < MOST_COLUMNS {
+                // As in the files of sinks.
+                let mut name = field.clone();
+                while self.names.contains(&name) {
+                    name.insert_str(0, FIELD);
+                }
+                self.names.push(name.clone());
+                self.fields.insert(field.clone(), name);
+            }
+        }
+    }
+
+    fn lacks_any(&self, item: &Item) -> bool {
+        item.fields.keys().any(|field| !self.fields.contains_key(field))
+    }
+}
+
 /// Comma-separated values.
 pub(super) struct Csv<W: Write> {
     out: csv::Writer<W>,
-    columns: Vec<String>,
+    columns: Columns,
     /// Whether the columns were asked for, so that nobody misses others.
     asked: bool,
     begun: bool,
@@ -79,33 +143,48 @@ pub(super) struct Csv<W: Write> {
 impl<W: Write> Csv<W> {
     /// With these columns, or else those of the first item.
     pub(super) fn new(out: W, columns: &[String]) -> Self {
-        let out = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(out);
         let strange = columns.iter().filter(|column| !OWN.contains(&column.as_str())).cloned().collect();
-        let (begun, cut, fields) = Default::default();
-        Self { out, columns: columns.to_vec(), asked: !columns.is_empty(), begun, cut, strange, fields }
+        Self { strange, asked: !columns.is_empty(), ..Self::with(out, Columns::asked(columns)) }
+    }
+
+    /// With the columns that a [`Census`] has found.
+    pub(super) fn with(out: W, columns: Columns) -> Self {
+        let out = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(out);
+        let (asked, begun, cut, strange, fields) = Default::default();
+        Self { out, columns, asked, begun, cut, strange, fields }
     }
 }
 
 impl<W: Write> Rows for Csv<W> {
     fn write(&mut self, item: &Item, line: &[u8]) -> io::Result<()> {
-        if !self.asked && !self.begun {
-            self.columns = columns_of(item);
-        }
         if !self.begun {
-            self.out.write_record(self.columns.iter().map(|column| text_cell(column).into_owned()))?;
+            if self.columns.names.is_empty() {
+                self.columns.add_all(item);
+            }
+            self.out.write_record(self.columns.names.iter().map(|column| text_cell(column).into_owned()))?;
             self.begun = true;
         }
-        if !self.asked && item.fields.keys().any(|field| !self.columns.contains(&column(field))) {
+        if !self.asked && self.columns.lacks_any(item) {
             self.cut += 1;
         }
         if !self.strange.is_empty() {
-            self.fields.extend(item.fields.keys().map(|field| column(field)));
-            self.strange
-                .retain(|column| !item.fields.contains_key(column.strip_prefix(FIELDS).unwrap_or(column)));
+            self.fields.extend(item.fields.keys().cloned());
+            self.strange.retain(|column| !item.fields.contains_key(field_of(item, column)));
         }
         let own: Value = serde_json::from_slice(line)?;
-        let cells = self.columns.iter().map(|column| cell(value(item, &own, column)).into_owned());
-        Ok(self.out.write_record(cells)?)
+        let mut record: Vec<&Value> = Vec::with_capacity(self.columns.names.len());
+        let by_column: HashMap<&str, &str> = match self.asked {
+            true => HashMap::new(),
+            false => self.columns.fields.iter().map(|(field, column)| (&**column, &**field)).collect(),
+        };
+        for column in &self.columns.names {
+            record.push(match by_column.get(&**column) {
+                Some(field) => item.fields.get(*field).unwrap_or(&Value::Null),
+                None if OWN.contains(&&**column) => own.get(column).unwrap_or(&Value::Null),
+                None => item.fields.get(field_of(item, column)).unwrap_or(&Value::Null),
+            });
+        }
+        Ok(self.out.write_record(record.into_iter().map(|value| cell(value).into_owned()))?)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -114,7 +193,8 @@ impl<W: Write> Rows for Csv<W> {
 
     fn left_out(&self) -> Option<String> {
         (self.cut > 0).then(|| {
-            format!("{} items have fields that the first item has not, and that have no column: --fields names columns", self.cut)
+            let items = trawl_cli::count(self.cut);
+            format!("items with fields that have no column: {items}; --fields names columns")
         })
     }
 
@@ -128,22 +208,11 @@ impl<W: Write> Rows for Csv<W> {
     }
 }
 
-fn columns_of(item: &Item) -> Vec<String> {
-    OWN.iter().map(ToString::to_string).chain(item.fields.keys().map(|field| column(field))).collect()
-}
-
-/// The column of a field.
-fn column(field: &str) -> String {
-    if OWN.contains(&field) { format!("{FIELDS}{field}") } else { field.to_owned() }
-}
-
-fn value<'a>(item: &'a Item, own: &'a Value, column: &str) -> &'a Value {
-    let field = match column.strip_prefix(FIELDS) {
-        Some(field) => item.fields.get(field),
-        None if OWN.contains(&column) => own.get(column),
-        None => item.fields.get(column),
-    };
-    field.unwrap_or(&Value::Null)
+/// The field that a column is asked for by: its own name, or `field_url`, where every item has a `url` (before 0.1: `fields.url`).
+fn field_of<'a>(item: &Item, column: &'a str) -> &'a str {
+    let plain = [FIELD, "fields."].into_iter().filter_map(|before| column.strip_prefix(before));
+    let mut plain = plain.filter(|plain| OWN.contains(plain));
+    if item.fields.contains_key(column) { column } else { plain.next().unwrap_or(column) }
 }
 
 #[cfg(test)]
@@ -171,6 +240,27 @@ mod tests {
     }
 
     #[test]
+    fn after_a_census_no_field_is_without_a_column() {
+        let items = [
+            item(json!({"b": "x"})),
+            item(json!({"a": 1, "url": "mine", "field_url": 2})),
+            item(json!({"b": 3})),
+        ];
+        let line = |item: &Item| serde_json::to_vec(item).unwrap();
+        let mut census = Census::default();
+        items.iter().for_each(|item| census.write(item, &line(item)).unwrap());
+        let mut rows = Csv::with(Vec::new(), census.columns());
+        items.iter().for_each(|item| rows.write(item, &line(item)).unwrap());
+        assert_eq!(rows.left_out(), None);
+        let text = String::from_utf8(rows.out.into_inner().unwrap()).unwrap();
+        let ends: Vec<&str> = text
+            .lines()
+            .map(|line| line.rsplitn(5, ',').nth(4).map_or("", |own| &line[own.len()..]))
+            .collect();
+        assert_eq!(ends, [",b,a,field_url,field_field_url", ",x,,,", ",,1,2,mine", ",3,,,"]);
+    }
+
+    #[test]
     fn columns_are_those_of_the_first_item_and_what_has_none_is_reported() {
         let (text, message) =
             csv(&[], &[item(json!({"b": "x", "a": [1, "y"]})), item(json!({"b": null, "c": 1}))]);
@@ -178,13 +268,14 @@ mod tests {
         assert_eq!(lines[0], "id,url,crawl,spider,fetched_at,status,depth,item,change,final_url,a,b");
         assert_eq!(lines[1], r#"a,https://example.com/,c1,docs,2026-01-01T00:00:00Z,200,1,,,,"[1,""y""]",x"#);
         assert!(lines[2].ends_with(",,,,"));
-        assert!(message.unwrap().starts_with("1 items"));
+        assert!(message.unwrap().starts_with("items with fields that have no column: 1;"));
     }
 
     #[test]
     fn a_field_that_is_named_as_a_column_of_every_item_keeps_its_value() {
         let items = [item(json!({"url": "mine"}))];
-        assert!(csv(&[], &items).0.contains(",final_url,fields.url\r\n"));
+        assert!(csv(&[], &items).0.contains(",final_url,field_url\r\n"));
+        assert_eq!(csv(&["field_url", "url"], &items).0, "field_url,url\r\nmine,https://example.com/\r\n");
         assert_eq!(csv(&["fields.url", "url"], &items).0, "fields.url,url\r\nmine,https://example.com/\r\n");
     }
 
@@ -199,7 +290,7 @@ mod tests {
             rows.unknown()
         };
         let items = [item(json!({"price": 1})), item(json!({"title": "x"}))];
-        assert_eq!(unknown(&["url", "price", "fields.title"], &items), None);
+        assert_eq!(unknown(&["url", "price", "title"], &items), None);
         assert_eq!(
             unknown(&["prcie"], &items).unwrap(),
             "no item has a field `prcie`: did you mean `price`?"

@@ -9,6 +9,7 @@ use trawl_common::list::Entry;
 use trawl_common::names::{CrawlId, ProjectName, SpiderName};
 use trawl_common::ports::Submitted;
 use trawl_common::spider::Version;
+use trawl_common::spider::folder::Folder;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 
@@ -59,6 +60,27 @@ struct Answer {
     new: bool,
 }
 
+/// Fails where no worker can have the job's spider, and warns where it is not known here.
+async fn look_for_spider(backend: &Backend, new: &NewJob) -> Result<(), Fail> {
+    let NewJob { project, version, spider, .. } = new;
+    let is_default = *project == ProjectName::default() && version.is_none();
+    let needs_no_file = is_default && *spider == SpiderName::default();
+    if needs_no_file || backend.spider_store.text(project, version.as_ref(), spider).await?.is_some() {
+        return Ok(());
+    }
+    if !is_default {
+        return Err(Fail::usage(format!(
+            "there is no spider {spider} in the project {project}, or not in that version: `trawl spider versions` lists what is deployed"
+        )));
+    }
+    if !matches!(Folder::of(&backend.settings).text(spider), Ok(Some(_))) {
+        anstream::eprintln!(
+            "warning: no spider {spider} is deployed, nor is its file here: the job fails unless a worker has that file"
+        );
+    }
+    Ok(())
+}
+
 impl Args {
     pub(super) async fn run(self, backend: Backend) -> Outcome {
         let DedupFlags { recrawl, dedup } = self.dedup;
@@ -74,6 +96,7 @@ impl Args {
             ..NewJob::new(CrawlId::generate(UnixMs::now()), self.spider)
         };
         new.check().map_err(Fail::usage)?;
+        look_for_spider(&backend, &new).await?;
         let answer = match backend.jobs.submit(&new).await? {
             Submitted::New => Answer { job: new.id, new: true },
             Submitted::Known(job) => Answer { job, new: false },

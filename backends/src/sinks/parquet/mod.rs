@@ -96,7 +96,7 @@ impl Sink for Parquet {
             return Ok(());
         }
         let shelf = Arc::clone(&self.shelf);
-        let length = in_background(&self.shelf.shown, move || shelf.append(lines)).await?;
+        let length = in_background(&self.shelf.shown, move || shelf.append(&lines)).await?;
         if length >= self.shelf.rotate {
             self.shelf.turn_behind();
         }
@@ -116,7 +116,7 @@ impl Shelf {
     }
 
     /// Appends to the spool, and says how long it is.
-    fn append(&self, lines: Vec<u8>) -> io::Result<u64> {
+    fn append(&self, lines: &[Vec<u8>]) -> io::Result<u64> {
         let mut place = self.spool();
         let mut spool = match place.take() {
             Some(spool) => spool,

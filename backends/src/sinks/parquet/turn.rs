@@ -16,9 +16,9 @@ use trawl_common::names::SpiderName;
 use trawl_common::spider::item::Item;
 
 use super::super::columns::{Column, Columns, Shape};
-use super::super::growing::mend;
 use super::super::items::plain_json;
 use super::super::orphans::{Begun, Orphans};
+use super::super::own::mend;
 use super::super::parts;
 use super::column::{Cells, schema};
 

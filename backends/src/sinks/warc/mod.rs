@@ -94,8 +94,32 @@ impl Sink for Archive {
 }
 
 impl Shelf {
-    fn append(&self, captures: &[Capture]) -> io::Result<()> {
+    /// Appends these captures; a file ends with the one that reaches its size.
+    fn append(&self, mut captures: &[Capture]) -> io::Result<()> {
+        while !captures.is_empty() {
+            let fitting = self.fitting(captures)?;
+            let (now, later) = captures.split_at(fitting);
+            self.append_to_one(now)?;
+            captures = later;
+        }
+        Ok(())
+    }
+
+    /// Returns how many of these captures the file has room for by the size of their bodies, at least one.
+    fn fitting(&self, captures: &[Capture]) -> io::Result<usize> {
         self.finish(self.rotate)?;
+        let volume = self.volume.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut room = self.rotate.saturating_sub(volume.as_ref().map_or(Ok(0), Volume::len)?);
+        let fits = |capture: &&Capture| {
+            let size = capture.size();
+            let fits = size <= room;
+            room = room.saturating_sub(size);
+            fits
+        };
+        Ok(captures.iter().take_while(fits).count().max(1))
+    }
+
+    fn append_to_one(&self, captures: &[Capture]) -> io::Result<()> {
         let mut place = self.volume.lock().unwrap_or_else(PoisonError::into_inner);
         let mut volume = match place.take() {
             Some(volume) => volume,

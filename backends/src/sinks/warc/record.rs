@@ -50,6 +50,11 @@ pub(super) fn info(filename: &str) -> io::Result<(String, Vec<u8>)> {
 }
 
 impl Capture {
+    /// Returns the size of its body, which takes no more than that of a file.
+    pub(super) fn size(&self) -> u64 {
+        self.response.body.len() as u64
+    }
+
     /// That of a page, if its response was kept. A task has none.
     pub(super) fn of(page: &Page) -> Option<Self> {
         let (request, response) = page.exchange.clone()?;

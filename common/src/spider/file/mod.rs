@@ -111,7 +111,11 @@ fn file(spider: &mut Spider, notes: &Notes<'_>, mut file: Section<'_>) {
     spider.request =
         file.within("request", |section| request::request(section, has_home)).unwrap_or_default();
     spider.ban = file.within("ban", ban::ban).unwrap_or_default();
+    let start = file.get("start");
     spider.handler = file.within("handler", handler::handler).flatten();
+    if let (Some(start), None, false) = (start, &spider.handler, spider.start.tasks.is_empty()) {
+        start.wrong::<()>("its `tasks` need a program that does them: a [handler]");
+    }
     let has_reader = spider.page_handler().is_some();
     if let Some(items) = items(&mut file, has_reader) {
         spider.items = items;

@@ -36,8 +36,8 @@ const COMPRESSIONS: [(&str, Compress); 3] =
 
 pub(super) fn sink(mut section: Section<'_>) -> Option<SinkSettings> {
     let sink = match section.need("kind", |given| given.one_of(&KINDS))? {
-        Kind::Jsonl => lines(&mut section).map(SinkSettings::Jsonl),
-        Kind::Csv => lines(&mut section).map(SinkSettings::Csv),
+        Kind::Jsonl => lines(&mut section, false).map(SinkSettings::Jsonl),
+        Kind::Csv => lines(&mut section, true).map(SinkSettings::Csv),
         Kind::Stream => Some(SinkSettings::Stream),
         Kind::Postgres => postgres(&mut section),
         Kind::Parquet => folder(&mut section).map(SinkSettings::Parquet),
@@ -47,13 +47,14 @@ pub(super) fn sink(mut section: Section<'_>) -> Option<SinkSettings> {
     sink
 }
 
-fn lines(section: &mut Section<'_>) -> Option<Lines> {
+fn lines(section: &mut Section<'_>, may_have_bom: bool) -> Option<Lines> {
     let path = section.need("path", |given| path(given, false));
     let rotate = section.read("rotate", size);
     let compress = section.read("compress", |given| given.one_of(&COMPRESSIONS)).unwrap_or_default();
     let sync = section.read("sync", Given::flag).unwrap_or_default();
+    let bom = may_have_bom && section.read("bom", Given::flag).unwrap_or_default();
     let (path, below) = path?;
-    Some(Lines { path, below, rotate, compress, sync })
+    Some(Lines { path, below, rotate, compress, bom, sync })
 }
 
 fn folder(section: &mut Section<'_>) -> Option<Folder> {

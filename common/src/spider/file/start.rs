@@ -3,8 +3,10 @@
 use super::given::Given;
 use super::placeholders;
 use super::section::Section;
+use crate::request::NewRequest;
 use crate::spider::Start;
 use crate::spider::domains::Domains;
+use crate::task::NewTask;
 use crate::text::printable;
 use crate::web::url::CanonicalUrl;
 
@@ -43,6 +45,8 @@ pub(super) fn start(mut section: Section<'_>, domains: &[String]) -> Start {
         sitemaps: section.all("sitemaps", source),
         urls: section.all("urls", |given| page(given, &domains)),
         robots: section.all("robots", source),
+        requests: section.all("requests", |given| request(given, &domains)),
+        tasks: section.all("tasks", task),
     };
     section.end();
     start
@@ -54,6 +58,27 @@ fn page(given: &Given<'_>, domains: &Domains<'_>) -> Option<String> {
         return given.wrong(format_args!("{} is not among `allowed_domains`", url.host()));
     }
     Some(url.to_string())
+}
+
+/// A request, as a line of a list has it.
+fn request(given: &Given<'_>, domains: &Domains<'_>) -> Option<NewRequest> {
+    let request = NewRequest::try_from(given.json()?).map_or_else(|error| given.wrong(error), Some)?;
+    match CanonicalUrl::parse(&request.url) {
+        Err(error) => given.wrong(format_args!("`{}`: {error}", printable(&request.url, 100))),
+        Ok(url) if !domains.allow(&url.host().to_string()) => {
+            given.wrong(format_args!("{} is not among `allowed_domains`", url.host()))
+        }
+        Ok(_) => Some(request),
+    }
+}
+
+/// A task of this spider, as a line of a list has it.
+fn task(given: &Given<'_>) -> Option<NewTask> {
+    let task = NewTask::try_from(given.json()?).map_or_else(|error| given.wrong(error), Some)?;
+    match task.spider {
+        Some(_) => given.wrong("a task in [start] is for this spider: leave out its `spider`"),
+        None => Some(task),
+    }
 }
 
 /// A URL, or else a file: only a text of this machine names one, and no argument chooses it.

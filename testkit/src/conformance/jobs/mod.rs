@@ -129,6 +129,7 @@ pub async fn what_is_asked_for_is_given_as_it_was(jobs: &Arc<dyn Jobs>) -> Resul
     };
     full.settings.recrawl = Some(Recrawl::Always);
     full.settings.limit = Some(7);
+    full.ignored = vec!["DOWNLOAD_DELAY".to_owned()];
     let empty = job("empty", "default", 0.0);
     submit(jobs, [full.clone(), empty.clone()]).await?;
     for expected in [full, empty] {

@@ -10,6 +10,7 @@ use trawl_common::spider;
 use trawl_common::trace;
 use trawl_common::web::freshness::lifetime;
 use trawl_common::web::host::HostKey;
+use trawl_common::web::url::CanonicalUrl;
 use trawl_web::{Answer, MAX_REDIRECTS, NoPage, Redirect, Trail};
 
 use super::failed;
@@ -35,12 +36,12 @@ pub(super) async fn response(
         return fetch(shared, job, history, permit).await;
     }
     if let Some(response) = cached(shared, job, history).await {
-        return Ok(response);
+        return match &response.redirected_to {
+            Some(page) if leads_to_known(shared, job, page).await => Err(Outcome::Skipped(Skip::Duplicate)),
+            _ => Ok(response),
+        };
     }
     let response = fetch(shared, job, history, permit).await?;
-    if response.redirected_to.is_some() {
-        return Ok(response);
-    }
     let ttl = settings.keeps(lifetime(&response.headers, response.fetched_at));
     if let Err(error) = shared.ports.cache.put(&url, &response, ttl).await {
         debug!(%error, "response not cached");
@@ -57,11 +58,26 @@ async fn cached(shared: &Shared, job: &Job, history: &History) -> Option<Respons
     let response = shared.ports.cache.get(&job.url).await.ok().flatten().filter(|response| {
         history.may_use_cached(response)
             && job.spider.bans.by_page(response).is_none()
-            // Where a redirect led is looked at each time: another spider may not go there, or has been there.
-            && response.redirected_to.is_none()
+            && response.redirected_to.as_ref().is_none_or(|page| may_be_led(job, page))
     });
     metrics::cache_looked_up(response.is_some());
     response
+}
+
+/// Whether redirects may lead from a job's URL to this page, which they did for another: its spider may go there, and the rules of the host are
+/// those that the URL was scheduled by.
+fn may_be_led(job: &Job, page: &CanonicalUrl) -> bool {
+    let mut trail = Trail::at(job.url.clone(), None, MAX_REDIRECTS);
+    page.host() == job.url.host() && trail.follow(page.clone(), &job.spider.scope).is_ok()
+}
+
+/// Whether a page to which a redirect leads is another one that was seen.
+async fn leads_to_known(shared: &Shared, job: &Job, page: &CanonicalUrl) -> bool {
+    let Job { url, message, .. } = job;
+    // One that differs from its own URL only in what makes no other page is asked for nevertheless: servers insist.
+    let page = job.spider.spider.urls.canonical(page.clone());
+    let is_plain = message.work.url().is_some();
+    is_plain && page != *url && is_known(shared, &message.crawl, url, &page).await
 }
 
 /// Asks, and goes on where redirects lead for as long as their hosts may be asked at once.
@@ -149,13 +165,10 @@ async fn follow(shared: &Shared, job: &mut Job, next: Redirect) -> Result<HostPe
         Err(NoPage::Failed(failure)) => return Err(failed(shared, job, failure)),
         Err(NoPage::OutOfScope(_)) => return Err(Outcome::Skipped(Skip::Scope)),
     }
-    let message = &mut job.message;
-    // One that differs from its own URL only in what makes no other page is asked for nevertheless: servers insist.
-    let page = job.spider.spider.urls.canonical(next.target);
-    let is_plain = message.work.url().is_some();
-    if is_plain && page != job.url && is_known(shared, &message.crawl, &job.url, &page).await {
+    if leads_to_known(shared, job, &next.target).await {
         return Err(Outcome::Skipped(Skip::Duplicate));
     }
+    let message = &mut job.message;
     message.hop = trail.into_hop();
     (message.slot, message.turn, message.until) = (None, None, None);
     schedule::ask(shared, job).await
