@@ -67,6 +67,12 @@ impl Job {
         self.message.hop.as_ref().map_or(&self.url, |hop| &hop.url)
     }
 
+    /// Where redirects have led: another spelling of its own URL is no other page.
+    pub(crate) fn redirected_to(&self) -> Option<CanonicalUrl> {
+        let hop = self.message.hop.as_ref().map(|hop| hop.url.normalised());
+        hop.filter(|hop| *hop != self.url)
+    }
+
     /// The program that reads its page, if one does.
     pub(crate) fn reader(&self) -> Option<&Stream> {
         self.spider.program.as_ref().and_then(Running::reader)

@@ -72,7 +72,8 @@ async fn fetch(
     mut permit: HostPermit,
 ) -> Result<Response, Outcome> {
     loop {
-        let validators = history.validators_for(job.message.hop.as_ref().map(|hop| &hop.url));
+        let redirect = job.message.hop.as_ref().filter(|hop| hop.count > 0);
+        let validators = history.validators_for(redirect.map(|hop| &hop.url));
         let target = job.target();
         let domain = HostKey::domain(&target.host());
         let begun = Instant::now();
@@ -107,7 +108,8 @@ async fn fetch(
                 if let Some(refusal) = trawl_web::refusal(&response) {
                     backoff::leave_alone(shared, job, &refusal).await?;
                 }
-                let redirected_to = job.message.hop.take().map(|hop| hop.url);
+                let redirected_to = job.redirected_to();
+                job.message.hop = None;
                 return Ok(Response { redirected_to, ..response });
             }
             Ok(Answer::NotModified) => return Err(Outcome::Skipped(Skip::Unchanged)),
@@ -151,7 +153,7 @@ async fn follow(shared: &Shared, job: &mut Job, next: Redirect) -> Result<HostPe
     }
     let message = &mut job.message;
     // One that differs from its own URL only in what makes no other page is asked for nevertheless: servers insist.
-    let page = job.spider.spider.urls.canonical(next.target);
+    let page = job.spider.spider.urls.canonical(next.target.normalised());
     let is_plain = message.work.url().is_some();
     if is_plain && page != job.url && is_known(shared, &message.crawl, &job.url, &page).await {
         return Err(Outcome::Skipped(Skip::Duplicate));
