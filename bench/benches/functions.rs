@@ -26,7 +26,7 @@ use trawl_common::time::UnixMs;
 use trawl_common::web::headers::Headers;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::Extractor;
-use trawl_producer::sitemap::{self, Limits};
+use trawl_producer::sitemap::{self, Limits, Origin};
 
 fn urls(criterion: &mut Criterion) {
     let texts = samples::urls(10_000);
@@ -55,7 +55,7 @@ fn sitemaps(criterion: &mut Criterion) {
             black_box(found);
             ControlFlow::Continue(())
         };
-        sitemap::read(bytes, &Limits::default(), emit).unwrap().urls
+        sitemap::read(bytes, &Origin::default(), &Limits::default(), emit).unwrap().urls
     };
     let mut group = criterion.benchmark_group("sitemap");
     // Unpacked, in both cases.

@@ -1,5 +1,6 @@
-//! Prints what fields by CSS selector find in HTML files, a line of JSON for each file. Arguments are `name=selector`, and
-//! `name[]=selector` for all values; the files' names come on standard input, one a line.
+//! Prints what fields by CSS selector find in HTML files, a line of JSON for each file. Arguments are `name=selector`,
+//! `name[]=selector` for all values, and `name:kind=selector` for numbers and dates, with `name:number,=selector` for numbers with a decimal
+//! comma. The files' names come on standard input, one a line.
 
 use std::error::Error;
 use std::io::{BufRead, Write, stdin, stdout};
@@ -9,7 +10,7 @@ use serde_json::json;
 use trawl_common::names::SpiderName;
 use trawl_common::ports::Response;
 use trawl_common::settings;
-use trawl_common::spider::{Field, FieldSource, ItemRule, Sited, Spider};
+use trawl_common::spider::{Field, FieldSource, ItemRule, Kind, Sited, Spider};
 use trawl_common::time::UnixMs;
 use trawl_common::web::headers::Headers;
 use trawl_extract::Extractor;
@@ -45,6 +46,18 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn field(argument: &str) -> Result<(String, Field), String> {
     let (name, selector) = argument.split_once('=').ok_or(format!("`{argument}` is not name=selector"))?;
     let field = Field::of(FieldSource::Css(Sited::nowhere(selector)));
+    let (name, kind) = name.split_once(':').unwrap_or((name, "text"));
+    let (kind, decimal) = match kind.strip_suffix([',', '.']) {
+        Some(shorter) => (shorter, kind.chars().last()),
+        None => (kind, None),
+    };
+    let kind = match kind {
+        "text" => Kind::Text,
+        "number" => Kind::Number,
+        "date" => Kind::Date,
+        other => return Err(format!("`{other}` is no kind that is read here")),
+    };
+    let field = Field { kind, decimal, ..field };
     Ok(match name.strip_suffix("[]") {
         Some(name) => (name.to_owned(), Field { list: true, ..field }),
         None => (name.to_owned(), field),

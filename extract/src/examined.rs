@@ -48,7 +48,7 @@ impl Examined {
         let mut reading =
             file::read(Spider::of_settings(name, settings), &text, origin, &folder::environment);
         reading.mistakes.extend(mistaken);
-        let ready = Ready::of(&reading.spider);
+        let ready = Ready::of(&reading.spider, &settings.fetch);
         if let Err(mistakes) = &ready {
             // Some are found by both.
             let is_new = |new: &&Mistake| reading.mistakes.iter().all(|known| known.place != new.place);

@@ -19,6 +19,21 @@ pub struct Extraction {
     pub left_out: u64,
     /// The required fields that were not found, each once.
     pub missing: Vec<Missing>,
+    /// The fields of which a value was found that is not kept as it is, each once.
+    pub unfit: Vec<Unfit>,
+}
+
+/// A value that a field does not keep as it was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unfit {
+    /// The field's name, with those of what it lies in: `offers.price`.
+    pub field: String,
+    /// The beginning of the value.
+    pub value: String,
+    /// Why it is not kept: `it has no digit`.
+    pub reason: &'static str,
+    /// Whether there is a value nevertheless: a part of it.
+    pub is_cut: bool,
 }
 
 /// A required field that was not found.
@@ -35,6 +50,8 @@ pub struct Missing {
 pub struct Link {
     /// Where it leads.
     pub url: CanonicalUrl,
+    /// The spelling in which the page has it, if that is another.
+    pub written: Option<CanonicalUrl>,
     /// Whether `next` found it: what it leads to is as deep as the page.
     pub is_next: bool,
 }

@@ -6,14 +6,16 @@ use encoding_rs::UTF_8;
 use scraper::Html;
 use serde_json::Value;
 use trawl_common::frontier::outcome::{Class, Failure};
+use trawl_common::politeness::robots::RobotsName;
 use trawl_common::ports::Response;
 use trawl_common::settings::Urls;
 use trawl_common::spider::{Mistake, Spider};
-use trawl_common::web::sniff::{self, is_html};
+use trawl_common::web::sniff::{MediaKind, is_html, is_json};
 use trawl_common::web::url::CanonicalUrl;
 
 use crate::context::Context;
 use crate::document::base::Base;
+use crate::document::markup::without_templates;
 use crate::document::stream::{Page, Reader};
 use crate::document::{charset, json, json_ld, tree};
 use crate::extraction::Extraction;
@@ -27,6 +29,7 @@ pub struct Extractor {
     plan: Plan,
     reader: Reader,
     urls: Urls,
+    robots_name: RobotsName,
 }
 
 impl Extractor {
@@ -41,7 +44,15 @@ impl Extractor {
         if !mistakes.is_empty() {
             return Err(mistakes);
         }
-        Ok(Self { plan, reader: Reader::new(wanted), urls: Urls::default() })
+        let name = RobotsName::default();
+        Ok(Self { plan, reader: Reader::new(wanted), urls: Urls::default(), robots_name: name.clone() }
+            .named(name))
+    }
+
+    /// The same for a crawler to which pages speak by this name, and not as `trawl`.
+    pub fn named(mut self, name: RobotsName) -> Self {
+        self.reader.wanted.robots_name = name.as_str().to_ascii_lowercase();
+        Self { robots_name: name, ..self }
     }
 
     /// Whether a tree is built of every page, which takes several times as long as the streaming pass alone.
@@ -69,23 +80,26 @@ impl Extractor {
         let mut page = Page::default();
         let mut tree = None;
         let mut json = None;
-        match self.format(response) {
-            Some(Format::Json) => {
-                let read = json::parse(&response.body);
-                json = Some(read.map_err(|reason| Failure::new(Class::Parse, reason))?);
-            }
-            _ => {
-                let (html, encoding) = charset::decode(&response.body, response.content_type());
-                page = Page { encoding: Some(encoding), ..self.reader.read(&html)? };
-                tree = self.plan.needs_tree.then(|| tree::build(&html, given_up)).transpose()?;
-            }
+        if self.format(response) == Some(Format::Json) {
+            let read = json::parse(&charset::decode_json(&response.body, response.content_type()));
+            let is_said = MediaKind::of(response.content_type()) == MediaKind::Json;
+            json = match read {
+                // Only its beginning made it pass for JSON.
+                Err(_) if !is_said && is_html(response.content_type(), &response.body) => None,
+                read => Some(read.map_err(|reason| Failure::new(Class::Parse, reason))?),
+            };
+        }
+        if json.is_none() {
+            let (html, encoding) = charset::decode(&response.body, response.content_type());
+            let html = without_templates(&html);
+            page = Page { encoding: Some(encoding), ..self.reader.read(&html)? };
+            tree = self.plan.needs_tree.then(|| tree::build(&html, given_up)).transpose()?;
         }
         self.look(url, response, &page, tree.as_ref(), json.as_ref(), given_up)
     }
 
     fn format(&self, response: &Response) -> Option<Format> {
-        let is_json = |essence| self.plan.reads_json && json::is_json(essence);
-        if response.content_type().map(sniff::essence).is_some_and(is_json) {
+        if self.plan.reads_json && is_json(response.content_type(), &response.body) {
             return Some(Format::Json);
         }
         is_html(response.content_type(), &response.body).then_some(Format::Html)
@@ -117,7 +131,7 @@ impl Extractor {
         let mut extraction = Extraction::default();
         let mut is_item = true;
         if let Some(follow) = &self.plan.follow {
-            let leave = follow.leave(&context);
+            let leave = follow.leave(&context, self.robots_name.as_str());
             is_item = leave.index;
             extraction.canonical = follow.elsewhere(&context);
             (extraction.links, extraction.left_out) = follow.links(&context, leave);

@@ -5,39 +5,43 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 use trawl_common::frontier::outcome::Failure;
 use trawl_common::spider::Required;
+use trawl_common::text::printable;
 
 use crate::context::{Context, Within};
 use crate::document::found::Found;
 use crate::document::json::Path;
-use crate::extraction::Missing;
+use crate::extraction::{Extraction, Missing, Unfit};
 use crate::plan::{Each, Field, Format, Source, splits};
 use crate::values::budget::Budget;
 use crate::values::table;
+
+/// Maximum number of bytes that are shown of a value which does not fit.
+const SHOWN: usize = 100;
 
 type FoundAll<'a> = Box<dyn Iterator<Item = Found<'a>> + 'a>;
 
 impl Field {
     /// The field's value: null where the response says nothing, or is of a format that the field is not looked for in.
-    /// Required fields without a value go to `missing`.
+    /// Required fields without a value, and values that do not fit, are noted in `extraction`.
     pub(crate) fn value<'a>(
         &'a self,
         context: &'a Context<'a>,
         within: Within<'a>,
         budget: &mut Budget,
-        missing: &mut Vec<Missing>,
+        extraction: &mut Extraction,
     ) -> Result<Value, Failure> {
         let is_json = self.source.format().map(|format| format == Format::Json);
         if is_json.is_some_and(|is_json| is_json != context.json.is_some()) {
             return Ok(Value::Null);
         }
         let mut values = match &self.source {
-            Source::Each(each, fields) => self.objects(each, fields, context, within, budget, missing)?,
-            source => self.values(source, context, within, budget)?,
+            Source::Each(each, fields) => self.objects(each, fields, context, within, budget, extraction)?,
+            source => self.values(source, context, within, budget, extraction)?,
         };
         if values.is_empty() {
             let is_required = self.required != Required::No && self.default.is_none();
-            if is_required && missing.iter().all(|other| other.field != self.path) {
-                missing.push(Missing { field: self.path.clone(), required: self.required });
+            if is_required && extraction.missing.iter().all(|other| other.field != self.path) {
+                extraction.missing.push(Missing { field: self.path.clone(), required: self.required });
             }
             let none = if self.list { Value::Array(Vec::new()) } else { Value::Null };
             return Ok(self.default.clone().unwrap_or(none));
@@ -51,16 +55,34 @@ impl Field {
         context: &'a Context<'a>,
         within: Within<'a>,
         budget: &mut Budget,
+        extraction: &mut Extraction,
     ) -> Result<Vec<Value>, Failure> {
         let mut values = Vec::new();
         for raw in source.raws(context, within, splits(self.convert.kind))? {
             context.goes_on()?;
-            values.extend(self.convert.value(&raw, context.base, budget));
+            match self.convert.value(&raw, context.base, budget) {
+                Ok(value) => {
+                    values.push(value);
+                    if budget.take_cut() {
+                        self.note(&raw, "it is longer than a text may be", true, extraction);
+                    }
+                }
+                Err(Some(reason)) => self.note(&raw, reason, false, extraction),
+                Err(None) => {}
+            }
             if budget.is_full() || !self.list && !values.is_empty() {
                 break;
             }
         }
         Ok(values)
+    }
+
+    /// Notes a value that is not kept as it was found: of a field the first.
+    fn note(&self, raw: &Found<'_>, reason: &'static str, is_cut: bool, extraction: &mut Extraction) {
+        if extraction.unfit.iter().all(|other| other.field != self.path) {
+            let value = printable(&raw.shown(), SHOWN);
+            extraction.unfit.push(Unfit { field: self.path.clone(), value, reason, is_cut });
+        }
     }
 
     fn objects<'a>(
@@ -70,14 +92,14 @@ impl Field {
         context: &'a Context<'a>,
         within: Within<'a>,
         budget: &mut Budget,
-        missing: &mut Vec<Missing>,
+        extraction: &mut Extraction,
     ) -> Result<Vec<Value>, Failure> {
         let mut objects = Vec::new();
         for within in each.matches(context, within) {
             context.goes_on()?;
             let mut object = Map::new();
             for field in fields {
-                object.insert(field.name.clone(), field.value(context, within, budget, missing)?);
+                object.insert(field.name.clone(), field.value(context, within, budget, extraction)?);
                 budget.take(field.name.len() + "\"\":null,".len());
             }
             objects.push(Value::Object(object));

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use scraper::{ElementRef, Html};
+use trawl_common::web::field::is_token;
 use trawl_common::web::url::CanonicalUrl;
 
 use crate::context::Context;
@@ -27,11 +28,12 @@ pub(crate) struct Leave {
 }
 
 impl Follow {
-    /// What the page's `<meta name=robots>` and the header `X-Robots-Tag` allow.
-    pub(crate) fn leave(&self, context: &Context<'_>) -> Leave {
-        let headers = context.response.headers.all("x-robots-tag").filter(|value| is_for_all(value));
-        let metas = context.page.meta.robots.iter().map(String::as_str);
-        let words = headers.chain(metas).flat_map(|value| value.split(',')).map(str::trim);
+    /// What the page's `<meta>` for robots and the header `X-Robots-Tag` allow the crawler of this name.
+    pub(crate) fn leave(&self, context: &Context<'_>, name: &str) -> Leave {
+        let headers = context.response.headers.all("x-robots-tag");
+        let headers = headers.flat_map(|value| directives(value, name));
+        let metas = context.page.meta.robots.iter().flat_map(|value| value.split(',')).map(str::trim);
+        let words = headers.chain(metas);
         let mut leave = Leave { index: true, follow: true };
         for word in words {
             let is = |name: &str| word.eq_ignore_ascii_case(name) || word.eq_ignore_ascii_case("none");
@@ -136,7 +138,7 @@ impl<'a> FoundLinks<'a> {
             self.left_out += 1;
             return;
         }
-        let Some(url) = self.base.link(link) else { return };
+        let Some((url, written)) = self.base.written_link(link) else { return };
         if self.seen.contains(&url) {
             return;
         }
@@ -147,24 +149,33 @@ impl<'a> FoundLinks<'a> {
             }
             Some(bytes_left) => {
                 self.bytes_left = bytes_left;
-                self.push(url, is_next);
+                self.push(url, written, is_next);
             }
         }
     }
 
-    fn push(&mut self, url: CanonicalUrl, is_next: bool) {
+    fn push(&mut self, url: CanonicalUrl, written: Option<CanonicalUrl>, is_next: bool) {
         self.seen.insert(url.clone());
-        self.links.push(Link { url, is_next });
+        self.links.push(Link { url, written, is_next });
     }
 }
 
-/// Whether a header is for every robot: it may begin with the name of one. What else has a colon are these.
-fn is_for_all(value: &str) -> bool {
+/// The directives of an `X-Robots-Tag` that are for every crawler or for the one of this name. What follows the name of a crawler and a
+/// colon is for that one, up to the next.
+fn directives<'a>(value: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
     const WITH_VALUE: &[&str] =
         &["unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"];
-    let first = value.split(',').next().unwrap_or_default();
-    let name = first.split_once(':').map(|(name, _)| name.trim());
-    name.is_none_or(|name| WITH_VALUE.iter().any(|other| name.eq_ignore_ascii_case(other)))
+    let mut applies = true;
+    value.split(',').map(str::trim).filter_map(move |part| {
+        let (crawler, directive) = part.split_once(':').unwrap_or(("", part));
+        let crawler = crawler.trim();
+        let names_one =
+            is_token(crawler) && !WITH_VALUE.iter().any(|other| crawler.eq_ignore_ascii_case(other));
+        if names_one {
+            applies = crawler == "*" || crawler.eq_ignore_ascii_case(name);
+        }
+        applies.then_some(if names_one { directive.trim() } else { part })
+    })
 }
 
 /// Where a refresh leads (HTML standard, section 4.2.5.3): `5; url='/x'`.
@@ -198,15 +209,20 @@ mod tests {
     }
 
     #[test]
-    fn a_header_may_be_for_one_robot() {
-        for value in [
-            "noindex",
-            "noindex, nofollow",
-            "unavailable_after: 25 Jun 2030 15:00:00 PST",
-            "max-snippet:5, nofollow",
+    fn a_header_may_be_for_one_crawler() {
+        for (value, expected) in [
+            ("noindex", &["noindex"][..]),
+            ("noindex, nofollow", &["noindex", "nofollow"]),
+            ("trawl: noindex, nofollow", &["noindex", "nofollow"]),
+            ("Trawl : none", &["none"]),
+            ("googlebot: noindex, nofollow", &[]),
+            ("googlebot: noindex, trawl: nofollow", &["nofollow"]),
+            ("nofollow, googlebot: noindex", &["nofollow"]),
+            ("googlebot: noindex, *: nofollow", &["nofollow"]),
+            ("unavailable_after: 25 Jun 2030 15:00:00 PST", &["unavailable_after: 25 Jun 2030 15:00:00 PST"]),
+            ("max-snippet:5, nofollow", &["max-snippet:5", "nofollow"]),
         ] {
-            assert!(is_for_all(value), "{value}");
+            assert_eq!(directives(value, "trawl").collect::<Vec<_>>(), expected, "{value}");
         }
-        assert!(!is_for_all("googlebot: noindex, nofollow"));
     }
 }

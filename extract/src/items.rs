@@ -7,8 +7,7 @@ use trawl_common::spider::PageField;
 use crate::context::{Context, Within};
 use crate::extraction::Extracted;
 use crate::extraction::Extraction;
-use crate::limits::MAX_LINKS;
-use crate::limits::MAX_TEXT;
+use crate::limits::{MAX_LINKS, MAX_PAGE_TEXT};
 use crate::plan::{Field, Format, Rule, Source};
 use crate::values::budget::Budget;
 
@@ -16,7 +15,7 @@ use crate::values::budget::Budget;
 /// alike, the rest goes to those that come first.
 const MAX_OWN: usize = 5 << 20;
 /// The most bytes of what the page says of itself. With the others and a list of links an item stays below 8 MB.
-const MAX_PER_PAGE_FIELD: usize = 12 * MAX_TEXT;
+const MAX_PER_PAGE_FIELD: usize = 768 << 10;
 /// The most items of a page.
 const MAX_ITEMS: usize = 10_000;
 /// The most bytes of all items of a page together.
@@ -47,7 +46,10 @@ pub(crate) fn add_items<'a>(
                 let reserved = shares.share(field);
                 let share = if is_own(&field.source) { reserved + pool } else { reserved };
                 let mut budget = Budget::of(share);
-                let value = field.value(context, within, &mut budget, &mut extraction.missing)?;
+                if matches!(&field.source, Source::Page(page) if *page != PageField::Text) {
+                    budget = budget.of_texts(MAX_PAGE_TEXT);
+                }
+                let value = field.value(context, within, &mut budget, extraction)?;
                 fields.insert(field.name.clone(), value);
                 let used = share - budget.left();
                 pool -= used.saturating_sub(reserved);

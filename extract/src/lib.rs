@@ -26,9 +26,9 @@ mod tried;
 mod values;
 
 pub use self::examined::{Examined, Robots};
-pub use self::extraction::{Extracted, Extraction, Link, Missing};
+pub use self::extraction::{Extracted, Extraction, Link, Missing, Unfit};
 pub use self::extractor::Extractor;
-pub use self::limits::MAX_TEXT;
+pub use self::limits::{MAX_PAGE_TEXT, MAX_TEXT};
 pub use self::ready::Ready;
 pub use self::text::text;
 pub use self::tried::{Attempt, NotTried, RobotsOutcome, Tried, Untried};

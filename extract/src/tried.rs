@@ -85,7 +85,7 @@ impl Tried {
         extraction: Extraction,
     ) -> Self {
         let mut extraction = extraction;
-        let verdict = |Link { url, is_next }: Link| {
+        let verdict = |Link { url, is_next, .. }: Link| {
             let verdict = match scope.verdict(landed, &url, u16::from(!is_next)) {
                 LinkVerdict::Follow if !spider.urls.takes(&url) => LinkVerdict::Beyond(Limit::UrlLength),
                 verdict => verdict,

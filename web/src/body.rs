@@ -1,8 +1,9 @@
 //! Reading a body: whole, in parts, or its start.
 
 use bytes::{Bytes, BytesMut};
-use futures::TryStreamExt;
-use reqwest::Response;
+use futures::stream;
+use reqwest::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+use reqwest::{Response, Version};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt};
 use tokio_util::io::StreamReader;
 use trawl_common::frontier::outcome::{Class, Failure};
@@ -28,8 +29,7 @@ pub(super) struct Body {
 }
 
 enum Source {
-    /// As it was sent, and how much of it was read.
-    Plain(Response, u64),
+    Plain(Plain),
     Packed(Reader),
 }
 
@@ -37,11 +37,16 @@ impl Body {
     /// The body of `response`, out of its content codings. Without a limit the caller has its own.
     pub(super) async fn open(response: Response, limit: Option<u64>) -> Result<Self, Failure> {
         let codings = coding::codings(response.headers())?;
-        if codings.is_empty() {
-            return Ok(Self { source: Source::Plain(response, 0), limit });
-        }
         let length = response.content_length();
-        let mut packed = StreamReader::new(Box::pin(response.bytes_stream().map_err(std::io::Error::other)));
+        let plain = Plain { ends_with_connection: ends_with_connection(&response), response, read: 0 };
+        if codings.is_empty() {
+            return Ok(Self { source: Source::Plain(plain), limit });
+        }
+        let parts = stream::try_unfold(plain, async |mut plain| {
+            let part = plain.next().await.map_err(std::io::Error::other)?;
+            Ok::<_, std::io::Error>(part.map(|part| (part, plain)))
+        });
+        let mut packed = StreamReader::new(Box::pin(parts));
         let fault = |error| fault(error, limit);
         // Nothing is nothing in any coding, although no coding says so.
         let is_empty = length == Some(0) || packed.fill_buf().await.map_err(fault)?.is_empty();
@@ -53,10 +58,13 @@ impl Body {
     /// The next part; none at the end.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
         match &mut self.source {
-            Source::Plain(response, read) => {
-                let chunk = response.chunk().await.map_err(|error| failure::broken_body(&error))?;
-                *read += chunk.as_ref().map_or(0, |chunk| chunk.len() as u64);
-                if *read > self.limit.unwrap_or(MAX_STREAM) { Err(too_large(self.limit)) } else { Ok(chunk) }
+            Source::Plain(plain) => {
+                let chunk = plain.next().await.map_err(|error| failure::broken_body(&error))?;
+                if plain.read > self.limit.unwrap_or(MAX_STREAM) {
+                    Err(too_large(self.limit))
+                } else {
+                    Ok(chunk)
+                }
             }
             Source::Packed(reader) => {
                 let mut part = BytesMut::with_capacity(PART);
@@ -79,7 +87,7 @@ impl Body {
                 }
                 return Ok(whole.finish());
             }
-            Source::Plain(response, _) => response.content_length(),
+            Source::Plain(plain) => plain.response.content_length(),
         };
         if announced.is_some_and(|length| length > most) {
             return Err(too_large(limit));
@@ -108,6 +116,35 @@ impl Body {
         }
         Ok(start.freeze())
     }
+}
+
+/// A body as it is sent.
+struct Plain {
+    response: Response,
+    ends_with_connection: bool,
+    /// How much of it was read.
+    read: u64,
+}
+
+impl Plain {
+    /// The next part; none at the end. Nothing but the connection's end tells that of some bodies, and servers leave out TLS's word for
+    /// it: browsers read these.
+    async fn next(&mut self) -> reqwest::Result<Option<Bytes>> {
+        match self.response.chunk().await {
+            Err(error) if self.ends_with_connection && failure::is_end_without_notice(&error) => Ok(None),
+            chunk => {
+                let chunk = chunk?;
+                self.read += chunk.as_ref().map_or(0, |chunk| chunk.len() as u64);
+                Ok(chunk)
+            }
+        }
+    }
+}
+
+/// Whether a body goes on until its connection ends (RFC 9112 6.3).
+fn ends_with_connection(response: &Response) -> bool {
+    let says = |name| response.headers().contains_key(name);
+    response.version() <= Version::HTTP_11 && !says(CONTENT_LENGTH) && !says(TRANSFER_ENCODING)
 }
 
 /// A body that grows to its end.

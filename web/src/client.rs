@@ -44,6 +44,10 @@ pub(super) fn nameless(
         .connect_timeout(settings.connect_timeout)
         .pool_idle_timeout(IDLE_TIME)
         .http1_max_headers(MAX_HEADERS)
+        // Heads that browsers read (RFC 9112 5.1, 5.2).
+        .http1_allow_obsolete_multiline_headers_in_responses(true)
+        .http1_allow_spaces_after_header_name_in_responses(true)
+        .http1_ignore_invalid_headers_in_responses(true)
         .http2_max_header_list_size(MAX_HTTP2_HEADERS)
         // A server that reads nothing more could hold its connection open. No request waits longer than this for an answer.
         .http2_keep_alive_interval(IDLE_TIME)

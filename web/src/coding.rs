@@ -10,6 +10,8 @@ use reqwest::header::{CONTENT_ENCODING, HeaderMap};
 use tokio::io::{AsyncBufRead, AsyncRead, AsyncReadExt, BufReader, ReadBuf};
 use trawl_common::frontier::outcome::{Class, Failure};
 
+use super::gzip::Gzip;
+
 /// The codings that are undone, as `Accept-Encoding` says.
 pub(super) const ACCEPTED: &str = "gzip, deflate, br, zstd";
 
@@ -31,21 +33,22 @@ pub(super) enum Coding {
     Zstd,
 }
 
-/// The codings of a body with these headers, in the order in which they were applied.
+/// The codings of a body with these headers, in the order in which they were applied. A label that names none, such as `none` or `UTF-8`,
+/// says nothing: browsers read such bodies as they are.
 pub(super) fn codings(headers: &HeaderMap) -> Result<Vec<Coding>, Failure> {
     let mut codings = Vec::new();
     for value in headers.get_all(CONTENT_ENCODING) {
-        for name in value.as_bytes().split(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
-            codings.push(match name.to_ascii_lowercase().as_slice() {
-                b"" | b"identity" => continue,
+        for name in value.as_bytes().split(|&byte| byte == b',') {
+            let name = name.split(|&byte| byte == b';').next().unwrap_or_default();
+            let is_around = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'');
+            let name: Vec<u8> =
+                name.iter().filter(|byte| !is_around(byte)).map(u8::to_ascii_lowercase).collect();
+            codings.push(match name.as_slice() {
                 b"gzip" | b"x-gzip" => Coding::Gzip,
                 b"deflate" => Coding::Deflate,
                 b"br" => Coding::Brotli,
                 b"zstd" => Coding::Zstd,
-                _ => {
-                    let name = String::from_utf8_lossy(name);
-                    return Err(Failure::new(Class::Body, format!("unknown content coding `{name}`")));
-                }
+                _ => continue,
             });
             if codings.len() > MAX_DEPTH {
                 let detail = format!("more than {MAX_DEPTH} content codings over each other");
@@ -67,11 +70,7 @@ pub(super) async fn unpacked(
     for coding in codings.iter().rev() {
         let layer = BufReader::new(reader);
         reader = match coding {
-            Coding::Gzip => {
-                let mut gzip = bufread::GzipDecoder::new(layer);
-                gzip.multiple_members(true);
-                Box::pin(Limited::new(gzip, limit))
-            }
+            Coding::Gzip => Box::pin(Limited::new(Gzip::new(layer), limit)),
             Coding::Deflate => Box::pin(Limited::new(inflated(layer).await?, limit)),
             Coding::Brotli => Box::pin(Limited::new(bufread::BrotliDecoder::new(layer), limit)),
             Coding::Zstd => {
@@ -85,18 +84,17 @@ pub(super) async fn unpacked(
     Ok(reader)
 }
 
-/// `deflate` is the zlib format by RFC 9110, and bare deflate by some servers: the first two bytes decide.
+/// `deflate` is the zlib format by RFC 9110, and bare deflate by some servers: the first two bytes decide. The checksum after zlib is not
+/// looked at, as some servers leave it out.
 async fn inflated(mut packed: impl AsyncBufRead + Send + Unpin + 'static) -> io::Result<Reader> {
     let mut start = Vec::with_capacity(2);
     (&mut packed).take(2).read_to_end(&mut start).await?;
     let is_zlib =
         start.len() == 2 && start[0] & 0x0f == 8 && u16::from_be_bytes([start[0], start[1]]) % 31 == 0;
-    let whole = io::Cursor::new(start).chain(packed);
-    Ok(if is_zlib {
-        Box::pin(bufread::ZlibDecoder::new(whole))
-    } else {
-        Box::pin(bufread::DeflateDecoder::new(whole))
-    })
+    if is_zlib {
+        return Ok(Box::pin(bufread::DeflateDecoder::new(packed)));
+    }
+    Ok(Box::pin(bufread::DeflateDecoder::new(io::Cursor::new(start).chain(packed))))
 }
 
 /// More bytes than allowed.
@@ -146,12 +144,19 @@ mod tests {
         assert_eq!(of(&[]), Ok(vec![]));
         assert_eq!(of(&["identity", ""]), Ok(vec![]));
         assert_eq!(of(&["GZip , br", "x-gzip"]), Ok(vec![Coding::Gzip, Coding::Brotli, Coding::Gzip]));
+        assert_eq!(of(&["\"gzip\";q=1"]), Ok(vec![Coding::Gzip]));
     }
 
     #[test]
-    fn what_cannot_be_undone_is_a_broken_body_that_says_why() {
-        let unknown = of(&["gzip, rot13"]).unwrap_err();
-        assert_eq!((unknown.class, unknown.detail.as_str()), (Class::Body, "unknown content coding `rot13`"));
+    fn a_label_that_names_no_coding_says_nothing() {
+        for label in ["UTF-8", "none", "text/html", "null", "binary", "8bit", "chunked", "compress", "*"] {
+            assert_eq!(of(&[label]), Ok(vec![]), "{label}");
+        }
+        assert_eq!(of(&["utf-8, gzip"]), Ok(vec![Coding::Gzip]));
+    }
+
+    #[test]
+    fn too_many_codings_are_a_broken_body() {
         assert_eq!(of(&["gzip, gzip", "gzip, gzip"]).unwrap_err().class, Class::Body);
     }
 }

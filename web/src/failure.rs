@@ -6,12 +6,12 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use jiff::fmt::rfc2822::DateTimeParser;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use reqwest::{Response, StatusCode};
 use trawl_common::frontier::outcome::{Class, Failure, is_refusal};
 use trawl_common::ports::Response as Page;
 use trawl_common::time::UnixMs;
+use trawl_common::web::http_date;
 
 use super::guard::Refused;
 use super::machine;
@@ -30,6 +30,12 @@ pub(super) fn of_machine(error: &(dyn Error + 'static), addresses: &[IpAddr]) ->
 /// An answer that ended before its body was complete, or whose content coding is broken.
 pub(super) fn broken_body(error: &reqwest::Error) -> Failure {
     of_machine(error, &[]).unwrap_or_else(|| Failure::new(classify(error, Class::Body), innermost(error)))
+}
+
+/// Whether a connection ended without the word by which TLS says that nothing is missing.
+pub(super) fn is_end_without_notice(error: &reqwest::Error) -> bool {
+    let kind = |cause: &(dyn Error + 'static)| cause.downcast_ref().map(io::Error::kind);
+    causes(error).any(|cause| kind(cause) == Some(io::ErrorKind::UnexpectedEof))
 }
 
 /// An answer whose status is not a success.
@@ -62,7 +68,7 @@ fn wait(value: &str, now: Timestamp) -> Option<Duration> {
     if let Ok(seconds) = value.parse() {
         return Some(Duration::from_secs(seconds));
     }
-    let date = DateTimeParser::new().relaxed_weekday(true).parse_timestamp(value).ok()?;
+    let date = http_date::parse(value, now)?;
     Some(date.duration_since(now).try_into().unwrap_or_default())
 }
 
@@ -82,6 +88,12 @@ fn classify(error: &reqwest::Error, otherwise: Class) -> Class {
     } else {
         otherwise
     }
+}
+
+/// Whether what came is no answer of HTTP, however long it is.
+pub(super) fn is_malformed(error: &reqwest::Error) -> bool {
+    let is_parse = |cause: &hyper::Error| cause.is_parse() && !cause.is_parse_too_large();
+    causes(error).any(|cause| cause.downcast_ref().is_some_and(is_parse))
 }
 
 /// Whether the answer had too many headers, or too long ones.
@@ -123,6 +135,8 @@ mod tests {
         assert_eq!(seconds(" 0 "), Some(0));
         assert_eq!(seconds("Sun, 06 Nov 1994 08:49:37 GMT"), Some(7));
         assert_eq!(seconds("Sun, 06 Nov 1994 08:00:00 GMT"), Some(0));
+        assert_eq!(seconds("Sunday, 06-Nov-94 08:49:36 GMT"), Some(6));
+        assert_eq!(seconds("Sun Nov  6 08:49:36 1994"), Some(6));
         assert_eq!(seconds("18446744073709551615"), Some(u64::MAX));
         for nonsense in ["", "-1", "1.5", "soon", "99999999999999999999"] {
             assert_eq!(seconds(nonsense), None, "{nonsense}");

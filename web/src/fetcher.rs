@@ -1,5 +1,6 @@
 //! One request at a time, through all that guards it.
 
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -36,7 +37,7 @@ use super::sent::Sent;
 use super::threads::Threads;
 use super::time_limit::within;
 use super::unusable::Unusable;
-use super::{conditions, failure, kind, machine, redirect, resolver, sent, trust};
+use super::{conditions, failure, kind, lenient, machine, redirect, resolver, sent, trust};
 
 /// What all bodies of a fetcher may take that shares with no other.
 const MEMORY: u64 = 256 << 20;
@@ -48,6 +49,8 @@ pub struct Fetcher {
     /// Where its requests run; `None` where its caller does.
     threads: Option<Threads>,
     tls: ClientConfig,
+    /// The header fields of every request.
+    common: HeaderMap,
     sent: Headers,
     guard: Guard,
     own: Option<Own>,
@@ -82,6 +85,7 @@ impl Fetcher {
             threads: None,
             tls,
             sent: kind::headers(&sent),
+            common: sent,
             guard,
             own: None,
             proxy,
@@ -269,13 +273,36 @@ impl Fetcher {
             fields.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         let asked = url.clone();
+        let again = (self.proxy.is_none() && body.is_empty() && method.is_safe())
+            .then(|| (method.clone(), fields.clone()));
         let request = self.client.request(method, url).headers(fields);
         let answer = if body.is_empty() { request } else { request.body(body) }.send();
         let answer = match &self.threads {
             Some(threads) => threads.run(answer).await,
             None => answer.await,
         };
-        answer.map_err(|error| failure::no_answer(&error, &self.guard.known_addresses(&asked)))
+        let error = match answer {
+            Ok(answer) => return Ok(answer),
+            Err(error) => error,
+        };
+        let no_answer = || failure::no_answer(&error, &self.guard.known_addresses(&asked));
+        match again {
+            Some((method, fields)) if failure::is_malformed(&error) => {
+                self.ask_again(method, &asked, fields).await.map_err(|_| no_answer())
+            }
+            _ => Err(no_answer()),
+        }
+    }
+
+    /// Asks once more, for an answer that only browsers read.
+    async fn ask_again(
+        &self,
+        method: reqwest::Method,
+        url: &Url,
+        fields: HeaderMap,
+    ) -> io::Result<reqwest::Response> {
+        let (guard, tls, settings) = (&self.guard, &self.tls, &self.settings);
+        lenient::Ask { guard, tls, settings, method, url, common: &self.common, fields }.send().await
     }
 
     async fn answer(&self, response: reqwest::Response) -> Result<Answer, Failure> {

@@ -1,33 +1,30 @@
-//! Which bodies are worth their download.
+//! Header fields of answers, and which bodies are worth their download.
 
-use reqwest::header::{CONTENT_TYPE, HeaderMap};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use trawl_common::web::headers::Headers;
+use trawl_common::web::sniff::{self, MediaKind};
 
 /// The `Content-Type` of an answer, as sent.
 pub(super) fn content_type(headers: &HeaderMap) -> Option<String> {
-    headers.get(CONTENT_TYPE).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+    let values: Vec<_> = headers.get_all(CONTENT_TYPE).iter().map(text).collect();
+    sniff::content_type(values.iter().map(String::as_str)).map(str::to_owned)
 }
 
-/// The header fields of an answer. Bytes that are no UTF-8 are replaced.
+/// The header fields of an answer.
 pub(super) fn headers(headers: &HeaderMap) -> Headers {
-    headers.iter().map(|(name, value)| (name.as_str(), String::from_utf8_lossy(value.as_bytes()))).collect()
+    headers.iter().map(|(name, value)| (name.as_str(), text(value))).collect()
+}
+
+/// The text of a field's value: UTF-8, or else Latin-1, as it was for long.
+fn text(value: &HeaderValue) -> String {
+    let latin_1 = |_| value.as_bytes().iter().copied().map(char::from).collect();
+    str::from_utf8(value.as_bytes()).map_or_else(latin_1, str::to_owned)
 }
 
 /// Whether a body of this type can be text with links: text, HTML, XML, JSON, or of a type that says nothing.
 /// Images, video, fonts, archives, PDF and bare bytes are not.
 pub(super) fn is_read(content_type: &str) -> bool {
-    let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    let Some((kind, subtype)) = essence.split_once('/') else { return true };
-    match kind {
-        "text" => true,
-        "application" => {
-            let format = subtype.rsplit('+').next().unwrap_or(subtype);
-            matches!(format, "xml" | "json" | "unknown")
-        }
-        // What servers write that know no type.
-        "unknown" | "*" | "content" => true,
-        _ => false,
-    }
+    MediaKind::of(Some(content_type)) != MediaKind::Other
 }
 
 #[cfg(test)]
@@ -48,6 +45,8 @@ mod tests {
             "application/ld+json",
             "unknown/unknown",
             "*/*",
+            "text/html charset=utf-8",
+            "text\\html",
         ] {
             assert!(is_read(read), "{read}");
         }
@@ -68,5 +67,14 @@ mod tests {
         ] {
             assert!(!is_read(unread), "{unread}");
         }
+    }
+    #[test]
+    fn a_value_that_is_no_utf_8_is_latin_1() {
+        let fields = [("a", &b"caf\xe9"[..]), ("b", "é".as_bytes())];
+        let fields =
+            fields.map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_bytes(value).unwrap()));
+        let fields =
+            headers(&HeaderMap::from_iter::<[(reqwest::header::HeaderName, HeaderValue); 2]>(fields));
+        assert_eq!((fields.get("a"), fields.get("b")), (Some("café"), Some("é")));
     }
 }

@@ -1,5 +1,8 @@
 //! Where a redirect leads.
 
+use std::borrow::Cow;
+
+use percent_encoding::{AsciiSet, percent_encode};
 use reqwest::header::LOCATION;
 use reqwest::{Response, StatusCode};
 use trawl_common::frontier::message::Hop;
@@ -11,10 +14,13 @@ use super::guard::Guard;
 /// How many redirects in a row lead to a page; more lead nowhere.
 pub const MAX_REDIRECTS: u8 = 10;
 
+/// The number of redirects up to which one may lead back: some servers send a visitor to and fro once.
+const MAX_BACK: u8 = 2;
+
 /// Where an answer redirects to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redirect {
-    /// A URL that may be requested, as far as it shows without asking a resolver.
+    /// A URL that may be requested, as far as it shows without asking a resolver, as it is written.
     pub target: CanonicalUrl,
     /// Whether it is to be requested by GET, without the body that was sent.
     pub as_get: bool,
@@ -62,25 +68,25 @@ impl Trail {
         self.start.as_str().len() + self.last().as_str().len()
     }
 
-    /// The URL that a redirect led to, if any did.
+    /// The URL that a redirect led to, if any did, in its canonical form.
     pub fn into_target(self) -> Option<CanonicalUrl> {
-        self.hop.map(|hop| hop.url)
+        self.hop.map(|hop| hop.url.normalised())
     }
 
     /// Goes on where an answer redirects to.
     ///
     /// # Errors
-    /// A redirect back to the start or to the URL that was asked, and one redirect too many, are a [`Failure`] of class
-    /// `redirect`. A circle that leaves the start out ends as one redirect too many. A URL that was asked by another method is not the
-    /// same.
+    /// A redirect back to the start or to the URL that was asked, after the first two, and one redirect too many are a [`Failure`] of
+    /// class `redirect`. A circle that leaves the start out ends as one redirect too many. A URL in another spelling, or that was asked by
+    /// another method, is not the same.
     pub fn go(&mut self, to: impl Into<Redirect>) -> Result<(), Failure> {
         let Redirect { target, as_get } = to.into();
         let was_get = self.hop.as_ref().is_some_and(|hop| hop.as_get);
         let is_start = target == self.start && !as_get && !was_get;
-        if is_start || target == *self.last() && !as_get {
+        let count = self.hop.as_ref().map_or(0, |hop| hop.count).saturating_add(1);
+        if count > MAX_BACK && (is_start || target == *self.last() && !as_get) {
             return Err(Failure::new(Class::Redirect, format_args!("redirected in a circle, to {target}")));
         }
-        let count = self.hop.as_ref().map_or(0, |hop| hop.count).saturating_add(1);
         if count > self.most {
             return Err(Failure::new(Class::Redirect, format_args!("more than {} redirects", self.most)));
         }
@@ -121,12 +127,23 @@ fn resolve(from: &CanonicalUrl, location: &[u8]) -> Result<CanonicalUrl, String>
     if location.len() > MAX_URL_BYTES {
         return Err(format!("redirected to a URL {}", InvalidUrl::TooLong));
     }
-    // Servers send paths in raw UTF-8; the parser percent-encodes them.
-    let location = String::from_utf8_lossy(location);
+    let location = text(location);
     let refused = |reason: &dyn std::fmt::Display| format!("redirected to `{location}`: {reason}");
     let url = from.to_url().join(&location).map_err(|reason| refused(&reason))?;
-    CanonicalUrl::from_url(url).map_err(|reason| refused(&reason))
+    CanonicalUrl::as_written(url).map_err(|reason| refused(&reason))
 }
+
+/// A `Location` as text. Servers send paths in raw UTF-8, which the parser percent-encodes; in another charset it is their bytes that
+/// are.
+fn text(location: &[u8]) -> Cow<'_, str> {
+    match str::from_utf8(location) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => percent_encode(location, NOT_ASCII).into(),
+    }
+}
+
+/// Every byte beyond ASCII, and nothing else.
+const NOT_ASCII: &AsciiSet = &AsciiSet::EMPTY;
 
 #[cfg(test)]
 mod tests {
@@ -137,15 +154,40 @@ mod tests {
     }
 
     #[test]
+    fn a_location_in_any_charset_leads_where_it_says() {
+        for (location, target) in [
+            (&b"/caf\xe9"[..], "http://a.example/caf%E9"),
+            ("/café?é".as_bytes(), "http://a.example/caf%C3%A9?%C3%A9"),
+            (b"?q=\xd6\xe5 %d6#x", "http://a.example/dir/x?q=%D6%E5%20%d6"),
+            (b"http://b.example/%7Ea", "http://b.example/%7Ea"),
+        ] {
+            assert_eq!(resolve(&url("dir/x"), location).map(|url| url.to_string()), Ok(target.to_owned()));
+        }
+    }
+
+    #[test]
+    fn another_spelling_is_no_circle_and_one_way_back_is_allowed() {
+        let written = |path: &str| resolve(&url(""), path.as_bytes()).unwrap();
+        let mut trail = Trail::new(url("~joe"), MAX_REDIRECTS);
+        for path in ["/%7Ejoe", "/~joe", "/%7Ejoe", "/%7ejoe"] {
+            trail.go(written(path)).unwrap();
+            assert_eq!(trail.last().as_str(), format!("http://a.example{path}"));
+        }
+        assert_eq!(trail.go(written("/~joe")).unwrap_err().class, Class::Redirect);
+        let mut trail = Trail::new(url("a"), MAX_REDIRECTS);
+        trail.go(url("a")).unwrap();
+        trail.go(url("a")).unwrap();
+        assert_eq!(trail.go(url("a")).unwrap_err().class, Class::Redirect);
+    }
+
+    #[test]
     fn a_post_may_lead_to_its_own_url_by_get_and_no_further_in_a_circle() {
         let as_get = Redirect { target: url("form"), as_get: true };
         let mut trail = Trail::new(url("form"), MAX_REDIRECTS);
         trail.go(as_get).unwrap();
-        assert_eq!(trail.go(url("form")).unwrap_err().class, Class::Redirect);
         trail.go(url("done")).unwrap();
         trail.go(url("form")).unwrap();
+        assert_eq!(trail.go(url("form")).unwrap_err().class, Class::Redirect);
         assert_eq!(trail.into_hop(), Some(Hop { url: url("form"), count: 3, as_get: true }));
-        let mut kept = Trail::new(url("form"), MAX_REDIRECTS);
-        assert_eq!(kept.go(url("form")).unwrap_err().class, Class::Redirect);
     }
 }

@@ -4,6 +4,7 @@ mod http2;
 mod machine;
 mod memory;
 mod names;
+mod odd;
 mod own;
 mod threads;
 

@@ -67,6 +67,12 @@ impl Job {
         self.message.hop.as_ref().map_or(&self.url, |hop| &hop.url)
     }
 
+    /// Returns where redirects have led. Another spelling of the job's own URL is the same page.
+    pub(crate) fn redirected_to(&self) -> Option<CanonicalUrl> {
+        let hop = self.message.hop.as_ref().map(|hop| hop.url.normalised());
+        hop.filter(|hop| *hop != self.url)
+    }
+
     /// Returns the program that reads its page, if there is one.
     pub(crate) fn reader(&self) -> Option<&Stream> {
         self.spider.program.as_ref().and_then(Running::reader)

@@ -31,18 +31,24 @@ pub(crate) fn to_follow(
     let Job { url: page, message: Message { crawl, depth, .. }, spider, .. } = job;
     let home = landed.filter(|_| *depth == 0).unwrap_or(page);
     let now = UnixMs::now();
-    let new = |work: Work, url: &CanonicalUrl, depth| {
+    let new = |work: Work, url: &CanonicalUrl, written, depth| {
         let routed = route::route(&spider.route, url, Hints::default());
         let deadline = routed.ttl.map(|ttl| now.plus(ttl));
-        NewWork { deadline, depth, referrer: Some(job.message.key()), ..NewWork::of(work, routed.lane) }
+        NewWork {
+            written,
+            deadline,
+            depth,
+            referrer: Some(job.message.key()),
+            ..NewWork::of(work, routed.lane)
+        }
     };
     let (mut followed, mut left_out) = (Vec::new(), LeftOut::default());
-    let mut take = |work: Work, url: &CanonicalUrl, is_next: bool| {
+    let mut take = |work: Work, url: &CanonicalUrl, written: Option<CanonicalUrl>, is_next: bool| {
         let depth = if is_next { *depth } else { depth.saturating_add(1) };
         match spider.scope.verdict(home, url, depth) {
             LinkVerdict::Follow if !spider.spider.urls.takes(url) => left_out.add(Limit::UrlLength, 1),
             LinkVerdict::Follow => {
-                followed.push(new(work, url, depth));
+                followed.push(new(work, url, written, depth));
                 return true;
             }
             LinkVerdict::Elsewhere | LinkVerdict::Unwanted => {}
@@ -50,16 +56,16 @@ pub(crate) fn to_follow(
         }
         false
     };
-    for Link { url, is_next } in links {
+    for Link { url, written, is_next } in links {
         let is_itself = job.message.work == url || Some(&url) == landed;
         if !is_itself && !shared.known_links.has(crawl, &url) {
-            take(Work::Url(url.clone()), &url, is_next);
+            take(Work::Url(url.clone()), &url, written, is_next);
         }
     }
     let mut refused = Vec::new();
     for request in requests {
         let url = request.url.clone();
-        if !take(request.into(), &url, false) {
+        if !take(request.into(), &url, None, false) {
             refused.push(url);
         }
     }

@@ -388,7 +388,7 @@ impl Spiders {
             Some(text) => self.folder.mistaken(name, text, mistakes).into(),
             None => Unready::Mistaken(mistakes),
         };
-        let Ready { extractor, scope, bans } = Ready::of(&spider).map_err(mistaken)?;
+        let Ready { extractor, scope, bans } = Ready::of(&spider, &self.settings.fetch).map_err(mistaken)?;
         let fetch = spider.request.apply(&self.settings.fetch);
         let fetcher = Fetcher::of(&spider, &self.settings.fetch)?.within(self.memory.clone());
         let apart = fetcher.on(&self.threads)?;

@@ -118,9 +118,10 @@ pub(super) fn mark_seen(db: &Connection, seen: &mut Seen, crawl: i64, address: &
 }
 
 fn write(db: &Connection, crawl: &Crawl, new: &NewWork) -> Result<i64> {
-    let NewWork { work, lane, deadline, depth, referrer } = new;
+    let NewWork { work, lane, deadline, depth, referrer, .. } = new;
+    let hop = new.hop();
     db.prepare_cached(
-        "INSERT INTO records (crawl, url, lane, depth, referrer, deadline) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        "INSERT INTO records (crawl, url, lane, depth, referrer, deadline, hop) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     )?
     .execute(params![
         crawl.key,
@@ -129,6 +130,7 @@ fn write(db: &Connection, crawl: &Crawl, new: &NewWork) -> Result<i64> {
         depth,
         referrer.as_ref().map(Key::as_str),
         deadline.map(|deadline| sql_ms(deadline) - crawl.idle.as_millis() as i64),
+        hop.as_ref().map(Hop::target),
     ])?;
     let id = db.last_insert_rowid();
     payloads::insert(db, crawl.key, work, id)?;

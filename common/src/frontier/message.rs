@@ -50,7 +50,7 @@ pub struct Message {
 /// A redirect on the way from a URL to its page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hop {
-    /// Where it led.
+    /// Where it led, as it is written.
     pub url: CanonicalUrl,
     /// How many redirects that makes.
     pub count: u8,
@@ -71,7 +71,7 @@ impl Hop {
     /// Reads that.
     pub fn of_target(target: &str, count: u8) -> Result<Self, InvalidUrl> {
         let url = target.strip_prefix(Self::GET);
-        Ok(Self { url: url.unwrap_or(target).parse()?, count, as_get: url.is_some() })
+        Ok(Self { url: CanonicalUrl::recorded(url.unwrap_or(target))?, count, as_get: url.is_some() })
     }
 }
 

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use super::Result;
 use crate::time::UnixMs;
 use crate::web::headers::Headers;
+use crate::web::sniff::content_type;
 use crate::web::url::CanonicalUrl;
 
 /// Keeps successful responses for a short time. Best effort: a caller treats an error as a miss.
@@ -39,8 +40,8 @@ pub struct Response {
 }
 
 impl Response {
-    /// The `Content-Type` as sent.
+    /// The `Content-Type` as sent; of several, the one that counts.
     pub fn content_type(&self) -> Option<&str> {
-        self.headers.get("content-type")
+        content_type(self.headers.all("content-type"))
     }
 }

@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use serde::{Deserialize, Serialize};
 
 use crate::frontier::lane::Lane;
-use crate::frontier::message::Message;
+use crate::frontier::message::{Hop, Message};
 use crate::frontier::{Key, Task, Work};
 use crate::names::CrawlRef;
 use crate::spider::{FileHash, Recrawl, Spider};
@@ -41,6 +41,8 @@ pub fn fingerprint(crawl: &CrawlRef, key: &str) -> Fingerprint {
 pub struct NewWork {
     /// What is to be done.
     pub work: Work,
+    /// The spelling in which its URL is to be asked for, where that is not the canonical one.
+    pub written: Option<CanonicalUrl>,
     /// Its lane.
     pub lane: Lane,
     /// When it is no longer worth fetching.
@@ -64,13 +66,24 @@ impl NewWork {
 
     /// A URL or a task at the start of a crawl. A task's lane is its own, whatever `lane` says.
     pub fn of(work: Work, lane: Lane) -> Self {
-        Self { lane: lane.of(&work), work, deadline: None, depth: 0, referrer: None }
+        Self { lane: lane.of(&work), work, written: None, deadline: None, depth: 0, referrer: None }
     }
 
     /// The message that wakes a worker for it.
     pub fn message(&self, crawl: &CrawlRef) -> Message {
         let seed = Message::of(self.work.clone(), crawl.clone(), self.lane);
-        Message { deadline: self.deadline, depth: self.depth, referrer: self.referrer.clone(), ..seed }
+        Message {
+            deadline: self.deadline,
+            depth: self.depth,
+            referrer: self.referrer.clone(),
+            hop: self.hop(),
+            ..seed
+        }
+    }
+
+    /// The spelling in which its URL is asked for first, if that is not the canonical one: no redirect has led there.
+    pub fn hop(&self) -> Option<Hop> {
+        self.written.clone().map(|url| Hop { url, count: 0, as_get: false })
     }
 }
 

@@ -35,6 +35,14 @@ pub enum SinkSettings {
     Warc(Folder),
 }
 
+/// The columns that every table of PostgreSQL has of its own (documentation, 5.6): no other may have such a name.
+const SYSTEM_COLUMNS: [&str; 6] = ["tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"];
+
+/// Whether PostgreSQL has a column of this name of its own.
+pub fn is_system_column(name: &str) -> bool {
+    SYSTEM_COLUMNS.contains(&name)
+}
+
 impl SinkSettings {
     /// The sink that a path asks for: `-` for JSON Lines on standard output, or by its ending: `.csv`, `.parquet` (a folder), `.warc.gz` (a folder), anything else
     /// JSON Lines; `.csv` and JSON Lines compressed with `.gz` or `.zst` after it.

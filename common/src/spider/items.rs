@@ -1,5 +1,6 @@
 //! What a spider extracts.
 
+use jiff::tz::TimeZone;
 use serde_json::Value;
 
 use super::place::Sited;
@@ -47,6 +48,16 @@ pub struct Field {
     pub regex: Option<Sited<String>>,
     /// How a date is written, as by strptime.
     pub format: Option<Sited<String>>,
+    /// The zone of dates with a time that name no offset; else they are taken for UTC.
+    pub timezone: Option<TimeZone>,
+    /// The decimal mark of its numbers, `.` or `,`, if that is known.
+    pub decimal: Option<char>,
+    /// The texts that are true, in place of the usual ones. Unless `falsehood` names texts, any other is false.
+    pub truth: Vec<String>,
+    /// The texts that are false, in place of the usual ones.
+    pub falsehood: Vec<String>,
+    /// What becomes of white space in its texts: else it is kept in JSON, and collapsed in all else.
+    pub whitespace: Option<Whitespace>,
     /// The value where there is none, or none that fits the kind.
     pub default: Option<Value>,
     /// What a page without it is.
@@ -60,8 +71,32 @@ impl Field {
             FieldSource::Page(field) => (field.kind(), *field == PageField::Links),
             _ => (Kind::default(), false),
         };
-        Self { from, list, kind, regex: None, format: None, default: None, required: Required::No }
+        Self {
+            from,
+            list,
+            kind,
+            regex: None,
+            format: None,
+            timezone: None,
+            decimal: None,
+            truth: Vec::new(),
+            falsehood: Vec::new(),
+            whitespace: None,
+            default: None,
+            required: Required::No,
+        }
     }
+}
+
+/// `whitespace`: what becomes of white space in a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whitespace {
+    /// Each run of it is one space.
+    Collapse,
+    /// Lines stay lines, as a reader sees them: blocks and `<br>` begin new ones. Within a line each run is one space.
+    Lines,
+    /// It stays as it is.
+    Keep,
 }
 
 /// `required`: what a page is without the field. Of several fields the last of these decides.
@@ -107,12 +142,12 @@ pub enum FieldSource {
 /// `type`: what a value is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
-    /// Text, white space normalised. Objects of JSON stay what they are.
+    /// Text, white space normalised. Values of JSON stay what they are.
     #[default]
     Text,
     /// The first number in the text, as people write it: `1,234.50 €` and `1.234,50` are 1234.5. A single `.` or `,` is the
-    /// decimal mark unless exactly three digits follow: `1.234` is 1234, but `0.125` is not whole. A text in JSON is read as
-    /// programs write numbers.
+    /// decimal mark unless exactly three digits follow: `1.234` is 1234, but `0.125` is not whole. What may be meant in two ways is no
+    /// number. A text in JSON is read as programs write numbers.
     Number,
     /// A whole number.
     Integer,

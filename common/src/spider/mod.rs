@@ -35,7 +35,7 @@ pub use file_hash::{FileHash, InvalidFileHash};
 pub use follow::Follow;
 pub use handler::{Handler, Mode, ProxyUse};
 pub use home::Home;
-pub use items::{Field, FieldSource, ItemRule, Kind, PageField, Required};
+pub use items::{Field, FieldSource, ItemRule, Kind, PageField, Required, Whitespace};
 pub use origin::Origin;
 pub use overrides::SpiderOverrides;
 pub use place::{Mistake, Place, Places, Sited};

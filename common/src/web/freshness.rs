@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use jiff::fmt::rfc2822::DateTimeParser;
-
 use crate::time::UnixMs;
 use crate::web::headers::Headers;
+use crate::web::http_date;
 
 /// For how long from its arrival a response is fresh, as its origin says: nothing, where it says nothing or forbids it.
 /// What it does not say is not guessed (4.2.2).
@@ -16,10 +15,10 @@ pub fn lifetime(headers: &Headers, arrived: UnixMs) -> Duration {
     if varies || forbidden {
         return Duration::ZERO;
     }
-    let date = headers.get("date").and_then(instant).unwrap_or(arrived);
+    let date = headers.get("date").and_then(|date| instant(date, arrived)).unwrap_or(arrived);
     let total = of_directives(headers).unwrap_or_else(|| {
         // What is no date has passed (5.3).
-        let expires = headers.get("expires").and_then(instant);
+        let expires = headers.get("expires").and_then(|date| instant(date, arrived));
         expires.map_or(Duration::ZERO, |expires| expires.since(date))
     });
     let in_caches = headers.get("age").and_then(seconds).unwrap_or_default();
@@ -46,9 +45,9 @@ fn seconds(text: &str) -> Option<Duration> {
     is_number.then(|| Duration::from_secs(text.parse().unwrap_or(u64::from(u32::MAX))))
 }
 
-/// A date of HTTP (RFC 9110 5.6.7).
-fn instant(text: &str) -> Option<UnixMs> {
-    let date = DateTimeParser::new().relaxed_weekday(true).parse_timestamp(text.trim()).ok()?;
+/// A date of HTTP (RFC 9110 5.6.7), received at `arrived`.
+fn instant(text: &str, arrived: UnixMs) -> Option<UnixMs> {
+    let date = http_date::parse(text, jiff::Timestamp::from_millisecond(arrived.0.try_into().ok()?).ok()?)?;
     u64::try_from(date.as_millisecond()).ok().map(UnixMs)
 }
 

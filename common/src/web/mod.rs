@@ -1,10 +1,12 @@
-//! What the web is made of: URLs, hosts, header fields, how long a response is fresh, what a body is, who reads too slowly, and who
-//! says nothing.
+//! The web's parts: URLs, hosts, header fields, how long a response is fresh, the kind and charset of a body, clients that read too
+//! slowly, and clients that say nothing.
 
+pub mod charset;
 pub mod field;
 pub mod freshness;
 pub mod headers;
 pub mod host;
+pub mod http_date;
 pub mod newcomers;
 pub mod paced;
 pub mod sniff;

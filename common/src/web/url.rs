@@ -65,6 +65,37 @@ impl CanonicalUrl {
         Self::from_url(Url::parse(text)?)
     }
 
+    /// The form in which a server is asked for an already parsed URL: canonical but for its escapes, which stay as they are written. To
+    /// some servers another spelling is another URL, and a signature may be of the very text.
+    pub fn as_written(mut url: Url) -> Result<Self, InvalidUrl> {
+        admit(&url)?;
+        url.set_fragment(None);
+        drop_final_dot(&mut url)?;
+        if url.as_str().len() > MAX_URL_BYTES {
+            return Err(InvalidUrl::TooLong);
+        }
+        Ok(Self(String::from(url).into()))
+    }
+
+    /// Returns the spelling of a URL for which this one stands, if it differs in that alone.
+    pub fn spelling(&self, url: Url) -> Option<Self> {
+        // Of each link of each page; few have an escape.
+        if !url.as_str().contains('%') {
+            return None;
+        }
+        let written = Self::as_written(url).ok()?;
+        (written != *self && written.normalised() == *self).then_some(written)
+    }
+
+    /// The canonical form, also of a URL that was taken [`as_written`](Self::as_written).
+    #[must_use]
+    pub fn normalised(&self) -> Self {
+        match escape::normalised(&self.0) {
+            Cow::Borrowed(_) => self.clone(),
+            Cow::Owned(text) => Self::parse(&text).unwrap_or_else(|_| self.clone()),
+        }
+    }
+
     /// The canonical form of an already parsed URL.
     pub fn from_url(mut url: Url) -> Result<Self, InvalidUrl> {
         admit(&url)?;

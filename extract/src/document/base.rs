@@ -28,6 +28,14 @@ impl<'a> Base<'a> {
         Self { url: base.unwrap_or(page.url), ..page }
     }
 
+    /// Where a link points, if that can be crawled, and the spelling in which it is written, if that is another.
+    pub(crate) fn written_link(&self, link: &str) -> Option<(CanonicalUrl, Option<CanonicalUrl>)> {
+        let joined = self.join(link)?;
+        let url = self.urls.canonical(CanonicalUrl::from_url(joined.clone()).ok()?);
+        let written = url.spelling(joined);
+        Some((url, written))
+    }
+
     /// Where a link points, if that can be crawled.
     pub(crate) fn link(&self, link: &str) -> Option<CanonicalUrl> {
         CanonicalUrl::from_url(self.join(link)?).ok().map(|url| self.urls.canonical(url))
@@ -115,6 +123,32 @@ mod tests {
         assert_eq!(link("?q=한#é", EUC_KR), "http://a.example/dir/page?q=%C7%D1");
         assert_eq!(link("?q=あ", ISO_2022_JP), "http://a.example/dir/page?q=%1B$B$%22%1B(B");
         assert_eq!(link("?q=%C3%A9+a", WINDOWS_1252), "http://a.example/dir/page?q=%C3%A9+a");
+    }
+
+    #[test]
+    fn a_link_is_asked_for_as_it_is_written() {
+        let page = "http://a.example/dir/page".parse().unwrap();
+        let urls = Urls::default();
+        let base = Base::of(None, &page, &urls, UTF_8);
+        for (link, url, written) in [
+            ("/%7Ejoe", "http://a.example/~joe", Some("http://a.example/%7Ejoe")),
+            (
+                "?sig=a%2fb",
+                "http://a.example/dir/page?sig=a%2Fb",
+                Some("http://a.example/dir/page?sig=a%2fb"),
+            ),
+            ("/é%C3%A9", "http://a.example/%C3%A9%C3%A9", None),
+            ("/x", "http://a.example/x", None),
+            // What tracks visitors is not asked for in any spelling.
+            ("/%7E?utm_source=x", "http://a.example/~", None),
+        ] {
+            let (found, spelling) = base.written_link(link).unwrap();
+            assert_eq!(
+                (found.as_str(), spelling.as_ref().map(CanonicalUrl::as_str)),
+                (url, written),
+                "{link}"
+            );
+        }
     }
 
     #[test]

@@ -2,50 +2,69 @@
 
 use std::borrow::Cow;
 
-use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
-use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
+use encoding_rs::{Encoding, UTF_8};
+use trawl_common::web::charset;
 
-use crate::document::markup::{Tag, Tags, is_one_of};
+use crate::document::markup::{RAW_TEXT, Tag, Tags, is_one_of};
 
-/// How much of a page is searched for a `<meta>` that names its encoding, as in the HTML standard.
+/// The part of a page that is searched for a `<meta>` in any case, as in the HTML standard. Beyond it the head is, as browsers do.
 const PRESCAN: usize = 1024;
 
-/// The text of `body`: by its byte order mark, else by the charset of `content_type`, else by a `<meta>`,
-/// else as UTF-8 if it is valid, else by its look; and the encoding that this is. What is broken becomes U+FFFD; valid
-/// UTF-8 isn't copied.
+/// Returns the text of a page, and the encoding that this is: that of its byte order mark, else the charset of `content_type`, else that of
+/// a `<meta>` in its head or of an XML declaration, else UTF-8 if it is valid, else that of a later `<meta>`, else as it looks. What
+/// is broken becomes U+FFFD; valid UTF-8 isn't copied.
 pub(crate) fn decode<'a>(body: &'a [u8], content_type: Option<&str>) -> (Cow<'a, str>, &'static Encoding) {
-    let read = |encoding: &'static Encoding, body: &'a [u8]| {
-        (encoding.decode_without_bom_handling(body).0, encoding)
-    };
-    if let Some((encoding, mark)) = Encoding::for_bom(body) {
+    if let Some((encoding, mark)) = charset::proven(body) {
         return read(encoding, &body[mark..]);
     }
-    let declared =
-        content_type.and_then(of_content_type).or_else(|| of_meta(&body[..body.len().min(PRESCAN)]));
+    let in_head = || named_by_meta(body, true).or_else(|| charset::from_xml_declaration(body));
+    let declared = content_type.and_then(charset::from_content_type).or_else(in_head);
     match (declared, std::str::from_utf8(body)) {
         (Some(encoding), _) => read(encoding, body),
         (None, Ok(text)) => (Cow::Borrowed(text), UTF_8),
-        (None, Err(_)) => read(detect(body), body),
+        (None, Err(_)) => read(named_by_meta(body, false).unwrap_or_else(|| charset::guess(body)), body),
     }
 }
 
-/// The encoding that `text/html; charset=...` names.
-fn of_content_type(content_type: &str) -> Option<&'static Encoding> {
-    let mut parameters = content_type.split(';').skip(1).filter_map(|parameter| parameter.split_once('='));
-    let (_, label) = parameters.find(|(name, _)| name.trim().eq_ignore_ascii_case("charset"))?;
-    Encoding::for_label(label.trim().trim_matches(['"', '\'']).as_bytes())
+/// Returns the text of JSON, which is UTF-8 (RFC 8259 8.1), and where it isn't, in the charset that `content_type` names.
+pub(crate) fn decode_json<'a>(body: &'a [u8], content_type: Option<&str>) -> Cow<'a, str> {
+    if let Some((encoding, mark)) = charset::proven(body) {
+        return read(encoding, &body[mark..]).0;
+    }
+    let declared = || content_type.and_then(charset::from_content_type);
+    match std::str::from_utf8(body) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => read(declared().unwrap_or_else(|| charset::guess(body)), body).0,
+    }
 }
 
-/// The encoding that a `<meta>` in `start` names; one that is cut off may have named another.
-fn of_meta(start: &[u8]) -> Option<&'static Encoding> {
-    let is_meta = |tag: &Tag<'_>| !tag.is_end && tag.is_whole && is_one_of(tag.name, &["meta"]);
-    let encoding = Tags::new(start).filter(is_meta).find_map(named_by)?;
-    Some(match encoding {
-        // A page whose tags can be read as ASCII is not UTF-16.
-        _ if encoding == UTF_16LE || encoding == UTF_16BE => UTF_8,
-        _ if encoding == X_USER_DEFINED => WINDOWS_1252,
-        _ => encoding,
-    })
+fn read<'a>(encoding: &'static Encoding, body: &'a [u8]) -> (Cow<'a, str>, &'static Encoding) {
+    (encoding.decode_without_bom_handling(body).0, encoding)
+}
+
+/// Returns the encoding that a `<meta>` names: one in the head, or one anywhere.
+fn named_by_meta(page: &[u8], in_head: bool) -> Option<&'static Encoding> {
+    let mut tags = Tags::new(page);
+    while let Some(tag) = tags.next() {
+        let is_late = page.len() - tags.rest().len() > PRESCAN;
+        let is_of_head =
+            is_one_of(tag.name, &["script", "noscript", "style", "link", "meta", "object", "title", "base"])
+                || is_one_of(tag.name, &["html", "head"]) && !tag.is_end;
+        if in_head && is_late && !is_of_head || !tag.is_whole {
+            return None;
+        }
+        if tag.is_end {
+            continue;
+        }
+        if is_one_of(tag.name, RAW_TEXT) {
+            tags.skip_text(tag.name);
+        } else if is_one_of(tag.name, &["meta"])
+            && let Some(encoding) = named_by(tag)
+        {
+            return Some(encoding);
+        }
+    }
+    None
 }
 
 fn named_by(meta: Tag<'_>) -> Option<&'static Encoding> {
@@ -54,36 +73,10 @@ fn named_by(meta: Tag<'_>) -> Option<&'static Encoding> {
         attributes.find(|(name, _)| name.eq_ignore_ascii_case(wanted.as_bytes())).map(|(_, value)| value)
     };
     if let Some(label) = value("charset") {
-        return Encoding::for_label(label);
+        return charset::from_label(label);
     }
     value("http-equiv").filter(|name| name.eq_ignore_ascii_case(b"content-type"))?;
-    of_content(value("content")?)
-}
-
-/// The encoding that the `content` of a `<meta>` names, which need not be a content type (HTML standard, 2.4.4).
-fn of_content(content: &[u8]) -> Option<&'static Encoding> {
-    const NAME: &[u8] = b"charset";
-    let is_name = |window: &[u8]| window.eq_ignore_ascii_case(NAME);
-    let ends = content.windows(NAME.len()).enumerate().filter(|(_, window)| is_name(window));
-    let label = ends
-        .filter_map(|(at, _)| content[at + NAME.len()..].trim_ascii_start().strip_prefix(b"="))
-        .next()?
-        .trim_ascii_start();
-    let end = match label {
-        [quote @ (b'"' | b'\''), label @ ..] => return Encoding::for_label(before(label, |c| c == *quote)?),
-        _ => |c: u8| c == b';' || c.is_ascii_whitespace(),
-    };
-    Encoding::for_label(before(label, end).unwrap_or(label))
-}
-
-fn before(text: &[u8], end: impl Fn(u8) -> bool) -> Option<&[u8]> {
-    Some(&text[..text.iter().position(|&c| end(c))?])
-}
-
-fn detect(body: &[u8]) -> &'static Encoding {
-    let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
-    detector.feed(body, true);
-    detector.guess(None, Utf8Detection::Allow)
+    charset::from_meta_content(value("content")?)
 }
 
 #[cfg(test)]
@@ -159,9 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_real_meta_near_the_start_counts() {
-        let late = format!("{:PRESCAN$}<meta charset=iso-8859-1>é", "");
-        let cut = format!("{:1$}<meta charset=iso-8859-15>é", "", PRESCAN - "<meta charset=iso-8859-1".len());
+    fn only_a_real_meta_counts() {
         for page in [
             "<!-- <meta charset=iso-8859-1> -->é",
             "<meta name=description content='x; charset=iso-8859-1'>é",
@@ -169,10 +160,59 @@ mod tests {
             "<meta charset=utf-16le>é",
             "<meta http-equiv=refresh content='charset=iso-8859-1'>é",
             "<meta content='charset=iso-8859-1'>é",
-            &late,
-            &cut,
+            "<script>document.write('<meta charset=iso-8859-1>')</script>é",
+            "<title><meta charset=iso-8859-1></title>é",
+            "é<meta charset=iso-8859-1",
         ] {
             assert_eq!(decode(page.as_bytes(), None), page);
+        }
+    }
+
+    #[test]
+    fn a_meta_counts_as_far_as_the_head_goes() {
+        let script = format!("<script>/* {:PRESCAN$} <p> */</script>", "");
+        for head in [
+            format!("<!doctype html><html><head>{script}<style>a > b {{}}</style><link rel=x>"),
+            format!("<head><!-- {:PRESCAN$} -->", ""),
+            format!("{:PRESCAN$}", ""),
+            "<p>soon enough</p>".to_owned(),
+        ] {
+            let page = [head.as_bytes(), b"<meta charset=windows-1252><p>\x9cuf \x80"].concat();
+            assert!(decode(&page, None).ends_with("œuf €"), "{head}");
+        }
+    }
+
+    #[test]
+    fn a_meta_in_the_body_counts_where_the_page_is_no_utf_8() {
+        let late = format!("<body><p>{:PRESCAN$}</p><p></p><meta charset=windows-1251>", "");
+        let page = [late.as_bytes(), b"\xd6\xe5\xed\xe0"].concat();
+        assert!(decode(&page, None).ends_with("Цена"));
+        let valid = late + "Цена";
+        assert_eq!(decode(valid.as_bytes(), None), valid);
+    }
+
+    #[test]
+    fn an_xml_declaration_counts_after_the_header_and_a_meta() {
+        let page = b"<?xml version=\"1.0\" encoding=\"windows-1251\"?><html><p>\xd6\xe5\xed\xe0";
+        assert!(decode(page, None).ends_with("Цена"));
+        assert!(decode(page, Some("text/html; charset=latin1")).ends_with("Öåíà"));
+        let page = [&page[..], b"<meta charset=latin1>"].concat();
+        assert!(decode(&page, None).contains("Öåíà"));
+        let utf_16: Vec<u8> =
+            "<?xml encoding='utf-16'?><p>ж".encode_utf16().flat_map(u16::to_be_bytes).collect();
+        assert!(decode(&utf_16, None).ends_with("<p>ж"));
+    }
+
+    #[test]
+    fn json_is_utf_8_if_it_can_be_and_else_as_its_header_says() {
+        for (body, content_type, text) in [
+            (&b"\"\xd6\xe5\xed\xe0\""[..], Some("application/json; charset=windows-1251"), "\"Цена\""),
+            ("\"Цена\"".as_bytes(), Some("application/json; charset=windows-1251"), "\"Цена\""),
+            ("\u{feff}\"Цена\"".as_bytes(), None, "\"Цена\""),
+            (b"\"caf\xe9\"", None, "\"café\""),
+            (b"{\0}\0", Some("application/json"), "{}"),
+        ] {
+            assert_eq!(decode_json(body, content_type), text);
         }
     }
 

@@ -3,9 +3,12 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
+use ego_tree::NodeRef;
+use ego_tree::iter::Edge;
 use html5ever::serialize::{SerializeOpts, TraversalScope, serialize};
-use scraper::ElementRef;
+use scraper::{ElementRef, Node};
 use serde_json::Value;
+use trawl_common::text::legible;
 
 use crate::limits::MAX_TEXT;
 
@@ -28,6 +31,15 @@ impl<'a> Found<'a> {
     pub(crate) fn text(text: &'a str) -> Self {
         Self::Text(Cow::Borrowed(text))
     }
+
+    /// The value for people, as text.
+    pub(crate) fn shown(&self) -> Cow<'_, str> {
+        match self {
+            Self::Text(text) => Cow::Borrowed(text),
+            Self::Element(element) => legible(&visible_text(*element), MAX_TEXT).into(),
+            Self::Json(value) => value.as_str().map_or_else(|| value.to_string().into(), Cow::Borrowed),
+        }
+    }
 }
 
 /// Whether what stands in an element of this name is not for readers.
@@ -49,6 +61,107 @@ pub(crate) fn visible_text(element: ElementRef<'_>) -> String {
         }
     }
     text
+}
+
+/// The text of an element that a reader sees, with a line break where a block or `<br>` begins another line, and an empty line between
+/// paragraphs. White space within a line, and empty lines beyond that, are for the caller to leave out.
+pub(crate) fn visible_lines(element: ElementRef<'_>) -> String {
+    let mut lines = Lines::default();
+    for edge in element.traverse() {
+        if lines.text.len() > MAX_READ {
+            break;
+        }
+        match edge {
+            Edge::Open(node) => match node.value() {
+                Node::Text(piece) if !lines.is_hidden(node.parent()) => lines.write(piece),
+                Node::Element(element) if element.name() == "br" => lines.text.push('\n'),
+                Node::Element(element) if matches!(element.name(), "td" | "th") => lines.text.push(' '),
+                Node::Element(element) => lines.begin(breaks(element.name())),
+                _ => {}
+            },
+            Edge::Close(node) => {
+                lines.begin(node.value().as_element().map_or(0, |element| breaks(element.name())))
+            }
+        }
+    }
+    lines.text
+}
+
+/// A text with its lines while it is put together.
+#[derive(Default)]
+struct Lines {
+    text: String,
+    /// The number of line breaks before the next text.
+    due: usize,
+}
+
+impl Lines {
+    fn is_hidden(&self, parent: Option<NodeRef<'_, Node>>) -> bool {
+        parent.and_then(|parent| Some(parent.value().as_element()?.name())).is_some_and(is_hidden)
+    }
+
+    /// Puts at least so many line breaks before what follows.
+    fn begin(&mut self, breaks: usize) {
+        self.due = self.due.max(breaks);
+    }
+
+    /// Writes a text, whose own line breaks are spaces.
+    fn write(&mut self, piece: &str) {
+        if !piece.trim().is_empty() {
+            self.text.extend(std::iter::repeat_n('\n', std::mem::take(&mut self.due)));
+        }
+        self.text.extend(piece.chars().map(|c| if matches!(c, '\n' | '\r') { ' ' } else { c }));
+    }
+}
+
+/// The number of line breaks around an element of this name.
+fn breaks(name: &str) -> usize {
+    match name {
+        "p" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "ul" | "ol" | "dl" | "blockquote" | "pre"
+        | "table" => 2,
+        _ if is_hidden(name) => 0,
+        // Cells, and what stands in a line.
+        "br" | "td" | "th" | "img" | "picture" | "svg" | "label" | "button" | "input" | "select"
+        | "textarea" => 0,
+        _ => usize::from(!is_inline(name)),
+    }
+}
+
+/// Whether an element of this name does not begin a line of its own.
+pub(crate) fn is_inline(name: &str) -> bool {
+    matches!(
+        name,
+        "a" | "abbr"
+            | "b"
+            | "bdi"
+            | "bdo"
+            | "big"
+            | "cite"
+            | "code"
+            | "data"
+            | "del"
+            | "dfn"
+            | "em"
+            | "font"
+            | "i"
+            | "ins"
+            | "kbd"
+            | "mark"
+            | "q"
+            | "s"
+            | "samp"
+            | "small"
+            | "span"
+            | "strike"
+            | "strong"
+            | "sub"
+            | "sup"
+            | "time"
+            | "tt"
+            | "u"
+            | "var"
+            | "wbr"
+    )
 }
 
 /// The HTML of an element, itself included; of a long one, the beginning.
@@ -78,5 +191,29 @@ impl Write for Beginning {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use scraper::Html;
+
+    use super::*;
+
+    #[test]
+    fn lines_are_as_a_reader_sees_them() {
+        for (html, lines) in [
+            ("<p>One\nline</p><p>two</p>", "One line\n\ntwo"),
+            ("<div>a<div><div>b</div></div>c</div>", "a\nb\nc"),
+            ("a<br>b<br><br>c", "a\nb\n\nc"),
+            ("<ul><li>a</li><li><b>b</b> <i>c</i></li></ul>d", "a\nb c\n\nd"),
+            ("<table><tr><td>a</td><td>b</td></tr><tr><td>c</td></tr></table>", "a b\nc"),
+            ("a<script>x</script><style>y</style><span> b</span>", "a b"),
+        ] {
+            let page = Html::parse_document(html);
+            let text = visible_lines(page.root_element());
+            let text: Vec<String> = text.trim().lines().map(|line| legible(line, 99)).collect();
+            assert_eq!(text.join("\n"), lines, "{html}");
+        }
     }
 }

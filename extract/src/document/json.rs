@@ -3,39 +3,56 @@
 use serde_json::Value;
 use serde_json_path::JsonPath;
 
+use crate::document::json_repair::repair;
+
 /// The most values of one document: with their names some 100 MB.
 const MAX_VALUES: usize = 500_000;
 
-/// Reads JSON with no more values than people read, nested at most 127 deep. The error says what is wrong.
-pub(crate) fn parse(text: &[u8]) -> Result<Value, String> {
-    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
-    if most_values(text) > MAX_VALUES {
+/// The most digits that any whole number of 64 bits has.
+const SAFE_DIGITS: usize = 18;
+
+/// Reads JSON with no more values than people read, nested at most 127 deep. Small mistakes are repaired ([`repair`]). The error says
+/// what is wrong.
+pub(crate) fn parse(text: &str) -> Result<Value, String> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let Survey { most_values, has_long_number } = Survey::of(text.as_bytes());
+    if most_values > MAX_VALUES {
         return Err(format!("JSON of more than {MAX_VALUES} values"));
     }
-    serde_json::from_str(&String::from_utf8_lossy(text)).map_err(|error| format!("not JSON: {error}"))
-}
-
-/// Whether a content type is that of JSON.
-pub(crate) fn is_json(essence: &str) -> bool {
-    let essence = essence.to_ascii_lowercase();
-    matches!(&*essence, "application/json" | "text/json") || essence.ends_with("+json")
-}
-
-/// At most so many values are in `text`: each but the first comes after one of these.
-fn most_values(text: &[u8]) -> usize {
-    let mut count = 1;
-    let mut is_text = false;
-    let mut is_escaped = false;
-    for byte in text {
-        match byte {
-            _ if std::mem::take(&mut is_escaped) => {}
-            b'\\' => is_escaped = is_text,
-            b'"' => is_text = !is_text,
-            b',' | b'[' | b'{' if !is_text => count += 1,
-            _ => {}
-        }
+    let strict = serde_json::from_str(text);
+    match strict {
+        Ok(value) if !has_long_number => Ok(value),
+        strict => match (serde_json::from_str(&repair(text)), strict) {
+            (Ok(value), _) | (Err(_), Ok(value)) => Ok(value),
+            (Err(_), Err(error)) => Err(format!("not JSON: {error}")),
+        },
     }
-    count
+}
+
+/// An estimate of what is in a text of JSON.
+struct Survey {
+    /// The number of values at most: each but the first comes after a comma or an opening bracket.
+    most_values: usize,
+    /// Whether there may be a whole number of more than 64 bits.
+    has_long_number: bool,
+}
+
+impl Survey {
+    fn of(text: &[u8]) -> Self {
+        let mut survey = Self { most_values: 1, has_long_number: false };
+        let (mut is_text, mut is_escaped, mut digits) = (false, false, 0);
+        for byte in text {
+            digits = if byte.is_ascii_digit() { digits + 1 } else { 0 };
+            match byte {
+                _ if std::mem::take(&mut is_escaped) => {}
+                b'\\' => is_escaped = is_text,
+                b'"' => is_text = !is_text,
+                b',' | b'[' | b'{' if !is_text => survey.most_values += 1,
+                _ => survey.has_long_number |= digits > SAFE_DIGITS && !is_text,
+            }
+        }
+        survey
+    }
 }
 
 /// A JSON Pointer (RFC 6901) or a JSONPath (RFC 9535).
@@ -105,20 +122,32 @@ mod tests {
 
     #[test]
     fn documents_are_bounded() {
-        assert_eq!(parse(b"\xef\xbb\xbf[1, \"[,{\\\",\"]"), Ok(json!([1, "[,{\","])));
-        assert!(parse(b"{").unwrap_err().starts_with("not JSON: EOF"));
-        assert!(parse("[".repeat(200).as_bytes()).unwrap_err().contains("recursion limit"));
+        assert_eq!(parse("\u{feff}[1, \"[,{\\\",\"]"), Ok(json!([1, "[,{\","])));
+        assert!(parse("{").unwrap_err().starts_with("not JSON: EOF"));
+        assert!(parse(&"[".repeat(200)).unwrap_err().contains("recursion limit"));
         let list = |values: usize| format!("[{}0]", "0,".repeat(values - 1));
-        assert!(parse(list(MAX_VALUES - 1).as_bytes()).is_ok());
-        assert_eq!(parse(list(MAX_VALUES).as_bytes()), Err("JSON of more than 500000 values".to_owned()));
-        assert_eq!(parse(b"\"\xff\""), Ok(json!("\u{fffd}")));
+        assert!(parse(&list(MAX_VALUES - 1)).is_ok());
+        assert_eq!(parse(&list(MAX_VALUES)), Err("JSON of more than 500000 values".to_owned()));
     }
 
     #[test]
-    fn json_is_recognised_by_its_type() {
-        for json in ["application/json", "Application/LD+json", "text/json"] {
-            assert!(is_json(json), "{json}");
+    fn numbers_keep_their_last_digit_and_those_beyond_64_bits_all_of_them() {
+        for (text, value) in [
+            (
+                "[89370400440532013000, -89370400440532013000]",
+                json!(["89370400440532013000", "-89370400440532013000"]),
+            ),
+            ("[18446744073709551615, -9223372036854775808]", json!([u64::MAX, i64::MIN])),
+            ("[1e400, 1.5, \"1234567890123456789012\"]", json!(["1e400", 1.5, "1234567890123456789012"])),
+            ("[0.1234567890123456789]", json!([0.123_456_789_012_345_68])),
+        ] {
+            assert_eq!(parse(text), Ok(value), "{text}");
         }
-        assert!(!is_json("text/html") && !is_json("application/jsonp"));
+        // Read with less care, their last digit is another.
+        for text in
+            ["1.7976931348623157e308", "122.416294033786585", "0.30000000000000004", "9.5367431640625e-7"]
+        {
+            assert_eq!(parse(text), Ok(json!(text.parse::<f64>().unwrap())), "{text}");
+        }
     }
 }

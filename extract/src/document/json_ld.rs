@@ -5,11 +5,11 @@ use serde_json::Value;
 use crate::document::json;
 
 /// The objects of each type of `names` in the scripts of a page, in their order, not those in one of that type. A script that is
-/// no JSON says nothing.
+/// no JSON, but for small mistakes, says nothing.
 pub(crate) fn objects(scripts: &[String], names: &[String]) -> Vec<Vec<Value>> {
     let mut found = vec![Vec::new(); names.len()];
     for script in scripts {
-        if let Ok(value) = json::parse(script.as_bytes()) {
+        if let Ok(value) = json::parse(script) {
             names.iter().zip(&mut found).for_each(|(name, found)| collect(&value, name, found));
         }
     }

@@ -1,11 +1,15 @@
 //! The tags of an HTML text, as the HTML standard delimits them (section 13.2.5), in linear time and
 //! without any idea of a tree.
 
+use std::borrow::Cow;
+
 /// One start or end tag.
 #[derive(Debug)]
 pub(crate) struct Tag<'a> {
     /// The name as written.
     pub(crate) name: &'a [u8],
+    /// The length of the text from its `<` on.
+    pub(crate) left: usize,
     /// Whether it is an end tag.
     pub(crate) is_end: bool,
     /// Whether its end is there.
@@ -27,6 +31,27 @@ impl<'a> Tags<'a> {
     pub(crate) fn new(text: &'a [u8]) -> Self {
         Self(text)
     }
+
+    /// Returns the text after the last tag.
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.0
+    }
+
+    /// Skips the text of an element in which no tag counts but its own end tag, such as `<script>`.
+    pub(crate) fn skip_text(&mut self, name: &[u8]) {
+        loop {
+            self.0 = from_first(self.0, b'<');
+            match self.0 {
+                [b'<', b'/', rest @ ..]
+                    if rest.get(..name.len()).is_some_and(|end| end.eq_ignore_ascii_case(name)) =>
+                {
+                    return;
+                }
+                [_, rest @ ..] => self.0 = rest,
+                [] => return,
+            }
+        }
+    }
 }
 
 impl<'a> Iterator for Tags<'a> {
@@ -34,7 +59,8 @@ impl<'a> Iterator for Tags<'a> {
 
     fn next(&mut self) -> Option<Tag<'a>> {
         loop {
-            self.0 = from_first(self.0, b'<').get(1..)?;
+            let text = from_first(self.0, b'<');
+            self.0 = text.get(1..)?;
             if let Some(comment) = self.0.strip_prefix(b"!--") {
                 self.0 = after_comment(comment);
                 continue;
@@ -51,11 +77,53 @@ impl<'a> Iterator for Tags<'a> {
             let is_whole = !end.0.is_empty();
             return Some(Tag {
                 name,
+                left: text.len(),
                 is_end,
                 is_whole,
                 attributes: Attributes(&rest[..rest.len() - end.0.len()]),
             });
         }
+    }
+}
+
+/// Elements in whose text nothing but their own end tag is a tag.
+pub(crate) const RAW_TEXT: &[&str] =
+    &["script", "style", "title", "textarea", "iframe", "noembed", "noframes", "xmp"];
+
+/// Returns a page without the content of its `<template>` elements, which stands for nothing until a script makes something of it. A
+/// declarative shadow root is no such template: what is in it is shown.
+pub(crate) fn without_templates(html: &str) -> Cow<'_, str> {
+    const NAME: &[&str] = &["template"];
+    let (mut kept, mut from, mut depth) = (String::new(), 0, 0_usize);
+    let mut tags = Tags::new(html.as_bytes());
+    while let Some(tag) = tags.next() {
+        let end = html.len() - tags.rest().len() + usize::from(tag.is_whole);
+        if !tag.is_end && is_one_of(tag.name, RAW_TEXT) {
+            tags.skip_text(tag.name);
+        }
+        if !is_one_of(tag.name, NAME) {
+            continue;
+        }
+        let is_root = || tag.attributes.clone().any(|(name, _)| name.eq_ignore_ascii_case(b"shadowrootmode"));
+        match (tag.is_end, depth) {
+            (false, 0) if is_root() => {}
+            (false, 0) => {
+                kept.push_str(&html[from..end]);
+                depth = 1;
+            }
+            (false, _) => depth += 1,
+            (true, 0) => {}
+            (true, 1) => {
+                from = html.len() - tag.left;
+                depth = 0;
+            }
+            (true, _) => depth -= 1,
+        }
+    }
+    match (kept.is_empty(), depth) {
+        (true, 0) => Cow::Borrowed(html),
+        (_, 0) => Cow::Owned(kept + &html[from..]),
+        (_, _) => Cow::Owned(kept),
     }
 }
 
@@ -162,5 +230,30 @@ mod tests {
         assert_eq!(tags("<a b="), ["a b="]);
         assert_eq!(tags("<"), [""; 0]);
         assert_eq!(tags("</"), [""; 0]);
+    }
+    #[test]
+    fn templates_are_empty() {
+        for (html, kept) in [
+            ("a<template id=t>x<p>y</template>b", "a<template id=t></template>b"),
+            ("<template>x<template>y</template>z</template>b", "<template></template>b"),
+            (
+                "<TEMPLATE>x</Template >b<template>c</template>",
+                "<TEMPLATE></Template >b<template></template>",
+            ),
+            ("a<template>never closed", "a<template>"),
+            (
+                "<template shadowrootmode=open>x<template>y</template></template>b",
+                "<template shadowrootmode=open>x<template></template></template>b",
+            ),
+        ] {
+            assert_eq!(without_templates(html), kept, "{html}");
+        }
+        for html in [
+            "a</template>b",
+            "<script>'<template>'</script>b<!-- <template> --><p title='<template>'>c<templates>d",
+            "<title><template></title>b",
+        ] {
+            assert!(matches!(without_templates(html), Cow::Borrowed(_)), "{html}");
+        }
     }
 }

@@ -46,7 +46,7 @@ pub(crate) struct Metas {
     pub(crate) language: Option<String>,
     /// The `Refresh`.
     pub(crate) refresh: Option<String>,
-    /// The content of `<meta name="robots">`.
+    /// The content of `<meta name="robots">`, and of those that name the crawler.
     pub(crate) robots: Vec<String>,
     /// The content of each one that is asked for, and which of them it is.
     pub(crate) named: Vec<(usize, String)>,
@@ -65,7 +65,9 @@ impl Metas {
         }
         match name.as_deref() {
             Some("description") => keep(&mut self.description, Some(content)),
-            Some("robots") if wanted.follow => self.robots.push(content),
+            Some(name) if wanted.follow && (name == "robots" || name == wanted.robots_name) => {
+                self.robots.push(content);
+            }
             _ => match lower("http-equiv").as_deref() {
                 Some("content-language") => keep(&mut self.language, Some(content)),
                 Some("refresh") if wanted.follow => keep(&mut self.refresh, Some(content)),
@@ -90,6 +92,8 @@ pub(crate) struct Wanted {
     pub(crate) links: bool,
     /// What `[follow]` looks at.
     pub(crate) follow: bool,
+    /// The name by which pages speak to the crawler, in lower case.
+    pub(crate) robots_name: String,
     /// The names or properties of `<meta>`, in lower case.
     pub(crate) metas: Vec<String>,
     /// The types of objects in JSON-LD.

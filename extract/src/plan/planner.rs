@@ -2,7 +2,7 @@
 
 use regex::Regex;
 use trawl_common::spider::pattern::reason;
-use trawl_common::spider::{self, FieldSource, Kind, Mistake, PageField, Sited, Spider};
+use trawl_common::spider::{self, FieldSource, Kind, Mistake, PageField, Sited, Spider, Whitespace};
 
 use crate::document::json::Path;
 use crate::document::stream::Wanted;
@@ -12,7 +12,8 @@ use crate::plan::streamable;
 use crate::plan::{Each, Field, Plan, Rule, Source};
 use crate::plan::{Follow, Next};
 use crate::values::convert::Convert;
-use crate::values::date;
+use crate::values::date::{self, Written};
+use crate::values::truth::Truth;
 
 /// Where fields stand: what they may look for follows from it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -69,18 +70,20 @@ impl Planner {
             self.mistakes.push(Mistake::at(format, complaint));
         }
         let format = field.format.as_ref().map(|format| format.value.clone());
-        let kind = match &field.from {
-            // Absolute they are already.
-            FieldSource::Page(page) if page.kind() == Kind::Url => Kind::Text,
-            FieldSource::Page(page) => page.kind(),
-            _ => field.kind,
+        let convert = Convert {
+            kind: kind(field),
+            regex,
+            date: Written { format, zone: field.timezone.clone() },
+            decimal: field.decimal,
+            truth: Truth::new(&field.truth, &field.falsehood),
+            whitespace: field.whitespace,
         };
         Some(Field {
             name: name.to_owned(),
             path,
             source: source?,
             list: field.list || field.from == FieldSource::Page(PageField::Links),
-            convert: Convert { kind, regex, format },
+            convert,
             default: field.default.clone(),
             required: field.required,
         })
@@ -107,7 +110,9 @@ impl Planner {
                 let what = of_settings.as_deref().unwrap_or(what);
                 let parts = self.parts(what, selector, inside)?;
                 let streamed = streamable::streamed(&parts, !field.list);
-                match streamed.filter(|_| self.streams && inside == Inside::Nothing) {
+                // Where lines begin is known of a tree alone.
+                let streams = self.streams && field.whitespace != Some(Whitespace::Lines);
+                match streamed.filter(|_| streams && inside == Inside::Nothing) {
                     Some(streamed) => Source::Streamed(number(&mut self.wanted.queries, streamed)),
                     None => Source::Tree(self.query(what, selector, &parts, inside)?),
                 }
@@ -256,6 +261,15 @@ impl Planner {
             format_args!("{what}: `{}` is looked for in {sought}, but `each` finds {place}", value.value);
         self.mistakes.push(Mistake::at(value, complaint));
         None
+    }
+}
+
+fn kind(field: &spider::Field) -> Kind {
+    match &field.from {
+        // Absolute they are already.
+        FieldSource::Page(page) if page.kind() == Kind::Url => Kind::Text,
+        FieldSource::Page(page) => page.kind(),
+        _ => field.kind,
     }
 }
 

@@ -30,7 +30,7 @@ fn fields_are_found_by_pointer_and_by_path() {
     assert_eq!(
         Value::Object(found.items[0].fields.clone()),
         json!({
-            "b": 2, "all": [1, 2], "name": "x", "url": "https://example.com/y", "tags": ["p", "q"], "tag": "p",
+            "b": 2, "all": [1, 2], "name": " x ", "url": "https://example.com/y", "tags": ["p", "q"], "tag": "p",
             "whole": ["p", "q"], "null": "-", "etag": "x", "heading": null,
         })
     );

@@ -7,59 +7,77 @@ use crate::limits::MAX_TEXT;
 
 /// The budget of one field, in bytes of JSON, for all its values together.
 #[derive(Debug)]
-pub(crate) struct Budget(usize);
+pub(crate) struct Budget {
+    left: usize,
+    /// How long one text may be.
+    longest: usize,
+    was_cut: bool,
+}
 
 impl Budget {
     pub(crate) fn of(bytes: usize) -> Self {
-        Self(bytes)
+        Self { left: bytes, longest: MAX_TEXT, was_cut: false }
+    }
+
+    /// The same, but no text is longer than this.
+    pub(crate) fn of_texts(self, longest: usize) -> Self {
+        Self { longest, ..self }
     }
 
     /// Whether nothing more fits.
     pub(crate) fn is_full(&self) -> bool {
-        self.0 == 0
+        self.left == 0
     }
 
     /// How many bytes are left.
     pub(crate) fn left(&self) -> usize {
-        self.0
+        self.left
+    }
+
+    /// Whether a value was cut or left out for its size since this was last asked.
+    pub(crate) fn take_cut(&mut self) -> bool {
+        std::mem::take(&mut self.was_cut)
     }
 
     /// Takes so many bytes; `false` if there are not as many, and then there are none.
     pub(crate) fn take(&mut self, bytes: usize) -> bool {
-        let rest = self.0.checked_sub(bytes);
-        self.0 = rest.unwrap_or_default();
+        let rest = self.left.checked_sub(bytes);
+        self.left = rest.unwrap_or_default();
         rest.is_some()
     }
 
     /// `text` without control characters and superfluous white space, cut to what fits; none when nothing remains.
     pub(crate) fn legible(&mut self, text: &str) -> Option<Value> {
-        self.keep(legible(text, self.0.min(MAX_TEXT)))
+        // A little more than fits, so that it shows whether there is more.
+        self.keep(legible(text, self.left.min(self.longest) + 8))
     }
 
-    /// `html` without control characters but line breaks and tabs, cut to what fits.
-    pub(crate) fn html(&mut self, html: &str) -> Option<Value> {
-        let kept: String = html.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
+    /// `text` with its white space, but without other control characters, cut to what fits; none when nothing but white space remains.
+    pub(crate) fn verbatim(&mut self, text: &str) -> Option<Value> {
+        let kept = verbatim(text);
         if kept.trim().is_empty() { None } else { self.keep(kept) }
     }
 
-    /// JSON with its texts made legible; none if not all of it fits.
+    /// JSON as it is, but without control characters other than white space; none if not all of it fits.
     pub(crate) fn json(&mut self, value: &Value) -> Option<Value> {
+        let fitting = self.fitting(value);
+        self.was_cut |= fitting.is_none();
+        fitting
+    }
+
+    fn fitting(&mut self, value: &Value) -> Option<Value> {
         if !self.take("null,".len()) {
             return None;
         }
         Some(match value {
-            Value::String(text) => {
-                let text = legible(text, MAX_TEXT);
-                self.take(text.chars().map(written).sum()).then_some(Value::String(text))?
-            }
+            Value::String(text) => Value::String(self.text(text)?),
             Value::Array(values) => {
-                values.iter().map(|value| self.json(value)).collect::<Option<Vec<_>>>()?.into()
+                values.iter().map(|value| self.fitting(value)).collect::<Option<Vec<_>>>()?.into()
             }
             Value::Object(fields) => {
                 let mut field = |(name, value): (&String, &Value)| {
-                    let name = legible(name, MAX_TEXT);
-                    self.take(name.chars().map(written).sum::<usize>() + "\"\":".len())
-                        .then(|| Some((name, self.json(value)?)))?
+                    self.take("\"\":".len()).then_some(())?;
+                    Some((self.text(name)?, self.fitting(value)?))
                 };
                 Value::Object(fields.iter().map(&mut field).collect::<Option<_>>()?)
             }
@@ -67,23 +85,34 @@ impl Budget {
         })
     }
 
+    fn text(&mut self, text: &str) -> Option<String> {
+        let text = verbatim(text);
+        (text.len() <= self.longest && self.take(text.chars().map(written).sum())).then_some(text)
+    }
+
     fn keep(&mut self, mut text: String) -> Option<Value> {
         let mut length = text.len() + text.bytes().filter(|byte| is_escaped(*byte)).count();
         // Most texts fit: only one that does not is looked at character by character.
-        if length > self.0 || text.len() > MAX_TEXT {
+        if length > self.left || text.len() > self.longest {
             length = 0;
             let end = text.char_indices().find(|(at, c)| {
                 length += written(*c);
-                length > self.0 || at + c.len_utf8() > MAX_TEXT
+                length > self.left || at + c.len_utf8() > self.longest
             });
             if let Some((end, _)) = end {
+                self.was_cut = true;
                 text.truncate(end);
+                text.truncate(text.trim_end().len());
             }
         }
         // With quotes and a comma: a list of very many short texts has an end.
         self.take(length + "\"\",".len());
         if text.is_empty() { None } else { Some(Value::String(text)) }
     }
+}
+
+fn verbatim(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t' | '\r')).collect()
 }
 
 /// How many bytes a character is in JSON.
@@ -93,7 +122,7 @@ fn written(c: char) -> usize {
 
 /// Whether a character of one byte has a backslash before it in JSON.
 fn is_escaped(byte: u8) -> bool {
-    matches!(byte, b'"' | b'\\' | b'\n' | b'\t')
+    matches!(byte, b'"' | b'\\' | b'\n' | b'\t' | b'\r')
 }
 
 #[cfg(test)]
@@ -106,20 +135,23 @@ mod tests {
     fn text_without_content_is_nothing() {
         assert_eq!(Budget::of(9).legible(" a\u{0} "), Some(json!("a")));
         assert_eq!(Budget::of(9).legible(" \u{0} \n"), None);
-        assert_eq!(Budget::of(99).html(" \u{1b} \n"), None);
-        assert_eq!(Budget::of(99).html("<p>\u{1b}a\n b"), Some(json!("<p>a\n b")));
+        assert_eq!(Budget::of(99).verbatim(" \u{1b} \n"), None);
+        assert_eq!(Budget::of(99).verbatim("<p>\u{1b}a\n b "), Some(json!("<p>a\n b ")));
     }
 
     #[test]
     fn what_does_not_fit_is_cut_or_left_out() {
         let mut budget = Budget::of(6);
         assert_eq!(budget.legible("abcdefgh"), Some(json!("abcdef")));
-        assert!(budget.is_full());
+        assert!(budget.is_full() && budget.take_cut() && !budget.take_cut());
         assert_eq!(budget.legible("abc"), None);
+        let mut budget = Budget::of(99);
+        assert_eq!(budget.legible("abc"), Some(json!("abc")));
+        assert!(!budget.take_cut());
         assert_eq!(Budget::of(6).legible("\"a\"\"\"\""), Some(json!("\"a\"")));
         assert_eq!(
-            Budget::of(99).json(&json!({"a": ["b\u{7} ", null, 1]})),
-            Some(json!({"a": ["b", null, 1]}))
+            Budget::of(99).json(&json!({"a": ["b\u{7}\n\tc ", null, 1], "a ": 2})),
+            Some(json!({"a": ["b\n\tc ", null, 1], "a ": 2}))
         );
         assert_eq!(Budget::of(9).json(&json!({"a": ["b", 1]})), None);
     }

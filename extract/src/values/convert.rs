@@ -4,75 +4,126 @@ use std::borrow::Cow;
 
 use regex::Regex;
 use serde_json::Value;
-use trawl_common::spider::Kind;
+use trawl_common::spider::{Kind, Whitespace};
 use trawl_common::text::legible;
 
 use crate::document::base::Base;
-use crate::document::found::{Found, outer_html, visible_text};
+use crate::document::found::{Found, outer_html, visible_lines, visible_text};
 use crate::document::json;
 use crate::values::budget::Budget;
-use crate::values::date;
+use crate::values::date::Written;
 use crate::values::number;
+use crate::values::truth::Truth;
 
 /// What a field makes of each value that was found.
 #[derive(Debug, Default)]
 pub(crate) struct Convert {
     pub(crate) kind: Kind,
     pub(crate) regex: Option<Regex>,
-    pub(crate) format: Option<String>,
+    pub(crate) date: Written,
+    pub(crate) decimal: Option<char>,
+    pub(crate) truth: Truth,
+    pub(crate) whitespace: Option<Whitespace>,
 }
 
+/// Why there is no value: a reason, or none where nothing was found.
+pub(crate) type Refusal = Option<&'static str>;
+
+const TOO_LARGE: Refusal = Some("it does not fit into what an item may hold");
+
 impl Convert {
-    /// The value; none if it does not fit the kind, or not into the budget.
-    pub(crate) fn value(&self, raw: &Found<'_>, base: &Base<'_>, budget: &mut Budget) -> Option<Value> {
+    /// The value; or why it does not fit the kind, or not into the budget.
+    pub(crate) fn value(
+        &self,
+        raw: &Found<'_>,
+        base: &Base<'_>,
+        budget: &mut Budget,
+    ) -> Result<Value, Refusal> {
         match raw {
             Found::Json(value) => self.of_json(value, base, budget),
-            Found::Text(text) => self.of_text(text, base, budget),
-            Found::Element(element) if self.kind == Kind::Html => {
-                self.of_text(&outer_html(*element), base, budget)
+            Found::Text(text) => {
+                self.of_text(text, self.whitespace.unwrap_or(Whitespace::Collapse), base, budget)
             }
-            Found::Element(element) => self.of_text(&visible_text(*element), base, budget),
+            Found::Element(element) if self.kind == Kind::Html => {
+                self.of_text(&outer_html(*element), Whitespace::Keep, base, budget)
+            }
+            Found::Element(element) => match self.whitespace.unwrap_or(Whitespace::Collapse) {
+                Whitespace::Lines => self.of_text(&visible_lines(*element), Whitespace::Lines, base, budget),
+                other => self.of_text(&visible_text(*element), other, base, budget),
+            },
         }
     }
 
-    fn of_text(&self, text: &str, base: &Base<'_>, budget: &mut Budget) -> Option<Value> {
+    fn of_text(
+        &self,
+        text: &str,
+        whitespace: Whitespace,
+        base: &Base<'_>,
+        budget: &mut Budget,
+    ) -> Result<Value, Refusal> {
         let mut text = Cow::Borrowed(text);
+        if whitespace == Whitespace::Lines {
+            text = lines(&text).into();
+        }
         if let Some(regex) = &self.regex {
-            if !self.is_verbatim() {
+            if !self.is_verbatim() && whitespace == Whitespace::Collapse {
                 text = legible(&text, usize::MAX).into();
             }
-            let found = regex.captures(&text)?;
-            text = found.get(1).or(found.get(0))?.as_str().to_owned().into();
+            let found = regex
+                .captures(&text)
+                .ok_or_else(|| reason(&text, "the regular expression does not match"))?;
+            text = found.get(1).or(found.get(0)).ok_or(None)?.as_str().to_owned().into();
         }
+        let number =
+            |budget: &mut Budget, value: Value| if budget.take(NUMBER) { Ok(value) } else { Err(TOO_LARGE) };
+        let refused = |why: &'static str| reason(&text, why);
         match self.kind {
-            Kind::Text => budget.legible(&text),
-            Kind::Html => budget.html(&text),
-            Kind::Number => number::parse(&text).filter(|_| budget.take(NUMBER)),
-            Kind::Integer => whole(&number::parse(&text)?, budget),
-            Kind::Boolean => boolean(text.trim()).filter(|_| budget.take(NUMBER)),
-            Kind::Date => budget.legible(&date::parse(&text, self.format.as_deref())?),
-            Kind::Url => budget.legible(&base.resolve(&text)?),
-            Kind::Json => budget.json(&json::parse(text.as_bytes()).ok()?),
+            Kind::Text if whitespace == Whitespace::Collapse => budget.legible(&text).ok_or(None),
+            Kind::Text | Kind::Html => budget.verbatim(&text).ok_or(None),
+            Kind::Number => number(budget, number::parse(&text, self.decimal).map_err(refused)?),
+            Kind::Integer => number(budget, whole(number::parse(&text, self.decimal).map_err(refused)?)?),
+            // An element without text is true by its presence.
+            Kind::Boolean => {
+                let value =
+                    self.truth.of(&text).ok_or(Some("it is none of the texts that are true or false"))?;
+                number(budget, value.into())
+            }
+            Kind::Date => {
+                let date = self.date.parse(&text).ok_or_else(|| refused("it is no date that is known"))?;
+                budget.legible(&date).ok_or(TOO_LARGE)
+            }
+            Kind::Url => {
+                let url = base.resolve(&text).ok_or_else(|| refused("it is no URL"))?;
+                budget.legible(&url).ok_or(TOO_LARGE)
+            }
+            Kind::Json => {
+                let value = json::parse(&text).map_err(|_| refused("it is no JSON"))?;
+                budget.json(&value).ok_or(TOO_LARGE)
+            }
         }
     }
 
     /// A value of JSON that is of the kind already stays what it is; objects and lists do in any case.
-    fn of_json(&self, value: &Value, base: &Base<'_>, budget: &mut Budget) -> Option<Value> {
+    fn of_json(&self, value: &Value, base: &Base<'_>, budget: &mut Budget) -> Result<Value, Refusal> {
         let is_plain = self.regex.is_none();
+        let as_it_is = |budget: &mut Budget, value: &Value| budget.json(value).ok_or(TOO_LARGE);
         let number = match (value, self.kind) {
-            (Value::Null, _) => return None,
-            (Value::Array(_) | Value::Object(_), _) => return budget.json(value),
-            (_, Kind::Json) | (Value::Bool(_), Kind::Boolean) if is_plain => return budget.json(value),
-            (Value::Number(_), Kind::Number) if is_plain => Some(value.clone()),
-            (Value::Number(_), Kind::Integer) if is_plain => return whole(value, budget),
-            (Value::String(text), Kind::Number | Kind::Integer) if is_plain => number::plain(text.trim()),
+            (Value::Null, _) => return Err(None),
+            (Value::Array(_) | Value::Object(_), _) => return as_it_is(budget, value),
+            (_, Kind::Json) | (Value::Bool(_), Kind::Boolean) if is_plain => return as_it_is(budget, value),
+            (Value::Number(_), Kind::Number | Kind::Integer) if is_plain => Some(value.clone()),
+            (Value::String(text), Kind::Number | Kind::Integer) if is_plain && self.decimal != Some(',') => {
+                number::plain(text.trim())
+            }
             _ => None,
         };
+        // Text of programs is meant as it is.
+        let whitespace = self.whitespace.unwrap_or(Whitespace::Keep);
         match (number, value) {
-            (Some(number), _) if self.kind == Kind::Integer => whole(&number, budget),
-            (Some(number), _) => budget.json(&number),
-            (None, Value::String(text)) => self.of_text(text, base, budget),
-            (None, other) => self.of_text(&other.to_string(), base, budget),
+            (Some(number), _) if self.kind == Kind::Integer => as_it_is(budget, &whole(number)?),
+            (Some(number), _) => as_it_is(budget, &number),
+            (None, Value::String(text)) => self.of_text(text, whitespace, base, budget),
+            (None, other) => self.of_text(&other.to_string(), whitespace, base, budget),
         }
     }
 
@@ -82,35 +133,34 @@ impl Convert {
     }
 }
 
-fn whole(number: &Value, budget: &mut Budget) -> Option<Value> {
-    number::whole(number).filter(|_| budget.take(NUMBER))
+/// The reason, unless nothing was found.
+fn reason(text: &str, why: &'static str) -> Refusal {
+    (!text.trim().is_empty()).then_some(why)
+}
+
+fn whole(number: Value) -> Result<Value, Refusal> {
+    number::whole(&number).ok_or(Some("it is not whole"))
+}
+
+/// Each line of a text without superfluous white space, with one empty line in place of several.
+fn lines(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut gap = "";
+    for line in text.lines() {
+        let line = legible(line, usize::MAX);
+        if line.is_empty() {
+            gap = if out.is_empty() { "" } else { "\n\n" };
+        } else {
+            out.push_str(gap);
+            out.push_str(&line);
+            gap = "\n";
+        }
+    }
+    out
 }
 
 /// About what a number takes as JSON.
 const NUMBER: usize = 8;
-
-/// Answers, and whether something is to be had, as shops and schema.org (`https://schema.org/InStock`) say it.
-fn boolean(text: &str) -> Option<Value> {
-    const TRUE: &[&str] = &["", "yes", "true", "on", "1", "in stock", "instock", "available"];
-    const FALSE: &[&str] = &[
-        "no",
-        "false",
-        "off",
-        "0",
-        "out of stock",
-        "outofstock",
-        "sold out",
-        "soldout",
-        "not available",
-        "unavailable",
-        "discontinued",
-    ];
-    let (_, name) = text.split_once("schema.org/").unwrap_or(("", text));
-    let name: Vec<&str> = name.split_ascii_whitespace().collect();
-    let name = name.join(" ");
-    let is_one_of = |words: &[&str]| words.iter().any(|word| name.eq_ignore_ascii_case(word));
-    if is_one_of(TRUE) { Some(Value::Bool(true)) } else { is_one_of(FALSE).then_some(Value::Bool(false)) }
-}
 
 #[cfg(test)]
 mod tests {
@@ -123,7 +173,13 @@ mod tests {
     fn of(kind: Kind, raw: Found<'_>) -> Option<Value> {
         let (url, urls) = ("https://example.com/dir/".parse().unwrap(), Urls::default());
         let base = Base::of(None, &url, &urls, UTF_8);
-        Convert { kind, ..Convert::default() }.value(&raw, &base, &mut Budget::of(1 << 20))
+        Convert { kind, ..Convert::default() }.value(&raw, &base, &mut Budget::of(1 << 20)).ok()
+    }
+
+    /// What a field with this key makes of a text, and why it makes nothing of it.
+    fn with(convert: Convert, raw: Found<'_>) -> Result<Value, Refusal> {
+        let (url, urls) = ("https://example.com/dir/".parse().unwrap(), Urls::default());
+        convert.value(&raw, &Base::of(None, &url, &urls, UTF_8), &mut Budget::of(1 << 20))
     }
 
     fn of_text(kind: Kind, text: &str) -> Option<Value> {
@@ -151,7 +207,7 @@ mod tests {
             (Kind::Url, " ../x?utm_source=y#z ", json!("https://example.com/x")),
             (Kind::Url, "mailto:a@b.example", json!("mailto:a@b.example")),
             (Kind::Html, "<p>\n</p>", json!("<p>\n</p>")),
-            (Kind::Json, r#"{"a": [1, " b "]}"#, json!({"a": [1, "b"]})),
+            (Kind::Json, r#"{"a": [1, " b "]}"#, json!({"a": [1, " b "]})),
         ] {
             assert_eq!(of_text(kind, text), Some(value), "{text}");
         }
@@ -179,6 +235,9 @@ mod tests {
         for (kind, found, value) in [
             (Kind::Text, json!(1.50), json!("1.5")),
             (Kind::Text, json!(true), json!("true")),
+            (Kind::Text, json!("Para 1\n\nPara\t2 "), json!("Para 1\n\nPara\t2 ")),
+            (Kind::Json, json!(["a\nb"]), json!(["a\nb"])),
+            (Kind::Json, json!({"price": 1, "price ": 2}), json!({"price": 1, "price ": 2})),
             (Kind::Text, json!({"a": 1}), json!({"a": 1})),
             (Kind::Number, json!("3.125"), json!(3.125)),
             (Kind::Number, json!("EUR 3,50"), json!(3.5)),
@@ -204,10 +263,52 @@ mod tests {
         {
             let convert = Convert { regex: Some(Regex::new(pattern).unwrap()), ..Convert::default() };
             assert_eq!(
-                convert.value(&Found::text("Price:\n  3 €"), &base, &mut Budget::of(99)),
+                convert.value(&Found::text("Price:\n  3 €"), &base, &mut Budget::of(99)).ok(),
                 value,
                 "{pattern}"
             );
         }
+    }
+    #[test]
+    fn what_is_refused_says_why() {
+        for (kind, text, reason) in [
+            (Kind::Number, "free", Some("it has no digit")),
+            (Kind::Integer, "1.5", Some("it is not whole")),
+            (Kind::Boolean, "maybe", Some("it is none of the texts that are true or false")),
+            (Kind::Date, "soon", Some("it is no date that is known")),
+            (Kind::Url, "http://[", Some("it is no URL")),
+            (Kind::Json, "{", Some("it is no JSON")),
+            (Kind::Text, " ", None),
+            (Kind::Number, " ", None),
+        ] {
+            assert_eq!(
+                with(Convert { kind, ..Convert::default() }, Found::text(text)),
+                Err(reason),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn white_space_is_as_the_field_says() {
+        let text = " a  b\r\n\tc\n\n\n d ";
+        for (whitespace, value) in [
+            (None, "a b c d"),
+            (Some(Whitespace::Collapse), "a b c d"),
+            (Some(Whitespace::Lines), "a b\nc\n\nd"),
+            (Some(Whitespace::Keep), text),
+        ] {
+            let convert = || Convert { whitespace, ..Convert::default() };
+            assert_eq!(with(convert(), Found::text(text)), Ok(json!(value)));
+            let of_json = if whitespace.is_none() { text } else { value };
+            assert_eq!(with(convert(), Found::Json(Cow::Owned(json!(text)))), Ok(json!(of_json)));
+        }
+    }
+
+    #[test]
+    fn a_decimal_comma_holds_in_json_too() {
+        let convert = || Convert { kind: Kind::Number, decimal: Some(','), ..Convert::default() };
+        assert_eq!(with(convert(), Found::Json(Cow::Owned(json!("1.234")))), Ok(json!(1234)));
+        assert_eq!(with(convert(), Found::Json(Cow::Owned(json!(1.234)))), Ok(json!(1.234)));
     }
 }

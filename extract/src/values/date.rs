@@ -1,27 +1,114 @@
 //! Dates, by whatever clock, as RFC 3339 writes them.
 
 use jiff::civil::{Date, DateTime, Time};
-use jiff::fmt::rfc2822;
 use jiff::fmt::strtime::{self, BrokenDownTime};
 use jiff::fmt::temporal::Pieces;
 use jiff::tz::{Offset, TimeZone};
+use jiff::{SignedDuration, Timestamp};
+use trawl_common::web::http_date;
 
-/// The date that `text` is: by `format`, or by RFC 3339, ISO 8601 or the way of mails and HTTP. One with a time is given in
-/// UTC, and taken for UTC where it names no offset; one without stays a date.
-pub(crate) fn parse(text: &str, format: Option<&str>) -> Option<String> {
-    let text = text.trim();
-    if let Some(format) = format {
-        let read = BrokenDownTime::parse(format, text).ok()?;
+/// The longest text that may be a date, in bytes, where no format is given.
+const MAX_LENGTH: usize = 64;
+
+/// The ways of writing a date that are the same everywhere: the year first, or the month by its name.
+const DATES: [&str; 13] = [
+    "%Y-%m-%d",
+    "%Y/%m/%d",
+    "%Y.%m.%d",
+    "%d-%b-%Y",
+    "%d %b %Y",
+    "%d %B %Y",
+    "%b %d %Y",
+    "%B %d %Y",
+    "%b %d, %Y",
+    "%B %d, %Y",
+    "%d. %B %Y",
+    "%Y %b %d",
+    "%d %B, %Y",
+];
+
+/// The ways of writing a time after a date.
+const TIMES: [&str; 6] = ["%H:%M:%S%.f", "%H:%M", "%I:%M:%S %p", "%I:%M %p", "%I:%M:%S%p", "%I:%M%p"];
+
+/// The ways in which a text may say a date.
+#[derive(Debug, Default)]
+pub(crate) struct Written {
+    /// As strptime reads it.
+    pub(crate) format: Option<String>,
+    /// The zone of a time that names no offset; else it is UTC.
+    pub(crate) zone: Option<TimeZone>,
+}
+
+impl Written {
+    /// Returns the date that `text` is: by the format, or by RFC 3339, ISO 8601, the ways of mails and HTTP, or an English month. One with a
+    /// time is given in UTC; one without stays a date.
+    pub(crate) fn parse(&self, text: &str) -> Option<String> {
+        let text = text.trim();
+        if let Some(format) = &self.format {
+            let read = BrokenDownTime::parse(format, text).ok()?;
+            return self.broken_down(&read);
+        }
+        if text.len() > MAX_LENGTH {
+            return None;
+        }
+        if let Ok(pieces) = Pieces::parse(text) {
+            return self.written(pieces.date(), pieces.time(), pieces.to_numeric_offset());
+        }
+        if let Some(instant) = http_date::parse(text, Timestamp::now()) {
+            return Some(instant.to_string());
+        }
+        self.by_parts(text)
+    }
+
+    fn broken_down(&self, read: &BrokenDownTime) -> Option<String> {
         if let Some(timestamp) = read.timestamp() {
             return Some(timestamp.to_string());
         }
         let time = read.hour().and_then(|_| read.to_time().ok());
-        return written(read.to_date().ok()?, time, read.offset());
+        self.written(read.to_date().ok()?, time, read.offset())
     }
-    if let Ok(pieces) = Pieces::parse(text) {
-        return written(pieces.date(), pieces.time(), pieces.to_numeric_offset());
+
+    /// A date by one of [`DATES`], perhaps with a day of the week before it, and a time and an offset after it.
+    fn by_parts(&self, text: &str) -> Option<String> {
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = without_weekday(&text);
+        let (text, offset) = split_offset(text);
+        let (date, rest) = DATES
+            .iter()
+            .filter_map(|format| {
+                let (read, used) = BrokenDownTime::parse_prefix(format, text).ok()?;
+                let rest = &text[used..];
+                let ends = rest.is_empty() || rest.starts_with([' ', ',', 'T']);
+                ends.then_some((read.to_date().ok()?, rest))
+            })
+            .min_by_key(|(_, rest)| rest.len())?;
+        let rest = rest.trim_start_matches([' ', ',', 'T']).trim_start_matches("at ");
+        let time = match rest {
+            "" if offset.is_some() => return None,
+            "" => None,
+            rest => {
+                let rest = rest.replace("a.m.", "AM").replace("p.m.", "PM");
+                let read = TIMES.iter().find_map(|format| BrokenDownTime::parse(format, &rest).ok());
+                Some(read?.to_time().ok()?)
+            }
+        };
+        self.written(date, time, offset)
     }
-    rfc2822::parse(text).ok().map(|zoned| zoned.timestamp().to_string())
+
+    fn written(&self, date: Date, time: Option<Time>, offset: Option<Offset>) -> Option<String> {
+        let Some(time) = time else { return Some(date.to_string()) };
+        let local = DateTime::from_parts(date, time);
+        let offset = match (offset, &self.zone) {
+            (Some(offset), _) => offset,
+            (None, Some(zone)) => {
+                return Some(zone.to_ambiguous_zoned(local).compatible().ok()?.timestamp().to_string());
+            }
+            (None, None) => Offset::UTC,
+        };
+        // By the calendar: instants end a day before it does.
+        let utc = local.checked_sub(SignedDuration::from_secs(offset.seconds().into())).ok()?;
+        Some(format!("{utc}Z"))
+    }
 }
 
 /// What is wrong with a format: a date that is written by it must be read by it.
@@ -32,21 +119,57 @@ pub(crate) fn check(format: &str) -> Result<(), String> {
     if !format.contains('%') {
         return Err("it has no `%`, as in `%d.%m.%Y`".to_owned());
     }
-    match parse(&written, Some(format)) {
+    let by_format = Written { format: Some(format.to_owned()), zone: None };
+    match by_format.parse(&written) {
         Some(date) if date.starts_with("2024-05-17") => Ok(()),
         _ => Err("it names no whole date, of day, month and year".to_owned()),
     }
 }
 
-fn written(date: Date, time: Option<Time>, offset: Option<Offset>) -> Option<String> {
-    let Some(time) = time else { return Some(date.to_string()) };
-    let timestamp = offset.unwrap_or(Offset::UTC).to_timestamp(DateTime::from_parts(date, time)).ok()?;
-    Some(timestamp.to_string())
+/// Leaves out a day of the week, which may be wrong.
+fn without_weekday(text: &str) -> &str {
+    const DAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+    let end = text.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let day = text[..end].to_ascii_lowercase();
+    match day.len() >= 3 && DAYS.iter().any(|whole| whole.starts_with(&day)) {
+        true => text[end..].trim_start_matches(['.', ',', ' ']),
+        false => text,
+    }
+}
+
+/// Splits the offset from the end of a text: `Z`, `UTC`, `GMT`, `+0200`, `+02:00`, `+2`, `GMT+2`.
+fn split_offset(text: &str) -> (&str, Option<Offset>) {
+    for name in ["UTC", "GMT", "Z"] {
+        if let Some(rest) = text.strip_suffix(name)
+            && rest.ends_with(|c: char| c == ' ' || c.is_ascii_digit())
+        {
+            return (rest.trim_end(), Some(Offset::UTC));
+        }
+    }
+    let Some(at) = text.rfind(['+', '-', '\u{2212}']) else { return (text, None) };
+    let (before, offset) = text.split_at(at);
+    let sign = if offset.starts_with('+') { 1 } else { -1 };
+    let digits: String = offset.chars().skip(1).filter(|c| *c != ':').collect();
+    let is_offset = (1..=4).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
+    // A date has hyphens, too.
+    if !is_offset || !before.contains(':') {
+        return (text, None);
+    }
+    let (hours, minutes) = if digits.len() > 2 { digits.split_at(digits.len() - 2) } else { (&*digits, "0") };
+    let seconds = |text: &str, unit: i32| text.parse::<i32>().ok().map(|number| number * unit);
+    let offset = seconds(hours, 3600).zip(seconds(minutes, 60));
+    let offset = offset.and_then(|(hours, minutes)| Offset::from_seconds(sign * (hours + minutes)).ok());
+    let before = before.trim_end().trim_end_matches("GMT").trim_end_matches("UTC").trim_end();
+    (before, offset)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn parse(text: &str, format: Option<&str>) -> Option<String> {
+        Written { format: format.map(str::to_owned), zone: None }.parse(text)
+    }
 
     #[test]
     fn dates_are_recognised() {
@@ -57,11 +180,70 @@ mod tests {
             ("2024-05-01T10:00:00.250Z", "2024-05-01T10:00:00.25Z"),
             ("Wed, 21 Oct 2015 07:28:00 GMT", "2015-10-21T07:28:00Z"),
             ("21 Oct 2015 07:28:00 +0100", "2015-10-21T06:28:00Z"),
+            ("Thu, 21 Oct 2015 07:28:00 GMT", "2015-10-21T07:28:00Z"),
+            ("Sunday, 06-Nov-94 08:49:37 GMT", "1994-11-06T08:49:37Z"),
+            ("Sun Nov  6 08:49:37 1994", "1994-11-06T08:49:37Z"),
+            ("2024-05-01 10:00:00 +0200", "2024-05-01T08:00:00Z"),
+            ("2024-05-01 10:00:00 UTC", "2024-05-01T10:00:00Z"),
+            ("2024-05-01T10:00:00 +02:00", "2024-05-01T08:00:00Z"),
+            ("Thu, 01 May 2024 10:00:00 +02:00", "2024-05-01T08:00:00Z"),
+            ("2024-05-01 10:00:00 GMT-3", "2024-05-01T13:00:00Z"),
+            ("2024/05/01 10:00", "2024-05-01T10:00:00Z"),
+            ("1 May 2024", "2024-05-01"),
+            ("May 1, 2024", "2024-05-01"),
+            ("Wednesday, May 1st, 2024", ""),
+            ("May 1, 2024, 10:30 PM", "2024-05-01T22:30:00Z"),
+            ("Wed, 1 May 2024 at 10:30", "2024-05-01T10:30:00Z"),
+            ("1 Sept 2024", ""),
         ] {
-            assert_eq!(parse(text, None).as_deref(), Some(date), "{text}");
+            assert_eq!(parse(text, None).as_deref(), Some(date).filter(|date| !date.is_empty()), "{text}");
         }
-        for text in ["", "yesterday", "2024-02-30", "12", "2024-05-01T25:00"] {
+        for text in [
+            "",
+            "yesterday",
+            "2024-02-30",
+            "12",
+            "2024-05-01T25:00",
+            "05/01/2024",
+            "01.05.2024",
+            "1 Foo 2024",
+            "Wed",
+            "10:30",
+            "2024-05-01 x",
+            "2024-05-01 +0200",
+        ] {
             assert_eq!(parse(text, None), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_last_instants_of_the_calendar_are_dates() {
+        for (text, date) in [
+            ("9999-12-31T23:59:59Z", Some("9999-12-31T23:59:59Z")),
+            ("9999-12-31T23:59:59+14:00", Some("9999-12-31T09:59:59Z")),
+            ("9999-12-31T23:59:59-01:00", None),
+            ("9999-12-31", Some("9999-12-31")),
+            ("0001-01-01T00:00:00Z", Some("0001-01-01T00:00:00Z")),
+        ] {
+            assert_eq!(parse(text, None).as_deref(), date, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_zone_holds_where_no_offset_is_named() {
+        let zone = TimeZone::get("Europe/Berlin").ok();
+        for (text, format, date) in [
+            ("2024-05-01 10:00", None, "2024-05-01T08:00:00Z"),
+            ("2024-01-01 10:00", None, "2024-01-01T09:00:00Z"),
+            ("2024-01-01 10:00 UTC", None, "2024-01-01T10:00:00Z"),
+            ("2024-01-01", None, "2024-01-01"),
+            ("1 May 2024 10:00", None, "2024-05-01T08:00:00Z"),
+            ("01.05.2024 10:00", Some("%d.%m.%Y %H:%M"), "2024-05-01T08:00:00Z"),
+            // It does not exist, and comes an hour later.
+            ("2024-03-31 02:30", None, "2024-03-31T01:30:00Z"),
+        ] {
+            let written = Written { format: format.map(str::to_owned), zone: zone.clone() };
+            assert_eq!(written.parse(text).as_deref(), Some(date), "{text}");
         }
     }
 

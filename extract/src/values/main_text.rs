@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use ego_tree::NodeId;
 use scraper::ElementRef;
 
-use crate::document::found::is_hidden;
+use crate::document::found::{is_hidden, is_inline};
 use crate::limits::MAX_TEXT;
 
 /// The part of an element's text that one child must hold for the child to be the main part: navigation and notes around an
@@ -118,42 +118,6 @@ fn is_aside(element: ElementRef<'_>) -> bool {
         )
         || element.attr("hidden").is_some()
         || element.attr("aria-hidden") == Some("true")
-}
-
-fn is_inline(name: &str) -> bool {
-    matches!(
-        name,
-        "a" | "abbr"
-            | "b"
-            | "bdi"
-            | "bdo"
-            | "big"
-            | "cite"
-            | "code"
-            | "data"
-            | "del"
-            | "dfn"
-            | "em"
-            | "font"
-            | "i"
-            | "ins"
-            | "kbd"
-            | "mark"
-            | "q"
-            | "s"
-            | "samp"
-            | "small"
-            | "span"
-            | "strike"
-            | "strong"
-            | "sub"
-            | "sup"
-            | "time"
-            | "tt"
-            | "u"
-            | "var"
-            | "wbr"
-    )
 }
 
 #[cfg(test)]

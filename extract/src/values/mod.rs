@@ -6,3 +6,4 @@ pub(crate) mod date;
 pub(crate) mod main_text;
 pub(crate) mod number;
 pub(crate) mod table;
+pub(crate) mod truth;

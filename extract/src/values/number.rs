@@ -5,30 +5,38 @@ use serde_json::{Number, Value};
 /// The most characters of a number; what is longer is none.
 const MAX_LENGTH: usize = 64;
 
-/// The first number in `text`. Where both `.` and `,` stand in it, the later one is the decimal mark. One that stands
-/// alone is it unless exactly three digits follow and no zero leads: `1.234` is 1234, `0.125` and `1.25` are not whole. A
-/// mark that repeats, spaces and apostrophes group digits.
-pub(crate) fn parse(text: &str) -> Option<Value> {
-    let start = text.find(|c: char| c.is_ascii_digit())?;
-    let written = &text[start..];
-    let written = &written[..end(written)];
-    if written.len() > MAX_LENGTH {
-        return None;
-    }
+/// The most letters of a currency, on either side of a number whose decimal mark a blank follows.
+const MAX_CURRENCY: usize = 4;
+
+/// The zeros of the scripts whose digits are read: ASCII, Arabic, Persian, Devanagari, Bengali, Thai, full width.
+const ZEROS: [u32; 7] = [0x30, 0x660, 0x6F0, 0x966, 0x9E6, 0xE50, 0xFF10];
+
+/// Returns the first number in `text`, or why there is none. Digits are grouped by threes, or as in India, by one mark or blanks. Where
+/// `decimal` does not say which mark is decimal, it is the last of different ones; a single one is it unless exactly three digits follow
+/// and no zero leads: `1.234` is 1234, `0.125` and `1.25` are not whole. What may be meant in two ways is no number.
+pub(crate) fn parse(text: &str, decimal: Option<char>) -> Result<Value, &'static str> {
+    let start = text.find(|c| digit(c).is_some()).ok_or("it has no digit")?;
     let before = &text[..start];
+    let written: Vec<char> = text[start..].chars().take(2 * MAX_LENGTH).map(plain_char).collect();
+    let Written { groups, cents, end } = Written::read(&written, is_currency_only(before));
+    if groups.iter().map(|(_, digits)| digits.len() + 1).sum::<usize>() > MAX_LENGTH {
+        return Err("it is longer than 64 characters");
+    }
+    let after = &written[end..];
+    if groups.len() == 1 && is_date_or_phone(after) {
+        return Err("it is a date, a time or the like");
+    }
     let leads = before.strip_suffix(['.', ',']).filter(|rest| !rest.ends_with(char::is_alphanumeric));
-    let is_negative = is_minus(leads.unwrap_or(before));
-    let (whole, fraction) = match (leads, decimal_mark(written)) {
-        (Some(_), _) => ("", written),
-        (None, Some(mark)) => (&written[..mark], &written[mark + 1..]),
-        (None, None) => (written, ""),
+    let sign = sign(leads.unwrap_or(before), after)?;
+    let (whole, fraction) = match leads {
+        Some(_) if groups.len() == 1 => (String::new(), groups[0].1.clone()),
+        Some(_) => return Err(AMBIGUOUS),
+        None => parts(&groups, cents, decimal)?,
     };
-    let digits = |part: &str| part.chars().filter(char::is_ascii_digit).collect::<String>();
-    let sign = if is_negative { "-" } else { "" };
-    plain(&match digits(fraction) {
-        none if none.is_empty() => format!("{sign}{}", digits(whole)),
-        fraction => format!("{sign}{}.{fraction}", digits(whole)),
-    })
+    let is_apart = !before.ends_with(char::is_alphanumeric);
+    let exponent = exponent(after).filter(|_| is_apart).unwrap_or_default();
+    let fraction = if fraction.is_empty() { fraction } else { format!(".{fraction}") };
+    plain(&format!("{sign}{whole}{fraction}{exponent}")).ok_or("it is no number")
 }
 
 /// A number as programs write it.
@@ -52,49 +60,182 @@ pub(crate) fn whole(number: &Value) -> Option<Value> {
     Some((float as i64).into())
 }
 
-/// Where the digits end, with single marks between them.
-fn end(text: &str) -> usize {
-    let mut end = 0;
-    let mut after_mark = false;
-    for (at, c) in text.char_indices() {
-        match c {
-            '0'..='9' => {
-                end = at + 1;
-                after_mark = false;
-            }
-            '.' | ',' | '\'' | '\u{2019}' if !after_mark => after_mark = true,
-            ' ' | '\u{a0}' | '\u{2009}' | '\u{202f}'
-                if !after_mark && is_group(&text[at + c.len_utf8()..]) =>
-            {
-                after_mark = true;
-            }
-            _ => break,
+const AMBIGUOUS: &str = "its digits are grouped in no known way, so that it may be several numbers";
+
+/// The digits of a number, and what separates them.
+struct Written {
+    /// Each group with the mark before it.
+    groups: Vec<(char, String)>,
+    /// Whether the last group is decimal whatever its mark is.
+    cents: bool,
+    /// Where they end.
+    end: usize,
+}
+
+impl Written {
+    fn read(text: &[char], has_currency_before: bool) -> Self {
+        let digits = |at: usize| text[at..].iter().take_while(|c| c.is_ascii_digit()).collect::<String>();
+        let first = digits(0);
+        let mut end = first.len();
+        let mut groups = vec![('\0', first)];
+        loop {
+            let next = |at: usize| text.get(end + at).copied().unwrap_or('\0');
+            let starts_group = digits((end + 1).min(text.len())).len() == 3 && groups[0].1.len() <= 3;
+            let space = match next(0) {
+                '.' | ',' | '\'' if next(1).is_ascii_digit() => 1,
+                ' ' if starts_group => 1,
+                _ => break,
+            };
+            let group = digits(end + space);
+            groups.push((next(0), group.clone()));
+            end += space + group.len();
         }
+        let cents = cents(&text[end..], has_currency_before);
+        if let Some((digits, length)) = cents {
+            groups.push(('\0', digits));
+            end += length;
+            return Self { groups, cents: true, end };
+        }
+        Self { groups, cents: false, end }
     }
-    end
 }
 
-/// Whether exactly three digits come first: `12 345`, but not `3 of 10`.
-fn is_group(text: &str) -> bool {
-    text.bytes().take_while(u8::is_ascii_digit).count() == 3
+/// Returns the two digits of cents that a mark and a blank, or the sign of a currency, separate from a number which ends before `text`,
+/// and how many characters they take: `, 99 TL`, `€,99`, `€99`.
+fn cents(text: &[char], has_currency_before: bool) -> Option<(String, usize)> {
+    let mut at = 0;
+    let mut pass = |wanted: &dyn Fn(char) -> bool| {
+        let is_there = text.get(at).is_some_and(|c| wanted(*c));
+        at += usize::from(is_there);
+        is_there
+    };
+    let is_blank = |c: char| c == ' ';
+    let is_mark = |c: char| matches!(c, '.' | ',');
+    let has_space = pass(&is_blank);
+    let has_sign = pass(&is_currency);
+    let has_mark = pass(&is_mark);
+    let has_blank = pass(&is_blank);
+    let digits: String = text[at..].iter().take_while(|c| c.is_ascii_digit()).collect();
+    let rest: String = text[at + digits.len()..].iter().collect();
+    let ends = !rest.starts_with(|c: char| c.is_alphanumeric() || is_mark(c));
+    let is_price = match (has_sign, has_mark) {
+        (true, true) => true,
+        (true, false) => !(has_space || has_blank) || rest.trim().is_empty(),
+        (false, true) => has_blank && has_currency_before && is_currency_only(&rest),
+        (false, false) => false,
+    };
+    (is_price && digits.len() == 2 && ends).then(|| (digits, at + 2))
 }
 
-fn decimal_mark(written: &str) -> Option<usize> {
-    let last = written.rfind(['.', ','])?;
-    let mark = &written[last..=last];
-    if written.matches(mark).count() > 1 {
-        return None;
+/// Whether a text may be the name or the sign of a currency, or nothing.
+fn is_currency_only(text: &str) -> bool {
+    let letters = text.chars().filter(|c| c.is_alphabetic()).count();
+    letters <= MAX_CURRENCY
+        && !text.chars().any(|c| digit(c).is_some())
+        && text.split_whitespace().count() <= 1
+}
+
+/// Returns the digits before and after the decimal mark.
+fn parts(
+    groups: &[(char, String)],
+    cents: bool,
+    decimal: Option<char>,
+) -> Result<(String, String), &'static str> {
+    let last = groups.len() - 1;
+    let (mark, digits) = (groups[last].0, &groups[last].1);
+    let earlier = &groups[1..last.max(1)];
+    let is_repeated = earlier.iter().any(|(other, _)| *other == mark);
+    let is_decimal = match decimal {
+        _ if last == 0 => false,
+        _ if cents => true,
+        Some(decimal) => mark == decimal,
+        None if !matches!(mark, '.' | ',') || is_repeated => false,
+        None => {
+            !earlier.is_empty() || digits.len() != 3 || groups[0].1.len() > 3 || groups[0].1.starts_with('0')
+        }
+    };
+    let (whole, fraction) = if is_decimal { (&groups[..last], digits.as_str()) } else { (groups, "") };
+    let has_decimal_mark = decimal.is_some_and(|decimal| whole.iter().any(|(mark, _)| *mark == decimal));
+    if !are_groups(whole) || has_decimal_mark {
+        return Err(AMBIGUOUS);
     }
-    let has_both =
-        written[..last].contains(['.', ',', '\'', '\u{2019}', ' ', '\u{a0}', '\u{2009}', '\u{202f}']);
-    let before = written[..last].bytes().filter(u8::is_ascii_digit).count();
-    let is_group = written.len() - last - 1 == 3 && before <= 3 && !written.starts_with('0');
-    (has_both || !is_group).then_some(last)
+    Ok((whole.iter().map(|(_, digits)| digits.as_str()).collect(), fraction.to_owned()))
 }
 
-fn is_minus(before: &str) -> bool {
-    let rest = before.strip_suffix(['-', '\u{2212}']);
-    rest.is_some_and(|rest| !rest.ends_with(char::is_alphanumeric))
+/// Whether digits are grouped as they are anywhere: by threes, or in India three and then twos. A group may not begin with what is no
+/// number, as those of telephone numbers do.
+fn are_groups(groups: &[(char, String)]) -> bool {
+    let [(_, first), middle @ .., (mark, last)] = groups else { return true };
+    let is_one_mark = groups[1..].iter().all(|(other, _)| other == mark);
+    let all = |length: usize| middle.iter().all(|(_, digits)| digits.len() == length);
+    let by_threes = all(3) && first.len() <= 3;
+    let indian = *mark == ',' && all(2) && first.len() <= 2;
+    is_one_mark && last.len() == 3 && (by_threes || indian) && !first.starts_with('0')
+}
+
+/// Whether digits go on twice after the same mark, as in `15/08/2017` and `10:30:00`.
+fn is_date_or_phone(after: &[char]) -> bool {
+    let [mark @ ('/' | '-' | ':'), rest @ ..] = after else { return false };
+    let digits = rest.iter().take_while(|c| c.is_ascii_digit()).count();
+    let next = &rest[digits..];
+    digits > 0 && next.first() == Some(mark) && next.get(1).is_some_and(char::is_ascii_digit)
+}
+
+/// Returns the sign of a number between these texts.
+fn sign(before: &str, after: &[char]) -> Result<&'static str, &'static str> {
+    if before.ends_with(['±', '∓']) {
+        return Err("it may be positive and negative");
+    }
+    let is_over = |rest: &[char]| rest.iter().all(|c| c.is_whitespace() || is_currency(*c));
+    if let [c, rest @ ..] = after
+        && is_minus(*c)
+        && is_over(rest)
+    {
+        return Err("a minus follows it");
+    }
+    let without_sign = before.trim_end_matches(is_currency);
+    let alone = before.trim_end_matches(|c: char| c.is_whitespace() || is_currency(c));
+    let is_negative = [(without_sign, false), (alone, true)].into_iter().any(|(before, must_be_first)| {
+        let rest = before.strip_suffix(is_minus);
+        rest.is_some_and(|rest| {
+            if must_be_first { rest.trim().is_empty() } else { !rest.ends_with(char::is_alphanumeric) }
+        })
+    });
+    Ok(if is_negative { "-" } else { "" })
+}
+
+/// Returns the exponent that a number as programs write it goes on with.
+fn exponent(after: &[char]) -> Option<String> {
+    let ['e' | 'E', rest @ ..] = after else { return None };
+    let sign: String = rest.iter().take(1).filter(|c| matches!(c, '+' | '-')).collect();
+    let digits: String = rest[sign.len()..].iter().take_while(|c| c.is_ascii_digit()).collect();
+    let next = rest.get(sign.len() + digits.len());
+    (!digits.is_empty() && next.is_none_or(|c| !c.is_alphanumeric())).then(|| format!("e{sign}{digits}"))
+}
+
+fn is_minus(c: char) -> bool {
+    matches!(c, '-' | '\u{2010}'..='\u{2013}' | '\u{2212}' | '\u{fe63}' | '\u{ff0d}')
+}
+
+fn is_currency(c: char) -> bool {
+    matches!(c, '$' | '¢'..='¥' | '฿' | '\u{20a0}'..='\u{20cf}' | '\u{ff04}' | '\u{ffe0}' | '\u{ffe1}' | '\u{ffe5}')
+}
+
+/// Returns the digit that a character of any script is.
+fn digit(c: char) -> Option<u32> {
+    let offset = |zero: &u32| u32::from(c).checked_sub(*zero).filter(|digit| *digit < 10);
+    ZEROS.iter().find_map(offset)
+}
+
+/// Returns the character of ASCII that means the same in a number.
+fn plain_char(c: char) -> char {
+    match c {
+        '\u{ff0c}' => ',',
+        '\u{ff0e}' | '\u{66b}' => '.',
+        '\u{2019}' | '\u{66c}' | '\u{b4}' | '`' => '\'',
+        '\u{a0}' | '\u{2007}'..='\u{2009}' | '\u{202f}' | '\u{3000}' => ' ',
+        _ => digit(c).and_then(|digit| char::from_digit(digit, 10)).unwrap_or(c),
+    }
 }
 
 #[cfg(test)]
@@ -120,21 +261,107 @@ mod tests {
             ("0.125", json!(0.125)),
             ("1.25", json!(1.25)),
             ("$ 3", json!(3)),
-            ("-5 °C", json!(-5)),
-            ("\u{2212}0,5", json!(-0.5)),
-            (".5", json!(0.5)),
-            ("-.5", json!(-0.5)),
-            ("10-20", json!(10)),
-            ("A-20", json!(20)),
             ("3 of 10", json!(3)),
             ("No. 7.", json!(7)),
             ("1..2", json!(1)),
             ("99.9%", json!(99.9)),
+            (".5", json!(0.5)),
+            ("10-20", json!(10)),
+            ("Rs. 12,34,567.00", json!(1_234_567.0)),
+            ("12,- €", json!(12)),
+            ("CHF 5.–", json!(5)),
+            ("(128 reviews)", json!(128)),
+            ("1.5e3", json!(1500.0)),
+            ("in 2024 100 people", json!(2024)),
+            ("5, 10 people", json!(5)),
+            ("1, 2 and 3", json!(1)),
         ] {
-            assert_eq!(parse(text), Some(number), "{text}");
+            assert_eq!(parse(text, None), Ok(number), "{text}");
         }
         for text in ["", "none", "-", ".", &"1".repeat(70)] {
-            assert_eq!(parse(text), None, "{text}");
+            assert!(parse(text, None).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_price_may_have_its_cents_apart() {
+        for (text, number) in [
+            ("118, 99 TL", json!(118.99)),
+            ("$119. 95", json!(119.95)),
+            ("1.837, 32 €", json!(1837.32)),
+            ("19€,99", json!(19.99)),
+            ("19€99", json!(19.99)),
+            ("19 € 99", json!(19.99)),
+            ("1 299 €,50", json!(1299.5)),
+            ("10 € 20 pieces", json!(10)),
+            ("10 € 200", json!(10)),
+        ] {
+            assert_eq!(parse(text, None), Ok(number), "{text}");
+        }
+    }
+
+    #[test]
+    fn digits_of_any_script_are_digits_and_any_minus_is_one() {
+        for (text, number) in [
+            ("１２３．５", json!(123.5)),
+            ("١٬٢٣٤٫٥", json!(1234.5)),
+            ("۱۲۳", json!(123)),
+            ("१,२३४", json!(1234)),
+            ("-5 °C", json!(-5)),
+            ("\u{2212}0,5", json!(-0.5)),
+            ("–5", json!(-5)),
+            ("－５", json!(-5)),
+            ("-.5", json!(-0.5)),
+            ("-$5", json!(-5)),
+            ("$-5", json!(-5)),
+            ("- 5 €", json!(-5)),
+            ("€ - 5", json!(5)),
+            ("A-20", json!(20)),
+            ("Price - 5", json!(5)),
+            ("+5", json!(5)),
+        ] {
+            assert_eq!(parse(text, None), Ok(number), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_in_doubt_is_no_number() {
+        for text in [
+            "£1.299.99",
+            "1,299,99 €",
+            "15.08.2017",
+            "15/08/2017",
+            "2017-08-15",
+            "10:30:00",
+            "555-123-4567",
+            "12.34.56",
+            "192.168.0.1",
+            "1,2,3",
+            "1.234'567,8",
+            "0 800 123 456",
+            "±5",
+            "5-",
+            "5,00- €",
+        ] {
+            assert!(parse(text, None).is_err(), "{text}: {:?}", parse(text, None));
+        }
+    }
+
+    #[test]
+    fn a_decimal_mark_that_is_known_leaves_no_doubt() {
+        for (text, decimal, number) in [
+            ("1.234", '.', Some(json!(1.234))),
+            ("1.234", ',', Some(json!(1234))),
+            ("1,234", ',', Some(json!(1.234))),
+            ("1,234", '.', Some(json!(1234))),
+            ("1.234,5", ',', Some(json!(1234.5))),
+            ("1 234.567", '.', Some(json!(1234.567))),
+            ("1,5", '.', None),
+            ("1.234,5", '.', None),
+            ("1.2.3", '.', None),
+            ("12", ',', Some(json!(12))),
+        ] {
+            assert_eq!(parse(text, Some(decimal)).ok(), number, "{text} {decimal}");
         }
     }
 
@@ -151,8 +378,25 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_makes_it_panic(text in "[-.,' 0-9a\u{a0}\u{2212}]{0,20}") {
-            let _ = parse(&text);
+        fn no_text_makes_it_panic(text in "[-.,' 0-9aeE€+/±\u{a0}\u{2212}٣５]{0,20}", decimal in proptest::option::of("[.,]")) {
+            let _ = parse(&text, decimal.and_then(|mark| mark.chars().next()));
+        }
+
+        #[test]
+        fn a_number_is_read_back_in_every_way_of_writing_it(number in 0_u32..100_000_000, cents in 0_u32..100) {
+            let digits = number.to_string();
+            let grouped = |mark: &str| {
+                let start = digits.len() % 3;
+                let mut groups: Vec<&str> = if start > 0 { vec![&digits[..start]] } else { Vec::new() };
+                groups.extend(digits[start..].as_bytes().chunks(3).map(|group| str::from_utf8(group).unwrap()));
+                groups.join(mark)
+            };
+            let value = Ok(json!(format!("{number}.{cents:02}").parse::<f64>().unwrap()));
+            for (group, decimal) in [(",", '.'), (".", ','), (" ", ','), ("'", '.'), ("", '.'), ("\u{202f}", ',')] {
+                let text = format!("€ {}{decimal}{cents:02}", grouped(group));
+                prop_assert_eq!(&parse(&text, None), &value, "{}", text);
+                prop_assert_eq!(&parse(&text, Some(decimal)), &value, "{}", text);
+            }
         }
     }
 }

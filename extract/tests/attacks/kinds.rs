@@ -148,11 +148,7 @@ pub(crate) fn json() -> Vec<(&'static str, Vec<u8>, Verdict)> {
             Read("x", 1.into()),
         ),
         ("a number of half a megabyte", filled("{\"x\":1,\"text\":0.", "1", "}"), Read("x", 1.into())),
-        (
-            "lone surrogates in JSON",
-            b"{\"x\":1,\"text\":\"\\ud800\"}".to_vec(),
-            Refused("not JSON: unexpected end of hex escape at line 1 column 22"),
-        ),
+        ("lone surrogates in JSON", b"{\"x\":1,\"text\":\"\\ud800\"}".to_vec(), Read("x", 1.into())),
     ]
 }
 

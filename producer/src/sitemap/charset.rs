@@ -3,8 +3,7 @@
 use std::io::{self, BufRead, Read};
 
 use encoding_rs::{Decoder, Encoding, UTF_8};
-use quick_xml::encoding::{DetectedEncoding, detect_encoding};
-use quick_xml::events::{BytesDecl, BytesStart};
+use trawl_common::web::charset;
 
 use super::decode::Head;
 use super::error::Fault;
@@ -14,7 +13,8 @@ const CHUNK_BYTES: usize = 16 * 1024;
 
 /// A source as UTF-8 without its byte order mark; bytes that are no text become U+FFFD.
 ///
-/// The encoding is that of the byte order mark, else the one an XML declaration names, else UTF-8.
+/// The encoding is that of the byte order mark, else UTF-8 where the beginning shows it, else the one that the header names (RFC 7303
+/// 3.2), else the one that an XML declaration names, else UTF-8.
 pub(super) struct Utf8Reader<R> {
     source: Head<R>,
     decoder: Decoder,
@@ -29,8 +29,8 @@ pub(super) struct Utf8Reader<R> {
 }
 
 impl<R: Read> Utf8Reader<R> {
-    pub(super) fn new(mut source: Head<R>, max_bytes: u64) -> Self {
-        let (encoding, mark) = encoding_of(source.peek());
+    pub(super) fn new(mut source: Head<R>, declared: Option<&'static Encoding>, max_bytes: u64) -> Self {
+        let (encoding, mark) = encoding_of(source.peek(), declared);
         source.skip(mark);
         let decoder = encoding.new_decoder_without_bom_handling();
         let capacity =
@@ -55,23 +55,12 @@ impl<R: Read> Utf8Reader<R> {
 }
 
 /// The encoding of a source that starts with `head`, and the length of its byte order mark.
-fn encoding_of(head: &[u8]) -> (&'static Encoding, usize) {
-    match detect_encoding(head) {
-        Some(DetectedEncoding::AsciiCompatible) => (declared(head).unwrap_or(UTF_8), 0),
-        Some(detected) => (detected.encoding(), detected.bom_len()),
-        None => (UTF_8, 0),
-    }
-}
-
-/// The encoding that an XML declaration names, unless its own letters prove it wrong.
-fn declared(head: &[u8]) -> Option<&'static Encoding> {
-    let declaration = head.strip_prefix(b"<?")?.split(|byte| *byte == b'?').next()?;
-    let declaration = str::from_utf8(declaration).ok()?;
-    // Another instruction has a name of another length, which the parser would cut within a character.
-    declaration.strip_prefix("xml")?.strip_prefix(|c: char| c.is_ascii_whitespace())?;
-    BytesDecl::from_start(BytesStart::from_content(declaration, "xml".len()))
-        .encoder()
-        .filter(|encoding| encoding.is_ascii_compatible())
+fn encoding_of(head: &[u8], declared: Option<&'static Encoding>) -> (&'static Encoding, usize) {
+    charset::proven(head).unwrap_or_else(|| {
+        let shown = charset::shows_utf_8(head).then_some(UTF_8);
+        let named = || declared.or_else(|| charset::from_xml_declaration(head));
+        (shown.or_else(named).unwrap_or(UTF_8), 0)
+    })
 }
 
 impl<R: Read> BufRead for Utf8Reader<R> {
@@ -108,8 +97,10 @@ impl<R: Read> Read for Utf8Reader<R> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{Failing, locs, outcome, report, with_limits};
-    use super::super::{Flaw, Found, Limits};
+    use encoding_rs::{SHIFT_JIS, WINDOWS_1251};
+
+    use super::super::tests::{Failing, found_in, locs, outcome, report, with_limits};
+    use super::super::{Flaw, Found, Limits, Origin};
 
     const URLSET: &str = "<?xml version='1.0' encoding='UTF-16'?>\
         <urlset><url><loc>http://a.example/\u{e4}</loc></url></urlset>";
@@ -144,6 +135,23 @@ mod tests {
             <urlset><url><loc>http://a.example/\xe4</loc></url></urlset>";
         assert_eq!(locs(latin), ["http://a.example/\u{e4}"]);
         assert_eq!(locs(URLSET.as_bytes()), ["http://a.example/\u{e4}"]);
+    }
+
+    #[test]
+    fn the_header_names_the_encoding_of_lists_and_of_xml_that_is_no_utf_8() {
+        let origin = Origin { charset: Some(WINDOWS_1251), ..Origin::default() };
+        for source in [
+            "http://a.example/новости/1\n",
+            "<rss><item><link>http://a.example/новости/1</link></item></rss>",
+            "<?xml version='1.0' encoding='ISO-8859-1'?><rss><item><link>http://a.example/новости/1</link></item></rss>",
+        ] {
+            for bytes in [&WINDOWS_1251.encode(source).0[..], source.as_bytes()] {
+                assert_eq!(found_in(bytes, &origin), ["http://a.example/новости/1"], "{source}");
+            }
+        }
+        let sjis = SHIFT_JIS
+            .encode("<?xml version='1.0' encoding='Shift_JIS'?><rss><item><link>/日本</link></item></rss>");
+        assert_eq!(locs(&sjis.0), ["/日本"]);
     }
 
     #[test]

@@ -2,9 +2,12 @@
 
 use std::io::{self, Cursor, Read};
 
+use encoding_rs::UTF_8;
 use flate2::read::MultiGzDecoder;
 
+use super::charset::Utf8Reader;
 use super::error::Fault;
+use super::origin::Origin;
 
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 
@@ -48,7 +51,7 @@ impl<R: Read> Plain<R> {
     ///
     /// # Errors
     /// It was compressed twice.
-    pub fn of(source: R, max_bytes: u64) -> Result<Self, Fault> {
+    pub fn new(source: R, max_bytes: u64) -> Result<Self, Fault> {
         inflate(source, max_bytes).map(Self)
     }
 
@@ -56,6 +59,17 @@ impl<R: Read> Plain<R> {
     pub fn first(&self) -> Option<u8> {
         let head = self.0.peek();
         head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start().first().copied()
+    }
+
+    /// The same as UTF-8, where its header names another charset.
+    pub fn into_utf_8<'a>(self, origin: &Origin) -> Box<dyn Read + 'a>
+    where
+        R: 'a,
+    {
+        match origin.charset {
+            Some(charset) if charset != UTF_8 => Box::new(Utf8Reader::new(self.0, Some(charset), u64::MAX)),
+            _ => Box::new(self.0),
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use quick_xml::events::BytesStart;
 
+use super::bases::Bases;
 use super::content::Content;
 use super::dialect::{Field, Kind};
 use super::entry::{Broken, Entry, Flaw};
@@ -32,13 +33,19 @@ impl Draft {
     }
 
     /// Takes what the start tag of a field says. Returns whether the text of the field matters.
-    pub(super) fn open(&mut self, field: Field, tag: &BytesStart<'_>, content: &mut Content) -> bool {
+    pub(super) fn open(
+        &mut self,
+        field: Field,
+        tag: &BytesStart<'_>,
+        content: &mut Content,
+        bases: &Bases,
+    ) -> bool {
         content.clear();
         match field {
             Field::News => self.entry.news = true,
             Field::Link if self.location.is_none() && is_alternate(tag) => {
                 content.push_escaped(&attribute(tag, "href").unwrap_or_default());
-                self.location = content.location();
+                self.location = content.location().map(|location| bases.resolve(location));
             }
             Field::Link => {}
             Field::Permalink => return attribute(tag, "isPermaLink").as_deref() != Some("false"),
@@ -48,15 +55,16 @@ impl Draft {
     }
 
     /// Takes the text of a field. A location too many is a thing of its own.
-    pub(super) fn close(&mut self, field: Field, content: &Content) -> Option<Found> {
+    pub(super) fn close(&mut self, field: Field, content: &Content, bases: &Bases) -> Option<Found> {
         let text = content.as_str();
+        let location = || content.location().map(|location| bases.resolve(location));
         match field {
             Field::Location if self.location.is_some() => {
                 let extra = || Found::Broken(Broken::new(text, Flaw::SecondLocation));
                 return (!text.is_empty()).then(extra);
             }
-            Field::Location => self.location = content.location(),
-            Field::Permalink => self.permalink = content.location(),
+            Field::Location => self.location = location(),
+            Field::Permalink => self.permalink = location(),
             Field::Modified if text.is_empty() => {}
             Field::Modified => self.entry.lastmod = Some(text.to_owned()),
             Field::Changefreq => self.entry.changefreq = text.parse().ok(),

@@ -2,9 +2,10 @@
 //!
 //! [`read`] knows a source by its content, never by its name: gzip or plain, UTF-8 or UTF-16, then
 //! sitemaps.org 0.9 (`urlset` and `sitemapindex`), RSS 0.9 to 2.0, Atom, `robots.txt`, or one URL a
-//! line. It opens nothing and resolves nothing: locations leave as they are written, and following
-//! an index to its sitemaps is the caller's business.
+//! line. It opens nothing: following an index to its sitemaps is the caller's business. Relative locations in XML are resolved by
+//! `xml:base` and the source's own URL; all others leave as they are written.
 
+mod bases;
 mod charset;
 mod content;
 mod decode;
@@ -16,6 +17,7 @@ mod error;
 mod found;
 mod lastmod;
 mod limits;
+mod origin;
 mod summary;
 mod text;
 mod tokens;
@@ -32,6 +34,7 @@ pub use self::error::{Fault, SitemapError};
 pub use self::found::{Format, Found};
 pub use self::lastmod::changed_by;
 pub use self::limits::Limits;
+pub use self::origin::Origin;
 pub use self::summary::Summary;
 
 /// Reads `source` to its end and hands each thing found to `emit`, in the source's order.
@@ -40,6 +43,7 @@ pub use self::summary::Summary;
 /// its root element: what follows is not looked at. On an error everything before it was emitted.
 pub fn read(
     source: impl Read,
+    origin: &Origin,
     limits: &Limits,
     emit: &mut dyn FnMut(Found) -> ControlFlow<()>,
 ) -> Result<Summary, SitemapError> {
@@ -48,8 +52,8 @@ pub fn read(
         Ok(inflated) => inflated,
         Err(fault) => return Err(SitemapError { fault, before: emitter.summary }),
     };
-    let mut text = Utf8Reader::new(inflated, limits.max_bytes);
-    let outcome = read_text(&mut text, &mut emitter);
+    let mut text = Utf8Reader::new(inflated, origin.charset, limits.max_bytes);
+    let outcome = read_text(&mut text, origin, &mut emitter);
     let summary = Summary { bytes: text.bytes_read(), ..emitter.summary };
     match outcome {
         Ok(()) => Ok(summary),
@@ -57,9 +61,9 @@ pub fn read(
     }
 }
 
-fn read_text(source: &mut impl BufRead, emitter: &mut Emitter<'_>) -> Result<(), Fault> {
+fn read_text(source: &mut impl BufRead, origin: &Origin, emitter: &mut Emitter<'_>) -> Result<(), Fault> {
     match source.fill_buf()?.trim_ascii_start() {
-        [b'<', ..] => xml::read(source, emitter),
+        [b'<', ..] => xml::read(source, origin, emitter),
         _ => text::read(source, emitter),
     }
 }

@@ -17,7 +17,7 @@ impl Read for Failing {
 /// Everything found, and how it ended.
 pub(super) fn with_limits(source: impl Read, limits: &Limits) -> (Vec<Found>, Result<Summary, SitemapError>) {
     let mut found = Vec::new();
-    let result = read(source, limits, &mut |one| {
+    let result = read(source, &Origin::default(), limits, &mut |one| {
         found.push(one);
         ControlFlow::Continue(())
     });
@@ -48,6 +48,17 @@ pub(super) fn locs(source: &[u8]) -> Vec<String> {
     pages(outcome(source).unwrap().0).into_iter().map(|entry| entry.loc).collect()
 }
 
+/// The locations of the pages of a sound source from this origin.
+pub(super) fn found_in(source: &[u8], origin: &Origin) -> Vec<String> {
+    let mut found = Vec::new();
+    let emit = &mut |one| {
+        found.push(one);
+        ControlFlow::Continue(())
+    };
+    read(source, origin, &Limits::default(), emit).unwrap();
+    pages(found).into_iter().map(|entry| entry.loc).collect()
+}
+
 /// The locations of the pages before the error, and the error.
 pub(super) fn report(source: impl Read) -> (Vec<String>, String) {
     let (found, result) = with_limits(source, &Limits::default());
@@ -72,7 +83,7 @@ const THREE: [&str; 3] = [
 fn the_caller_can_stop_early() {
     for source in THREE {
         let mut seen = 0;
-        let summary = read(source.as_bytes(), &Limits::default(), &mut |_| {
+        let summary = read(source.as_bytes(), &Origin::default(), &Limits::default(), &mut |_| {
             seen += 1;
             if seen == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });

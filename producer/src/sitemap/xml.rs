@@ -6,12 +6,14 @@ use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 use trawl_common::text::printable;
 
+use super::bases::Bases;
 use super::content::Content;
 use super::dialect::{Dialect, Field};
 use super::draft::Draft;
 use super::emitter::Emitter;
 use super::error::Fault;
 use super::found::Found;
+use super::origin::Origin;
 use super::tokens::Tokens;
 
 /// Open elements at most: the parser remembers the name of each.
@@ -26,13 +28,19 @@ const MAX_NAME_BYTES: usize = 1024;
 /// XML forbids and sites write, stands for itself.
 ///
 /// Of an entry that the source's end cuts off, what matters may have come already: its location.
-pub(super) fn read(source: impl BufRead, emitter: &mut Emitter<'_>) -> Result<(), Fault> {
+pub(super) fn read(source: impl BufRead, origin: &Origin, emitter: &mut Emitter<'_>) -> Result<(), Fault> {
     let max_text = emitter.limits.max_loc_bytes;
     let mut reader = Reader::from_reader(Tokens::new(source, max_text));
     reader.config_mut().expand_empty_elements = true;
     reader.config_mut().allow_dangling_amp = true;
-    let mut walker =
-        Walker { dialect: None, depth: 0, draft: None, field: None, content: Content::new(max_text) };
+    let mut walker = Walker {
+        dialect: None,
+        depth: 0,
+        draft: None,
+        field: None,
+        content: Content::new(max_text),
+        bases: Bases::new(origin.url.clone()),
+    };
     let read = walk(&mut reader, &mut walker, emitter);
     if read.is_err()
         && let Some(found) = walker.draft.and_then(Draft::located)
@@ -87,6 +95,7 @@ struct Walker {
     /// The field of the draft whose text is being read.
     field: Option<Field>,
     content: Content,
+    bases: Bases,
 }
 
 impl Walker {
@@ -98,6 +107,7 @@ impl Walker {
         if tag.name().as_ref().len() > MAX_NAME_BYTES {
             return Err(Fault::LongName(MAX_NAME_BYTES));
         }
+        self.bases.open(self.depth, tag);
         let (name, prefix) = tag.name().decompose();
         let (name, prefix) = (name.into_inner(), prefix.map_or("", |prefix| prefix.into_inner()));
         let Some(dialect) = self.dialect else {
@@ -111,7 +121,7 @@ impl Walker {
                 self.field = dialect
                     .field(name)
                     .filter(|field| !field.is_native() || prefix == draft.prefix)
-                    .filter(|field| draft.open(*field, tag, &mut self.content));
+                    .filter(|field| draft.open(*field, tag, &mut self.content, &self.bases));
             }
             Some(_) => {}
         }
@@ -120,10 +130,16 @@ impl Walker {
 
     /// Leaves an element, which may complete a thing.
     fn close(&mut self) -> Option<Found> {
+        let found = self.complete();
+        self.bases.close(self.depth + 1);
+        found
+    }
+
+    fn complete(&mut self) -> Option<Found> {
         self.depth -= 1;
         let draft = self.draft.as_mut()?;
         if self.depth == draft.depth {
-            return draft.close(self.field.take()?, &self.content);
+            return draft.close(self.field.take()?, &self.content, &self.bases);
         }
         if self.depth < draft.depth {
             return self.draft.take().map(Draft::finish);

@@ -17,10 +17,10 @@ use trawl_common::settings::{Politeness, Settings};
 use trawl_common::spider::{Request, Spider};
 use trawl_common::web::freshness::lifetime;
 use trawl_common::web::sniff::is_html;
-use trawl_common::web::url::{CanonicalUrl, Origin};
+use trawl_common::web::url::{self, CanonicalUrl};
 use trawl_web::{Fetcher, RobotsWay};
 
-use crate::sitemap::{self, Fault, Format, Found, Limits};
+use crate::sitemap::{self, Fault, Format, Found, Limits, Origin};
 
 /// How many bytes of a source are examined to find out what it is.
 pub(crate) const START: usize = 4096;
@@ -70,7 +70,7 @@ impl PageSources {
     }
 
     /// The robots.txt of an origin, as it is known or as the origin answers now.
-    async fn robots(&self, origin: &Origin) -> Option<RobotsFile> {
+    async fn robots(&self, origin: &url::Origin) -> Option<RobotsFile> {
         let hosts = &self.ports.hosts;
         let lease = self.settings.fetch.timeout + self.settings.recovery.lost_after;
         let key = self.politeness.robots_key(origin);
@@ -147,7 +147,7 @@ pub(crate) fn is_named_like_a_list(url: &CanonicalUrl) -> bool {
 /// like a list. Lists are often sent as HTML.
 pub(crate) fn is_page(content_type: Option<&str>, start: &[u8]) -> bool {
     let mut first = None;
-    let read = sitemap::read(start, &Limits::default(), &mut |found| {
+    let read = sitemap::read(start, &Origin::default(), &Limits::default(), &mut |found| {
         first = Some(found);
         ControlFlow::Break(())
     });

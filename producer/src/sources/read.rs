@@ -15,7 +15,7 @@ use trawl_common::text::printable;
 use trawl_common::web::url::{CanonicalUrl, MAX_URL_BYTES};
 
 use crate::finding::Finding;
-use crate::sitemap::{self, Fault, Found, Limits, Plain, SitemapError, Summary};
+use crate::sitemap::{self, Fault, Found, Limits, Origin, Plain, SitemapError, Summary};
 use crate::sources::asking::Asking;
 use crate::sources::download::{self, Parts};
 use crate::sources::page::{self, PageSources};
@@ -72,6 +72,7 @@ pub(crate) async fn read(
         // It is held with the body.
         Source::Web(_) => None,
     };
+    let mut origin = Origin::default();
     let reader: Result<Box<dyn Read + Send>, ReadError> = match source {
         Source::Stdin => Ok(Box::new(io::stdin())),
         Source::File(path) => open(path),
@@ -80,7 +81,10 @@ pub(crate) async fn read(
                 biased;
                 () = findings.closed() => Err(ReadError::Stopped),
                 opened = asking.open(url, findings.clone()) => match opened {
-                    Ok((head, body)) => list(url, head, body, pages).await.map(|body| Box::new(body) as _),
+                    Ok((head, body)) => {
+                        origin = Origin::from_response(url, &head);
+                        list(url, head, body, pages).await.map(|body| Box::new(body) as _)
+                    }
                     Err(error) => Err(error),
                 }
             }
@@ -92,7 +96,7 @@ pub(crate) async fn read(
     };
     let max_bytes = settings.max_bytes.as_u64();
     let limits = Limits { max_bytes, max_entries: settings.max_urls, ..Limits::default() };
-    let parsing = tokio::task::spawn_blocking(move || reading.either(reader, &limits));
+    let parsing = tokio::task::spawn_blocking(move || reading.either(reader, &origin, &limits));
     until_closed(parsing, source, findings).await
 }
 
@@ -177,24 +181,24 @@ impl Reading {
     }
 
     /// Reads a list of entries, which are tasks, requests and URLs, by how it begins or is named; or what sites publish.
-    fn either(self, reader: Box<dyn Read + Send>, limits: &Limits) -> Yield {
+    fn either(self, reader: Box<dyn Read + Send>, origin: &Origin, limits: &Limits) -> Yield {
         // However many entries there are, each is bounded.
         let max_bytes = if self.is_named_so { u64::MAX } else { limits.max_bytes };
-        let plain = match Plain::of(reader, max_bytes) {
+        let plain = match Plain::new(reader, max_bytes) {
             Ok(plain) => plain,
             Err(fault) => return self.end(Err(ReadError::Read(fault.into()))),
         };
         match plain.first() {
-            Some(b'{' | b'"') => self.entries(plain),
-            Some(b'<' | b'[') => self.list(plain, limits),
-            _ if self.is_named_so => self.entries(plain),
-            _ => self.list(plain, limits),
+            Some(b'{' | b'"') => self.entries(plain.into_utf_8(origin)),
+            Some(b'<' | b'[') => self.list(plain, origin, limits),
+            _ if self.is_named_so => self.entries(plain.into_utf_8(origin)),
+            _ => self.list(plain, origin, limits),
         }
     }
 
     /// Reads a list of pages, or of further lists, to its end.
-    fn list(mut self, reader: impl Read, limits: &Limits) -> Yield {
-        let read = sitemap::read(reader, limits, &mut |found| self.take(found));
+    fn list(mut self, reader: impl Read, origin: &Origin, limits: &Limits) -> Yield {
+        let read = sitemap::read(reader, origin, limits, &mut |found| self.take(found));
         self.end(read.map_err(ReadError::Content))
     }
 

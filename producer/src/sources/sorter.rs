@@ -11,6 +11,7 @@ use trawl_common::spider::Spider;
 use trawl_common::task::NewTask;
 use trawl_common::text::printable;
 use trawl_common::web::url::{CanonicalUrl, MAX_URL_BYTES};
+use url::Url;
 
 use crate::finding::{Candidate, Finding};
 use crate::report::Progress;
@@ -65,8 +66,9 @@ impl Sorter {
     fn asked(&self, new: NewRequest, hints: Hints<'_>) -> Result<Option<Candidate>, String> {
         let url = CanonicalUrl::parse(&new.url).map_err(|error| error.to_string())?;
         let Some((url, Routed { lane, ttl })) = self.routed(url, hints) else { return Ok(None) };
+        let written = Url::parse(new.url.trim()).ok().and_then(|written| url.spelling(written));
         let work = Work::of_request(url, new).map_err(|error| error.to_string())?;
-        Ok(Some(Candidate { page: NewWork::of(work, lane), ttl, modified: None }))
+        Ok(Some(Candidate { page: NewWork { written, ..NewWork::of(work, lane) }, ttl, modified: None }))
     }
 
     /// Returns the finding for a submitted task.

@@ -106,7 +106,7 @@ pub(crate) fn attacks() -> Vec<Attack> {
         attack("URLs with credentials", "http://user:secret@a.example/", 0, 1, &[]),
         typed("a sitemap sent as an image: honest", "image/png"),
         typed("a sitemap sent as HTML: honest", "text/html"),
-        to("a redirect to itself", "/map", &["redirected in a circle"]),
+        to("a redirect to itself", "/map", &["redirected in a circle"]).asked(3),
         serving(
             "redirects without end",
             Box::new(|path| redirect(&format!("{path}x"))),

@@ -14,6 +14,7 @@ use trawl_common::names::CrawlRef;
 use trawl_common::ports::{NewWork, Result};
 use trawl_common::task::{MAX_RECIPE_BYTES, NewTask};
 use trawl_common::time::UnixMs;
+use trawl_common::web::url::CanonicalUrl;
 use trawl_engine::{Lease, Parked, Receipt};
 
 pub use super::engine::Engine;
@@ -47,13 +48,18 @@ macro_rules! queue_conformance {
     };
 }
 
-/// A message arrives complete, in either lane, with a deadline or without.
+/// A message arrives complete, in either lane, with a deadline or without, and in the spelling in which its URL is
+/// requested.
 pub async fn a_message_arrives_with_all_that_it_carries(engine: &Engine) -> Result<()> {
     let (fixture, lease) = engine.begin(0).await?;
     let urls = [
         fixture.new_work(0),
         NewWork { lane: Lane::Priority, ..fixture.new_work(1) },
-        NewWork { deadline: Some(much_later()), ..fixture.new_work(2) },
+        NewWork {
+            deadline: Some(much_later()),
+            written: CanonicalUrl::recorded("http://a.example/%7Ewritten").ok(),
+            ..fixture.new_work(2)
+        },
     ];
     let mut sent = engine.send(&fixture, &lease, &urls).await?;
     let mut consumer = engine.queue.consume(10, 10).await?;

@@ -33,7 +33,7 @@ pub(crate) fn load(
         let runnable = trawl_handlers::file_of(handler, &folder.program_folder(&spider.name));
         runnable.map_err(|error| Fail::usage(format!("[handler] run: {error}")))?;
     }
-    match Ready::of(&spider) {
+    match Ready::of(&spider, &settings.fetch) {
         Ok(ready) => Ok((spider, ready)),
         Err(mistakes) => Err(match arg.text(folder)? {
             Some(text) => unusable(folder.mistaken(&spider.name, &text, mistakes)),

@@ -10,7 +10,7 @@ use trawl_common::ports::Response;
 use trawl_common::spider::{LinkVerdict, Required};
 use trawl_common::text::printable;
 use trawl_common::web::url::CanonicalUrl;
-use trawl_extract::{Extracted, Tried};
+use trawl_extract::{Extracted, Tried, Unfit};
 
 /// How much of a value is shown.
 const SHOWN: usize = 400;
@@ -32,6 +32,11 @@ pub(super) fn print(url: &CanonicalUrl, tried: &Tried, took: Duration, links: bo
             Required::Warn | Required::No => "",
         };
         println!("{red}missing{red:#} {}{what}", printable(&missing.field, SHOWN));
+    }
+    let yellow = AnsiColor::Yellow.on_default();
+    for Unfit { field, value, reason, is_cut } in &tried.extraction.unfit {
+        let (word, field) = (if *is_cut { "cut" } else { "refused" }, printable(field, SHOWN));
+        println!("{yellow}{word}{yellow:#} {field}: `{value}`: {reason}");
     }
     let followed = tried.links.iter().filter(|(_, verdict)| *verdict == LinkVerdict::Follow).count();
     println!("{} links, {} of them followed", count(tried.links.len() as u64), count(followed as u64));
@@ -88,6 +93,10 @@ pub(super) fn print_json(url: &CanonicalUrl, tried: &Tried) {
     let Tried { response, extraction, links } = tried;
     let item = |Extracted { rule, number, fields }: &Extracted| json!({ "item": rule, "number": number, "fields": fields });
     let link = |(url, verdict): &(CanonicalUrl, LinkVerdict)| json!({ "url": url.as_str(), "followed": *verdict == LinkVerdict::Follow });
+    let unfit = |wanted: bool| {
+        let unfit = extraction.unfit.iter().filter(|unfit| unfit.is_cut == wanted);
+        unfit.map(|Unfit { field, value, reason, .. }| json!({ "field": field, "value": value, "reason": reason })).collect::<Vec<_>>()
+    };
     let shown = json!({
         "url": url.as_str(),
         "redirected_to": response.redirected_to.as_ref().map(|url| url.as_str()),
@@ -96,6 +105,8 @@ pub(super) fn print_json(url: &CanonicalUrl, tried: &Tried) {
         "bytes": response.body.len(),
         "items": extraction.items.iter().map(item).collect::<Vec<_>>(),
         "missing": extraction.missing.iter().map(|missing| &missing.field).collect::<Vec<_>>(),
+        "refused": unfit(false),
+        "cut": unfit(true),
         "links": links.iter().map(link).collect::<Vec<_>>(),
     });
     trawl_cli::print_json(&shown);

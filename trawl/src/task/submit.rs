@@ -193,7 +193,7 @@ impl Args {
 /// A list of tasks without compression; what is something else is a mistake.
 fn tasks_of(reader: Box<dyn Read + Send>, path: &Path) -> Result<Box<dyn Read + Send>, Fail> {
     let unreadable = |error| Fail::usage(format!("{}: {error}", path.display()));
-    let plain = Plain::of(reader, u64::MAX).map_err(unreadable)?;
+    let plain = Plain::new(reader, u64::MAX).map_err(unreadable)?;
     match plain.first() {
         Some(b'<') => Err(Fail::usage(format!(
             "{} is XML, and no list of tasks: `producer --spider NAME` reads sitemaps and feeds",

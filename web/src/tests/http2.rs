@@ -10,7 +10,8 @@ use trawl_testkit::attacks::Section;
 
 use self::frames::{PING, SETTINGS, frame, page};
 use self::rows::Attack;
-use self::server::{Identity, Script, Server};
+pub(super) use self::server::Identity;
+use self::server::{Script, Server};
 use super::*;
 use crate::client::IDLE_TIME;
 
@@ -22,7 +23,7 @@ const MOST_SENT: u64 = 16 << 20;
 const MOST_TIME: Duration = Duration::from_secs(20);
 
 /// A fetcher that takes `identity` for whom it says it is.
-fn trusting(identity: &Identity, settings: &settings::Fetch) -> Fetcher {
+pub(super) fn trusting(identity: &Identity, settings: &settings::Fetch) -> Fetcher {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut tls = trust::tls().unwrap();
     tls.dangerous().set_certificate_verifier(Arc::clone(&identity.verifier));

@@ -39,24 +39,16 @@ async fn a_redirect_leads_nowhere_that_a_url_may_not() {
         to("to itself", "/", "redirect: redirected in a circle"),
         to("in a circle of two", "/?a", "redirect: redirected in a circle"),
         to("to ever new URLs", "on/", "redirect: more than 10 redirects"),
-        to("to a path with an encoded line break", "/%0d%0aX-Injected:1", "redirect: /%0D%0AX-Injected:1"),
+        to("to a path with an encoded line break", "/%0d%0aX-Injected:1", "redirect: /%0d%0aX-Injected:1"),
         to(
             "to a path with a raw line break: the next line is another header",
             "/a\r\nX-Injected: 1",
             "redirect: in a circle",
         ),
-        to(
-            "to a path with a bare carriage return",
-            "/a\rX-Injected: 1",
-            "connect: invalid HTTP header parsed",
-        ),
+        to("to a path with a bare carriage return", "/a\rX-Injected: 1", "http: 302"),
         to("to a URL of 100 KB", &"x".repeat(100_000), "redirect: longer than 8192 bytes"),
         to("to a URL of 1 MB", &"x".repeat(1_000_000), "size: message head is too large"),
-        attack(
-            "to a path that is not UTF-8",
-            Script::redirect(b"/\xff\xfe"),
-            "redirect: /%EF%BF%BD%EF%BF%BD",
-        ),
+        attack("to a path that is not UTF-8", Script::redirect(b"/\xff\xfe"), "redirect: /%FF%FE"),
         to("to two targets, the first private", "http://10.0.0.1/\r\nlocation: http://8.8.8.8/", PRIVATE),
     ];
     try_all("Redirects", &settings(), attacks).await;

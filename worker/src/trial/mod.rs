@@ -106,7 +106,8 @@ async fn read_by(
                 let items = items.map(|(number, fields)| Extracted { rule: None, number, fields });
                 extraction.items.extend(items.collect::<Vec<_>>());
             }
-            let asked_for = requests.into_iter().map(|request| Link { url: request.url, is_next: false });
+            let asked_for =
+                requests.into_iter().map(|request| Link { url: request.url, written: None, is_next: false });
             extraction.links.extend(asked_for);
             Ok(extraction)
         }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 use trawl_common::ports::{Error, ErrorKind, Result};
+use trawl_common::settings::is_system_column;
 use trawl_common::spider::item::Item;
 use trawl_common::spider::{Field, Kind, Spider};
 use trawl_common::text::start_of;
@@ -70,6 +71,12 @@ impl Table {
 
     /// Adds the column of a field. Kinds of item that share a table may share its columns too.
     fn add(&mut self, field: &str, kind: Type) -> Result<()> {
+        if is_system_column(field) {
+            let text = format!(
+                "postgres: the field {field} has the name of a column of PostgreSQL's own: give it another"
+            );
+            return Err(Error::new(ErrorKind::Refused, text));
+        }
         let name = match OWN.iter().any(|(own, ..)| *own == field) {
             true => format!("item_{field}"),
             false => identifier(field)?,
@@ -211,6 +218,8 @@ mod tests {
             let error = tables(one, &spider).err().unwrap();
             assert!(!error.is_temporary() && error.to_string().contains("twice"), "{error}");
         }
-        assert!(tables(None, &spider(&[(None, &[("", Kind::Text)])])).is_err());
+        for name in ["", "ctid"] {
+            assert!(tables(None, &spider(&[(None, &[(name, Kind::Text)])])).is_err(), "{name}");
+        }
     }
 }

@@ -8,7 +8,8 @@ use super::given::Given;
 use super::patterns::{path, regex, selector_or_path};
 use super::section::Section;
 use crate::nearest::listed;
-use crate::spider::{Field, FieldSource, ItemRule, Kind, PageField, Required, Sited};
+use crate::schedule::timezone;
+use crate::spider::{Field, FieldSource, ItemRule, Kind, PageField, Required, Sited, Whitespace};
 
 /// The longest name, in bytes: PostgreSQL's of a column.
 const MAX_NAME: usize = 63;
@@ -26,6 +27,11 @@ const KINDS: [(&str, Kind); 8] = [
     ("html", Kind::Html),
     ("json", Kind::Json),
 ];
+
+const MARKS: [(&str, char); 2] = [(".", '.'), (",", ',')];
+
+const WHITESPACE: [(&str, Whitespace); 3] =
+    [("collapse", Whitespace::Collapse), ("lines", Whitespace::Lines), ("keep", Whitespace::Keep)];
 
 const REQUIRED: [(&str, Required); 3] =
     [("warn", Required::Warn), ("retry", Required::Retry), ("fail", Required::Fail)];
@@ -100,6 +106,13 @@ fn field(given: &Given<'_>) -> Option<Field> {
     let kind = section.read("type", |given| given.one_of(&KINDS)).unwrap_or_default();
     let regex = section.read("regex", regex);
     let format = section.read("format", Given::words);
+    let timezone = section.read("timezone", |given| {
+        timezone(&given.words()?.value).map_or_else(|error| given.wrong(error), Some)
+    });
+    let decimal = section.read("decimal", |given| given.one_of(&MARKS));
+    let truth = section.read("true", texts).unwrap_or_default();
+    let falsehood = section.read("false", texts).unwrap_or_default();
+    let whitespace = section.read("whitespace", |given| given.one_of(&WHITESPACE));
     let default = section.read("default", Given::json);
     let required = section.read("required", required).unwrap_or_default();
     if required != Required::No && default.is_some() {
@@ -107,13 +120,47 @@ fn field(given: &Given<'_>) -> Option<Field> {
     }
     if kind != Kind::Date {
         section.refuse("format", "is for `type = \"date\"` alone");
+        section.refuse("timezone", "is for `type = \"date\"` alone");
+    }
+    if !matches!(kind, Kind::Number | Kind::Integer) {
+        section.refuse("decimal", "is for `type = \"number\"` and `\"integer\"` alone");
+    }
+    if kind != Kind::Boolean {
+        section.refuse("true", "is for `type = \"boolean\"` alone");
+        section.refuse("false", "is for `type = \"boolean\"` alone");
+    }
+    if kind != Kind::Text {
+        section.refuse("whitespace", "is for `type = \"text\"` alone");
     }
     if let Some(FieldSource::Each(..)) = from {
         section.refuse("type", "is for values, not for `each`: put it into its `fields`");
         section.refuse("regex", "is for values, not for `each`: put it into its `fields`");
+        section.refuse("whitespace", "is for values, not for `each`: put it into its `fields`");
     }
     section.end();
-    Some(Field { from: from?, list, kind, regex, format, default, required })
+    Some(Field {
+        from: from?,
+        list,
+        kind,
+        regex,
+        format,
+        timezone,
+        decimal,
+        truth,
+        falsehood,
+        whitespace,
+        default,
+        required,
+    })
+}
+
+/// A text, or several.
+fn texts(given: &Given<'_>) -> Option<Vec<String>> {
+    let text = |given: &Given<'_>| Some(given.words()?.value);
+    match given.value.get_ref() {
+        DeValue::Array(_) => given.all(text),
+        _ => text(given).map(|text| vec![text]),
+    }
 }
 
 /// `true` warns, as it always has.

@@ -120,9 +120,13 @@ fn file(spider: &mut Spider, notes: &Notes<'_>, mut file: Section<'_>) {
     if let Some(items) = items(&mut file, has_reader) {
         spider.items = items;
     }
-    spider.sinks = file
-        .get("sinks")
+    let given_sinks = file.get("sinks");
+    spider.sinks = given_sinks
+        .as_ref()
         .map(|given| given.all(|given| Section::of(given).and_then(sinks::sink)).unwrap_or_default());
+    if let Some(given) = given_sinks {
+        sinks::note_system_columns(&given, spider);
+    }
     if let Some(given) = file.get("webhooks") {
         spider.webhooks = webhooks::webhooks(&given);
     }

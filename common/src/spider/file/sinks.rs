@@ -8,8 +8,10 @@ use toml::de::DeValue;
 use super::given::Given;
 use super::secret::{self, secret};
 use super::section::Section;
+use crate::nearest::listed;
 use crate::settings::sinks::check_path;
-use crate::settings::{Compress, Folder, Lines, ServerUrl, SinkSettings, path_below};
+use crate::settings::{Compress, Folder, Lines, ServerUrl, SinkSettings, is_system_column, path_below};
+use crate::spider::Spider;
 use crate::text::printable;
 
 #[derive(Clone, Copy)]
@@ -113,4 +115,21 @@ fn size(given: &Given<'_>) -> Option<ByteSize> {
         _ => given.parsed()?,
     };
     if size.as_u64() > 0 { Some(size) } else { given.wrong("must be more than nothing") }
+}
+
+/// Notes the fields that cannot be columns of a table, where there is a sink with tables.
+pub(super) fn note_system_columns(given: &Given<'_>, spider: &Spider) {
+    let has_tables = |sink: &SinkSettings| matches!(sink, SinkSettings::Postgres { .. });
+    if !spider.sinks.iter().flatten().any(has_tables) {
+        return;
+    }
+    let fields = spider.items.iter().flat_map(|rule| &rule.fields);
+    let names: Vec<&str> =
+        fields.map(|(name, _)| name.as_str()).filter(|name| is_system_column(name)).collect();
+    if !names.is_empty() {
+        let names = listed(names.into_iter());
+        given.wrong::<()>(format_args!(
+            "PostgreSQL has columns of these names of its own, so a field needs another: {names}"
+        ));
+    }
 }

@@ -7,7 +7,9 @@ use super::*;
 use crate::frontier::lane::Lane;
 use crate::politeness::rate::Rate;
 use crate::settings::{Compress, Items, SinkSettings, Spiders, Urls};
-use crate::spider::{Ban, DedupScope, Field, FieldSource, Kind, PageField, Recrawl, Required, Start, Then};
+use crate::spider::{
+    Ban, DedupScope, Field, FieldSource, Kind, PageField, Recrawl, Required, Start, Then, Whitespace,
+};
 use crate::web::url::CanonicalUrl;
 
 /// A file that says everything that can be said.
@@ -478,4 +480,48 @@ proptest! {
         let reading = reading(&cut);
         prop_assert!(reading.mistakes.len() < 10, "{:#?}", reading.mistakes);
     }
+}
+
+#[test]
+fn a_field_says_how_its_values_are_written() {
+    let text = "[fields]\n\
+        price = { css = 'b', type = 'number', decimal = ',' }\n\
+        stock = { css = 'b', type = 'boolean', true = 'auf Lager', false = ['weg', 'bald'] }\n\
+        at = { css = 'b', type = 'date', timezone = 'Europe/Berlin' }\n\
+        text = { css = 'b', whitespace = 'lines' }";
+    let spider = reading(text).ready().unwrap();
+    assert_eq!(field(&spider, "price").decimal, Some(','));
+    assert_eq!(
+        (&*field(&spider, "stock").truth, field(&spider, "stock").falsehood.len()),
+        (&["auf Lager".to_owned()][..], 2)
+    );
+    assert_eq!(field(&spider, "at").timezone.as_ref().unwrap().iana_name(), Some("Europe/Berlin"));
+    assert_eq!(field(&spider, "text").whitespace, Some(Whitespace::Lines));
+    for (field, mistake) in [
+        ("{ css = 'b', decimal = ',' }", "1:35 fields.x.decimal: is for `type = \"number\"`"),
+        ("{ css = 'b', type = 'number', decimal = ';' }", "1:52 fields.x.decimal: "),
+        ("{ css = 'b', true = 'x' }", "1:32 fields.x.true: is for `type = \"boolean\"` alone"),
+        ("{ css = 'b', timezone = 'UTC' }", "1:36 fields.x.timezone: is for `type = \"date\"` alone"),
+        (
+            "{ css = 'b', type = 'date', timezone = 'Berlin' }",
+            "1:51 fields.x.timezone: there is no time zone",
+        ),
+        (
+            "{ css = 'b', type = 'date', whitespace = 'keep' }",
+            "1:53 fields.x.whitespace: is for `type = \"text\"` alone",
+        ),
+    ] {
+        one(&format!("fields.x = {field}"), mistake);
+    }
+}
+
+#[test]
+fn a_field_has_no_name_of_a_column_of_postgresqls_own() {
+    let sink = "[[sinks]]\nkind = 'postgres'\nurl = 'postgres://db/x'\n[[sinks]]\nkind = 'stream'";
+    let fields = "[fields]\nctid = 'a'\nxmin = 'b'\noid = 'c'\n";
+    one(
+        &format!("{fields}{sink}"),
+        "5:1 sinks: PostgreSQL has columns of these names of its own, so a field needs another: `ctid` and `xmin`",
+    );
+    assert_eq!(mistakes(fields), [""; 0]);
 }

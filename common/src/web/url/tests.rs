@@ -53,6 +53,23 @@ fn what_is_another_resource_keeps_its_spelling() {
 }
 
 #[test]
+fn a_url_as_it_is_written_is_canonical_but_for_its_escapes() {
+    for (text, written, canonical) in [
+        ("HTTP://a.example.:80/%7ejoe#x", "http://a.example/%7ejoe", "http://a.example/~joe"),
+        ("http://a.example/?sig=a%2fb", "http://a.example/?sig=a%2fb", "http://a.example/?sig=a%2Fb"),
+        ("http://a.example/x", "http://a.example/x", "http://a.example/x"),
+    ] {
+        let url = CanonicalUrl::as_written(text.parse().unwrap()).unwrap();
+        assert_eq!((url.as_str(), url.normalised().as_str()), (written, canonical));
+    }
+    let canonical: CanonicalUrl = "http://a.example/~joe".parse().unwrap();
+    let spelling = |text: &str| canonical.spelling(text.parse().unwrap()).map(|url| url.to_string());
+    assert_eq!(spelling("http://a.example/%7Ejoe#x").as_deref(), Some("http://a.example/%7Ejoe"));
+    assert_eq!([spelling("http://a.example/~joe"), spelling("http://a.example/%7Eann")], [None, None]);
+    assert!(CanonicalUrl::as_written("ftp://a.example/".parse().unwrap()).is_err());
+}
+
+#[test]
 fn a_recorded_url_stays_as_an_older_version_wrote_it() {
     for text in ["http://a.example./%7ea?%2f", "http://a.example/~a"] {
         assert_eq!(CanonicalUrl::recorded(text).unwrap().as_str(), text);

@@ -45,13 +45,17 @@ struct Counts {
 }
 
 /// Who a server is, and how a client knows it.
-pub(super) struct Identity {
-    acceptor: TlsAcceptor,
+pub(in crate::tests) struct Identity {
+    pub(in crate::tests) acceptor: TlsAcceptor,
     pub(super) verifier: Arc<dyn ServerCertVerifier>,
 }
 
 impl Identity {
     pub(super) fn new() -> Self {
+        Self::speaking("h2")
+    }
+
+    pub(in crate::tests) fn speaking(protocol: &str) -> Self {
         let CertifiedKey { cert, signing_key } =
             rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
         let key = PrivateKeyDer::Pkcs8(signing_key.serialize_der().into());
@@ -59,7 +63,7 @@ impl Identity {
             .with_no_client_auth()
             .with_single_cert(vec![cert.der().clone()], key)
             .unwrap();
-        config.alpn_protocols = vec![b"h2".to_vec()];
+        config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
         let mut roots = RootCertStore::empty();
         roots.add(cert.der().clone()).unwrap();
         let verifier = WebPkiServerVerifier::builder(Arc::new(roots)).build().unwrap();

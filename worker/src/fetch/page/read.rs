@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio::time::Instant;
-use tracing::debug;
+use tracing::{debug, warn};
 use trawl_common::frontier::limit::Limit;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Class, Failure, Outcome, Reason, Skip};
@@ -13,7 +13,7 @@ use trawl_common::spider::Required;
 use trawl_common::spider::item::Item;
 use trawl_common::trace;
 use trawl_common::web::url::CanonicalUrl;
-use trawl_extract::{Extracted, Extraction, Missing};
+use trawl_extract::{Extracted, Extraction, Missing, Unfit};
 use trawl_handlers::Stream;
 
 use super::failed;
@@ -59,8 +59,9 @@ pub(super) async fn given(
 ) -> Result<(Yield, Option<Memory>), Outcome> {
     let Job { url: own, message, spider, .. } = job;
     let landed = landed(job, &response);
-    let Extraction { items, links, canonical, left_out, missing } = extraction;
+    let Extraction { items, links, canonical, left_out, missing, unfit } = extraction;
     let missing = named(job, missing);
+    tell_unfit(job, &unfit);
     let (mut links, mut beyond) = to_follow(shared, job, landed.as_ref(), links, requests);
     beyond.add(Limit::PageLinks, left_out);
     let form = form(shared, job, canonical).await;
@@ -117,6 +118,16 @@ fn named(job: &Job, missing: Vec<Missing>) -> Vec<String> {
         debug!(url = %job.url, field, "a required field is missing");
     }
     missing
+}
+
+/// Logs the values that are not kept as they were found. That a part is missing shows nowhere else.
+fn tell_unfit(job: &Job, unfit: &[Unfit]) {
+    for Unfit { field, value, reason, is_cut } in unfit {
+        match is_cut {
+            true => warn!(url = %job.url, field, "a value is cut: {reason}"),
+            false => debug!(url = %job.url, field, value, "a value is left out: {reason}"),
+        }
+    }
 }
 
 /// The items of a page in this form. One that is known has none.

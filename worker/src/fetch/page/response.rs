@@ -88,7 +88,8 @@ async fn fetch(
     mut permit: HostPermit,
 ) -> Result<Response, Outcome> {
     loop {
-        let validators = history.validators_for(job.message.hop.as_ref().map(|hop| &hop.url));
+        let redirect = job.message.hop.as_ref().filter(|hop| hop.count > 0);
+        let validators = history.validators_for(redirect.map(|hop| &hop.url));
         let target = job.target();
         let domain = HostKey::domain(&target.host());
         let begun = Instant::now();
@@ -123,7 +124,8 @@ async fn fetch(
                 if let Some(refusal) = trawl_web::refusal(&response) {
                     backoff::leave_alone(shared, job, &refusal).await?;
                 }
-                let redirected_to = job.message.hop.take().map(|hop| hop.url);
+                let redirected_to = job.redirected_to();
+                job.message.hop = None;
                 return Ok(Response { redirected_to, ..response });
             }
             Ok(Answer::NotModified) => return Err(Outcome::Skipped(Skip::Unchanged)),
@@ -165,7 +167,7 @@ async fn follow(shared: &Shared, job: &mut Job, next: Redirect) -> Result<HostPe
         Err(NoPage::Failed(failure)) => return Err(failed(shared, job, failure)),
         Err(NoPage::OutOfScope(_)) => return Err(Outcome::Skipped(Skip::Scope)),
     }
-    if leads_to_known(shared, job, &next.target).await {
+    if leads_to_known(shared, job, &next.target.normalised()).await {
         return Err(Outcome::Skipped(Skip::Duplicate));
     }
     let message = &mut job.message;

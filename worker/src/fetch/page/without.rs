@@ -59,8 +59,8 @@ pub(in crate::fetch) async fn hand_over(shared: &Shared, job: Job, no_page: NoPa
 async fn taken_in(shared: &Shared, job: &Job, NoPage { outcome, view }: NoPage) -> Result<Yield, Outcome> {
     // A `NoPage` is only made if there is a program.
     let Some(program) = job.reader() else { return Err(outcome) };
-    let landed = job.message.hop.as_ref().map(|hop| &hop.url);
-    match ask_program(program, shared, job, landed, Came::Failure(&view)).await? {
+    let landed = job.redirected_to();
+    match ask_program(program, shared, job, landed.as_ref(), Came::Failure(&view)).await? {
         Ok(reading) => {
             let (history, nothing) = (History::of(shared, job).await, no_response(job, &view));
             given(shared, job, &history, nothing, reading).await.map(|(yielded, _)| yielded)
@@ -99,7 +99,7 @@ fn no_response(job: &Job, view: &FailureView) -> Response {
     Response {
         status: view.status.unwrap_or_default(),
         headers: Headers::default(),
-        redirected_to: job.message.hop.as_ref().map(|hop| hop.url.clone()),
+        redirected_to: job.redirected_to(),
         fetched_at: UnixMs::now(),
         address: None,
         body: Bytes::new(),

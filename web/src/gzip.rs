@@ -1,0 +1,301 @@
+//! Gzip (RFC 1952) as servers send it: what is no gzip is plain, what follows a member and is none is ignored, and the trailer may be
+//! missing.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use async_compression::tokio::bufread::DeflateDecoder;
+use flate2::Crc;
+use tokio::io::{AsyncBufRead, AsyncRead, ReadBuf};
+
+/// The checksum and the length at the end of a member.
+const TRAILER: usize = 8;
+
+/// Reads what gzip holds.
+pub(super) struct Gzip<R> {
+    state: State<R>,
+    /// Whether a member came before.
+    is_later: bool,
+    crc: Crc,
+}
+
+enum State<R> {
+    /// The bytes of the next member's header so far.
+    Header(R, Header),
+    Body(DeflateDecoder<R>),
+    /// The bytes of the trailer so far.
+    Trailer(R, Vec<u8>),
+    Plain(R),
+    End,
+}
+
+impl<R: AsyncBufRead + Unpin> Gzip<R> {
+    pub(super) fn new(packed: R) -> Self {
+        Self { state: State::Header(packed, Header::default()), is_later: false, crc: Crc::new() }
+    }
+
+    /// Reads the header of a member. What does not begin as one is plain, or after a member ignored.
+    fn poll_header(mut packed: R, mut header: Header, cx: &mut Context<'_>) -> HeaderPoll<R> {
+        loop {
+            let bytes = match Pin::new(&mut packed).poll_fill_buf(cx) {
+                Poll::Pending => return HeaderPoll::Pending(State::Header(packed, header)),
+                Poll::Ready(Err(error)) => return HeaderPoll::Failed(error),
+                Poll::Ready(Ok(bytes)) => bytes,
+            };
+            if header.is_empty() && bytes.first() != Some(&0x1f) {
+                return HeaderPoll::NoMember(packed);
+            }
+            if bytes.is_empty() {
+                return HeaderPoll::Failed(io::ErrorKind::UnexpectedEof.into());
+            }
+            let (read, outcome) = header.read(bytes);
+            Pin::new(&mut packed).consume(read);
+            match outcome {
+                Ok(true) => return HeaderPoll::Whole(packed),
+                Ok(false) => {}
+                Err(error) => return HeaderPoll::Failed(error),
+            }
+        }
+    }
+}
+
+enum HeaderPoll<R> {
+    Pending(State<R>),
+    Whole(R),
+    NoMember(R),
+    Failed(io::Error),
+}
+
+impl<R: AsyncBufRead + Unpin> AsyncRead for Gzip<R> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        loop {
+            match std::mem::replace(&mut this.state, State::End) {
+                State::Header(packed, header) => match Self::poll_header(packed, header, cx) {
+                    HeaderPoll::Pending(state) => {
+                        this.state = state;
+                        return Poll::Pending;
+                    }
+                    HeaderPoll::Whole(packed) => {
+                        this.crc.reset();
+                        this.state = State::Body(DeflateDecoder::new(packed));
+                    }
+                    HeaderPoll::NoMember(packed) if !this.is_later => this.state = State::Plain(packed),
+                    HeaderPoll::Failed(error) if !this.is_later => return Poll::Ready(Err(error)),
+                    HeaderPoll::NoMember(_) | HeaderPoll::Failed(_) => return Poll::Ready(Ok(())),
+                },
+                State::Body(mut body) => {
+                    let before = buf.filled().len();
+                    let read = Pin::new(&mut body).poll_read(cx, buf);
+                    let new = &buf.filled()[before..];
+                    this.crc.update(new);
+                    let is_over = matches!(read, Poll::Ready(Ok(()))) && new.is_empty();
+                    this.state = if is_over {
+                        State::Trailer(body.into_inner(), Vec::with_capacity(TRAILER))
+                    } else {
+                        State::Body(body)
+                    };
+                    if !is_over {
+                        return read;
+                    }
+                }
+                State::Trailer(mut packed, mut trailer) => {
+                    let Poll::Ready(bytes) = Pin::new(&mut packed).poll_fill_buf(cx) else {
+                        this.state = State::Trailer(packed, trailer);
+                        return Poll::Pending;
+                    };
+                    let bytes = bytes?;
+                    if bytes.is_empty() {
+                        return Poll::Ready(Ok(()));
+                    }
+                    let read = bytes.len().min(TRAILER - trailer.len());
+                    trailer.extend_from_slice(&bytes[..read]);
+                    Pin::new(&mut packed).consume(read);
+                    if trailer.len() < TRAILER {
+                        this.state = State::Trailer(packed, trailer);
+                        continue;
+                    }
+                    if trailer[..4] != this.crc.sum().to_le_bytes() {
+                        return Poll::Ready(Err(io::Error::new(
+                            io::ErrorKind::InvalidData,
+                            "wrong checksum",
+                        )));
+                    }
+                    this.is_later = true;
+                    this.state = State::Header(packed, Header::default());
+                }
+                State::Plain(mut packed) => {
+                    let read = Pin::new(&mut packed).poll_read(cx, buf);
+                    this.state = State::Plain(packed);
+                    return read;
+                }
+                State::End => return Poll::Ready(Ok(())),
+            }
+        }
+    }
+}
+
+/// The header of a member while it is read.
+#[derive(Default)]
+struct Header {
+    /// The part of fixed length, and the length of the extra field after it.
+    start: Vec<u8>,
+    part: Part,
+}
+
+#[derive(Clone, Copy, Default)]
+enum Part {
+    #[default]
+    Start,
+    ExtraLength(usize),
+    Extra(usize),
+    Name,
+    Comment,
+    Checksum(usize),
+    Whole,
+}
+
+const FIXED: usize = 10;
+const CHECKSUM: u8 = 1 << 1;
+const EXTRA: u8 = 1 << 2;
+const NAME: u8 = 1 << 3;
+const COMMENT: u8 = 1 << 4;
+
+impl Header {
+    fn is_empty(&self) -> bool {
+        self.start.is_empty()
+    }
+
+    /// Reads bytes of the header. Returns how many, and whether it is whole.
+    fn read(&mut self, bytes: &[u8]) -> (usize, io::Result<bool>) {
+        for (at, byte) in bytes.iter().enumerate() {
+            if let Err(error) = self.take(*byte) {
+                return (at, Err(error));
+            }
+            self.pass();
+            if matches!(self.part, Part::Whole) {
+                return (at + 1, Ok(true));
+            }
+        }
+        (bytes.len(), Ok(false))
+    }
+
+    fn take(&mut self, byte: u8) -> io::Result<()> {
+        self.part = match self.part {
+            Part::Start => {
+                self.start.push(byte);
+                if self.start.len() <= 3 && !b"\x1f\x8b\x08".starts_with(&self.start) {
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, "no gzip"));
+                }
+                if self.start.len() < FIXED { Part::Start } else { Part::ExtraLength(2) }
+            }
+            Part::ExtraLength(left) => {
+                self.start.push(byte);
+                match left {
+                    2 => Part::ExtraLength(1),
+                    _ => Part::Extra(usize::from(u16::from_le_bytes([self.start[FIXED], byte]))),
+                }
+            }
+            Part::Extra(left) => Part::Extra(left - 1),
+            Part::Name if byte == 0 => Part::Comment,
+            Part::Comment if byte == 0 => Part::Checksum(2),
+            Part::Checksum(left) => Part::Checksum(left - 1),
+            part => part,
+        };
+        Ok(())
+    }
+
+    /// Passes over the parts that there are none of.
+    fn pass(&mut self) {
+        let has = |flag| self.start.get(3).is_some_and(|flags| flags & flag != 0);
+        loop {
+            self.part = match self.part {
+                Part::ExtraLength(2) if !has(EXTRA) => Part::Extra(0),
+                Part::Extra(0) => Part::Name,
+                Part::Name if !has(NAME) => Part::Comment,
+                Part::Comment if !has(COMMENT) => Part::Checksum(2),
+                Part::Checksum(2) if !has(CHECKSUM) => Part::Whole,
+                Part::Checksum(0) => Part::Whole,
+                _ => return,
+            };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use flate2::write::GzEncoder;
+    use flate2::{Compression, GzBuilder};
+    use tokio::io::{AsyncReadExt, BufReader};
+
+    use super::*;
+
+    fn gzip(data: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(data).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    /// The content of `packed`, however its bytes arrive.
+    async fn read(packed: &[u8]) -> io::Result<String> {
+        let mut outcomes = Vec::new();
+        for capacity in [1, 7, 8192] {
+            let mut text = String::new();
+            let read = Gzip::new(BufReader::with_capacity(capacity, packed)).read_to_string(&mut text).await;
+            outcomes.push(read.map(|_| text));
+        }
+        let last = outcomes.pop().unwrap();
+        for other in outcomes {
+            assert_eq!(other.as_ref().ok(), last.as_ref().ok());
+        }
+        last
+    }
+
+    #[tokio::test]
+    async fn what_follows_a_member_is_another_or_ignored() {
+        let one = gzip(b"one");
+        for (tail, text) in [
+            (&b""[..], "one"),
+            (&[0; 100], "one"),
+            (b"<!-- cached -->", "one"),
+            (b"\x1f", "one"),
+            (b"\x1f\x8b\x08\0", "one"),
+            (&gzip(b" two"), "one two"),
+            (&[gzip(b" two"), b"\0\0".to_vec()].concat(), "one two"),
+        ] {
+            assert_eq!(read(&[&one, tail].concat()).await.unwrap(), text, "{tail:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_trailer_may_be_missing_and_may_not_be_wrong() {
+        let whole = gzip(b"some text");
+        for missing in 0..=TRAILER {
+            assert_eq!(read(&whole[..whole.len() - missing]).await.unwrap(), "some text", "{missing}");
+        }
+        assert!(read(&whole[..whole.len() - TRAILER - 3]).await.is_err());
+        let mut wrong = whole.clone();
+        wrong[whole.len() - TRAILER] ^= 1;
+        assert!(read(&wrong).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_header_may_say_more_and_what_has_none_is_plain() {
+        let builder = GzBuilder::new().filename("page.html").comment("x").extra(b"extra".to_vec());
+        let mut encoder = builder.write(Vec::new(), Compression::fast());
+        encoder.write_all(b"text").unwrap();
+        assert_eq!(read(&encoder.finish().unwrap()).await.unwrap(), "text");
+        assert_eq!(read(b"<p>plain").await.unwrap(), "<p>plain");
+        assert_eq!(read(b"").await.unwrap(), "");
+        for broken in [&b"\x1f\x8b\x08"[..], b"\x1fno gzip", b"\x1f\x8b\x09\0\0\0\0\0\0\0"] {
+            assert!(read(broken).await.is_err());
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Answers that break rules of HTTP, and that browsers read nevertheless.
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::http2::{Identity, trusting};
+use super::*;
+
+/// A server that says these bytes to everyone and closes.
+async fn say(answer: Vec<u8>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut connection, _)) = listener.accept().await {
+            let _ = connection.read(&mut [0; 4096]).await;
+            let _ = connection.write_all(&answer).await;
+        }
+    });
+    url
+}
+
+#[tokio::test]
+async fn a_page_is_read_however_odd_its_head_is() {
+    let page = "<p>right";
+    let with = |fields: &str| format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: 8\r\n\r\n{page}");
+    let chunks = "4\r\n<p>r\r\n4\r\night\r\n0\r\n\r\n";
+    for answer in [
+        with("Content-Type: text/html\r\nContent-Security-Policy: default-src 'self';\r\n img-src *\r\n"),
+        with("Content-Type: text/html\r\nSet-Cookie: a=b;\r\n\tpath=/\r\n"),
+        with("Content-Type: text/html\r\nX-Foo : bar\r\n"),
+        with("Content-Type : text/html\r\n"),
+        with("Content-Type: text/html\r\nno colon\r\n"),
+        with("Content-Type: text/html\r\n(x): y\r\n"),
+        with("Content-Type: html\r\n"),
+        with("Content-Type: text/html charset=utf-8\r\n"),
+        with("Content-Type: image/png\r\nContent-Type: text/html\r\n"),
+        with("Content-Type: text/html\r\nContent-Encoding: UTF-8\r\n"),
+        with("Content-Type: text/html\r\nContent-Encoding: none, identity\r\n"),
+        with("Content-Type: text/html\r\n").replace("\r\n", "\n"),
+        with("").replace("HTTP/1.1 200 OK", "HTTP/1.1  200"),
+        with("").replace("HTTP/1.1 200 OK", "http/1.1 200 OK"),
+        with("").replace("HTTP/1.1 200 OK", "HTTP/1.1 200OK"),
+        with("").replace("HTTP/1.1 200 OK", "ICY 200 OK"),
+        with("").replace("HTTP/1.1 200 OK", "\r\nHTTP/1.1 200 OK"),
+        format!("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}"),
+        format!("HTTP/1.0 200 OK\nTransfer-Encoding: chunked\n\n{chunks}").replace("\r\n", "\n"),
+    ] {
+        let got = fetch(&say(answer.clone().into_bytes()).await).await;
+        assert_eq!(got.map(|page| page.body), Ok(page.into()), "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_of_no_length_may_end_with_a_connection_of_tls_that_says_nothing() {
+    let identity = Identity::speaking("http/1.1");
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let acceptor = identity.acceptor.clone();
+    tokio::spawn(async move {
+        for head in ["", "Content-Length: 99\r\n", "Transfer-Encoding: chunked\r\n"] {
+            let (connection, _) = listener.accept().await.unwrap();
+            let mut connection = acceptor.accept(connection).await.unwrap();
+            let _ = connection.read(&mut [0; 4096]).await;
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n{head}\r\n5\r\nright"
+            );
+            connection.write_all(answer.as_bytes()).await.unwrap();
+            // Without a word of TLS.
+            connection.get_mut().0.shutdown().await.unwrap();
+        }
+    });
+    let fetcher = trusting(&identity, &settings());
+    let url = format!("https://127.0.0.1:{port}/").parse().unwrap();
+    assert_eq!(fetcher.fetch(&url).await.unwrap().body, "5\r\nright");
+    for _ in 0..2 {
+        assert_eq!(class(fetcher.fetch(&url).await), Class::Body);
+    }
+}
