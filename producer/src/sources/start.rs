@@ -1,6 +1,7 @@
 //! Where a run begins: with what a person names, or else as its spider's file says.
 
 use trawl_common::list::Entry;
+use trawl_common::request::NewRequest;
 use trawl_common::spider::{self, Spider};
 use trawl_common::web::url::CanonicalUrl;
 
@@ -35,7 +36,8 @@ impl Start {
         let spider::Start { sitemaps, urls, robots } = &spider.start;
         let page = |text: &String| {
             let invalid = |error| InvalidSource::Url(text.clone(), error);
-            CanonicalUrl::parse(text).map(Entry::from).map_err(invalid)
+            // It is asked for as it is written.
+            CanonicalUrl::parse(text).map(|_| NewRequest::get(text.trim()).into()).map_err(invalid)
         };
         let start = Self {
             pages: urls.iter().map(page).collect::<Result<_, _>>()?,
