@@ -17,7 +17,7 @@ pub(crate) struct ByUrgency {
     arrived: u64,
 }
 
-/// What is to be handed out.
+/// A claim that is to be handed out.
 pub(crate) struct Arriving {
     pub(crate) claimed: Claimed,
     /// Whether it was handed out before, and has not begun.

@@ -25,7 +25,7 @@ const LEVEL: i32 = 1;
 /// The largest body that is kept.
 const MAX_BODY: usize = 2 * 1024 * 1024;
 
-/// What each head begins with.
+/// The beginning of each head.
 const HEAD: &[u8] = br#"{"status":"#;
 
 /// The largest value, with the head of a response.
@@ -121,7 +121,7 @@ fn compress(body: &[u8]) -> io::Result<Vec<u8>> {
     })
 }
 
-/// What begins like no head is a page as other programs keep it, which publish URLs beside trawl: the text alone.
+/// Reads a response. Text that begins like no head is a page as other programs keep it, which publish URLs beside trawl.
 fn decode(bytes: &[u8]) -> Result<Response> {
     if !bytes.starts_with(HEAD) {
         return foreign(bytes);

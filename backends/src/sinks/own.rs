@@ -23,7 +23,7 @@ const SHOWN: usize = 1000;
 /// The keys that an item of JSON Lines begins with, in this order.
 const ITEM: [&str; 4] = [r#"{"id":""#, r#","url":""#, r#","crawl":""#, r#","spider":""#];
 
-/// What the first line of comma-separated values begins with.
+/// The beginning of the first line of comma-separated values.
 const HEAD: &[u8] = b"id,url,crawl,spider,fetched_at,status,depth,";
 
 /// Mends the end of a file that a process may have left in the middle of a write, and returns how many bytes are whole. A whole item

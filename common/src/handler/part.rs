@@ -206,7 +206,7 @@ fn log(value: Value) -> Result<LogLine, InvalidPart> {
     }
 }
 
-/// What the log says of keys that are left out, each kind of them once.
+/// Returns log entries for keys that are left out.
 fn say_unknown(whose: &str, keys: Vec<UnknownKey>) -> Vec<LogLine> {
     keys.into_iter()
         .map(|key| LogLine::new(LogLevel::Warn, format!("{whose} {key}: it is left out")))

@@ -63,7 +63,7 @@ impl SinkSettings {
 }
 
 impl SinkSettings {
-    /// That nothing in its path looks as if it stood for something and does not, and that it says nothing that its kind has no use for.
+    /// Checks that nothing in its path looks as if it stood for something and does not, and that it says nothing that its kind has no use for.
     pub fn check(&self) -> Result<(), String> {
         match self {
             Self::Jsonl(Lines { bom: true, .. }) => Err("`bom` is for csv".to_owned()),

@@ -36,7 +36,7 @@ const SIGNALS: [(i32, &str); 9] = [
     (31, "SIGSYS"),
 ];
 
-/// What the standard error of programs says that were given no more memory.
+/// Words on the standard error of programs that were given no more memory.
 const NO_MEMORY: [&str; 6] = [
     "MemoryError",
     "annot allocate memory",

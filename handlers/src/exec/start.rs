@@ -15,7 +15,7 @@ use rustix::process::{
     setsid,
 };
 
-/// What the memory that a process may reserve is a multiple of.
+/// The memory that a process may reserve is a multiple of this.
 const PART: u64 = 64 << 20;
 
 /// Becomes the program; returns only if that fails, with the status that shells use for it.

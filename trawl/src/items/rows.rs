@@ -97,7 +97,7 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// Those that were asked for, in this order.
+    /// The columns that were asked for, in this order.
     fn asked(names: &[String]) -> Self {
         Self { names: names.to_vec(), fields: HashMap::new() }
     }
