@@ -5,6 +5,7 @@
 
 mod arguments;
 mod ban;
+mod expect;
 mod fields;
 mod follow;
 mod given;
@@ -116,6 +117,8 @@ fn file(spider: &mut Spider, notes: &Notes<'_>, mut file: Section<'_>) {
     if let Some(items) = items(&mut file, has_reader) {
         spider.items = items;
     }
+    let fields = expect::known(&spider.items);
+    spider.expect = file.within("expect", |section| expect::expect(section, &fields)).unwrap_or_default();
     spider.sinks = file
         .get("sinks")
         .map(|given| given.all(|given| Section::of(given).and_then(sinks::sink)).unwrap_or_default());
