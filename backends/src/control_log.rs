@@ -26,7 +26,7 @@ pub(crate) enum Record {
         spider: SpiderName,
         #[serde(flatten)]
         terms: Terms,
-        /// What came of its sources, once all of them were read or nobody reads them any more; absent before, and in entries of programs
+        /// Whether its sources were read, once all of them were or nobody reads them any more; absent before, and in entries of programs
         /// before December 2026.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sources: Option<Sources>,
@@ -56,7 +56,7 @@ pub(crate) enum Record {
     Sealed,
 }
 
-/// What came of a crawl's sources.
+/// The state of a crawl's sources once its discovery has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Sources {
@@ -71,7 +71,7 @@ impl Record {
         Self::discovered(crawl, terms, None)
     }
 
-    /// The same of a crawl of whose sources that came.
+    /// Returns the entry for a crawl whose discovery has ended so.
     pub(crate) fn discovered(crawl: &CrawlRef, terms: Terms, sources: Option<Sources>) -> Self {
         Self::Opened { crawl: crawl.id.clone(), spider: crawl.spider.clone(), terms, sources }
     }
@@ -112,7 +112,7 @@ pub(crate) struct LoggedCrawl {
     pub(crate) ordered: UnixMs,
     /// How many pages it has done, as far as is known.
     pub(crate) done: u64,
-    /// What came of its sources; `None` while they are read, and where that is not known.
+    /// Whether its sources were read; `None` while they are, and where that is not known.
     pub(crate) sources: Option<Sources>,
 }
 

@@ -1,8 +1,11 @@
 //! Flags of the commands that begin crawls, and of those that wait for their ends.
 
 use trawl_common::exit::Exit;
+use trawl_common::explain;
 use trawl_common::frontier::crawl::CrawlStats;
-use trawl_common::spider::{DedupScope, Recrawl};
+use trawl_common::spider::{DedupScope, Expect, Recrawl};
+
+use crate::Global;
 
 /// Which URLs a crawl takes for seen.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
@@ -17,7 +20,7 @@ pub struct DedupFlags {
 }
 
 impl DedupFlags {
-    /// What they say, if anything.
+    /// Returns the choice that was made, if any was.
     pub fn said(self) -> Option<DedupScope> {
         DedupScope::said(self.dedup, self.recrawl)
     }
@@ -32,10 +35,23 @@ pub struct EndFlags {
 }
 
 impl EndFlags {
-    /// The exit code for how a crawl ended.
-    pub fn exit(self, stats: &CrawlStats) -> Exit {
+    /// Says what is amiss with a crawl, and returns the exit code for how it ended. `expect` is what its spider expects of it, and
+    /// `is_told` whether it was said what kept its sources from being read.
+    pub fn judge(self, global: &Global, stats: &CrawlStats, expect: &Expect, is_told: bool) -> Exit {
+        let unmet = if stats.status.is_over() { expect.unmet(stats) } else { Vec::new() };
+        let incomplete = explain::incomplete(stats).filter(|_| !is_told);
+        let amiss = incomplete
+            .iter()
+            .chain(&explain::without_items(stats))
+            .chain(&unmet)
+            .cloned()
+            .collect::<Vec<_>>();
+        amiss.iter().for_each(|what| anstream::eprintln!("warning: {what}"));
+        if let Some(empty) = explain::empty(stats) {
+            global.say(empty);
+        }
         match Exit::from(stats) {
-            Exit::Ok if self.fail_if_empty && stats.empty => Exit::Unmet,
+            Exit::Ok if !unmet.is_empty() || (self.fail_if_empty && stats.empty) => Exit::Unmet,
             exit => exit,
         }
     }

@@ -60,12 +60,12 @@ impl Trouble {
     }
 }
 
-/// What names something that is done for one spider alone, as storing its items.
+/// Returns the name of something that is done for one spider alone, as storing its items.
 pub fn of_spider(spider: &SpiderName, what: &str) -> String {
     format!("spider {spider}: {what}")
 }
 
-/// The spider that a trouble is of, if it is of one alone.
+/// Returns the spider that a trouble is of, if it is of one alone.
 pub fn spider_of(trouble: &str) -> Option<SpiderName> {
     trouble.strip_prefix("spider ")?.split_once(": ")?.0.parse().ok()
 }
@@ -152,7 +152,8 @@ impl Health {
         }
     }
 
-    /// The same, as long as anybody `wants` it, which is asked before each further try. `None` if nobody does any more: then nothing is amiss.
+    /// Repeats `call` as [`Self::until_mended`] does, as long as anybody `wants` it, which is asked before each further try. Returns `None` if
+    /// nobody does any more: then nothing is amiss.
     pub async fn until_mended_if_wanted<T, F: Future<Output = Result<T>>, W: Future<Output = bool>>(
         &self,
         what: &str,

@@ -131,13 +131,14 @@ impl CrawlId {
         Self(format!("{}-{suffix}", instant.stamp()).into())
     }
 
-    /// Whether this is an id of [`CrawlId::generate`] that begins so. A person's name for a crawl is none.
+    /// Whether this is an id of [`CrawlId::generate`] or [`CrawlId::of_schedule`] that begins so. A person's name for a crawl is none.
     pub fn is_made_from(&self, start: &str) -> bool {
         let parts: Vec<&str> = self.0.split('-').collect();
         let is_made = match parts[..] {
             [day, time, suffix] => {
                 let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-                day.len() == 8 && time.len() == 6 && suffix.len() == 6 && is_number(day) && is_number(time)
+                let is_suffix = matches!(suffix.len(), 6 | 16);
+                day.len() == 8 && time.len() == 6 && is_suffix && is_number(day) && is_number(time)
             }
             _ => false,
         };

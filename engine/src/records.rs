@@ -62,7 +62,7 @@ pub trait Records: Stats {
     /// record left then, the crawl is finished.
     async fn close_read(&self, lease: Lease, read: Option<SourcesRead>) -> Result<()>;
 
-    /// The same of one under which no sources were to be read.
+    /// Gives back a lease under which no sources were to be read.
     async fn close(&self, lease: Lease) -> Result<()> {
         self.close_read(lease, None).await
     }

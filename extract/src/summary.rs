@@ -58,7 +58,7 @@ impl Examined {
         format!("{}, {links}", starts(spider))
     }
 
-    /// What is no mistake and likely not what was meant, each in a sentence.
+    /// Returns sentences about what is no mistake but likely not meant so.
     pub fn warnings(&self) -> Vec<String> {
         let spider = &self.reading.spider;
         let finds_little = spider.schedule.is_some() && spider.recrawl().is_never();

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 use tracing::info;
-use trawl_common::frontier::crawl::CrawlState;
+use trawl_common::frontier::crawl::{CrawlState, CrawlStats};
 use trawl_common::health::Health;
-use trawl_common::jobs::{Job, JobOutcome, JobState};
+use trawl_common::jobs::{Job, JobOutcome, JobState, Problem};
 use trawl_common::ports::{ErrorKind, Opening, Result, SourcesRead, Terms};
 
 use crate::history::Kept;
@@ -57,7 +57,9 @@ async fn outcome_of(runner: &Runner, job: &Job) -> Result<Option<JobOutcome>> {
     };
     let is_cancelled = matches!(job.state, JobState::Fed { is_cancelled: true, .. });
     Ok(match stats.status {
-        CrawlState::Finished => Some(JobOutcome::Finished { problem: job.problem().cloned() }),
+        CrawlState::Finished => {
+            Some(JobOutcome::Finished { problem: problem_of(runner, job, &stats).await? })
+        }
         CrawlState::Cancelled => Some(JobOutcome::Cancelled),
         _ if is_cancelled => {
             runner.cancel_crawl(&job.new.crawl()).await?;
@@ -65,6 +67,18 @@ async fn outcome_of(runner: &Runner, job: &Job) -> Result<Option<JobOutcome>> {
         }
         CrawlState::Pending | CrawlState::Running | CrawlState::Paused => None,
     })
+}
+
+/// Returns what went wrong with a job whose crawl has finished: its sources could not be read, or it yields less than its spider expects.
+async fn problem_of(runner: &Runner, job: &Job, stats: &CrawlStats) -> Result<Option<Problem>> {
+    let unmet = match sources::of(runner, &job.new).await {
+        Ok(run) => run.spider.expect.unmet(stats),
+        Err(Unfeedable::Port(error)) => return Err(error),
+        // Its file is not here any more: nobody knows what it expects.
+        Err(_) => Vec::new(),
+    };
+    let problems: Vec<String> = job.problem().map(Problem::to_string).into_iter().chain(unmet).collect();
+    Ok((!problems.is_empty()).then(|| Problem::new(problems.join("; "))))
 }
 
 /// Opens the crawl of a job once more, as the store knows the job and not the crawl: it was emptied, and has learnt first of jobs. So what

@@ -14,7 +14,6 @@ use trawl_cli::{
     SpiderArg, await_end, count, metrics, print_json, trace,
 };
 use trawl_common::exit::Exit;
-use trawl_common::explain;
 use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
@@ -193,7 +192,8 @@ impl Args {
         signals: &Signals,
         global: &Global,
     ) -> Outcome {
-        let (progress, line) = (Arc::new(Progress::default()), global.progress());
+        let (progress, line, spider) =
+            (Arc::new(Progress::default()), global.progress(), Arc::clone(&job.spider));
         let drawing = tokio::spawn(draw(line.clone(), Arc::clone(&progress)));
         let result = run(ports, Arc::clone(settings), job, crawl, progress, signals.stop()).await;
         drawing.abort();
@@ -215,21 +215,14 @@ impl Args {
             true => ended(&*ports.stats, crawl, signals, &line).await?,
             false => None,
         };
-        let exit =
-            stats.as_ref().map_or_else(|| exit(&report, signals), |stats| self.exit_of_crawl(stats, &report));
+        let exit = stats.as_ref().map_or_else(
+            || exit(&report, signals),
+            |stats| self.end.judge(global, stats, &spider.expect, !report.problems.is_empty()),
+        );
         if self.json {
             print_json(&Summary { crawl: Some(crawl), spider: &crawl.spider, report: &report, stats });
         }
         Ok(exit)
-    }
-
-    fn exit_of_crawl(&self, stats: &CrawlStats, report: &Report) -> Exit {
-        explain::notes(stats).iter().for_each(|note| anstream::eprintln!("warning: {note}"));
-        match self.end.exit(stats) {
-            Exit::Cancelled => Exit::Cancelled,
-            _ if !report.problems.is_empty() => Exit::Failed,
-            exit => exit,
-        }
     }
 
     /// Reports that there was nothing to do, which is no failure.

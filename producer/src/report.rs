@@ -175,7 +175,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// The same for the stats of the crawl.
+    /// Returns what the stats of the crawl are to say of it.
     pub(crate) fn sources_read(&self) -> SourcesRead {
         let Counters { seen, unchanged, fresh, outside, .. } = self.counters;
         SourcesRead { incomplete: !self.problems.is_empty(), seen, unchanged, fresh, outside }

@@ -162,11 +162,12 @@ async fn read_all(
 
 /// Warns of what was asked for and cannot be had of a crawl that has begun: it has taken URLs for seen by what it began with.
 fn say_what_stays(CrawlRef { id, .. }: &CrawlRef, asked: &Terms, is: &Terms) {
-    let [asked, is] = [asked, is].map(|terms| DedupScope::from(terms.recrawl));
-    if asked != is {
+    if asked.recrawl != is.recrawl {
+        let said = |recrawl| format!("recrawl = {recrawl} (dedup = {})", DedupScope::from(recrawl));
+        let (asked, is) = (said(asked.recrawl), said(is.recrawl));
         warn!(
             crawl = %id,
-            "dedup = {asked} has no effect: the crawl goes on with dedup = {is}, as it began; let it end, or cancel it, and begin another"
+            "{asked} has no effect: the crawl goes on with {is}, as it began; let it end, or cancel it, and begin another"
         );
     }
 }

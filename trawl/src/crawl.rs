@@ -182,8 +182,10 @@ impl Args {
         let progress = global.progress();
         let run = Run { ports, settings: Arc::new(settings), folder, crawl, signals, progress };
         let politeness = job.spider.politeness.apply(&run.settings.politeness);
+        let expect = job.spider.expect.clone();
         let (stats, report) = run.to_the_end(job).await?;
         self.summarise(global, &stats, &report, &parts.join(", "), run.signals.exit());
+        let exit = self.end.judge(global, &stats, &expect, !report.problems.is_empty());
         let states = store.host_control().hosts().await?;
         let hosts = run.ports.stats.hosts(&run.crawl, HOSTS).await?;
         for left_alone in explain::not_asked(&states, hosts.iter(), &politeness, UnixMs::now()) {
@@ -194,8 +196,7 @@ impl Args {
         }
         Ok(match run.signals.exit() {
             Some(signal) if !is_done(&stats) => signal,
-            _ if !report.problems.is_empty() => Exit::Failed,
-            _ => self.end.exit(&stats),
+            _ => exit,
         })
     }
 
@@ -264,7 +265,7 @@ impl Args {
             stats::items(stats),
         ));
         say_what_was_left(global, &report.counters);
-        explain::notes(stats).iter().for_each(|note| anstream::eprintln!("warning: {note}"));
+
         if let Some(left_out) = stats::left_out(stats) {
             global.say(format_args!("links left out: {left_out} (docs/spiders.md, \"Where it goes\")"));
         }

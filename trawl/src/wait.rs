@@ -8,17 +8,20 @@ use tokio::time::{sleep, timeout};
 use trawl_cli::{CrawlArg, EndFlags, Fail, Global, Outcome, Progress, await_end, count, print_json};
 use trawl_common::duration;
 use trawl_common::exit::Exit;
-use trawl_common::explain;
 use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::health::Health;
 use trawl_common::jobs::{Job, JobStatus};
 use trawl_common::names::{CrawlId, SpiderName};
 use trawl_common::ports::{JobFilter, JobPage};
+use trawl_common::spider::Expect;
 
 use crate::backend::{Backend, Where, failed};
 
 /// How often to look whether the crawl of a job has begun.
 const LOOK: Duration = Duration::from_millis(250);
+
+/// How long the end of a job is waited for once its crawl has ended: workers look every second or so.
+const JOB_ENDS: Duration = Duration::from_secs(10);
 
 /// More jobs of a spider are not waited for.
 const JOBS: JobPage = JobPage { before: None, max: 10_000 };
@@ -58,7 +61,7 @@ impl Args {
         }
         let mut worst = Exit::Ok;
         let line = global.progress();
-        let waiting = self.wait(&backend, &crawls, &line, &mut worst);
+        let waiting = self.wait((&global, &backend), &crawls, &line, &mut worst);
         match self.timeout {
             None => waiting.await,
             Some(limit) => match timeout(limit, waiting).await {
@@ -71,7 +74,7 @@ impl Args {
     /// Waits for all of them, and reports each as it ends. An error of one does not end the wait for the others.
     async fn wait(
         &self,
-        backend: &Backend,
+        (global, backend): (&Global, &Backend),
         crawls: &[CrawlArg],
         progress: &Progress,
         worst: &mut Exit,
@@ -81,7 +84,7 @@ impl Args {
         let none = Progress::none();
         let each = if is_one { progress } else { &none };
         let mut waiting: FuturesUnordered<_> =
-            crawls.iter().map(|crawl| self.end_of(backend, crawl, each)).collect();
+            crawls.iter().map(|crawl| self.end_of((global, backend), crawl, each)).collect();
         while let Some(ended) = waiting.next().await {
             progress.clear();
             match ended {
@@ -100,21 +103,43 @@ impl Args {
     }
 
     /// Waits for one crawl, prints how it ended, and returns its exit code.
-    async fn end_of(&self, backend: &Backend, crawl: &CrawlArg, progress: &Progress) -> Outcome {
+    async fn end_of(
+        &self,
+        (global, backend): (&Global, &Backend),
+        crawl: &CrawlArg,
+        progress: &Progress,
+    ) -> Outcome {
         let crawl = backend.crawl(crawl).await?.crawl;
         let ended = end_of(backend, &crawl, progress).await?;
-        match self.json {
-            true => print_json(&ended),
-            false => explain::notes(&ended).iter().for_each(|note| anstream::eprintln!("warning: {note}")),
+        if self.json {
+            print_json(&ended);
         }
-        match backend.jobs.job(&crawl).await?.as_ref().and_then(Job::problem) {
-            Some(problem) if !self.json => {
-                anstream::eprintln!("problem: {problem}");
-                Ok(Exit::Failed)
+        let exit = self.end.judge(global, &ended, &Expect::default(), false);
+        match ended_job(backend, &crawl).await?.as_ref().and_then(Job::problem) {
+            Some(problem) => {
+                if !self.json {
+                    anstream::eprintln!("problem: {problem}");
+                }
+                Ok(exit.or_worse(Exit::Failed))
             }
-            Some(_) => Ok(Exit::Failed),
-            None => Ok(self.end.exit(&ended)),
+            None => Ok(exit),
         }
+    }
+}
+
+/// The job of a crawl that is over, if it is of one: with its end, unless no worker lives that looks for that.
+async fn ended_job(backend: &Backend, crawl: &CrawlId) -> Result<Option<Job>, Fail> {
+    let ended = async {
+        loop {
+            match backend.jobs.job(crawl).await? {
+                Some(job) if !job.status().is_over() => sleep(LOOK).await,
+                job => return Ok::<_, Fail>(job),
+            }
+        }
+    };
+    match timeout(JOB_ENDS, ended).await {
+        Ok(job) => job,
+        Err(_) => Ok(backend.jobs.job(crawl).await?),
     }
 }
 

@@ -152,7 +152,7 @@ async fn what_is_pending_and_what_is_deployed_outlive_the_store_and_what_has_end
     run(&fleet, &["spider", "push", "elsewhere/books.toml", "--project", "shop", "--version", "one"], 0)
         .await;
     run(&fleet, &["spider", "push", "elsewhere/books.toml", "--project", "gone"], 0).await;
-    run(&fleet, &["spider", "remove", "gone"], 0).await;
+    run(&fleet, &["spider", "remove", "gone", "--yes"], 0).await;
     let submit = ["jobs", "submit", "books", "--project", "shop", "--idempotency-key", "k"];
     let job = run(&fleet, &submit, 0).await;
     let cancelled = run(&fleet, &["jobs", "submit", &fleet.name, &site.page(1)], 0).await;

@@ -1,4 +1,4 @@
-//! What a crawl of a fleet took for seen, that nothing came of one, and that the sources of one were not all read, is told by commands.
+//! Outcomes of a fleet's crawls as commands tell them: dedup, empty and incomplete crawls, items, sinks that are away, expectations.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -92,26 +92,23 @@ async fn a_crawl_is_incomplete_whose_producer_was_killed_while_another_read_on()
 async fn items_are_counted_and_a_selector_that_matches_nothing_is_told() {
     const PAGES: usize = 24;
     let (fleet, site) = (Fleet::new().await, Site::serve(PAGES).await);
-    let file = fleet.folder.path().join(format!("spiders/{}.toml", fleet.name));
+    for (spider, each) in [("whole", "body"), ("broken", ".no-such")] {
+        let file = format!("[[items]]\nname = 'offer'\neach = '{each}'\n[items.fields]\nname = 'body'\n");
+        fs::write(fleet.folder.path().join(format!("spiders/{spider}.toml")), file).unwrap();
+    }
     let sitemap = format!("{}/sitemap.xml", site.origin);
     let worker = fleet.worker(&[]);
-    let crawl = async |items: &str| {
-        fs::write(&file, items).unwrap();
-        let words = ["producer", &sitemap, &format!("--spider={}", fleet.name), "--dedup=crawl", "--wait"];
+    let crawl = async |spider: &str| {
+        let words = ["producer", &sitemap, &format!("--spider={spider}"), "--wait"];
         let (id, warned) = run(fleet.command(&words), 0).await;
         (status(&fleet, &id).await, warned)
     };
-    let (stats, warned) =
-        crawl("[[items]]\nname = 'offer'\neach = 'body'\n[items.fields]\nname = 'body'\n").await;
+    let (stats, warned) = crawl("whole").await;
     assert_eq!((&stats["items"], &stats["item_kinds"]["offer"]), (&PAGES.into(), &PAGES.into()), "{stats}");
     assert!(!warned.contains("gives no item"), "{warned}");
-    let (stats, warned) =
-        crawl("[[items]]\nname = 'offer'\neach = '.no-such'\n[items.fields]\nname = 'b'\n").await;
-    assert_eq!(
-        (&stats["items"], &stats["reasons"]["done:without_items"]),
-        (&0.into(), &PAGES.into()),
-        "{stats}"
-    );
+    let (stats, warned) = crawl("broken").await;
+    let without = &stats["reasons"]["done:without_items"];
+    assert_eq!((&stats["items"], without), (&0.into(), &PAGES.into()), "{stats}");
     assert!(warned.contains("gives no item"), "{warned}");
     ends_well(worker).await;
 }
@@ -141,5 +138,24 @@ async fn a_worker_is_well_again_once_the_crawl_is_cancelled_whose_sink_is_away()
     assert!(!waits("other").await.contains("spider shop: "));
     run(fleet.command(&["cancel", "doomed"]), 0).await;
     timeout(LIMIT, health_is(|health| health == "ok")).await.expect("nobody wants its items any more");
+    ends_well(worker).await;
+}
+
+#[tokio::test]
+async fn a_crawl_that_yields_less_than_its_spider_expects_says_so_and_its_job_has_a_problem() {
+    let (fleet, site) = (Fleet::new().await, Site::serve(4).await);
+    let file = format!(
+        "[start]\nsitemaps = ['{}/sitemap.xml']\n[fields]\nname = {{ css = 'body' }}\nprice = {{ css = '.no-such' }}\n\
+         [expect]\nitems = 4\nfields.name = 1\nfields.price = 0.5\n",
+        site.origin
+    );
+    fs::write(fleet.folder.path().join("spiders/shop.toml"), file).unwrap();
+    let worker = fleet.worker(&[]);
+    let missing = "[expect] fields.price: 0.0 % of items have it, and 50 % were expected";
+    let (_, warned) = run(fleet.command(&["producer", "--spider=shop", "--wait"]), 6).await;
+    assert!(warned.contains(missing) && warned.matches("[expect]").count() == 1, "{warned}");
+    let (job, _) = run(fleet.command(&["jobs", "submit", "shop"]), 0).await;
+    let (_, problem) = run(fleet.command(&["wait", &job]), 1).await;
+    assert!(problem.contains(&format!("problem: {missing}")), "{problem}");
     ends_well(worker).await;
 }

@@ -43,7 +43,7 @@ fn end(shared: &Shared, Handled { message, attempts, outcome, yielded, .. }: &Ha
         | Outcome::Released => return None,
     };
     let (items, bytes) =
-        yielded.as_ref().map(|yielded| (yielded.item_count(), yielded.bytes)).unwrap_or_default();
+        yielded.as_ref().map(|yielded| (yielded.items.total(), yielded.bytes)).unwrap_or_default();
     Some(PageEnd {
         crawl: message.crawl.clone(),
         key: message.key(),

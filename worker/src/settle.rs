@@ -56,7 +56,7 @@ pub(crate) async fn run(shared: Arc<Shared>, mut settlements: mpsc::Receiver<Set
         for Ending { finish, links, .. } in &ended {
             shared.tally.count(finish.terminal);
             metrics::url_ended(finish.terminal);
-            metrics::items(finish.claim.crawl.spider.as_str(), &finish.items);
+            metrics::items(finish.claim.crawl.spider.as_str(), &finish.items.by_kind);
             let urls = links.iter().filter_map(|link| link.work.url());
             urls.for_each(|url| shared.known_links.add(&finish.claim.crawl, url));
         }
@@ -135,11 +135,8 @@ fn ruling(shared: &Shared, handled: Handled) -> ports::Settlement {
         Outcome::Done => {
             let mut ending = Ending { memory, ..Ending::of(finish(Terminal::Done)) };
             if let Some(yielded) = yielded {
-                let Yield {
-                    links, elsewhere, left_out, landed, bytes, missing, items, without_items, ..
-                } = yielded;
-                let finish =
-                    Finish { landed, bytes, missing, left_out, items, without_items, ..ending.finish };
+                let Yield { links, elsewhere, left_out, landed, bytes, missing, items, .. } = yielded;
+                let finish = Finish { landed, bytes, missing, left_out, items, ..ending.finish };
                 ending = Ending { finish, links, elsewhere, ..ending };
             }
             ends(ending)

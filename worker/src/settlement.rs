@@ -1,6 +1,5 @@
 //! What became of a URL, on its way to be settled.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use trawl_common::frontier::retry;
 use trawl_common::names::SpiderName;
 use trawl_common::ports::{Claimed, Memory, NewWork, Page};
 use trawl_common::settings::Retry;
-use trawl_common::spider::item::Item;
+use trawl_common::spider::ItemCounts;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 
@@ -64,34 +63,15 @@ pub(crate) struct Yield {
     pub(crate) landed: Option<CanonicalUrl>,
     /// The status of the response; `None` of a task.
     pub(crate) status: Option<u16>,
-    /// How many items it gave, by kind; those without one have an empty name.
-    pub(crate) items: BTreeMap<String, u64>,
-    /// Whether it is a page that gave none although its spider extracts some.
-    pub(crate) without_items: bool,
+    /// How many items it gave.
+    pub(crate) items: ItemCounts,
     /// How many bytes its body had.
     pub(crate) bytes: u64,
     /// The required fields that it lacks.
     pub(crate) missing: Vec<String>,
 }
 
-/// How many of these items there are of each kind, with as many in a file, which have none.
-pub(crate) fn items_by_kind(items: &[Item], in_file: u64) -> BTreeMap<String, u64> {
-    let mut counted = BTreeMap::new();
-    for item in items {
-        *counted.entry(item.item.clone().unwrap_or_default()).or_default() += 1;
-    }
-    if in_file > 0 {
-        *counted.entry(String::new()).or_default() += in_file;
-    }
-    counted
-}
-
 impl Yield {
-    /// How many items it gave.
-    pub(crate) fn item_count(&self) -> u64 {
-        self.items.values().sum()
-    }
-
     fn has_for_sinks(&self) -> bool {
         self.page.is_some() || self.file.is_some()
     }

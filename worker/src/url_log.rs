@@ -52,7 +52,7 @@ impl UrlLog {
             Outcome::Done => {
                 let yielded = handled.yielded.as_ref();
                 let (status, bytes, items) = yielded.map_or((0, 0, 0), |yielded| {
-                    (yielded.status.unwrap_or(0), yielded.bytes, yielded.item_count())
+                    (yielded.status.unwrap_or(0), yielded.bytes, yielded.items.total())
                 });
                 info!(%url, status, ms, bytes, items, "finished");
             }

@@ -14,7 +14,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 use trawl_common::frontier::crawl::{CrawlState, CrawlStats, HostStats};
 use trawl_common::politeness::sizing::{Demand, workers_of_use};
-use trawl_common::ports::{self, HostState, LaneState};
+use trawl_common::ports::{self, HostState, JobCounts, LaneState};
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 use trawl_common::web::url::CanonicalUrl;
@@ -69,7 +69,7 @@ struct Numbers {
     hosts: u64,
     backing_off: u64,
     blocked: u64,
-    jobs: u64,
+    jobs: JobCounts,
     would_help: u64,
     /// None while the broker is away.
     lanes: Vec<LaneState>,
@@ -81,7 +81,7 @@ impl Numbers {
         let hosts = backend.hosts.hosts().await?;
         let workers = backend.stats.workers().await?;
         let lanes = unless_away(backend.stats.lanes().await)?;
-        let jobs = backend.jobs.counts().await?.pending;
+        let jobs = backend.jobs.counts().await?;
         let mut crawls: BTreeMap<_, u64> = CrawlState::VARIANTS.iter().map(|status| (*status, 0)).collect();
         all.iter().for_each(|stats| *crawls.entry(stats.status.as_str()).or_default() += 1);
         let now = UnixMs::now();
@@ -161,6 +161,7 @@ fn tell(numbers: &Numbers) {
         "Crawls that run and have URLs left of which none has ended for events.stalled_after"
     );
     describe_gauge!("trawl_urls_pending", "URLs of all crawls without a final state");
+    describe_gauge!("trawl_jobs", "Jobs that are known: pending, running, and those that are over");
     describe_gauge!("trawl_jobs_pending", "Jobs that wait for a worker");
     describe_gauge!("trawl_workers", "Workers that live");
     describe_gauge!(
@@ -187,7 +188,11 @@ fn tell(numbers: &Numbers) {
     }
     gauge!("trawl_crawls_stalled").set(numbers.stalled as f64);
     gauge!("trawl_urls_pending").set(numbers.pending as f64);
-    gauge!("trawl_jobs_pending").set(numbers.jobs as f64);
+    let JobCounts { pending, running, ended } = numbers.jobs;
+    gauge!("trawl_jobs_pending").set(pending as f64);
+    for (status, jobs) in [("pending", pending), ("running", running), ("ended", ended)] {
+        gauge!("trawl_jobs", "status" => status).set(jobs as f64);
+    }
     gauge!("trawl_workers").set(numbers.workers as f64);
     gauge!("trawl_workers_of_use").set(numbers.of_use as f64);
     gauge!("trawl_workers_in_trouble").set(numbers.troubled as f64);

@@ -123,6 +123,10 @@ pub(crate) struct PendingTask {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     until: Option<String>,
+    /// Why it is put aside, as far as that is known; only of one task that is asked for
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    why: Option<String>,
     /// The worker that has it, or that gave up on it
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -173,6 +177,7 @@ impl From<TaskReport> for PendingTask {
             place,
             since,
             until,
+            why,
             worker,
             attempts,
             error,
@@ -188,6 +193,7 @@ impl From<TaskReport> for PendingTask {
             place,
             since,
             until,
+            why,
             worker: worker.map(|worker| worker.to_string()),
             attempts,
             error,

@@ -80,7 +80,7 @@ pub(crate) struct Crawl {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(nullable = false, required = false)]
     waits: Vec<String>,
-    /// What is amiss with it, each in a sentence: that it is incomplete, or that nothing came of it, and why
+    /// Sentences about what is amiss with it: that it is incomplete, or that nothing came of it, and why
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(nullable = false, required = false)]
     notes: Vec<String>,

@@ -239,7 +239,7 @@ impl RedisRecords {
     }
 }
 
-/// What came of the sources of a crawl; `None` while they are read.
+/// Returns the state of a crawl's sources; `None` while they are read.
 fn sources(stats: &CrawlStats) -> Option<Sources> {
     stats.discovered.then_some(if stats.incomplete { Sources::Unread } else { Sources::Read })
 }

@@ -62,7 +62,7 @@ impl CrawlEvent {
         Some(Self { kind, at: stats.started.plus(took), stats })
     }
 
-    /// What there is to say of a crawl that is over: that it gave no item, or that nothing came of it, where that is so; then its end.
+    /// Returns the events of a crawl that is over: that it gave no item, or that nothing came of it, where that is so; then its end.
     pub fn of_end(stats: CrawlStats) -> impl Iterator<Item = Self> {
         let end = Self::ended(stats);
         let amiss = |kind, is_so: fn(&CrawlStats) -> bool| {

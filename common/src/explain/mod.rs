@@ -18,7 +18,7 @@ use crate::settings::Settings;
 use crate::time::UnixMs;
 
 pub use self::host::not_asked;
-pub use self::notes::notes;
+pub use self::notes::{empty, incomplete, notes, without_items};
 pub use self::url::{InCrawl, OfSpider, RobotsVerdict, UrlReport};
 
 /// Asks an engine, and says in words what it knows.
@@ -87,7 +87,7 @@ impl Workers {
         ))
     }
 
-    /// What keeps workers from working for a spider, as they say: not what keeps them from working for another alone.
+    /// Returns what keeps workers from working for a spider, as they say: not what keeps them from working for another alone.
     fn troubles(&self, spider: &SpiderName) -> impl Iterator<Item = String> {
         let is_of = |worker: &&WorkerState| health::spider_of(&worker.health).is_none_or(|of| of == *spider);
         let unwell = self.living.iter().filter(|worker| !worker.is_well()).filter(is_of);

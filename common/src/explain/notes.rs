@@ -1,4 +1,4 @@
-//! What is amiss with a crawl, or will be: what its counters alone do not say.
+//! Sentences about what is amiss with a crawl, where its counters alone do not say it.
 
 use crate::frontier::crawl::CrawlStats;
 use crate::spider::DedupScope;
@@ -6,30 +6,39 @@ use crate::spider::DedupScope;
 /// How many reasons are named.
 const NAMED: usize = 3;
 
-/// What is amiss with a crawl, each in a sentence.
+/// Returns sentences about what is amiss with a crawl.
 pub fn notes(stats: &CrawlStats) -> Vec<String> {
-    let CrawlStats { crawl, .. } = stats;
-    let mut all = Vec::new();
-    if stats.incomplete {
-        let way_out = match stats.status.is_over() {
-            true => "another crawl reads them again".to_owned(),
-            false => format!("the same command with `--crawl {crawl}` reads them again"),
-        };
-        all.push(format!(
+    [incomplete(stats), without_items(stats), empty(stats)].into_iter().flatten().collect()
+}
+
+/// Returns a sentence if its sources were not all read.
+pub fn incomplete(CrawlStats { crawl, incomplete, status, .. }: &CrawlStats) -> Option<String> {
+    let way_out = match status.is_over() {
+        true => "another crawl reads them again".to_owned(),
+        false => format!("the same command with `--crawl {crawl}` reads them again"),
+    };
+    incomplete.then(|| {
+        format!(
             "crawl {crawl} is incomplete: its sources were not all read, as who read them died, was stopped, or met an error; {way_out}"
-        ));
-    }
-    if stats.empty {
-        all.push(format!("nothing came of crawl {crawl}: {}", why_empty(stats)));
-    }
-    if stats.has_lost_items() {
-        all.push(format!(
+        )
+    })
+}
+
+/// Returns a sentence if none of its pages gives an item although its spider extracts some.
+pub fn without_items(stats: &CrawlStats) -> Option<String> {
+    let CrawlStats { crawl, spider, counts, .. } = stats;
+    stats.has_lost_items().then(|| {
+        format!(
             "crawl {crawl} gives no item: none of its {} pages has any, though its spider extracts some; \
-             `trawl spider try {} URL` shows what a page yields",
-            stats.counts.done, stats.spider
-        ));
-    }
-    all
+             `trawl spider try {spider} URL` shows what a page yields",
+            counts.done
+        )
+    })
+}
+
+/// Returns a sentence if nothing came of it, with the reason. With a dedup by spider that may be in order.
+pub fn empty(stats: &CrawlStats) -> Option<String> {
+    stats.empty.then(|| format!("nothing came of crawl {}: {}", stats.crawl, why_empty(stats)))
 }
 
 fn why_empty(stats: &CrawlStats) -> String {

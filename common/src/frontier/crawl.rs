@@ -12,6 +12,9 @@ use crate::time::UnixMs;
 /// The beginning of reasons that count items.
 pub const ITEMS: &str = "items:";
 
+/// The beginning of reasons that count items which have a field that `[expect]` names.
+pub const HAS: &str = "has:";
+
 /// The reason that counts pages which gave no item although their spider extracts some.
 pub const WITHOUT_ITEMS: &str = "done:without_items";
 
@@ -194,13 +197,11 @@ impl CrawlStats {
         }
     }
 
-    /// The same with what follows from the rest: whether it is empty, and what among the reasons counts items.
+    /// Fills in what follows from the rest: whether it is empty, and what among the reasons counts items.
     pub fn concluded(mut self) -> Self {
-        const AS_THEY_WERE: [&str; 4] =
-            ["skipped:unchanged", "skipped:fresh", "dropped:unchanged", "dropped:fresh"];
-        let has_had_use = AS_THEY_WERE.iter().any(|reason| self.reasons.contains_key(*reason));
         let Counts { done, failed, .. } = self.counts;
-        let empty = self.status == CrawlState::Finished && done + failed == 0 && !has_had_use;
+        let is_over = self.status == CrawlState::Finished;
+        let empty = is_over && done + failed == 0 && !self.found_all_as_it_was();
         let (kinds, reasons): (BTreeMap<_, _>, _) =
             self.reasons.into_iter().partition(|(reason, _)| reason.starts_with(ITEMS));
         for (reason, number) in kinds {
@@ -208,6 +209,13 @@ impl CrawlStats {
             *self.item_kinds.entry(reason.replacen(ITEMS, "", 1)).or_default() += number;
         }
         Self { empty, reasons, ..self }
+    }
+
+    /// Whether it has fetched nothing because pages were as they were.
+    pub fn found_all_as_it_was(&self) -> bool {
+        const AS_THEY_WERE: [&str; 4] =
+            ["skipped:unchanged", "skipped:fresh", "dropped:unchanged", "dropped:fresh"];
+        self.counts.done == 0 && AS_THEY_WERE.iter().any(|reason| self.reasons.contains_key(*reason))
     }
 
     /// Whether many of its pages gave no item, and none gave any, although its spider extracts some: a selector no longer matches.

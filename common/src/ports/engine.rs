@@ -87,7 +87,7 @@ pub struct Opening {
     pub lease: Duration,
 }
 
-/// What came of reading the sources of a crawl.
+/// The result of reading the sources of a crawl.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SourcesRead {
     /// Whether some of them could not be read, or not to their end.
@@ -103,7 +103,7 @@ pub struct SourcesRead {
 }
 
 impl SourcesRead {
-    /// What it adds to the reasons in the stats: `dropped:seen` 12.
+    /// Returns what it adds to the reasons in the stats: `dropped:seen` 12.
     pub fn reasons(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let Self { seen, unchanged, fresh, outside, .. } = *self;
         let all = [

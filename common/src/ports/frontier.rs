@@ -6,12 +6,12 @@ use async_trait::async_trait;
 
 use super::{Claim, Latency, NewWork, Result, Terms, one_each};
 use crate::frontier::Start;
-use crate::frontier::crawl::{ITEMS, WITHOUT_ITEMS};
 use crate::frontier::dead_letter::{Cause, Note};
 use crate::frontier::limit::LeftOut;
 use crate::frontier::message::Message;
 use crate::frontier::outcome::Terminal;
 use crate::names::{CrawlRef, SpiderName, WorkerId};
+use crate::spider::ItemCounts;
 use crate::spider::page_history::Visited;
 use crate::time::UnixMs;
 use crate::web::url::CanonicalUrl;
@@ -216,10 +216,8 @@ pub struct Finish {
     pub bytes: u64,
     /// Which required fields its page lacks.
     pub missing: Vec<String>,
-    /// How many items it gave, by kind ([`CrawlStats::item_kinds`](crate::frontier::crawl::CrawlStats::item_kinds)).
-    pub items: BTreeMap<String, u64>,
-    /// Whether its page gave no item although its spider extracts some.
-    pub without_items: bool,
+    /// How many items it gave.
+    pub items: ItemCounts,
     /// How many of its page's links limits left out.
     pub left_out: LeftOut,
     /// What the list of dead letters keeps of it, for `Failed` and `Expired`, and for what was skipped because its host is
@@ -233,18 +231,7 @@ impl Finish {
     /// A URL that ended as `terminal`, about which there is nothing more to say.
     pub fn new(claim: Claim, terminal: Terminal) -> Self {
         let (missing, items, left_out) = Default::default();
-        Self {
-            claim,
-            terminal,
-            why: None,
-            bytes: 0,
-            missing,
-            items,
-            without_items: false,
-            left_out,
-            note: None,
-            landed: None,
-        }
+        Self { claim, terminal, why: None, bytes: 0, missing, items, left_out, note: None, landed: None }
     }
 
     /// What its page adds to the reasons in the stats: `missing:price` 1, `left_out:depth` 12, `items:offer` 3.
@@ -252,8 +239,6 @@ impl Finish {
         let missing = self.missing.iter().map(|field| (format!("missing:{field}"), 1));
         let left_out =
             self.left_out.iter().map(|(limit, links)| (format!("left_out:{}", limit.as_str()), links));
-        let items = self.items.iter().map(|(kind, number)| (format!("{ITEMS}{kind}"), *number));
-        let without_items = self.without_items.then(|| (WITHOUT_ITEMS.to_owned(), 1));
-        missing.chain(left_out).chain(items).chain(without_items)
+        missing.chain(left_out).chain(self.items.reasons())
     }
 }

@@ -5,6 +5,7 @@ pub mod arguments;
 mod ban;
 mod dedup_scope;
 mod domains;
+mod expect;
 pub mod file;
 mod file_hash;
 pub mod folder;
@@ -12,6 +13,7 @@ mod follow;
 mod handler;
 mod home;
 pub mod item;
+mod item_counts;
 mod items;
 mod origin;
 mod overrides;
@@ -31,10 +33,12 @@ use std::num::NonZeroU64;
 
 pub use ban::{Ban, Bans, Then};
 pub use dedup_scope::{DedupScope, UnknownDedupScope};
+pub use expect::Expect;
 pub use file_hash::{FileHash, InvalidFileHash};
 pub use follow::Follow;
 pub use handler::{Handler, Mode, ProxyUse};
 pub use home::Home;
+pub use item_counts::ItemCounts;
 pub use items::{Field, FieldSource, ItemRule, Kind, PageField, Required, Whitespace};
 pub use origin::Origin;
 pub use overrides::SpiderOverrides;
@@ -76,6 +80,8 @@ pub struct Spider {
     pub max_pages: Option<NonZeroU64>,
     /// Which URLs its crawls take for seen; `None` if that is for those to say who ask for them.
     pub dedup: Option<DedupScope>,
+    /// The least that its crawls are expected to yield.
+    pub expect: Expect,
     /// Rules that route URLs to lanes, before those of the settings.
     pub route: Vec<Rule>,
     /// How hosts are asked.
@@ -108,6 +114,7 @@ impl Spider {
             follow: None,
             max_pages: None,
             dedup: None,
+            expect: Expect::default(),
             route: Vec::new(),
             politeness: PolitenessOverrides::default(),
             request: Request::default(),

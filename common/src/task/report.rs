@@ -6,7 +6,7 @@ use super::{NewTask, Recipe};
 use crate::frontier::dead_letter::Note;
 use crate::frontier::{Key, State, TaskKey, UrlState, Work};
 use crate::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
-use crate::ports::{Control, Result, Stats};
+use crate::ports::{Control, Result, Stats, WorkerState};
 use crate::time::UnixMs;
 
 /// The place of an unfinished task.
@@ -57,6 +57,9 @@ pub struct TaskReport {
     /// The time until which it is parked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
+    /// Why it is put aside, as far as that is known: of one task that is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
     /// The worker that has it, or that gave up on it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worker: Option<WorkerId>,
@@ -167,6 +170,9 @@ impl TaskReader<'_> {
             UrlState::Pending(record) => {
                 let mut report = report(crawl, key, &record.state, record.attempts);
                 self.note_begins(std::slice::from_mut(&mut report)).await?;
+                if report.place == TaskPlace::Parked {
+                    report.why = why_parked(&self.stats.workers().await?, &report);
+                }
                 report
             }
             UrlState::Unseen | UrlState::Ended => match self.control.failure(crawl, &of).await? {
@@ -220,12 +226,26 @@ fn report(crawl: &CrawlRef, key: &TaskKey, state: &State, attempts: u32) -> Task
         place,
         since: text(since),
         until: text(until),
+        why: None,
         worker,
         attempts,
         error: None,
         referrer: None,
         recipe: None,
         says: None,
+    }
+}
+
+/// Why a task is put aside: a worker cannot run the program of its spider, or it has failed.
+fn why_parked(workers: &[WorkerState], TaskReport { spider, attempts, .. }: &TaskReport) -> Option<String> {
+    let lack = workers.iter().find_map(|state| Some((state, state.lacks.get(spider)?)));
+    match (lack, attempts) {
+        (Some((state, why)), _) => {
+            Some(format!("{} cannot work for the spider {spider}: {why}", state.worker))
+        }
+        (None, 0) => None,
+        (None, 1) => Some("it has failed once, and is tried again".to_owned()),
+        (None, times) => Some(format!("it has failed {times} times, and is tried again")),
     }
 }
 

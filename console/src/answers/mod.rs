@@ -52,7 +52,7 @@ pub(crate) struct Crawl {
     pub(crate) started: Time,
     pub(crate) seconds: Seconds,
     pub(crate) job: Option<Job>,
-    /// What is amiss with it.
+    /// Sentences about what is amiss with it.
     #[serde(default)]
     pub(crate) notes: Vec<Text>,
     /// What it waits for, where one crawl is asked for.

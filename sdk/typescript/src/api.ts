@@ -848,8 +848,26 @@ export interface components {
             bytes: number;
             /** @description Its id */
             crawl: string;
+            /**
+             * @description Which URLs it takes for seen: those of all crawls of its spider (`spider`), its own (`crawl`), or also those that were fetched less
+             *     than an age ago, as `12h`
+             */
+            dedup: string;
             /** @description Whether every source has been read to its end */
             discovered: boolean;
+            /** @description Whether it has finished and nothing came of it: no page was fetched, and no task done */
+            empty: boolean;
+            /** @description Whether sources of it were not read to their end: whoever read them died, was stopped, or met an error */
+            incomplete: boolean;
+            /** @description How many of each kind; those of a spider without kinds have an empty name */
+            item_kinds: {
+                [key: string]: number;
+            };
+            /**
+             * Format: int64
+             * @description Items that its pages and tasks gave
+             */
+            items: number;
             /** @description The job that it is of; absent if it is of none */
             job?: components["schemas"]["Job"];
             /**
@@ -857,6 +875,8 @@ export interface components {
              * @description Links that limits left out
              */
             left_out: number;
+            /** @description Sentences about what is amiss with it: that it is incomplete, or that nothing came of it, and why */
+            notes?: string[];
             /** @description Whether nothing more will come of it: every URL has its final state, and nobody reads its sources */
             over: boolean;
             /**
@@ -874,6 +894,8 @@ export interface components {
              */
             seconds: number;
             spider: string;
+            /** @description Whether it runs, has URLs left, and none has ended for `events.stalled_after` */
+            stalled: boolean;
             /** @description When it began; before that, when it was asked for */
             started: components["schemas"]["Time"];
             status: components["schemas"]["Status"];
@@ -1244,6 +1266,12 @@ export interface components {
         /** @description What wins over a spider's file in one crawl */
         Overrides: {
             /**
+             * @description Which URLs it takes for seen: those of all crawls of its spider (`spider`), its own (`crawl`), or also those that were fetched less
+             *     than an age ago, as `12h`. Without this, `recrawl`, and either in the spider's file, it is `crawl`
+             * @example crawl
+             */
+            dedup?: string | null;
+            /**
              * Format: int64
              * @description How many URLs are taken from the sources, at most
              */
@@ -1307,6 +1335,8 @@ export interface components {
             unique?: string;
             /** @description Until when it is put aside */
             until?: string;
+            /** @description Why it is put aside, as far as that is known; only of one task that is asked for */
+            why?: string;
             /** @description The worker that has it, or that gave up on it */
             worker?: string;
         };

@@ -1,6 +1,6 @@
 //! `trawl spider push`, `versions` and `remove`: spiders that all workers find without a local file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anstream::println;
 use serde_json::json;
@@ -14,6 +14,7 @@ use trawl_common::time::UnixMs;
 
 use super::examine::examine;
 use crate::backend::{Backend, Where};
+use crate::confirm::confirm;
 
 /// The command-line arguments of `trawl spider push`.
 #[derive(clap::Args)]
@@ -56,6 +57,9 @@ pub(super) struct Remove {
     /// Only this version [default: all]
     #[arg(long, value_name = "VERSION")]
     version: Option<Version>,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
     /// Print what is removed as JSON
     #[arg(long)]
     json: bool,
@@ -87,7 +91,17 @@ impl Push {
         let files = SpiderFiles::of(files).map_err(Fail::usage)?;
         let (project, version) =
             (self.project, self.version.unwrap_or_else(|| Version::of_time(UnixMs::now())));
+        let before = backend.spider_store.versions(&project).await?.pop();
         backend.spider_store.add(&project, &version, &files).await?;
+        let left: Vec<SpiderName> = before.into_iter().flat_map(|before| before.spiders).collect();
+        let left: Vec<SpiderName> = left.into_iter().filter(|spider| !names.contains(spider)).collect();
+        if !left.is_empty() {
+            anstream::eprintln!(
+                "warning: {} of project {project} is no longer deployed: a version is all that its project has. Push its spiders together, or \
+                 give each a --project of its own",
+                listed(&left)
+            );
+        }
         let spiders = listed(&names);
         backend.say(format_args!("version {version} of project {project} is deployed, with {spiders}"));
         match self.json {
@@ -132,8 +146,17 @@ impl Remove {
             Some(version) => format!("version {version} of project {}", self.project),
             None => format!("project {}", self.project),
         };
+        let missing = || Fail::usage(format!("there is no {what}: `trawl spider versions` lists them"));
+        let mut deployed = backend.spider_store.versions(&self.project).await?;
+        deployed.retain(|one| self.version.as_ref().is_none_or(|version| one.version == *version));
+        if deployed.is_empty() {
+            return Err(missing());
+        }
+        let spiders: BTreeSet<SpiderName> = deployed.into_iter().flat_map(|one| one.spiders).collect();
+        let spiders = listed(&spiders.into_iter().collect::<Vec<_>>());
+        confirm(&format!("Remove {what}, with {spiders}?"), self.yes)?;
         if !backend.spider_store.remove(&self.project, self.version.as_ref()).await? {
-            return Err(Fail::usage(format!("there is no {what}: `trawl spider versions` lists them")));
+            return Err(missing());
         }
         backend.say(format_args!("{what} is removed; crawls that began with it go on"));
         if self.json {

@@ -35,7 +35,7 @@ impl Args {
                 true => {
                     let failure = backend.control.failure(&crawl, &self.task.clone().into()).await?;
                     print_json(&json!({ "task": report.task, "crawl": report.crawl, "spider": report.spider,
-                        "place": report.place, "since": report.since, "until": report.until, "worker": report.worker,
+                        "place": report.place, "since": report.since, "until": report.until, "why": report.why, "worker": report.worker,
                         "attempts": report.attempts, "failure": failure, "says": report.says }));
                 }
             }
@@ -54,6 +54,7 @@ fn show(report: &TaskReport) {
         ("crawl", report.crawl.to_string()),
         ("spider", report.spider.to_string()),
         ("place", where_it_is(report)),
+        ("why", report.why.clone().unwrap_or_else(|| "-".to_owned())),
         ("recipe", recipe.unwrap_or_else(|| "-".to_owned())),
     ];
     for (name, value) in lines {

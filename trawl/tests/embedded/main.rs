@@ -151,7 +151,7 @@ async fn a_second_run_fetches_nothing_that_was_crawled() {
     crawl(folder.path(), &source).output().await.unwrap();
     let again = crawl(folder.path(), &source).output().await.unwrap();
     assert_eq!((again.status.code(), &crawl_stats(&again)["admitted"]), (Some(0), &0.into()));
-    assert!(stderr(&again).contains("nothing new: 10 URLs were crawled before"), "{}", stderr(&again));
+    assert!(stderr(&again).contains("10 URLs were seen before"), "{}", stderr(&again));
     assert_eq!(items(folder.path()).len(), 10);
 }
 

@@ -80,7 +80,7 @@ async fn another_recrawl_than_the_crawl_began_with_is_warned_of() {
     site.answer_all();
     let output = crawl_at(folder.path(), "unlimited", &["--recrawl", "always"]).output();
     let output = timeout(LIMIT, output).await.unwrap().unwrap();
-    let said = "recrawl = always has no effect: the crawl goes on with recrawl = never, as it began";
+    let said = "recrawl = always (dedup = crawl) has no effect: the crawl goes on with recrawl = never (dedup = spider), as it began";
     assert!(output.status.success() && stderr(&output).contains(said), "{}", stderr(&output));
 }
 

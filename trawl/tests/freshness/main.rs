@@ -142,7 +142,7 @@ async fn always_fetches_whole_pages_and_never_remembers_nothing() {
     let never = workspace.crawl("/sitemap.xml", &[]).await;
     assert_eq!(never.items, [item("/p/a", "a", "-")]);
     let again = workspace.crawl("/sitemap.xml", &[]).await;
-    assert!(again.asked.is_empty() && again.printed.contains("nothing new: 1 URLs"), "{}", again.printed);
+    assert!(again.asked.is_empty() && again.printed.contains("1 URL was seen before"), "{}", again.printed);
     for change in ["new", "unchanged"] {
         let always = workspace.crawl("/sitemap.xml", &["--recrawl", "always"]).await;
         assert_eq!((always.asked, always.items), (vec![whole("/p/a")], vec![item("/p/a", "a", change)]));

@@ -13,6 +13,7 @@ use trawl_common::names::SpiderName;
 use trawl_common::ports::{Claimed, NewWork, Page};
 use trawl_common::request::NewRequest;
 use trawl_common::settings::{Retry, Settings};
+use trawl_common::spider::ItemCounts;
 use trawl_common::spider::item::{Item, task_item_id};
 use trawl_common::task::{NewTask, TaskView};
 use trawl_common::text::printable;
@@ -24,7 +25,7 @@ use super::runner::{Gave, Ran};
 use crate::handlers::not_run;
 use crate::items_file::{Contents, Equals, FileItems, Ids, as_text};
 use crate::links::say_refused;
-use crate::settlement::{Settlement, Yield, items_by_kind};
+use crate::settlement::{Settlement, Yield};
 use crate::shared::Shared;
 use crate::spiders::Loaded;
 
@@ -103,8 +104,8 @@ fn yielded(
     say_refused(shared, message, &refused);
     let mut equals = Equals::default();
     let items = items_of(message, &key, items, &mut equals);
-    let (has_own, counted) =
-        (!items.is_empty(), items_by_kind(&items, file.as_ref().map_or(0, ItemsFile::items)));
+    let in_file = file.as_ref().map_or(0, ItemsFile::items);
+    let (has_own, counted) = (!items.is_empty(), ItemCounts::of(&spider.spider, &items, in_file));
     let page = Page::of(message, items);
     let file = file.map(|file| {
         let (like, ids) = (item(message, &page.key), Ids::ByContent(Contents::new(equals, &file)));
@@ -120,7 +121,6 @@ fn yielded(
         landed: None,
         status: None,
         items: counted,
-        without_items: false,
         bytes: 0,
         missing: Vec::new(),
     }

@@ -5,6 +5,7 @@
 
 mod arguments;
 mod ban;
+mod expect;
 mod fields;
 mod follow;
 mod given;
@@ -120,6 +121,8 @@ fn file(spider: &mut Spider, notes: &Notes<'_>, mut file: Section<'_>) {
     if let Some(items) = items(&mut file, has_reader) {
         spider.items = items;
     }
+    let fields = expect::known(&spider.items);
+    spider.expect = file.within("expect", |section| expect::expect(section, &fields)).unwrap_or_default();
     let given_sinks = file.get("sinks");
     spider.sinks = given_sinks
         .as_ref()

@@ -231,6 +231,12 @@ fn a_value_of_a_wrong_type_is_reported() {
     one("[follow]\narea = 1979-05-27", "2:8 follow.area: a text in quotes is wanted, not a date");
     one("recrawl = \"sometimes\"", "1:11 recrawl: `sometimes` is no answer");
     one("dedup = \"host\"", "1:9 dedup: `host` is no answer");
+    one("[expect]\nitems = 0", "2:9 expect.items: must be 1 or more");
+    one(
+        "[fields]\nprice = { css = 'b' }\n[expect]\nfields.prise = 0.5",
+        "4:16 expect.fields.prise: no item has this field",
+    );
+    one("[expect]\nfields.title = 90", "2:16 expect.fields.title: a share is from 0 to 1");
     one("dedup = \"crawl\"\nrecrawl = \"changed\"", "1:9 dedup: `recrawl` says");
 }
 

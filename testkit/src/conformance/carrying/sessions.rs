@@ -111,7 +111,7 @@ pub async fn a_crawl_whose_session_was_dropped_ends_without_it(carrier: &Carrier
     Ok(())
 }
 
-/// Whoever else has read others to their end: stopped, or met by an error.
+/// A run may be stopped, or met by an error, while others read on.
 pub async fn a_crawl_is_incomplete_until_what_was_left_unread_is_read(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let (wholly, in_part) =
@@ -139,7 +139,7 @@ pub async fn a_crawl_is_incomplete_until_what_was_left_unread_is_read(carrier: &
     Ok(())
 }
 
-/// Of those who read sources one dies; the others read theirs to the end.
+/// One of several readers dies, and the others read theirs to the end.
 pub async fn a_crawl_is_incomplete_where_others_outlast_who_read_its_sources(
     carrier: &Carrier,
 ) -> Result<()> {

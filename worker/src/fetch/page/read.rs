@@ -9,6 +9,7 @@ use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Class, Failure, Outcome, Reason, Skip};
 use trawl_common::metrics;
 use trawl_common::ports::{Memory, Page, Response};
+use trawl_common::spider::ItemCounts;
 use trawl_common::spider::Required;
 use trawl_common::spider::item::Item;
 use trawl_common::trace;
@@ -24,7 +25,7 @@ use crate::history::History;
 use crate::items_file::{FileItems, Ids, InFile};
 use crate::job::Job;
 use crate::links::to_follow;
-use crate::settlement::{Yield, items_by_kind};
+use crate::settlement::Yield;
 use crate::shared::Shared;
 use crate::tasks::asked_for;
 
@@ -81,8 +82,7 @@ pub(super) async fn given(
     });
     let status = Some(response.status).filter(|status| *status > 0);
     let bytes = response.body.len() as u64;
-    let counted = items_by_kind(&items, file.as_ref().map_or(0, |file| file.items()));
-    let extracts = spider.spider.items.iter().any(|rule| !rule.fields.is_empty());
+    let counted = ItemCounts::of_page(&spider.spider, &items, file.as_ref().map_or(0, |file| file.items()));
     let page = page(job, history, items, response);
     let ids = Ids::ByPlace(name(job, own).to_owned(), page.items.len());
     let file = file.zip(like).map(|(file, like)| Box::new(FileItems::new(file, &page, like, ids)));
@@ -97,7 +97,6 @@ pub(super) async fn given(
         left_out: beyond,
         landed: stood_for.map(|url| seen_as(url, own)),
         status,
-        without_items: extracts && counted.is_empty(),
         items: counted,
         bytes,
         missing,

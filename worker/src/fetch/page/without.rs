@@ -6,6 +6,7 @@ use bytes::Bytes;
 use trawl_common::frontier::outcome::{Class, Failure, Outcome, Skip};
 use trawl_common::handler::stream::FailureView;
 use trawl_common::ports::{Memory, Page, Response};
+use trawl_common::spider::ItemCounts;
 use trawl_common::time::UnixMs;
 use trawl_common::web::headers::Headers;
 
@@ -14,7 +15,7 @@ use super::read::{ask_program, given, program_failed};
 use crate::handlers::{Came, NoPage, Unread, not_run};
 use crate::history::History;
 use crate::job::Job;
-use crate::settlement::{Settlement, Yield, items_by_kind};
+use crate::settlement::{Settlement, Yield};
 use crate::shared::Shared;
 
 /// Settles a job without a page. A remembered page that is gone ends as done, with items that say so.
@@ -25,7 +26,7 @@ pub(super) fn without_page(job: Job, history: History, outcome: Outcome) -> Sett
         return Settlement::remembered(job, outcome, memory);
     };
     let gone = gone(&job, last, status);
-    let (items, without_items) = (items_by_kind(&gone, 0), false);
+    let items = ItemCounts::of(&job.spider.spider, &gone, 0);
     let page = Some(Page::of(&job.message, gone));
     let (file, links, elsewhere, left_out, landed, bytes, missing) = Default::default();
     let spider = Arc::clone(&job.spider);
@@ -40,7 +41,6 @@ pub(super) fn without_page(job: Job, history: History, outcome: Outcome) -> Sett
         landed,
         status,
         items,
-        without_items,
         bytes,
         missing,
     };

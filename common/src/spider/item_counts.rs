@@ -1,0 +1,58 @@
+//! How many items a page or a task gave.
+
+use std::collections::BTreeMap;
+
+use super::Spider;
+use super::item::Item;
+use crate::frontier::crawl::{HAS, ITEMS, WITHOUT_ITEMS};
+
+/// How many items a page or a task gave, for the stats of its crawl.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ItemCounts {
+    /// Number of items of each kind; those without one have an empty name.
+    pub by_kind: BTreeMap<String, u64>,
+    /// Number of items with a value in each field of which the spider [expects](super::Expect) that.
+    pub with_field: BTreeMap<String, u64>,
+    /// Whether it is a page that gave none although its spider extracts some.
+    pub is_without: bool,
+}
+
+impl ItemCounts {
+    /// Counts these items of a spider, and as many in a file, which have no kind.
+    pub fn of(spider: &Spider, items: &[Item], in_file: u64) -> Self {
+        let mut counts = Self::default();
+        for item in items {
+            *counts.by_kind.entry(item.item.clone().unwrap_or_default()).or_default() += 1;
+            for field in spider.expect.fields.keys() {
+                if item.fields.get(field).is_some_and(|value| !value.is_null()) {
+                    *counts.with_field.entry(field.clone()).or_default() += 1;
+                }
+            }
+        }
+        if in_file > 0 {
+            *counts.by_kind.entry(String::new()).or_default() += in_file;
+        }
+        counts
+    }
+
+    /// Counts the items of a page, as [`ItemCounts::of`] does.
+    pub fn of_page(spider: &Spider, items: &[Item], in_file: u64) -> Self {
+        let counts = Self::of(spider, items, in_file);
+        let extracts = spider.items.iter().any(|rule| !rule.fields.is_empty());
+        Self { is_without: extracts && counts.by_kind.is_empty(), ..counts }
+    }
+
+    /// How many there are.
+    pub fn total(&self) -> u64 {
+        self.by_kind.values().sum()
+    }
+
+    /// Returns what they add to the reasons in the stats: `items:offer` 3, `has:price` 2.
+    pub fn reasons(&self) -> impl Iterator<Item = (String, u64)> {
+        let named = |prefix: &'static str, counts: &'_ BTreeMap<String, u64>| {
+            counts.iter().map(|(name, number)| (format!("{prefix}{name}"), *number)).collect::<Vec<_>>()
+        };
+        let without = self.is_without.then(|| (WITHOUT_ITEMS.to_owned(), 1));
+        named(ITEMS, &self.by_kind).into_iter().chain(named(HAS, &self.with_field)).chain(without)
+    }
+}
