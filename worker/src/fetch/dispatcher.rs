@@ -122,7 +122,9 @@ async fn fetch(
     if processed.as_ref().is_ok_and(is_answered) {
         under_way.is_answered();
     }
-    drop(under_way);
+    // To take many links in takes long as well.
+    let is_linking = matches!(&processed, Ok(Processed::Settled(settlement)) if settlement.has_many_links());
+    let under_way = is_linking.then(|| under_way.in_place());
     if let Ok(Processed::ForProgram(_) | Processed::Without(_)) = &processed {
         // Programs take their own time, in which others are fetched.
         fetch_permit = fetch_permit.filter(|_| is_alone);
@@ -136,7 +138,7 @@ async fn fetch(
         }
         Err(_) => Settlement::of(job, panicked()),
     };
-    let settlement = settlement.after(began.elapsed());
+    let settlement = settlement.after(began.elapsed()).with_under_way(under_way);
     match is_alone {
         true => (settlement.with_slot(fetch_permit), None),
         false => (settlement, fetch_permit),
