@@ -23,6 +23,11 @@ pub(crate) struct UnderWay {
 }
 
 impl UnderWay {
+    /// When it was let go.
+    pub(crate) fn began(&self) -> Instant {
+        self.began
+    }
+
     /// Whether it takes a fetch permit.
     pub(crate) fn needs_permit(&self) -> bool {
         self.needs_permit
