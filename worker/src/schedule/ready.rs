@@ -24,7 +24,7 @@ pub(crate) enum Next {
 /// What a job has that may be fetched now.
 pub(crate) struct Permits {
     pub(crate) host_permit: HostPermit,
-    /// Not for a page of a slow domain, which has a slow permit.
+    /// Not for a page of a slow domain, which has a place.
     pub(crate) fetch_permit: Option<OwnedSemaphorePermit>,
     pub(crate) under_way: UnderWay,
     /// Whether no other such job begins until this one is settled.
