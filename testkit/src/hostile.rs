@@ -20,16 +20,31 @@ pub enum Hostile {
     LinksToNoHosts,
     /// Interim answers (1xx) without end, whatever is asked for.
     InterimAnswers,
+    /// Pages that take 20 s, and many of them.
+    SlowPages,
 }
 
 /// Links of one page.
 const LINKS: usize = 9_000;
 
+/// How long a slow page takes.
+const SLOW: Duration = Duration::from_secs(20);
+
 impl Hostile {
+    /// How many pages a host has.
+    pub fn pages(self) -> usize {
+        if self == Self::SlowPages { 500 } else { 5 }
+    }
+
+    /// How long each takes.
+    pub(crate) fn latency(self) -> Duration {
+        if self == Self::SlowPages { SLOW } else { Duration::ZERO }
+    }
+
     /// The page of this number, of the host of this number.
     pub(crate) fn page(self, host: usize, page: usize) -> String {
         let link = |link: usize| match self {
-            Self::LinksToItself | Self::InterimAnswers => format!("/deep/{page}/{link}"),
+            Self::LinksToItself | Self::InterimAnswers | Self::SlowPages => format!("/deep/{page}/{link}"),
             Self::LinksToPrivateAddresses => {
                 let [_, second, high, low] =
                     Ipv4Addr::from_bits(((host * 16 + page) << 16 | link) as u32).octets();
@@ -37,8 +52,9 @@ impl Hostile {
             }
             Self::LinksToNoHosts => format!("http://h{link}.p{page}.host{host}.invalid/"),
         };
+        let count = if self == Self::SlowPages { 0 } else { LINKS };
         let links: String =
-            (0..LINKS).map(|number| format!("<a href=\"{}\">x</a>\n", link(number))).collect();
+            (0..count).map(|number| format!("<a href=\"{}\">x</a>\n", link(number))).collect();
         format!("<!doctype html><html lang=\"en\"><title>Page {page}</title>{links}</html>\n")
     }
 }

@@ -258,8 +258,9 @@ impl Host {
         }
         let under_way = self.under_way.fetch_add(1, Ordering::Relaxed) + 1;
         self.most_under_way.fetch_max(under_way, Ordering::Relaxed);
-        if !self.plan.latency.is_zero() {
-            sleep(self.plan.latency).await;
+        let latency = self.plan.hostile.map_or(self.plan.latency, Hostile::latency);
+        if !latency.is_zero() {
+            sleep(latency).await;
         }
         self.under_way.fetch_sub(1, Ordering::Relaxed);
         if let Some(hostile) = self.plan.hostile {

@@ -125,6 +125,11 @@ impl Fetcher {
         self.proxy.as_ref().map(|proxy| &*proxy.shown)
     }
 
+    /// Whether settings allow to ask for `url`, as far as it shows without asking a resolver.
+    pub fn may_ask(&self, url: &CanonicalUrl) -> bool {
+        self.guard.check(&url.to_url()).is_ok()
+    }
+
     /// The addresses of a host, as far as it is known where its requests go: none behind a proxy that resolves names. The
     /// next request goes to one of these; that there are none is for it to say.
     pub async fn addresses(&self, host: &Host) -> Vec<IpAddr> {

@@ -18,8 +18,8 @@ use crate::shared::Shared;
 /// Of a URL that is left out so much is shown.
 pub(crate) const MAX_SHOWN_BYTES: usize = 300;
 
-/// The links of a page that are within its spider's scope and not known yet, and what its program asks for besides, each with its lane
-/// and its deadline, and what limits left out of them. `landed` is where redirects led to it: its start may be elsewhere than people
+/// The links of a page that are within its spider's scope, may be asked for and are not known yet, and what its program asks for besides, each with
+/// its lane and its deadline, and what limits left out of them. `landed` is where redirects led to it: its start may be elsewhere than people
 /// wrote, and what links to itself is read already.
 pub(crate) fn to_follow(
     shared: &Shared,
@@ -58,7 +58,7 @@ pub(crate) fn to_follow(
     };
     for Link { url, written, is_next } in links {
         let is_itself = job.message.work == url || Some(&url) == landed;
-        if !is_itself && !shared.known_links.has(crawl, &url) {
+        if !is_itself && !shared.known_links.has(crawl, &url) && spider.fetcher.may_ask(&url) {
             take(Work::Url(url.clone()), &url, written, is_next);
         }
     }

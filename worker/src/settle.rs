@@ -1,9 +1,12 @@
 //! The end of a URL's way through this worker: what became of it, as the engine gets to know it.
 
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use futures::future::OptionFuture;
+use tokio::sync::{Mutex, mpsc};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tracing::debug;
 use trawl_common::batching::gather;
@@ -18,50 +21,101 @@ use trawl_common::web::host::HostKey;
 
 use crate::page_ends;
 use crate::schedule::standstill::Why;
-use crate::settlement::{Handled, Settlement, Yield};
+use crate::settlement::{Handled, MANY_LINKS, Settlement, Yield};
 use crate::shared::Shared;
 
 /// How many outcomes are settled in one step at most.
 const BATCH: usize = 256;
 
-/// Settles what comes, in batches, until every sender is gone. What there is no room for in a full store is held back, and keeps
-/// no other from its end.
+/// Settles what comes, in batches, until every sender is gone. Pages with many links are settled beside the others, one after the other. What there is no
+/// room for in a full store is held back, and keeps no other from its end.
 pub(crate) async fn run(shared: Arc<Shared>, mut settlements: mpsc::Receiver<Settlement>) {
     let mut batch = Vec::with_capacity(BATCH);
-    let mut held_back = HeldBack::default();
+    let (mut held_back, mut linking, mut is_open) = (HeldBack::default(), JoinSet::new(), true);
+    let turn = Arc::new(Mutex::new(()));
     loop {
-        let count = tokio::select! {
-            count = gather(&mut settlements, &mut batch, BATCH), if !held_back.is_crowded() => Some(count),
-            () = held_back.due() => None,
-        };
-        if count == Some(0) {
-            if held_back.settlements.is_empty() {
-                break;
+        tokio::select! {
+            count = gather(&mut settlements, &mut batch, BATCH), if is_open && !held_back.is_crowded() => {
+                is_open = count > 0;
             }
-            held_back.due().await;
+            Some(settled) = linking.join_next() => match settled {
+                Ok(not_stored) => held_back.add(&shared, not_stored),
+                Err(error) => match error.try_into_panic() {
+                    Ok(panic) => resume_unwind(panic),
+                    // Only ever with this task.
+                    Err(_) => return,
+                },
+            },
+            () = held_back.due(), if !held_back.settlements.is_empty() => {}
+            else => return,
         }
-        let mut rulings = held_back.take_due();
-        let (mut slots, mut attempts) = (Vec::new(), Vec::new());
         let batch: Vec<Handled> = batch.drain(..).map(Settlement::into_handled).collect();
         page_ends::keep(&shared, &batch).await;
-        for mut handled in batch {
-            shared.url_log.settles(&handled);
-            slots.extend(handled.slot.take());
-            attempts.extend(attempt(&handled));
-            rulings.push(ruling(&shared, handled));
+        let (now, apart) = by_links(batch);
+        for pages in apart {
+            let (shared, turn) = (Arc::clone(&shared), Arc::clone(&turn));
+            linking.spawn(async move {
+                let has_many = pages.iter().any(|page| page.links() > MANY_LINKS);
+                let _turn = OptionFuture::from(has_many.then(|| turn.lock())).await;
+                settle(&shared, Vec::new(), pages).await
+            });
         }
-        let begun = Instant::now();
-        let Settled { ended, not_stored } = shared.frontier.settle(rulings).await;
-        attempts.into_iter().for_each(|attempt| attempt.ends(begun.elapsed()));
-        for Ending { finish, links, .. } in &ended {
-            shared.tally.count(finish.terminal);
-            metrics::url_ended(finish.terminal);
-            metrics::items(finish.claim.crawl.spider.as_str(), &finish.items.by_kind);
-            let urls = links.iter().filter_map(|link| link.work.url());
-            urls.for_each(|url| shared.known_links.add(&finish.claim.crawl, url));
+        let due = held_back.take_due();
+        if !now.is_empty() || !due.is_empty() {
+            let not_stored = settle(&shared, due, now).await;
+            held_back.add(&shared, not_stored);
         }
-        held_back.add(&shared, not_stored);
     }
+}
+
+/// Divides pages into those to settle now and others to settle beside them: each part has up to [`MANY_LINKS`], or is a single page.
+fn by_links(batch: Vec<Handled>) -> (Vec<Handled>, Vec<Vec<Handled>>) {
+    let (mut now, mut apart) = (Vec::with_capacity(batch.len()), Vec::<Vec<Handled>>::new());
+    let (mut room_now, mut room_apart) = (MANY_LINKS, 0);
+    for handled in batch {
+        let links = handled.links();
+        match apart.last_mut() {
+            _ if links <= room_now => {
+                room_now -= links;
+                now.push(handled);
+            }
+            Some(part) if links <= room_apart => {
+                room_apart -= links;
+                part.push(handled);
+            }
+            _ => {
+                room_apart = MANY_LINKS.saturating_sub(links);
+                apart.push(vec![handled]);
+            }
+        }
+    }
+    (now, apart)
+}
+
+/// Settles what was held back and what comes after it. Returns what there is no room for.
+async fn settle(
+    shared: &Shared,
+    mut rulings: Vec<ports::Settlement>,
+    batch: Vec<Handled>,
+) -> Vec<ports::Settlement> {
+    let (mut held, mut attempts) = (Vec::new(), Vec::new());
+    for mut handled in batch {
+        shared.url_log.settles(&handled);
+        held.push((handled.slot.take(), handled.under_way.take()));
+        attempts.extend(attempt(&handled));
+        rulings.push(ruling(shared, handled));
+    }
+    let begun = Instant::now();
+    let Settled { ended, not_stored } = shared.frontier.settle(rulings).await;
+    attempts.into_iter().for_each(|attempt| attempt.ends(begun.elapsed()));
+    for Ending { finish, links, .. } in &ended {
+        shared.tally.count(finish.terminal);
+        metrics::url_ended(finish.terminal);
+        metrics::items(finish.claim.crawl.spider.as_str(), &finish.items.by_kind);
+        let urls = links.iter().filter_map(|link| link.work.url());
+        urls.for_each(|url| shared.known_links.add(&finish.claim.crawl, url));
+    }
+    not_stored
 }
 
 /// URLs that have ended, but for what a full store has no room for: what their pages link to, and what is to be remembered of them.
@@ -129,7 +183,8 @@ fn attempt(Handled { message, outcome, .. }: &Handled) -> Option<Attempt> {
 
 /// What an outcome means to the engine.
 fn ruling(shared: &Shared, handled: Handled) -> ports::Settlement {
-    let Handled { message, attempts, outcome, yielded, memory, took: _, slot: _, retries: _ } = handled;
+    let Handled { message, attempts, outcome, yielded, memory, took: _, slot: _, under_way: _, retries: _ } =
+        handled;
     let finish = |terminal| Finish::new(Claim::of(&message), terminal);
     let verdict = match outcome {
         Outcome::Done => {

@@ -15,9 +15,13 @@ use trawl_common::spider::ItemCounts;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 
+use crate::fetch::domains::UnderWay;
 use crate::items_file::FileItems;
 use crate::job::Job;
 use crate::spiders::Loaded;
+
+/// A page with more links takes long to be settled, and no other waits for it.
+pub(crate) const MANY_LINKS: usize = 500;
 
 /// A URL to settle.
 pub(crate) struct Settlement(Box<Handled>);
@@ -34,8 +38,17 @@ pub(crate) struct Handled {
     /// The slot of a job that runs alone: free for the next one when this is settled, or has
     /// waited for its sinks for long.
     pub(crate) slot: Option<OwnedSemaphorePermit>,
+    /// A page that is under way until its many links are taken in.
+    pub(crate) under_way: Option<UnderWay>,
     /// How often what its program fails at is tried again; `None` for as often as the settings say.
     pub(crate) retries: Option<u32>,
+}
+
+impl Handled {
+    /// How much its page asks for.
+    pub(crate) fn links(&self) -> usize {
+        self.yielded.as_ref().map_or(0, |yielded| yielded.links.len())
+    }
 }
 
 /// What is to go to the sinks of a spider.
@@ -126,8 +139,19 @@ impl Settlement {
 
     /// Of a URL about which nothing is known but what is to become of it.
     pub(crate) fn untouched(message: Message, outcome: Outcome) -> Self {
-        let (yielded, memory, took, slot, retries) = Default::default();
-        Self(Box::new(Handled { message, attempts: 0, outcome, yielded, memory, took, slot, retries }))
+        let (yielded, memory, took, slot, under_way, retries) = Default::default();
+        let attempts = 0;
+        Self(Box::new(Handled {
+            message,
+            attempts,
+            outcome,
+            yielded,
+            memory,
+            took,
+            slot,
+            under_way,
+            retries,
+        }))
     }
 
     /// The same, where what its program fails at is tried again so often.
@@ -150,6 +174,17 @@ impl Settlement {
     /// The same, with the slot of a job that runs alone: its start has an end when it is settled, not before.
     pub(crate) fn with_slot(mut self, slot: Option<OwnedSemaphorePermit>) -> Self {
         self.0.slot = slot;
+        self
+    }
+
+    /// Whether its page has many links.
+    pub(crate) fn has_many_links(&self) -> bool {
+        self.0.links() > MANY_LINKS
+    }
+
+    /// The same, with a page that is under way until this is settled.
+    pub(crate) fn with_under_way(mut self, under_way: Option<UnderWay>) -> Self {
+        self.0.under_way = under_way;
         self
     }
 

@@ -24,7 +24,7 @@ pub(crate) enum Next {
 /// The permits of a job that may be fetched now.
 pub(crate) struct Permits {
     pub(crate) host_permit: HostPermit,
-    /// `None` for a page of a slow domain, which has a slow permit.
+    /// `None` for a page of a slow domain, which has a place instead.
     pub(crate) fetch_permit: Option<OwnedSemaphorePermit>,
     pub(crate) under_way: UnderWay,
     /// Whether no other such job starts until this one is settled.

@@ -1,5 +1,6 @@
 //! What is asked of a URL's host, and what follows from the decision.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use trawl_common::frontier::outcome::{Outcome, Skip};
@@ -17,6 +18,10 @@ use super::robots_memory::RobotsVerdict;
 use super::standstill::Why;
 use crate::job::Job;
 use crate::shared::Shared;
+
+/// A URL in a waitlist stays away for this part of its wait at least: so how many of a host come back in a second to look depends on the host's rate, and not
+/// on how many wait.
+const LEAST_PART: Range<f64> = 0.125..0.1875;
 
 /// Why a URL's host is not asked for a slot.
 pub(super) enum NotAsked {
@@ -109,6 +114,7 @@ pub(super) fn decided(job: &mut Job, decision: Decision) -> std::result::Result<
         }
         Decision::Later { wait, turn } => {
             let (away, turn) = waitlisted(wait, turn, message.turn, rand::random());
+            let away = away.max(wait.mul_f64(rand::random_range(LEAST_PART)));
             (message.slot, message.turn) = (None, Some(turn));
             Err(Outcome::Deferred { until: now.plus(away) })
         }

@@ -111,6 +111,21 @@ async fn a_page_is_scheduled_started_fetched_and_stored_before_it_is_settled() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_page_with_many_links_takes_keeps_no_other_from_its_end() {
+    let memory = Memory::default();
+    memory.has_links_without_end(&url(1));
+    memory.page(&url(1), QUICK);
+    memory.page(&url(2), Some(Duration::from_secs(5)));
+    let worker = Worker::start(&memory, |settings| {
+        std::fs::write(settings.spiders_dir.join("default.toml"), "[follow]\n").unwrap();
+        settings.fetch.allow_private = true;
+        settings.worker.shutdown_timeout = Duration::from_secs(1);
+    });
+    let calls = worker.until_ended(1).await;
+    assert!(at(&calls, "take in 1") < at(&calls, &format!("settle {} done", url(2))), "{calls:#?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_has_to_wait_for_long_is_put_aside_and_not_fetched() {
     let memory = Memory::default();
     let later = format!("{}later", url(1));

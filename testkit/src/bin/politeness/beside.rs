@@ -18,8 +18,8 @@ use crate::row;
 
 /// Honest hosts.
 const HONEST: usize = 10;
-/// Hostile hosts, and how many pages each has.
-const HOSTILE: (usize, usize) = (3, 5);
+/// Hostile hosts.
+const HOSTILE: usize = 3;
 /// Each honest host is asked so often in a second.
 const RATE: f64 = 5.0;
 /// Of what the rates of the honest hosts allow, at least this is to be asked for.
@@ -33,7 +33,7 @@ const SPIDER: &str = "allowed_domains = [\"*\"]\n[follow]\ndepth = 1\n";
 /// Measures the honest hosts alone, then beside hosts that are hostile in each of these ways, or in all. Returns whether all bars are met.
 pub(crate) async fn all(trawl: &Path, kinds: &[Hostile], seconds: u64) -> io::Result<bool> {
     let kinds: Vec<Hostile> = if kinds.is_empty() { Hostile::iter().collect() } else { kinds.to_vec() };
-    anstream::println!("{HONEST} hosts at 5/s for {seconds} s, beside {} hostile hosts:", HOSTILE.0);
+    anstream::println!("{HONEST} hosts at 5/s for {seconds} s, beside {HOSTILE} hostile hosts:");
     let mut all_met = true;
     for kind in [None].into_iter().chain(kinds.into_iter().map(Some)) {
         all_met &= beside(trawl, kind, Duration::from_secs(seconds)).await?;
@@ -44,8 +44,8 @@ pub(crate) async fn all(trawl: &Path, kinds: &[Hostile], seconds: u64) -> io::Re
 async fn beside(trawl: &Path, kind: Option<Hostile>, span: Duration) -> io::Result<bool> {
     let pages = (span.as_secs_f64() * RATE * 1.5) as usize;
     let mut plans = vec![Plan { pages, latency: Duration::from_millis(20), ..Plan::default() }; HONEST];
-    let hostile = Plan { pages: HOSTILE.1, hostile: kind, ..Plan::default() };
-    plans.extend(kind.map(|_| vec![hostile; HOSTILE.0]).unwrap_or_default());
+    let hostile = kind.map(|kind| Plan { pages: kind.pages(), hostile: Some(kind), ..Plan::default() });
+    plans.extend(hostile.map(|plan| vec![plan; HOSTILE]).unwrap_or_default());
     let world = ManyHosts::serve(&plans).await?;
     let settings = [
         ("TRAWL__POLITENESS__RATE", "5/s"),

@@ -1,19 +1,19 @@
 //! Which pages may begin, so that no slow site keeps the others waiting.
 //!
-//! A page that takes longer than a second is slow. It gives its fetch permit to others and takes a slow permit: of these there are some
-//! hundred, for such a page costs a connection and little else. A registrable domain whose pages were slow of late begins with slow permits,
-//! and has no more of them than it leaves to others; one that has not answered a page yet has only a few. Where nothing is known of a
-//! domain, its pages begin with fetch permits. All these together leave one fetch permit free for each slow page, up to half of all: those are
-//! for domains that are known to be quick.
+//! Pages of domains that answer within a second begin with fetch permits. All others need a place, of which there are some hundred: a slow
+//! page costs a connection and little else. Those of which nothing is known take a fetch permit as well, and give it up after a second; while
+//! pages are slow these leave half of all permits to domains that are quick. A domain has no more places than it leaves to others, so
+//! there is always one for a domain that has none; while no page is slow, it may have any number. To take in what a page with many links leads to
+//! takes long as well: it keeps a place until then.
 //!
-//! Hundreds of hosts may never answer, so each is tried before any is waited for. The last quarter of the slow permits is for domains
-//! of which nothing was known. Where none is left for such a page, it takes that of another first try, the one that has gone on for
-//! longest, which is given up and asked for again later. Where there is none of these either it keeps its fetch permit, unless a quarter of
-//! all are kept so and other domains are slow too: then it is given up itself.
+//! Hundreds of hosts may never answer, so each is tried before any is waited for. Where no place is left for a domain, the page that has
+//! gone on for longest, of those whose domains never answered, gives its place up to the first few of that domain, and is asked for again later.
 //!
-//! What is not trusted is fetched on separate threads (`apart`), for an answer may keep one busy as long as it lasts. Where these
-//! come a second late to what is due, slow pages of domains that have not answered are given up, all but as many as half of the threads.
+//! What is not trusted is fetched on separate threads (`apart`), for an answer may keep one busy as long as it lasts; of a domain that has
+//! done so, one page at a time. Where these come a second late to what is due, slow pages of domains that have not answered are given up, all
+//! but as many as half of the threads.
 
+mod put_off;
 mod speed;
 mod state;
 #[cfg(test)]
@@ -30,33 +30,31 @@ use trawl_common::web::host::HostKey;
 
 pub(crate) use self::speed::SLOW;
 use self::speed::Speed;
-use self::state::{Held, State};
+use self::state::State;
 pub(crate) use self::under_way::UnderWay;
 
 /// So many threads are separate, for each answer may keep one of them busy.
 pub(crate) const FETCH_THREADS: usize = 32;
 
-/// A domain counts as slow for so long after its last slow page.
-const REMEMBERED: Duration = Duration::from_secs(60);
-
-/// So many pages of a domain may be slow at once that has answered none so far, and of another as long as first tries are.
+/// So many pages of a domain that is not known to be silent begin in the places of others.
 const FEW: usize = 4;
 
-/// So long a first try of a domain may be slow before it gives way to another.
+/// So long a page of a silent domain keeps its place before it gives way.
 const TRIED: Duration = Duration::from_secs(2);
 
-/// So long no domain is trusted of which nothing is known, after one may have kept threads busy.
+/// So long no domain is trusted of which nothing is known, after one may have kept threads busy; that one itself neither.
 const WARY: Duration = Duration::from_secs(3_600);
 
 /// Of so many domains it is known how fast they are.
 const KNOWN: u64 = 10_000;
 
-/// How fast domains were, and what their pages hold.
+/// How fast domains were, and which of their pages have places.
 pub(crate) struct Domains {
     fetch_permits: usize,
-    /// How many slow pages may be under way without a fetch permit.
-    slow_permits: usize,
+    places: usize,
     known: Cache<HostKey, Speed>,
+    /// Those that may have kept threads busy.
+    busy: Cache<HostKey, Instant>,
     state: Mutex<State>,
 }
 
@@ -65,8 +63,9 @@ impl Domains {
         Self {
             fetch_permits: worker.concurrency.into(),
             // Most of what is in hand is left to others.
-            slow_permits: (usize::from(worker.prefetch) * 3 / 8).max(1),
+            places: (usize::from(worker.prefetch) * 3 / 8).max(1),
             known: Cache::builder().max_capacity(KNOWN).build(),
+            busy: Cache::builder().max_capacity(KNOWN).build(),
             state: Mutex::default(),
         }
     }
@@ -74,112 +73,106 @@ impl Domains {
     /// Lets a page of `domain` begin, or says how long its URL is to stay away.
     pub(crate) fn begin(self: &Arc<Self>, domain: HostKey) -> Result<UnderWay, Duration> {
         let mut state = self.state();
-        let (held, is_free) = match self.speed(&domain) {
-            Some(Speed::Quick) => (Held::Permit, true),
-            Some(Speed::Slow(_) | Speed::Silent(_)) => (Held::Slow, self.may_begin(&state, &domain)),
-            None => {
-                let slow = state.slow.all();
-                let permits = self.fetch_permits - slow.min(self.fetch_permits / 2);
-                // Beside slow pages the first has to show how fast it is, and leaves permits to other domains meanwhile.
-                let most = if slow == 0 { usize::MAX } else { 1 };
-                let taken = state.unproven.all() + state.stuck.all();
-                (Held::Unproven, taken < permits && state.unproven.of(&domain) < most)
-            }
-        };
-        if !is_free {
-            return Err(state.put_off(&domain, held));
+        let speed = self.speed(&domain);
+        if !self.may_begin(&state, &domain) {
+            return Err(self.put_off(&mut state, &domain));
         }
-        if held == Held::Slow {
-            self.free_slow_permit(&mut state, &domain);
-        }
-        state.take(held, &domain);
-        Ok(UnderWay { domain, began: Instant::now(), held, trial: None, domains: Arc::clone(self) })
+        let needs_permit = speed.is_none_or(Speed::is_quick);
+        let place = (!speed.is_some_and(Speed::is_quick)).then(|| {
+            self.make_place(&mut state, &domain);
+            state.enter(&domain, needs_permit)
+        });
+        Ok(UnderWay { domain, began: Instant::now(), needs_permit, place, domains: Arc::clone(self) })
     }
 
-    /// How long a URL of `domain` is to stay away that could not begin for long: the domain is slow, and has no slow permit.
+    /// How long a URL of `domain` is to stay away that could not begin.
     pub(crate) fn keeps_away(&self, domain: &HostKey) -> Option<Duration> {
-        let Some(Speed::Slow(_) | Speed::Silent(_)) = self.speed(domain) else { return None };
         let mut state = self.state();
-        (!self.may_begin(&state, domain)).then(|| state.put_off(domain, Held::Slow))
+        (!self.may_begin(&state, domain)).then(|| self.put_off(&mut state, domain))
     }
 
-    /// Whether what a domain answers keeps no thread busy, as far as anybody can tell: it is quick, or this is the first page
+    /// Whether what a domain answers keeps no thread busy, as far as anybody can tell: it has answered, or this is the first page
     /// of one of which nothing is known, and no such one has kept a thread busy of late.
     pub(crate) fn is_trusted(&self, domain: &HostKey) -> bool {
         match self.speed(domain) {
-            Some(Speed::Quick) => true,
-            Some(Speed::Slow(_) | Speed::Silent(_)) => false,
+            _ if self.keeps_busy(domain) => false,
+            Some(speed) => !speed.is_silent(),
             None => {
                 let state = self.state();
                 let is_wary = state.kept_busy.is_some_and(|when| when.elapsed() < WARY);
-                !is_wary && state.unproven.of(domain) <= 1
+                !is_wary && state.of(domain) <= 1
             }
         }
     }
 
     /// Notes that a domain may have kept threads busy.
     pub(crate) fn kept_busy(&self, domain: HostKey) {
-        let speed = Speed::slowed(self.speed(&domain));
-        self.known.insert(domain, speed);
+        self.known.insert(domain.clone(), Speed::slowed(self.speed(&domain)));
+        self.busy.insert(domain, Instant::now());
         self.state().kept_busy = Some(Instant::now());
     }
 
     /// How many slow pages are under way.
     pub(crate) fn slow(&self) -> usize {
-        self.state().slow.all()
+        self.state().slow()
     }
 
-    /// Whether another page of a domain may be slow: it has as many slow permits as it leaves to others, so there is
-    /// always one for a domain that has none.
-    fn has_slow_permit(&self, state: &State, domain: &HostKey) -> bool {
-        state.slow.of(domain) < self.slow_permits - state.slow.all()
+    /// Whether a domain may have kept threads busy of late.
+    fn keeps_busy(&self, domain: &HostKey) -> bool {
+        self.busy.get(domain).is_some_and(|when| when.elapsed() < WARY)
     }
 
-    /// Whether another page of a slow domain may begin. One that has answered before has a few at the cost of first
-    /// tries.
+    /// Whether a page of a domain may begin.
     fn may_begin(&self, state: &State, domain: &HostKey) -> bool {
-        let has_few = state.slow.of(domain) < FEW;
-        match self.is_silent(domain) {
-            true => {
-                let is_last_quarter = state.slow.all() >= self.slow_permits - self.slow_permits / 4;
-                has_few && !is_last_quarter && self.has_slow_permit(state, domain)
-            }
-            false => self.has_slow_permit(state, domain) || has_few && self.oldest_trial(state).is_some(),
+        if self.keeps_busy(domain) && state.of(domain) > 0 {
+            return false;
         }
+        let is_unknown = self.speed(domain).is_none();
+        let permits = self.fetch_permits - state.slow().min(self.fetch_permits / 2);
+        let has_permit = !is_unknown || state.unproven() < permits;
+        let has_place = || self.has_place(state, domain) || self.gives_way(state, domain).is_some();
+        has_permit && (is_unknown && state.slow() == 0 || has_place())
+    }
+
+    /// Whether there is a place for another page of a domain: it has as many as it leaves to others.
+    fn has_place(&self, state: &State, domain: &HostKey) -> bool {
+        state.of(domain) < self.places.saturating_sub(state.all())
+    }
+
+    /// The page that gives way to one of `domain` where there is no place for that: the first of a silent domain, if it has had its try.
+    fn gives_way(&self, state: &State, domain: &HostKey) -> Option<u64> {
+        if state.of(domain) >= FEW || self.is_silent(domain) {
+            return None;
+        }
+        let mut tried = state.slow_pages().take_while(|(_, place)| place.since.elapsed() >= TRIED);
+        tried.find(|(_, place)| self.is_silent(&place.domain)).map(|(number, _)| number)
+    }
+
+    /// Frees a place for a page of `domain`, if need be and if another gives way. Returns whether there is one.
+    fn make_place(&self, state: &mut State, domain: &HostKey) -> bool {
+        if self.has_place(state, domain) {
+            return true;
+        }
+        let gives_way = self.gives_way(state, domain);
+        if let Some(number) = gives_way {
+            state.leave(number);
+        }
+        gives_way.is_some()
+    }
+
+    fn put_off(&self, state: &mut State, domain: &HostKey) -> Duration {
+        let takes = self.speed(domain).map(Speed::took);
+        let of = state.of(domain);
+        state.put_off.put_off(domain, takes, of, self.places)
     }
 
     /// Whether a domain is slow, and has not answered so far.
     fn is_silent(&self, domain: &HostKey) -> bool {
-        matches!(self.speed(domain), Some(Speed::Silent(_)))
-    }
-
-    /// The first try that has gone on for longest, if that is long enough.
-    fn oldest_trial(&self, state: &State) -> Option<u64> {
-        let mut trials = state.trials.iter();
-        let oldest =
-            trials.find(|(_, trial)| trial.since.elapsed() >= TRIED && self.is_silent(&trial.domain));
-        oldest.map(|(&number, _)| number)
-    }
-
-    /// Has that one give way, if there is no slow permit for a page of `domain`.
-    fn free_slow_permit(&self, state: &mut State, domain: &HostKey) {
-        if !self.has_slow_permit(state, domain)
-            && let Some(number) = self.oldest_trial(state)
-        {
-            state.leave_trial(number);
-        }
-    }
-
-    /// Whether a slow page without a slow permit keeps its fetch permit.
-    fn may_stay(&self, state: &State, domain: &HostKey) -> bool {
-        state.stuck.all() < self.fetch_permits / 4 || !state.slow.has_other_than(domain)
+        self.speed(domain).is_some_and(Speed::is_silent)
     }
 
     fn speed(&self, domain: &HostKey) -> Option<Speed> {
-        match self.known.get(domain) {
-            Some(Speed::Slow(when) | Speed::Silent(when)) if when.elapsed() > REMEMBERED => None,
-            speed => speed,
-        }
+        self.known.get(domain).filter(|speed| !speed.is_forgotten())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -4,10 +4,11 @@ use futures::FutureExt;
 use tokio::time::advance;
 use trawl_web::Threads;
 
-use super::state::{APART, AWAY, CLOSE, LONGEST};
+use super::put_off::{AWAY, LONGEST};
+use super::speed::REMEMBERED;
 use super::*;
 
-/// Eight fetch permits, and twelve slow permits.
+/// Eight fetch permits, and twelve places.
 fn domains() -> Arc<Domains> {
     let worker = settings::Worker { concurrency: 8, prefetch: 32, ..settings::Worker::default() };
     Arc::new(Domains::new(&worker))
@@ -21,30 +22,47 @@ fn domain(number: usize) -> HostKey {
     HostKey::from_text(&format!("{number}.example"))
 }
 
+/// As many pages of a domain as may begin.
+fn all_of(domains: &Arc<Domains>, number: usize) -> Vec<UnderWay> {
+    std::iter::from_fn(|| domains.begin(domain(number)).ok()).take(100).collect()
+}
+
+/// Makes domains known as quick.
+fn quick(domains: &Arc<Domains>, numbers: Range<usize>) {
+    numbers.for_each(|number| domains.begin(domain(number)).unwrap().is_answered());
+}
+
 /// A page of each of these domains, which have answered, and are slow.
 async fn slow(domains: &Arc<Domains>, numbers: Range<usize>) -> Vec<UnderWay> {
-    let mut pages = Vec::new();
-    for number in numbers {
-        domains.begin(domain(number)).unwrap().is_answered();
-        pages.push(slow_page(domains, number).await.unwrap());
-    }
+    quick(domains, numbers.clone());
+    silent(domains, numbers).await
+}
+
+/// A page of each of these domains that takes more than a second.
+async fn silent(domains: &Arc<Domains>, numbers: Range<usize>) -> Vec<UnderWay> {
+    let mut pages: Vec<_> = numbers.map(|number| domains.begin(domain(number)).unwrap()).collect();
+    advance(SLOW).await;
+    assert!(pages.iter_mut().all(|page| page.is_slow().is_ok()));
     pages
 }
 
-/// A page that takes more than a second.
-async fn slow_page(domains: &Arc<Domains>, number: usize) -> Result<UnderWay, Duration> {
-    let mut page = domains.begin(domain(number))?;
-    advance(SLOW).await;
-    page.is_slow().map(|()| page)
+/// Twelve silent domains, each of which has a place.
+async fn crowd(domains: &Arc<Domains>) -> Vec<UnderWay> {
+    let mut pages = Vec::new();
+    for first in [0, 4, 8] {
+        pages.extend(silent(domains, first..first + 4).await);
+    }
+    pages
 }
 
 #[tokio::test(start_paused = true)]
 async fn slow_pages_give_up_their_permits_and_leave_half_of_them_to_quick_domains() {
     let domains = domains();
-    domains.begin(domain(100)).unwrap().is_answered();
-    let slow = slow(&domains, 0..12).await;
+    let slow = slow(&domains, 0..5).await;
     assert!(slow.iter().all(|page| !page.needs_permit()));
+    quick(&domains, 100..101);
     let unknown: Vec<_> = (20..24).map(|number| domains.begin(domain(number)).unwrap()).collect();
+    assert!(unknown.iter().all(UnderWay::needs_permit));
     assert!(domains.begin(domain(101)).is_err(), "nobody knows whether it is quick");
     assert!(domains.begin(domain(100)).is_ok());
     drop(unknown);
@@ -57,115 +75,66 @@ async fn domains_of_which_nothing_is_known_have_all_permits_while_no_page_is_slo
     let pages: Vec<_> = (0..8).map(|number| domains.begin(domain(number)).unwrap()).collect();
     assert!(pages.iter().all(UnderWay::needs_permit));
     assert!(domains.begin(domain(8)).is_err());
-    drop(pages);
-    let _slow = slow(&domains, 0..2).await;
-    assert_eq!((10..20).map_while(|number| domains.begin(domain(number)).ok()).collect::<Vec<_>>().len(), 6);
 }
 
 #[tokio::test(start_paused = true)]
-async fn slow_domains_have_as_many_slow_permits_as_they_leave_to_others() {
+async fn domains_have_as_many_places_as_they_leave_to_others() {
     let domains = domains();
-    let mut pages = slow(&domains, 0..1).await;
-    while let Ok(page) = domains.begin(domain(0)) {
-        pages.push(page);
-    }
-    assert_eq!(pages.len(), 6, "half of the slow permits");
-    assert_eq!(domains.keeps_away(&domain(0)), Some(AWAY + APART), "one was put off already");
+    let pages = slow(&domains, 0..1).await;
+    assert_eq!(pages.len() + all_of(&domains, 0).len(), 6, "half of the places");
+    let _pages = all_of(&domains, 0);
+    assert!(domains.keeps_away(&domain(0)).is_some());
     assert_eq!(domains.keeps_away(&domain(1)), None);
-    pages.extend(slow(&domains, 1..4).await);
-    assert!(domains.begin(domain(1)).is_ok());
-    assert!(domains.begin(domain(0)).is_err());
+    assert_eq!(all_of(&domains, 1).len(), 3);
 }
 
 #[tokio::test(start_paused = true)]
 async fn no_page_of_a_domain_is_given_up_that_is_alone() {
     let domains = domains();
+    quick(&domains, 0..1);
     let mut pages: Vec<_> = (0..8).map(|_| domains.begin(domain(0)).unwrap()).collect();
     advance(SLOW).await;
     assert!(pages.iter_mut().all(|page| page.is_slow().is_ok()));
-    assert_eq!(pages.iter().filter(|page| page.needs_permit()).count(), 2, "six have slow permits");
+    assert_eq!(pages.iter().filter(|page| page.needs_permit()).count(), 2, "six have places");
     assert!(domains.begin(domain(1)).is_ok(), "there are permits for others");
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_pages_that_prove_slow_without_a_slow_permit_a_quarter_of_the_permits_is_kept_and_the_others_are_given_up()
- {
+async fn a_page_of_a_quick_domain_that_proves_slow_without_a_place_is_given_up_where_others_are_slow() {
     let domains = domains();
-    domains.begin(domain(100)).unwrap().is_answered();
-    let _slow = slow(&domains, 0..12).await;
-    let stuck = [slow_page(&domains, 102).await.unwrap(), slow_page(&domains, 103).await.unwrap()];
-    assert!(stuck.iter().all(UnderWay::needs_permit));
-    for number in [100, 101] {
-        assert_eq!(slow_page(&domains, number).await.err(), Some(AWAY));
-    }
-    assert_eq!(domains.begin(domain(104)).map(|page| page.needs_permit()).ok(), Some(true));
+    quick(&domains, 0..2);
+    let mut pages: Vec<_> = (0..8).map(|number| domains.begin(domain(number % 2)).unwrap()).collect();
+    let _others = slow(&domains, 10..14).await;
+    let slow = pages.iter_mut().filter_map(|page| page.is_slow().err()).count();
+    assert_eq!(slow, 2, "three of each have places beside four of others");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_domain_that_has_not_answered_yet_has_few_slow_permits() {
+async fn where_no_place_is_left_the_first_page_of_a_silent_domain_gives_way_to_one_that_was_not_tried() {
     let domains = domains();
-    let mut pages = Vec::new();
-    while let Ok(page) = slow_page(&domains, 0).await {
-        pages.push(page);
-    }
-    assert_eq!(pages.len(), FEW);
-    pages[0].is_answered();
-    assert!(domains.begin(domain(0)).is_ok());
-}
-
-/// A page of each of these domains, which never answer.
-async fn silent(domains: &Arc<Domains>, numbers: Range<usize>) -> Vec<UnderWay> {
-    let mut pages: Vec<_> = numbers.map(|number| domains.begin(domain(number)).unwrap()).collect();
-    advance(SLOW).await;
-    assert!(pages.iter_mut().all(|page| page.is_slow().is_ok()));
-    pages
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_last_quarter_of_the_slow_permits_is_for_domains_that_have_not_been_tried() {
-    let domains = domains();
-    let mut pages = silent(&domains, 0..4).await;
-    pages.extend(silent(&domains, 4..8).await);
-    assert!(domains.begin(domain(0)).is_ok());
-    pages.extend(silent(&domains, 8..9).await);
-    assert!(domains.begin(domain(0)).is_err(), "it was tried");
-    pages.extend(silent(&domains, 9..12).await);
-    assert!(pages.iter().all(|page| !page.needs_permit()));
-}
-
-#[tokio::test(start_paused = true)]
-async fn where_all_slow_permits_are_taken_the_oldest_first_try_gives_way_to_another() {
-    let domains = domains();
-    let mut pages = Vec::new();
-    for first in [0, 4, 8] {
-        pages.extend(silent(&domains, first..first + 4).await);
-    }
-    let (of_first, of_second) = (pages[0].domain.clone(), pages[1].domain.clone());
-    assert!(!slow_page(&domains, 20).await.unwrap().needs_permit());
+    let mut pages = crowd(&domains).await;
+    let first = domains.begin(domain(20)).unwrap();
     let away = pages[0].gives_way(&threads()).await;
-    assert!((AWAY..LONGEST).contains(&away), "{away:?}");
-    drop(pages.remove(0));
-    assert!(domains.state().slow.of(&of_first) == 0 && domains.state().slow.of(&of_second) == 1);
-    assert_eq!(domains.slow(), 11, "one was given up, and the one that took its permit is over");
+    assert!((AWAY..=LONGEST).contains(&away), "{away:?}");
+    assert!(pages[1].gives_way(&threads()).now_or_never().is_none());
+    assert!(domains.begin(domain(1)).is_err(), "it was tried");
+    drop((pages.remove(0), first));
+    assert_eq!(domains.slow(), 11, "one was given up, and the one that took its place is over");
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_first_tries_have_taken_all_slow_permits_one_gives_way_to_a_slow_domain_that_has_answered() {
+async fn where_no_place_is_left_silent_domains_give_way_to_a_few_pages_of_a_slow_one_that_has_answered() {
     let domains = domains();
-    slow(&domains, 20..21).await;
-    let mut pages = Vec::new();
-    for first in [0, 4, 8] {
-        pages.extend(silent(&domains, first..first + 4).await);
-    }
-    assert_eq!(domains.keeps_away(&domain(20)), None);
-    let few: Vec<_> = (0..FEW).map(|_| domains.begin(domain(20)).unwrap()).collect();
-    assert!(domains.keeps_away(&domain(20)).is_some());
+    drop(slow(&domains, 20..21).await);
+    let mut pages = crowd(&domains).await;
+    let few = all_of(&domains, 20);
+    assert_eq!(few.len(), FEW);
     assert!(pages[..FEW].iter_mut().all(|page| page.gives_way(&threads()).now_or_never().is_some()));
     assert!(few.iter().all(|page| !page.needs_permit()));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_first_try_does_not_give_way_at_once_nor_when_its_domain_has_answered() {
+async fn a_page_does_not_give_way_at_once_nor_when_its_domain_has_answered() {
     let domains = domains();
     let mut pages = silent(&domains, 0..4).await;
     for page in &pages {
@@ -173,26 +142,14 @@ async fn a_first_try_does_not_give_way_at_once_nor_when_its_domain_has_answered(
     }
     pages.extend(silent(&domains, 4..8).await);
     pages.extend(silent(&domains, 8..12).await);
-    let late = silent(&domains, 20..21).await;
+    let _late: Vec<_> = (20..24).map(|number| domains.begin(domain(number)).unwrap()).collect();
+    assert!(domains.begin(domain(24)).is_err(), "the others have not had their try");
     assert!(pages[..4].iter_mut().all(|page| page.gives_way(&threads()).now_or_never().is_none()));
-    assert!(pages[4].gives_way(&threads()).now_or_never().is_some());
-    assert!(!late[0].needs_permit());
+    assert!(pages[4..8].iter_mut().all(|page| page.gives_way(&threads()).now_or_never().is_some()));
 }
 
 #[tokio::test(start_paused = true)]
-async fn beside_slow_pages_a_domain_of_which_nothing_is_known_begins_with_one_page() {
-    let domains = domains();
-    let pages: Vec<_> = (0..8).map_while(|_| domains.begin(domain(0)).ok()).collect();
-    assert_eq!(pages.len(), 8);
-    drop(pages);
-    let _slow = slow(&domains, 1..2).await;
-    let pages: Vec<_> = (0..8).map_while(|_| domains.begin(domain(0)).ok()).collect();
-    assert_eq!(pages.len(), 1);
-    assert!(domains.begin(domain(2)).is_ok());
-}
-
-#[tokio::test(start_paused = true)]
-async fn once_threads_were_kept_busy_only_a_domain_is_trusted_that_is_quick() {
+async fn once_threads_were_kept_busy_only_a_domain_is_trusted_that_is_quick_and_did_not_do_so() {
     let domains = domains();
     let first = domains.begin(domain(0)).unwrap();
     assert!(domains.is_trusted(&domain(0)));
@@ -201,6 +158,7 @@ async fn once_threads_were_kept_busy_only_a_domain_is_trusted_that_is_quick() {
     first.is_answered();
     assert!(domains.is_trusted(&domain(0)));
     domains.kept_busy(domain(1));
+    domains.begin(domain(1)).unwrap().is_answered();
     assert!(domains.is_trusted(&domain(0)) && !domains.is_trusted(&domain(1)));
     assert!(!domains.is_trusted(&domain(2)));
     advance(WARY).await;
@@ -209,30 +167,42 @@ async fn once_threads_were_kept_busy_only_a_domain_is_trusted_that_is_quick() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_domain_is_quick_again_when_its_pages_have_been_quick_for_a_minute() {
+async fn a_slow_domain_is_quick_again_as_soon_as_it_answers_quickly() {
     let domains = domains();
-    slow(&domains, 0..1).await.remove(0).is_answered();
+    let _slow = slow(&domains, 0..1).await;
+    assert!(all_of(&domains, 0).len() < 100);
     domains.begin(domain(0)).unwrap().is_answered();
-    assert!(matches!(domains.speed(&domain(0)), Some(Speed::Slow(_))));
-    advance(REMEMBERED + SLOW).await;
-    domains.begin(domain(0)).unwrap().is_answered();
-    assert_eq!(domains.speed(&domain(0)), Some(Speed::Quick));
+    assert_eq!(all_of(&domains, 0).len(), 100, "fetch permits alone bound it");
 }
 
 #[tokio::test(start_paused = true)]
-async fn urls_that_are_put_off_come_back_one_after_the_other() {
+async fn a_silent_domain_is_as_if_unknown_after_a_minute() {
     let domains = domains();
-    let _slow = slow(&domains, 0..12).await;
-    let mut away = Vec::new();
-    for _ in 0..2_000 {
-        away.extend(domains.begin(domain(0)).err());
-    }
-    assert_eq!((away[0], away[1], away[1_999]), (AWAY, AWAY + APART, LONGEST));
-    assert_eq!(domains.begin(domain(1)).err(), Some(AWAY), "those of another come between them");
-    assert_eq!(domains.begin(domain(1)).err(), Some(AWAY + APART * 2));
-    advance(LONGEST).await;
-    assert_eq!(domains.begin(domain(0)).err(), Some(AWAY));
-    let _first = domains.begin(domain(50)).unwrap();
-    let unknown = [(); 2].map(|()| domains.begin(domain(50)).err());
-    assert_eq!(unknown, [Some(AWAY), Some(AWAY + CLOSE)], "it soon shows how fast it is");
+    drop(silent(&domains, 0..1).await);
+    let pages = crowd(&domains).await;
+    assert!(domains.begin(domain(0)).is_err());
+    drop(pages);
+    advance(REMEMBERED + SLOW).await;
+    assert!(domains.begin(domain(0)).unwrap().needs_permit());
+}
+
+/// How long each of so many URLs of a domain is to stay away that answers in so long.
+async fn put_off(took: Duration, count: usize) -> Vec<Duration> {
+    let domains = domains();
+    quick(&domains, 0..1);
+    let mut first = domains.begin(domain(0)).unwrap();
+    advance(took).await;
+    first.is_slow().unwrap();
+    first.is_answered();
+    let _pages = all_of(&domains, 0);
+    (0..count).filter_map(|_| domains.begin(domain(0)).err()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn urls_that_are_put_off_come_back_as_fast_as_their_domain_answers() {
+    let (fast, slow) = (put_off(2 * SLOW, 20).await, put_off(12 * SLOW, 20).await);
+    let rate = |away: &[Duration]| 10.0 / (away[19] - away[9]).as_secs_f64();
+    assert!((rate(&fast) - 3.0).abs() < 0.1, "six at once, two seconds each: {fast:?}");
+    assert!((rate(&slow) - 0.5).abs() < 0.1, "six at once, twelve seconds each: {slow:?}");
+    assert_eq!(put_off(12 * SLOW, 1_000).await[999], LONGEST);
 }

@@ -10,83 +10,94 @@ use trawl_common::web::host::HostKey;
 use trawl_web::Threads;
 
 use super::speed::{SLOW, Speed};
-use super::state::Held;
 use super::{Domains, FETCH_THREADS};
 
 /// A page that is under way, until this is dropped.
 pub(crate) struct UnderWay {
     pub(super) domain: HostKey,
     pub(super) began: Instant,
-    pub(super) held: Held,
-    /// Its number as a first try, if it is one that is slow, and what ends when it is to give way.
-    pub(super) trial: Option<(u64, oneshot::Receiver<()>)>,
+    pub(super) needs_permit: bool,
+    /// The number of its place, if it has one, and what ends when it is to give way.
+    pub(super) place: Option<(u64, oneshot::Receiver<()>)>,
     pub(super) domains: Arc<Domains>,
 }
 
 impl UnderWay {
-    /// Whether it takes a fetch permit.
-    pub(crate) fn needs_permit(&self) -> bool {
-        self.held != Held::Slow
+    /// When it was let go.
+    pub(crate) fn began(&self) -> Instant {
+        self.began
     }
 
-    /// Notes that the page is slow: it goes on if it has a permit of either kind, or is to be given up, and to stay away
-    /// for so long.
+    /// Whether it takes a fetch permit.
+    pub(crate) fn needs_permit(&self) -> bool {
+        self.needs_permit
+    }
+
+    /// Notes that the page is slow: it goes on without a fetch permit if it has a place, or if its domain is the only one that is slow. Else it
+    /// is to be given up, and to stay away for the time that is returned.
     pub(crate) fn is_slow(&mut self) -> Result<(), Duration> {
-        self.domains.known.insert(self.domain.clone(), Speed::slowed(self.domains.speed(&self.domain)));
-        let mut state = self.domains.state();
-        if self.held == Held::Slow {
-            return Ok(());
+        let domains = &self.domains;
+        domains.known.insert(self.domain.clone(), Speed::slowed(domains.speed(&self.domain)));
+        let mut state = domains.state();
+        match &self.place {
+            Some((number, _)) => state.give_permit_up(*number),
+            None if domains.make_place(&mut state, &self.domain) => {
+                self.place = Some(state.enter(&self.domain, false));
+            }
+            None if state.has_other_than(&self.domain) => {
+                return Err(domains.put_off(&mut state, &self.domain));
+            }
+            None => return Ok(()),
         }
-        let is_trial = self.held == Held::Unproven && self.domains.is_silent(&self.domain);
-        if is_trial && state.slow.of(&self.domain) == 0 {
-            self.domains.free_slow_permit(&mut state, &self.domain);
-        }
-        let held = match self.domains.has_slow_permit(&state, &self.domain) {
-            true => Held::Slow,
-            false if self.domains.may_stay(&state, &self.domain) => Held::Stuck,
-            false => return Err(state.put_off(&self.domain, Held::Slow)),
-        };
-        state.leave(self.held, &self.domain);
-        state.take(held, &self.domain);
-        self.held = held;
-        if is_trial && held == Held::Slow {
-            self.trial = Some(state.begin_trial(&self.domain));
-        }
+        self.needs_permit = false;
         Ok(())
+    }
+
+    /// The same page in a place, if there is one, as long as its links take to be taken in.
+    pub(crate) fn in_place(mut self) -> Self {
+        let mut state = self.domains.state();
+        match &self.place {
+            Some((number, _)) => state.give_permit_up(*number),
+            None if self.domains.has_place(&state, &self.domain) => {
+                self.place = Some(state.enter(&self.domain, false));
+            }
+            None => {}
+        }
+        drop(state);
+        self
     }
 
     /// Waits until the page, which is slow, is to be given up for others, and says how long it is to stay away.
     pub(crate) async fn gives_way(&mut self, threads: &Threads) -> Duration {
         loop {
-            let trial = self.trial.as_mut();
+            let place = self.place.as_mut();
             tokio::select! {
                 // Nothing is ever sent.
-                Some(Err(_)) = OptionFuture::from(trial.map(|(_, given_up)| given_up)) => break,
-                lag = threads.lag(SLOW) => if lag > SLOW && self.is_one_too_many() { break },
+                Some(Err(_)) = OptionFuture::from(place.map(|(_, given_up)| given_up)) => break,
+                lag = threads.lag(SLOW) => if self.is_one_too_many(lag) { break },
             }
         }
-        self.domains.state().put_off(&self.domain, Held::Slow)
+        self.domains.put_off(&mut self.domains.state(), &self.domain)
     }
 
-    /// Whether its domain has not answered, and beside it are as many slow pages as may keep threads busy.
-    fn is_one_too_many(&self) -> bool {
-        let state = self.domains.state();
-        state.slow.all() + state.stuck.all() > FETCH_THREADS / 2 && self.domains.is_silent(&self.domain)
+    /// Whether its domain may keep threads busy, and has another page under way; or has not answered, and beside it are as many slow pages as may
+    /// keep threads busy that are late by `lag`.
+    fn is_one_too_many(&self, lag: Duration) -> bool {
+        let Self { domains, domain, .. } = self;
+        let are_late = lag > SLOW && domains.slow() > FETCH_THREADS / 2;
+        domains.keeps_busy(domain) && domains.state().of(domain) > 1 || are_late && domains.is_silent(domain)
     }
 
     /// Notes that the page was answered, after all this time.
     pub(crate) fn is_answered(&self) {
-        let before = self.domains.speed(&self.domain);
-        self.domains.known.insert(self.domain.clone(), Speed::answered(before, self.began.elapsed()));
+        self.domains.known.insert(self.domain.clone(), Speed::answered(self.began.elapsed()));
     }
 }
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        let mut state = self.domains.state();
-        match self.trial {
-            Some((number, _)) => state.leave_trial(number),
-            None => state.leave(self.held, &self.domain),
+        if let Some((number, _)) = &self.place {
+            self.domains.state().leave(*number);
         }
     }
 }

@@ -99,6 +99,15 @@ impl Frontier for Memory {
             let refused = || async { Err(Error::new(ErrorKind::Refused, "no permission")) };
             return health.until_done("finishing", refused).await;
         }
+        if batch.iter().any(
+            |settlement| matches!(&settlement.verdict, Verdict::Ends(ending) if !ending.links.is_empty()),
+        ) {
+            let has_many = self.state().links_without_end.is_some();
+            if has_many {
+                self.called("take in", batch.len());
+                return pending().await;
+            }
+        }
         let mut settled = Settled::default();
         for Settlement { message, verdict } in batch {
             self.state().held.remove(&message.key());

@@ -60,6 +60,8 @@ struct State {
     schedules: Schedules,
     /// Whether no settlement can be written any more.
     refuses_settlement: bool,
+    /// The URL whose page has many links, which are never taken in.
+    links_without_end: Option<String>,
     /// How often the sink still refuses pages.
     sink_refusals: u32,
     health: Arc<Health>,
@@ -84,6 +86,7 @@ impl Default for State {
             hosts: HashMap::new(),
             schedules: Schedules::default(),
             refuses_settlement: false,
+            links_without_end: None,
             sink_refusals: 0,
             health: Arc::default(),
         }
@@ -118,6 +121,11 @@ impl Memory {
             self.state().pages.insert(url.to_owned(), takes);
         }
         self.queue(Message::seed(url.parse().unwrap(), CrawlRef::adhoc(), Lane::Bulk));
+    }
+
+    /// Gives the page of a URL many links, whose taking in never ends.
+    pub(in crate::tests) fn has_links_without_end(&self, url: &str) {
+        self.state().links_without_end = Some(url.to_owned());
     }
 
     /// Queues a request for a URL, with a priority; returns its key.

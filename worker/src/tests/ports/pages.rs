@@ -24,13 +24,16 @@ impl Cache for Memory {
             None => pending().await,
         }
         self.called("fetched", url);
+        let has_links = self.state().links_without_end.as_deref() == Some(url.as_str());
+        let links: String =
+            (0..1_000).filter(|_| has_links).map(|link| format!("<a href=\"/{link}\">x</a>")).collect();
         Ok(Some(Response {
             status: 200,
             headers: [("content-type", "text/html")].into_iter().collect(),
             redirected_to: None,
             fetched_at: UnixMs::now(),
             address: None,
-            body: "<title>a page</title><p>text".into(),
+            body: format!("<title>a page</title><p>text{links}").into(),
         }))
     }
 
