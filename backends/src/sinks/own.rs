@@ -1,4 +1,4 @@
-//! Whether a file of items is one that trawl wrote: nothing is cut off any other, and nothing appended to it.
+//! Checks whether a file of items was written by trawl: no other file is truncated or appended to.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -11,23 +11,24 @@ use trawl_common::text::printable;
 use super::growing::Form;
 use super::whole::{MARK, Records, magic, unpack, whole};
 
-/// How much of a file's beginning is looked at.
+/// Number of bytes that are checked at the beginning of a file.
 const BEGINNING: u64 = 1 << 16;
 
-/// The longest half record that is looked for at the end of a file. Items have at most 8 MB.
+/// Maximum size in bytes of a partial record at the end of a file. Items have at most 8 MB.
 const LONGEST_TAIL: u64 = 32 << 20;
 
-/// How much of what is cut off the log shows.
+/// Number of removed bytes that the log shows.
 const SHOWN: usize = 1000;
 
 /// The keys that an item of JSON Lines begins with, in this order.
 const ITEM: [&str; 4] = [r#"{"id":""#, r#","url":""#, r#","crawl":""#, r#","spider":""#];
 
-/// What the first line of comma-separated values begins with.
+/// Prefix of the first line of comma-separated values.
 const HEAD: &[u8] = b"id,url,crawl,spider,fetched_at,status,depth,";
 
-/// Mends the end of a file that a process may have left in the middle of a write, and returns how many bytes are whole. A whole item
-/// without its line feed gets one; half of one is cut off. `InvalidData` if the file is not trawl's; it is left as it is then.
+/// Repairs the end of a file after an interrupted write, and returns the number of complete bytes. A complete item
+/// without its line feed gets one; a partial one is cut off. Fails with `InvalidData`, and leaves the file unchanged,
+/// if the file is not trawl's.
 pub(super) fn mend(path: &Path, file: &mut File, form: &Form) -> io::Result<u64> {
     if file.metadata()?.len() == 0 {
         return Ok(0);
@@ -51,7 +52,7 @@ pub(super) fn mend(path: &Path, file: &mut File, form: &Form) -> io::Result<u64>
     let (is_whole, is_half) = match (magic(form.compress), form.records) {
         (Some(magic), _) => (false, begins_alike(written, magic)),
         (None, Records::Lines) => (is_item(&tail), is_item_begun(written)),
-        // A row may look whole whose last cell is not. The first one is the head.
+        // A row may look complete although its last cell is not. The first row is the head.
         (None, Records::Quoted) => (tail.ends_with(b"\r"), true),
     };
     if is_whole {
@@ -70,7 +71,7 @@ pub(super) fn mend(path: &Path, file: &mut File, form: &Form) -> io::Result<u64>
 fn begins_as_own(file: &mut File, form: &Form) -> io::Result<bool> {
     file.seek(SeekFrom::Start(0))?;
     let mut begin = Vec::new();
-    // What is torn gives less; all else that is wrong with it is known by now.
+    // A torn file yields less; all its other errors have been reported by now.
     let read = unpack(&mut *file, form.compress)
         .and_then(|unpacked| unpacked.take(BEGINNING).read_to_end(&mut begin));
     match read {
@@ -89,7 +90,7 @@ fn begins_as_own(file: &mut File, form: &Form) -> io::Result<bool> {
     })
 }
 
-/// Without the zeros that a power cut leaves where data did not reach the disk.
+/// Strips the zeros that a power cut leaves where data did not reach the disk.
 fn without_zeros(text: &[u8]) -> &[u8] {
     &text[..text.len() - text.iter().rev().take_while(|byte| **byte == 0).count()]
 }
@@ -98,7 +99,7 @@ fn is_item(line: &[u8]) -> bool {
     serde_json::from_slice::<Item>(line).is_ok()
 }
 
-/// Whether this is an item as trawl writes it, or the beginning of one, however short.
+/// Whether this is an item as trawl writes it, or a prefix of one, however short.
 fn is_item_begun(text: &[u8]) -> bool {
     let mut rest = text;
     for key in ITEM {
@@ -115,7 +116,7 @@ fn is_item_begun(text: &[u8]) -> bool {
     true
 }
 
-/// Whether one of these begins with the other.
+/// Whether one of these is a prefix of the other.
 fn begins_alike(text: &[u8], other: &[u8]) -> bool {
     text.starts_with(other) || other.starts_with(text)
 }
