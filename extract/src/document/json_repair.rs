@@ -1,15 +1,16 @@
-//! Small mistakes in JSON, repaired: one value is lost or read as a text, and not the page.
+//! Repairs small mistakes in JSON: one value is lost or read as a text, instead of the whole page.
 
 use std::iter::Peekable;
 use std::str::CharIndices;
 
 /// Returns `text` without the mistakes that programs and people make:
 ///
-/// - escapes that stand for no character, such as half of a surrogate pair, are U+FFFD, a raw line break or tab in a text is a space;
-/// - a number that no 64 bits hold is a text of its digits, and NaN, Infinity and undefined are null;
-/// - comments, the marks of CDATA, a comma too many, and what is before and after the value in scripts are left out.
+/// - escapes that are not characters, such as half of a surrogate pair, become U+FFFD, a raw line break or tab in a
+/// text becomes a space;
+/// - a number that does not fit in 64 bits becomes a text of its digits, and NaN, Infinity and undefined become null;
+/// - comments, CDATA marks, superfluous commas, and the script code before and after the value are removed.
 ///
-/// What else is wrong stays so. Takes time in proportion to the text.
+/// Other mistakes are kept. Takes time proportional to the text.
 pub(crate) fn repair(text: &str) -> String {
     let text = without_prefix(text);
     let mut repair = Repair {
@@ -23,10 +24,10 @@ pub(crate) fn repair(text: &str) -> String {
     repair.out
 }
 
-/// Markup and comments within scripts that hides them from something, and says nothing.
+/// Markup and comments within scripts that hide their content from old parsers.
 const MARKS: &[&str] = &["<![CDATA[", "]]>", "<!--", "-->"];
 
-/// Statements before JSON that keep it from being run as a script by others.
+/// Statements before JSON that keep other sites from running it as a script.
 const PREFIXES: &[&str] = &[")]}'", "while(1);", "for(;;);", "{}&&"];
 
 fn without_prefix(text: &str) -> &str {
@@ -39,9 +40,9 @@ struct Repair<'a> {
     text: &'a str,
     rest: Peekable<CharIndices<'a>>,
     out: String,
-    /// The number of lists and objects that are open.
+    /// The number of open lists and objects.
     depth: usize,
-    /// Whether a comma was read that is not written yet.
+    /// Whether a comma was read and is not written yet.
     comma: bool,
 }
 
@@ -71,7 +72,7 @@ impl Repair<'_> {
         }
     }
 
-    /// Writes a character with the comma before it.
+    /// Writes a character, preceded by the pending comma.
     fn write(&mut self, c: char) {
         if std::mem::take(&mut self.comma) {
             self.out.push(',');
@@ -79,7 +80,7 @@ impl Repair<'_> {
         self.out.push(c);
     }
 
-    /// Whether nothing but the end of a statement, of brackets or of a comment follows.
+    /// Whether only the end of a statement, brackets or comments follow.
     fn ends(&self) -> bool {
         let mut rest = self.rest.clone();
         let Some((at, _)) = rest.next() else { return true };
@@ -92,7 +93,7 @@ impl Repair<'_> {
         true
     }
 
-    /// Leaves out a comment or a mark that begins at `at`. Returns whether one does.
+    /// Skips a comment or a mark that begins at `at`. Returns whether there was one.
     fn skip_comment(&mut self, at: usize) -> bool {
         let Some(rest) = after_comment(&self.text[at..]) else { return false };
         let end = self.text.len() - rest.len();
@@ -132,7 +133,8 @@ impl Repair<'_> {
                 self.out.push('\\');
                 self.out.push(c);
             }
-            // As scripts read it: a line goes on in the next, and any other character stands for itself.
+            // As in scripts: a backslash before a line break continues the line, and any other escaped character stands
+            // for itself.
             Some((_, '\n' | '\r')) | None => {}
             Some((_, c)) => self.out.push(c),
         }
@@ -142,7 +144,7 @@ impl Repair<'_> {
         self.rest.by_ref().take(count).for_each(|_| ());
     }
 
-    /// Reads four hexadecimal digits from `at`.
+    /// Parses four hexadecimal digits at `at`.
     fn unit(&mut self, at: usize) -> Option<u32> {
         let digits =
             self.text.get(at..at + 4).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
@@ -150,7 +152,7 @@ impl Repair<'_> {
         u32::from_str_radix(digits, 16).ok()
     }
 
-    /// Reads the second half of a pair after the `u` of the first at `at`.
+    /// Parses the second half of a pair after the `u` of the first at `at`.
     fn low_surrogate(&mut self, at: usize, high: u32) {
         let next = at + 5;
         let low = self.text.get(next..next + 6).and_then(|next| next.strip_prefix("\\u"));
@@ -163,7 +165,7 @@ impl Repair<'_> {
         }
     }
 
-    /// A number or a name.
+    /// Parses a number or a name.
     fn word(&mut self, start: usize) {
         let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '+' | '.' | '_');
         while self.rest.next_if(|(_, c)| is_part(*c)).is_some() {}
@@ -199,7 +201,7 @@ impl Repair<'_> {
     }
 }
 
-/// Returns what follows a comment or a mark that `text` begins with. A mark behind `//` does not end with the line.
+/// Returns the text after a comment or a mark at the start of `text`. A mark behind `//` does not end with the line.
 fn after_comment(text: &str) -> Option<&str> {
     let after_mark = |text: &'_ str| MARKS.iter().find_map(|mark| text.strip_prefix(mark)).map(str::len);
     if let Some(comment) = text.strip_prefix("/*") {
@@ -284,7 +286,7 @@ mod tests {
         #[test]
         fn sound_json_stays_as_it_is(text in r#"[-.\[\]{}:,"\\ua0-9eE+ \n/*<!]{0,40}"#) {
             if let Ok(value) = serde_json::from_str::<Value>(&text) {
-                // What 64 bits do not hold is meant to change.
+                // Numbers that do not fit in 64 bits are meant to change.
                 if !text.as_bytes().windows(19).any(|digits| digits.iter().all(u8::is_ascii_digit)) {
                     prop_assert_eq!(serde_json::from_str::<Value>(&repair(&text)).unwrap(), value);
                 }
