@@ -29,7 +29,8 @@ pub(crate) struct Args {
     /// The name of the reader: events that were read under this name are not printed again
     #[arg(long, value_name = "NAME")]
     name: SubscriberName,
-    /// The events that the queue keeps from now on, besides those of earlier calls: `crawl.finished`, `host.*`, or `#` for all
+    /// The events that the queue keeps from now on, besides those of earlier calls: `crawl.finished`, `host.*`, or `#`
+    /// for all
     #[arg(long = "type", value_name = "PATTERN", default_value_t = Pattern::all())]
     pattern: Pattern,
     /// Wait for more when all is read

@@ -6,7 +6,7 @@ use std::str::CharIndices;
 /// Returns `text` without the mistakes that programs and people make:
 ///
 /// - escapes that are not characters, such as half of a surrogate pair, become U+FFFD, a raw line break or tab in a
-/// text becomes a space;
+///   text becomes a space;
 /// - a number that does not fit in 64 bits becomes a text of its digits, and NaN, Infinity and undefined become null;
 /// - comments, CDATA marks, superfluous commas, and the script code before and after the value are removed.
 ///

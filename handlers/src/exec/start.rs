@@ -43,7 +43,7 @@ fn number<T: FromStr>(argument: Option<OsString>) -> Option<T> {
 /// 2. Dies with its supervisor.
 /// 3. Takes the priority of the worker, not that of the supervisor.
 /// 4. Writes no core file, reserves at most twice the memory that it may use, and is the first to be killed when the
-/// system is short of memory.
+///    system is short of memory.
 /// 5. Can signal and trace only processes that it starts itself, if the system supports that.
 fn bound(supervisor: i32, memory: u64, priority: i32) -> Result<(), Box<dyn Error>> {
     setsid()?;

@@ -39,7 +39,8 @@ pub(crate) struct Forget {
     /// Forget all that the spider has seen; none of its crawls may be running
     #[arg(long, conflicts_with = "host")]
     all: bool,
-    /// Forget the URLs of this host, as far as they are stored: packed sets and state files store only those of failed and remembered pages
+    /// Forget the URLs of this host, as far as they are stored: packed sets and state files store only those of failed
+    /// and remembered pages
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
     /// Don't ask
