@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use libfuzzer_sys::fuzz_target;
-use trawl_producer::sitemap::{Found, Limits, Summary, read};
+use trawl_producer::sitemap::{Found, Limits, Origin, Summary, read};
 
 /// Small limits, so that the fuzzer reaches them.
 const LIMITS: Limits = Limits { max_bytes: 1 << 20, max_entries: 1000, max_loc_bytes: 256 };
@@ -27,7 +27,7 @@ fuzz_target!(|source: &[u8]| {
 /// Returns everything found, the counts, and the error if there was one.
 fn outcome(source: impl Read) -> (Vec<Found>, Summary, Option<String>) {
     let mut found = Vec::new();
-    let result = read(source, &LIMITS, &mut |one| {
+    let result = read(source, &Origin::default(), &LIMITS, &mut |one| {
         check(&one);
         found.push(one);
         ControlFlow::Continue(())

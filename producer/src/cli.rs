@@ -210,7 +210,7 @@ impl Args {
         let head =
             format!("{new} URLs new in crawl {}, {seen} seen before{}", crawl.id, spared(&report.counters));
         eprint_report(global, &head, &report);
-        self.name(global, crawl);
+        self.name(crawl);
         let stats = match self.wait && !report.stopped {
             true => ended(&*ports.stats, crawl, signals, &line).await?,
             false => None,
@@ -236,7 +236,7 @@ impl Args {
     fn leave_alone(&self, global: &Global, running: CrawlStats) -> Exit {
         global.say(running::message(&running));
         let crawl = running.crawl_ref();
-        self.name(global, &crawl);
+        self.name(&crawl);
         if self.json {
             let report = Report::default();
             print_json(&Summary {
@@ -250,8 +250,8 @@ impl Args {
     }
 
     /// Prints the id to standard output, for scripts that wait for the crawl; with --json it is in the object.
-    fn name(&self, global: &Global, crawl: &CrawlRef) {
-        if !self.json && !global.quiet {
+    fn name(&self, crawl: &CrawlRef) {
+        if !self.json {
             println!("{}", crawl.id);
         }
     }

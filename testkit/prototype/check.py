@@ -67,7 +67,7 @@ class Stage:
         return inherited | own | more
 
     def passive(self, **more):
-        return self.environment(TRAWL__QUEUES__TOPOLOGY="passive", **more)
+        return self.environment(TRAWL__QUEUES__TOPOLOGY="passive", TRAWL__QUEUES__LISTEN="url_queue", **more)
 
     def start(self, name, command, environment):
         log = open(Path(self.folder.name) / f"{name}.log", "w+")
@@ -150,8 +150,7 @@ def what_trawls_producer_sends_the_prototypes_worker_fetches(stage, site):
 
 def both_workers_share_one_queue(stage, site):
     stage.seed_worker()
-    listen = {"TRAWL__QUEUES__LISTEN": "url_queue"}
-    log = stage.trawl_worker(TRAWL__QUEUES__PRIORITY__ACKS="none", TRAWL__QUEUES__BULK__ACKS="none", **listen)
+    log = stage.trawl_worker(TRAWL__QUEUES__PRIORITY__ACKS="none", TRAWL__QUEUES__BULK__ACKS="none")
     until("trawl's worker listens", lambda: "listening to a queue of another program" in Path(log).read_text())
     stage.seed_producer(site.urls(PAGES))
     until("all is fetched", lambda: all(site.asked[path] == 1 for path in PAGES))

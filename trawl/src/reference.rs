@@ -51,6 +51,7 @@ fn reference() -> String {
     let mut text = String::from("\n### With every command\n\n| flag | meaning |\n|---|---|\n");
     let globals = root.get_arguments().filter(|argument| argument.is_global_set());
     globals.for_each(|argument| row(&mut text, argument));
+    text.push_str("\n`trawl --version`, `producer --version` and `worker --version` print the version (`-V`), and `--help` (`-h`) of any command what it takes.\n");
     root.get_subcommands().for_each(|command| section(&mut text, command));
     text
 }

@@ -127,7 +127,8 @@ async fn a_job_is_asked_for_waited_for_and_cancelled_by_command() {
     let (first, _) = run(fleet.command(&key), 0).await;
     let (again, _) = run(fleet.command(&key), 0).await;
     assert_eq!(first, again);
-    let (unknown, _) = run(fleet.command(&["jobs", "submit", "no-such-spider"]), 0).await;
+    let (unknown, warned) = run(fleet.command(&["jobs", "submit", "no-such-spider"]), 0).await;
+    assert!(warned.contains("warning: no spider no-such-spider is deployed"), "{warned}");
     let worker = fleet.worker(&[]);
     run(fleet.command(&["wait", &first]), 0).await;
     let (_, error) = run(fleet.command(&["wait", &unknown]), 1).await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::future::try_join_all;
 use trawl_common::politeness::robots::RobotsKey;
-use trawl_common::ports::{HostBackoff, HostControl, HostState, Result, RobotsEntry, RobotsFile};
+use trawl_common::ports::{ErrorKind, HostBackoff, HostControl, HostState, Result, RobotsEntry, RobotsFile};
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 
@@ -25,7 +25,12 @@ impl HostControl for RedisHosts {
             self.redis.query(redis::cmd("ZRANGE").arg(keys::HOSTS).arg(0).arg(-1)).await?;
         listed.sort_unstable();
         let listed: Vec<HostKey> = listed.iter().map(|key| HostKey::from_text(key)).collect();
-        let states = try_join_all(listed.iter().map(|key| self.host(key))).await?;
+        let state = async |key| match self.host(key).await {
+            // Whoever asks that host stands still, and is told so in the log: all others are listed.
+            Err(error) if error.kind == ErrorKind::Corrupt => Ok(None),
+            state => state,
+        };
+        let states = try_join_all(listed.iter().map(state)).await?;
         Ok(states.into_iter().flatten().collect())
     }
 

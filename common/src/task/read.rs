@@ -105,10 +105,11 @@ fn of_object(object: Map<String, Value>) -> Result<NewTask, InvalidTask> {
     })
 }
 
-/// By what a task is one with others: `unique`, or as task_tracker has it a text or its hash.
+/// By what a task is one with others: `unique`, or as task_tracker has it a text or its hash, unless that is empty or 0.
 fn unique(object: &mut Map<String, Value>) -> Result<Option<String>, WrongValue> {
-    let text = text(object, "unique")?.or(text(object, "unique_str")?);
-    Ok(text.filter(|text| !text.is_empty()).or(number_or_text(object, "hash64")?.filter(|hash| hash != "0")))
+    let by_text = text(object, "unique_str")?.filter(|text| !text.is_empty());
+    let by_hash = number_or_text(object, "hash64")?.filter(|hash| hash != "0");
+    Ok(text(object, "unique")?.or(by_text).or(by_hash))
 }
 
 /// Text, or a whole number as text: task_tracker's projects have numbers.

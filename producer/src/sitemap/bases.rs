@@ -1,10 +1,9 @@
 //! The URLs that relative locations in XML are resolved by.
 
 use quick_xml::events::BytesStart;
-use trawl_common::web::url::MAX_URL_BYTES;
 use url::{ParseError, Url};
 
-use super::entry::Broken;
+use super::entry::{Broken, Flaw};
 
 /// The most elements within each other whose `xml:base` counts: each keeps a URL.
 const MAX_BASES: usize = 16;
@@ -14,11 +13,19 @@ pub(super) struct Bases {
     source: Option<Url>,
     /// Each with the depth of its element.
     open: Vec<(usize, Url)>,
+    /// Maximum length of a base and of a location.
+    max_bytes: usize,
+    is_feed: bool,
 }
 
 impl Bases {
-    pub(super) fn new(source: Option<Url>) -> Self {
-        Self { source, open: Vec::new() }
+    pub(super) fn new(source: Option<Url>, max_bytes: usize) -> Self {
+        Self { source, open: Vec::new(), max_bytes, is_feed: true }
+    }
+
+    /// Whether this is a feed: locations in sitemaps are absolute (sitemaps.org), and stay as they are.
+    pub(super) fn for_feed(&mut self, is_feed: bool) {
+        self.is_feed = is_feed;
     }
 
     /// Takes the `xml:base` of an element at `depth`, if it has one.
@@ -28,7 +35,7 @@ impl Bases {
         }
         let Ok(Some(base)) = tag.try_get_attribute("xml:base") else { return };
         let base = base.value.trim();
-        if base.len() <= MAX_URL_BYTES
+        if base.len() <= self.max_bytes
             && let Ok(base) = self.join(base)
         {
             self.open.push((depth, base));
@@ -43,11 +50,14 @@ impl Bases {
     /// Resolves a location that is relative, where there is a base.
     pub(super) fn resolve(&self, location: Result<String, Broken>) -> Result<String, Broken> {
         let location = location?;
-        if Url::parse(&location) != Err(ParseError::RelativeUrlWithoutBase) || location.len() > MAX_URL_BYTES
-        {
+        if !self.is_feed || Url::parse(&location) != Err(ParseError::RelativeUrlWithoutBase) {
             return Ok(location);
         }
-        Ok(self.join(&location).map_or(location, String::from))
+        match self.join(&location) {
+            Ok(url) if url.as_str().len() <= self.max_bytes => Ok(url.into()),
+            Ok(_) => Err(Broken::new(&location, Flaw::TooLong(self.max_bytes))),
+            Err(_) => Ok(location),
+        }
     }
 
     fn join(&self, link: &str) -> Result<Url, ParseError> {
@@ -81,7 +91,7 @@ mod tests {
             ),
             ["http://s.example/news/1", "http://c.example/2"]
         );
-        assert_eq!(found("<urlset><url><loc>/a</loc></url></urlset>"), ["http://s.example/a"]);
+        assert_eq!(found("<urlset><url><loc>/a</loc></url></urlset>"), ["/a"]);
         assert_eq!(
             found("<rss><item><link>http://c.example/A/../b</link></item></rss>"),
             ["http://c.example/A/../b"]

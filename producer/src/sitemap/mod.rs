@@ -2,7 +2,7 @@
 //!
 //! [`read`] knows a source by its content, never by its name: gzip or plain, UTF-8 or UTF-16, then
 //! sitemaps.org 0.9 (`urlset` and `sitemapindex`), RSS 0.9 to 2.0, Atom, `robots.txt`, or one URL a
-//! line. It opens nothing: following an index to its sitemaps is the caller's business. Relative locations in XML are resolved by
+//! line. It opens nothing: following an index to its sitemaps is the caller's business. Relative locations in feeds are resolved by
 //! `xml:base` and the source's own URL; all others leave as they are written.
 
 mod bases;

@@ -12,7 +12,7 @@ use super::dialect::{Dialect, Field};
 use super::draft::Draft;
 use super::emitter::Emitter;
 use super::error::Fault;
-use super::found::Found;
+use super::found::{Format, Found};
 use super::origin::Origin;
 use super::tokens::Tokens;
 
@@ -39,7 +39,7 @@ pub(super) fn read(source: impl BufRead, origin: &Origin, emitter: &mut Emitter<
         draft: None,
         field: None,
         content: Content::new(max_text),
-        bases: Bases::new(origin.url.clone()),
+        bases: Bases::new(origin.url.clone(), max_text),
     };
     let read = walk(&mut reader, &mut walker, emitter);
     if read.is_err()
@@ -112,7 +112,9 @@ impl Walker {
         let (name, prefix) = (name.into_inner(), prefix.map_or("", |prefix| prefix.into_inner()));
         let Some(dialect) = self.dialect else {
             let root = || Fault::UnknownRoot(printable(name, 40));
-            self.dialect = Some(Dialect::of_root(name).ok_or_else(root)?);
+            let dialect = Dialect::of_root(name).ok_or_else(root)?;
+            self.bases.for_feed(matches!(dialect.format, Format::Rss | Format::Atom));
+            self.dialect = Some(dialect);
             return Ok(());
         };
         match &mut self.draft {
@@ -167,8 +169,8 @@ impl Walker {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Flaw;
     use super::super::tests::{broken, entries, locs, outcome, report};
-    use super::super::{Flaw, Format};
     use super::*;
 
     fn url(content: &str) -> String {

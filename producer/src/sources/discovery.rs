@@ -197,7 +197,7 @@ impl Discovery {
 fn resolve(from: &Source, location: &str) -> Option<Source> {
     let url = match from {
         Source::Web(base) => {
-            base.to_url().join(location).ok().and_then(|url| CanonicalUrl::from_url(url).ok())
+            base.to_url().join(location).ok().and_then(|url| CanonicalUrl::as_written(url).ok())
         }
         Source::File(_) | Source::Stdin => CanonicalUrl::parse(location).ok(),
     };

@@ -117,7 +117,7 @@ impl PageSources {
         let page = Response { body, ..head };
         let ttl = settings.keeps(lifetime(&page.headers, page.fetched_at));
         // The worker asks by the URL that stands for it.
-        let asked = self.spider.urls.canonical(url.clone());
+        let asked = self.spider.urls.canonical(url.normalised());
         if let Err(error) = self.ports.cache.put(&asked, &page, ttl).await {
             debug!(%url, %error, "page not kept");
         }

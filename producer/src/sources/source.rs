@@ -6,11 +6,12 @@ use std::str::FromStr;
 
 use trawl_common::names::WorkerId;
 use trawl_common::web::url::{CanonicalUrl, InvalidUrl};
+use url::Url;
 
 /// A source as named by a person.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
-    /// A sitemap, feed, list or `robots.txt` on the web.
+    /// A sitemap, feed, list or `robots.txt` on the web, in the spelling in which it is named.
     Web(CanonicalUrl),
     /// A sitemap, feed, list or `robots.txt` in a local file.
     File(PathBuf),
@@ -54,7 +55,11 @@ impl FromStr for Source {
             return Ok(Self::File(text.into()));
         }
         CanonicalUrl::parse(text)
-            .map(Self::Web)
+            .map(|url| {
+                Self::Web(
+                    Url::parse(text.trim()).ok().and_then(|written| url.spelling(written)).unwrap_or(url),
+                )
+            })
             .map_err(|error| InvalidSource::Url(trawl_common::text::printable(text, 200), error))
     }
 }
@@ -92,6 +97,8 @@ mod tests {
         assert_eq!("maps/sitemap.xml".parse(), Ok(Source::File("maps/sitemap.xml".into())));
         let web = Source::Web("https://example.com/sitemap.xml".parse().unwrap());
         assert_eq!("https://EXAMPLE.com/sitemap.xml".parse(), Ok(web));
+        let signed = "http://a.example/%7Ea?sig=a%2fb".parse::<Source>().unwrap();
+        assert_eq!(signed.to_string(), "http://a.example/%7Ea?sig=a%2fb");
         assert!("ftp://example.com/sitemap.xml".parse::<Source>().is_err());
     }
 

@@ -1,6 +1,7 @@
 //! The start of a run: the given sources, or else the `[start]` of the spider's file.
 
 use trawl_common::list::Entry;
+use trawl_common::request::NewRequest;
 use trawl_common::spider::{self, Spider};
 use trawl_common::web::url::CanonicalUrl;
 
@@ -36,7 +37,8 @@ impl Start {
         let spider::Start { sitemaps, urls, robots, requests, tasks } = &spider.start;
         let page = |text: &String| {
             let invalid = |error| InvalidSource::Url(text.clone(), error);
-            CanonicalUrl::parse(text).map(Entry::from).map_err(invalid)
+            // It is asked for as it is written.
+            CanonicalUrl::parse(text).map(|_| NewRequest::get(text.trim()).into()).map_err(invalid)
         };
         let requests = requests.iter().cloned().map(Entry::Request);
         let tasks = tasks.iter().cloned().map(Entry::Task);

@@ -60,24 +60,25 @@ struct Answer {
     new: bool,
 }
 
-/// Fails if no worker can have the job's spider, and warns if it is unknown here.
+/// Warns if the job's spider is unknown here: it may come with a later version, or be on a worker.
 async fn look_for_spider(backend: &Backend, new: &NewJob) -> Result<(), Fail> {
     let NewJob { project, version, spider, .. } = new;
     let is_default = *project == ProjectName::default() && version.is_none();
-    let needs_no_file = is_default && *spider == SpiderName::default();
-    if needs_no_file || backend.spider_store.text(project, version.as_ref(), spider).await?.is_some() {
+    let is_here = || {
+        *spider == SpiderName::default() || matches!(Folder::of(&backend.settings).text(spider), Ok(Some(_)))
+    };
+    if is_default && is_here()
+        || backend.spider_store.text(project, version.as_ref(), spider).await?.is_some()
+    {
         return Ok(());
     }
-    if !is_default {
-        return Err(Fail::usage(format!(
-            "there is no spider {spider} in the project {project}, or not in that version: `trawl spider versions` lists what is deployed"
-        )));
-    }
-    if !matches!(Folder::of(&backend.settings).text(spider), Ok(Some(_))) {
-        anstream::eprintln!(
-            "warning: no spider {spider} is deployed, nor is its file here: the job fails unless a worker has that file"
-        );
-    }
+    let version = version.as_ref().map(|version| format!(", version {version}")).unwrap_or_default();
+    let unless = if is_default {
+        ", nor is its file here: the job fails unless a worker has it"
+    } else {
+        ": the job fails unless it is soon"
+    };
+    anstream::eprintln!("warning: no spider {spider} is deployed in the project {project}{version}{unless}");
     Ok(())
 }
 

@@ -61,3 +61,20 @@ async fn a_server_that_is_away_is_one_line_without_its_password() {
         "{printed}"
     );
 }
+
+/// Items were appended to whatever file was named, and what followed its last line feed was cut off.
+#[tokio::test]
+async fn a_file_that_is_not_trawls_is_no_place_for_items_and_neither_is_what_the_crawl_begins_with() {
+    let site = Site::serve(3).await;
+    let folder = tempfile::tempdir().unwrap();
+    let list = format!("{}\n{}", site.page(1), site.page(2));
+    for (name, text) in [("list.txt", &*list), ("mine.json", "{\"mine\": 1}")] {
+        let path = folder.path().join(name);
+        fs::write(folder.path().join("list.txt"), &list).unwrap();
+        fs::write(&path, text).unwrap();
+        let output = crawl(folder.path(), "list.txt").args(["--out", name]).output().await.unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        assert!(stderr(&output).contains("another file"), "{}", stderr(&output));
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    }
+}

@@ -176,3 +176,30 @@ async fn mistakes_in_settings_are_shown_as_those_of_spiders_are() {
         (Some(0), String::new(), String::new())
     );
 }
+
+#[tokio::test]
+async fn check_counts_the_requests_and_tasks_that_a_spider_starts_from_and_names_those_that_are_none() {
+    let workspace = Workspace::new();
+    let start = "[start]\nrequests = [{ url = 'https://a.example/', method = 'POST', body = 'q=1' }]\n\
+                 tasks = ['one', { recipe = 'two', priority = 2 }]\n";
+    workspace.write("a.toml", &format!("{start}[handler]\nrun = ['/bin/sh']\n"));
+    let checked = workspace.run(&["spider", "check", "a.toml"]).await;
+    assert!(shown(&checked).contains("from 1 request, 2 tasks"), "{}", shown(&checked));
+    workspace.write("a.toml", start);
+    let lacking = workspace.run(&["spider", "check", "a.toml"]).await;
+    assert!(printed(&lacking).contains("its `tasks` need a program"), "{}", printed(&lacking));
+    workspace.write(
+        "a.toml",
+        "allowed_domains = ['a.example']\n[start]\nrequests = [{ url = 'https://b.example/' }, { uri = 'x' }]\n\
+         tasks = [{ recip = 'x' }, { recipe = 'x', spider = 'y' }]\n[handler]\nrun = ['/bin/sh']\n",
+    );
+    let wrong = workspace.run(&["spider", "check", "a.toml"]).await;
+    for part in [
+        "b.example is not among `allowed_domains`",
+        "a request has no `uri`",
+        "a task has no `recip`",
+        "leave out its `spider`",
+    ] {
+        assert!(printed(&wrong).contains(part), "{part}: {}", printed(&wrong));
+    }
+}

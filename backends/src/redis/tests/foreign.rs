@@ -4,7 +4,7 @@ use trawl_common::frontier::Start;
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::politeness::gcra::{Pace, SlotRequest, Standing};
-use trawl_common::ports::{Control, ErrorKind, Finish, Stats};
+use trawl_common::ports::{Control, ErrorKind, Finish, HostControl, Stats};
 use trawl_common::web::host::HostKey;
 use trawl_engine::Parking;
 
@@ -190,4 +190,18 @@ async fn a_host_whose_key_somebody_has_written_over_is_left_alone_and_others_are
     let slots = fixture.hosts.reserve(&[ask("taken.example"), ask("sound.example")]).await.unwrap();
     assert!(matches!(slots[0], Slot::Later { wait, .. } if wait >= Duration::from_secs(60)), "{slots:?}");
     assert_eq!(slots[1], Slot::Now);
+}
+
+#[tokio::test]
+async fn a_schedule_that_somebody_has_written_over_is_left_out_of_the_list_of_hosts() {
+    let fixture = Fixture::new().await;
+    let hosts = &fixture.hosts;
+    let keys = ["a.example", "b.example"].map(HostKey::from_text);
+    for key in &keys {
+        hosts.block(key).await.unwrap();
+    }
+    let () = fixture.ask(redis::cmd("SET").arg("ratelimit:a.example").arg("1")).await;
+    let listed = hosts.hosts().await.unwrap();
+    assert_eq!(listed.len(), 1);
+    assert!(hosts.host(&keys[0]).await.is_err() && hosts.host(&keys[1]).await.unwrap().is_some());
 }
