@@ -1,5 +1,6 @@
-//! Answers whose head browsers read and hyper does not, asked for once more over a connection of their own: an odd status line, or chunks by
-//! HTTP/1.0. What a browser does not read is no answer here either.
+//! Handles responses with a head that browsers accept and hyper does not, such as an odd status line or chunks in
+//! HTTP/1.0, by requesting them again over a separate connection. A response that browsers reject is rejected here,
+//! too.
 
 use std::io;
 
@@ -18,34 +19,34 @@ use url::{Position, Url};
 
 use super::guard::Guard;
 
-/// Maximum size of a head, as hyper has it, and of a line that says how long a chunk is.
+/// Maximum size in bytes of a head, the same as hyper's, and of a line with the length of a chunk.
 const MAX_HEAD: usize = 400 * 1024;
 const MAX_CHUNK_LINE: usize = 16 * 1024;
 
-/// Maximum number of header fields, and of interim answers.
+/// Maximum number of header fields, and of interim responses.
 const MAX_FIELDS: usize = 256;
 const MAX_INTERIM: usize = 100;
 
-/// The bytes that may stand before `HTTP`.
+/// Maximum number of bytes before `HTTP`.
 const MAX_JUNK: usize = 4;
 
-/// The size in which a body is handed on.
+/// Size of a body's parts in bytes.
 const PART: usize = 32 * 1024;
 
-/// A request without a body, and what it is sent by.
+/// A request without a body, and the means to send it.
 pub(super) struct Ask<'a> {
     pub(super) guard: &'a Guard,
     pub(super) tls: &'a ClientConfig,
     pub(super) settings: &'a settings::Fetch,
     pub(super) method: Method,
     pub(super) url: &'a Url,
-    /// The header fields that every request has, and its own, which stand in their place.
+    /// The header fields of all requests, which its own fields replace.
     pub(super) common: &'a HeaderMap,
     pub(super) fields: HeaderMap,
 }
 
 impl Ask<'_> {
-    /// Sends it, and reads the head of the answer as browsers do.
+    /// Sends the request, and reads the head of the response as browsers do.
     pub(super) async fn send(self) -> io::Result<reqwest::Response> {
         let mut stream = BufReader::new(self.connect().await?);
         stream.write_all(&self.head()).await?;
@@ -108,7 +109,7 @@ impl Ask<'_> {
 trait Stream: AsyncRead + tokio::io::AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + tokio::io::AsyncWrite + Send + Unpin> Stream for T {}
 
-/// The head of an answer.
+/// The head of a response.
 #[derive(Debug)]
 struct Head {
     status: StatusCode,
@@ -144,7 +145,7 @@ impl Head {
         Ok(Self { status, fields: fields.collect() })
     }
 
-    /// How the end of the body is found (RFC 9112 6.3).
+    /// Returns how the end of the body is found (RFC 9112 6.3).
     fn framing(&self, method: &Method) -> io::Result<Framing> {
         let has_none = *method == Method::HEAD || matches!(self.status.as_u16(), 100..200 | 204 | 304);
         if has_none {
@@ -167,7 +168,7 @@ impl Head {
     }
 }
 
-/// Returns the status that a first line names: 200 if it names none, as browsers have it.
+/// Returns the status of a first line: 200 if it has none, as in browsers.
 fn status(line: &[u8]) -> Option<StatusCode> {
     let is_http = |window: &[u8]| window.eq_ignore_ascii_case(b"HTTP/");
     let rest = match line.windows(5).take(MAX_JUNK + 1).position(is_http) {
@@ -180,18 +181,18 @@ fn status(line: &[u8]) -> Option<StatusCode> {
     if digits.is_empty() { Some(StatusCode::OK) } else { StatusCode::from_bytes(digits).ok() }
 }
 
-/// How the end of a body is found, and how much of it is left.
+/// How the end of a body is found, and the remaining length.
 #[derive(Debug)]
 enum Framing {
     Length(u64),
-    /// The bytes that are left of the present chunk: none before the first.
+    /// The remaining bytes of the current chunk: zero before the first.
     Chunk(u64),
     Close,
     End,
 }
 
 impl Framing {
-    /// Reads the next part; none at the end.
+    /// Reads the next part; `None` at the end.
     async fn next(&mut self, stream: &mut (impl AsyncBufReadExt + Unpin)) -> io::Result<Option<Bytes>> {
         if let Self::Chunk(0) = self {
             *self = chunk(stream).await?;
@@ -223,7 +224,7 @@ impl Framing {
     }
 }
 
-/// Reads how long the next chunk is, and after the last one the trailers.
+/// Reads the length of the next chunk, and after the last one the trailers.
 async fn chunk(stream: &mut (impl AsyncBufReadExt + Unpin)) -> io::Result<Framing> {
     let size = line(stream, &mut { MAX_CHUNK_LINE }).await?;
     let size = size.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
@@ -231,7 +232,7 @@ async fn chunk(stream: &mut (impl AsyncBufReadExt + Unpin)) -> io::Result<Framin
     match size.and_then(|size| u64::from_str_radix(size, 16).ok()) {
         None => Err(invalid("invalid size of a chunk")),
         Some(0) => {
-            // Nothing is missing if the trailers are.
+            // The trailers may be missing.
             let mut left = MAX_HEAD;
             while line(stream, &mut left).await.is_ok_and(|line| !line.is_empty()) {}
             Ok(Framing::End)
@@ -240,7 +241,7 @@ async fn chunk(stream: &mut (impl AsyncBufReadExt + Unpin)) -> io::Result<Framin
     }
 }
 
-/// Reads a line without its end, of at most `left` bytes, which it takes. At the end of the stream it is empty.
+/// Reads a line without its end, of at most `left` bytes, which are subtracted. At the end of the stream it is empty.
 async fn line(stream: &mut (impl AsyncBufReadExt + Unpin), left: &mut usize) -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
     let read = stream.take(*left as u64).read_until(b'\n', &mut line).await?;
