@@ -46,8 +46,8 @@ pub(crate) struct Added {
     pub(super) known: u64,
 }
 
-/// Adds URLs to a crawl that is not over. Once this responds, none of them can be lost. They are routed by the settings;
-/// the crawl's page limit stays as it is
+/// Adds URLs to a crawl that is not over. Once this responds, none of them can be lost. They are routed by the
+/// settings; the crawl's page limit stays as it is
 #[utoipa::path(
     post, path = "/api/v1/crawls/{id}/urls", tag = "crawls", security(("token" = [])),
     params(("id" = String, Path, description = "The crawl's id")), request_body = NewUrls,

@@ -180,8 +180,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Adds URLs to a crawl that is not over. Once this responds, none of them can be lost. They are routed by the settings;
-         *     the crawl's page limit stays as it is
+         * Adds URLs to a crawl that is not over. Once this responds, none of them can be lost. They are routed by the
+         *     settings; the crawl's page limit stays as it is
          */
         post: operations["add_urls"];
         delete?: never;
