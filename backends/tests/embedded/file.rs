@@ -28,7 +28,7 @@ async fn a_state_file_belongs_to_one_process_at_a_time() {
     assert_eq!(available(&open(&path), 2).await, [0, 1]);
 }
 
-/// What runs in the background may end later than the crawl does.
+/// Background work may end later than the crawl does.
 #[tokio::test]
 async fn a_state_file_that_is_closed_is_one_file_whoever_still_has_its_adapters() {
     let (directory, engine) = state_file();
