@@ -1,4 +1,4 @@
-//! Which pages may begin, so that no slow site keeps the others waiting.
+//! Decides which pages may start, so that no slow site keeps the others waiting.
 //!
 //! A page that takes longer than a second is slow. It gives its fetch permit to others and takes a slow permit: of these there are some
 //! hundred, for such a page costs a connection and little else. A registrable domain whose pages were slow of late begins with slow permits,
@@ -33,7 +33,7 @@ use self::speed::Speed;
 use self::state::{Held, State};
 pub(crate) use self::under_way::UnderWay;
 
-/// So many threads are separate, for each answer may keep one of them busy.
+/// Number of separate threads: each response may keep one of them busy.
 pub(crate) const FETCH_THREADS: usize = 32;
 
 /// A domain counts as slow for so long after its last slow page.
@@ -48,7 +48,7 @@ const TRIED: Duration = Duration::from_secs(2);
 /// So long no domain is trusted of which nothing is known, after one may have kept threads busy.
 const WARY: Duration = Duration::from_secs(3_600);
 
-/// Of so many domains it is known how fast they are.
+/// Maximum number of domains whose speed is remembered.
 const KNOWN: u64 = 10_000;
 
 /// How fast domains were, and what their pages hold.
@@ -71,7 +71,7 @@ impl Domains {
         }
     }
 
-    /// Lets a page of `domain` begin, or says how long its URL is to stay away.
+    /// Starts a page of `domain`, or returns how long its URL has to stay away.
     pub(crate) fn begin(self: &Arc<Self>, domain: HostKey) -> Result<UnderWay, Duration> {
         let mut state = self.state();
         let (held, is_free) = match self.speed(&domain) {
@@ -117,14 +117,14 @@ impl Domains {
         }
     }
 
-    /// Notes that a domain may have kept threads busy.
+    /// Records that a domain may have kept threads busy.
     pub(crate) fn kept_busy(&self, domain: HostKey) {
         let speed = Speed::slowed(self.speed(&domain));
         self.known.insert(domain, speed);
         self.state().kept_busy = Some(Instant::now());
     }
 
-    /// How many slow pages are under way.
+    /// The number of slow pages in flight.
     pub(crate) fn slow(&self) -> usize {
         self.state().slow.all()
     }

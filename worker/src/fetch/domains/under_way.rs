@@ -1,4 +1,4 @@
-//! A page that is under way.
+//! A page in flight.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::speed::{SLOW, Speed};
 use super::state::Held;
 use super::{Domains, FETCH_THREADS};
 
-/// A page that is under way, until this is dropped.
+/// A page in flight, until this is dropped.
 pub(crate) struct UnderWay {
     pub(super) domain: HostKey,
     pub(super) began: Instant,
@@ -74,7 +74,7 @@ impl UnderWay {
         state.slow.all() + state.stuck.all() > FETCH_THREADS / 2 && self.domains.is_silent(&self.domain)
     }
 
-    /// Notes that the page was answered, after all this time.
+    /// Records that the page was answered, after a long time.
     pub(crate) fn is_answered(&self) {
         let before = self.domains.speed(&self.domain);
         self.domains.known.insert(self.domain.clone(), Speed::answered(before, self.began.elapsed()));
