@@ -10,7 +10,7 @@ use trawl_common::web::http_date;
 /// Maximum length in bytes of a text that may be a date, if no format is given.
 const MAX_LENGTH: usize = 64;
 
-/// Unambiguous date formats: the year first, or the month by its name.
+/// The ways of writing a date that are the same everywhere: the year first, or the month by its name.
 const DATES: [&str; 13] = [
     "%Y-%m-%d",
     "%Y/%m/%d",
@@ -127,7 +127,7 @@ pub(crate) fn check(format: &str) -> Result<(), String> {
     }
 }
 
-/// Removes a day of the week, which may be wrong.
+/// Leaves out a day of the week, which may be wrong.
 fn without_weekday(text: &str) -> &str {
     const DAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
     let end = text.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(text.len());
