@@ -231,7 +231,7 @@ impl Logged {
         }
     }
 
-    /// Requeues the spider's other jobs: a spider feeds one job at a time, so a runner that takes another has returned
+    /// Requeues the spider's other jobs: a spider feeds one job at a time, so a runner that takes another has released
     /// the previous one.
     fn put_back_others(&mut self, id: &CrawlId) {
         let Some(spider) = self.jobs.get(id).map(|taken| taken.job.new.spider.clone()) else { return };

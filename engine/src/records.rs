@@ -40,7 +40,7 @@ pub trait Records: Stats {
     /// otherwise like [`Records::open`].
     async fn reopen(&self, lost: &Lease, holder: &str, ttl: Duration) -> Result<Lease>;
 
-    /// Extends the lease to `ttl` from now; fails with `Stale` if it has lapsed. A `ttl` of zero returns it, if it is
+    /// Extends the lease to `ttl` from now; fails with `Stale` if it has lapsed. A `ttl` of zero releases it, if it is
     /// still held, and leaves discovery open, for another run to continue.
     async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<()>;
 
@@ -63,11 +63,11 @@ pub trait Records: Stats {
     /// Records that the messages of these URLs are stored in the queue.
     async fn confirm(&self, crawl: &CrawlRef, keys: &[Key]) -> Result<()>;
 
-    /// Returns the lease, with the result of reading the sources under it. With the last lease, discovery ends; if no
+    /// Releases the lease, with the result of reading the sources under it. With the last lease, discovery ends; if no
     /// record is left then, the crawl is finished.
     async fn close_read(&self, lease: Lease, read: Option<SourcesRead>) -> Result<()>;
 
-    /// Returns a lease under which no sources were to be read.
+    /// Releases a lease under which no sources were to be read.
     async fn close(&self, lease: Lease) -> Result<()> {
         self.close_read(lease, None).await
     }
@@ -154,7 +154,7 @@ pub trait Records: Stats {
     /// Fails with `Refused`, after doing so, if this machine's clock is far from the frontier's.
     async fn beat(&self, beat: &Heartbeat, ttl: Duration) -> Result<BeatReply>;
 
-    /// Records that this worker ends, and has returned everything that it held.
+    /// Records that this worker ends, and has released everything that it held.
     async fn leave(&self, worker: &WorkerId) -> Result<()>;
 
     /// Removes URLs from the list of failed ones of `from` and admits them anew, with no failure counted, to the same

@@ -137,16 +137,16 @@ pub trait Session: Send + Sync {
     /// Keeps texts that are not URLs as dead letters, for people to look at, and counts them.
     async fn refuse(&self, dead_letters: &[DeadLetter]) -> Result<()>;
 
-    /// Returns the lease. With the last lease, discovery ends; if no record is left then, the crawl is finished.
+    /// Releases the lease. With the last lease, discovery ends; if no record is left then, the crawl is finished.
     async fn close(self: Box<Self>) -> Result<()> {
         self.close_read(None).await
     }
 
-    /// Returns the lease like [`Session::close`]. `read` is the result of reading the sources, which counts once
+    /// Releases the lease like [`Session::close`]. `read` is the result of reading the sources, which counts once
     /// however often they are read.
     async fn close_read(self: Box<Self>, read: Option<SourcesRead>) -> Result<()>;
 
-    /// Returns the lease and leaves discovery open, for a later run to continue. The crawl is incomplete until a run
+    /// Releases the lease and leaves discovery open, for a later run to continue. The crawl is incomplete until a run
     /// has read the same sources.
     async fn abandon(self: Box<Self>) -> Result<()>;
 }

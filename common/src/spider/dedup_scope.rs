@@ -31,7 +31,7 @@ impl DedupScope {
         dedup.or(recrawl.map(Self::Recrawl))
     }
 
-    /// Whether, and when, a crawl with this scope fetches again pages that were crawled before.
+    /// Returns when a crawl with this scope fetches again pages that were crawled before.
     pub fn recrawl(self) -> Recrawl {
         match self {
             Self::Spider => Recrawl::Never,
