@@ -111,7 +111,7 @@ pub async fn run(
     }
 }
 
-/// Returns the report of an aborted run. Admitted URLs are not lost, and the lease lapses if it was not returned.
+/// Returns the report of an aborted run. Admitted URLs are not lost, and the lease lapses if it was not released.
 fn stopped(progress: &Progress) -> Report {
     Report { counters: progress.snapshot(), stopped: true, ..Report::default() }
 }

@@ -124,7 +124,7 @@ impl Spider {
         Self { urls: settings.urls.clone(), ..Self::without_file(name, &settings.items) }
     }
 
-    /// Whether its crawls fetch again pages that were crawled before. By default, they take for seen all URLs that the
+    /// Returns when its crawls fetch again pages that were crawled before. By default, they take for seen all URLs that the
     /// spider has seen.
     pub fn recrawl(&self) -> Recrawl {
         self.dedup.unwrap_or(DedupScope::Spider).recrawl()

@@ -50,7 +50,7 @@ pub(super) async fn read(
     Ok(Some(given))
 }
 
-/// Returns the settled results of a page, with the update of the page memory.
+/// Returns the settlement of a page, with the update of the page memory.
 pub(super) async fn given(
     shared: &Shared,
     job: &Job,
