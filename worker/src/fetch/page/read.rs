@@ -50,7 +50,7 @@ pub(super) async fn read(
     Ok(Some(given))
 }
 
-/// Returns the settlement of a page, with the update of the page memory.
+/// Returns the yield of a page, with the update of the page memory.
 pub(super) async fn given(
     shared: &Shared,
     job: &Job,
