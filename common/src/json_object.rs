@@ -9,7 +9,7 @@ use crate::text::printable;
 /// The highest number of retries that a task or a request may set.
 pub const MAX_RETRIES: u32 = 1_000_000;
 
-/// An unknown key.
+/// A key that nothing here has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("has no `{key}`{hint}")]
 pub struct UnknownKey {
@@ -63,7 +63,7 @@ pub(crate) fn known<const N: usize>(
     }
 }
 
-/// Removes unknown keys and `null` values from an object. Returns the unknown keys.
+/// Takes what is none of these keys out of an object, and what is `null`. Returns what was unknown.
 pub(crate) fn take_unknown<const N: usize>(
     object: &mut Map<String, Value>,
     keys: [&str; N],

@@ -84,7 +84,7 @@ impl Extractor {
             let read = json::parse(&charset::decode_json(&response.body, response.content_type()));
             let is_said = MediaKind::of(response.content_type()) == MediaKind::Json;
             json = match read {
-                // Only its beginning looked like JSON.
+                // Only its beginning made it pass for JSON.
                 Err(_) if !is_said && is_html(response.content_type(), &response.body) => None,
                 read => Some(read.map_err(|reason| Failure::new(Class::Parse, reason))?),
             };

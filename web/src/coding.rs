@@ -97,7 +97,7 @@ async fn inflated(mut packed: impl AsyncBufRead + Send + Unpin + 'static) -> io:
     Ok(Box::pin(bufread::DeflateDecoder::new(io::Cursor::new(start).chain(packed))))
 }
 
-/// The error of a body that exceeds the limit.
+/// More bytes than allowed.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("larger than allowed")]
 pub(super) struct TooLarge;

@@ -1,5 +1,5 @@
-//! Gzip (RFC 1952) as servers send it: data that is not gzip is returned unchanged, data after a member that is not
-//! another member is ignored, and the trailer may be missing.
+//! Gzip (RFC 1952) as servers send it: what is no gzip is plain, what follows a member and is none is ignored, and the trailer may be
+//! missing.
 
 use std::io;
 use std::pin::Pin;
@@ -9,7 +9,7 @@ use async_compression::tokio::bufread::DeflateDecoder;
 use flate2::Crc;
 use tokio::io::{AsyncBufRead, AsyncRead, ReadBuf};
 
-/// Size of the checksum and the length at the end of a member.
+/// The checksum and the length at the end of a member.
 const TRAILER: usize = 8;
 
 /// Reads the content of gzip data.

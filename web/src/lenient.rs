@@ -1,6 +1,5 @@
-//! Handles responses with a head that browsers accept and hyper does not, such as an odd status line or chunks in
-//! HTTP/1.0, by requesting them again over a separate connection. A response that browsers reject is rejected here,
-//! too.
+//! Answers whose head browsers read and hyper does not, asked for once more over a connection of their own: an odd status line, or chunks by
+//! HTTP/1.0. What a browser does not read is no answer here either.
 
 use std::io;
 
@@ -185,7 +184,7 @@ fn status(line: &[u8]) -> Option<StatusCode> {
 #[derive(Debug)]
 enum Framing {
     Length(u64),
-    /// The remaining bytes of the current chunk: zero before the first.
+    /// The bytes that are left of the present chunk: none before the first.
     Chunk(u64),
     Close,
     End,
@@ -224,7 +223,7 @@ impl Framing {
     }
 }
 
-/// Reads the length of the next chunk, and after the last one the trailers.
+/// Reads how long the next chunk is, and after the last one the trailers.
 async fn chunk(stream: &mut (impl AsyncBufReadExt + Unpin)) -> io::Result<Framing> {
     let size = line(stream, &mut { MAX_CHUNK_LINE }).await?;
     let size = size.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
@@ -232,7 +231,7 @@ async fn chunk(stream: &mut (impl AsyncBufReadExt + Unpin)) -> io::Result<Framin
     match size.and_then(|size| u64::from_str_radix(size, 16).ok()) {
         None => Err(invalid("invalid size of a chunk")),
         Some(0) => {
-            // The trailers may be missing.
+            // Nothing is missing if the trailers are.
             let mut left = MAX_HEAD;
             while line(stream, &mut left).await.is_ok_and(|line| !line.is_empty()) {}
             Ok(Framing::End)
@@ -241,7 +240,7 @@ async fn chunk(stream: &mut (impl AsyncBufReadExt + Unpin)) -> io::Result<Framin
     }
 }
 
-/// Reads a line without its end, of at most `left` bytes, which are subtracted. At the end of the stream it is empty.
+/// Reads a line without its end, of at most `left` bytes, which it takes. At the end of the stream it is empty.
 async fn line(stream: &mut (impl AsyncBufReadExt + Unpin), left: &mut usize) -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
     let read = stream.take(*left as u64).read_until(b'\n', &mut line).await?;

@@ -76,7 +76,7 @@ pub(super) async fn feed(
     Ok(())
 }
 
-/// Whether an operation on a channel of its own succeeded, or somebody else had already done it.
+/// Whether what was asked for on a channel of its own was done, or had been done by somebody else.
 async fn allowed(channel: &Channel, done: lapin::Result<()>) -> Result<bool> {
     match done {
         Ok(()) => {

@@ -14,7 +14,7 @@ use super::whole::{MARK, Records, magic, unpack, whole};
 /// Number of bytes that are checked at the beginning of a file.
 const BEGINNING: u64 = 1 << 16;
 
-/// Maximum size in bytes of a partial record at the end of a file. Items have at most 8 MB.
+/// The longest half record that is looked for at the end of a file. Items have at most 8 MB.
 const LONGEST_TAIL: u64 = 32 << 20;
 
 /// Number of removed bytes that the log shows.
@@ -52,7 +52,7 @@ pub(super) fn mend(path: &Path, file: &mut File, form: &Form) -> io::Result<u64>
     let (is_whole, is_half) = match (magic(form.compress), form.records) {
         (Some(magic), _) => (false, begins_alike(written, magic)),
         (None, Records::Lines) => (is_item(&tail), is_item_begun(written)),
-        // A row may look complete although its last cell is not. The first row is the head.
+        // A row may look whole whose last cell is not. The first one is the head.
         (None, Records::Quoted) => (tail.ends_with(b"\r"), true),
     };
     if is_whole {
@@ -90,7 +90,7 @@ fn begins_as_own(file: &mut File, form: &Form) -> io::Result<bool> {
     })
 }
 
-/// Strips the zeros that a power cut leaves where data did not reach the disk.
+/// Without the zeros that a power cut leaves where data did not reach the disk.
 fn without_zeros(text: &[u8]) -> &[u8] {
     &text[..text.len() - text.iter().rev().take_while(|byte| **byte == 0).count()]
 }
@@ -116,7 +116,7 @@ fn is_item_begun(text: &[u8]) -> bool {
     true
 }
 
-/// Whether one of these is a prefix of the other.
+/// Whether one of these begins with the other.
 fn begins_alike(text: &[u8], other: &[u8]) -> bool {
     text.starts_with(other) || other.starts_with(text)
 }

@@ -118,8 +118,8 @@ impl Message {
         self.hop.as_ref().map(|hop| &hop.url).or(self.work.page())
     }
 
-    /// Returns the message with which it comes back at `until`. After a failure it starts afresh; a deferred one keeps
-    /// its slot and its redirects.
+    /// The message with which the URL comes back at `until`. After a failure it starts afresh, while a deferred one keeps its slot
+    /// and how far redirects have led it.
     pub fn put_aside(self, until: UnixMs, failed: bool) -> Self {
         let put_aside = Self { until: Some(until), left: 0, ..self };
         match failed {

@@ -29,7 +29,7 @@ const KEYS: [&str; 8] = ["id", "result", "logs", "tasks", "urls", "items", "item
 /// | `items` | a list of objects |
 /// | `items_file` | the name of a file with further items, one object a line |
 ///
-/// A key with the value `null` counts as absent. Unknown keys of answers and tasks are named in the log and ignored.
+/// A key with the value `null` counts as left out. What no answer and no task has is named in the log, and left out as well.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Part {
     /// The request that it belongs to.
@@ -144,7 +144,7 @@ impl Part {
         Ok(Self::weighed(json)?.0)
     }
 
-    /// Reads a part from an object that was parsed from `json` bytes of JSON.
+    /// What an object says that was read from so many bytes of JSON.
     pub(super) fn of(mut object: Map<String, Value>, json: usize) -> Result<Self, InvalidPart> {
         let mut unknown = say_unknown("an answer", json_object::take_unknown(&mut object, KEYS));
         let items = each(&mut object, "items", item)?;

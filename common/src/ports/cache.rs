@@ -40,7 +40,7 @@ pub struct Response {
 }
 
 impl Response {
-    /// The `Content-Type` as sent; of several, the one that applies.
+    /// The `Content-Type` as sent; of several, the one that counts.
     pub fn content_type(&self) -> Option<&str> {
         content_type(self.headers.all("content-type"))
     }

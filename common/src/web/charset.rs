@@ -47,8 +47,7 @@ pub fn guess(body: &[u8]) -> &'static Encoding {
     detector.guess(None, Utf8Detection::Allow)
 }
 
-/// Whether `start` proves that a text is UTF-8: it has characters beyond ASCII, and is valid up to its end, which may
-/// be cut.
+/// Whether `start` shows that a text is UTF-8: it has characters beyond ASCII, and is valid up to its end, which may be cut.
 pub fn shows_utf_8(start: &[u8]) -> bool {
     let is_cut = |error: std::str::Utf8Error| error.error_len().is_none() && error.valid_up_to() > 0;
     !start.is_ascii() && std::str::from_utf8(start).map_or_else(is_cut, |_| true)

@@ -63,8 +63,8 @@ pub(crate) fn visible_text(element: ElementRef<'_>) -> String {
     text
 }
 
-/// Returns the visible text of an element, with a line break where a block or `<br>` begins another line, and an empty
-/// line between paragraphs. The caller removes white space within a line, and further empty lines.
+/// The text of an element that a reader sees, with a line break where a block or `<br>` begins another line, and an empty line between
+/// paragraphs. White space within a line, and empty lines beyond that, are for the caller to leave out.
 pub(crate) fn visible_lines(element: ElementRef<'_>) -> String {
     let mut lines = Lines::default();
     for edge in element.traverse() {
@@ -105,7 +105,7 @@ impl Lines {
         self.due = self.due.max(breaks);
     }
 
-    /// Writes a text, with its own line breaks replaced by spaces.
+    /// Writes a text, whose own line breaks are spaces.
     fn write(&mut self, piece: &str) {
         if !piece.trim().is_empty() {
             self.text.extend(std::iter::repeat_n('\n', std::mem::take(&mut self.due)));

@@ -5,10 +5,9 @@ use std::str::CharIndices;
 
 /// Returns `text` without the mistakes that programs and people make:
 ///
-/// - escapes that are not characters, such as half of a surrogate pair, become U+FFFD, a raw line break or tab in a
-///   text becomes a space;
-/// - a number that does not fit in 64 bits becomes a text of its digits, and NaN, Infinity and undefined become null;
-/// - comments, CDATA marks, superfluous commas, and the script code before and after the value are removed.
+/// - escapes that stand for no character, such as half of a surrogate pair, are U+FFFD, a raw line break or tab in a text is a space;
+/// - a number that no 64 bits hold is a text of its digits, and NaN, Infinity and undefined are null;
+/// - comments, the marks of CDATA, a comma too many, and what is before and after the value in scripts are left out.
 ///
 /// Other mistakes are kept. Takes time proportional to the text.
 pub(crate) fn repair(text: &str) -> String {
@@ -201,7 +200,7 @@ impl Repair<'_> {
     }
 }
 
-/// Returns the text after a comment or a mark at the start of `text`. A mark behind `//` does not end with the line.
+/// Returns what follows a comment or a mark that `text` begins with. A mark behind `//` does not end with the line.
 fn after_comment(text: &str) -> Option<&str> {
     let after_mark = |text: &'_ str| MARKS.iter().find_map(|mark| text.strip_prefix(mark)).map(str::len);
     if let Some(comment) = text.strip_prefix("/*") {

@@ -23,7 +23,7 @@ pub(crate) fn is_one_of(name: &[u8], names: &[&str]) -> bool {
     names.iter().any(|one| name.eq_ignore_ascii_case(one.as_bytes()))
 }
 
-/// Iterates over the tags of a text, without comments.
+/// Reads the tags of a text one after the other, leaving out comments.
 pub(crate) struct Tags<'a>(&'a [u8]);
 
 impl<'a> Tags<'a> {
@@ -37,7 +37,7 @@ impl<'a> Tags<'a> {
         self.0
     }
 
-    /// Skips the text of an element such as `<script>`, in which only its own end tag is a tag.
+    /// Skips the text of an element in which no tag counts but its own end tag, such as `<script>`.
     pub(crate) fn skip_text(&mut self, name: &[u8]) {
         loop {
             self.0 = from_first(self.0, b'<');

@@ -17,7 +17,7 @@ const OWN: [&str; 10] =
 /// Prefix of a column for a field whose name is one of these.
 const FIELD: &str = "field_";
 
-/// Maximum number of columns; a program may give its items any keys.
+/// Maximum number of columns that are found; a program may give its items any keys.
 const MOST_COLUMNS: usize = 1_000;
 
 /// A writer of items.
@@ -208,8 +208,7 @@ impl<W: Write> Rows for Csv<W> {
     }
 }
 
-/// Returns the field for a column: the column's own name, or `url` for `field_url`, because every item has a `url`
-/// (before 0.1: `fields.url`).
+/// The field that a column is asked for by: its own name, or `field_url`, where every item has a `url` (before 0.1: `fields.url`).
 fn field_of<'a>(item: &Item, column: &'a str) -> &'a str {
     let plain = [FIELD, "fields."].into_iter().filter_map(|before| column.strip_prefix(before));
     let mut plain = plain.filter(|plain| OWN.contains(plain));

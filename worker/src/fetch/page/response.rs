@@ -64,8 +64,8 @@ async fn cached(shared: &Shared, job: &Job, history: &History) -> Option<Respons
     response
 }
 
-/// Whether redirects of a job's URL may lead to this page, as they did for another job: its spider may go there, and
-/// the host's rules are those by which the URL was scheduled.
+/// Whether redirects may lead from a job's URL to this page, which they did for another: its spider may go there, and the rules of the host are
+/// those that the URL was scheduled by.
 fn may_be_led(job: &Job, page: &CanonicalUrl) -> bool {
     let mut trail = Trail::at(job.url.clone(), None, MAX_REDIRECTS);
     page.host() == job.url.host() && trail.follow(page.clone(), &job.spider.scope).is_ok()
