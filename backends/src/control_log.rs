@@ -1,11 +1,12 @@
-//! What was ordered of crawls and hosts, kept apart from the store that carries it out.
+//! Orders about crawls and hosts, stored apart from Redis, which carries them out.
 //!
-//! Redis is where a crawl's state is read and changed. What can't be known from the messages that wait in the queues is written
-//! to a stream of RabbitMQ as well: the terms that a crawl was opened with, pauses, ends, blocked hosts. A store that has
-//! lost its data, or the last second of it, learns them from there, so that a limit holds and what was cancelled stays so.
+//! A crawl's state is read and changed in Redis. Whatever cannot be derived from the messages in the queues is also
+//! written to a RabbitMQ stream: the terms that a crawl was opened with, pauses, ends, blocked hosts. A store that has
+//! lost its data, or the last second of it, restores them from there, so that limits hold and cancelled crawls stay
+//! cancelled.
 //!
-//! Orders of one crawl or host follow each other by the instants that Redis gave them. Two people may order at once, and then
-//! their entries stand in the stream in either order.
+//! The orders of one crawl or host are sorted by the instants that Redis gave them. Two people may issue orders at
+//! once, and then their entries stand in the stream in either order.
 
 use std::collections::BTreeMap;
 
@@ -16,22 +17,22 @@ use trawl_common::ports::Terms;
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 
-/// One entry, as JSON in the stream.
+/// One entry of the stream, serialized as JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
 pub(crate) enum Record {
-    /// A crawl was opened, anew or once more, with these terms.
+    /// A crawl was opened, for the first time or again, with these terms.
     Opened {
         crawl: CrawlId,
         spider: SpiderName,
         #[serde(flatten)]
         terms: Terms,
-        /// Whether its sources were read, once all of them were or nobody reads them any more; absent before, and in entries of programs
-        /// before December 2026.
+        /// How reading the crawl's sources ended: absent until all were read or nobody reads them any more, and in
+        /// entries of programs before December 2026.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sources: Option<Sources>,
     },
-    /// A crawl was paused, goes on, was cancelled, or has finished.
+    /// A crawl was paused, resumed, cancelled or finished.
     Status {
         crawl: CrawlId,
         spider: SpiderName,
@@ -40,29 +41,29 @@ pub(crate) enum Record {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at: Option<UnixMs>,
     },
-    /// A host is to be asked no more.
+    /// A host was blocked.
     Blocked {
         host: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at: Option<UnixMs>,
     },
-    /// A host may be asked again.
+    /// A host was unblocked.
     Unblocked {
         host: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at: Option<UnixMs>,
     },
-    /// From here on records are signed. It says nothing else.
+    /// Later records are signed. The record says nothing else.
     Sealed,
 }
 
-/// The state of a crawl's sources once its discovery has ended.
+/// How reading a crawl's sources ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Sources {
-    /// They were read to their end.
+    /// All were read to their end.
     Read,
-    /// Some were not.
+    /// Some were not read to their end.
     Unread,
 }
 
@@ -71,7 +72,7 @@ impl Record {
         Self::discovered(crawl, terms, None)
     }
 
-    /// Returns the entry for a crawl whose discovery has ended so.
+    /// Returns the record of an opened crawl whose sources are settled as `sources` says.
     pub(crate) fn discovered(crawl: &CrawlRef, terms: Terms, sources: Option<Sources>) -> Self {
         Self::Opened { crawl: crawl.id.clone(), spider: crawl.spider.clone(), terms, sources }
     }
@@ -86,15 +87,15 @@ impl Record {
     }
 }
 
-/// How many pages each crawl has done that may do only so many, by its id. Each entry of the stream `control.counts` says all that is to be
-/// known, so that stream keeps few.
+/// The number of pages done by each crawl that has a limit, by crawl id. Each entry of the stream `control.counts` has
+/// all counts, so that stream keeps few entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Counts {
     pub(crate) done: BTreeMap<String, u64>,
 }
 
 impl Counts {
-    /// Takes in another entry. Two processes may write at once for a moment, so the larger count is the newer one.
+    /// Merges another entry. Two processes may briefly write at once, so the larger count is the newer one.
     pub(crate) fn apply(&mut self, entry: Self) {
         for (crawl, done) in entry.done {
             let known = self.done.entry(crawl).or_default();
@@ -103,21 +104,21 @@ impl Counts {
     }
 }
 
-/// What a crawl was by the last records about it.
+/// The state of a crawl according to its latest records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LoggedCrawl {
     pub(crate) terms: Terms,
     pub(crate) status: CrawlState,
     /// The instant of the last order; zero if there was none.
     pub(crate) ordered: UnixMs,
-    /// How many pages it has done, as far as is known.
+    /// The number of pages done, as far as is known.
     pub(crate) done: u64,
-    /// Whether its sources were read; `None` while they are, and where that is not known.
+    /// How reading its sources ended; `None` while they are read, and if unknown.
     pub(crate) sources: Option<Sources>,
 }
 
 impl LoggedCrawl {
-    /// A crawl that runs, and of which nothing was ordered.
+    /// A running crawl without orders.
     pub(crate) fn running(terms: Terms) -> Self {
         Self { terms, status: CrawlState::Running, ordered: UnixMs(0), done: 0, sources: None }
     }
@@ -131,21 +132,22 @@ pub(crate) struct LoggedHost {
     pub(crate) ordered: UnixMs,
 }
 
-/// What all records together say.
+/// The state that follows from all records.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Logged {
     pub(crate) crawls: BTreeMap<CrawlRef, LoggedCrawl>,
     pub(crate) hosts: BTreeMap<HostKey, LoggedHost>,
 }
 
-/// The instant of an order after `last`, if it counts: one that says none came later.
+/// Returns the instant of an order if it is later than `last`. An order without an instant counts only if none came
+/// later.
 fn later(last: UnixMs, at: Option<UnixMs>) -> Option<UnixMs> {
     let at = at.unwrap_or(UnixMs(last.0 + 1));
     (at >= last).then_some(at)
 }
 
 impl Logged {
-    /// Takes in the next record.
+    /// Applies the next record.
     pub(crate) fn apply(&mut self, record: Record) {
         let unknown = LoggedCrawl::running(Terms::default());
         match record {
@@ -155,7 +157,7 @@ impl Logged {
             }
             Record::Status { crawl, spider, status, at } => {
                 let crawl = self.crawls.entry(CrawlRef { id: crawl, spider }).or_insert(unknown);
-                // What is over stays so.
+                // A crawl that is over stays so.
                 if !crawl.status.is_over()
                     && let Some(ordered) = later(crawl.ordered, at)
                 {
@@ -175,14 +177,14 @@ impl Logged {
         }
     }
 
-    /// Takes in what crawls have done.
+    /// Applies the page counts of crawls.
     pub(crate) fn count(&mut self, counts: &Counts) {
         for (crawl, logged) in &mut self.crawls {
             logged.done = counts.done.get(crawl.id.as_str()).copied().unwrap_or_default();
         }
     }
 
-    /// Whether it has a crawl that goes on and may do only so many pages.
+    /// Whether there is a crawl that is not over and has a page limit.
     pub(crate) fn is_limited(&self) -> bool {
         self.crawls.values().any(|crawl| crawl.terms.max_pages.is_some() && !crawl.status.is_over())
     }
@@ -203,7 +205,7 @@ mod tests {
     fn logged(records: impl IntoIterator<Item = Record>) -> Logged {
         let mut logged = Logged::default();
         for record in records {
-            // As it is read from the stream.
+            // As read from the stream.
             let text = serde_json::to_string(&record).unwrap();
             logged.apply(serde_json::from_str(&text).unwrap());
         }
@@ -263,7 +265,7 @@ mod tests {
         }
     }
 
-    /// The status that counts, and its instant.
+    /// Returns the resulting status and its instant.
     fn last(orders: &[(CrawlState, Option<u64>)]) -> (CrawlState, u64) {
         let logged =
             logged(orders.iter().map(|&(status, at)| Record::status(&crawl("a"), status, at.map(UnixMs))));

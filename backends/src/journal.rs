@@ -1,7 +1,7 @@
-//! What was asked for, kept apart from the store that carries it out: jobs, deployed spiders, schedules.
+//! Submitted jobs, deployed spiders and cron schedules, stored apart from Redis, which carries them out.
 //!
-//! Redis is where they are read and changed. Each change is written to a stream of RabbitMQ as well, before the call that made it
-//! returns. A store that has lost data learns from there what it lacks.
+//! They are read and changed in Redis. Each change is also written to a RabbitMQ stream before the call that made it
+//! returns. A store that has lost data restores it from there.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,15 +19,15 @@ use trawl_common::time::UnixMs;
 pub(crate) enum Record {
     /// A job was submitted, after `number` others.
     Submitted { new: Box<NewJob>, number: u64, asked: UnixMs },
-    /// A worker began to feed a job, under a lease of so many ms.
+    /// A worker started to feed a job, under a lease of `lease` ms.
     Taken { job: CrawlId, runner: WorkerId, started: UnixMs, lease: u64 },
-    /// The sources of a job are read, but for those that the problem names.
+    /// The sources of a job were read, except for those that the problem names.
     Fed { job: CrawlId, problem: Option<String> },
-    /// A job is to be cancelled.
+    /// A job was cancelled.
     Cancelled { job: CrawlId },
     /// A job is over.
     Ended { job: CrawlId, status: JobStatus, problem: Option<String>, ended: UnixMs },
-    /// A version of a project was deployed, by the change of this number.
+    /// A version of a project was deployed. `number` is the number of the change.
     Deployed {
         project: ProjectName,
         version: Version,
@@ -35,15 +35,15 @@ pub(crate) enum Record {
         added: UnixMs,
         spiders: BTreeMap<SpiderName, String>,
     },
-    /// A version was removed, or all of the project, by the change of this number.
+    /// A version was removed, or the whole project without one. `number` is the number of the change.
     Removed { project: ProjectName, version: Option<Version>, number: u64 },
-    /// The schedule of a spider is done up to this instant, or held if there is none.
+    /// The cron schedule of a spider is done up to this instant; without one, it is held.
     Scheduled { project: ProjectName, spider: SpiderName, until: Option<UnixMs> },
-    /// From here on records are signed. It says nothing else.
+    /// Later records are signed. The record says nothing else.
     Sealed,
 }
 
-/// A record, and when it was written.
+/// A record with the time when it was written.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Entry {
     pub(crate) at: UnixMs,
@@ -52,7 +52,7 @@ pub(crate) struct Entry {
 }
 
 impl Record {
-    /// That a schedule is in this state.
+    /// Returns the record of a schedule's state.
     pub(crate) fn schedule(spider: &SpiderRef, state: ScheduleState) -> Self {
         let SpiderRef { project, spider } = spider.clone();
         let until = match state {
@@ -62,18 +62,18 @@ impl Record {
         Self::Scheduled { project, spider, until }
     }
 
-    /// That a job has ended so.
+    /// Returns the record of a job's end.
     pub(crate) fn ended(job: &CrawlId, outcome: &JobOutcome, ended: UnixMs) -> Self {
         let problem = outcome.problem().map(|problem| problem.as_str().to_owned());
         Self::Ended { job: job.clone(), status: outcome.status(), problem, ended }
     }
 
-    /// That a job which was not over is known no more: it was, and has been forgotten.
+    /// Returns the record of a job that was not over and is no longer known: it had ended, and has been forgotten.
     pub(crate) fn forgotten(job: &CrawlId, now: UnixMs) -> Self {
         Self::ended(job, &JobOutcome::Cancelled, now)
     }
 
-    /// All that makes a job what it is. A lease is given anew.
+    /// Returns all records that describe a job. Its lease starts anew.
     pub(crate) fn of_job(job: &Job, now: UnixMs) -> Vec<Self> {
         let id = &job.new.id;
         let new = Box::new(job.new.clone());
@@ -104,17 +104,17 @@ impl Record {
     }
 }
 
-/// A job by its records.
+/// A job according to its records.
 #[derive(Debug)]
 pub(crate) struct LoggedJob {
     pub(crate) job: Job,
-    /// When what was asked for was last written.
+    /// The time when the submission was last written.
     pub(crate) written: UnixMs,
-    /// How long a lease is given if it is being fed.
+    /// The duration of a new lease, if the job is being fed.
     pub(crate) lease: Duration,
 }
 
-/// A version by its records.
+/// A version according to its records.
 #[derive(Debug)]
 pub(crate) struct LoggedVersion {
     pub(crate) number: u64,
@@ -123,37 +123,38 @@ pub(crate) struct LoggedVersion {
     pub(crate) written: UnixMs,
 }
 
-/// A project by its records.
+/// A project according to its records.
 #[derive(Debug, Default)]
 pub(crate) struct LoggedProject {
-    /// How many changes there were.
+    /// The number of changes.
     pub(crate) number: u64,
     pub(crate) versions: BTreeMap<Version, LoggedVersion>,
-    /// What was removed, and by which change.
+    /// The removed versions, each with the number of the change.
     pub(crate) removed: BTreeMap<Version, u64>,
-    /// By which change all was removed last.
+    /// The number of the change that last removed all versions.
     all_removed: u64,
 }
 
-/// A schedule by its records.
+/// A schedule according to its records.
 #[derive(Debug)]
 pub(crate) struct LoggedSchedule {
     pub(crate) state: ScheduleState,
     pub(crate) written: UnixMs,
 }
 
-/// What all records together say.
+/// The state that follows from all records.
 #[derive(Debug, Default)]
 pub(crate) struct Logged {
     pub(crate) jobs: BTreeMap<CrawlId, LoggedJob>,
     pub(crate) projects: BTreeMap<ProjectName, LoggedProject>,
     pub(crate) schedules: BTreeMap<SpiderRef, LoggedSchedule>,
-    /// Ends and cancellations whose jobs come later: the call that submits a job writes when the job can be taken already.
+    /// Ends and cancellations whose jobs come later: the job can be taken before the call that submits it writes its
+    /// record.
     early: BTreeMap<CrawlId, Vec<Record>>,
 }
 
 impl Logged {
-    /// Takes in the next entry.
+    /// Applies the next entry.
     pub(crate) fn apply(&mut self, Entry { at, record }: Entry) {
         match record {
             Record::Submitted { new, number, asked } => {
@@ -194,7 +195,7 @@ impl Logged {
         }
     }
 
-    /// Takes in what became of a job.
+    /// Applies a record about a submitted job.
     fn change(&mut self, id: &CrawlId, record: Record) {
         if let Record::Taken { .. } = &record {
             self.put_back_others(id);
@@ -230,7 +231,8 @@ impl Logged {
         }
     }
 
-    /// A spider feeds one job at a time: whoever takes another has given back the one before.
+    /// Requeues the spider's other jobs: a spider feeds one job at a time, so a runner that takes another has released
+    /// the previous one.
     fn put_back_others(&mut self, id: &CrawlId) {
         let Some(spider) = self.jobs.get(id).map(|taken| taken.job.new.spider.clone()) else { return };
         let fed =

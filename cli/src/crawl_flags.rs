@@ -1,4 +1,4 @@
-//! Flags of the commands that begin crawls, and of those that wait for their ends.
+//! Flags of the commands that start crawls, and of those that wait for their ends.
 
 use trawl_common::exit::Exit;
 use trawl_common::explain;

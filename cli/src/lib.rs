@@ -1,4 +1,4 @@
-//! What trawl's three programs share: start-up, signals, errors for people, numbers and progress.
+//! Start-up, signals, user-facing errors, numbers and progress, shared by trawl's three programs.
 
 mod arguments;
 mod colour;

@@ -4,22 +4,22 @@ use std::process::ExitCode;
 
 use crate::frontier::crawl::{CrawlState, CrawlStats};
 
-/// How a run ended, as the shell sees it.
+/// The outcome of a run, as an exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// All done.
     Ok,
-    /// The run itself failed, or part of its input could not be read.
+    /// The run failed, or part of its input could not be read.
     Failed,
-    /// Bad usage or settings, or a server that refuses what settings say.
+    /// Bad usage or settings, or a server that rejects the settings.
     Usage,
     /// Finished, with URLs that failed.
     FailedUrls,
     /// The crawl was cancelled.
     Cancelled,
-    /// Finished, without what was expected of it.
+    /// Finished without the expected result.
     Unmet,
-    /// A server that settings name is away or full: the same command may succeed later.
+    /// A server in the settings is unavailable or full: the same command may succeed later.
     Unavailable,
     /// A wait timed out.
     TimedOut,
@@ -28,7 +28,7 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// The worse of two: what keeps the outcome from being known is worse than any outcome.
+    /// Returns the worse of two: a failure that hides the outcome is worse than any outcome.
     #[must_use]
     pub fn or_worse(self, other: Self) -> Self {
         let badness = |exit: Self| match exit {
@@ -45,7 +45,7 @@ impl Exit {
         if badness(other) > badness(self) { other } else { self }
     }
 
-    /// The number that the process exits with.
+    /// The exit code of the process.
     pub fn code(self) -> u8 {
         match self {
             Self::Ok => 0,
@@ -62,7 +62,7 @@ impl Exit {
 }
 
 impl From<&CrawlStats> for Exit {
-    /// The exit code for how a crawl ended.
+    /// Returns the exit code for the end of a crawl.
     fn from(stats: &CrawlStats) -> Self {
         match stats.status {
             CrawlState::Cancelled => Self::Cancelled,

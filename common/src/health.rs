@@ -1,6 +1,8 @@
-//! What keeps a process from its work, such as an outage of a server. It is logged once when it begins, and once when it is over.
+//! Problems that keep a process from working, such as an outage of a server. Each is logged once when it begins, and
+//! once when it is over.
 //!
-//! An outage is waited for, however long it takes. An error that no waiting mends ends the process.
+//! The process waits for an outage to end, however long it takes. An error that does not go away by waiting ends the
+//! process.
 
 use std::collections::BTreeMap;
 use std::future::pending;
@@ -16,16 +18,16 @@ use crate::logs::{LogLevel, LogWriter};
 use crate::names::SpiderName;
 use crate::ports::{Error, ErrorKind, Result};
 
-/// What fails now, by what is tried.
+/// The current problems, by the name of the failing operation.
 #[derive(Default)]
 pub struct Health {
     troubles: Mutex<BTreeMap<String, Trouble>>,
-    /// When it is cancelled, what fails is not tried again.
+    /// Once cancelled, failed calls are not retried.
     stop: CancellationToken,
-    /// The first error that no waiting mends.
+    /// The first error that does not go away by waiting.
     fatal: OnceLock<Error>,
     is_fatal: CancellationToken,
-    /// The fleet's log, which has what fails, too.
+    /// The fleet's log, which also receives problems.
     log: OnceLock<LogWriter>,
 }
 
@@ -33,11 +35,11 @@ struct Trouble {
     since: Instant,
     error: String,
     is_over: bool,
-    /// When it counts as over, unless it is reported as over before.
+    /// The time after which it counts as over, unless it is reported as over before.
     lapses: Option<Instant>,
-    /// Whether its beginning was said, so that its end is.
+    /// Whether its beginning was logged, so that its end is, too.
     is_logged: bool,
-    /// When a beginning was last said.
+    /// When a beginning was last logged.
     logged_at: Option<Instant>,
 }
 
@@ -53,42 +55,42 @@ impl Trouble {
         }
     }
 
-    /// Counts as over from now on. Returns how long it lasted, if that is news.
+    /// Marks it as over. Returns its duration, if that is news.
     fn end(&mut self) -> Option<Duration> {
         let was_logged = !std::mem::replace(&mut self.is_over, true) && self.is_logged;
         was_logged.then(|| self.since.elapsed())
     }
 }
 
-/// Returns the name of something that is done for one spider alone, as storing its items.
+/// Returns the name of an operation that concerns one spider alone, such as storing its items.
 pub fn of_spider(spider: &SpiderName, what: &str) -> String {
     format!("spider {spider}: {what}")
 }
 
-/// Returns the spider that a trouble is of, if it is of one alone.
+/// Returns the spider that a problem concerns, if it is one alone.
 pub fn spider_of(trouble: &str) -> Option<SpiderName> {
     trouble.strip_prefix("spider ")?.split_once(": ")?.0.parse().ok()
 }
 
-/// What comes and goes is said no more often than this.
+/// Minimum interval between two messages about an intermittent problem.
 const QUIET: Duration = Duration::from_secs(30);
 
 impl Health {
-    /// Of a process that gives up what fails as soon as `stop` is cancelled.
+    /// Creates the health of a process whose calls give up as soon as `stop` is cancelled.
     pub fn until(stop: CancellationToken) -> Self {
         Self { stop, ..Self::default() }
     }
 
-    /// Of a call whose caller gets the error at once.
+    /// Creates a health that returns errors at once instead of retrying.
     pub fn fail_fast() -> Self {
         let stop = CancellationToken::new();
         stop.cancel();
         Self::until(stop)
     }
 
-    /// Has the fleet's log say what fails, too, from now on.
+    /// Also writes problems to the fleet's log from now on.
     pub fn log_to(&self, log: LogWriter) {
-        // Of several the first.
+        // The first call wins.
         let _ = self.log.set(log);
     }
 
@@ -127,7 +129,7 @@ impl Health {
         }
     }
 
-    /// The same, but returns the error where the store is full.
+    /// Like [`until_done`](Self::until_done), but returns the error if the store is full.
     pub async fn unless_full<T, F: Future<Output = Result<T>>>(
         &self,
         what: &str,
@@ -139,8 +141,8 @@ impl Health {
         }
     }
 
-    /// Repeats `call`, which is idempotent, until it succeeds, whatever its error: for what people set right while the process goes
-    /// on with all else.
+    /// Repeats `call`, which is idempotent, until it succeeds, whatever its error: for problems that people fix while
+    /// the process does everything else.
     pub async fn until_mended<T, F: Future<Output = Result<T>>>(
         &self,
         what: &str,
@@ -152,8 +154,8 @@ impl Health {
         }
     }
 
-    /// Repeats `call` as [`Self::until_mended`] does, as long as anybody `wants` it, which is asked before each further try. Returns `None` if
-    /// nobody does any more: then nothing is amiss.
+    /// Like [`until_mended`](Self::until_mended), but only while `wants` returns true, which is checked before each
+    /// retry. Otherwise returns `None`, and the problem counts as over.
     pub async fn until_mended_if_wanted<T, F: Future<Output = Result<T>>, W: Future<Output = bool>>(
         &self,
         what: &str,
@@ -177,7 +179,8 @@ impl Health {
         }
     }
 
-    /// Repeats `call` until it succeeds, or fails with an error that is not waited for. That names `what`.
+    /// Repeats `call` until it succeeds, or fails with an error for which `is_waited_for` is false. That error names
+    /// `what`.
     async fn insist<T, F: Future<Output = Result<T>>>(
         &self,
         what: &str,
@@ -217,12 +220,13 @@ impl Health {
         }
     }
 
-    /// Notes that `what` failed.
+    /// Records that `what` failed.
     pub fn fails(&self, what: &str, error: &Error) {
         self.note(what, error, None);
     }
 
-    /// Notes that `what` failed just now, which counts as over after so long without another word of it.
+    /// Records that `what` failed just now. The problem counts as over after `lapses_after` unless it is reported
+    /// again.
     pub fn fails_lately(&self, what: &str, error: &Error, lapses_after: Duration) {
         self.note(what, error, Some(Instant::now() + lapses_after));
     }
@@ -259,7 +263,7 @@ impl Health {
         }
     }
 
-    /// Notes that `what` succeeded.
+    /// Records that `what` succeeded.
     pub fn works(&self, what: &str) {
         let mut troubles = self.troubles();
         if let Some(trouble) = troubles.get_mut(what) {
@@ -267,7 +271,7 @@ impl Health {
         }
     }
 
-    /// What has been failing for longest, and why; `None` if all is well.
+    /// Returns the oldest current problem and its error; `None` if all is well.
     pub fn trouble(&self) -> Option<String> {
         let mut troubles = self.troubles();
         for (what, trouble) in &mut *troubles {

@@ -1,4 +1,4 @@
-//! Reading JSON objects that people and programs write, with errors that name the key.
+//! Reads JSON objects that people and programs write, with errors that name the key.
 
 use serde_json::{Map, Value};
 
@@ -6,7 +6,7 @@ use crate::jobs::Priority;
 use crate::nearest::nearest;
 use crate::text::printable;
 
-/// The highest number of retries that a task or a request may ask for.
+/// The highest number of retries that a task or a request may set.
 pub const MAX_RETRIES: u32 = 1_000_000;
 
 /// A key that nothing here has.
@@ -18,7 +18,7 @@ pub struct UnknownKey {
     hint: String,
 }
 
-/// A value of another kind than its key's.
+/// A value of the wrong type for its key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{key}` is {expected}, not {found}")]
 pub struct WrongValue {
@@ -28,12 +28,12 @@ pub struct WrongValue {
 }
 
 impl WrongValue {
-    /// That `found`, by its kind, is not what is expected under `key`.
+    /// Creates the error of a value under `key` whose type, that of `found`, is not the expected one.
     pub(crate) fn kind(key: &'static str, expected: &'static str, found: &Value) -> Self {
         Self { key, expected, found: kind(found).to_owned() }
     }
 
-    /// The same, with the word where it is text: another one is expected.
+    /// Like [`kind`](Self::kind), but includes the text if the value is one: another text is expected.
     pub(crate) fn word(key: &'static str, expected: &'static str, found: &Value) -> Self {
         match found {
             Value::String(word) => Self { key, expected, found: format!("`{}`", printable(word, 40)) },
@@ -41,7 +41,8 @@ impl WrongValue {
         }
     }
 
-    /// The same, with the number where it is one: its kind may be right, and its size is not.
+    /// Like [`kind`](Self::kind), but includes the number if the value is one: its type may be right and its size
+    /// wrong.
     pub(crate) fn number(key: &'static str, expected: &'static str, found: &Value) -> Self {
         match found {
             Value::Number(number) => Self { key, expected, found: printable(&number.to_string(), 40) },
@@ -50,7 +51,7 @@ impl WrongValue {
     }
 }
 
-/// What an object has that may have these keys: what is `null` counts as left out.
+/// Returns the members of an object that may only have these keys. A value of `null` counts as absent.
 pub(crate) fn known<const N: usize>(
     mut object: Map<String, Value>,
     keys: [&str; N],
@@ -87,7 +88,7 @@ pub(crate) fn text(object: &mut Map<String, Value>, key: &'static str) -> Result
     }
 }
 
-/// The same of a text that is often JSON itself: people write that as it is first.
+/// Like `text`, for a text that is often JSON itself and may have been written as plain JSON by mistake.
 pub(crate) fn quoted(
     object: &mut Map<String, Value>,
     key: &'static str,
@@ -100,7 +101,7 @@ pub(crate) fn quoted(
     }
 }
 
-/// Takes whether what is under `key` holds.
+/// Takes the boolean under `key`.
 pub(crate) fn flag(object: &mut Map<String, Value>, key: &'static str) -> Result<Option<bool>, WrongValue> {
     match object.remove(key) {
         None => Ok(None),
@@ -109,14 +110,14 @@ pub(crate) fn flag(object: &mut Map<String, Value>, key: &'static str) -> Result
     }
 }
 
-/// How urgent it is; 0 where it does not say so.
+/// Returns the priority; 0 if absent.
 pub(crate) fn priority(object: &Map<String, Value>) -> Result<Priority, WrongValue> {
     let Some(value) = object.get("priority") else { return Ok(Priority::default()) };
     let number = value.as_f64().and_then(|number| number.try_into().ok());
     number.ok_or_else(|| WrongValue::number("priority", "a number", value))
 }
 
-/// How often it is tried again, if it says so.
+/// Returns the number of retries, if present.
 pub(crate) fn retries(object: &Map<String, Value>, key: &'static str) -> Result<Option<u32>, WrongValue> {
     let Some(value) = object.get(key) else { return Ok(None) };
     let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
@@ -126,7 +127,7 @@ pub(crate) fn retries(object: &Map<String, Value>, key: &'static str) -> Result<
     }
 }
 
-/// What a JSON value is, in words.
+/// Describes the type of a JSON value.
 pub(crate) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

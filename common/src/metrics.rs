@@ -1,7 +1,8 @@
-//! What a process measures, by the names that Prometheus gets (<https://prometheus.io/docs/practices/naming/>). Without
+//! Metrics of a process, under the names that Prometheus gets (<https://prometheus.io/docs/practices/naming/>). Without
 //! `[metrics] listen` nothing is recorded, and a call costs next to nothing.
 //!
-//! Labels have few values, none of them from a page (spiders and their kinds of items are named in files): a crawl of a million hosts makes no more series than one of ten.
+//! Labels have few values, none of them taken from a page (spiders and their kinds of items are named in files), so a
+//! crawl of a million hosts creates no more series than one of ten.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -28,21 +29,21 @@ const CONNECTED: &str = "trawl_broker_connections_total";
 const FAILING: &str = "trawl_failing";
 const BUILD: &str = "trawl_build_info";
 
-/// Classes of statuses, and of those who did not answer.
+/// Status classes; `none` is for requests without a response.
 const STATUSES: [&str; 6] = ["2xx", "3xx", "4xx", "5xx", "other", "none"];
-/// What a look into the cache finds.
+/// Label values for the result of a cache lookup.
 const HIT: &str = "hit";
 const MISS: &str = "miss";
 
-/// The histograms of times, in seconds, and their bounds: a page takes from some milliseconds to a minute.
+/// Buckets of histograms of times, in seconds: a page takes from some milliseconds to a minute.
 pub const SECONDS: &[f64] =
     &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1_800.0];
 
-/// The histograms of sizes, in bytes, and their bounds.
+/// Buckets of histograms of sizes, in bytes.
 pub const BYTES: &[f64] =
     &[1_024.0, 4_096.0, 16_384.0, 65_536.0, 262_144.0, 1_048_576.0, 4_194_304.0, 16_777_216.0, 67_108_864.0];
 
-/// Says of each measure what it is, and that this process runs. Once, when there is somebody who records.
+/// Describes each metric, and records that this process runs. Called once, after a recorder was installed.
 pub fn describe(version: &'static str) {
     describe_counter!(URLS_ENDED, "URLs that reached their final state, by what that is");
     describe_counter!(URLS_RETRIED, "Failed attempts after which a URL is tried again, by class of error");
@@ -74,7 +75,7 @@ pub fn describe(version: &'static str) {
     failing(false);
 }
 
-/// What has not happened yet is 0, not absent: a rate is right from the first time on, and a dashboard has no gaps.
+/// Initializes counters to 0: rates are right from the first event on, and dashboards have no gaps.
 fn begin() {
     for terminal in Terminal::ALL {
         counter!(URLS_ENDED, "outcome" => terminal.as_str()).absolute(0);
@@ -92,40 +93,40 @@ fn begin() {
         counter!(name).absolute(0);
     }
     for name in [FETCH_SECONDS, PAGE_BYTES, SLOT_WAIT, QUEUE_WAIT] {
-        // It is there as soon as it is named.
+        // Naming a histogram registers it.
         let _ = histogram!(name);
     }
     in_flight(0);
 }
 
-/// A URL reached its final state.
+/// Records that a URL reached its final state.
 pub fn url_ended(terminal: Terminal) {
     counter!(URLS_ENDED, "outcome" => terminal.as_str()).increment(1);
 }
 
-/// A page or a task of a spider gave so many items of each kind.
+/// Records the number of items of each kind that a page or a task yielded.
 pub fn items(spider: &str, by_kind: &BTreeMap<String, u64>) {
     for (kind, number) in by_kind {
         counter!(ITEMS, "spider" => spider.to_owned(), "kind" => kind.clone()).increment(*number);
     }
 }
 
-/// An attempt failed, and another follows.
+/// Records that an attempt failed and is retried.
 pub fn url_retried(class: Class) {
     counter!(URLS_RETRIED, "class" => class.as_str()).increment(1);
 }
 
-/// A URL was put aside.
+/// Records that a URL was parked.
 pub fn url_parked() {
     counter!(URLS_PARKED).increment(1);
 }
 
-/// So many URLs are in a worker's hands.
+/// Records the number of URLs that a worker holds.
 pub fn in_flight(urls: usize) {
     gauge!(URLS_IN_FLIGHT).set(urls as f64);
 }
 
-/// A request to a host ended after so long; with a status, if it was answered.
+/// Records the duration of a request to a host, with its status if it was answered.
 pub fn fetched(status: Option<u16>, took: Duration) {
     counter!(FETCHES, "status" => status_class(status)).increment(1);
     histogram!(FETCH_SECONDS).record(took);
@@ -142,47 +143,47 @@ fn status_class(status: Option<u16>) -> &'static str {
     }
 }
 
-/// A page was read whose body has so many bytes.
+/// Records the size of a page's body in bytes.
 pub fn page_read(bytes: u64) {
     histogram!(PAGE_BYTES).record(bytes as f64);
 }
 
-/// A host gave a slot that is so far ahead.
+/// Records the time until a slot that a host gave.
 pub fn slot_given(wait: Duration) {
     histogram!(SLOT_WAIT).record(wait);
 }
 
-/// A worker claimed a URL that has waited for it so long.
+/// Records how long a URL waited until a worker claimed it.
 pub fn claimed_after(wait: Duration) {
     histogram!(QUEUE_WAIT).record(wait);
 }
 
-/// The response cache was asked for a page.
+/// Records a lookup in the response cache.
 pub fn cache_looked_up(is_hit: bool) {
     counter!(CACHE_LOOKUPS, "result" => if is_hit { HIT } else { MISS }).increment(1);
 }
 
-/// So many URLs were new to a crawl, and taken into it.
+/// Records the number of URLs admitted to a crawl.
 pub fn urls_admitted(urls: u64) {
     counter!(URLS_ADMITTED).increment(urls);
 }
 
-/// RabbitMQ confirmed a message.
+/// Records that RabbitMQ confirmed a message.
 pub fn confirmed() {
     counter!(PUBLISHED).increment(1);
 }
 
-/// So many messages were acknowledged.
+/// Records the number of acknowledged messages.
 pub fn acked(messages: u64) {
     counter!(ACKED).increment(messages);
 }
 
-/// A connection to RabbitMQ was opened.
+/// Records that a connection to RabbitMQ was opened.
 pub fn connected() {
     counter!(CONNECTED).increment(1);
 }
 
-/// Whether something keeps the process from its work.
+/// Records whether a problem keeps the process from working.
 pub fn failing(is_failing: bool) {
     gauge!(FAILING).set(if is_failing { 1.0 } else { 0.0 });
 }

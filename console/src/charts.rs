@@ -1,4 +1,4 @@
-//! How the fleet does: looked at every few seconds, whoever looks at pages.
+//! Charts of the fleet: sampled every few seconds, whether or not anyone views a page.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Write;
@@ -14,19 +14,19 @@ use trawl_common::ports::{LaneName, LaneState, Latency, Result, Stats, WorkerSta
 
 use crate::shown::{Number, Rate};
 
-/// How often it is looked at.
+/// Interval between two samples.
 const EVERY: Duration = Duration::from_secs(5);
-/// How many looks are kept: ten minutes.
+/// Number of samples that are kept: ten minutes.
 const KEPT: usize = 120;
 /// The size of a chart, in its own units.
 const WIDTH: f64 = 240.0;
 const HEIGHT: f64 = 48.0;
 
-/// What was seen lately, the oldest first.
+/// The latest samples, oldest first.
 #[derive(Default)]
 pub(crate) struct Samples(Mutex<VecDeque<Sample>>);
 
-/// What was seen at one moment. What is `None` was not to be seen.
+/// A sample. A value that could not be determined is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Sample {
     pages_per_second: f64,
@@ -34,7 +34,7 @@ struct Sample {
     in_flight: f64,
     /// URLs without a final state.
     waiting: f64,
-    /// How long a request takes, in milliseconds: half of them, and nineteen of twenty.
+    /// The duration of requests in milliseconds: median and 95th percentile.
     median: Option<f64>,
     slow: Option<f64>,
     priority: Option<f64>,
@@ -42,15 +42,15 @@ struct Sample {
     parked: Option<f64>,
 }
 
-/// The last look at crawls: from it to the next one is how far they came.
+/// The previous sample of crawls, from which progress is measured.
 struct Look {
     at: Instant,
-    /// What each crawl had done, and what had failed.
+    /// The number of done and of failed pages by crawl.
     counts: HashMap<CrawlId, (u64, u64)>,
 }
 
 impl Samples {
-    /// Begins to look.
+    /// Starts sampling.
     pub(crate) fn start(stats: Arc<dyn Stats>, stop: CancellationToken) -> Arc<Self> {
         let samples = Arc::new(Self::default());
         let looking = Arc::clone(&samples);
@@ -90,7 +90,7 @@ impl Samples {
         samples.push_back(sample);
     }
 
-    /// The charts of what was seen.
+    /// Returns the charts of the samples.
     pub(crate) fn charts(&self) -> Vec<Chart> {
         let samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let rate = |value| Rate(value).to_string();
@@ -124,10 +124,11 @@ impl Samples {
 }
 
 impl Sample {
-    /// With what workers do: their median requests each as often as they make some, and the slow ones of the slowest.
+    /// Adds the workers' values: the median weighted by the request rate of each, and the 95th percentile of the
+    /// slowest.
     fn of_workers(self, workers: &[WorkerState]) -> Self {
         let in_flight = workers.iter().map(|worker| worker.in_flight).sum::<u64>() as f64;
-        // One that has made requests, but rounds to none a second, still counts.
+        // A worker whose request rate rounds to zero still counts.
         let made = |worker: &WorkerState| Some((worker.latency?, worker.pages_per_second.max(0.01)));
         let made: Vec<(Latency, f64)> = workers.iter().filter_map(made).collect();
         let pages: f64 = made.iter().map(|(_, pages)| pages).sum();
@@ -136,7 +137,7 @@ impl Sample {
         Self { in_flight, median: slow.map(|_| median), slow, ..self }
     }
 
-    /// With what waits in lanes. What was put aside and is due again counts as put aside.
+    /// Adds the content of the lanes. Parked URLs that are due count as parked.
     fn of_lanes(self, lanes: &[LaneState]) -> Self {
         let waiting = |names: &[LaneName]| {
             let meant = lanes.iter().filter(|state| names.contains(&state.lane));
@@ -152,7 +153,8 @@ impl Sample {
 }
 
 impl Look {
-    /// How many pages were done and failed a second since then. A crawl that was forgotten meanwhile takes nothing away.
+    /// The number of pages done and failed per second since this sample. A crawl that was forgotten in between
+    /// subtracts nothing.
     fn speed(&self, crawls: &[CrawlStats], now: Instant) -> (f64, f64) {
         let (mut done, mut failed) = (0, 0);
         for crawl in crawls {
@@ -165,21 +167,21 @@ impl Look {
     }
 }
 
-/// One number over the last minutes, or several of a kind.
+/// One value over the last minutes, or several of a kind.
 pub(crate) struct Chart {
     pub(crate) title: &'static str,
-    /// The largest in this time.
+    /// The largest value in this time.
     pub(crate) most: String,
     pub(crate) series: Vec<Series>,
 }
 
-/// How one number went.
+/// The course of one value.
 pub(crate) struct Series {
-    /// What it is of; nothing if it is the only one.
+    /// The name of the value; empty if it is the only one.
     pub(crate) name: &'static str,
-    /// The number now; nothing before the first look, or where it cannot be seen.
+    /// The current value; `None` before the first sample, or if it could not be determined.
     pub(crate) now: Option<String>,
-    /// The points of its line, as SVG has them.
+    /// The points of its line in SVG syntax.
     pub(crate) line: String,
 }
 
@@ -198,14 +200,14 @@ impl Chart {
         Self { title, most: shown(most), series: series.into_iter().map(of).collect() }
     }
 
-    /// Its only number.
+    /// The only value, if there is just one.
     pub(crate) fn only(&self) -> Option<&Series> {
         self.series.first().filter(|_| self.series.len() == 1)
     }
 }
 
 impl Series {
-    /// The same as an area above the ground.
+    /// The line as an area above the baseline, in SVG syntax.
     pub(crate) fn area(&self) -> String {
         let first = self.line.split(',').next().unwrap_or_default();
         match self.line.is_empty() {
@@ -215,7 +217,7 @@ impl Series {
     }
 }
 
-/// The points of these values. The latest is at the right edge, however many there are.
+/// Returns the points of these values. The latest is at the right edge, however many there are.
 fn line(values: &[Option<f64>], most: f64) -> String {
     let first = KEPT - values.len();
     let mut line = String::new();

@@ -1,4 +1,4 @@
-//! What is claimed and waits to be handed out, the urgent first.
+//! Claimed messages that wait to be handed out, most urgent first.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -9,34 +9,37 @@ use trawl_common::frontier::message::Message;
 use trawl_common::jobs::Priority;
 use trawl_common::ports::Claimed;
 
-/// What is claimed and not handed out yet, the urgent first, and of what is equally urgent what came first. There is no more than the
-/// broker sends ahead.
+/// Claimed messages that are not handed out yet, most urgent first, and equally urgent ones in the order of arrival.
+/// There are no more than the broker's prefetch.
 pub(crate) struct ByUrgency {
     arriving: mpsc::UnboundedReceiver<Arriving>,
     waiting: BTreeMap<(Urgency, Turn), Claimed>,
     arrived: u64,
 }
 
-/// A claim that is to be handed out.
+/// A message to be handed out.
 pub(crate) struct Arriving {
     pub(crate) claimed: Claimed,
-    /// Whether it was handed out before, and has not begun.
+    /// Whether it was handed out before, and has not started.
     pub(crate) is_again: bool,
 }
 
-/// The order of what is equally urgent: first what was handed out before, then the rest, each as it came.
+/// The order of equally urgent messages: first those that were handed out before, then the rest, each in the order of
+/// arrival.
 type Turn = (bool, u64);
 
-/// What comes back from the ladder, the priority lane, the bulk lane; in each the highest priority first. Of tasks that alone counts.
+/// The order of messages: from the ladder, the priority lane, the bulk lane, within each by priority, highest first.
+/// For tasks only the priority counts.
 type Urgency = (u8, Reverse<Priority>);
 
 impl ByUrgency {
-    /// Sorts what arrives.
+    /// Creates the queue of messages that arrive through this channel.
     pub(crate) fn new(arriving: mpsc::UnboundedReceiver<Arriving>) -> Self {
         Self { arriving, waiting: BTreeMap::new(), arrived: 0 }
     }
 
-    /// The next of them, between one and `most`; waits for them, for ever if none can come any more. Cancelling the call loses nothing.
+    /// Returns the next messages, between one and `most`. Waits for them, forever if none can arrive any more.
+    /// Cancelling the call loses nothing.
     pub(crate) async fn next(&mut self, most: usize) -> Vec<Claimed> {
         self.sort();
         if self.waiting.is_empty() {
@@ -115,7 +118,7 @@ mod tests {
         assert_eq!(recipes(tasks.next(9).await), ["e", "d", "a", "c"]);
     }
 
-    /// As each time when a more urgent task comes before it.
+    /// This happens each time a more urgent task comes before it.
     #[tokio::test]
     async fn a_task_that_is_handed_out_again_is_overtaken_by_none_of_its_priority() {
         let (send, arriving) = mpsc::unbounded_channel();

@@ -22,22 +22,22 @@ use crate::in_flight::InFlight;
 use crate::own::Own;
 use crate::records::Records;
 
-/// What fails while a crawl's terms are not known.
+/// Name of the failing operation while a crawl's terms are unknown.
 pub(crate) const LOOKING_UP: &str = "looking up a crawl";
 
-/// So many crawls are known at a time.
+/// Maximum number of crawls that are cached.
 const CRAWLS: u64 = 1_000;
 
-/// How long a message waits whose crawl cannot be read.
+/// How long a message waits if its crawl cannot be read.
 const UNREADABLE: Duration = Duration::from_secs(60);
 
-/// Where claimed URLs and tasks go.
+/// The channels for claimed URLs and tasks.
 pub(crate) struct Exits {
     pub(crate) urls: mpsc::UnboundedSender<Arriving>,
     pub(crate) tasks: mpsc::UnboundedSender<Arriving>,
 }
 
-/// What every part of a worker's membership looks at.
+/// State shared by all parts of a worker's membership.
 pub(crate) struct Member {
     pub(crate) worker: WorkerId,
     pub(crate) settings: Settings,
@@ -46,37 +46,37 @@ pub(crate) struct Member {
     pub(crate) records: Arc<dyn Records>,
     pub(crate) broker: Arc<dyn Broker>,
     pub(crate) pages: Arc<dyn Pages>,
-    /// Where crawls are kept for good, if they are.
+    /// The permanent history of crawls, if there is one.
     pub(crate) history: Option<Arc<dyn History>>,
     pub(crate) in_flight: InFlight,
-    /// The crawls, each looked up when its first URL comes.
+    /// The crawls, each looked up when its first URL arrives.
     pub(crate) crawls: Cache<CrawlRef, OpenCrawl>,
-    /// Messages that were dropped, as they said without proof that they are the fleet's.
+    /// The number of messages that were dropped because they claimed without proof to be the fleet's.
     pub(crate) unproven: AtomicU64,
-    /// Whether there was something that only newer workers read.
+    /// Whether anything was found that only newer workers can read.
     pub(crate) has_met_newer: AtomicBool,
-    /// How many tasks it may hold; none if it runs no programs.
+    /// Maximum number of tasks that it may hold; zero if it runs no programs.
     pub(crate) tasks: u16,
-    /// Where what is claimed goes, to be handed out.
+    /// The channels through which claimed messages are handed out.
     pub(crate) exits: Exits,
-    /// The URLs that were claimed and not handed out.
+    /// Claimed URLs that are not handed out yet.
     pub(crate) claimed: Mutex<ByUrgency>,
-    /// The tasks likewise.
+    /// Claimed tasks that are not handed out yet.
     pub(crate) claimed_tasks: Mutex<ByUrgency>,
     pub(crate) own: mpsc::Sender<Own>,
-    /// Ends the taking of URLs.
+    /// Stops the claiming of URLs.
     pub(crate) stop: CancellationToken,
-    /// That it has ended.
+    /// Cancelled once the claiming has stopped.
     pub(crate) has_stopped: CancellationToken,
 }
 
 impl Member {
-    /// So many crawls, none of which is known yet.
+    /// Creates an empty cache of crawls.
     pub(crate) fn no_crawls() -> Cache<CrawlRef, OpenCrawl> {
         Cache::new(CRAWLS)
     }
 
-    /// What is settled of a crawl, looked up once. Fails if what the records have of it cannot be read.
+    /// Returns the settled terms of a crawl, looked up once. Fails if its records cannot be read.
     pub(crate) async fn crawl(&self, crawl: &CrawlRef) -> Result<OpenCrawl> {
         if let Some(known) = self.crawls.get(crawl) {
             return Ok(known);
@@ -96,11 +96,11 @@ impl Member {
         Ok(OpenCrawl { terms, started: stats.map_or_else(UnixMs::now, |stats| stats.started) })
     }
 
-    /// Hands out what this worker holds.
+    /// Hands out a message that this worker holds.
     pub(crate) async fn hand_out(&self, message: Message, attempts: u32, starts: u32, is_beyond_limit: bool) {
         let crawl = match self.crawl(&message.crawl).await {
             Ok(crawl) => crawl,
-            // That crawl stands still until it is repaired; all others go on.
+            // The crawl makes no progress until it is repaired; all others continue.
             Err(error) => {
                 self.health.fails_lately(LOOKING_UP, &error, 2 * UNREADABLE);
                 let until = UnixMs::now().plus(UNREADABLE);
@@ -111,7 +111,7 @@ impl Member {
         self.send_out(Arriving { claimed, is_again: false });
     }
 
-    /// Hands out what was handed out before and has not begun.
+    /// Hands out a message again that has not started.
     pub(crate) fn hand_out_again(&self, claimed: Claimed) {
         self.send_out(Arriving { claimed, is_again: true });
     }
@@ -119,32 +119,32 @@ impl Member {
     fn send_out(&self, arriving: Arriving) {
         let lane = arriving.claimed.message.lane;
         let exit = if lane == Lane::Task { &self.exits.tasks } else { &self.exits.urls };
-        // Closed only when the worker ends, which releases what it holds.
+        // Closed only when the worker ends, which releases all messages that it holds.
         let _ = exit.send(arriving);
     }
 
-    /// Has the engine itself settle something.
+    /// Passes a message on that the engine itself settles.
     pub(crate) async fn settle_own(&self, own: Own) {
         // Closed only when the worker ends.
         let _ = self.own.send(own).await;
     }
 
-    /// When messages of a lane are acknowledged.
+    /// Returns when messages of a lane are acknowledged.
     pub(crate) fn acks(&self, message: &Message) -> Acks {
         self.settings.queues.acks(message.lane)
     }
 
-    /// Whether it holds as much as the broker sends ahead.
+    /// Whether it holds as many messages as the broker's prefetch allows.
     pub(crate) fn is_full(&self) -> bool {
         self.in_flight.len() >= usize::from(self.settings.worker.prefetch) * SourceQueue::ALL.len()
     }
 
-    /// What has been held for longer is kept by saying so; most pages are settled before.
+    /// Interval after which a lease is extended; most pages are settled before.
     pub(crate) fn lease_period(&self) -> Duration {
         self.settings.recovery.lost_after / 12
     }
 
-    /// Goes on holding these; returns, in order, which are still this worker's.
+    /// Extends the leases of these messages. Returns, in order, which this worker still holds.
     pub(crate) async fn extend(&self, messages: &[Message]) -> Vec<bool> {
         let Self { records, health, worker, .. } = self;
         if messages.is_empty() {

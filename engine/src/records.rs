@@ -14,143 +14,152 @@ use trawl_common::spider::SpiderText;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 
-/// Keeps one record for each URL and each task that a crawl has admitted and not finished, and of a task what it says.
+/// Keeps one record for each URL and each task that a crawl has admitted and not finished; that of a task includes its
+/// recipe.
 ///
-/// The record is the truth; a message is only a wake-up. Each call is atomic for each URL, and
-/// idempotent: a counter changes only where a membership changes, so no order, repetition or
-/// concurrency counts twice. Every invariant holds at all times:
+/// The record is authoritative; a message is only a wake-up. Each call is atomic for each URL, and idempotent: a
+/// counter changes only where a membership changes, so no order, repetition or concurrency counts twice. Every
+/// invariant holds at all times:
 /// admitted = records + done + failed + skipped + expired + cancelled.
 #[async_trait]
 pub trait Records: Stats {
-    /// Opens a crawl whose id was made just now, so that nobody can have opened it before; else as [`Records::open`].
+    /// Opens a crawl whose id was just created, so that nobody can have opened it before; otherwise like
+    /// [`Records::open`].
     async fn begin(&self, crawl: &CrawlRef, terms: Terms, holder: &str, ttl: Duration) -> Result<Lease>;
 
-    /// Opens `crawl` (or continues it) and takes a discovery lease for `ttl`, beside those of others who read sources for the
-    /// same crawl. Whether it fetches again what was crawled before is settled when it is opened first, its limits each time.
-    /// A `holder` who opens again has one lease, the last. A crawl that was opened before and that the store does not know
-    /// any more does not end before all that may still be under way to a worker has arrived.
+    /// Opens `crawl` (or continues it) and takes a discovery lease for `ttl`, beside those of others who read sources
+    /// for the same crawl. Whether it recrawls is determined by the first opening, its limits by each one. A `holder`
+    /// that opens again has one lease, the last. A crawl that was opened before and that the store has forgotten does
+    /// not end until all messages that may still be in transit to a worker have arrived.
     ///
-    /// Fails with `Busy` while someone has a lease for another crawl of the spider, with `Stale` if the crawl is over.
+    /// Fails with `Busy` while another holder has a lease for another crawl of the spider, and with `Stale` if the
+    /// crawl is over.
     async fn open(&self, crawl: &CrawlRef, terms: Terms, holder: &str, ttl: Duration) -> Result<Lease>;
 
-    /// Opens a crawl again whose lease this holder had and lost, because it lapsed or because the store forgot
-    /// it; else as [`Records::open`].
+    /// Opens a crawl again whose lease this holder had and lost, because it lapsed or because the store forgot it;
+    /// otherwise like [`Records::open`].
     async fn reopen(&self, lost: &Lease, holder: &str, ttl: Duration) -> Result<Lease>;
 
-    /// Prolongs the lease to `ttl` from now; `Stale` if it has lapsed. A `ttl` of zero gives it back, if it is
+    /// Extends the lease to `ttl` from now; fails with `Stale` if it has lapsed. A `ttl` of zero releases it, if it is
     /// still held, and leaves discovery open, for another run to continue.
     async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<()>;
 
-    /// Takes in the URLs that the spider has not seen: marks them seen and writes their records.
-    /// Returns, in order, which were new. They are in the outbox until [`Records::confirm`].
+    /// Admits the URLs that the spider has not seen: marks them seen and writes their records. Returns, in order, which
+    /// were new. They are in the outbox until [`Records::confirm`].
     ///
-    /// Fails with `Stale` when the lease is no longer held or the crawl is over.
+    /// Fails with `Stale` if the lease is no longer held or the crawl is over.
     async fn admit(&self, lease: &Lease, urls: &[NewWork]) -> Result<Vec<bool>>;
 
-    /// Takes in what pages link to that this worker holds, as [`Records::admit`] does, up to the crawl's limit for one host.
-    /// Returns for each page, in order, what became of its links. If those of some pages do not fit, the call does not fail.
+    /// Admits the links of pages that this worker holds, like [`Records::admit`], up to the crawl's limit per host.
+    /// Returns for each page, in order, the result for its links. If those of some pages do not fit, the call does not
+    /// fail.
     async fn admit_links(&self, worker: &WorkerId, pages: &[Linking]) -> Result<Vec<Linked>>;
 
-    /// Takes in, of any spider, what a page or task of another asks for, as [`Records::admit`] does. The crawl is one of what others
-    /// publish ([`CrawlRef::adhoc_of`]), and begun if it is not known. Returns, in order, which were new.
+    /// Admits URLs of any spider that a page or task of another requests, like [`Records::admit`]. The crawl is one of
+    /// external publishers ([`CrawlRef::adhoc_of`]), and is created if it is unknown. Returns, in order, which were
+    /// new.
     async fn take_in(&self, crawl: &CrawlRef, urls: &[NewWork]) -> Result<Vec<bool>>;
 
-    /// Notes that the messages of these URLs are stored in the queue.
+    /// Records that the messages of these URLs are stored in the queue.
     async fn confirm(&self, crawl: &CrawlRef, keys: &[Key]) -> Result<()>;
 
-    /// Gives the lease back, with what came of the sources that were to be read under it. With the last one discovery ends; with no
-    /// record left then, the crawl is finished.
+    /// Releases the lease, with the result of reading the sources under it. With the last lease, discovery ends; if no
+    /// record is left then, the crawl is finished.
     async fn close_read(&self, lease: Lease, read: Option<SourcesRead>) -> Result<()>;
 
-    /// Gives back a lease under which no sources were to be read.
+    /// Releases a lease under which no sources were to be read.
     async fn close(&self, lease: Lease) -> Result<()> {
         self.close_read(lease, None).await
     }
 
-    /// Claims the URLs of messages that this worker has received. It holds those that are its to handle until it has neither
-    /// extended nor settled them for a quarter of the `lost_after` that the records were made with.
+    /// Claims the URLs of messages that this worker has received. It holds the claimed ones until it has neither
+    /// extended nor settled them for a quarter of `lost_after`, with which the records were created.
     ///
     /// A URL that was never seen is admitted on the spot: a person or another program published it, or the store has
-    /// forgotten it. A message that names a crawl which the store does not know begins that crawl anew, if a program of
-    /// trawl's sent it.
+    /// forgotten it. A message of a crawl that the store does not know creates that crawl again, if it was sent by one
+    /// of trawl's programs.
     async fn claim(&self, worker: &WorkerId, messages: &[Message]) -> Result<Vec<ClaimReply>>;
 
-    /// Extends this worker's leases on URLs that it claimed. What another worker took over meanwhile stays the other's; what the
-    /// store forgot is admitted again, held by this worker. Returns, in order, which it still holds.
+    /// Extends this worker's leases on URLs that it claimed. A URL that another worker has taken over stays with that
+    /// worker; one that the store forgot is admitted again, held by this worker. Returns, in order, which it still
+    /// holds.
     async fn extend(&self, worker: &WorkerId, messages: &[Message]) -> Result<Vec<bool>>;
 
-    /// Counts a start of each URL, just before it is fetched; asked again while the worker holds it, it counts once.
-    /// A URL of a crawl that a person paused is let go.
+    /// Counts a start of each URL, just before it is fetched; repeated calls while the worker holds it count once. A
+    /// URL of a paused crawl is released.
     async fn start(&self, worker: &WorkerId, claims: &[Claim]) -> Result<Vec<Start>>;
 
-    /// Counts the start of a task that this worker holds, as [`Records::start`] does; unless a task of the same spider waits that is more
-    /// urgent ([`Records::list_urgent`]): then nothing is started, and this worker holds that one as well. Asked again, it may be the next.
+    /// Counts the start of a task that this worker holds, like [`Records::start`], unless a more urgent task of the
+    /// same spider is waiting ([`Records::list_urgent`]): then nothing is started, and this worker holds that task as
+    /// well. A later call may start this one.
     async fn start_task(&self, worker: &WorkerId, task: &Message) -> Result<TaskStart>;
 
-    /// Notes that tasks wait in the queue which are more urgent than most: each has a priority above 0. They begin before others of their
-    /// spider, whichever message comes first. Only the order depends on it: a store that has no room goes without.
+    /// Lists waiting tasks that are more urgent than most: each has a priority above 0. They start before others of
+    /// their spider, whichever message arrives first. Only the order depends on this list: if the store has no room, it
+    /// is skipped.
     async fn list_urgent(&self, tasks: &[&Message]) -> Result<()>;
 
-    /// Puts URLs that this worker holds aside until an instant. They are in the outbox until confirmed. A start that led
-    /// here has ended; what had not begun keeps the starts that it had.
-    /// Returns, in order, whether the worker still held them; asked again before they are confirmed, it is as before.
+    /// Parks URLs that this worker holds until an instant. They are in the outbox until confirmed. A start that led
+    /// here has ended; a URL that had not started keeps its count of starts. Returns, in order, whether the worker
+    /// still held them; a repeated call before the confirmation returns the same.
     async fn park(&self, worker: &WorkerId, parkings: &[Parking]) -> Result<Vec<bool>>;
 
-    /// Gives back URLs that this worker holds and will not handle, as if they had just been queued.
+    /// Releases URLs that this worker holds and will not handle, as if they had just been queued.
     async fn release(&self, worker: &WorkerId, claims: &[Claim]) -> Result<()>;
 
-    /// Gives URLs that this worker holds their terminal state. Finishing the last URL after discovery has ended
+    /// Sets the terminal state of URLs that this worker holds. Finishing the last URL after discovery has ended
     /// finishes the crawl.
     ///
     /// Returns, in order, which have ended, by this call or before it. The others are no longer this worker's, or the
-    /// store has forgotten them: their messages go round once more.
+    /// store has forgotten them: their messages are requeued.
     async fn finish(&self, worker: &WorkerId, finishes: &[Finish]) -> Result<Vec<bool>>;
 
-    /// Notes what was no URL, or no message, for people to look at ([`trawl_common::ports::Control::invalid`]), and counts it in its crawl's
-    /// stats. A crawl that is not known is begun only for hand-published URLs.
+    /// Keeps invalid URLs and messages for people to look at ([`trawl_common::ports::Control::invalid`]), and counts
+    /// them in their crawl's stats. An unknown crawl is created only for hand-published URLs.
     async fn note_invalid(&self, dead_letters: &[DeadLetter]) -> Result<()>;
 
-    /// Keeps what the file of a crawl's spider says in this crawl ([`Stats::spider_text`]). What was kept for it before stays.
+    /// Keeps the text of the spider's file for a crawl ([`Stats::spider_text`]). A text that was kept before stays.
     async fn keep_spider_text(&self, crawl: &CrawlRef, text: &SpiderText) -> Result<()>;
 
     /// Whether the spider of `crawl` has seen a URL: it is pending, or has ended.
     async fn has_seen(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> Result<bool>;
 
-    /// One step of a round through all records, in search of those that were lost from sight: unconfirmed for
-    /// longer than the frontier's `lost_after`, held by a worker that no longer extends its lease, or not arrived although
-    /// a probe that was sent later has. They become new. Ends what can end. One process at a time does it; in
-    /// any other a step finds nothing.
+    /// One step of a round through all records, in search of lost ones: unconfirmed for longer than the frontier's
+    /// `lost_after`, held by a worker that no longer extends its lease, or not arrived although a probe that was sent
+    /// later has. They become new. Also ends crawls that can end. Only one process at a time sweeps; in any other a
+    /// step finds nothing.
     async fn sweep(&self, worker: &WorkerId) -> Result<Sweep>;
 
-    /// Notes that a probe was sent through every queue at these times. The next probe shows whether this one came back.
+    /// Records that a probe was sent through every queue at these times. The next probe shows whether this one
+    /// returned.
     async fn probe_sent(&self, times: ProbeTimes) -> Result<()>;
 
-    /// Notes that a probe came back.
+    /// Records that probes have returned.
     async fn probes_returned(&self, probes: &[Probe]) -> Result<()>;
 
-    /// Lets a crawl wait for what is parked ([`Sweep::awaiting`]) for this long, and then for one more probe.
+    /// Makes a crawl wait for parked URLs ([`Sweep::awaiting`]) for this long, and then for one more probe.
     async fn await_parked(&self, crawl: &CrawlRef, longest: Duration) -> Result<()>;
 
-    /// Notes that the dead letters of records that could not be read ([`Sweep::corrupt`]) are published.
+    /// Records that the dead letters of unreadable records ([`Sweep::corrupt`]) are published.
     async fn dead_letters_published(&self, dead_letters: &[DeadLetter]) -> Result<()>;
 
-    /// Notes that an event ([`Sweep::news`]) has been announced.
+    /// Records that a crawl's event ([`Sweep::news`]) has been announced.
     async fn announced(&self, event: &CrawlEvent) -> Result<()>;
 
-    /// Notes that an event ([`Sweep::hosts`]) has been announced.
+    /// Records that a host's event ([`Sweep::hosts`]) has been announced.
     async fn hosts_announced(&self, event: &HostEvent) -> Result<()>;
 
-    /// Shows people that this worker lives, for `ttl`, and learns what they want of it. Nothing depends on it.
+    /// Publishes for `ttl` that this worker is running, and returns the commands for it. Nothing else depends on it.
     ///
-    /// Fails with `Refused`, having done so, when this machine's clock is far from the frontier's.
+    /// Fails with `Refused`, after doing so, if this machine's clock is far from the frontier's.
     async fn beat(&self, beat: &Heartbeat, ttl: Duration) -> Result<BeatReply>;
 
-    /// Notes that this worker ends, and has given back what it held.
+    /// Records that this worker ends, and has released everything that it held.
     async fn leave(&self, worker: &WorkerId) -> Result<()>;
 
-    /// Takes URLs out of the list of failed ones of `from` and admits them anew, with no failure counted, into the same crawl
-    /// or into another of the same spider. Returns their messages, which are in the outbox: publish and
-    /// confirm them. `Stale` if `into` is over or was never opened.
+    /// Removes URLs from the list of failed ones of `from` and admits them anew, with no failure counted, to the same
+    /// crawl or to another of the same spider. Returns their messages, which are in the outbox: publish and confirm
+    /// them. Fails with `Stale` if `into` is over or was never opened.
     async fn replay(&self, from: &CrawlRef, into: &CrawlRef, keys: &[Key]) -> Result<Vec<Message>>;
 }
 
@@ -159,54 +168,55 @@ pub trait Records: Stats {
 pub struct Lease {
     /// The crawl.
     pub crawl: CrawlRef,
-    /// What proves the lease.
+    /// The token that proves the lease.
     pub token: u64,
-    /// What the crawl was opened with.
+    /// The terms that the crawl was opened with.
     pub terms: Terms,
 }
 
-/// What comes of asking whether a task may begin.
+/// The result of asking to start a task.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TaskStart {
-    /// Whether it may.
+    /// The task, with the decision whether it may start.
     This(Start),
-    /// One that is more urgent comes first.
+    /// A more urgent task comes first.
     Behind(Box<Urgent>),
 }
 
-/// A task that a worker holds because it is more urgent than what it was about to begin. Its own message is still to come.
+/// A task that a worker holds because it is more urgent than the one it was about to start. Its own message has not
+/// arrived yet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Urgent {
-    /// The message with which it would have come.
+    /// The message that has not arrived yet.
     pub message: Message,
     /// Failed attempts so far.
     pub attempts: u32,
-    /// How often it was started without an end.
+    /// The number of starts without an end.
     pub starts: u32,
 }
 
-/// A page that links, and what to.
+/// A page with its links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Linking {
     /// The page.
     pub page: Claim,
-    /// Where its links lead, each with the page as its referrer.
+    /// The targets of its links, each with the page as its referrer.
     pub links: Vec<NewWork>,
 }
 
-/// What becomes of the links of a page.
+/// The result of admitting the links of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Linked<T = Vec<Taken>> {
-    /// They are taken in: what became of each, in order.
+    /// The links are admitted: the result for each, in order.
     Taken(T),
-    /// None is: the worker no longer holds the page.
+    /// No link is admitted: the worker no longer holds the page.
     NotHeld,
-    /// Not all are: the store is full. The page is to be asked for again.
+    /// Not all links are admitted: the store is full. The page has to be submitted again.
     StoreFull,
 }
 
 impl<T> Linked<T> {
-    /// The same, with something else of what was taken in.
+    /// Converts the admitted links with `f`.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Linked<U> {
         match self {
             Self::Taken(taken) => Linked::Taken(f(taken)),
@@ -215,7 +225,7 @@ impl<T> Linked<T> {
         }
     }
 
-    /// What became of each link, if the worker held the page and the store was not full.
+    /// The result for each link, if the worker held the page and the store was not full.
     pub fn taken(self) -> Option<T> {
         match self {
             Self::Taken(taken) => Some(taken),
@@ -224,49 +234,51 @@ impl<T> Linked<T> {
     }
 }
 
-/// A URL to put aside.
+/// A URL to park.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parking {
-    /// Which URL.
+    /// The URL.
     pub claim: Claim,
-    /// When its message comes back ([`super::Broker::wake`]).
+    /// The time when its message returns ([`super::Broker::wake`]).
     pub until: UnixMs,
-    /// Whether it is put aside because it failed: then its attempts go up by one.
+    /// Whether it is parked after a failure: then its attempts are incremented.
     pub failed: bool,
 }
 
-/// What one step of a sweep found.
+/// The findings of one step of a sweep.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sweep {
-    /// Messages of records that were lost from sight, some thousand at most: publish and confirm them.
+    /// Messages of lost records, some thousand at most: publish and confirm them.
     pub lost: Vec<Message>,
     /// Send a probe with these times through every queue, then call [`Records::probe_sent`].
     pub probe: Option<ProbeTimes>,
-    /// Crawls that wait for everything that may be parked: report to each how long that takes ([`Records::await_parked`]).
+    /// Crawls that wait for everything that may be parked: report the time that takes to each
+    /// ([`Records::await_parked`]).
     pub awaiting: Vec<CrawlRef>,
-    /// Dead letters of records that could not be read: publish them, and say so ([`Records::dead_letters_published`]).
+    /// Dead letters of unreadable records: publish them, then call [`Records::dead_letters_published`].
     pub corrupt: Vec<DeadLetter>,
     /// Events of crawls that were not announced yet: publish them, then call [`Records::announced`].
     pub news: Vec<CrawlEvent>,
-    /// The same of hosts ([`Records::hosts_announced`]).
+    /// Events of hosts that were not announced yet: publish them, then call [`Records::hosts_announced`].
     pub hosts: Vec<HostEvent>,
-    /// Crawls that do not end by themselves: the store has thrown away what may have been theirs. To be said, as often as they are here.
+    /// Crawls that do not end by themselves, because the store has evicted data that may have been theirs. Report them
+    /// each time.
     pub evicted: Vec<CrawlRef>,
     /// When to take the next step.
     pub rest: Duration,
 }
 
-/// A message of the engine's own that goes through a line behind all others. When it comes back, all that was sent before it has
-/// arrived. If the probe before it has not come back by then, the queue has lost what it held.
+/// A message of the engine's own that goes through a queue behind all others. When it returns, everything that was sent
+/// before it has arrived. If the probe before it has not returned by then, the queue has lost its messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// The queue that it went through.
+    /// The queue of the probe.
     pub line: SourceQueue,
-    /// When it was sent.
+    /// The times of the probe.
     pub times: ProbeTimes,
 }
 
-/// When a probe was sent, and the one before it.
+/// The time when a probe was sent, and that of the one before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProbeTimes {
     /// When it was sent, by the frontier's clock.

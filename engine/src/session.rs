@@ -1,5 +1,5 @@
-//! A producer's right to admit URLs: the lease that keeps runs of one spider from feeding two of its crawls at once, and what
-//! is done under it.
+//! A producer's right to admit URLs: the lease that keeps runs of one spider from feeding two of its crawls at once,
+//! and the calls under it.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::broker::Broker;
 use crate::outbox::{self, Tries};
 use crate::records::{Lease, Records};
 
-/// A discovery lease, renewed until it is closed or dropped. Lost, it is taken again if that is possible: the store may
+/// A discovery lease, renewed until it is closed or dropped. A lost lease is taken again if possible: the store may
 /// have forgotten it, or this process may have been stopped for longer than it lasts.
 pub(crate) struct LeasedSession {
     held: Arc<Held>,
@@ -54,7 +54,7 @@ impl LeasedSession {
             }
         };
         let lease = RwLock::new(health.patiently("opening the crawl", opening).await?);
-        // Before any URL is admitted: whoever claims one asks for it.
+        // Before any URL is admitted, because workers need the text once they claim one.
         if let Some(text) = &text {
             let keeping = || records.keep_spider_text(&crawl, text);
             health.patiently("keeping what the spider's file says", keeping).await?;
@@ -76,7 +76,7 @@ impl Session for LeasedSession {
         self.held.current().terms
     }
 
-    /// 1. Admits the URLs: from here on nothing can lose them.
+    /// 1. Admits the URLs: from here on they cannot be lost.
     /// 2. Publishes the new ones, and confirms them.
     ///
     /// A crash after the first step leaves them in the outbox, which the workers sweep.
@@ -124,7 +124,7 @@ impl Held {
         self.lease.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Makes a call that needs the lease, and takes it again where it was lost.
+    /// Makes a call that needs the lease, and takes the lease again if it was lost.
     async fn under_lease<T, F: Future<Output = Result<T>>>(
         &self,
         what: &'static str,
@@ -151,7 +151,7 @@ impl Held {
     }
 }
 
-/// Renews until the task is ended, or the lease is lost for good: then the next call that needs it says so.
+/// Renews the lease until the task is ended, or the lease is lost for good: then the next call that needs it fails.
 async fn renew(held: Arc<Held>) {
     loop {
         tokio::time::sleep(held.ttl / 4).await;

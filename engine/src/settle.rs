@@ -1,8 +1,8 @@
-//! Settlement: the outcomes of a worker's URLs are written here. Messages that no worker has to see are settled where they are found
-//! (`claiming.rs`, `upkeep.rs`).
+//! Settlement: writes the outcomes of a worker's URLs. Messages that no worker has to see are settled where they are
+//! found (`claiming.rs`, `upkeep.rs`).
 //!
-//! The order is the promise: first what is to last is made durable, then the record changes, and last the message is acknowledged. After
-//! a crash between two steps a step is repeated, and repeating is harmless.
+//! The order guarantees safety: first results are made durable, then the record changes, and last the message is
+//! acknowledged. After a crash between two steps a step is repeated, which is harmless.
 
 use tokio::sync::oneshot;
 use tracing::{debug, info};
@@ -22,26 +22,26 @@ use crate::outbox::{self, Tries};
 use crate::own::Own;
 use crate::records::{Linked, Linking, Parking, Probe};
 
-/// How many outcomes are settled in one step at most.
+/// Maximum number of outcomes that are settled in one step.
 pub(crate) const BATCH: usize = 256;
 
-/// How much of what is no URL the log shows.
+/// Maximum length of an invalid URL in the log.
 const SHOWN: usize = 200;
 
-/// A URL that ends here, if this worker still holds it.
+/// A URL that ends, if this worker still holds it.
 struct Ends {
     message: Message,
     ending: Ending,
 }
 
-/// A URL that waits on the delay ladder.
+/// A URL to be parked on the delay ladder.
 struct PutAside {
     message: Message,
     until: UnixMs,
     failed: bool,
 }
 
-/// What has to be done to settle a batch of outcomes.
+/// The steps that settle a batch of outcomes.
 #[derive(Default)]
 pub(crate) struct Plan {
     dead_letters: Vec<DeadLetter>,
@@ -59,13 +59,13 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Adds a worker's settlement. A URL stays held, and its lease is extended, until it has ended or its next message is about to be
-    /// sent: a copy of its message joins it, its next message must not.
+    /// Adds a worker's settlement. A URL stays held, and its lease is extended, until it has ended or its next message
+    /// is about to be sent: a copy of its message may join it, its next message must not.
     pub(crate) fn add(&mut self, member: &Member, Settlement { message, verdict }: Settlement) {
         match verdict {
             Verdict::Ends(ending) => self.ends.push(Ends { message, ending: *ending }),
             Verdict::PutAside { until, failed } => self.put_aside(message, until, failed),
-            // Its message has no `until`, for which another worker would wait.
+            // Its message has no `until`, since another worker would wait for it.
             Verdict::LeftToOthers { until } => {
                 self.put_aside.push(PutAside { message: message.left_to_others(), until, failed: false });
             }
@@ -74,7 +74,7 @@ impl Plan {
         }
     }
 
-    /// Adds what an engine settles by itself.
+    /// Adds a message that the engine settles by itself.
     pub(crate) fn add_own(&mut self, member: &Member, own: Own) {
         match own {
             Own::Dropped(receipts) => self.receipts.extend(receipts),
@@ -95,10 +95,10 @@ impl Plan {
                 self.receipts.extend(receipts);
             }
             Own::Waits { message, until } => {
-                // A slot that is still ahead then stays valid: if the present holder loses the URL, the slot was not
+                // Then a slot that is still ahead stays valid: if the present holder loses the URL, the slot was not
                 // used.
                 let slot = message.slot.filter(|&slot| slot > until);
-                // Its place in the waitlist may be later than its next claim.
+                // Its position in the waitlist may be later than its next claim.
                 let message = Message { until: message.until.max(Some(until)), slot, ..message };
                 self.waiting.push((message, until));
             }
@@ -115,7 +115,7 @@ impl Plan {
         let claim = Claim::of(&message);
         let receipts = member.in_flight.receipts_if(&claim, |_| true);
         if receipts.is_empty() {
-            // Its message was acknowledged when it began: it needs a new one.
+            // Its message was acknowledged when it started: it needs a new one.
             self.put_aside(message, UnixMs::now(), false);
         } else {
             self.releases.push(message);
@@ -123,24 +123,24 @@ impl Plan {
         }
     }
 
-    /// For a URL whose next message is about to be sent.
+    /// Stops holding a URL whose next message is about to be sent.
     fn forget(&mut self, member: &Member, message: &Message) {
         self.receipts.extend(member.in_flight.forget(&Claim::of(message)));
     }
 
-    /// Items are stored by now.
+    /// Carries out the plan. Items are already stored.
     ///
-    /// 1. Extends the leases of what is to end, and leaves out what is no longer this worker's.
+    /// 1. Extends the leases of URLs that are to end, and leaves out those that this worker no longer holds.
     /// 2. Publishes dead letters.
-    /// 3. Admits what pages link to, and what programs ask for.
+    /// 3. Admits the links of pages and the requests of programs.
     /// 4. Parks URLs: record, message, confirm.
-    /// 5. Remembers pages: not earlier, or the next crawl would take pages for known whose links are lost.
+    /// 5. Stores the page memory: not earlier, or the next crawl would treat pages as known whose links are lost.
     /// 6. Writes terminal states.
-    /// 7. Publishes again the messages of URLs that this worker no longer holds.
+    /// 7. Republishes the messages of URLs that this worker no longer holds.
     /// 8. Releases records.
-    /// 9. Notes which probes came back.
+    /// 9. Records which probes returned.
     /// 10. Acknowledges.
-    /// 11. Wakes callers that wait for everything before.
+    /// 11. Wakes callers that wait for all previous steps.
     pub(crate) async fn carry_out(mut self, member: &Member) -> Settled {
         self.extend_leases(member).await;
         self.publish_dead_letters(member).await;
@@ -182,7 +182,7 @@ impl Plan {
         }
     }
 
-    /// A page that this worker no longer holds is sent again: another worker has it, or the store has forgotten it.
+    /// A page that this worker no longer holds is republished: another worker has it, or the store has forgotten it.
     async fn admit_links(&mut self, member: &Member) {
         let elsewhere = self.ends.iter().flat_map(|ends| ends.ending.elsewhere.iter().cloned()).collect();
         links::admit_elsewhere(member, elsewhere).await;
@@ -210,7 +210,7 @@ impl Plan {
         }
     }
 
-    /// Record and message have the same instant. What this worker no longer holds is sent again.
+    /// Record and message have the same instant. URLs that this worker no longer holds are republished.
     async fn park(&mut self, member: &Member) {
         let Member { records, broker, health, worker, .. } = member;
         if !self.put_aside.is_empty() {
@@ -251,7 +251,7 @@ impl Plan {
         }
     }
 
-    /// What this worker no longer holds is sent again.
+    /// URLs that this worker no longer holds are republished.
     async fn finish(&mut self, member: &Member) {
         let Member { records, health, worker, .. } = member;
         if self.ends.is_empty() {
@@ -277,7 +277,7 @@ impl Plan {
             messages.iter().for_each(|message| self.forget(member, message));
             let Member { records, broker, health, .. } = member;
             health.until_done("sending again", || broker.publish(&messages)).await;
-            // What another worker has, or the store has forgotten, is not listed. Tried until it is done.
+            // Tasks that another worker has, or the store has forgotten, are not listed. Retried until it succeeds.
             let _ = outbox::list_urgent(&**records, &messages, Tries::UntilDone(health)).await;
         }
     }
@@ -287,7 +287,7 @@ impl Plan {
         if !self.releases.is_empty() {
             let claims: Vec<Claim> = self.releases.iter().map(Claim::of).collect();
             health.until_done("giving back", || records.release(worker, &claims)).await;
-            // As above.
+            // Retried until it succeeds.
             let _ = outbox::list_urgent(&**records, &self.releases, Tries::UntilDone(health)).await;
             let late = claims.iter().flat_map(|claim| in_flight.forget(claim));
             self.receipts_to_release.extend(late);
@@ -318,7 +318,7 @@ impl Plan {
 }
 
 impl Ends {
-    /// The dead letter for other programs, if there is one.
+    /// Returns the dead letter for other programs, if there is one.
     fn dead_letter(&self) -> Option<DeadLetter> {
         let cause = self.ending.dead_letter.clone()?;
         Some(DeadLetter { url: self.message.work.to_string(), crawl: self.message.crawl.clone(), cause })

@@ -1,4 +1,4 @@
-//! The file of a spider with all that is wrong in it, whoever finds it.
+//! The file of a spider with all its mistakes.
 
 use trawl_common::names::SpiderName;
 use trawl_common::politeness::robots::RobotsName;
@@ -9,31 +9,31 @@ use trawl_common::spider::{Mistake, Origin, Spider, folder};
 
 use crate::Ready;
 
-/// What a file says, and what was found in it.
+/// The text of a file, and the result of examining it.
 pub struct Examined {
-    /// What it says, with the values of its arguments.
+    /// The text with the values of its arguments.
     pub text: String,
-    /// What was read, with every mistake.
+    /// The result of reading the file, with every mistake.
     pub reading: Reading,
-    /// What the spider works with; nothing, where the file has mistakes.
+    /// The extractor, scope and bans of the spider; `None` if the file has mistakes.
     pub ready: Option<Ready>,
-    /// Whose rules of a robots.txt it obeys.
+    /// The robots.txt rules that it obeys.
     pub robots: Robots,
 }
 
-/// Whose rules of a robots.txt a spider obeys.
+/// The robots.txt rules that a spider obeys.
 pub enum Robots {
-    /// Nobody's.
+    /// None.
     Ignored,
-    /// Those for this name.
+    /// The rules for this name.
     For(RobotsName),
-    /// Those for `trawl`: no name is set, and the user agent has none.
+    /// The rules for `trawl`: no name is set, and the user agent has none.
     ForTrawl,
 }
 
 impl Examined {
-    /// Reads what the file of the spider `name` says, with these values for its arguments, as far as it can be read. What it may not
-    /// have, coming from `origin`, is a mistake.
+    /// Examines the text of the spider `name`, with these values for its arguments, as far as it can be read. Settings
+    /// that a text from `origin` may not have are mistakes.
     pub fn of(
         name: SpiderName,
         written: &str,
@@ -50,7 +50,7 @@ impl Examined {
         reading.mistakes.extend(mistaken);
         let ready = Ready::of(&reading.spider, &settings.fetch);
         if let Err(mistakes) = &ready {
-            // Some are found by both.
+            // Some mistakes are found by both.
             let is_new = |new: &&Mistake| reading.mistakes.iter().all(|known| known.place != new.place);
             let new: Vec<_> = mistakes.iter().filter(is_new).cloned().collect();
             reading.mistakes.extend(new);
@@ -70,7 +70,7 @@ impl Robots {
         spider.request.apply(&settings.fetch).robots_name().map_or(Self::ForTrawl, Self::For)
     }
 
-    /// The name that is obeyed.
+    /// The name whose rules are obeyed.
     pub fn name(&self) -> Option<RobotsName> {
         match self {
             Self::Ignored => None,

@@ -1,4 +1,4 @@
-//! Reading a response as one spider asks for.
+//! Reads responses as a spider's file says.
 
 use std::sync::atomic::AtomicBool;
 
@@ -23,7 +23,7 @@ use crate::items;
 use crate::plan::planner::Planner;
 use crate::plan::{Format, Plan};
 
-/// Reads items and links from responses, as one spider asks for. One serves all threads.
+/// Reads items and links from responses as a spider's file says. One extractor serves all threads.
 #[derive(Debug)]
 pub struct Extractor {
     plan: Plan,
@@ -33,9 +33,9 @@ pub struct Extractor {
 }
 
 impl Extractor {
-    /// The extractor of a spider. The mistakes are all that are in its selectors, patterns and paths.
+    /// Creates the extractor of a spider. The error has all mistakes of its selectors, patterns and paths.
     ///
-    /// Which fields the streaming pass answers and which need a tree is decided here.
+    /// This decides which fields the streaming pass answers and which need a tree.
     pub fn new(spider: &Spider) -> Result<Self, Vec<Mistake>> {
         Ok(Self { urls: spider.urls.clone(), ..Self::of(Planner::of(spider, true))? })
     }
@@ -49,7 +49,7 @@ impl Extractor {
             .named(name))
     }
 
-    /// The same for a crawler to which pages speak by this name, and not as `trawl`.
+    /// Sets the name by which pages address the crawler, instead of `trawl`.
     pub fn named(mut self, name: RobotsName) -> Self {
         self.reader.wanted.robots_name = name.as_str().to_ascii_lowercase();
         Self { robots_name: name, ..self }
@@ -60,17 +60,17 @@ impl Extractor {
         self.plan.needs_tree
     }
 
-    /// Whether a response is of a kind that this spider reads: HTML, and JSON if it looks for something in it.
+    /// Whether a response has a type that this spider reads: HTML, and JSON if the spider extracts from it.
     pub fn reads(&self, response: &Response) -> bool {
         self.format(response).is_some()
     }
 
-    /// What the page that `url` answered with gives. A field that the page says nothing about is null, or an empty list.
+    /// Reads the page that `url` answered with. A field without a value is null, or an empty list.
     ///
     /// Text is free of control characters and at most [`MAX_TEXT`](crate::MAX_TEXT) long; an item is less than 8 MB of JSON.
     ///
-    /// No I/O, and time in proportion to the page. One whose tree would take longer is a failure of class `parse`, and
-    /// so is one that is not ready some time after `given_up` is set.
+    /// Does no I/O, and takes time proportional to the page. A page whose tree would take longer is a failure of class
+    /// `parse`, and so is one that is not finished some time after `given_up` is set.
     pub fn extract(
         &self,
         url: &CanonicalUrl,
@@ -105,7 +105,7 @@ impl Extractor {
         is_html(response.content_type(), &response.body).then_some(Format::Html)
     }
 
-    /// Looks for items and links in what was read.
+    /// Extracts items and links from a parsed document.
     pub(crate) fn look(
         &self,
         url: &CanonicalUrl,

@@ -1,4 +1,4 @@
-//! Looking for fields in a response.
+//! Extracts fields from a response.
 
 use std::borrow::Cow;
 
@@ -15,14 +15,14 @@ use crate::plan::{Each, Field, Format, Source, splits};
 use crate::values::budget::Budget;
 use crate::values::table;
 
-/// Maximum number of bytes that are shown of a value which does not fit.
+/// Maximum number of bytes shown of a value that does not fit.
 const SHOWN: usize = 100;
 
 type FoundAll<'a> = Box<dyn Iterator<Item = Found<'a>> + 'a>;
 
 impl Field {
-    /// The field's value: null where the response says nothing, or is of a format that the field is not looked for in.
-    /// Required fields without a value, and values that do not fit, are noted in `extraction`.
+    /// Returns the field's value: null if the response has none, or if the field does not apply to its format. Required
+    /// fields without a value, and values that do not fit, are recorded in `extraction`.
     pub(crate) fn value<'a>(
         &'a self,
         context: &'a Context<'a>,
@@ -77,7 +77,7 @@ impl Field {
         Ok(values)
     }
 
-    /// Notes a value that is not kept as it was found: of a field the first.
+    /// Records a value that is not kept as it was found; only the first one of each field.
     fn note(&self, raw: &Found<'_>, reason: &'static str, is_cut: bool, extraction: &mut Extraction) {
         if extraction.unfit.iter().all(|other| other.field != self.path) {
             let value = printable(&raw.shown(), SHOWN);
@@ -112,7 +112,7 @@ impl Field {
 }
 
 impl Each {
-    /// What it matches, in order.
+    /// Returns the matches of `each`, in order.
     pub(crate) fn matches<'a>(
         &'a self,
         context: &'a Context<'a>,
@@ -125,7 +125,7 @@ impl Each {
             }
             Self::Json(path) => {
                 let values = context.value(within).into_iter().flat_map(|value| path.find(value));
-                // The list that a path leads to is meant by its parts.
+                // For a path that leads to a list, the elements of the list are the matches.
                 Box::new(values.flat_map(|value| parts(value, true)).map(Within::Json))
             }
         }
@@ -133,7 +133,7 @@ impl Each {
 }
 
 impl Source {
-    /// The values as they stand in the response, in its order; those of a list in JSON one by one if it `splits`.
+    /// Returns the raw values in the order of the response; elements of a JSON list one by one if it `splits`.
     fn raws<'a>(
         &'a self,
         context: &'a Context<'a>,
@@ -178,7 +178,7 @@ impl Source {
     }
 }
 
-/// An object, or what a path finds in it.
+/// Returns an object, or the values that a path finds in it.
 fn reached<'a>(
     object: &'a Value,
     path: Option<&Path>,

@@ -1,4 +1,4 @@
-//! The links of a page that are followed.
+//! Selects the links of a page to follow.
 
 use std::collections::HashSet;
 
@@ -15,20 +15,21 @@ use crate::limits::MAX_LINKS;
 use crate::plan::query::Query;
 use crate::plan::{Follow, Next};
 
-/// The most links of one page.
+/// Maximum number of links of one page.
 const MOST: usize = 10_000;
 
-/// What a page lets a crawler do, as far as the spider asks.
+/// The page's permissions for a crawler, as far as the spider respects them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Leave {
-    /// Whether it may be an item.
+    /// Whether it may be extracted as an item.
     pub(crate) index: bool,
     /// Whether its links may be followed.
     pub(crate) follow: bool,
 }
 
 impl Follow {
-    /// What the page's `<meta>` for robots and the header `X-Robots-Tag` allow the crawler of this name.
+    /// Returns the permissions that the page's `<meta>` for robots and the header `X-Robots-Tag` give the crawler of
+    /// this name.
     pub(crate) fn leave(&self, context: &Context<'_>, name: &str) -> Leave {
         let headers = context.response.headers.all("x-robots-tag");
         let headers = headers.flat_map(|value| directives(value, name));
@@ -43,13 +44,14 @@ impl Follow {
         leave
     }
 
-    /// The URL that the page calls canonical, if it is another and the spider goes by it.
+    /// Returns the page's canonical URL, if it is another page and the spider respects it.
     pub(crate) fn elsewhere(&self, context: &Context<'_>) -> Option<CanonicalUrl> {
         let link = context.page.canonical.as_ref().filter(|_| self.canonical)?;
         context.base.link(link).filter(|canonical| *canonical != context.base.canonical(context.url))
     }
 
-    /// What is followed of a page, each once: where a refresh leads, `next`, then links. With it, how many more there are than that.
+    /// Returns the links to follow, each once: the target of a refresh, `next`, then the others. Also returns the
+    /// number of links beyond the limit.
     pub(crate) fn links(&self, context: &Context<'_>, leave: Leave) -> (Vec<Link>, u64) {
         let mut found = FoundLinks::new(context.base);
         if let Some(link) =
@@ -75,7 +77,7 @@ impl Follow {
     fn add_next(&self, next: &Next, context: &Context<'_>, found: &mut FoundLinks<'_>) {
         match next {
             Next::Streamed(number) => {
-                // Nothing was streamed of JSON.
+                // The streaming pass does not read JSON.
                 context.page.found.get(*number).into_iter().flatten().for_each(|link| found.add(link, true));
             }
             Next::Tree(query) => {
@@ -99,7 +101,7 @@ impl Follow {
             if context.is_given_up() {
                 return;
             }
-            // A link within another was taken already.
+            // A link within another one was taken already.
             if area.ancestors().any(|ancestor| Some(ancestor.id()) == covered) {
                 continue;
             }
@@ -114,7 +116,7 @@ impl Follow {
     }
 }
 
-/// The links so far.
+/// The links found so far.
 struct FoundLinks<'a> {
     base: &'a Base<'a>,
     links: Vec<Link>,
@@ -134,7 +136,7 @@ impl<'a> FoundLinks<'a> {
 
     fn add(&mut self, link: &str, is_next: bool) {
         if self.is_full() {
-            // Not looked at: there may be a million of them.
+            // Not examined: there may be a million of them.
             self.left_out += 1;
             return;
         }
@@ -160,8 +162,8 @@ impl<'a> FoundLinks<'a> {
     }
 }
 
-/// The directives of an `X-Robots-Tag` that are for every crawler or for the one of this name. What follows the name of a crawler and a
-/// colon is for that one, up to the next.
+/// Returns the directives of an `X-Robots-Tag` for every crawler or for the one of this name. Directives after a
+/// crawler's name and a colon are for that crawler, up to the next name.
 fn directives<'a>(value: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
     const WITH_VALUE: &[&str] =
         &["unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"];
@@ -178,7 +180,7 @@ fn directives<'a>(value: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
     })
 }
 
-/// Where a refresh leads (HTML standard, section 4.2.5.3): `5; url='/x'`.
+/// Returns the target of a refresh (HTML standard, section 4.2.5.3): `5; url='/x'`.
 fn refresh_target(content: &str) -> Option<&str> {
     let rest = content.trim_start().trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
     let rest = rest.trim_start().trim_start_matches([';', ',']).trim();

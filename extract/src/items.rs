@@ -1,4 +1,4 @@
-//! The items of a page, each within its bounds.
+//! Extracts the items of a page within size limits.
 
 use serde_json::Map;
 use trawl_common::frontier::outcome::{Class, Failure};
@@ -11,17 +11,17 @@ use crate::limits::{MAX_LINKS, MAX_PAGE_TEXT};
 use crate::plan::{Field, Format, Rule, Source};
 use crate::values::budget::Budget;
 
-/// The most bytes of all fields of an item together, but for what the page says of itself: half of it is shared out to all
-/// alike, the rest goes to those that come first.
+/// Maximum size in bytes of all fields of an item, except for the page's own: half of it is divided equally among them,
+/// the rest goes to the first ones that need it.
 const MAX_OWN: usize = 5 << 20;
-/// The most bytes of what the page says of itself. With the others and a list of links an item stays below 8 MB.
+/// Maximum size in bytes of one of the page's own fields. With the others and a list of links an item stays below 8 MB.
 const MAX_PER_PAGE_FIELD: usize = 768 << 10;
-/// The most items of a page.
+/// Maximum number of items of a page.
 const MAX_ITEMS: usize = 10_000;
-/// The most bytes of all items of a page together.
+/// Maximum size in bytes of all items of a page.
 const MAX_PAGE: usize = 32 << 20;
 
-/// Adds the items of each kind, and the names of required fields that they lack.
+/// Adds the items of each kind, and the names of missing required fields.
 pub(crate) fn add_items<'a>(
     rules: &'a [Rule],
     context: &'a Context<'a>,
@@ -64,7 +64,7 @@ pub(crate) fn add_items<'a>(
     Ok(())
 }
 
-/// How much is kept for each field of an item.
+/// The size limits of the fields of an item.
 struct Shares {
     own: usize,
     per_page_field: usize,

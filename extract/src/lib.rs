@@ -1,11 +1,11 @@
-//! From a response to the items and links that a spider asks for. No I/O.
+//! Extracts the items and links of a spider from a response. No I/O.
 //!
 //! One page, from top to bottom:
 //!
 //! 1. [`Extractor::new`] makes a `plan` of the spider: which fields one streaming pass can answer, and which need a tree;
 //! 2. [`Extractor::extract`] reads the response with `document`: its encoding, JSON, the streaming pass, the tree;
-//! 3. `items` and `follow` find what the plan asks for in the `context` of that page, each `field` by itself;
-//! 4. `values` makes of what was found a value of the field's kind, within the field's `budget`.
+//! 3. `items` and `follow` find the planned values in the `context` of that page, each `field` separately;
+//! 4. `values` converts each found value to the field's type, within the field's `budget`.
 
 mod context;
 mod document;

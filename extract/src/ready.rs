@@ -1,22 +1,22 @@
-//! What a spider works with, made of what its file says.
+//! Prepares a spider's file for extraction.
 
 use trawl_common::settings::Fetch;
 use trawl_common::spider::{Bans, Mistake, Scope, Spider};
 
 use crate::Extractor;
 
-/// What a spider extracts and follows with.
+/// The parts of a spider that extract and follow.
 pub struct Ready {
-    /// What it takes from pages.
+    /// Extracts from pages.
     pub extractor: Extractor,
-    /// Which links it follows.
+    /// The scope of links to follow.
     pub scope: Scope,
-    /// Which answers are no pages.
+    /// The rules for responses that are not pages.
     pub bans: Bans,
 }
 
 impl Ready {
-    /// That of a spider which asks as `fetch` says; or all of its patterns and selectors that cannot be used.
+    /// Prepares a spider whose requests use `fetch`. Fails with all of its invalid patterns and selectors.
     pub fn of(spider: &Spider, fetch: &Fetch) -> Result<Self, Vec<Mistake>> {
         match (Extractor::new(spider), Scope::of(spider), Bans::of(&spider.ban)) {
             (Ok(extractor), Ok(scope), Ok(bans)) => {

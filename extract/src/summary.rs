@@ -1,4 +1,4 @@
-//! What a spider does, in a few lines.
+//! Summarizes a spider in a few lines.
 
 use trawl_common::events::Pattern;
 use trawl_common::schedule::Schedule;
@@ -13,11 +13,11 @@ use trawl_common::time::UnixMs;
 
 use crate::Examined;
 
-/// How many instants of a schedule are named.
+/// Number of schedule instants that are named.
 const INSTANTS: usize = 3;
 
 impl Examined {
-    /// What the spider does: a word, and what follows it. Nothing for a file with mistakes.
+    /// Returns the summary as pairs of a word and its text. Empty for a file with mistakes.
     pub fn summary(&self) -> Vec<(&'static str, String)> {
         let Some(ready) = &self.ready else { return Vec::new() };
         let spider = &self.reading.spider;
@@ -47,7 +47,7 @@ impl Examined {
         lines
     }
 
-    /// The same in one line.
+    /// Returns the summary in one line.
     pub fn in_one_line(&self) -> String {
         if self.ready.is_none() {
             let mistakes = self.reading.mistakes.len() as u64;
@@ -58,7 +58,7 @@ impl Examined {
         format!("{}, {links}", starts(spider))
     }
 
-    /// Returns sentences about what is no mistake but likely not meant so.
+    /// Returns warnings about settings that are valid but probably not intended, one sentence each.
     pub fn warnings(&self) -> Vec<String> {
         let spider = &self.reading.spider;
         let finds_little = spider.schedule.is_some() && spider.recrawl().is_never();
@@ -83,7 +83,7 @@ fn argument(name: &str, Declaration { value, help, .. }: &Declaration) -> String
     format!("{name}{help}{value}")
 }
 
-/// Which URLs its crawls take for seen.
+/// Describes the URLs that its crawls take for seen.
 fn dedups(dedup: Option<DedupScope>) -> String {
     let by = |dedup| match dedup {
         DedupScope::Spider => "what any of its crawls has seen".to_owned(),
@@ -211,7 +211,7 @@ fn field(name: &str, field: &Field) -> String {
     if notes.is_empty() { name.to_owned() } else { format!("{name} ({})", notes.join(", ")) }
 }
 
-/// What a value is, unless it is a text as usual.
+/// Describes the type of a value, unless it is text, which is the default.
 fn kind(kind: Kind) -> Option<&'static str> {
     match kind {
         Kind::Text => None,

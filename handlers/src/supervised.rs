@@ -21,37 +21,37 @@ use crate::program::Program;
 use crate::proxy::Admission;
 use crate::strays;
 
-/// A supervisor that was asked to end its program has so long beyond the program's own grace.
+/// How long a supervisor has to end its program beyond the program's own grace period.
 const SLACK: Duration = Duration::from_secs(2);
 
-/// When a supervisor is gone, what is left in the pipes is read for so long at most: it may have been killed, and something of which
-/// nobody knows holds them.
+/// How long the remaining pipe content is read after a supervisor is gone: it may have been killed, and an unknown
+/// process may hold the pipes.
 pub(crate) const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// A program that runs.
+/// A running program.
 pub(crate) struct Supervised {
     child: Child,
     token: String,
     folder: PathBuf,
-    /// The same, whatever the program does to its path.
+    /// The open folder, which stays valid whatever the program does to its path.
     opened: Folder,
-    /// The end of standard error, when it ends: after the supervisor's report, as long as that is not killed.
+    /// Completes with the end of standard error: after the supervisor's report, unless the supervisor is killed.
     stderr: Shared<BoxFuture<'static, Vec<u8>>>,
-    /// What lets it use the proxy.
+    /// Permits it to use the proxy.
     _admission: Option<Admission>,
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct End {
-    /// How; `None` if the supervisor was killed.
+    /// The supervisor's report; `None` if it was killed.
     pub(crate) report: Option<Report>,
     /// The last of what the program wrote to its standard error.
     pub(crate) stderr: Vec<u8>,
 }
 
 impl End {
-    /// How, in words that go on from a program's name.
+    /// Describes the end in words that follow a program's name.
     pub(crate) fn how(&self) -> String {
         match &self.report {
             Some(report) if report.lacked_memory(&self.stderr) => {
@@ -66,7 +66,8 @@ impl End {
 }
 
 impl Supervised {
-    /// Starts a program with further arguments and variables, for a task or to live. Returns its ends of standard input and output.
+    /// Starts a program with additional arguments and variables, either for one task or permanently. Returns its pipes
+    /// for standard input and output.
     pub(crate) fn start(
         program: &Program,
         task: Option<&TaskView>,
@@ -103,7 +104,7 @@ impl Supervised {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // A signal from a terminal is for the worker, which ends its programs in its own way.
+            // A signal from a terminal is for the worker, which ends its programs itself.
             .process_group(0);
         let mut child = command.spawn().inspect_err(|_| remove(&folder))?;
         let (stdin, stdout, stderr) = match (child.stdin.take(), child.stdout.take(), child.stderr.take()) {
@@ -114,19 +115,20 @@ impl Supervised {
         Ok((Self { child, token, folder, opened, stderr, _admission: admission }, stdin, stdout))
     }
 
-    /// The folder that is the program's own; it goes with the program.
+    /// The program's own folder, which is deleted with it.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Takes the file of items that an answer names, if it counts. To be called before the program is stopped.
+    /// Takes the file of items that an answer names, if the answer counts. Must be called before the program is
+    /// stopped.
     pub(crate) fn take_items(&self, answer: &Answer) -> Option<Result<ItemsFile, String>> {
         let named = answer.items_file.as_ref().filter(|_| answer.verdict == Verdict::Done)?;
         Some(self.opened.take(&self.folder, named))
     }
 
-    /// Waits until the program and all that it started have ended. Its folder stays until it is stopped. Cancelling the call loses
-    /// nothing.
+    /// Waits until the program and all that it started have ended. Its folder stays until `stop`. Cancelling the call
+    /// loses nothing.
     pub(crate) async fn ended(&mut self) -> End {
         self.gone().await;
         let was_killed = |status: ExitStatus| !status.success();
@@ -142,7 +144,7 @@ impl Supervised {
         End { report, stderr }
     }
 
-    /// Waits until the supervisor has said how the program ended, or is gone. Cancelling the call loses nothing.
+    /// Waits until the supervisor has reported the program's end, or is gone. Cancelling the call loses nothing.
     pub(crate) async fn gone(&mut self) {
         tokio::select! {
             _ = self.stderr.clone() => {}
@@ -150,7 +152,7 @@ impl Supervised {
         }
     }
 
-    /// Does what a supervisor that was killed could not do.
+    /// Cleans up after a supervisor that was killed.
     async fn clean_up(&self) {
         let (token, folder) = (self.token.clone(), self.folder.clone());
         let cleaning = spawn_blocking(move || {
@@ -160,7 +162,7 @@ impl Supervised {
         let _ = cleaning.await;
     }
 
-    /// Ends the program and all that it started: asks first, and kills then. Its folder goes with it.
+    /// Ends the program and all that it started: first by request, then by force. Deletes its folder.
     pub(crate) async fn stop(&mut self) -> End {
         self.ask_to_end();
         if timeout(GRACE + SLACK, self.child.wait()).await.is_err() {
@@ -184,7 +186,7 @@ impl Drop for Supervised {
     }
 }
 
-/// A folder of the program's own, that nobody else may look into.
+/// Creates a folder for the program that no other user may read.
 fn private_folder(token: &str) -> io::Result<PathBuf> {
     use std::os::unix::fs::DirBuilderExt;
     let folder = std::env::temp_dir().join(format!("trawl-handler-{token}"));
@@ -196,7 +198,7 @@ fn remove(folder: &Path) {
     let _ = std::fs::remove_dir_all(folder);
 }
 
-/// A random number, from what the standard library seeds its maps with.
+/// Returns a random number from the seed of the standard library's maps.
 fn rand() -> u128 {
     use std::hash::{BuildHasher, RandomState};
     let half = || u128::from(RandomState::new().hash_one(std::process::id()));

@@ -1,4 +1,4 @@
-//! Ends jobs with their crawls, and forgets those that ended long ago. Any worker does it for all.
+//! Ends jobs with their crawls, and forgets those that ended long ago. Any worker does this for all jobs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,16 +14,16 @@ use crate::history::Kept;
 use crate::sources::{self, Unfeedable};
 use crate::{LOOK, Runner};
 
-/// So many jobs are looked at in one go.
+/// Maximum number of jobs that are checked at a time.
 const JOBS: usize = 100;
 
-/// How often old jobs are forgotten.
+/// Interval at which old jobs are forgotten.
 const FORGET: Duration = Duration::from_secs(60);
 
-/// For how long a job that is over is kept at least.
+/// Minimum time that a job that is over is kept.
 const KEPT_FOR: Duration = Duration::from_secs(24 * 3600);
 
-/// Looks again and again.
+/// Checks repeatedly.
 pub(crate) async fn run(runner: Arc<Runner>) {
     let (mut forgotten, mut kept) = (None, Kept::default());
     loop {
@@ -39,7 +39,7 @@ pub(crate) async fn run(runner: Arc<Runner>) {
     }
 }
 
-/// Ends the jobs whose crawls are over. What another worker has just looked at is left to it.
+/// Ends the jobs whose crawls are over. Jobs that another worker has just checked are left to it.
 async fn look(runner: &Runner) -> Result<()> {
     for job in runner.ports.jobs.look_after(JOBS, LOOK / 2).await? {
         if let Some(outcome) = outcome_of(runner, &job).await? {
@@ -50,7 +50,7 @@ async fn look(runner: &Runner) -> Result<()> {
     Ok(())
 }
 
-/// How the job has ended, if it has.
+/// Returns the outcome of the job, if it has ended.
 async fn outcome_of(runner: &Runner, job: &Job) -> Result<Option<JobOutcome>> {
     let Some(stats) = runner.ports.stats.crawl_stats(&job.new.id).await? else {
         return reopen(runner, job).await;
@@ -100,9 +100,10 @@ async fn reopen(runner: &Runner, job: &Job) -> Result<Option<JobOutcome>> {
         lease: runner.lease(),
     };
     match runner.ports.engine.open(opening, Arc::new(Health::fail_fast())).await {
-        // Its sources are read.
+        // Its sources have been read.
         Ok(session) => session.close_read(Some(SourcesRead::default())).await?,
-        // It is over, as the store knows by now; or another crawl of the spider is being fed, and this one is looked at again.
+        // It is over, as the store knows by now, or another crawl of the spider is being fed, and this one is checked
+        // again.
         Err(error) if matches!(error.kind, ErrorKind::Stale | ErrorKind::Busy) => {}
         Err(error) => return Err(error),
     }

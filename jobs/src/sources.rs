@@ -1,4 +1,4 @@
-//! What a job is fed from.
+//! The sources that a job is fed from.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use trawl_producer::{Html, Job, NoStart, Source, Start};
 
 use crate::Runner;
 
-/// Why a job cannot be run here.
+/// The reason why a job cannot be run here.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unfeedable {
     /// Its spider cannot be used.
@@ -24,30 +24,30 @@ pub(crate) enum Unfeedable {
         "spider {spider} is not deployed in project {project}, and there is no {file} on this worker: `trawl spider push` deploys it"
     )]
     NoSpider { project: ProjectName, spider: SpiderName, file: String },
-    /// It was removed since, or never there.
+    /// It was removed in the meantime, or never existed.
     #[error("project {project} has no version {version} with spider {spider}: was it removed?")]
     NoVersion { project: ProjectName, version: Version, spider: SpiderName },
-    /// It gives arguments to the spider that has no file.
+    /// It has arguments for the spider without a file.
     #[error("spider {0} has no file, and so no arguments")]
     NoArguments(SpiderName),
-    /// It names nothing to start from.
+    /// It has nothing to start from.
     #[error(transparent)]
     Start(#[from] NoStart),
-    /// What was deployed could not be asked for.
+    /// The deployed spider could not be read.
     #[error(transparent)]
     Port(#[from] ports::Error),
 }
 
-/// What the file of a job's spider says.
+/// The text of a job's spider file.
 struct SpiderFile {
     text: String,
     /// The file, for people.
     path: PathBuf,
-    /// Whether workers cannot be expected to have the same.
+    /// Whether the text is passed to the workers, because they may have another file.
     is_brought: bool,
 }
 
-/// The run of a producer that feeds a job.
+/// Returns the producer's run that feeds a job.
 pub(crate) async fn of(runner: &Runner, new: &NewJob) -> Result<Job, Unfeedable> {
     let folder = runner.folder.clone().with_overrides(new.settings.of_spider());
     let file = file_of(runner, new, &folder).await?;
@@ -70,12 +70,13 @@ pub(crate) async fn of(runner: &Runner, new: &NewJob) -> Result<Job, Unfeedable>
         limit: new.settings.limit,
         html: Html::IsAnError,
         text: text.filter(|_| is_brought).map(SpiderText::from),
-        // Another worker may have opened the crawl before.
+        // Another worker may have opened the crawl already.
         is_new: false,
     })
 }
 
-/// The file that was deployed, or else the one that is here, with the values of the job's arguments; none of the spider that needs none.
+/// Returns the deployed file, or else the local one, with the values of the job's arguments; `None` for the spider that
+/// needs no file.
 async fn file_of(runner: &Runner, new: &NewJob, folder: &Folder) -> Result<Option<SpiderFile>, Unfeedable> {
     let NewJob { project, version, spider, arguments, .. } = new;
     let deployed = runner.ports.spider_store.text(project, version.as_ref(), spider).await?;

@@ -29,13 +29,13 @@ use crate::{
     Candidate, Counters, Finding, Html, Job, Progress, Report, RunError, Source, Start, preview, run,
 };
 
-/// How often the progress line is drawn.
+/// Interval at which the progress line is drawn.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// How many hosts that are asked too rarely are named.
+/// Maximum number of overloaded hosts that are named.
 const SHOWN_OVERLOADS: usize = 10;
 
-/// What to read, and for which crawl.
+/// The command-line arguments of the producer.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     /// Sitemaps, sitemap indexes, feeds, robots.txt, or lists of URLs, requests or tasks: a URL, a file, or - for standard input
@@ -86,7 +86,7 @@ struct Program {
     global: Global,
 }
 
-/// The program `producer`, by its own name; `trawl producer` is the same.
+/// Runs the program `producer`; `trawl producer` is the same.
 pub fn main() -> ExitCode {
     let Program { args, global } = Program::parse();
     trawl_cli::main("producer", global.color, args.run(global))
@@ -97,7 +97,7 @@ impl Args {
     pub async fn run(self, global: Global) -> Outcome {
         let settings = Arc::new(global.load(&global.source())?);
         let signals = Signals::listen().map_err(Fail::run)?;
-        // What it waits for is in its progress line, and in the log.
+        // Its waits are shown in the progress line, and in the log.
         let _metrics = metrics::serve(&settings.metrics, || None).await?;
         let _traces = trace::start(&settings.tracing, "trawl-producer")?;
         let spider = self.spider.clone().unwrap_or_default();
@@ -139,13 +139,13 @@ impl Args {
         }
     }
 
-    /// What the spider's file says with its arguments, which workers are to go by: their own files know nothing of these.
+    /// Returns the spider's text with its arguments for the workers, whose own files do not have these values.
     fn text_with_values(&self, spider: &SpiderArg, folder: &Folder) -> Result<SpiderText, Fail> {
         let without = || Fail::usage("the spider has no file, and so no arguments");
         spider.text(folder)?.map(SpiderText::from).ok_or_else(without)
     }
 
-    /// The crawl that a person names; or else as the spider's running crawl allows.
+    /// Returns the selected crawl, or else the one that the spider's running crawl allows.
     async fn beginning(
         &self,
         stats: &dyn Stats,
@@ -178,7 +178,7 @@ impl Args {
         self.if_running.or(settings.producer.if_running)
     }
 
-    /// Whether the run may do nothing: no crawl was named, and none has to be started.
+    /// Whether the run may do nothing: no crawl was selected, and none has to be started.
     fn may_do_nothing(&self, settings: &Settings) -> bool {
         self.crawl.is_none() && self.if_running(settings) != Some(IfRunning::Start)
     }
@@ -199,7 +199,8 @@ impl Args {
         drawing.abort();
         line.clear();
         let report = match result {
-            // Another run reads sources now, for a crawl that began after this run had looked, or that may run beside others.
+            // Another run is reading sources, for a crawl that started after this run had checked, or that may run
+            // beside others.
             Err(RunError::Port(error)) if error.kind == ErrorKind::Busy && self.may_do_nothing(settings) => {
                 let other = running::running(&*ports.stats, &crawl.spider).await?;
                 return other.map(|stats| self.leave_alone(global, stats)).ok_or_else(|| Fail::run(error));
@@ -250,16 +251,16 @@ impl Args {
     }
 }
 
-/// A run as programs read it.
+/// The JSON output of a run.
 #[derive(Serialize)]
 struct Summary<'a> {
-    /// Nothing of a dry run.
+    /// `None` for a dry run.
     #[serde(serialize_with = "id_of")]
     crawl: Option<&'a CrawlRef>,
     spider: &'a SpiderName,
     #[serde(flatten)]
     report: &'a Report,
-    /// How the crawl ended, or how it stands that is left alone.
+    /// The stats of the crawl at its end, or of the running crawl that was left alone.
     #[serde(rename = "books")]
     stats: Option<CrawlStats>,
 }
@@ -268,14 +269,14 @@ fn id_of<S: serde::Serializer>(crawl: &Option<&CrawlRef>, to: S) -> Result<S::Ok
     crawl.map(|crawl| &crawl.id).serialize(to)
 }
 
-/// How many pages are not asked for, if any.
+/// Describes the number of pages that are not requested, if any.
 fn spared(counters: &Counters) -> String {
     let parts = [(counters.unchanged, "unchanged by their sitemaps"), (counters.fresh, "fetched lately")];
     let parts = parts.iter().filter(|(number, _)| *number > 0);
     parts.map(|(number, what)| format!(", {} {what}", count(*number))).collect()
 }
 
-/// Shows one finding of a dry run: lane, time to live, URL, and how a request asks for it.
+/// Prints one finding of a dry run: lane, time to live, URL, and the request.
 fn show(finding: &Finding) {
     match finding {
         Finding::Page(Candidate { page, ttl, .. }) => {
@@ -288,7 +289,7 @@ fn show(finding: &Finding) {
     }
 }
 
-/// The same for programs.
+/// Prints one finding of a dry run as JSON.
 fn show_json(finding: &Finding) {
     #[derive(Serialize)]
     #[serde(untagged)]
@@ -337,7 +338,7 @@ async fn draw(line: ProgressLine, progress: Arc<Progress>) {
     }
 }
 
-/// The crawl's stats when it has ended; `None` if a signal came before.
+/// Waits for the end of the crawl, and returns its stats; `None` if a signal came first.
 async fn ended(
     stats: &dyn Stats,
     crawl: &CrawlRef,

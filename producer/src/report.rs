@@ -1,4 +1,4 @@
-//! What a run has done so far, and what went wrong.
+//! The progress of a run, and its problems.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -25,9 +25,9 @@ pub struct Progress {
     fresh: AtomicU64,
     invalid: AtomicU64,
     outside: AtomicU64,
-    /// Zero while the run does not wait.
+    /// The number of pending URLs while the run waits; otherwise zero.
     backlog: AtomicU64,
-    /// The hosts that sources wait for, and until when.
+    /// The hosts that sources wait for, each with the end of its wait.
     hosts: Mutex<Vec<(UnixMs, HostKey)>>,
     workload: Mutex<RateWarnings>,
 }
@@ -45,13 +45,13 @@ impl Progress {
         self.new.fetch_add(count as u64, Ordering::Relaxed);
     }
 
-    /// Notes a page that need not be fetched again.
+    /// Counts a page that need not be fetched again.
     pub(crate) fn spared(&self, why: Skip) {
         let counter = if why == Skip::Fresh { &self.fresh } else { &self.unchanged };
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes URLs that wait for their host, each for so long at most.
+    /// Records URLs that wait for their host, each with its maximum wait.
     pub(crate) fn waiting<'a>(&self, urls: impl Iterator<Item = (&'a CanonicalUrl, Option<Duration>)>) {
         let mut workload = self.workload.lock().unwrap_or_else(PoisonError::into_inner);
         for (url, ttl) in urls {
@@ -61,7 +61,7 @@ impl Progress {
         }
     }
 
-    /// One line for each host that cannot be asked for all its URLs in time.
+    /// Returns one line for each host that is too slow for all its URLs.
     pub(crate) fn overloads(&self, politeness: &Politeness) -> Vec<String> {
         let workload = self.workload.lock().unwrap_or_else(PoisonError::into_inner);
         workload.overloads(politeness).iter().map(ToString::to_string).collect()
@@ -79,20 +79,20 @@ impl Progress {
         self.backlog.store(pending.unwrap_or(0), Ordering::Relaxed);
     }
 
-    /// What the run waits for: how many URLs have no final state, if these are too many (`producer.max_backlog`).
+    /// The number of pending URLs that the run waits for, if there are too many (`producer.max_backlog`).
     pub fn backlog(&self) -> Option<u64> {
         Some(self.backlog.load(Ordering::Relaxed)).filter(|pending| *pending > 0)
     }
 
-    /// Notes that a source has to wait for its host, until what this returns is dropped. What is over within a second or so is
-    /// not noted.
+    /// Records that a source has to wait for its host, until the return value is dropped. A wait of about a second or
+    /// less is not recorded.
     pub(crate) fn waits_for(&self, host: &HostKey, wait: Duration) -> Option<Waiting<'_>> {
         let entry = (wait > SOON).then(|| (UnixMs::now().plus(wait), host.clone()))?;
         self.hosts().push(entry.clone());
         Some(Waiting { progress: self, entry })
     }
 
-    /// What a source waits for, in words: the host that may be asked last, and when.
+    /// Describes the wait of sources: the host that can be requested last, and when.
     pub fn awaited_host(&self) -> Option<String> {
         let hosts = self.hosts();
         let (until, host) = hosts.iter().max()?;
@@ -103,7 +103,7 @@ impl Progress {
         self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The counters now.
+    /// The current counters.
     pub fn snapshot(&self) -> Counters {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let (found, new) = (read(&self.found), read(&self.new));
@@ -130,14 +130,14 @@ pub(crate) struct Waiting<'a> {
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let mut hosts = self.progress.hosts();
-        // Equal ones stand for each other.
+        // Equal entries are interchangeable.
         if let Some(at) = hosts.iter().position(|entry| *entry == self.entry) {
             hosts.swap_remove(at);
         }
     }
 }
 
-/// What a run has read and admitted.
+/// Counters of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
     /// Sources read to their end.
@@ -146,36 +146,36 @@ pub struct Counters {
     pub found: u64,
     /// Of these, admitted: not seen before.
     pub new: u64,
-    /// Of these, not asked for, as their sitemap says that they are as they were.
+    /// Of these, skipped because their sitemap says that they are unchanged.
     pub unchanged: u64,
-    /// Of these, not asked for, as they were fetched lately.
+    /// Of these, skipped because they were fetched recently.
     pub fresh: u64,
     /// Of these, seen before.
     pub seen: u64,
-    /// Entries that are no URL; each is a dead letter.
+    /// Entries that are not URLs; each is a dead letter.
     pub invalid: u64,
-    /// URLs outside the domains that the spider takes; they are left out.
+    /// URLs outside the spider's domains; they are skipped.
     pub outside: u64,
 }
 
-/// The end of a run.
+/// The result of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// What was read and admitted.
+    /// The final counters.
     #[serde(flatten)]
     pub counters: Counters,
-    /// Sources that could not be read, or not to their end, each with its reason. The others were read.
+    /// Sources that could not be read completely, each with the reason. All others were read.
     pub problems: Vec<String>,
-    /// Sources that held no URL at all: likely not what was meant.
+    /// Sources without any URL: probably not intended.
     pub empty: Vec<String>,
-    /// Hosts that cannot be asked for all they got before it expires, each with the arithmetic, the worst first.
+    /// Hosts that are too slow to serve all their URLs before these expire, each with the calculation, the worst first.
     pub overloads: Vec<String>,
     /// Whether the run was stopped before its sources ended.
     pub stopped: bool,
 }
 
 impl Report {
-    /// Returns what the stats of the crawl are to say of it.
+    /// Returns the counters for the stats of the crawl.
     pub(crate) fn sources_read(&self) -> SourcesRead {
         let Counters { seen, unchanged, fresh, outside, .. } = self.counters;
         SourcesRead { incomplete: !self.problems.is_empty(), seen, unchanged, fresh, outside }

@@ -1,4 +1,4 @@
-//! One run, from the sources to the end of discovery.
+//! A run, from the sources to the end of discovery.
 
 use std::sync::Arc;
 
@@ -28,28 +28,28 @@ use crate::sources::sorter::Sorter;
 use crate::sources::source::Source;
 use crate::sources::start::Start;
 
-/// Parts of sources that wait for the admission: bounds the memory of a run.
+/// Maximum number of parts of sources that wait for admission, which bounds the memory of a run.
 const PARTS_AHEAD: usize = 8;
 
-/// What a run is to do.
+/// The work of a run.
 #[derive(Clone, Debug)]
 pub struct Job {
     /// The spider that the URLs are for.
     pub spider: Arc<Spider>,
-    /// Where it begins.
+    /// The start of the crawl.
     pub start: Start,
-    /// The most URLs to take from them.
+    /// Maximum number of URLs to take from the sources.
     pub limit: Option<u64>,
-    /// What an HTML page among the sources means.
+    /// How to treat an HTML page among the sources.
     pub html: Html,
-    /// What the spider's file says in this crawl, where workers cannot be expected to have it.
+    /// The text of the spider's file for this crawl, if workers may have another file.
     pub text: Option<SpiderText>,
-    /// Whether the crawl's id was made for this run: then it was never opened before.
+    /// Whether the crawl's id was created for this run: then the crawl was never opened before.
     pub is_new: bool,
 }
 
 impl Job {
-    /// Names what it reads: another run that reads the same has the same number.
+    /// Identifies its sources: another run with the same sources has the same number.
     pub fn reads(&self) -> u64 {
         let Self { start: Start { pages, sources }, limit, .. } = self;
         let sources: Vec<String> = sources.iter().map(Source::identity).collect();
@@ -57,37 +57,38 @@ impl Job {
     }
 }
 
-/// What an HTML page among the sources means.
+/// How to treat an HTML page among the sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Html {
-    /// Likely a mistake: an error that says so.
+    /// As an error: it is probably a mistake.
     IsAnError,
-    /// The page itself is what to crawl.
+    /// As a page to crawl.
     IsThePage,
 }
 
-/// Why a run failed.
+/// The reason why a run failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The HTTP client refused its settings.
+    /// The HTTP client rejected its settings.
     #[error("[fetch]: {0}")]
     Fetch(#[from] trawl_web::Unusable),
-    /// The system gives no threads.
+    /// The system cannot start threads.
     #[error("cannot start threads that fetch: {0}")]
     Threads(#[source] std::io::Error),
-    /// The spider's patterns cannot be used.
+    /// The spider's patterns are invalid.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Spider(Vec<Mistake>),
-    /// A server failed, or the lease is someone else's.
+    /// A server failed, or another session has the lease.
     #[error(transparent)]
     Port(#[from] ports::Error),
 }
 
-/// Reads every source into `crawl`. A source that cannot be read is a problem in the report, and the others
-/// go on; a server that fails ends the run, and what was admitted by then is not lost.
+/// Reads every source into `crawl`. A source that cannot be read is a problem in the report, and the others continue; a
+/// failing server ends the run, and URLs admitted by then are not lost.
 ///
-/// When `stop` is cancelled the run ends early and leaves discovery open, so that a later run continues it. What fails then, because a
-/// server is away or full, is not tried again; a run that hangs ends within `worker.shutdown_timeout`.
+/// When `stop` is cancelled, the run ends early and leaves discovery open for a later run. Calls that fail from then
+/// on, because a server is unavailable or full, are not retried; a run that hangs ends within
+/// `worker.shutdown_timeout`.
 pub async fn run(
     ports: &Ports,
     settings: Arc<Settings>,
@@ -110,7 +111,7 @@ pub async fn run(
     }
 }
 
-/// A run that is broken off. What was admitted by now is not lost, and the lease lapses if it was not given back.
+/// Returns the report of an aborted run. Admitted URLs are not lost, and the lease lapses if it was not released.
 fn stopped(progress: &Progress) -> Report {
     Report { counters: progress.snapshot(), stopped: true, ..Report::default() }
 }
@@ -132,7 +133,7 @@ async fn read_all(
     let opening = Opening { crawl: crawl.clone(), terms, text, reads, is_new, lease };
     let session = ports.engine.open(opening, Arc::clone(&health)).await?;
     say_what_stays(crawl, &terms, &session.terms());
-    // A page that is asked for before its crawl has begun does not stand for one of it.
+    // A page requested before its crawl has started does not count as a page of the crawl.
     let (findings, discovered) = reading.start(stop);
     let backlog = Backlog::of(
         crawl,
@@ -160,7 +161,8 @@ async fn read_all(
     Ok(report)
 }
 
-/// Warns of what was asked for and cannot be had of a crawl that has begun: it has taken URLs for seen by what it began with.
+/// Warns about requested terms that a crawl that has started cannot adopt: its dedup scope was determined by the first
+/// opening.
 fn say_what_stays(CrawlRef { id, .. }: &CrawlRef, asked: &Terms, is: &Terms) {
     if asked.recrawl != is.recrawl {
         let said = |recrawl| format!("recrawl = {recrawl} (dedup = {})", DedupScope::from(recrawl));
@@ -172,8 +174,8 @@ fn say_what_stays(CrawlRef { id, .. }: &CrawlRef, asked: &Terms, is: &Terms) {
     }
 }
 
-/// Reads every source and shows each finding to `show`, without touching any server of trawl's: `hosts` keeps schedules of this
-/// run alone.
+/// Reads every source and passes each finding to `show`, without using any of trawl's servers: `hosts` keeps schedules
+/// of this run alone.
 pub async fn preview(
     settings: Arc<Settings>,
     hosts: Arc<dyn Hosts>,
@@ -203,7 +205,7 @@ pub async fn preview(
 
 type Discovered = tokio::task::JoinHandle<(Vec<String>, Vec<String>)>;
 
-/// What a run comes to, once all is read.
+/// Returns the result of a run, once everything is read.
 async fn report(
     discovered: Discovered,
     progress: &Progress,
@@ -215,12 +217,12 @@ async fn report(
     Report { counters: progress.snapshot(), problems, empty, overloads, stopped }
 }
 
-/// The report when the reader itself has failed, so that the sources do not count as read.
+/// Returns the report of a reader that has failed, so that the sources do not count as read.
 fn broken_off(error: tokio::task::JoinError) -> (Vec<String>, Vec<String>) {
     (vec![format!("reading broke off, by a fault of this program: {error}")], Vec::new())
 }
 
-/// What it takes to read sources, checked.
+/// Everything needed to read sources, checked.
 struct Reading {
     discovery: Discovery,
     start: Start,
@@ -229,7 +231,7 @@ struct Reading {
 }
 
 impl Reading {
-    /// Reads by the schedules that `hosts` keeps, and with the other ports where there are any.
+    /// Creates a reading that uses the schedules of `hosts`, and the other ports if there are any.
     fn new(
         settings: Arc<Settings>,
         job: Job,
@@ -250,7 +252,7 @@ impl Reading {
         });
         let threads = Threads::start(READERS).map_err(RunError::Threads)?;
         let fetcher = Arc::new(Fetcher::of(&job.spider, &settings.fetch)?.on(&threads)?);
-        // Nobody keeps a place for longer.
+        // No request holds a place for longer.
         let lapse = settings.fetch.timeout + COUNTS_AS_IN_FLIGHT_FOR;
         let ceiling = Arc::new(Ceiling::of(settings.fetch.max_rate));
         let addresses = Arc::new(AddressRate::new(settings.politeness.address_rate));
@@ -286,7 +288,7 @@ impl Reading {
         Ok(Self { discovery, start: job.start, schedules, limit: job.limit })
     }
 
-    /// Starts to read; the findings come in bundles, at most as many as the limit says.
+    /// Starts to read; the findings arrive in parts, at most as many as the limit allows.
     fn start(self, stop: &CancellationToken) -> (mpsc::Receiver<Vec<Finding>>, Discovered) {
         let Self { discovery, start, schedules, limit } = self;
         let (send, read) = mpsc::channel(PARTS_AHEAD);

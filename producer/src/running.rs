@@ -12,19 +12,20 @@ use trawl_common::time::UnixMs;
 
 use crate::rate_warning::whole;
 
-/// What a run is to do.
+/// The crawl that a run is for.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Beginning {
-    /// Read the sources for this crawl, whose id was made just now.
+    /// Read the sources for this crawl, whose id was just created.
     New(CrawlRef),
-    /// Read the sources for this crawl, which somebody may have opened before.
+    /// Read the sources for this crawl, which may have been opened before.
     Known(CrawlRef),
-    /// Nothing, as this crawl is not over.
+    /// Do nothing, because this crawl is not over.
     Not(CrawlStats),
 }
 
-/// How a run without `--crawl` begins: with a new crawl, unless one of the `spider` is still going on. Then `if_running` decides.
-/// By default a recrawl does nothing in that case; any other run starts a crawl beside it, since it finds only what is new.
+/// Returns the crawl for a run without `--crawl`: a new one, unless a crawl of the `spider` is still running. Then
+/// `if_running` decides. By default a recrawl does nothing in that case; any other run starts a crawl beside it, since
+/// it finds only new URLs.
 pub(crate) async fn beginning(
     stats: &dyn Stats,
     spider: &SpiderName,
@@ -41,17 +42,17 @@ pub(crate) async fn beginning(
     })
 }
 
-/// The newest crawl of a spider that is not over.
+/// Returns the newest crawl of a spider that is not over.
 pub(crate) async fn running(stats: &dyn Stats, spider: &SpiderName) -> Result<Option<CrawlStats>> {
     Ok(stats.open_crawls(spider).await?.into_iter().find(|stats| !stats.crawl_ref().is_adhoc()))
 }
 
-/// The newest crawl of a spider.
+/// Returns the newest crawl of a spider.
 pub(crate) async fn latest(stats: &dyn Stats, spider: &SpiderName) -> Result<Option<CrawlStats>> {
     Ok(crawls(stats, spider).await?.next())
 }
 
-/// A spider's crawls, the newest first, but for that of hand-published URLs, which never ends.
+/// Returns a spider's crawls, newest first, except for that of hand-published URLs, which never ends.
 async fn crawls(stats: &dyn Stats, spider: &SpiderName) -> Result<impl Iterator<Item = CrawlStats>> {
     let is_one = move |stats: &CrawlStats| stats.spider == *spider && !stats.crawl_ref().is_adhoc();
     Ok(stats.crawls().await?.into_iter().filter(is_one))

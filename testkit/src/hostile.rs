@@ -1,4 +1,4 @@
-//! What hostile hosts of a synthetic web serve.
+//! Hostile hosts of a synthetic web.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-/// What a hostile host serves in place of pages.
+/// The behavior of a hostile host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::EnumString, strum::EnumIter)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Hostile {
@@ -18,13 +18,13 @@ pub enum Hostile {
     LinksToPrivateAddresses,
     /// Pages with 9,000 links, each to another name that does not exist.
     LinksToNoHosts,
-    /// Interim answers (1xx) without end, whatever is asked for.
+    /// Interim responses (1xx) without end, whatever the request.
     InterimAnswers,
     /// Pages that take 20 s, and many of them.
     SlowPages,
 }
 
-/// Links of one page.
+/// Number of links of a page.
 const LINKS: usize = 9_000;
 
 /// How long a slow page takes.
@@ -59,7 +59,7 @@ impl Hostile {
     }
 }
 
-/// Answers each connection with interim answers for as long as it lasts.
+/// Sends interim responses on each connection for as long as it lasts.
 pub(crate) async fn flood(listener: TcpListener) {
     let mut connections = JoinSet::new();
     while let Ok((connection, _)) = listener.accept().await {
@@ -73,7 +73,7 @@ async fn flood_one(mut connection: TcpStream) -> std::io::Result<()> {
     let answers = b"HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n".repeat(1_000);
     loop {
         connection.write_all(&answers).await?;
-        // As fast as a good line, not as this machine.
+        // At the speed of a good connection, rather than of this machine.
         sleep(Duration::from_millis(1)).await;
     }
 }

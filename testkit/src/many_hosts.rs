@@ -1,4 +1,4 @@
-//! A synthetic web: many hosts, each at a loopback address of its own, and one log of every request that arrives.
+//! A synthetic web: many hosts, each with its own loopback address, and one log of all requests.
 
 use std::future::pending;
 use std::io;
@@ -18,43 +18,45 @@ use tokio::time::{Instant, sleep};
 
 use crate::hostile::{Hostile, flood};
 
-/// What a host is like.
+/// The behavior of a host.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
-    /// It has the pages `/page/0` and on. `/to/N` redirects to page N of the next host, and all else is not there but for sitemaps:
-    /// `/part/N.xml` lists page N, `/index/N.xml` the first N of these, and `/away/H/N.xml` redirects to `/part/N.xml` of host H.
+    /// The host has the pages `/page/0` and on. `/to/N` redirects to page N of the next host, and all other paths are
+    /// missing except for sitemaps: `/part/N.xml` lists page N, `/index/N.xml` the first N of these, and
+    /// `/away/H/N.xml` redirects to `/part/N.xml` of host H.
     pub pages: usize,
-    /// How long each page takes.
+    /// The duration of each page.
     pub latency: Duration,
     /// Its robots.txt; without one, 404.
     pub robots: Option<Robots>,
-    /// So many requests for pages and parts of sitemaps it refuses at first, with 429 and this `Retry-After` in seconds.
+    /// The number of requests for pages and parts of sitemaps that are first refused, with 429 and this `Retry-After`
+    /// in seconds.
     pub refuses: Option<(usize, u64)>,
-    /// What it serves in place of its pages, if it is hostile; then it has a page at every other path.
+    /// The hostile behavior in place of its pages, if any; then it has a page at every other path.
     pub hostile: Option<Hostile>,
 }
 
-/// How a host answers for its robots.txt.
+/// The response of a host to a request for its robots.txt.
 #[derive(Clone, Debug)]
 pub enum Robots {
-    /// With this text.
+    /// This text.
     Text(String),
-    /// With this status so many times, then with a file that allows all.
+    /// This status for the first requests, as many as the number says, then a file that allows everything.
     Fails(u16, usize),
-    /// With a redirect to the robots.txt of the host of this number.
+    /// A redirect to the robots.txt of the host with this number.
     At(usize),
-    /// With nothing, and the connection stays open.
+    /// No response, while the connection stays open.
     Never,
 }
 
-/// A request as it arrived.
+/// A received request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrival {
     /// The number of the host.
     pub host: usize,
-    /// What was asked for.
+    /// The requested path.
     pub path: String,
-    /// When, since the web began.
+    /// The time since the start of the web.
     pub at: Duration,
 }
 
@@ -68,7 +70,7 @@ pub struct ManyHosts {
 struct Host {
     number: usize,
     origin: String,
-    /// Of all hosts.
+    /// The origins of all hosts.
     origins: Arc<[String]>,
     plan: Plan,
     robots_asked: AtomicUsize,
@@ -91,10 +93,10 @@ impl Log {
 }
 
 impl ManyHosts {
-    /// One host for each plan.
+    /// Starts one host for each plan.
     ///
     /// # Errors
-    /// When an address or a port is not to be had.
+    /// Fails if an address or a port is unavailable.
     pub async fn serve(plans: &[Plan]) -> io::Result<Self> {
         let log =
             Arc::new(Log { start: Instant::now(), arrivals: Mutex::default(), count: watch::Sender::new(0) });
@@ -133,17 +135,17 @@ impl ManyHosts {
         Ok(Self { hosts, log, _serving: serving })
     }
 
-    /// The address of a path of a host: `http://127.1.0.1:port/path`.
+    /// Returns the URL of a path of a host: `http://127.1.0.1:port/path`.
     pub fn url(&self, host: usize, path: &str) -> String {
         format!("{}{path}", self.hosts[host].origin)
     }
 
-    /// The name of a host, without its port.
+    /// Returns the name of a host, without its port.
     pub fn host(&self, host: usize) -> String {
         address(host).to_string()
     }
 
-    /// Every page of every host: the first of each, the second of each, and so on.
+    /// Returns every page of every host: the first of each, the second of each, and so on.
     pub fn pages(&self) -> Vec<String> {
         let most = self.hosts.iter().map(|host| host.plan.pages).max().unwrap_or_default();
         let of =
@@ -151,17 +153,17 @@ impl ManyHosts {
         (0..most).flat_map(of).map(|(host, page)| format!("{}/page/{page}", host.origin)).collect()
     }
 
-    /// What has arrived so far, in order.
+    /// Returns the requests received so far, in order.
     pub fn log(&self) -> Vec<Arrival> {
         self.log.arrivals().clone()
     }
 
-    /// The most requests for pages that a host had under way at once.
+    /// The highest number of simultaneous requests for pages of a host.
     pub fn most_under_way(&self, host: usize) -> usize {
         self.hosts[host].most_under_way.load(Ordering::Relaxed)
     }
 
-    /// Waits until a host has been asked for so many things.
+    /// Waits until a host has received `count` requests.
     pub async fn asked_of(&self, host: usize, count: usize) {
         let is_there =
             |_: &usize| self.log.arrivals().iter().filter(|arrival| arrival.host == host).count() >= count;
@@ -169,14 +171,14 @@ impl ManyHosts {
         let _ = self.log.count.subscribe().wait_for(is_there).await;
     }
 
-    /// Waits until so many requests have arrived.
+    /// Waits until `count` requests have arrived.
     pub async fn asked_for(&self, count: usize) {
         // The sender lives as long as the web.
         let _ = self.log.count.subscribe().wait_for(|asked| *asked >= count).await;
     }
 }
 
-/// Of the loopback network, beside what others use.
+/// Returns a loopback address that other tests do not use.
 fn address(number: usize) -> Ipv4Addr {
     let [high, low] = u16::try_from(number + 1).expect("a few thousand hosts").to_be_bytes();
     Ipv4Addr::new(127, 1, high, low)
@@ -226,14 +228,14 @@ impl Host {
         }
     }
 
-    /// An answer to a request that it refuses.
+    /// Returns the response to a request that the host refuses.
     fn refusal(&self) -> Option<Response> {
         let asked = self.pages_asked.fetch_add(1, Ordering::Relaxed);
         let (_, after) = self.plan.refuses.filter(|(times, _)| asked < *times)?;
         Some((StatusCode::TOO_MANY_REQUESTS, [(header::RETRY_AFTER, after.to_string())]).into_response())
     }
 
-    /// A sitemap, by its path without the ending.
+    /// Returns a sitemap by its path without the extension.
     fn sitemap(&self, path: &str) -> Option<Response> {
         let mut parts = path.split('/').skip(1);
         let (kind, number, page) = (parts.next()?, parts.next()?.parse::<usize>().ok()?, parts.next());

@@ -29,19 +29,19 @@ use trawl_producer::{Counters, Html, Job, NoStart, Progress, Report, Source, Sta
 
 use crate::{spider, state, stats};
 
-/// How often the progress line, and the end of the crawl, are looked for: a short crawl is not to wait for its end.
+/// Interval at which progress and the end of the crawl are checked: a short crawl must not wait for its end.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// How many hosts are looked at for back-offs in the summary: those with the most URLs.
+/// Maximum number of hosts checked for back-offs in the summary: those with the most URLs.
 const HOSTS: usize = 1000;
 
-/// What a person watches says little; the log is for -v, or for settings that say so.
+/// Default log level: little is logged for a person who watches, unless `-v` or the settings ask for more.
 pub(crate) const LOG_LEVEL: &str = "warn";
 
-/// Where items go by default.
+/// Default destination of items.
 const DEFAULT_OUT: &str = "items.jsonl";
 
-/// What to crawl, and how.
+/// The command-line arguments of `trawl crawl`.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
     /// Sitemaps, sitemap indexes, feeds, robots.txt, lists of URLs, requests or tasks, or single pages: a URL, a file, or -
@@ -111,7 +111,7 @@ impl Args {
         self.crawl(settings, &global).await
     }
 
-    /// Crawls with these settings until all is done or a signal comes.
+    /// Crawls with these settings until everything is done or a signal arrives.
     pub(crate) async fn crawl(self, settings: Settings, global: &Global) -> Outcome {
         if let Some(out) = self.out.iter().find(|out| out.to_string_lossy().contains("://")) {
             let scheme = out.to_string_lossy().split("://").next().unwrap_or_default().to_owned();
@@ -149,7 +149,7 @@ impl Args {
 
     async fn crawl_in(&self, store: &Embedded, crawling: Crawling, global: &Global) -> Outcome {
         let Crawling { settings, folder, spider, start, arguments, signals } = crawling;
-        // Without a start it may go on with what is left.
+        // Without a start, it may continue with the remaining URLs.
         let (start, left) = match start {
             Err(error @ NoStart::Nothing(_)) => match state::left_of(store, &spider.name).await? {
                 Some(left) => (Start::default(), Some(left)),
@@ -168,7 +168,7 @@ impl Args {
         }
         let parts: Vec<String> = outs.iter().map(ToString::to_string).collect();
         let sinks = Sinks::new(WorkerId::of_this_machine(), default);
-        // What cannot be opened shows before anything is asked.
+        // A sink that cannot be opened is reported before anything is requested.
         drop(sinks.open(&job.spider).map_err(Fail::usage)?);
         let ports = store.ports(Arc::new(sinks));
         let (crawl, left) = match left {
@@ -200,7 +200,7 @@ impl Args {
         })
     }
 
-    /// What flags say in place of the spider's file.
+    /// Returns the flags that override the spider's file.
     fn overrides(&self) -> SpiderOverrides {
         let out = || self.out.iter().cloned().map(SinkSettings::of_path).collect();
         SpiderOverrides {
@@ -212,7 +212,7 @@ impl Args {
         }
     }
 
-    /// Where items go if neither flags nor the spider's file say it.
+    /// Returns the sinks if neither flags nor the spider's file have any.
     fn sinks(&self, settings: &Settings) -> Vec<SinkSettings> {
         if settings.sinks.is_empty() {
             vec![SinkSettings::of_path(DEFAULT_OUT.into())]
@@ -227,7 +227,7 @@ impl Args {
             spider: Arc::new(spider),
             limit: self.limit,
             html: Html::IsThePage,
-            // It is this process that works by it.
+            // This process uses the file itself.
             text: None,
             is_new: false,
         }
@@ -281,7 +281,7 @@ impl Args {
         }
     }
 
-    /// What did not end well, and the command that lists it.
+    /// Reports URLs that failed, with the command that lists them.
     fn say_what_failed(&self, counts: &Counts) {
         let parts = [(counts.failed, "failed"), (counts.expired, "expired")];
         let parts: Vec<String> = parts
@@ -311,7 +311,7 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
     place(one).is_some_and(|at| place(other) == Some(at))
 }
 
-/// What the sources name and the crawl did not ask for.
+/// Reports entries of the sources that the crawl left out.
 fn say_what_was_left(global: &Global, counters: &Counters) {
     let Counters { unchanged, fresh, .. } = *counters;
     if unchanged + fresh > 0 {
@@ -342,7 +342,7 @@ struct Run {
 }
 
 impl Run {
-    /// Runs producer and worker side by side, and returns when the crawl has ended or a signal came.
+    /// Runs producer and worker side by side, and returns when the crawl has ended or a signal arrived.
     async fn to_the_end(&self, job: Job) -> Result<(CrawlStats, Report), Fail> {
         let stop_worker = self.signals.stop().child_token();
         let id = WorkerId::of_this_machine();
@@ -358,7 +358,7 @@ impl Run {
             )
             .await;
             if worked.is_err() {
-                // Without it nothing would ever be done.
+                // Without it, the crawl could never end.
                 self.signals.stop().cancel();
             }
             worked
@@ -393,14 +393,14 @@ impl Run {
         report.map_err(Fail::run)
     }
 
-    /// Shows the progress until the sources are read and the crawl is over, or until a signal.
+    /// Draws the progress until the sources are read and the crawl is over, or until a signal arrives.
     async fn draw(&self, progress: &Progress, produced: &CancellationToken) -> Result<(), Fail> {
         loop {
             if produced.is_cancelled() {
                 if self.signals.stop().is_cancelled() {
                     return Ok(());
                 }
-                // There are none while the disk is full; whoever writes to it reports that.
+                // There are none while the disk is full; the writer reports that.
                 match self.ports.stats.crawl_stats(&self.crawl.id).await {
                     Ok(Some(stats)) if is_done(&stats) => return Ok(()),
                     Ok(Some(stats)) => self.progress.show(progress_line(&stats) + &self.waits().await),
@@ -428,7 +428,7 @@ impl Run {
         }
     }
 
-    /// What the worker waits for, once no URL has ended for a while.
+    /// Returns the reasons why the crawl is waiting, once no URL has ended for a while.
     async fn waits(&self) -> String {
         let workers = self.ports.stats.workers().await.unwrap_or_default();
         let waiting = workers.iter().find(|worker| !worker.is_well());
@@ -445,7 +445,7 @@ impl Run {
     }
 }
 
-/// Whether nothing is left to do. What other crawls asked for is in a crawl that never ends.
+/// Whether nothing is left to do. URLs requested by other crawls are in a crawl that never ends.
 fn is_done(stats: &CrawlStats) -> bool {
     stats.status.is_over() || (stats.pending == 0 && stats.crawl_ref().is_adhoc())
 }

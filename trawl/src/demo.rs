@@ -66,12 +66,12 @@ impl Args {
         };
         let exit = crawl.crawl(settings(loaded), &global).await?;
         global.say(format_args!("look at the items with: head -3 {}", self.out.display()));
-        // The missing page is part of the show.
+        // The missing page is part of the demo.
         Ok(if exit == Exit::FailedUrls { Exit::Ok } else { exit })
     }
 }
 
-/// A site on this machine may be asked, and fast; its failing page recovers fast, too.
+/// Allows requests to this machine, at a high rate; the failing page recovers quickly, too.
 fn settings(mut settings: Settings) -> Settings {
     settings.fetch.allow_private = true;
     settings.politeness.rate = Rate::Unlimited;

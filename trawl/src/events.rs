@@ -26,10 +26,11 @@ const MOST: usize = 2048;
 /// is printed once, by the first reader; after a crash, perhaps once more.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Who reads: what this name has read does not come again
+    /// The name of the reader: events that were read under this name are not printed again
     #[arg(long, value_name = "NAME")]
     name: SubscriberName,
-    /// Which events the queue keeps from now on, beside those of earlier calls: `crawl.finished`, `host.*`, or `#` for all
+    /// The events that the queue keeps from now on, besides those of earlier calls: `crawl.finished`, `host.*`, or `#`
+    /// for all
     #[arg(long = "type", value_name = "PATTERN", default_value_t = Pattern::all())]
     pattern: Pattern,
     /// Wait for more when all is read

@@ -1,4 +1,4 @@
-//! `docs/cli.md` is what the commands are: below its marker it is written from them.
+//! Checks that `docs/cli.md` describes the commands: the part below its marker is generated from them.
 
 use std::fmt::Write;
 use std::{env, fs};
@@ -10,10 +10,10 @@ use trawl_common::nearest::listed;
 use crate::Program;
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/cli.md");
-/// The first line that is written from the commands.
+/// The first generated line.
 const MARKER: &str = "## Every command";
 
-/// Run with `UPDATE_DOCS=1` it writes the file.
+/// With `UPDATE_DOCS=1` it writes the file.
 #[test]
 fn the_document_of_commands_has_every_command_and_flag_and_no_other() {
     let text = fs::read_to_string(FILE).unwrap();
@@ -91,7 +91,7 @@ fn row(text: &mut String, argument: &Arg) {
     writeln!(text, "| `{}` | {help}{notes} |", name(argument)).unwrap();
 }
 
-/// As it is written at a shell: `-y, --yes`, `--limit <N>`, `[CRAWL]`.
+/// Formats an argument as in a shell: `-y, --yes`, `--limit <N>`, `[CRAWL]`.
 fn name(argument: &Arg) -> String {
     let short = argument.get_short().map_or_else(String::new, |short| format!("-{short}, "));
     short + argument.to_string().replace('|', "\\|").as_str()

@@ -1,4 +1,4 @@
-//! A crawl's stats as people and programs read them.
+//! A crawl's stats for display and as JSON.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use trawl_common::ports::WorkerState;
 
 const DIM: Style = Style::new().dimmed();
 
-/// What reasons begin with that name a limit.
+/// Prefix of reasons that name a limit.
 const LEFT_OUT: &str = "left_out";
 
 /// The header of a table of crawls.
@@ -22,7 +22,7 @@ pub(crate) fn print_header() {
     );
 }
 
-/// One crawl as a row of the table.
+/// Prints one crawl as a row of the table.
 pub(crate) fn print_row(stats: &CrawlStats) {
     let counts = &stats.counts;
     let (failed, status) = (red_if(counts.failed > 0), status_style(stats));
@@ -41,7 +41,7 @@ pub(crate) fn print_row(stats: &CrawlStats) {
     );
 }
 
-/// What a crawl has fetched, for how long, and how long it will take.
+/// Prints how much a crawl has fetched, in what time, and the estimated remaining time.
 pub(crate) fn print_pace(stats: &CrawlStats, pages_per_second: f64) {
     let bytes = size(stats.bytes);
     let took = humantime::format_duration(Duration::from_secs(stats.seconds as u64));
@@ -53,7 +53,7 @@ pub(crate) fn print_pace(stats: &CrawlStats, pages_per_second: f64) {
     println!("\n{bytes} in {took}, {pages_per_second:.1} pages/s{rest}; {items}; dedup = {}", stats.dedup);
 }
 
-/// How many items a crawl has given: `12 items (offer 3, product 9)`.
+/// Describes the items of a crawl: `12 items (offer 3, product 9)`.
 pub(crate) fn items(stats: &CrawlStats) -> String {
     let kinds = stats.item_kinds.iter().filter(|(kind, _)| !kind.is_empty());
     let kinds: Vec<String> = kinds.map(|(kind, number)| format!("{kind} {}", count(*number))).collect();
@@ -61,7 +61,7 @@ pub(crate) fn items(stats: &CrawlStats) -> String {
     if kinds.is_empty() { all } else { format!("{all} ({})", kinds.join(", ")) }
 }
 
-/// Why URLs of a crawl ended, and what its pages lack.
+/// Prints why URLs of a crawl ended, and the fields that pages lack.
 pub(crate) fn print_reasons(stats: &CrawlStats) {
     if !stats.reasons.is_empty() {
         println!("\n{DIM}{:<10} {:<24} {:>10}{DIM:#}", "what", "why", "number");
@@ -83,7 +83,7 @@ pub(crate) fn print_reasons(stats: &CrawlStats) {
     }
 }
 
-/// What limits left out, in a line: `300 by depth, 12 by max_repeats`; `None` if nothing.
+/// Describes what limits left out: `300 by depth, 12 by max_repeats`; `None` if nothing.
 pub(crate) fn left_out(stats: &CrawlStats) -> Option<String> {
     let named = stats.reasons.iter().filter_map(|(reason, links)| {
         let (_, limit) = reason.split_once(':').filter(|(kind, _)| *kind == LEFT_OUT)?;
@@ -93,7 +93,7 @@ pub(crate) fn left_out(stats: &CrawlStats) -> Option<String> {
     (!named.is_empty()).then(|| named.join(", "))
 }
 
-/// The stats of a crawl by host.
+/// Prints the stats of a crawl by host.
 pub(crate) fn print_hosts(hosts: &[HostStats]) {
     println!(
         "{DIM}{:<48} {:>10} {:>10} {:>8} {:>8} {:>8} {:>10} {:>10}{DIM:#}",
@@ -116,7 +116,7 @@ pub(crate) fn print_hosts(hosts: &[HostStats]) {
     }
 }
 
-/// The workers, each with what keeps it from working.
+/// Prints the workers, each with its current problem.
 pub(crate) fn print_workers(workers: &[WorkerState]) {
     println!(
         "{DIM}{:<40} {:>9} {:>9} {:>8} {:>8}  health{DIM:#}",
@@ -137,17 +137,17 @@ pub(crate) fn print_workers(workers: &[WorkerState]) {
     }
 }
 
-/// How long requests took, as a table has it.
+/// Formats the duration of requests for a table.
 fn milliseconds(ms: Option<u64>) -> String {
     ms.map_or("-".to_owned(), |ms| format!("{ms} ms"))
 }
 
-/// URLs that ended in a second, over the whole crawl.
+/// Returns the number of ended URLs per second over the whole crawl.
 pub(crate) fn pages_per_second(stats: &CrawlStats) -> f64 {
     stats.counts.handled() as f64 / stats.seconds.max(0.001)
 }
 
-/// How long what is left will take at this pace; `None` if nothing is left, or nothing moves.
+/// Estimates the remaining time at this pace; `None` if nothing is left, or nothing ends.
 fn remaining(stats: &CrawlStats, pages_per_second: f64) -> Option<Duration> {
     let seconds = stats.pending as f64 / pages_per_second;
     (stats.pending > 0 && seconds.is_finite()).then(|| Duration::from_secs(seconds as u64))
@@ -157,7 +157,7 @@ fn size(bytes: u64) -> String {
     ByteSize(bytes).display().si().to_string()
 }
 
-/// Its status, or what is amiss with it.
+/// Returns the crawl's status, or its main problem.
 fn status_word(stats: &CrawlStats) -> &'static str {
     match stats {
         CrawlStats { status: CrawlState::Cancelled, .. } => CrawlState::Cancelled.as_str(),

@@ -15,10 +15,10 @@ use trawl_common::names::CrawlId;
 use crate::backend::{Backend, Where};
 use crate::stats;
 
-/// How many queued jobs are shown among the crawls.
+/// Maximum number of queued jobs shown among the crawls.
 const PENDING: usize = 100;
 
-/// Which crawls to show.
+/// The command-line arguments of `trawl status`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Only this crawl: its id, the beginning of it, or `latest`
@@ -39,7 +39,7 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) async fn run(self, global: Global) -> Outcome {
         let backend = Backend::look(&global, &self.place).await?;
-        // Another that begins meanwhile is not meant.
+        // Resolved once, so that `latest` stays the same crawl.
         let crawl = match &self.crawl {
             Some(arg) => Some(backend.crawl(arg).await?.crawl),
             None => None,
@@ -52,7 +52,7 @@ impl Args {
         let mut before = None;
         loop {
             if std::io::stdout().is_terminal() && !self.json {
-                // Home, and clear what is below: in black and white, too.
+                // Moves the cursor home and clears the screen below, also without colors.
                 let _ = std::io::stdout().write_all(b"\x1b[H\x1b[2J");
             }
             let shown = self.show(&backend, crawl.as_ref(), before.as_ref()).await?;
@@ -67,7 +67,7 @@ impl Args {
         }
     }
 
-    /// Shows one crawl in full, or each in a line. With what was shown a while ago, the pace is that since then.
+    /// Shows one crawl in full, or each in a line. If an earlier result is given, the pace is computed since then.
     async fn show(
         &self,
         backend: &Backend,
@@ -144,7 +144,7 @@ struct InFull<'a> {
     #[serde(flatten)]
     stats: &'a CrawlStats,
     hosts: &'a [HostStats],
-    /// What keeps its URLs waiting.
+    /// The reasons why its URLs are waiting.
     waits: &'a [String],
 }
 

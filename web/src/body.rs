@@ -1,4 +1,4 @@
-//! Reading a body: whole, in parts, or its start.
+//! Reads a body: whole, in parts, or its start.
 
 use bytes::{Bytes, BytesMut};
 use futures::stream;
@@ -12,16 +12,18 @@ use super::coding::{self, Reader, TooLarge};
 use super::failure;
 use super::memory::{MemoryBudget, MemoryShare};
 
-/// How much of an unpacked body is handed on at once.
+/// Size of an unpacked part in bytes.
 const PART: usize = 32 * 1024;
 
-/// How many bytes are allocated for a body before it arrives. A larger one takes a share of the memory budget of all bodies.
+/// Number of bytes allocated for a body before it arrives. A larger body takes a share of the memory budget of all
+/// bodies.
 const SMALL: u64 = 256 * 1024;
 
-/// The limit of a body whose reader has limits of its own. Nested codings could make it busy with nothing.
+/// The limit in bytes of a body whose reader has limits of its own. Nested codings could otherwise keep it busy without
+/// any output.
 const MAX_STREAM: u64 = 2 << 30;
 
-/// A body that is being read, at most to a limit: of bytes as sent, unpacked, and in between.
+/// A body that is being read, up to a limit on the bytes as sent, unpacked, and in between.
 pub(super) struct Body {
     source: Source,
     /// `fetch.max_body`, or else [`MAX_STREAM`].
@@ -34,7 +36,7 @@ enum Source {
 }
 
 impl Body {
-    /// The body of `response`, out of its content codings. Without a limit the caller has its own.
+    /// Opens the body of `response`, with its content codings removed. Without a limit, the caller has its own.
     pub(super) async fn open(response: Response, limit: Option<u64>) -> Result<Self, Failure> {
         let codings = coding::codings(response.headers())?;
         let length = response.content_length();
@@ -48,14 +50,14 @@ impl Body {
         });
         let mut packed = StreamReader::new(Box::pin(parts));
         let fault = |error| fault(error, limit);
-        // Nothing is nothing in any coding, although no coding says so.
+        // An empty body is empty in any coding, although no coding defines that.
         let is_empty = length == Some(0) || packed.fill_buf().await.map_err(fault)?.is_empty();
         let codings = if is_empty { &[] } else { codings.as_slice() };
         let reader = coding::unpacked(packed, codings, limit.unwrap_or(MAX_STREAM)).await.map_err(fault)?;
         Ok(Self { source: Source::Packed(reader), limit })
     }
 
-    /// The next part; none at the end.
+    /// Returns the next part; `None` at the end.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
         match &mut self.source {
             Source::Plain(plain) => {
@@ -74,8 +76,8 @@ impl Body {
         }
     }
 
-    /// All of it. What comes in one piece is not copied, what says that it is too large is not read, and what is not small
-    /// waits for its share of `memory`.
+    /// Reads the whole body. A body that arrives in one piece is not copied, one that is declared too large is not
+    /// read, and one that is not small waits for its share of `memory`.
     pub(super) async fn read(mut self, memory: &MemoryBudget) -> Result<Bytes, Failure> {
         let limit = self.limit;
         let most = limit.unwrap_or(MAX_STREAM);
@@ -107,7 +109,7 @@ impl Body {
         }
     }
 
-    /// Its first `most` bytes; the rest is not read.
+    /// Reads the first `most` bytes; the rest is not read.
     pub(super) async fn read_start(mut self, most: usize) -> Result<Bytes, Failure> {
         let mut start = BytesMut::new();
         while start.len() < most {
@@ -118,17 +120,17 @@ impl Body {
     }
 }
 
-/// A body as it is sent.
+/// A body as sent.
 struct Plain {
     response: Response,
     ends_with_connection: bool,
-    /// How much of it was read.
+    /// Number of bytes read so far.
     read: u64,
 }
 
 impl Plain {
-    /// The next part; none at the end. Nothing but the connection's end tells that of some bodies, and servers leave out TLS's word for
-    /// it: browsers read these.
+    /// Returns the next part; `None` at the end. Some bodies end only with their connection, and servers omit TLS's
+    /// closing message: browsers accept these.
     async fn next(&mut self) -> reqwest::Result<Option<Bytes>> {
         match self.response.chunk().await {
             Err(error) if self.ends_with_connection && failure::is_end_without_notice(&error) => Ok(None),
@@ -147,11 +149,11 @@ fn ends_with_connection(response: &Response) -> bool {
     response.version() <= Version::HTTP_11 && !says(CONTENT_LENGTH) && !says(TRANSFER_ENCODING)
 }
 
-/// A body that grows to its end.
+/// A body that grows while it is read.
 struct Whole<'a> {
     bytes: BytesMut,
     memory: &'a MemoryBudget,
-    /// How large it may become.
+    /// Maximum size in bytes.
     most: u64,
     share: Option<MemoryShare>,
 }
@@ -161,8 +163,8 @@ impl<'a> Whole<'a> {
         Self { bytes: BytesMut::with_capacity(capacity), memory, most, share: None }
     }
 
-    /// Takes its share once it is not small any more: all that it may need, for two that take one part after the other could
-    /// wait for each other.
+    /// Takes its share of the memory budget once it is no longer small. It takes all that it may need at once, because
+    /// two bodies that take one part after the other could wait for each other.
     async fn has_grown(&mut self) {
         if self.share.is_none() && self.bytes.len() as u64 > SMALL {
             self.share = Some(self.memory.take(self.most).await);
@@ -177,7 +179,7 @@ impl<'a> Whole<'a> {
     }
 }
 
-/// What an error while unpacking means: it comes from the network, from the limit, or from a decoder.
+/// Classifies an error while unpacking: it comes from the network, from the limit, or from a decoder.
 fn fault(error: std::io::Error, limit: Option<u64>) -> Failure {
     let cause = error.get_ref();
     if cause.is_some_and(|cause| cause.is::<TooLarge>()) {

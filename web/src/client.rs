@@ -1,4 +1,4 @@
-//! The client that every request goes through, and what it says of itself.
+//! The HTTP client for all requests, and how it identifies itself.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,16 +12,17 @@ use super::guard::{BehindProxy, Guard};
 use super::machine::WithinOpenFiles;
 use super::proxy::Proxy;
 
-/// How long an idle connection is kept. Where files are scarce none is ([`trawl_common::open_files`]).
+/// How long an idle connection is kept. If files are scarce, none is kept ([`trawl_common::open_files`]).
 pub(super) const IDLE_TIME: Duration = Duration::from_secs(5);
 
-/// How many headers an answer may have. Honest sites stay below; together they may have some 400 KB, by hyper.
+/// Maximum number of headers of a response. Legitimate sites stay below; together they may have some 400 KB, a limit of
+/// hyper.
 const MAX_HEADERS: usize = 256;
 
-/// How large all headers of an answer may be by HTTP/2, unpacked.
+/// Maximum size in bytes of all headers of an HTTP/2 response, unpacked.
 const MAX_HTTP2_HEADERS: u32 = 64 * 1024;
 
-/// A client that connects only where `guard` lets it, and says of itself what `settings` say.
+/// Creates a client that connects only to addresses that `guard` allows, and identifies itself as `settings` say.
 pub(super) fn client(
     settings: &settings::Fetch,
     guard: &Guard,
@@ -32,7 +33,7 @@ pub(super) fn client(
     client.user_agent(settings.user_agent_line()).default_headers(preferences()).build()
 }
 
-/// The same, but it says nothing of itself.
+/// Creates a client like `client`, but without a user agent or other headers of its own.
 pub(super) fn nameless(
     settings: &settings::Fetch,
     guard: &Guard,
@@ -44,19 +45,19 @@ pub(super) fn nameless(
         .connect_timeout(settings.connect_timeout)
         .pool_idle_timeout(IDLE_TIME)
         .http1_max_headers(MAX_HEADERS)
-        // Heads that browsers read (RFC 9112 5.1, 5.2).
+        // Heads that browsers accept (RFC 9112 5.1, 5.2).
         .http1_allow_obsolete_multiline_headers_in_responses(true)
         .http1_allow_spaces_after_header_name_in_responses(true)
         .http1_ignore_invalid_headers_in_responses(true)
         .http2_max_header_list_size(MAX_HTTP2_HEADERS)
-        // A server that reads nothing more could hold its connection open. No request waits longer than this for an answer.
+        // A server that stops reading could hold its connection open. No request waits longer than this for a response.
         .http2_keep_alive_interval(IDLE_TIME)
         .http2_keep_alive_timeout(settings.timeout)
         .http2_keep_alive_while_idle(true)
         .tcp_nodelay(true)
         .no_proxy()
         .connector_layer(WithinOpenFiles)
-        // A server that refuses a stream of HTTP/2 would get the next requests at once.
+        // Otherwise a server that refuses an HTTP/2 stream would get the next requests at once.
         .retry(reqwest::retry::never())
         .redirect(reqwest::redirect::Policy::none());
     Ok(match (&settings.proxy, proxy) {
@@ -70,7 +71,7 @@ pub(super) fn nameless(
     })
 }
 
-/// Pages rather than data, in English where there is a choice, anything rather than nothing, and packed.
+/// Headers that prefer pages to data, English if there is a choice, anything to nothing, and compressed bodies.
 pub(super) fn preferences() -> HeaderMap {
     HeaderMap::from_iter([
         (ACCEPT, HeaderValue::from_static("text/html,application/xhtml+xml,*/*;q=0.8")),

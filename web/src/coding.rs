@@ -1,4 +1,4 @@
-//! Content codings (RFC 9110 8.4), undone one after the other, each within a limit.
+//! Undoes content codings (RFC 9110 8.4) one after the other, each within a limit.
 
 use std::io;
 use std::pin::Pin;
@@ -12,16 +12,16 @@ use trawl_common::frontier::outcome::{Class, Failure};
 
 use super::gzip::Gzip;
 
-/// The codings that are undone, as `Accept-Encoding` says.
+/// The supported codings, for `Accept-Encoding`.
 pub(super) const ACCEPTED: &str = "gzip, deflate, br, zstd";
 
-/// How many codings may lie over each other. Two are seen where a proxy packs what was packed before.
+/// Maximum number of nested codings. Two occur where a proxy compresses a compressed body.
 const MAX_DEPTH: usize = 3;
 
-/// The largest window that a zstd body may ask for: 8 MiB, what RFC 9659 allows on the web.
+/// The largest window of a zstd body, as a power of two: 8 MiB, which RFC 9659 allows on the web.
 const ZSTD_WINDOW_LOG: u32 = 23;
 
-/// A body on its way out of its codings.
+/// A body whose codings are being undone.
 pub(super) type Reader = Pin<Box<dyn AsyncRead + Send>>;
 
 /// A content coding.
@@ -33,8 +33,8 @@ pub(super) enum Coding {
     Zstd,
 }
 
-/// The codings of a body with these headers, in the order in which they were applied. A label that names none, such as `none` or `UTF-8`,
-/// says nothing: browsers read such bodies as they are.
+/// Returns the codings of a body with these headers, in the order in which they were applied. An unknown label, such as
+/// `none` or `UTF-8`, is ignored: browsers read such bodies as they are.
 pub(super) fn codings(headers: &HeaderMap) -> Result<Vec<Coding>, Failure> {
     let mut codings = Vec::new();
     for value in headers.get_all(CONTENT_ENCODING) {
@@ -59,8 +59,8 @@ pub(super) fn codings(headers: &HeaderMap) -> Result<Vec<Coding>, Failure> {
     Ok(codings)
 }
 
-/// What `packed` holds once `codings` are undone. More than `limit` bytes, packed, unpacked or in between, are an
-/// error that holds a [`TooLarge`].
+/// Returns a reader of `packed` with `codings` undone. If more than `limit` bytes are read, packed, unpacked or in
+/// between, it fails with an error that holds a [`TooLarge`].
 pub(super) async fn unpacked(
     packed: impl AsyncRead + Send + Unpin + 'static,
     codings: &[Coding],
@@ -84,8 +84,8 @@ pub(super) async fn unpacked(
     Ok(reader)
 }
 
-/// `deflate` is the zlib format by RFC 9110, and bare deflate by some servers: the first two bytes decide. The checksum after zlib is not
-/// looked at, as some servers leave it out.
+/// Undoes `deflate`, which is the zlib format in RFC 9110, and bare deflate on some servers: the first two bytes
+/// decide. The checksum after zlib is ignored, because some servers omit it.
 async fn inflated(mut packed: impl AsyncBufRead + Send + Unpin + 'static) -> io::Result<Reader> {
     let mut start = Vec::with_capacity(2);
     (&mut packed).take(2).read_to_end(&mut start).await?;
@@ -102,8 +102,8 @@ async fn inflated(mut packed: impl AsyncBufRead + Send + Unpin + 'static) -> io:
 #[error("larger than allowed")]
 pub(super) struct TooLarge;
 
-/// A reader that fails once it has given more than its limit. Unpacking may go on for long without waiting for
-/// anything, so each call counts against the task's budget, and time limits hold.
+/// A reader that fails once it has returned more than its limit. Unpacking may run for long without waiting, so each
+/// call counts against the task's budget, and time limits hold.
 struct Limited<R> {
     inner: R,
     left: u64,

@@ -16,29 +16,29 @@ use trawl_common::web::http_date;
 use super::guard::Refused;
 use super::machine;
 
-/// A request to one of these addresses that got no answer.
+/// Returns the failure of a request to one of these addresses that got no response.
 pub(super) fn no_answer(error: &reqwest::Error, addresses: &[IpAddr]) -> Failure {
     of_machine(error, addresses)
         .unwrap_or_else(|| Failure::new(classify(error, Class::Connect), innermost(error)))
 }
 
-/// The failure of a request for which this machine lacked something. `addresses` are those of the host.
+/// Returns the failure of a request for which this machine lacked a resource. `addresses` are those of the host.
 pub(super) fn of_machine(error: &(dyn Error + 'static), addresses: &[IpAddr]) -> Option<Failure> {
     machine::failure(causes(error), addresses)
 }
 
-/// An answer that ended before its body was complete, or whose content coding is broken.
+/// Returns the failure of a response that ended before its body was complete, or whose content coding is broken.
 pub(super) fn broken_body(error: &reqwest::Error) -> Failure {
     of_machine(error, &[]).unwrap_or_else(|| Failure::new(classify(error, Class::Body), innermost(error)))
 }
 
-/// Whether a connection ended without the word by which TLS says that nothing is missing.
+/// Whether a connection ended without the closing message by which TLS confirms that nothing is missing.
 pub(super) fn is_end_without_notice(error: &reqwest::Error) -> bool {
     let kind = |cause: &(dyn Error + 'static)| cause.downcast_ref().map(io::Error::kind);
     causes(error).any(|cause| kind(cause) == Some(io::ErrorKind::UnexpectedEof))
 }
 
-/// An answer whose status is not a success.
+/// Returns the failure of a response whose status is not a success.
 pub(super) fn status(response: &Response) -> Failure {
     of_status(response.status(), retry_after(response.headers()))
 }
@@ -47,13 +47,13 @@ fn of_status(status: StatusCode, retry_after: Option<Duration>) -> Failure {
     Failure { status: Some(status.as_u16()), retry_after, ..Failure::new(Class::Http, status) }
 }
 
-/// That a host wants to be left alone, if that is what a page says: one that was to be given whatever its status is.
+/// Returns the failure of a page that asks for a back-off, although it was requested for any status; `None` for others.
 pub fn refusal(page: &Page) -> Option<Failure> {
     let status = StatusCode::from_u16(page.status).ok().filter(|status| is_refusal(status.as_u16()))?;
     Some(of_status(status, page.headers.get(RETRY_AFTER.as_str()).and_then(wait_from_now)))
 }
 
-/// The wait that an answer with these header fields asks for.
+/// Returns the wait that a response with these header fields asks for.
 pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     wait_from_now(headers.get(RETRY_AFTER)?.to_str().ok()?)
 }
@@ -62,7 +62,7 @@ fn wait_from_now(value: &str) -> Option<Duration> {
     wait(value, Timestamp::from_millisecond(UnixMs::now().0 as i64).ok()?)
 }
 
-/// The wait that a `Retry-After` asks for, in seconds or until a date (RFC 9110 10.2.3).
+/// Returns the wait of a `Retry-After` value, in seconds or until a date (RFC 9110 10.2.3).
 fn wait(value: &str, now: Timestamp) -> Option<Duration> {
     let value = value.trim();
     if let Ok(seconds) = value.parse() {
@@ -90,13 +90,13 @@ fn classify(error: &reqwest::Error, otherwise: Class) -> Class {
     }
 }
 
-/// Whether what came is no answer of HTTP, however long it is.
+/// Whether the received data is not an HTTP response, whatever its length.
 pub(super) fn is_malformed(error: &reqwest::Error) -> bool {
     let is_parse = |cause: &hyper::Error| cause.is_parse() && !cause.is_parse_too_large();
     causes(error).any(|cause| cause.downcast_ref().is_some_and(is_parse))
 }
 
-/// Whether the answer had too many headers, or too long ones.
+/// Whether the response had too many or too long headers.
 fn is_head_too_large(cause: &(dyn Error + 'static)) -> bool {
     cause.downcast_ref().is_some_and(hyper::Error::is_parse_too_large)
 }
@@ -107,10 +107,11 @@ fn is_broken_connection(cause: &(dyn Error + 'static)) -> bool {
     matches!(kind, Some(BrokenPipe | ConnectionAborted | ConnectionReset))
 }
 
-/// The error and what caused it, outermost first.
+/// Returns the error and its causes, outermost first.
 fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |&error| {
-        // The source of an I/O error that wraps another is the wrapped error's source: one is left out.
+        // The source of an I/O error that wraps another is the wrapped error's source, so the wrapped error itself
+        // would be skipped.
         match error.downcast_ref().and_then(io::Error::get_ref) {
             Some(wrapped) => Some(wrapped),
             None => error.source(),
@@ -118,7 +119,7 @@ fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn
     })
 }
 
-/// The cause that says most: those around it say "error sending request" and the like.
+/// Returns the most specific cause: the errors around it say "error sending request" and the like.
 fn innermost(error: &reqwest::Error) -> String {
     causes(error).last().map(ToString::to_string).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! One request at a time, through all that guards it.
+//! Sends one request at a time, within all limits.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -39,14 +39,14 @@ use super::time_limit::within;
 use super::unusable::Unusable;
 use super::{conditions, failure, kind, lenient, machine, redirect, resolver, sent, trust};
 
-/// What all bodies of a fetcher may take that shares with no other.
+/// The memory budget in bytes for all bodies of a fetcher that shares none.
 const MEMORY: u64 = 256 << 20;
 
-/// Fetches pages, and keeps the connections that the next ones can use.
+/// Fetches pages, and keeps connections for the next ones.
 #[derive(Clone, Debug)]
 pub struct Fetcher {
     client: reqwest::Client,
-    /// Where its requests run; `None` where its caller does.
+    /// The threads for its requests; `None` for those of the caller.
     threads: Option<Threads>,
     tls: ClientConfig,
     /// The header fields of every request.
@@ -60,12 +60,12 @@ pub struct Fetcher {
 }
 
 impl Fetcher {
-    /// A fetcher with these settings. The process must have a default rustls crypto provider.
+    /// Creates a fetcher with these settings. The process must have a default rustls crypto provider.
     pub fn new(settings: &settings::Fetch) -> Result<Self, Unusable> {
         Self::with(settings, resolver::lookup, trust::tls()?)
     }
 
-    /// A fetcher that asks as `spider` says, and with these settings where that says nothing.
+    /// Creates a fetcher with the requests of `spider`, and with these settings for the rest.
     pub fn of(spider: &Spider, settings: &settings::Fetch) -> Result<Self, Unusable> {
         Ok(Self { own: Some(Own::of(spider)?), ..Self::new(&spider.request.apply(settings))? })
     }
@@ -94,20 +94,20 @@ impl Fetcher {
         })
     }
 
-    /// Has the bodies of its pages share `memory` with others. One that is no more than 256 KiB takes nothing of it; a larger
-    /// one waits until the budget allows it, within `fetch.timeout`.
+    /// Makes the bodies of its pages share `memory` with others. A body of at most 256 KiB takes nothing of it; a
+    /// larger one waits until the budget allows it, within `fetch.timeout`.
     pub fn within(self, memory: MemoryBudget) -> Self {
         Self { memory, ..self }
     }
 
-    /// The same, but all its requests run on `threads`, with connections of its own.
+    /// Returns a fetcher with the same settings whose requests run on `threads`, with its own connections.
     pub fn on(&self, threads: &Threads) -> Result<Self, Unusable> {
         let client = client(&self.settings, &self.guard, self.proxy.as_ref(), self.tls.clone())?;
         Ok(Self { client, threads: Some(threads.clone()), ..self.clone() })
     }
 
-    /// Sends on the requests of others, with connections of its own: guarded as this one's requests are, through the same proxy,
-    /// and where these run. A request without a `User-Agent` has this one's.
+    /// Returns a passage that forwards the requests of others, with its own connections: with the same guard, proxy and
+    /// threads as this fetcher's requests. A request without a `User-Agent` gets this fetcher's.
     pub fn passage(&self) -> Result<Passage, Unusable> {
         let client = nameless(&self.settings, &self.guard, self.proxy.as_ref(), self.tls.clone())?;
         let client = client.user_agent(self.settings.user_agent_line()).build()?;
@@ -120,7 +120,7 @@ impl Fetcher {
         })
     }
 
-    /// The proxy that it asks through, without a password.
+    /// Returns the proxy for its requests, without a password.
     pub fn proxy(&self) -> Option<&str> {
         self.proxy.as_ref().map(|proxy| &*proxy.shown)
     }
@@ -140,7 +140,7 @@ impl Fetcher {
         found.into_iter().flatten().flat_map(|found| ips(&found)).collect()
     }
 
-    /// The same, if nobody has to be asked for them.
+    /// Like [`addresses`](Self::addresses), but only if they are known without a resolver.
     pub fn known_addresses(&self, host: &Host) -> Option<Vec<IpAddr>> {
         if self.proxy.as_ref().is_some_and(|proxy| proxy.resolves_names) {
             return Some(Vec::new());
@@ -151,7 +151,7 @@ impl Fetcher {
         }
     }
 
-    /// The header fields that a request for `url` with `validators` carries, as far as they may be shown.
+    /// Returns the header fields of a request for `url` with `validators`, as far as they may be shown.
     pub fn request_headers(&self, url: &CanonicalUrl, validators: &Validators) -> Headers {
         let url = url.to_url();
         let host = &url[url::Position::BeforeHost..url::Position::AfterPort];
@@ -160,10 +160,10 @@ impl Fetcher {
         [("host", host)].into_iter().chain(self.sent.iter()).chain(conditions).collect()
     }
 
-    /// Asks for `url`: one request, answered whole within `fetch.timeout`. With validators, which must have come from
-    /// that very URL, only if it has changed (RFC 9110 13.1). A status that is neither a success, nor a redirect, nor the
-    /// answer to validators is a [`Failure`], as is whatever settings do not allow. Who follows redirects counts them:
-    /// [`MAX_REDIRECTS`](crate::MAX_REDIRECTS).
+    /// Sends one request for `url`, and reads the whole response within `fetch.timeout`. With validators, which must be
+    /// from that very URL, the page is returned only if it has changed (RFC 9110 13.1). A status that is neither a
+    /// success, nor a redirect, nor the response to validators is a [`Failure`], as is anything that the settings
+    /// forbid. Callers that follow redirects count them: [`MAX_REDIRECTS`](crate::MAX_REDIRECTS).
     pub async fn ask(&self, url: &CanonicalUrl, validators: &Validators) -> Result<Answer, Failure> {
         self.within_limit(url, async {
             let response = self.request(url, Sent::get(conditions::headers(validators))).await?;
@@ -178,7 +178,8 @@ impl Fetcher {
         .await
     }
 
-    /// The same for a request, of which redirects have come to `hop`. To one for any status whatever response comes is the page.
+    /// Like [`ask`](Self::ask), for a request whose redirects have come to `hop`. For a request that accepts any
+    /// status, every response is a page.
     pub async fn ask_for(&self, request: &Request, hop: Option<&Hop>) -> Result<Answer, Failure> {
         let (url, method) = (sent::target(request, hop), request.new.method);
         self.within_limit(url, async {
@@ -192,7 +193,7 @@ impl Fetcher {
                     let as_get = !was_get && method.becomes_get(response.status().as_u16());
                     Ok(Answer::Redirect(Redirect { target, as_get }))
                 }
-                // Whatever its header fields say of a body, there is none (RFC 9110 9.3.2).
+                // Whatever its header fields say about a body, there is none (RFC 9110 9.3.2).
                 None if method == Method::Head && response.status().is_success() => {
                     Ok(Answer::Page(self.head(&response)))
                 }
@@ -202,9 +203,9 @@ impl Fetcher {
         .await
     }
 
-    /// Asks for `url`: one request, of whose answer the body is handed on as it comes, of any kind and however large: for
-    /// sitemaps, whose reader has limits of its own. The time limit holds for the answer, and anew for each part of the body.
-    /// Who follows redirects counts them by a [`Trail`](crate::Trail).
+    /// Sends one request for `url`, and returns the body as it arrives, of any type and size: for sitemaps, whose
+    /// reader has limits of its own. The time limit applies to the response, and anew to each part of the body. Callers
+    /// that follow redirects count them with a [`Trail`](crate::Trail).
     pub async fn open(
         &self,
         url: &CanonicalUrl,
@@ -228,9 +229,9 @@ impl Fetcher {
         .await
     }
 
-    /// Asks for `url`: one request, of whose answer the first `most` bytes are read, all within `fetch.timeout`: for
-    /// `robots.txt` (RFC 9309 2.3.1), where every status means something. A redirect to what settings do not allow is a
-    /// [`Failure`] of class `forbidden`.
+    /// Sends one request for `url`, and reads the first `most` bytes of the response, all within `fetch.timeout`: for
+    /// `robots.txt` (RFC 9309 2.3.1), where every status has a meaning. A redirect to a forbidden URL is a [`Failure`]
+    /// of class `forbidden`.
     pub(super) async fn start(&self, url: &CanonicalUrl, most: usize) -> Result<answer::Hop, Failure> {
         self.within_limit(url, async {
             let response = self.request(url, Sent::get(HeaderMap::new())).await?;
@@ -257,7 +258,7 @@ impl Fetcher {
         self.send(url, sent).await
     }
 
-    /// The result of `call`, which asks for `url`, within `fetch.timeout`. A failure says what is to blame.
+    /// Returns the result of `call`, which requests `url`, within `fetch.timeout`. A failure names what is to blame.
     async fn within_limit<T>(
         &self,
         url: &CanonicalUrl,
@@ -271,7 +272,7 @@ impl Fetcher {
         }
     }
 
-    /// Where it runs, its connection is read to the end of the answer.
+    /// Sends a request on the fetcher's threads, where its connection is read to the end of the response.
     async fn send(&self, url: Url, sent: Sent) -> Result<reqwest::Response, Failure> {
         let Sent { method, mut fields, body } = sent;
         if open_files::is_scarce() {
@@ -323,7 +324,7 @@ impl Fetcher {
         }
     }
 
-    /// A response of any status and of any type. Where a refusal cannot be read, it is still one.
+    /// Returns a response of any status and type. A refusal whose body cannot be read is still a refusal.
     async fn whatever(&self, method: Method, response: reqwest::Response) -> Result<Response, Failure> {
         let refusal = is_refusal(response.status().as_u16()).then(|| failure::status(&response));
         match method {
@@ -332,7 +333,7 @@ impl Fetcher {
         }
     }
 
-    /// An answer with its body.
+    /// Returns a response with its body.
     async fn whole(&self, response: reqwest::Response) -> Result<Response, Failure> {
         let head = self.head(&response);
         let body = Body::open(response, Some(self.settings.max_body.as_u64())).await?;
@@ -340,7 +341,7 @@ impl Fetcher {
         Ok(Response { fetched_at: UnixMs::now(), body, ..head })
     }
 
-    /// An answer without its body.
+    /// Returns a response without its body.
     fn head(&self, response: &reqwest::Response) -> Response {
         Response {
             status: response.status().as_u16(),

@@ -12,10 +12,10 @@ use tokio::io::{AsyncBufRead, AsyncRead, ReadBuf};
 /// The checksum and the length at the end of a member.
 const TRAILER: usize = 8;
 
-/// Reads what gzip holds.
+/// Reads the content of gzip data.
 pub(super) struct Gzip<R> {
     state: State<R>,
-    /// Whether a member came before.
+    /// Whether this is not the first member.
     is_later: bool,
     crc: Crc,
 }
@@ -35,7 +35,8 @@ impl<R: AsyncBufRead + Unpin> Gzip<R> {
         Self { state: State::Header(packed, Header::default()), is_later: false, crc: Crc::new() }
     }
 
-    /// Reads the header of a member. What does not begin as one is plain, or after a member ignored.
+    /// Reads the header of a member. Data that does not begin with one is returned unchanged, or ignored after a
+    /// member.
     fn poll_header(mut packed: R, mut header: Header, cx: &mut Context<'_>) -> HeaderPoll<R> {
         loop {
             let bytes = match Pin::new(&mut packed).poll_fill_buf(cx) {
@@ -140,10 +141,10 @@ impl<R: AsyncBufRead + Unpin> AsyncRead for Gzip<R> {
     }
 }
 
-/// The header of a member while it is read.
+/// The header of a member that is being read.
 #[derive(Default)]
 struct Header {
-    /// The part of fixed length, and the length of the extra field after it.
+    /// The fixed-length part, and the length of the extra field after it.
     start: Vec<u8>,
     part: Part,
 }
@@ -171,7 +172,7 @@ impl Header {
         self.start.is_empty()
     }
 
-    /// Reads bytes of the header. Returns how many, and whether it is whole.
+    /// Reads bytes of the header. Returns how many, and whether the header is complete.
     fn read(&mut self, bytes: &[u8]) -> (usize, io::Result<bool>) {
         for (at, byte) in bytes.iter().enumerate() {
             if let Err(error) = self.take(*byte) {
@@ -210,7 +211,7 @@ impl Header {
         Ok(())
     }
 
-    /// Passes over the parts that there are none of.
+    /// Skips the parts that are absent.
     fn pass(&mut self) {
         let has = |flag| self.start.get(3).is_some_and(|flags| flags & flag != 0);
         loop {
@@ -243,7 +244,7 @@ mod tests {
         encoder.finish().unwrap()
     }
 
-    /// The content of `packed`, however its bytes arrive.
+    /// Returns the content of `packed`, whatever the chunks in which its bytes arrive.
     async fn read(packed: &[u8]) -> io::Result<String> {
         let mut outcomes = Vec::new();
         for capacity in [1, 7, 8192] {

@@ -1,27 +1,27 @@
-//! Header fields of answers, and which bodies are worth their download.
+//! Header fields of responses, and which bodies are worth downloading.
 
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use trawl_common::web::headers::Headers;
 use trawl_common::web::sniff::{self, MediaKind};
 
-/// The `Content-Type` of an answer, as sent.
+/// Returns the `Content-Type` of a response, as sent.
 pub(super) fn content_type(headers: &HeaderMap) -> Option<String> {
     let values: Vec<_> = headers.get_all(CONTENT_TYPE).iter().map(text).collect();
     sniff::content_type(values.iter().map(String::as_str)).map(str::to_owned)
 }
 
-/// The header fields of an answer.
+/// Returns the header fields of a response.
 pub(super) fn headers(headers: &HeaderMap) -> Headers {
     headers.iter().map(|(name, value)| (name.as_str(), text(value))).collect()
 }
 
-/// The text of a field's value: UTF-8, or else Latin-1, as it was for long.
+/// Decodes a header value: UTF-8, or else Latin-1, the traditional charset.
 fn text(value: &HeaderValue) -> String {
     let latin_1 = |_| value.as_bytes().iter().copied().map(char::from).collect();
     str::from_utf8(value.as_bytes()).map_or_else(latin_1, str::to_owned)
 }
 
-/// Whether a body of this type can be text with links: text, HTML, XML, JSON, or of a type that says nothing.
+/// Whether a body of this type can be text with links: text, HTML, XML, JSON, or an unknown type.
 /// Images, video, fonts, archives, PDF and bare bytes are not.
 pub(super) fn is_read(content_type: &str) -> bool {
     MediaKind::of(Some(content_type)) != MediaKind::Other

@@ -18,34 +18,34 @@ use url::{Position, Url};
 
 use super::guard::Guard;
 
-/// Maximum size of a head, as hyper has it, and of a line that says how long a chunk is.
+/// Maximum size in bytes of a head, the same as hyper's, and of a line with the length of a chunk.
 const MAX_HEAD: usize = 400 * 1024;
 const MAX_CHUNK_LINE: usize = 16 * 1024;
 
-/// Maximum number of header fields, and of interim answers.
+/// Maximum number of header fields, and of interim responses.
 const MAX_FIELDS: usize = 256;
 const MAX_INTERIM: usize = 100;
 
-/// The bytes that may stand before `HTTP`.
+/// Maximum number of bytes before `HTTP`.
 const MAX_JUNK: usize = 4;
 
-/// The size in which a body is handed on.
+/// Size of a body's parts in bytes.
 const PART: usize = 32 * 1024;
 
-/// A request without a body, and what it is sent by.
+/// A request without a body, and the means to send it.
 pub(super) struct Ask<'a> {
     pub(super) guard: &'a Guard,
     pub(super) tls: &'a ClientConfig,
     pub(super) settings: &'a settings::Fetch,
     pub(super) method: Method,
     pub(super) url: &'a Url,
-    /// The header fields that every request has, and its own, which stand in their place.
+    /// The header fields of all requests, which its own fields replace.
     pub(super) common: &'a HeaderMap,
     pub(super) fields: HeaderMap,
 }
 
 impl Ask<'_> {
-    /// Sends it, and reads the head of the answer as browsers do.
+    /// Sends the request, and reads the head of the response as browsers do.
     pub(super) async fn send(self) -> io::Result<reqwest::Response> {
         let mut stream = BufReader::new(self.connect().await?);
         stream.write_all(&self.head()).await?;
@@ -108,7 +108,7 @@ impl Ask<'_> {
 trait Stream: AsyncRead + tokio::io::AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + tokio::io::AsyncWrite + Send + Unpin> Stream for T {}
 
-/// The head of an answer.
+/// The head of a response.
 #[derive(Debug)]
 struct Head {
     status: StatusCode,
@@ -144,7 +144,7 @@ impl Head {
         Ok(Self { status, fields: fields.collect() })
     }
 
-    /// How the end of the body is found (RFC 9112 6.3).
+    /// Returns how the end of the body is found (RFC 9112 6.3).
     fn framing(&self, method: &Method) -> io::Result<Framing> {
         let has_none = *method == Method::HEAD || matches!(self.status.as_u16(), 100..200 | 204 | 304);
         if has_none {
@@ -167,7 +167,7 @@ impl Head {
     }
 }
 
-/// Returns the status that a first line names: 200 if it names none, as browsers have it.
+/// Returns the status of a first line: 200 if it has none, as in browsers.
 fn status(line: &[u8]) -> Option<StatusCode> {
     let is_http = |window: &[u8]| window.eq_ignore_ascii_case(b"HTTP/");
     let rest = match line.windows(5).take(MAX_JUNK + 1).position(is_http) {
@@ -180,7 +180,7 @@ fn status(line: &[u8]) -> Option<StatusCode> {
     if digits.is_empty() { Some(StatusCode::OK) } else { StatusCode::from_bytes(digits).ok() }
 }
 
-/// How the end of a body is found, and how much of it is left.
+/// How the end of a body is found, and the remaining length.
 #[derive(Debug)]
 enum Framing {
     Length(u64),
@@ -191,7 +191,7 @@ enum Framing {
 }
 
 impl Framing {
-    /// Reads the next part; none at the end.
+    /// Reads the next part; `None` at the end.
     async fn next(&mut self, stream: &mut (impl AsyncBufReadExt + Unpin)) -> io::Result<Option<Bytes>> {
         if let Self::Chunk(0) = self {
             *self = chunk(stream).await?;

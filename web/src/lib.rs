@@ -1,5 +1,5 @@
-//! trawl's HTTP client, the same for pages, sitemaps and `robots.txt`: one request within limits of time, size,
-//! address and port, whatever the other side sends. `tests/attacks.md` lists what was tried on it.
+//! trawl's HTTP client, the same for pages, sitemaps and `robots.txt`: one request within limits of time, size, address
+//! and port, whatever the server sends. `tests/attacks.md` lists the attacks that were tried.
 
 mod address;
 mod answer;

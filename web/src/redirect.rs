@@ -1,4 +1,4 @@
-//! Where a redirect leads.
+//! Follows redirects.
 
 use std::borrow::Cow;
 
@@ -11,16 +11,16 @@ use trawl_common::web::url::{CanonicalUrl, InvalidUrl, MAX_URL_BYTES};
 
 use super::guard::Guard;
 
-/// How many redirects in a row lead to a page; more lead nowhere.
+/// Maximum number of consecutive redirects.
 pub const MAX_REDIRECTS: u8 = 10;
 
-/// The number of redirects up to which one may lead back: some servers send a visitor to and fro once.
+/// The number of redirects up to which one may lead back: some servers redirect a visitor back and forth once.
 const MAX_BACK: u8 = 2;
 
-/// Where an answer redirects to.
+/// The target of a redirect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redirect {
-    /// A URL that may be requested, as far as it shows without asking a resolver, as it is written.
+    /// A URL that may be requested, as far as this can be known without a resolver, spelled as in the response.
     pub target: CanonicalUrl,
     /// Whether it is to be requested by GET, without the body that was sent.
     pub as_get: bool,
@@ -32,53 +32,53 @@ impl From<CanonicalUrl> for Redirect {
     }
 }
 
-/// How far redirects have led from a URL: as much as a message carries along, so that the worker that requests the next URL after a
-/// while goes on by the same rule.
+/// The redirects from a URL so far, limited to the data that a message can carry, so that the worker that requests the
+/// next URL later applies the same rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trail {
     start: CanonicalUrl,
-    /// The URL that the last redirect led to, and how many redirects that makes.
+    /// The target of the last redirect, and the number of redirects.
     hop: Option<Hop>,
     most: u8,
 }
 
 impl Trail {
-    /// A trail that starts with `url` and goes on by at most `most` redirects.
+    /// Creates a trail that starts with `url` and follows at most `most` redirects.
     pub fn new(url: CanonicalUrl, most: u8) -> Self {
         Self::at(url, None, most)
     }
 
-    /// A trail from `start` that has come to `hop`.
+    /// Creates a trail from `start` that has come to `hop`.
     pub fn at(start: CanonicalUrl, hop: Option<Hop>, most: u8) -> Self {
         Self { start, hop, most }
     }
 
-    /// The URL to ask now.
+    /// The URL to request next.
     pub fn last(&self) -> &CanonicalUrl {
         self.hop.as_ref().map_or(&self.start, |hop| &hop.url)
     }
 
-    /// Where it has come to, unless it is still at its start.
+    /// Returns its position, or `None` at its start.
     pub fn into_hop(self) -> Option<Hop> {
         self.hop
     }
 
-    /// How much memory it takes, about.
+    /// Approximate memory size in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.start.as_str().len() + self.last().as_str().len()
     }
 
-    /// The URL that a redirect led to, if any did, in its canonical form.
+    /// Returns the target of the last redirect in its canonical form; `None` if there was none.
     pub fn into_target(self) -> Option<CanonicalUrl> {
         self.hop.map(|hop| hop.url.normalised())
     }
 
-    /// Goes on where an answer redirects to.
+    /// Follows a redirect.
     ///
     /// # Errors
-    /// A redirect back to the start or to the URL that was asked, after the first two, and one redirect too many are a [`Failure`] of
-    /// class `redirect`. A circle that leaves the start out ends as one redirect too many. A URL in another spelling, or that was asked by
-    /// another method, is not the same.
+    /// A redirect back to the start or to the URL that was requested, after the first two, and one redirect too many
+    /// are a [`Failure`] of class `redirect`. A cycle that does not include the start ends as one redirect too many. A
+    /// URL with another spelling, or requested by another method, is not the same.
     pub fn go(&mut self, to: impl Into<Redirect>) -> Result<(), Failure> {
         let Redirect { target, as_get } = to.into();
         let was_get = self.hop.as_ref().is_some_and(|hop| hop.as_get);
@@ -95,8 +95,8 @@ impl Trail {
     }
 }
 
-/// The target of `response`, the answer to `from`, if it redirects (RFC 9110 15.4) to what may be asked. Without
-/// a `Location` it is an answer like any other.
+/// Returns the target of `response`, received from `from`, if it redirects (RFC 9110 15.4) to a URL that may be
+/// requested. Without a `Location` it is an ordinary response.
 pub(super) fn target(
     guard: &Guard,
     from: &CanonicalUrl,
@@ -123,7 +123,7 @@ fn location(response: &Response) -> Option<&[u8]> {
 }
 
 fn resolve(from: &CanonicalUrl, location: &[u8]) -> Result<CanonicalUrl, String> {
-    // Refused before it is parsed: parsing may grow a text threefold.
+    // Rejected before parsing, because parsing may grow a text threefold.
     if location.len() > MAX_URL_BYTES {
         return Err(format!("redirected to a URL {}", InvalidUrl::TooLong));
     }
@@ -133,8 +133,8 @@ fn resolve(from: &CanonicalUrl, location: &[u8]) -> Result<CanonicalUrl, String>
     CanonicalUrl::as_written(url).map_err(|reason| refused(&reason))
 }
 
-/// A `Location` as text. Servers send paths in raw UTF-8, which the parser percent-encodes; in another charset it is their bytes that
-/// are.
+/// Decodes a `Location`. Servers send paths in raw UTF-8, which the parser percent-encodes; in another charset the
+/// bytes themselves are percent-encoded.
 fn text(location: &[u8]) -> Cow<'_, str> {
     match str::from_utf8(location) {
         Ok(text) => Cow::Borrowed(text),

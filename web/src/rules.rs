@@ -1,4 +1,4 @@
-//! What a spider's rules make of an answer, for workers and trials alike: a ban, or a redirect to follow.
+//! Applies a spider's rules to a response, for workers and trials alike: a ban, or a redirect to follow.
 
 use bytes::Bytes;
 use trawl_common::frontier::outcome::Failure;
@@ -14,10 +14,10 @@ use super::fetcher::Fetcher;
 use super::redirect::{MAX_REDIRECTS, Redirect, Trail};
 use super::time_limit::within;
 
-/// Why a spider has no page of a URL.
+/// The reason why a spider gets no page for a URL.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoPage {
-    /// The fetch failed, or the answer is a ban.
+    /// The fetch failed, or the response is a ban.
     #[error(transparent)]
     Failed(#[from] Failure),
     /// A redirect leads out of the spider's domains.
@@ -25,7 +25,7 @@ pub enum NoPage {
     OutOfScope(CanonicalUrl),
 }
 
-/// The ban that an answer is by a spider's rules. An answer that asks for a back-off anyway is none.
+/// Returns the ban if the response is one by a spider's rules. A response that asks for a back-off anyway is not a ban.
 pub fn ban(bans: &Bans, answer: &Result<Answer, Failure>) -> Option<Failure> {
     match answer {
         Ok(Answer::Page(response)) => bans.by_page(response),
@@ -41,10 +41,10 @@ pub fn ban(bans: &Bans, answer: &Result<Answer, Failure>) -> Option<Failure> {
 }
 
 impl Trail {
-    /// Goes on where an answer redirects to, if that is within a spider's domains.
+    /// Follows a redirect, if its target is within a spider's domains.
     ///
     /// # Errors
-    /// Those of [`Trail::go`] first.
+    /// Fails first with the errors of [`Trail::go`].
     pub fn follow(&mut self, to: impl Into<Redirect>, scope: &Scope) -> Result<(), NoPage> {
         let to = to.into();
         let (is_in_scope, target) = (scope.takes(&to.target), to.target.clone());
@@ -54,10 +54,11 @@ impl Trail {
 }
 
 impl Fetcher {
-    /// Requests `url` and follows its redirects, all within `fetch.timeout`. The body of a content type that the spider does not read is empty.
+    /// Requests `url` and follows its redirects, all within `fetch.timeout`. The body is left empty if the spider does
+    /// not read its content type.
     ///
     /// # Errors
-    /// Why there is no page.
+    /// Returns the reason why there is no page.
     pub async fn fetch(&self, url: &CanonicalUrl) -> Result<Response, Failure> {
         self.page(url, |answer, trail| match answer {
             Ok(Answer::Redirect(to)) => trail.go(to.clone()),
@@ -66,10 +67,10 @@ impl Fetcher {
         .await
     }
 
-    /// The same, by the rules of a spider.
+    /// Like [`fetch`](Self::fetch), but applies the rules of a spider.
     ///
     /// # Errors
-    /// Why the spider has no page.
+    /// Returns the reason why the spider has no page.
     pub async fn fetch_for(
         &self,
         url: &CanonicalUrl,
@@ -84,7 +85,8 @@ impl Fetcher {
         .await
     }
 
-    /// The page to which the redirects of `url` lead; `look` is shown each answer, and follows or refuses its redirect.
+    /// Returns the page to which the redirects of `url` lead; `look` receives each response, and follows or rejects its
+    /// redirect.
     async fn page<E: From<Failure>>(
         &self,
         url: &CanonicalUrl,

@@ -62,7 +62,7 @@ async fn fetch(url: &str) -> Result<Response, Failure> {
     fetcher(&settings()).fetch(&url.parse().unwrap()).await
 }
 
-/// What a page that `answer` makes fetches as.
+/// Fetches the page that `answer` creates.
 async fn fetch_page<A: IntoResponse + Send + 'static>(answer: fn() -> A) -> Result<Response, Failure> {
     let origin = serve(Router::new().route("/page", get(move || async move { answer() }))).await;
     fetch(&format!("{origin}/page")).await

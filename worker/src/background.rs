@@ -1,5 +1,5 @@
-//! What a worker does in the background: it shows that it lives, says what it waits for, has requests that take long count as in
-//! flight, and takes up what changes in files.
+//! Background tasks of a worker: heartbeats, reports of idle reasons, extending the slots of long requests, and
+//! reloading changed files.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,19 +18,19 @@ const BEAT_EVERY: Duration = Duration::from_secs(5);
 
 const SUMMARY_EVERY: Duration = Duration::from_secs(60);
 
-/// How soon the program of a task that was cancelled is ended.
+/// Interval within which the program of a cancelled task is ended.
 const WATCH_EVERY: Duration = Duration::from_secs(2);
 
-/// How soon a change of a spider's file is seen, and that no URL has ended for a while.
+/// Interval at which spiders' files and the idle state are checked.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// The first sign of life, before the first message.
+/// Sends the first heartbeat, before the first message is received.
 pub(crate) async fn first_heartbeat(shared: &Shared) -> Result<()> {
-    // Nobody knew it before.
+    // The reply is ignored: nobody can have sent a command to a worker that was unknown.
     beat(shared, 0.0).await.map(drop)
 }
 
-/// Sends heartbeats until the task is ended. Stops the worker when people want it to end.
+/// Sends heartbeats until the task is ended. Stops the worker on a user's command.
 pub(crate) async fn heartbeats(shared: Arc<Shared>, stop: CancellationToken) {
     let mut ticks = every(BEAT_EVERY);
     let (mut before, mut since) = (shared.tally.ended(), Instant::now());
@@ -52,8 +52,8 @@ pub(crate) async fn heartbeats(shared: Arc<Shared>, stop: CancellationToken) {
     }
 }
 
-/// Says once a minute what was done in it, also of messages that were dropped as unproven, and what is waited for; once that there is
-/// nothing to do any more, and then nothing. Until the task is ended.
+/// Logs once a minute the work of that minute, the number of messages dropped as unproven, and what the worker waits
+/// for. If there is nothing left to do, logs that once. Runs until the task is ended.
 pub(crate) async fn summaries(shared: Arc<Shared>) {
     let mut ticks = every(SUMMARY_EVERY);
     ticks.tick().await;
@@ -83,7 +83,7 @@ pub(crate) async fn summaries(shared: Arc<Shared>) {
     }
 }
 
-/// Has requests that take long count as in flight at their hosts, until the task is ended.
+/// Renews the in-flight state of long requests at their hosts, until the task is ended.
 pub(crate) async fn renew_in_flight(shared: Arc<Shared>) {
     let period = shared.schedules.lapse / 3;
     let mut ticks = every(period);
@@ -98,18 +98,18 @@ pub(crate) async fn renew_in_flight(shared: Arc<Shared>) {
     }
 }
 
-/// Takes up what changes in the files of spiders, until the task is ended.
+/// Reloads changed spider files, until the task is ended.
 pub(crate) async fn reload_spiders(shared: Arc<Shared>) {
     let mut ticks = every(LOOK_EVERY);
     loop {
         ticks.tick().await;
         let shared = Arc::clone(&shared);
-        // It ends early by a panic, which is said where it happens: the next look may go better.
+        // It ends early only by a panic, which is logged where it happens: the next check may succeed.
         let _ = tokio::task::spawn_blocking(move || shared.spiders.look_again()).await;
     }
 }
 
-/// Has programs end that do what is no longer this worker's, until the task is ended.
+/// Ends programs whose tasks are no longer this worker's, until the task is ended.
 pub(crate) async fn watch_programs(shared: Arc<Shared>) {
     let mut ticks = every(WATCH_EVERY);
     loop {
@@ -118,8 +118,8 @@ pub(crate) async fn watch_programs(shared: Arc<Shared>) {
     }
 }
 
-/// Says in the log what is waited for when no URL ends, once for each reason, until the task is ended. What a server keeps
-/// from working is said where it fails.
+/// Logs the idle reason when no URL ends, once for each reason, until the task is ended. An unavailable server is
+/// logged where the call fails.
 pub(crate) async fn report_standstill(shared: Arc<Shared>) {
     let mut ticks = every(LOOK_EVERY);
     let mut said = None;

@@ -1,4 +1,4 @@
-//! The end of a URL's way through this worker: what became of it, as the engine gets to know it.
+//! Settles URLs: passes their outcomes to the engine.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::schedule::standstill::Why;
 use crate::settlement::{Handled, MANY_LINKS, Settlement, Yield};
 use crate::shared::Shared;
 
-/// How many outcomes are settled in one step at most.
+/// Maximum number of outcomes that are settled in one step.
 const BATCH: usize = 256;
 
 /// Settles what comes, in batches, until every sender is gone. Pages with many links are settled beside the others, one after the other. What there is no
@@ -131,17 +131,17 @@ impl Default for HeldBack {
 }
 
 impl HeldBack {
-    /// What fails while there are any.
+    /// Name of the failing operation while there are any.
     const WHAT: &str = "taking in what pages link to";
-    /// How soon they are tried again.
+    /// Interval of retries.
     const PAUSE: Duration = Duration::from_secs(1);
 
-    /// Whether there are so many that no more are taken.
+    /// Whether there are so many that no more outcomes are accepted.
     fn is_crowded(&self) -> bool {
         self.settlements.len() >= BATCH
     }
 
-    /// Waits until they may be tried again; for ever if there are none.
+    /// Waits until they may be retried; forever if there are none.
     async fn due(&self) {
         match self.settlements.is_empty() {
             true => std::future::pending().await,
@@ -165,7 +165,7 @@ impl HeldBack {
     }
 }
 
-/// The attempt that is settled, if its URL is traced.
+/// Returns the attempt that is settled, if its URL is traced.
 fn attempt(Handled { message, outcome, .. }: &Handled) -> Option<Attempt> {
     let (outcome, error) = match outcome {
         Outcome::Done => ("done", None),
@@ -181,7 +181,7 @@ fn attempt(Handled { message, outcome, .. }: &Handled) -> Option<Attempt> {
     Attempt::of(message, outcome, error.map(Class::as_str))
 }
 
-/// What an outcome means to the engine.
+/// Returns the decision about a URL that follows from its outcome.
 fn ruling(shared: &Shared, handled: Handled) -> ports::Settlement {
     let Handled { message, attempts, outcome, yielded, memory, took: _, slot: _, under_way: _, retries: _ } =
         handled;
@@ -235,7 +235,7 @@ fn ends(ending: Ending) -> Verdict {
     Verdict::Ends(Box::new(ending))
 }
 
-/// The end of a URL that becomes a dead letter.
+/// Returns the decision about a URL that becomes a dead letter.
 fn dead_letter(shared: &Shared, message: &Message, mut ending: Ending, cause: Cause) -> Verdict {
     shared.url_log.dead_letter(message, &cause);
     ending.finish.why = cause.class.map(Class::as_str);
@@ -276,7 +276,7 @@ fn unasked(shared: &Shared, reason: Reason, error: &str, attempts: u32) -> Cause
     }
 }
 
-/// What the list of dead letters keeps of a URL.
+/// Returns the entry of a URL for the list of dead letters.
 fn note(message: &Message, cause: Cause) -> Note {
     let Message { lane, depth, referrer, .. } = message;
     Note { cause, lane: *lane, depth: *depth, referrer: referrer.clone() }

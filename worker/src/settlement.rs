@@ -1,4 +1,4 @@
-//! What became of a URL, on its way to be settled.
+//! The outcome of a URL on its way to be settled.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,17 +26,17 @@ pub(crate) const MANY_LINKS: usize = 500;
 /// A URL to settle.
 pub(crate) struct Settlement(Box<Handled>);
 
-/// What became of a URL, with what its page yielded if it is done.
+/// The outcome of a URL, with the results of its page if it is done.
 pub(crate) struct Handled {
     pub(crate) message: Message,
     pub(crate) attempts: u32,
     pub(crate) outcome: Outcome,
     pub(crate) yielded: Option<Yield>,
     pub(crate) memory: Option<Memory>,
-    /// How long it was worked on, if its fetch began.
+    /// How long it was processed, if its fetch started.
     pub(crate) took: Option<Duration>,
-    /// The slot of a job that runs alone: free for the next one when this is settled, or has
-    /// waited for its sinks for long.
+    /// The slot of a job that runs alone: free for the next one when this is settled, or has waited for its sinks for
+    /// long.
     pub(crate) slot: Option<OwnedSemaphorePermit>,
     /// A page that is under way until its many links are taken in.
     pub(crate) under_way: Option<UnderWay>,
@@ -58,23 +58,23 @@ pub(crate) struct ForSinks {
     pub(crate) file: Option<Box<FileItems>>,
 }
 
-/// What a page yielded.
+/// The results of a page.
 pub(crate) struct Yield {
-    /// The spider that it was read for.
+    /// The spider that read it.
     pub(crate) spider: Arc<Loaded>,
-    /// What goes to its sinks; `None` where there is nothing, or it is stored.
+    /// The page for its sinks; `None` if there is nothing to store, or it is stored.
     pub(crate) page: Option<Page>,
-    /// Further items for them, in a file; likewise.
+    /// Further items for the sinks, in a file; `None` if there are none, or they are stored.
     pub(crate) file: Option<Box<FileItems>>,
-    /// What it links to that is to be followed.
+    /// The links to follow.
     pub(crate) links: Vec<NewWork>,
-    /// What it asks for of other spiders.
+    /// Requests for other spiders.
     pub(crate) elsewhere: Vec<(SpiderName, NewWork)>,
-    /// How many of its links limits left out so far.
+    /// The number of its links that limits left out so far.
     pub(crate) left_out: LeftOut,
-    /// Where redirects led to the page.
+    /// The final URL of the redirects to the page.
     pub(crate) landed: Option<CanonicalUrl>,
-    /// The status of the response; `None` of a task.
+    /// The status of the response; `None` for a task.
     pub(crate) status: Option<u16>,
     /// How many items it gave.
     pub(crate) items: ItemCounts,
@@ -89,7 +89,7 @@ impl Yield {
         self.page.is_some() || self.file.is_some()
     }
 
-    /// From now on it waits for its spider's sinks, if it has anything for them.
+    /// Starts the wait for the spider's sinks, if there is anything for them.
     fn awaits_sinks(&self) {
         if self.has_for_sinks() {
             self.spider.backlog.add();
@@ -102,13 +102,13 @@ impl Settlement {
         Self::remembered(job, outcome, None)
     }
 
-    /// Of a job that comes back later, and asks for another slot then.
+    /// Creates the settlement of a job that comes back later, and asks for another slot then.
     pub(crate) fn put_off(mut job: Job, until: UnixMs) -> Self {
         job.message.slot = None;
         Self::of(job, Outcome::Deferred { until })
     }
 
-    /// Of a job whose page is to be remembered so.
+    /// Creates the settlement of a job with an update of the page memory.
     pub(crate) fn remembered(job: Job, outcome: Outcome, memory: Option<Memory>) -> Self {
         let Job { message, attempts, spider, .. } = job;
         let retries = spider.spider.handler.as_ref().and_then(|handler| handler.retries);
@@ -118,7 +118,7 @@ impl Settlement {
         settlement
     }
 
-    /// Of a page, which waits for its spider's sinks from now on if it has anything for them.
+    /// Creates the settlement of a page, which from now on waits for its spider's sinks if it has anything for them.
     pub(crate) fn done(job: Job, yielded: Yield, memory: Option<Memory>) -> Self {
         yielded.awaits_sinks();
         let mut settlement = Self::remembered(job, Outcome::Done, memory);
@@ -126,7 +126,7 @@ impl Settlement {
         settlement
     }
 
-    /// Of a task, which waits for its spider's sinks from now on if it has anything for them.
+    /// Creates the settlement of a task, which from now on waits for its spider's sinks if it has anything for them.
     pub(crate) fn of_task(claimed: Claimed, outcome: Outcome, yielded: Option<Yield>) -> Self {
         if let Some(yielded) = &yielded {
             yielded.awaits_sinks();
@@ -137,7 +137,7 @@ impl Settlement {
         settlement
     }
 
-    /// Of a URL about which nothing is known but what is to become of it.
+    /// Creates the settlement of a URL of which nothing is known but its outcome.
     pub(crate) fn untouched(message: Message, outcome: Outcome) -> Self {
         let (yielded, memory, took, slot, under_way, retries) = Default::default();
         let attempts = 0;
@@ -154,24 +154,24 @@ impl Settlement {
         }))
     }
 
-    /// The same, where what its program fails at is tried again so often.
+    /// Sets the number of retries if the spider's program fails.
     pub(crate) fn with_retries(mut self, retries: Option<u32>) -> Self {
         self.0.retries = retries;
         self
     }
 
-    /// What becomes of its URL.
+    /// Returns the outcome of the URL.
     pub(crate) fn outcome(&self) -> &Outcome {
         &self.0.outcome
     }
 
-    /// The same, after so long a fetch.
+    /// Sets the duration of the fetch.
     pub(crate) fn after(mut self, took: Duration) -> Self {
         self.0.took = Some(took);
         self
     }
 
-    /// The same, with the slot of a job that runs alone: its start has an end when it is settled, not before.
+    /// Sets the slot of a job that runs alone: its start ends when it is settled, not before.
     pub(crate) fn with_slot(mut self, slot: Option<OwnedSemaphorePermit>) -> Self {
         self.0.slot = slot;
         self
@@ -193,19 +193,19 @@ impl Settlement {
         self.0.slot = None;
     }
 
-    /// The message of its URL.
+    /// Returns the message of the URL.
     pub(crate) fn message(&self) -> &Message {
         &self.0.message
     }
 
-    /// What is to go to the sinks of a spider, if that is still to come.
+    /// Takes the page for the sinks, if it is not stored yet.
     pub(crate) fn take_for_sinks(&mut self) -> Option<ForSinks> {
         let yielded = self.0.yielded.as_mut().filter(|yielded| yielded.has_for_sinks())?;
         let (page, file) = (yielded.page.take(), yielded.file.take());
         Some(ForSinks { spider: Arc::clone(&yielded.spider), page, file })
     }
 
-    /// The same URL or task, where what its program left cannot be read to its end.
+    /// Turns this into a failure, because the program's items cannot be read to their end.
     pub(crate) fn failed(mut self, settings: &Retry, failure: Failure) -> Self {
         let spider = self.0.yielded.take().map(|yielded| yielded.spider);
         let policy = spider.map_or_else(|| settings.clone(), |spider| spider.retry(settings));
@@ -215,7 +215,7 @@ impl Settlement {
         self
     }
 
-    /// The same URL, which turned out to be no longer this worker's.
+    /// Turns this into the settlement of a URL that is no longer this worker's.
     pub(crate) fn lost(mut self) -> Self {
         self.0.outcome = Outcome::SentAgain;
         self

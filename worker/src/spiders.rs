@@ -1,4 +1,4 @@
-//! The spiders whose URLs this worker takes, each with what it needs to fetch, extract and store.
+//! The spiders whose URLs this worker takes, each with its resources for fetching, extracting and storing.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -24,31 +24,31 @@ use crate::handlers::Running;
 use crate::proxy::HandlerProxy;
 use crate::sink_backlog::SinkBacklog;
 
-/// A spider, ready to work.
+/// A spider that is ready to work.
 pub(crate) struct Loaded {
     pub(crate) spider: Spider,
     pub(crate) scope: Scope,
-    /// Which answers are no pages.
+    /// The rules for responses that are not pages.
     pub(crate) bans: Bans,
-    /// The rules that route what it finds.
+    /// The rules that route its links.
     pub(crate) route: Vec<Rule>,
     pub(crate) politeness: Politeness,
-    /// The name by which a robots.txt speaks to it.
+    /// The name by which a robots.txt addresses it.
     pub(crate) robots_name: RobotsName,
     pub(crate) fetcher: Fetcher,
-    /// Asks as that one does, on threads apart.
+    /// Like `fetcher`, but on separate threads.
     pub(crate) apart: Fetcher,
     pub(crate) extractor: Arc<Extractor>,
     pub(crate) empty_fields: EmptyFields,
     pub(crate) sinks: Vec<Arc<dyn Sink>>,
-    /// What waits for these.
+    /// The pages that wait for its sinks.
     pub(crate) backlog: SinkBacklog,
-    /// The program that it has.
+    /// The spider's running program, if it has one.
     pub(crate) program: Option<Running>,
 }
 
 impl Loaded {
-    /// How often what its program fails at is tried again, and when.
+    /// Returns the retries of pages that its program fails at.
     pub(crate) fn retry(&self, settings: &Retry) -> Retry {
         let max = self.spider.handler.as_ref().and_then(|handler| handler.retries);
         Retry { max: max.unwrap_or(settings.max), ..settings.clone() }
@@ -62,25 +62,25 @@ impl Loaded {
     }
 }
 
-/// So many spiders without a file are loaded at most, beside the default one: anybody may think of more names.
+/// Maximum number of loaded spiders without a file, beside the default one: anybody may invent more names.
 const FILELESS: usize = 256;
 
-/// Of so many names at most it is remembered that no file has them.
+/// Maximum number of names that are remembered to have no file.
 const MISSING: usize = 10_000;
 
-/// So many spiders are kept as crawls bring them: each job may give arguments of its own.
+/// Maximum number of spiders that are kept with the text of a crawl: each job may have arguments of its own.
 const BROUGHT: u64 = 256;
 
-/// Why a spider cannot work.
+/// The reason why a spider cannot work.
 #[derive(Debug, thiserror::Error)]
 pub enum Unready {
     /// Its file cannot be used.
     #[error(transparent)]
     File(#[from] Unusable),
-    /// Its file was there and is there no more.
+    /// Its file existed and is gone.
     #[error("its file is gone")]
     Gone,
-    /// What the settings say in place of a file cannot be used.
+    /// The settings that replace a file are invalid.
     #[error("settings: {}", listed(.0))]
     Mistaken(Vec<Mistake>),
     /// The HTTP client refused its settings.
@@ -92,7 +92,7 @@ pub enum Unready {
     /// A crawl brings a program that the files of this machine do not have.
     #[error("its [handler] is not that of {}: a worker runs only what its own files say", .0.display())]
     ForeignProgram(PathBuf),
-    /// A sink cannot be opened as it is written.
+    /// A sink cannot be opened with its settings.
     #[error(transparent)]
     Sink(#[from] ports::Error),
 }
@@ -101,50 +101,50 @@ fn listed(mistakes: &[Mistake]) -> String {
     mistakes.iter().map(Mistake::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// What is known of a spider.
+/// The state of a spider.
 #[derive(Clone, Default)]
 struct Known {
-    /// What it works by, as long as that is its file's last version that can be used; `None` if none could so far.
+    /// The loaded spider, from the last valid version of its file; `None` if there was none so far.
     loaded: Option<Arc<Loaded>>,
-    /// What the file said when that was loaded; `None` if there was no file.
+    /// The text of the file when that was loaded; `None` if there was no file.
     text: Option<String>,
-    /// What is wrong with what the file says now; it has been said.
+    /// The mistake in the current text, which has been logged.
     wrong: Option<String>,
 }
 
-/// A spider as a crawl brings it.
+/// A spider whose text came with a crawl.
 #[derive(Clone)]
 struct Brought {
     text: SpiderText,
-    /// What it works by, or what is wrong; that has been said.
+    /// The loaded spider, or the mistake, which has been logged.
     loaded: Result<Arc<Loaded>, String>,
 }
 
-/// All of them, by name, each loaded when its first URL comes.
+/// All spiders by name, each loaded when its first URL arrives.
 pub(crate) struct Spiders {
     settings: Settings,
     folder: Folder,
     sink_factory: Arc<dyn SinkFactory>,
-    /// What the bodies of their pages may take together.
+    /// The memory budget of all page bodies.
     memory: MemoryBudget,
     threads: Threads,
-    /// What their programs ask through.
+    /// The proxy for requests of programs.
     proxy: Arc<HandlerProxy>,
     known: RwLock<HashMap<SpiderName, Known>>,
-    /// Those of crawls that bring the text themselves.
+    /// The spiders whose text came with a crawl.
     brought: Cache<(SpiderName, FileHash), Brought>,
-    /// Names in messages that had no file since the last look.
+    /// Names in messages that had no file at the last check.
     missing: Mutex<HashSet<SpiderName>>,
     /// Sinks of versions that are no longer used.
     retired: Mutex<Vec<Arc<dyn Sink>>>,
-    /// Whether it was said that there are too many without a file.
+    /// Whether it was logged that there are too many spiders without a file.
     is_full: AtomicBool,
-    /// Where those that cannot work are named, beside this worker's own log.
+    /// The log for spiders that cannot work, beside this worker's own log.
     log: LogWriter,
 }
 
 impl Spiders {
-    /// None so far. The default one is tried, so that what is wrong with the settings shows at once.
+    /// Creates an empty set. The default spider is loaded at once, so that invalid settings are reported early.
     pub(crate) fn new(
         settings: &Settings,
         folder: Folder,
@@ -173,7 +173,7 @@ impl Spiders {
         Ok(spiders)
     }
 
-    /// The spider of this name; `None` if it cannot work now, which the log says once.
+    /// Returns the spider of this name; `None` if it cannot work now, which is logged once.
     pub(crate) fn get(&self, name: &SpiderName) -> Option<Arc<Loaded>> {
         let all = self.known.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = all.get(name) {
@@ -190,13 +190,14 @@ impl Spiders {
         self.look(name, Known::default()).loaded
     }
 
-    /// The spider of this name as a crawl brings it; `None` if it cannot work here, which the log says.
+    /// Returns the spider of this name with the text of a crawl; `None` if it cannot work here, which is logged.
     pub(crate) fn of_text(&self, name: &SpiderName, text: &SpiderText) -> Option<Arc<Loaded>> {
         let key = (name.clone(), text.hash());
         self.brought.get_with(key, || self.bring(name, text.clone(), None)).loaded.ok()
     }
 
-    /// Why the spider of this name cannot work here, by its file or as a crawl brings it; `None` if nothing is known to be wrong.
+    /// Returns the reason why the spider of this name cannot work here, by its file or the text of a crawl; `None` if
+    /// no problem is known.
     pub(crate) fn wrong(&self, name: &SpiderName, text: Option<&SpiderText>) -> Option<String> {
         match text {
             Some(text) => self.brought.get(&(name.clone(), text.hash()))?.loaded.err(),
@@ -207,7 +208,7 @@ impl Spiders {
         }
     }
 
-    /// What is wrong with it is said, unless it was wrong `before` in the same way.
+    /// Loads a spider with the text of a crawl. A mistake is logged, unless it is the same as `before`.
     fn bring(&self, name: &SpiderName, text: SpiderText, before: Option<&str>) -> Brought {
         let loaded = self.load_text(name, &text).map(Arc::new).map_err(|error| error.to_string());
         if let Err(error) = &loaded
@@ -222,13 +223,13 @@ impl Spiders {
         Brought { text, loaded }
     }
 
-    /// Says in both logs why a spider cannot work, and what comes of it.
+    /// Reports in both logs why a spider cannot work, and the consequence.
     fn cannot_work(&self, name: &SpiderName, error: &str, what: &str) {
         error!(spider = %name, error, "{what}");
         self.log.write(self.log.entry(LogLevel::Error, format!("{what}: {error}")).of_spider(name));
     }
 
-    /// With the sinks that are open for this spider already, if these are the same.
+    /// Loads a spider from a text, reusing its open sinks if they are the same.
     fn load_text(&self, name: &SpiderName, text: &SpiderText) -> Result<Loaded, Unready> {
         let mut loaded = self.ready(name, Some(text.as_str()))?;
         self.check_program(&loaded.spider, text)?;
@@ -240,8 +241,8 @@ impl Spiders {
         Ok(loaded)
     }
 
-    /// Whether a spider that a crawl brings has the program that its file here says, or none: who starts crawls does not say what is
-    /// run, only what the arguments of the spider are.
+    /// Checks that a spider whose text came with a crawl has the same program as its local file, or none: submitters of
+    /// crawls do not choose which program runs, only the spider's arguments.
     fn check_program(&self, spider: &Spider, brought: &SpiderText) -> Result<(), Unready> {
         if spider.handler.is_none() {
             return Ok(());
@@ -256,19 +257,20 @@ impl Spiders {
         self.brought.iter().filter_map(|(_, brought)| brought.loaded.ok())
     }
 
-    /// What is loaded of the file of this spider.
+    /// Returns the spider as loaded from its file.
     fn of_file(&self, name: &SpiderName) -> Option<Arc<Loaded>> {
         let all = self.known.read().unwrap_or_else(PoisonError::into_inner);
         all.get(name).and_then(|known| known.loaded.clone())
     }
 
-    /// Whether a stranger may ask for pages as this spider: what anybody may write a name of is to leave nothing behind.
+    /// Whether external publishers may request pages as this spider: a name that anybody can invent must leave nothing
+    /// behind.
     pub(crate) fn is_for_strangers(&self, name: &SpiderName) -> bool {
         *name == SpiderName::default() || self.has_file(name)
     }
 
-    /// Whether it has a file here, or had one when it was loaded. What cannot be read is there. A file that was missing is not
-    /// looked for again before the next look at all files: each of many messages may name the same one.
+    /// Whether the spider has a file here, or had one when it was loaded. An unreadable file counts. A missing file is
+    /// not looked for again before the next check of all files, because many messages may name it.
     fn has_file(&self, name: &SpiderName) -> bool {
         let all = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let is_loaded = all.get(name).is_some_and(|known| known.text.is_some());
@@ -288,7 +290,7 @@ impl Spiders {
         self.missing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says what no page had, and has every sink finish what it put off, which loses nothing where it fails.
+    /// Logs fields that no page had, and lets every sink finish its pending writes, which loses nothing if it fails.
     pub(crate) async fn close(&self) {
         let all: Vec<_> =
             self.known.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
@@ -306,8 +308,8 @@ impl Spiders {
         }
     }
 
-    /// Takes up what has changed in the files of the spiders that are in use, and tries those of crawls again that could not work: a sink
-    /// may be there by now. Files are read, so it blocks.
+    /// Reloads changed files of the spiders in use, and retries spiders of crawls that could not work, because a sink
+    /// may be available by now. Reads files, so it blocks.
     pub(crate) fn look_again(&self) {
         self.missing().clear();
         let all = self.known.read().unwrap_or_else(PoisonError::into_inner).clone();
@@ -354,7 +356,7 @@ impl Spiders {
         known
     }
 
-    /// Remembers the sinks that are no longer used, to close them at the end: jobs under way still put into them.
+    /// Keeps sinks that are no longer used, to close them at the end: running jobs still write to them.
     fn retire(&self, old: &Loaded, new: &Loaded) {
         let is_used = |sink: &&Arc<dyn Sink>| new.sinks.iter().any(|other| Arc::ptr_eq(other, sink));
         let gone = old.sinks.iter().filter(|sink| !is_used(sink)).cloned();
@@ -365,7 +367,7 @@ impl Spiders {
         self.known.write().unwrap_or_else(PoisonError::into_inner).insert(name, known);
     }
 
-    /// The spider as its file says now; `None` if that is what it said `before`.
+    /// Loads the spider from its file; `None` if the text is the same as `before`.
     fn load(&self, name: &SpiderName, before: &Known) -> Result<Option<Known>, Unready> {
         let text = self.folder.text(name)?;
         if before.loaded.is_some() {
@@ -381,7 +383,7 @@ impl Spiders {
         Ok(Some(Known { loaded: Some(Arc::new(loaded)), text, wrong: None }))
     }
 
-    /// The spider as this text of its file says, without its sinks.
+    /// Prepares the spider with this text of its file, without its sinks.
     fn ready(&self, name: &SpiderName, text: Option<&str>) -> Result<Loaded, Unready> {
         let spider = self.folder.spider(name, text, &self.settings.items)?;
         let mistaken = |mistakes| match text {
@@ -410,7 +412,7 @@ impl Spiders {
         })
     }
 
-    /// Where its items go: the same sinks as before, if these are the same and are to take the same items.
+    /// Returns its sinks: the same as before, if they have the same settings and take the same items.
     fn sinks(&self, spider: &Spider, before: Option<&Loaded>) -> Result<Vec<Arc<dyn Sink>>, ports::Error> {
         match before {
             Some(before) if before.has_sinks_of(spider) => Ok(before.sinks.clone()),

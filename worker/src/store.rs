@@ -1,8 +1,8 @@
-//! What pages yielded, on its way into the sinks of their spiders.
+//! Stores pages' items in the sinks of their spiders.
 //!
-//! The pages of each spider are stored by themselves: a sink that is slow or away holds up no other spider, and nothing that
-//! has no items. Nor does a spider whose pages wait take more of a worker than its share: what it is sent goes back to the
-//! ladder until its sinks take something.
+//! The pages of each spider are stored separately: a sink that is slow or unavailable delays neither other spiders nor
+//! pages without items. A spider whose pages wait also takes only its share of a worker: its further URLs are snoozed
+//! on the ladder until its sinks accept pages.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -24,24 +24,24 @@ use crate::settlement::{ForSinks, Settlement};
 use crate::shared::Shared;
 use crate::spiders::Loaded;
 
-/// How many pages of a spider are stored in one step at most.
+/// Maximum number of pages of a spider that are stored in one step.
 const BATCH: usize = 256;
 
-/// For so long a URL is put aside at least and at most whose spider's sinks take nothing.
+/// Shortest and longest delay of a URL whose spider's sinks accept nothing.
 const PUT_OFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
-/// A page that ran alone has the next one of its kind wait for so long at most until its sinks have taken it: they may be away
-/// for hours.
+/// How long a page that ran alone delays the next one of its kind until its sinks have stored it: they may be
+/// unavailable for hours.
 const ALONE: Duration = Duration::from_secs(10);
 
-/// Until when a URL or a task is put aside whose spider has as many waiting for its sinks as may in a worker that holds so many ahead. It
-/// comes back after about as long again as they have waited.
+/// If the spider's sink backlog is full, for a worker that holds `ahead` URLs, returns when to try again: after about
+/// as long as its pages have been waiting.
 pub(crate) fn put_off(spider: &Loaded, ahead: u16) -> Option<UnixMs> {
     let stuck = spider.backlog.stuck_for(ahead)?.clamp(PUT_OFF.0, PUT_OFF.1);
     Some(UnixMs::now().plus(stuck.mul_f64(rand::random_range(1.0..1.5))))
 }
 
-/// Hands on what is stored, and at once what has nothing to store, until every sender is gone.
+/// Passes on stored pages, and at once those without items, until every sender is gone.
 pub(crate) async fn run(
     shared: Arc<Shared>,
     mut from: mpsc::Receiver<Settlement>,
@@ -55,7 +55,7 @@ pub(crate) async fn run(
                 Ok(spider) => stores.is_free(&spider),
                 Err(error) => match error.try_into_panic() {
                     Ok(panic) => std::panic::resume_unwind(panic),
-                    // Only ever with this task.
+                    // A step is cancelled only together with this task.
                     Err(_) => return,
                 },
             },
@@ -95,7 +95,7 @@ impl Stores {
         }
     }
 
-    /// Stores what waits of each spider of which nothing is being stored.
+    /// Stores the waiting pages of each spider for which no step is running.
     fn begin(&mut self) {
         for line in self.lines.iter_mut().filter(|line| !line.is_busy) {
             line.is_busy = true;
@@ -117,10 +117,11 @@ impl Stores {
     }
 }
 
-/// 1. Extends the leases of what has been in hand for long: what another holds by now is not stored, and goes round.
-/// 2. Puts the rest into every sink, and hands it on. What turns out to be no longer this worker's while a sink is away, as that of a crawl
-///    which was cancelled, is waited for no more.
-/// 3. Stores the files of items, one after the other, and hands on what they are of.
+/// 1. Extends the leases of pages that have been held for long: pages that another worker holds by now are not stored,
+///    and are requeued.
+/// 2. Writes the rest to every sink, and passes it on. Pages that are no longer this worker's, such as those of a
+///    cancelled crawl, are dropped while a sink is unavailable.
+/// 3. Stores the files of items, one after the other, and passes on their pages and tasks.
 async fn store(
     shared: &Shared,
     spider: &Loaded,
@@ -163,9 +164,10 @@ async fn store(
     }
 }
 
-/// Puts pages into every sink. Each is tried by itself: what one has stored is not sent to it again because another is away. A table that
-/// lacks a column, or a file that another process writes to, is set right by people while other spiders go on.
-/// Returns whether all of them have all, which is not so where nothing that the pages are of is this worker's any more.
+/// Writes pages to every sink. Each sink is retried separately: pages that it has stored are not sent again because
+/// another sink is unavailable. People fix a table that lacks a column, or a file that another process writes to, while
+/// other spiders continue. Returns whether all sinks have all pages; false if none of the pages is this worker's any
+/// more.
 async fn put(shared: &Shared, spider: &Loaded, pages: &[Page], of: &[Message]) -> bool {
     let of: Vec<&Message> = of.iter().collect();
     let storing = spider.sinks.iter().filter(|_| !pages.is_empty()).map(async |sink| {
@@ -176,8 +178,8 @@ async fn put(shared: &Shared, spider: &Loaded, pages: &[Page], of: &[Message]) -
     join_all(storing).await.into_iter().all(|is_stored| is_stored)
 }
 
-/// Stores the items of a file, for as long as what they are of is this worker's. That may take long, and nothing of it is a danger
-/// to the worker: it runs alone no more.
+/// Stores the items of a file, as long as its page or task is this worker's. This may take long, but is no danger to
+/// the worker, so the job no longer runs alone.
 async fn store_file(
     shared: &Shared,
     spider: &Loaded,

@@ -1,4 +1,4 @@
-//! What this worker has done, for its own log; a crawl's stats are the engine's.
+//! Counters of this worker, for its own log; a crawl's stats are kept by the engine.
 
 use std::ops::Sub;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,18 +15,18 @@ pub(crate) struct Tally {
     parked: AtomicU64,
 }
 
-/// The counters at one moment, or what they grew by between two.
+/// The counters at one moment, or their difference between two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     /// Pages fetched and stored.
     pub(crate) done: u64,
     /// URLs that failed for good.
     pub(crate) failed: u64,
-    /// URLs that ended in any other way.
+    /// URLs with any other final state.
     pub(crate) other: u64,
-    /// Attempts that failed and are followed by another.
+    /// Attempts that failed and are retried.
     pub(crate) retried: u64,
-    /// How often a URL was put aside until its host may be asked.
+    /// How often a URL was parked until its host has a slot.
     pub(crate) parked: u64,
 }
 
@@ -55,17 +55,17 @@ impl Tally {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a URL that failed and is tried again.
+    /// Counts a URL that failed and is retried.
     pub(crate) fn retried(&self) {
         self.retried.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a URL that is put aside.
+    /// Counts a URL that is parked.
     pub(crate) fn parked(&self) {
         self.parked.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// All counters now.
+    /// Returns the current counters.
     pub(crate) fn counts(&self) -> Counts {
         let now = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let Self { done, failed, other, retried, parked } = self;
@@ -78,7 +78,7 @@ impl Tally {
         }
     }
 
-    /// URLs that ended, however.
+    /// The number of URLs that ended, in any state.
     pub(crate) fn ended(&self) -> u64 {
         let Counts { done, failed, other, .. } = self.counts();
         done + failed + other

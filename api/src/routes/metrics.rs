@@ -1,4 +1,5 @@
-//! The fleet in numbers, as Prometheus reads them. What a single worker measures it serves itself (`[metrics] listen`).
+//! Metrics of the fleet for Prometheus. Metrics of a single worker are served by the worker itself (`[metrics]
+//! listen`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,16 +25,16 @@ use crate::{Api, Backend};
 
 /// Prometheus' text format, version 0.0.4.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
-/// For so long an answer is given again: nobody looks more often, and who does costs nothing.
+/// How long a response is reused, so that frequent requests cost nothing.
 const FRESH: Duration = Duration::from_secs(5);
-/// So many running crawls are looked at host by host, those with the most URLs that wait.
+/// Maximum number of running crawls whose hosts are examined: those with the most waiting URLs.
 const CRAWLS: usize = 20;
-/// So many hosts of each, those with the most URLs.
+/// Maximum number of hosts examined per crawl: those with the most URLs.
 const HOSTS: usize = 1_000;
-/// A request to a host of which nothing is known yet takes about so long.
+/// Assumed duration of a request to an unknown host.
 const LATENCY: Duration = Duration::from_millis(500);
 
-/// The latest answer, and when it was made. Who asks meanwhile waits for the same one.
+/// The latest response, and when it was created. Concurrent requests wait for the same one.
 pub(crate) type Latest = Mutex<Option<(Instant, String)>>;
 
 /// The fleet in numbers, as Prometheus reads them
@@ -54,14 +55,14 @@ pub(crate) async fn show_metrics(State(api): State<Arc<Api>>) -> Result<impl Int
     Ok(([(header::CONTENT_TYPE, TEXT)], text))
 }
 
-/// What is measured.
+/// The measured numbers.
 struct Numbers {
-    /// By status.
+    /// The number of crawls by status.
     crawls: BTreeMap<&'static str, u64>,
     pending: u64,
     stalled: u64,
     workers: u64,
-    /// So many could be kept busy.
+    /// The number of workers that could be kept busy.
     of_use: u64,
     in_flight: u64,
     pages_per_second: f64,
@@ -71,7 +72,7 @@ struct Numbers {
     blocked: u64,
     jobs: JobCounts,
     would_help: u64,
-    /// None while the broker is away.
+    /// `None` while the broker is unavailable.
     lanes: Vec<LaneState>,
 }
 
@@ -107,12 +108,12 @@ impl Numbers {
     }
 }
 
-/// What the broker says; nothing while it is away, as all the rest is known without it.
+/// Returns the lanes; `None` while the broker is unavailable, because everything else is known without it.
 fn unless_away(lanes: ports::Result<Vec<LaneState>>) -> ports::Result<Vec<LaneState>> {
     lanes.or_else(|error| if error.is_temporary() { Ok(Vec::new()) } else { Err(error) })
 }
 
-/// What the hosts of running crawls could be asked.
+/// Returns the demand for requests to the hosts of running crawls.
 async fn demands(
     backend: &Backend,
     crawls: &[CrawlStats],
@@ -139,7 +140,8 @@ async fn demands(
     Ok(pending.into_values().collect())
 }
 
-/// What a host of a crawl could be asked, as the settings say; more is known of one that was asked already.
+/// Returns the demand for a host of a crawl according to the settings; more is known of a host that was requested
+/// already.
 fn demand(backend: &Backend, host: &HostStats) -> Option<(HostKey, Demand)> {
     let url = CanonicalUrl::parse(&format!("http://{}/", host.host)).ok()?;
     let policy = backend.settings.politeness.host_policy(&url.host());
@@ -216,7 +218,7 @@ fn tell_of_lanes(lanes: &[LaneState]) {
     );
     for LaneState { lane, messages, oldest, .. } in lanes {
         gauge!("trawl_lane_messages", "lane" => lane.as_str()).set(*messages as f64);
-        // Where nothing waits nothing is old.
+        // Where nothing waits, the oldest age is zero.
         if let Some(oldest) = oldest.or((*messages == 0).then_some(Duration::ZERO)) {
             gauge!("trawl_lane_oldest_seconds", "lane" => lane.as_str()).set(oldest.as_secs_f64());
         }

@@ -1,4 +1,4 @@
-//! A crawl that is asked for: a worker begins it when it is first in the queue.
+//! Submits a crawl: a worker starts it when it is first in the queue.
 
 use std::fmt::Display;
 use std::num::NonZeroU64;
@@ -30,17 +30,17 @@ use crate::spiders::{Found, check_arguments, find, spider_of};
 use crate::view::Crawl;
 use crate::{Api, Backend};
 
-/// The header field whose value makes asking twice ask once (draft-ietf-httpapi-idempotency-key-header).
+/// The request header that makes a repeated submission idempotent (draft-ietf-httpapi-idempotency-key-header).
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
-/// What to crawl: as the file of the spider says, or what `urls`, `tasks` and `sources` name in place of that
+/// The crawl to submit: as in the spider's file, or of the given `urls`, `tasks` and `sources` instead
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewCrawl {
     /// The spider. Where URLs or sources are named, it may be left out: then it is `default`, which needs no file
     #[schema(value_type = Option<String>)]
     spider: Option<SpiderName>,
-    /// Whose crawl it is
+    /// The project that the crawl belongs to
     #[serde(default)]
     #[schema(value_type = String, default = "default")]
     project: ProjectName,
@@ -59,19 +59,19 @@ pub(crate) struct NewCrawl {
     #[serde(default)]
     #[schema(value_type = BTreeMap<String, String>)]
     arguments: Arguments,
-    /// Which version of the project; the latest without it
+    /// The version of the project; the latest if absent
     #[schema(value_type = Option<String>)]
     version: Option<Version>,
-    /// What wins over the spider's file
+    /// Settings that override the spider's file
     #[serde(default)]
     settings: Overrides,
-    /// How urgent it is: the highest is begun first
+    /// The priority: crawls with the highest are started first
     #[serde(default)]
     #[schema(value_type = f64, default = 0)]
     priority: Priority,
 }
 
-/// What wins over a spider's file in one crawl
+/// Settings that override a spider's file in one crawl
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Overrides {
@@ -83,15 +83,15 @@ pub(crate) struct Overrides {
     /// age, as `12h`
     #[schema(value_type = Option<String>, example = "changed")]
     recrawl: Option<Recrawl>,
-    /// After how many pages done the crawl ends
+    /// The crawl ends once it has done this many pages
     #[schema(value_type = Option<u64>, minimum = 1)]
     max_pages: Option<NonZeroU64>,
-    /// How many URLs are taken from the sources, at most
+    /// Maximum number of URLs taken from the sources
     limit: Option<u64>,
 }
 
-/// Asks for a crawl, which a worker begins when it is first in the queue. When this answers, it cannot be lost. Who asks again with the same
-/// `Idempotency-Key` is given the crawl of the first time, whatever the body says
+/// Submits a crawl, which a worker starts when it is first in the queue. Once this responds, the crawl cannot be lost.
+/// A request with an `Idempotency-Key` that was used before returns the first crawl, whatever the body says
 #[utoipa::path(
     post, path = "/api/v1/crawls", tag = "crawls", security(("token" = [])), request_body = NewCrawl,
     params(("Idempotency-Key" = Option<String>, Header, description = "1 to 255 visible ASCII characters, in quotes or not")),
@@ -108,7 +108,7 @@ pub(crate) async fn start_crawl(
     let job = NewJob { idempotency_key: key(&headers)?, ..new.job(&api.backend.settings.urls)? };
     job.check().map_err(Problem::malformed)?;
     let Backend { spider_store, settings, .. } = &api.backend;
-    // What is nowhere is left to workers.
+    // A spider that is found nowhere is left to the workers.
     if let Found::Deployed(text) | Found::Here(text) = find(&**spider_store, &job, settings).await? {
         check_arguments(&job, &text, settings)?;
         if job.tasks().next().is_some() {
@@ -119,7 +119,7 @@ pub(crate) async fn start_crawl(
     asked(&api, job).await
 }
 
-/// Asks for a job, and answers with its crawl.
+/// Submits a job, and responds with its crawl.
 pub(super) async fn asked(api: &Api, job: NewJob) -> Result<Response, Problem> {
     let (status, id) = match submit(&*api.backend.jobs, job).await? {
         (id, true) => (StatusCode::CREATED, id),
@@ -129,14 +129,14 @@ pub(super) async fn asked(api: &Api, job: NewJob) -> Result<Response, Problem> {
     Ok((status, [(LOCATION, format!("/api/v1/crawls/{id}"))], axum::Json(crawl)).into_response())
 }
 
-/// Asks for a job. Returns its id, and whether it is new.
+/// Submits a job. Returns its id, and whether it is new.
 async fn submit(jobs: &dyn Jobs, mut new: NewJob) -> ports::Result<(CrawlId, bool)> {
     loop {
         match jobs.submit(&new).await? {
             Submitted::New => return Ok((new.id, true)),
             Submitted::Known(id) if id != new.id => return Ok((id, false)),
             Submitted::Known(id) => {
-                // The call was repeated on its way; or another job was given the same id in the same second.
+                // The call was repeated in transit, or another job was given the same id in the same second.
                 if jobs.job(&id).await?.is_some_and(|job| job.new == new) {
                     return Ok((id, true));
                 }
@@ -149,7 +149,7 @@ async fn submit(jobs: &dyn Jobs, mut new: NewJob) -> ports::Result<(CrawlId, boo
 impl NewCrawl {
     fn job(self, urls: &Urls) -> Result<NewJob, Problem> {
         let is_named = !self.urls.is_empty() || !self.sources.is_empty();
-        // Its spider, which needs no file, has no program.
+        // The default spider needs no file and has no program.
         let needs_none = is_named && self.tasks.is_empty();
         let Some(spider) = self.spider.or_else(|| needs_none.then(SpiderName::default)) else {
             return Err(Problem::malformed("spider: say which, or name `urls` or `sources`, and no tasks"));
@@ -178,13 +178,14 @@ impl NewCrawl {
     }
 }
 
-/// A page to crawl, with the URL that stands for it.
+/// Checks the URL of a page to crawl, and returns the request with its canonical URL.
 fn checked(new: NewRequest, urls: &Urls) -> Result<NewRequest, Problem> {
     let (url, _) = asked_for(new.clone(), urls)?;
     Ok(NewRequest { url: url.to_string(), ..new })
 }
 
-/// The key that a request has. The draft writes it as a string of RFC 9651, in quotes; many clients leave these out.
+/// Returns the idempotency key of a request. The draft writes it as an RFC 9651 string, in quotes; many clients omit
+/// them.
 fn key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Problem> {
     let wrong = |reason: &dyn Display| Problem::malformed(format_args!("Idempotency-Key: {reason}"));
     let mut sent = headers.get_all(IDEMPOTENCY_KEY).iter();

@@ -29,13 +29,13 @@ use crate::new_tasks::NewTasks;
 use crate::problem::{Kind, Problem};
 use crate::spiders::spider_of;
 
-/// How long a listing looks for a task; then it says where the next one goes on.
+/// Maximum time that a listing searches for a task; then it returns a cursor.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// So many tasks are cancelled by their keys in one request.
+/// Maximum number of tasks that are cancelled by their keys in one request.
 const MOST: usize = 10_000;
 
-/// The keys of so many tasks are in an answer.
+/// Maximum number of tasks whose keys are in a response.
 const MOST_KEYS: usize = 1_000;
 
 /// Where the tasks go.
@@ -208,7 +208,7 @@ impl From<TaskReport> for PendingTask {
 }
 
 impl PendingTask {
-    /// With so much of its recipe, in bytes.
+    /// Cuts the recipe to `most` bytes.
     fn shortened(self, most: Option<usize>) -> Self {
         let cut = |mut recipe: String| {
             recipe.truncate(start_of(&recipe, most.unwrap_or(usize::MAX)).len());
@@ -218,7 +218,7 @@ impl PendingTask {
     }
 }
 
-/// Where a listing goes on: the crawl by its start and its id, and the place in its list.
+/// The cursor of a listing: the crawl by its start and its id, and the position in its list.
 type Onward = (u64, CrawlId, ListPlace);
 
 /// Tasks that are not done: those that wait, run or are put aside, and those that failed
@@ -296,7 +296,7 @@ pub(crate) async fn get_task(
 }
 
 impl Api {
-    /// The crawl that is named, or all that are known, the newest first.
+    /// Returns the selected crawl, or all known ones, newest first.
     async fn crawls_of(&self, named: Option<CrawlId>) -> Result<Vec<CrawlStats>, Problem> {
         match named {
             Some(id) => Ok(vec![self.known(&id).await?.stats]),
@@ -365,7 +365,8 @@ pub(crate) async fn cancel_tasks(
     }
 }
 
-/// Cancels the tasks of a crawl from a place in its list on, for as long as one request may take. Returns how many, and where to go on.
+/// Cancels the tasks of a crawl from a position in its list on, for as long as one request may take. Returns the
+/// number, and the position to continue from.
 async fn cancel_all(api: &Api, crawl: &CrawlRef, mut at: u64) -> Result<(u64, Option<u64>), Problem> {
     let until = Instant::now() + LONGEST;
     let mut cancelled = 0;

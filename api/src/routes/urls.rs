@@ -1,4 +1,4 @@
-//! URLs of a crawl: more of them, for one that runs.
+//! Adds URLs to a running crawl.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -23,9 +23,9 @@ use crate::extract::{Json, Segment};
 use crate::new_requests::{UrlOrRequest, asked};
 use crate::problem::{Kind, Problem};
 
-/// URLs in one request.
+/// Maximum number of URLs in one request.
 const MOST: usize = 10_000;
-/// How long a request that broke off keeps the spider's other crawls from being fed.
+/// How long an aborted request keeps the spider's other crawls from being fed.
 pub(super) const LEASE: Duration = Duration::from_secs(10);
 
 /// URLs and requests to crawl
@@ -37,7 +37,7 @@ pub(crate) struct NewUrls {
     urls: Vec<NewRequest>,
 }
 
-/// What became of URLs
+/// The outcome of adding URLs
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Added {
     /// How many are new to the spider, or to the crawl if that fetches pages again: these are pending now
@@ -46,8 +46,8 @@ pub(crate) struct Added {
     pub(super) known: u64,
 }
 
-/// Adds URLs to a crawl that is not over. When this answers, none of them can be lost. They are routed by the settings; how many
-/// pages the crawl may do stays as it is
+/// Adds URLs to a crawl that is not over. Once this responds, none of them can be lost. They are routed by the
+/// settings; the crawl's page limit stays as it is
 #[utoipa::path(
     post, path = "/api/v1/crawls/{id}/urls", tag = "crawls", security(("token" = [])),
     params(("id" = String, Path, description = "The crawl's id")), request_body = NewUrls,
@@ -79,7 +79,8 @@ pub(crate) async fn add_urls(
     Ok(axum::Json(admit(&api, opening, Some(&stats), &urls).await?))
 }
 
-/// Admits these to a crawl, and says what became of them when none can be lost. `stats` are those of a crawl that has begun.
+/// Admits URLs to a crawl, and returns their outcome once none of them can be lost. `stats` are those of a crawl that
+/// has started.
 pub(super) async fn admit(
     api: &Api,
     opening: Opening,
@@ -91,8 +92,8 @@ pub(super) async fn admit(
     if stats.is_none_or(|stats| stats.discovered) {
         session.close().await?;
     }
-    // Else others read its sources, or may go on with them: discovery is theirs to end. A session that is dropped ends it when
-    // nobody has done so, but not at once.
+    // Otherwise others are reading its sources, or may resume them, and ending discovery is up to them. Dropping the
+    // session ends discovery if nobody else has, but not at once.
     Ok(Added { new: new as u64, known: (urls.len() - new) as u64 })
 }
 
@@ -102,13 +103,13 @@ fn new_work(settings: &Settings, new: NewRequest, now: UnixMs) -> Result<NewWork
     Ok(NewWork { deadline: routed.ttl.map(|ttl| now.plus(ttl)), ..NewWork::of(work, routed.lane) })
 }
 
-/// The page that a text in the member or parameter `name` stands for.
+/// Parses the value of the member or parameter `name` as the URL of a page.
 pub(crate) fn page(name: &str, text: &str, urls: &Urls) -> Result<CanonicalUrl, Problem> {
     let url = urls.canonical(parsed(name, text)?);
     if urls.takes(&url) { Ok(url) } else { Err(wrong(name, text, urls.too_long())) }
 }
 
-/// The URL that a text in the member or parameter `name` is.
+/// Parses the value of the member or parameter `name` as a URL.
 pub(crate) fn parsed(name: &str, text: &str) -> Result<CanonicalUrl, Problem> {
     CanonicalUrl::parse(text).map_err(|error| wrong(name, text, error))
 }

@@ -1,4 +1,4 @@
-//! Jobs: asking for them, and how they stand.
+//! Submitting and listing jobs.
 
 use std::sync::Arc;
 
@@ -15,16 +15,16 @@ use super::{Answer, Done, Refusal};
 use crate::spiders::{Found, Unrunnable, check_arguments, find, missing};
 use crate::{Api, Backend};
 
-/// So many jobs of each kind are listed at most.
+/// Maximum number of jobs listed of each kind.
 const LISTED: usize = 1_000;
 
 /// Maximum number of settings that are noted as ignored.
 const IGNORED: usize = 100;
 
-/// The ends that jobs can have: Scrapyd knows one.
+/// The final states of a job; Scrapyd has only one.
 pub(super) const ENDED: &[JobStatus] = &[JobStatus::Finished, JobStatus::Failed, JobStatus::Cancelled];
 
-/// `daemonstatus.json`: how many jobs there are, of all projects or, as far as they are listed, of one.
+/// `daemonstatus.json`: the number of jobs of all projects, or, as far as they are listed, of one.
 pub(super) async fn daemon_status(State(api): State<Arc<Api>>, mut sent: Parameters) -> Answer {
     let (pending, running, finished) = match sent.optional::<ProjectName>("project")? {
         None => {
@@ -40,7 +40,7 @@ pub(super) async fn daemon_status(State(api): State<Arc<Api>>, mut sent: Paramet
     Done::with(json!({ "pending": pending, "running": running, "finished": finished }))
 }
 
-/// `schedule.json`: every parameter that is none of Scrapyd's is an argument of the spider.
+/// `schedule.json`: every parameter that Scrapyd does not define is an argument of the spider.
 pub(super) async fn schedule(State(api): State<Arc<Api>>, mut sent: Parameters) -> Answer {
     let id = sent.job("jobid")?.unwrap_or_else(|| CrawlId::generate(UnixMs::now()));
     let (project, spider): (ProjectName, SpiderName) = (sent.required("project")?, sent.required("spider")?);
@@ -71,7 +71,8 @@ pub(super) async fn schedule(State(api): State<Arc<Api>>, mut sent: Parameters) 
     Done::with(answer)
 }
 
-/// Sets what a job can have in place of its spider's file. Scrapy's setting of the same meaning has another name; others are noted as ignored.
+/// Applies a Scrapy setting to the job, if a job can override it: the names differ. Other settings are noted as
+/// ignored.
 fn set(new: &mut NewJob, setting: &str) -> Result<(), Refusal> {
     let wrong = || Refusal::of(format_args!("setting: `{setting}` is not NAME=VALUE"));
     let (name, value) = setting.split_once('=').ok_or_else(wrong)?;
@@ -87,7 +88,7 @@ fn set(new: &mut NewJob, setting: &str) -> Result<(), Refusal> {
     }
 }
 
-/// `cancel.json`. A signal is of no meaning here.
+/// `cancel.json`. The parameter `signal` has no effect.
 pub(super) async fn cancel(State(api): State<Arc<Api>>, mut sent: Parameters) -> Answer {
     let (project, id): (ProjectName, CrawlId) = (sent.required("project")?, sent.required_job("job")?);
     let job = api.backend.jobs.job(&id).await?.filter(|job| job.new.project == project);
@@ -97,7 +98,7 @@ pub(super) async fn cancel(State(api): State<Arc<Api>>, mut sent: Parameters) ->
         Some(job) => {
             let Backend { jobs, control, stats, .. } = &api.backend;
             match cancel_job(&job.new.crawl(), &**jobs, &**control, &**stats).await {
-                // It has ended meanwhile.
+                // It has ended in the meantime.
                 Err(error) if error.kind == ErrorKind::Stale => None,
                 cancelled => cancelled.map(|_| Some(word(job.status())))?,
             }
@@ -115,7 +116,7 @@ pub(super) async fn status(State(api): State<Arc<Api>>, mut sent: Parameters) ->
     Done::with(json!({ "currstate": job.map_or("unknown", |job| word(job.status())) }))
 }
 
-/// `listjobs.json`: those that are pending in the order of the queue, the others by when they were asked for.
+/// `listjobs.json`: pending jobs in the order of the queue, the others by the time of submission.
 pub(super) async fn list_jobs(State(api): State<Arc<Api>>, mut sent: Parameters) -> Answer {
     let project: Option<ProjectName> = sent.optional("project")?;
     let pending = api.waitlisted(&project).await?;
@@ -129,7 +130,7 @@ pub(super) async fn list_jobs(State(api): State<Arc<Api>>, mut sent: Parameters)
     }))
 }
 
-/// Scrapyd's word for it: it knows no other end.
+/// Returns Scrapyd's name for a job's state; it has only one for jobs that have ended.
 fn word(status: JobStatus) -> &'static str {
     match status {
         JobStatus::Pending => "pending",
@@ -146,7 +147,7 @@ fn as_pending(Job { new, .. }: &Job) -> Value {
     })
 }
 
-/// There is no process of its own, and no file for its log or its items.
+/// Returns a running job in Scrapyd's format. It has no process of its own, and no file for its log or its items.
 fn as_running(job: &Job) -> Value {
     let new = &job.new;
     json!({
@@ -164,18 +165,19 @@ fn as_finished(job: &Job) -> Value {
     })
 }
 
-/// When it was taken, or, if nobody took it, asked for.
+/// The time when a worker took the job, or, if none did, when it was submitted.
 pub(super) fn start(job: &Job) -> UnixMs {
     job.run().map_or(job.asked, |run| run.started)
 }
 
-/// An instant as Scrapyd writes it: `2012-09-12 10:14:03.594664`.
+/// Formats an instant as Scrapyd does: `2012-09-12 10:14:03.594664`.
 pub(super) fn time(at: UnixMs) -> String {
     format!("{}000", at.to_string().replace('T', " ").trim_end_matches('Z'))
 }
 
 impl Api {
-    /// Checks a job as Scrapyd does: its spider must be deployed, or, in the default project, be here or need no file.
+    /// Checks a job as Scrapyd does: its spider must be deployed, or, in the default project, be available here or need
+    /// no file.
     async fn check(&self, new: &NewJob) -> Result<(), Unrunnable> {
         let Backend { spider_store, settings, .. } = &self.backend;
         let is_default = new.project == ProjectName::default();
@@ -187,14 +189,14 @@ impl Api {
         }
     }
 
-    /// The jobs of a project, or of all, that are pending, in the order of the queue.
+    /// Returns the pending jobs of a project, or of all projects, in the order of the queue.
     pub(super) async fn waitlisted(&self, project: &Option<ProjectName>) -> Result<Vec<Job>, Refusal> {
         let mut line = self.backend.jobs.queued(LISTED).await?;
         line.retain(|job| project.as_ref().is_none_or(|project| *project == job.new.project));
         Ok(line)
     }
 
-    /// The last jobs of a project, or of all, that stand so, in the order in which they were asked for.
+    /// Returns the last jobs of a project, or of all projects, with one of these states, in the order of submission.
     pub(super) async fn jobs_of(
         &self,
         project: &Option<ProjectName>,

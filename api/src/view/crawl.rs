@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use super::{JobStatus, Status, Time};
 use crate::known::Known;
 
-/// How many URLs ended how
+/// The number of URLs by outcome
 #[derive(Serialize, ToSchema)]
 struct Counters {
     /// URLs that were new and taken in
@@ -66,40 +66,40 @@ pub(crate) struct Crawl {
     items: u64,
     /// How many of each kind; those of a spider without kinds have an empty name
     item_kinds: BTreeMap<String, u64>,
-    /// How many URLs ended why, as `failed:http`
+    /// The number of URLs by the reason why they ended, as `failed:http`
     reasons: BTreeMap<String, u64>,
     /// Links that limits left out
     left_out: u64,
     /// Whether every source has been read to its end
     discovered: bool,
-    /// When it began; before that, when it was asked for
+    /// When it started; before that, when it was submitted
     started: Time,
     /// From its start to its end, or to now
     seconds: f64,
-    /// What keeps its URLs waiting, each in a sentence; only of one crawl that is asked for
+    /// The reasons why its URLs are waiting, one sentence each; only in the response for a single crawl
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(nullable = false, required = false)]
     waits: Vec<String>,
-    /// Sentences about what is amiss with it: that it is incomplete, or that nothing came of it, and why
+    /// The problems of the crawl, one sentence each, such as that it is incomplete, or why it is empty
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(nullable = false, required = false)]
     notes: Vec<String>,
-    /// The job that it is of; absent if it is of none
+    /// The job of the crawl; absent if it has none
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     job: Option<Job>,
 }
 
-/// A crawl that was asked for. One that fails leaves its crawl cancelled
+/// A submitted crawl. If it fails, its crawl is cancelled
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct Job {
     #[schema(value_type = JobStatus)]
     status: jobs::JobStatus,
-    /// The highest is begun first
+    /// Jobs with the highest priority are started first
     priority: f64,
     /// Whose it is
     project: String,
-    /// Which version of the project, if it is not the latest
+    /// The version of the project, if it is not the latest
     version: Option<String>,
     /// The spider's arguments
     arguments: BTreeMap<String, String>,
@@ -108,7 +108,7 @@ pub(crate) struct Job {
     /// When a worker took it
     started: Option<Time>,
     ended: Option<Time>,
-    /// Which worker took it last
+    /// The worker that took it last
     worker: Option<String>,
     /// Why it failed, or which of its sources could not be read
     problem: Option<String>,
@@ -164,13 +164,13 @@ impl From<Known> for Crawl {
 }
 
 impl Crawl {
-    /// The same, with what keeps its URLs waiting.
+    /// Adds the reasons why the crawl's URLs are waiting.
     pub(crate) fn waiting(self, waits: Vec<String>) -> Self {
         Self { waits, ..self }
     }
 }
 
-/// What a crawl has of one host
+/// The counts of one host in a crawl
 #[derive(Serialize, ToSchema)]
 pub(crate) struct CrawlHost {
     /// The host, with its port if that is not the usual one
@@ -182,7 +182,7 @@ pub(crate) struct CrawlHost {
     bytes: u64,
 }
 
-/// What a crawl has of tasks
+/// The counts of a crawl's tasks
 #[derive(Serialize, ToSchema)]
 pub(crate) struct CrawlTasks {
     #[serde(flatten)]

@@ -1,4 +1,4 @@
-//! How URLs get in, as it runs inside the store: under a lease, or as what a page links to.
+//! Admission of URLs, as it runs inside the store: under a lease, or as the links of a page.
 
 use rusqlite::Connection;
 use trawl_common::frontier::crawl::CrawlState;
@@ -17,8 +17,8 @@ use super::store::Memory;
 use super::transitions::context;
 use super::{records, sources};
 
-/// A crawl begins, or goes on, and `token` is a lease for it. What its spider's file says in it stays as it was the first time. Returns
-/// what it is bound to.
+/// Opens or continues a crawl, with `token` as a lease for it. The text of the spider's file is determined by the first
+/// opening. Returns the terms of the crawl.
 pub(super) fn open(
     db: &Connection,
     memory: &mut Memory,
@@ -40,7 +40,8 @@ pub(super) fn open(
     Ok(row.terms)
 }
 
-/// A lease is given back, with what came of the sources that were to be read, and discovery ends if it was the last. To close again is to close once: an answer may have been lost.
+/// Closes a lease with the result of reading its sources, and ends discovery if it was the last one. Closing again has
+/// no effect: an answer may have been lost.
 pub(super) fn close(
     db: &Connection,
     memory: &mut Memory,
@@ -61,7 +62,7 @@ pub(super) fn close(
     if memory.leases.is_fed(crawl) { Ok(()) } else { end_discovery(db, memory, crawl) }
 }
 
-/// A lease is given back, and what was to be read under it is left for a later run.
+/// Abandons a lease: the sources that were to be read under it are left for a later run.
 pub(super) fn abandon(db: &Connection, memory: &mut Memory, token: Token) -> Result<()> {
     let Some(Lease { crawl, sources: Some(read), .. }) = memory.leases.give_back(token) else {
         return Ok(());
@@ -72,7 +73,7 @@ pub(super) fn abandon(db: &Connection, memory: &mut Memory, token: Token) -> Res
     }
 }
 
-/// New URLs become records, available at once. Returns, in order, which were new.
+/// Inserts records for new URLs, available at once. Returns, in order, which were new.
 pub(super) fn admit(
     db: &Connection,
     memory: &mut Memory,
@@ -87,7 +88,7 @@ pub(super) fn admit(
     Ok(taken.into_iter().map(|taken| taken == Taken::New).collect())
 }
 
-/// URLs become records, available at once, up to `most` of each host.
+/// Inserts records for URLs, available at once, up to `most` of each host.
 pub(super) fn take_in<'a>(
     db: &Connection,
     memory: &mut Memory,
@@ -99,7 +100,7 @@ pub(super) fn take_in<'a>(
     let context = context(memory, crawl);
     let mut all = Vec::new();
     for (address, new) in urls {
-        // Whether what was seen has ended is not asked here.
+        // Whether a seen URL has ended does not matter here.
         let seen = memory.seen.find(db, address)?;
         let mut state = seen.map_or(UrlState::Unseen, |_| UrlState::Ended);
         let url = new.work.as_str();
@@ -132,7 +133,7 @@ mod tests {
         CrawlRef { id: "c1".parse().expect("a name"), spider: "s1".parse().expect("a name") }
     }
 
-    /// A state, with a crawl that the sessions of these tokens feed.
+    /// Returns a state with a crawl that the sessions of these tokens feed.
     fn fed_by(tokens: &[Token]) -> Result<(schema::State, Memory)> {
         let (state, mut memory) = (schema::in_memory()?, Memory::default());
         for token in tokens {

@@ -14,25 +14,25 @@ use super::error::{Result, unless_corrupt};
 use super::fields::Fields;
 use super::sources::UNREAD;
 
-/// About so many bytes a record takes beside its URL and its referrer.
+/// Approximate size of a record in bytes, without its URL and its referrer.
 const BESIDE_TEXT: u64 = 100;
 
-/// What time it is for a crawl that is not over.
+/// The current time of a crawl that is not over.
 #[derive(Clone, Copy)]
 pub(super) enum Clock {
-    /// Time goes on: this process crawls.
+    /// The real time: this process crawls.
     Runs,
-    /// It is when a process last crawled: that may be another, or none may be at work.
+    /// The time when a process last crawled: possibly another one, and none may be running.
     AsTouched,
 }
 
-/// The stats of one crawl.
+/// Returns the stats of one crawl.
 pub(super) fn of(db: &Connection, clock: Clock, id: &CrawlId) -> Result<Option<CrawlStats>> {
     let mut select = db.prepare_cached("SELECT * FROM crawls WHERE id = ?1 ORDER BY started DESC LIMIT 1")?;
     select.query_row([id.as_str()], |row| Ok(read(db, clock, row))).optional()?.transpose()
 }
 
-/// The stats of every crawl, the newest first. One that cannot be read is named in the log, and left out.
+/// Returns the stats of every crawl, newest first. One that cannot be read is logged and left out.
 pub(super) fn all(db: &Connection, clock: Clock) -> Result<Vec<CrawlStats>> {
     let mut select = db.prepare_cached("SELECT * FROM crawls ORDER BY started DESC, key DESC")?;
     let mut rows = select.query([])?;
@@ -79,7 +79,7 @@ fn read(db: &Connection, clock: Clock, row: &Row<'_>) -> Result<CrawlStats> {
     Ok(stats.concluded())
 }
 
-/// The counters of a row that has them.
+/// Returns the counters of a row.
 pub(super) fn counts(fields: &Fields<'_, '_>) -> Result<Counts> {
     Ok(Counts {
         admitted: fields.number("admitted")?,
@@ -91,7 +91,7 @@ pub(super) fn counts(fields: &Fields<'_, '_>) -> Result<Counts> {
     })
 }
 
-/// What waits in a crawl. The newest records tell how many bytes all of them take.
+/// Returns the pending records of a crawl. Their size in bytes is estimated from the newest ones.
 pub(super) fn backlog(db: &Connection, clock: Clock, crawl: &CrawlId) -> Result<Backlog> {
     let urls = of(db, clock, crawl)?.map_or(0, |stats| stats.pending);
     let text: f64 = db
@@ -106,7 +106,7 @@ pub(super) fn backlog(db: &Connection, clock: Clock, crawl: &CrawlId) -> Result<
     Ok(Backlog { urls, bytes: urls * (text as u64 + BESIDE_TEXT) })
 }
 
-/// How many URLs of a crawl ended why.
+/// The number of URLs of a crawl by the reason why they ended.
 fn reasons(db: &Connection, crawl: i64) -> Result<BTreeMap<String, u64>> {
     let mut select =
         db.prepare_cached("SELECT reason, count FROM crawl_reasons WHERE crawl = ?1 AND count > 0")?;
@@ -118,7 +118,7 @@ fn reasons(db: &Connection, crawl: i64) -> Result<BTreeMap<String, u64>> {
     Ok(reasons)
 }
 
-/// The stats of a crawl by host, those with the most URLs first.
+/// Returns the stats of a crawl by host, those with the most URLs first.
 pub(super) fn hosts(db: &Connection, crawl: i64, most: usize) -> Result<Vec<HostStats>> {
     let mut select = db.prepare_cached(
         "SELECT host, admitted, done, failed, skipped, expired, cancelled, bytes FROM crawl_hosts

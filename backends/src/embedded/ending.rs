@@ -38,7 +38,7 @@ pub(super) fn end(
     if end.stays_seen { memory.seen.add_for_spider(db, address, id) } else { seen::leave(db, crawl, id) }
 }
 
-/// What is left in a crawl ends, if it is cancelled, or has done as many pages as it may.
+/// Ends all remaining records of a crawl, if it is cancelled or has reached its page limit.
 pub(super) fn end_the_rest(db: &Connection, memory: &mut Memory, key: i64) -> Result<()> {
     let Some(end) = context(memory, &crawls::at(db, key)?).end_of_rest() else { return Ok(()) };
     seen::leave_all(db, key)?;
@@ -52,7 +52,7 @@ pub(super) fn end_the_rest(db: &Connection, memory: &mut Memory, key: i64) -> Re
     Ok(())
 }
 
-/// Finishes a crawl of which nothing is left. What expired in it may then be found again.
+/// Finishes a crawl that has no records left. URLs that expired in it may then be found again.
 pub(super) fn end_if_complete(db: &Connection, memory: &mut Memory, key: i64) -> Result<()> {
     if crawls::finish_if_complete(db, key)? {
         memory.seen.forget(db, key)?;
@@ -60,7 +60,7 @@ pub(super) fn end_if_complete(db: &Connection, memory: &mut Memory, key: i64) ->
     Ok(())
 }
 
-/// Discovery ends where the last session was neither closed nor abandoned, and has been gone for long.
+/// Ends discovery where the last session was neither closed nor abandoned, and its lease has lapsed.
 pub(super) fn end_lapsed(db: &Connection, memory: &mut Memory) -> Result<()> {
     for lease in memory.leases.take_lapsed() {
         unless_corrupt(end_unread(db, memory, &lease))?;
@@ -68,7 +68,7 @@ pub(super) fn end_lapsed(db: &Connection, memory: &mut Memory) -> Result<()> {
     Ok(())
 }
 
-/// A lease has lapsed: what was to be read under it is left unread.
+/// Handles a lapsed lease: the sources that were to be read under it stay unread.
 fn end_unread(
     db: &Connection,
     memory: &mut Memory,
@@ -76,14 +76,14 @@ fn end_unread(
 ) -> Result<()> {
     let Some(known) = crawls::find(db, crawl)? else { return Ok(()) };
     let is_last = !memory.leases.is_fed(crawl);
-    // Who reads none says nothing of what others have read.
+    // A session that reads no sources does not tell whether others have read theirs.
     if read.is_some() || (is_last && !sources::are_known(db, known.key)?) {
         sources::leave_unread(db, known.key, *read)?;
     }
     if is_last { end_discovery(db, memory, crawl) } else { Ok(()) }
 }
 
-/// Every source of a crawl has been read, or nobody reads them any more.
+/// Ends the discovery of a crawl: every source has been read, or nobody reads them any more.
 pub(super) fn end_discovery(db: &Connection, memory: &mut Memory, crawl: &CrawlRef) -> Result<()> {
     let Some(crawl) = crawls::find(db, crawl)? else { return Ok(()) };
     crawls::end_discovery(db, crawl.key)?;

@@ -1,20 +1,20 @@
 //! The embedded engine: every port in this process, over one SQLite file, with no server at all.
 //!
-//! The transitions are those of `trawl_common::frontier`; lanes and parking are columns of the record. What makes it
-//! small is that a record and its wake-up are one row: to admit a URL is to publish it, so there is no
-//! outbox, nothing to confirm and nothing to reconcile.
+//! The transitions are those of `trawl_common::frontier`; lanes and parking are columns of the record. The engine is
+//! small because a record and its wake-up are one row: admitting a URL publishes it, so there is no outbox, nothing to
+//! confirm and nothing to reconcile.
 //!
-//! **What is durable.** Records, stats, the set of URLs seen, the list of those that failed, what is remembered of pages,
-//! and which hosts are blocked or want to be left alone. A killed process loses
-//! nothing that a call has returned for. A power cut may lose the last moments before it, and leaves the
-//! file consistent as of the moment before those (`synchronous = NORMAL`).
+//! **Durable:** records, stats, the set of seen URLs, the list of failed URLs, the page memory, and the hosts that are
+//! blocked or in a back-off. A killed process loses nothing that a call has returned for. A power cut may lose the last
+//! moments before it, and leaves the file consistent as of the moment before those (`synchronous = NORMAL`).
 //!
-//! **What is not.** Who holds a record, leases, the next slots of hosts and cached responses live in
-//! memory. They die with the process, and so they should: one process at a time may change the file, so
-//! whoever opens it knows that every former holder is gone, and what was in hand is available again. Others may look on.
-//! When the file refuses a change, both are as they were before: `store` takes back what a transaction did to memory.
+//! **Not durable:** record holders, leases, the next slots of hosts and cached responses live in memory, and are gone
+//! with the process. This is intended: only one process at a time may change the file, so the one that opens it knows
+//! that every former holder is gone, and that the records they held are available again. Other processes may read it.
+//! If the file refuses a change, file and memory are left as before: `store` undoes the transaction's changes to
+//! memory.
 //!
-//! **Layers.** A file knows those of lower lines alone.
+//! **Layers:** each file uses only those on lower lines.
 //!
 //! ```text
 //! engine
@@ -128,7 +128,8 @@ impl Embedded {
         Self::over(state, Clock::Runs)
     }
 
-    /// Looks into the state file at `path`, which another process may be changing meanwhile. What changes anything fails.
+    /// Opens the state file at `path` for reading, while another process may be changing it. Calls that would change
+    /// anything fail.
     ///
     /// Fails with `Refused` if it is not a state file of trawl or was written by an older or newer one, and with
     /// `Unavailable` if it cannot be read.
@@ -136,7 +137,7 @@ impl Embedded {
         Self::over(schema::watch(path)?, Clock::AsTouched)
     }
 
-    /// An engine that keeps nothing beyond its own life.
+    /// Returns an engine that keeps its state in memory only.
     pub fn in_memory() -> Result<Self> {
         Self::over(schema::in_memory()?, Clock::Runs)
     }
@@ -154,37 +155,37 @@ impl Embedded {
         Ok(Self { store, clock, hosts, last_beat, cache, submitted, jobs_per_spider, keep_logs })
     }
 
-    /// Closes the state file, whoever still has one of the adapters: all that was written is in the one file then. Calls that come later
-    /// fail.
+    /// Closes the state file, even if adapters are still in use: all that was written is in the one file then. Later
+    /// calls fail.
     pub async fn close(&self) {
         self.store.close().await;
     }
 
-    /// The same, where each spider runs as many jobs at a time as `settings` say.
+    /// Sets how many jobs each spider runs at a time.
     #[must_use]
     pub fn with_jobs(self, settings: &settings::Jobs) -> Self {
         Self { jobs_per_spider: settings.per_spider, ..self }
     }
 
-    /// The same, where the log keeps as much as `settings` say.
+    /// Sets how much the log keeps.
     #[must_use]
     pub fn with_log(self, settings: &settings::Log) -> Self {
         Self { keep_logs: Keep::of(settings), ..self }
     }
 
-    /// What a crawl was begun with, as [`Embedded::note_sources`] had it.
+    /// Returns the sources that a crawl was started with, as passed to [`Embedded::note_sources`].
     pub async fn sources(&self, crawl: &CrawlRef) -> Result<Option<String>> {
         let crawl = crawl.clone();
         self.store.call(move |db, _| crawls::sources(db, &crawl)).await
     }
 
-    /// Notes what a crawl is begun with.
+    /// Stores the sources that a crawl is started with.
     pub async fn note_sources(&self, crawl: &CrawlRef, sources: &str) -> Result<()> {
         let (crawl, sources) = (crawl.clone(), sources.to_owned());
         self.store.call(move |db, _| crawls::note_sources(db, &crawl, &sources)).await
     }
 
-    /// All that producer and worker need, with these sinks.
+    /// Returns all ports that producer and worker need, with these sinks.
     pub fn ports(&self, sink_factory: Arc<dyn SinkFactory>) -> Ports {
         Ports {
             engine: self.engine(),
@@ -198,62 +199,62 @@ impl Embedded {
             control: self.control(),
             sink_factory,
             logs: self.logs(),
-            // What is kept is in the state file.
+            // The state file keeps the history.
             history: None,
         }
     }
 
-    /// What remembers its URLs, and hands them out.
+    /// Returns the engine, which stores URLs and hands them out.
     pub fn engine(&self) -> Arc<dyn Engine> {
         Arc::new(EmbeddedEngine::new(self.store.clone(), self.last_beat.clone()))
     }
 
-    /// What people see of crawls.
+    /// Returns the stats of crawls.
     pub fn stats(&self) -> Arc<dyn Stats> {
         Arc::new(EmbeddedStats::new(self.store.clone(), self.clock, self.last_beat.clone()))
     }
 
-    /// Control of the crawls.
+    /// Returns the control of crawls.
     pub fn control(&self) -> Arc<dyn Control> {
         Arc::new(EmbeddedControl::new(self.store.clone(), self.last_beat.clone()))
     }
 
-    /// The jobs.
+    /// Returns the jobs.
     pub fn jobs(&self) -> Arc<dyn Jobs> {
         Arc::new(EmbeddedJobs::new(self.store.clone(), self.submitted.clone(), self.jobs_per_spider))
     }
 
-    /// The log.
+    /// Returns the log.
     pub fn logs(&self) -> Arc<dyn Logs> {
         Arc::new(EmbeddedLogs { store: self.store.clone(), keep: self.keep_logs })
     }
 
-    /// The spiders that were deployed.
+    /// Returns the store of deployed spiders.
     pub fn spider_store(&self) -> Arc<dyn SpiderStore> {
         Arc::new(EmbeddedSpiderStore::new(self.store.clone()))
     }
 
-    /// What is remembered of schedules.
+    /// Returns the state of cron schedules.
     pub fn schedules(&self) -> Arc<dyn Schedules> {
         Arc::new(EmbeddedSchedules(self.store.clone()))
     }
 
-    /// The hosts' schedules.
+    /// Returns the host schedules.
     pub fn hosts(&self) -> Arc<dyn Hosts> {
         self.hosts.clone()
     }
 
-    /// What people see of hosts, and can do to them.
+    /// Returns the port that lists, blocks and unblocks hosts.
     pub fn host_control(&self) -> Arc<dyn HostControl> {
         self.hosts.clone()
     }
 
-    /// The response cache.
+    /// Returns the response cache.
     pub fn cache(&self) -> Arc<dyn Cache> {
         self.cache.clone()
     }
 
-    /// What is remembered of pages.
+    /// Returns the page memory.
     pub fn pages(&self) -> Arc<dyn Pages> {
         Arc::new(EmbeddedPages::new(self.store.clone()))
     }

@@ -14,7 +14,8 @@ use super::leases::Token;
 use super::store::Store;
 use super::{admission, failures};
 
-/// A lease that lasts as long as this does. Dropped without a word, it lapses after a while, as that of a process that died.
+/// A lease that lasts as long as this value. If dropped without being closed or abandoned, it lapses after a while,
+/// like that of a process that died.
 pub(super) struct EmbeddedSession {
     store: Arc<Store>,
     health: Arc<Health>,
@@ -25,7 +26,7 @@ pub(super) struct EmbeddedSession {
 }
 
 impl EmbeddedSession {
-    /// Takes the lease. A file forgets no crawl, so it is all the same whether this one is new.
+    /// Takes the lease. The file never forgets a crawl, so it does not matter whether this one is new.
     pub(super) async fn open(store: Arc<Store>, opening: Opening, health: Arc<Health>) -> Result<Self> {
         let Opening { crawl, terms, text, reads, lease: ttl, .. } = opening;
         let token: Token = rand::random();
@@ -83,7 +84,7 @@ impl Session for EmbeddedSession {
 }
 
 impl Drop for EmbeddedSession {
-    /// What was closed or abandoned has no lease any more that could lapse.
+    /// After the session was closed or abandoned, there is no lease left that could lapse.
     fn drop(&mut self) {
         let (token, ttl) = (self.token, self.ttl);
         self.store.note(move |memory| memory.leases.lapse(token, ttl));

@@ -1,5 +1,5 @@
-//! Which sources of a crawl were read to their end: rows of the table `crawl_reasons`, for each set of sources 1 if it was left unread, and 0
-//! once anybody has read it.
+//! Records which sources of a crawl were read to their end: rows of the table `crawl_reasons`, one for each set of
+//! sources, 1 if it was left unread, and 0 once a session has read it.
 
 use rusqlite::{Connection, params};
 use trawl_common::ports::SourcesRead;
@@ -7,14 +7,14 @@ use trawl_common::ports::SourcesRead;
 use super::error::Result;
 use super::stats_delta::add_reason;
 
-/// The beginning of the names of these rows.
+/// Prefix of the names of these rows.
 pub(super) const UNREAD: &str = "unread ";
 
 fn name(sources: Option<u64>) -> String {
     sources.map_or_else(|| format!("{UNREAD}-"), |sources| format!("{UNREAD}{sources:016x}"))
 }
 
-/// Notes what came of sources that were to be read.
+/// Records the result of reading sources.
 pub(super) fn note_read(db: &Connection, crawl: i64, sources: Option<u64>, read: &SourcesRead) -> Result<()> {
     db.prepare_cached("INSERT OR REPLACE INTO crawl_reasons (crawl, reason, count) VALUES (?1, ?2, ?3)")?
         .execute(params![crawl, name(sources), i64::from(read.incomplete)])?;
@@ -24,14 +24,14 @@ pub(super) fn note_read(db: &Connection, crawl: i64, sources: Option<u64>, read:
     Ok(())
 }
 
-/// Notes that sources were left unread, unless anybody has read them to their end.
+/// Records that sources were left unread, unless a session has read them to their end.
 pub(super) fn leave_unread(db: &Connection, crawl: i64, sources: Option<u64>) -> Result<()> {
     db.prepare_cached("INSERT OR IGNORE INTO crawl_reasons (crawl, reason, count) VALUES (?1, ?2, 1)")?
         .execute(params![crawl, name(sources)])?;
     Ok(())
 }
 
-/// Whether anybody has read sources of a crawl, or left them.
+/// Whether any session has read or left sources of a crawl.
 pub(super) fn are_known(db: &Connection, crawl: i64) -> Result<bool> {
     let mut select =
         db.prepare_cached("SELECT 1 FROM crawl_reasons WHERE crawl = ?1 AND reason LIKE 'unread %'")?;

@@ -1,4 +1,4 @@
-//! How the stats of crawls change: their counters, why URLs and tasks ended, and of URLs the same by host.
+//! Changes to the stats of crawls: counters, the reasons why URLs and tasks ended, and both for URLs by host.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use super::crawls;
 use super::error::Result;
 use super::fields::Fields;
 
-/// What is to be added to the stats of crawls, by their rows.
+/// Pending additions to the stats of crawls, by row.
 #[derive(Default)]
 pub(super) struct StatsDeltas(BTreeMap<i64, StatsDelta>);
 
@@ -28,7 +28,7 @@ struct StatsDelta {
 }
 
 impl StatsDeltas {
-    /// A URL got its record.
+    /// Counts a URL that was admitted.
     pub(super) fn admitted(&mut self, crawl: i64, url: &str) {
         let delta = self.0.entry(crawl).or_default();
         delta.counts.admitted += 1;
@@ -37,18 +37,19 @@ impl StatsDeltas {
         }
     }
 
-    /// How many URLs like this one's host got theirs, as far as it is not written.
+    /// The number of URLs of this URL's host that were admitted, as far as it is not written yet.
     pub(super) fn admitted_of_host(&self, crawl: i64, url: &str) -> u64 {
         let delta = self.0.get(&crawl);
         delta.and_then(|delta| delta.hosts.get(authority(url))).map_or(0, |(counts, _)| counts.admitted)
     }
 
-    /// How many pages of a crawl were done, as far as it is not written.
+    /// The number of pages of a crawl that were done, as far as it is not written yet.
     pub(super) fn done(&self, crawl: i64) -> u64 {
         self.0.get(&crawl).map_or(0, |delta| delta.counts.done)
     }
 
-    /// What the page of a URL that has ended adds, whose host had no room for so many more of its links.
+    /// Counts the page of a URL that has ended, and the number of its links left out because the host had no room for
+    /// them.
     pub(super) fn of_page(&mut self, crawl: i64, finish: &Finish, left_out: u64) {
         let delta = self.0.entry(crawl).or_default();
         delta.left_out += finish.left_out.total() + left_out;
@@ -60,7 +61,7 @@ impl StatsDeltas {
         }
     }
 
-    /// A record has gone, whose body had so many bytes.
+    /// Counts a record that has ended, with the size of its body in bytes.
     pub(super) fn ended(&mut self, crawl: i64, url: &str, end: End, body: u64) {
         let delta = self.0.entry(crawl).or_default();
         *delta.counts.of(end.terminal) += 1;
@@ -74,7 +75,7 @@ impl StatsDeltas {
         }
     }
 
-    /// Writes all of it. Returns the rows of the crawls.
+    /// Writes all additions. Returns the rows of the crawls.
     pub(super) fn write(self, db: &Connection) -> Result<Vec<i64>> {
         let crawls = self.0.keys().copied().collect();
         for (crawl, delta) in self.0 {
@@ -91,15 +92,15 @@ impl StatsDeltas {
 }
 
 impl StatsDelta {
-    /// What is counted of the host of a URL; a task has none.
+    /// Returns the counters of a URL's host; `None` for a task.
     fn host(&mut self, url: &str) -> Option<&mut (Counts, u64)> {
         let host = authority(url);
         (!host.is_empty()).then(|| self.hosts.entry(host.to_owned()).or_default())
     }
 }
 
-/// Takes back that a URL of the crawl has reached a terminal state: it has a record again. What ended before version 4 of the file
-/// was counted neither by reason nor by host.
+/// Undoes the counting of a URL's terminal state: it has a record again. URLs that ended before version 4 of the file
+/// were counted neither by reason nor by host.
 pub(super) fn uncount(
     db: &Connection,
     crawl: i64,
@@ -119,12 +120,12 @@ pub(super) fn uncount(
     Ok(())
 }
 
-/// Something was no URL.
+/// Counts an invalid URL.
 pub(super) fn invalid(db: &Connection, crawl: i64) -> Result<()> {
     add_reason(db, crawl, "dropped:invalid", 1)
 }
 
-/// How many URLs of a host a crawl has admitted.
+/// The number of URLs of a host that a crawl has admitted.
 pub(super) fn admitted_of_host(db: &Connection, crawl: i64, url: &str) -> Result<u64> {
     let sql = "SELECT host, admitted FROM crawl_hosts WHERE crawl = ?1 AND host = ?2";
     let mut select = db.prepare_cached(sql)?;
@@ -135,7 +136,7 @@ pub(super) fn admitted_of_host(db: &Connection, crawl: i64, url: &str) -> Result
     }
 }
 
-/// Adds to how often something happened in a crawl.
+/// Adds to the count of a reason in a crawl.
 pub(super) fn add_reason(db: &Connection, crawl: i64, reason: &str, count: i64) -> Result<()> {
     db.prepare_cached(
         "INSERT INTO crawl_reasons (crawl, reason, count) VALUES (?1, ?2, ?3)

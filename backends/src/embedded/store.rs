@@ -1,4 +1,4 @@
-//! One thread owns the state; everyone else sends it jobs.
+//! One thread owns the state; all other threads send it jobs.
 
 use std::iter;
 use std::sync::{Arc, mpsc};
@@ -19,30 +19,30 @@ use super::schema::State;
 use super::seen::Seen;
 use super::transactional_map;
 
-/// How many jobs may share a transaction.
+/// Maximum number of jobs that share a transaction.
 const GROUP: usize = 64;
 
-/// What the writer knows beyond the file. A new process starts without it.
+/// State of the writer beyond the file. A new process starts without it.
 #[derive(Default)]
 pub(super) struct Memory {
-    /// Which URLs were seen lately.
+    /// Recently seen URLs.
     pub(super) seen: Seen,
-    /// Who holds which record.
+    /// The holders of records.
     pub(super) holdings: Holdings,
-    /// Who may admit URLs.
+    /// The discovery leases.
     pub(super) leases: Leases,
-    /// Where to look for records that nobody holds.
+    /// The positions from which to look for records that nobody holds.
     pub(super) dispatch: Dispatch,
 }
 
 impl Memory {
-    /// Takes a record out of its holder's hands: anyone may have it next.
+    /// Releases a record from its holder: any worker may have it next.
     pub(super) fn let_go(&mut self, id: i64, lane: Lane) {
         self.holdings.let_go(id);
         self.dispatch.offer(id, lane);
     }
 
-    /// Forgets a record that is deleted: who held it has room for another.
+    /// Forgets a deleted record, which frees its holder's capacity.
     pub(super) fn forget(&mut self, id: i64) {
         self.holdings.forget(id);
         self.dispatch.stir();
@@ -52,8 +52,8 @@ impl Memory {
         Savepoint { holdings: self.holdings.savepoint(), leases: self.leases.savepoint() }
     }
 
-    /// Has the memory agree with a file whose changes since `savepoint` were undone: what it alone knows is as it was, and what
-    /// it knows of the file is read again.
+    /// Brings the memory in line with a file whose changes since `savepoint` were undone: state that only the memory
+    /// has is restored, and state of the file is read again.
     fn roll_back_to(&mut self, savepoint: Savepoint) {
         self.holdings.roll_back_to(savepoint.holdings);
         self.leases.roll_back_to(savepoint.leases);
@@ -61,27 +61,27 @@ impl Memory {
         self.dispatch.walk_again();
     }
 
-    /// Makes all changes final, as those of the file are.
+    /// Makes all changes final, like those of the file.
     fn commit(&mut self) {
         self.holdings.commit();
         self.leases.commit();
     }
 }
 
-/// A point that the memory can go back to.
+/// A point to which the memory can be rolled back.
 #[derive(Clone, Copy)]
 struct Savepoint {
     holdings: holdings::Savepoint,
     leases: transactional_map::Savepoint,
 }
 
-/// What the writer is sent.
+/// A message to the writer.
 enum Job {
-    /// A part of a transaction, which is answered when that has succeeded or failed.
+    /// Part of a transaction, answered when the transaction has succeeded or failed.
     Work(Work),
-    /// A change of the memory alone, between two transactions.
+    /// A change to the memory alone, between two transactions.
     Note(Box<dyn FnOnce(&mut Memory) + Send>),
-    /// The last job: nothing is held any more when this is dropped.
+    /// The last job: all resources are released when this is dropped.
     Close(oneshot::Sender<()>),
 }
 
@@ -90,8 +90,8 @@ type Answer = Box<dyn FnOnce(Result<()>)>;
 
 /// The state, behind the one thread that reads and writes it.
 ///
-/// That thread takes a job, and with it all that wait by then, runs them in one transaction, commits, and
-/// only then answers: under load many callers share the price of a commit.
+/// The thread takes a job together with all others that are waiting by then, runs them in one transaction, commits, and
+/// only then answers: under load many callers share the cost of a commit.
 pub(super) struct Store {
     jobs: Option<mpsc::Sender<Job>>,
     writer: Option<JoinHandle<()>>,
@@ -121,7 +121,7 @@ impl Store {
         answered(self.submit(work).await)
     }
 
-    /// Like [`Store::call`], for who waits later, or never.
+    /// Like [`Store::call`], but returns at once; the result may be awaited later, or never.
     pub(super) fn submit<T, W>(&self, work: W) -> oneshot::Receiver<Result<T>>
     where
         T: Send + 'static,
@@ -139,7 +139,7 @@ impl Store {
         receiver
     }
 
-    /// Changes the memory alone. No transaction that fails takes that back.
+    /// Changes the memory alone. A failing transaction does not undo it.
     pub(super) fn note<N: FnOnce(&mut Memory) + Send + 'static>(&self, note: N) {
         self.send(Job::Note(Box::new(note)));
     }
@@ -151,7 +151,7 @@ impl Store {
         }
     }
 
-    /// Does all that was sent so far, and closes the file.
+    /// Runs all jobs that were sent so far, and closes the file.
     pub(super) async fn close(&self) {
         let (closed, when_closed) = oneshot::channel();
         self.send(Job::Close(closed));
@@ -175,7 +175,7 @@ impl Drop for Store {
     }
 }
 
-/// What came of a submitted job; without an answer, the writer is gone.
+/// Returns the result of a submitted job. A missing answer means that the writer is gone.
 pub(super) fn answered<T>(answer: std::result::Result<Result<T>, oneshot::error::RecvError>) -> Result<T> {
     answer.unwrap_or_else(|_| Err(Error::new(ErrorKind::Unavailable, "the state file's writer has stopped")))
 }
@@ -208,7 +208,7 @@ fn write(mut state: State, mut memory: Memory, jobs: &mpsc::Receiver<Job>, stirr
             stirred.notify_waiters();
         }
     }
-    // One who only looks keeps the log from being deleted, but not from being empty.
+    // A process that only reads keeps the log from being deleted, but not from being emptied.
     if let Err(error) = state.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())) {
         debug!(%error, "the log of the state file stays beside it");
     }
@@ -238,8 +238,8 @@ fn commit(
     let mut tx = db.transaction()?;
     for work in group {
         answers.push(work(&mut tx, memory));
-        // SQLite ends the transaction by itself where it cannot undo one statement alone, as when the disk is full. What came
-        // next would be in no transaction.
+        // Where SQLite cannot undo a single statement, as when the disk is full, it ends the whole transaction. Later
+        // statements would be in no transaction.
         if tx.is_autocommit() {
             let message =
                 "the state file: a change beside this one could not be written, and all were undone";

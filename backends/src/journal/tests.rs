@@ -8,7 +8,7 @@ const AT: UnixMs = UnixMs(1_700_000_000_000);
 fn logged(records: impl IntoIterator<Item = Record>) -> Logged {
     let mut logged = Logged::default();
     for record in records {
-        // As it is read from the stream.
+        // As read from the stream.
         let text = serde_json::to_vec(&Entry { at: AT, record }).unwrap();
         logged.apply(parse_entry::<Entry>(&text).unwrap().unwrap());
     }

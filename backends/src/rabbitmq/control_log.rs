@@ -1,4 +1,4 @@
-//! The streams `control`, what was ordered of crawls and hosts, and `control.counts`, how many pages crawls have done
+//! The streams `control`, with the orders about crawls and hosts, and `control.counts`, with the page counts of crawls
 //! ([`crate::control_log`]).
 
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub struct ControlLog {
 }
 
 impl ControlLog {
-    /// Connects to nothing yet.
+    /// Creates the log without connecting.
     pub fn new(broker: &settings::RabbitMq, topology: settings::Topology) -> Result<Self> {
         let seal = Seal::new(broker);
         let broker = Arc::new(Endpoint::new(broker)?);
@@ -31,19 +31,19 @@ impl ControlLog {
         Ok(Self { orders, counts })
     }
 
-    /// Adds a record; it is durable when this returns.
+    /// Appends a record; it is durable when this returns.
     pub(crate) async fn append(&self, record: &Record) -> Result<()> {
         self.orders.append([record]).await
     }
 
-    /// Returns what all records say that were added before.
+    /// Returns the state that follows from all records appended before.
     pub(crate) async fn read(&self) -> Result<Logged> {
         let mut logged = Logged::default();
         self.orders.read(|record| logged.apply(record)).await?;
         Ok(logged)
     }
 
-    /// Ends the time from which records count that nobody signed, if the fleet has a key.
+    /// From now on, only signed records count, if the fleet has a key.
     pub(crate) async fn seal(&self) {
         self.orders.seal(Record::Sealed).await;
         self.counts.seal(Counts::default()).await;
@@ -54,22 +54,22 @@ impl ControlLog {
         self.orders.is_complete().await
     }
 
-    /// Starts to watch the stream of orders, before it is read to be [completed](Self::complete).
+    /// Starts to watch the stream of orders. Must be called before it is read to be [completed](Self::complete).
     pub(crate) async fn watch(&self) -> Result<Witness> {
         self.orders.watch().await
     }
 
-    /// Adds the orders that the stream lacked. Then it is complete.
+    /// Appends the orders that the stream lacked. Then it is complete.
     pub(crate) async fn complete(&self, witness: Witness, missing: &[Record]) -> Result<()> {
         self.orders.complete(witness, missing).await
     }
 
-    /// Notes how many pages crawls have done.
+    /// Appends the page counts of crawls.
     pub(crate) async fn append_counts(&self, counts: &Counts) -> Result<()> {
         self.counts.append([counts]).await
     }
 
-    /// Returns how many pages crawls had done when that was noted last.
+    /// Returns the page counts that were appended last.
     pub(crate) async fn read_counts(&self) -> Result<Counts> {
         let mut counts = Counts::default();
         self.counts.read(|entry| counts.apply(entry)).await?;

@@ -1,4 +1,4 @@
-//! Events on the exchange `events`, and the queues that take them from there.
+//! Events on the exchange `events`, and the queues that receive them.
 
 use lapin::types::FieldTable;
 use lapin::{BasicProperties, Connection, ExchangeKind};
@@ -13,9 +13,9 @@ use super::seal::{Purpose, Seal};
 use super::topology::Declaring;
 use super::{names, passive};
 
-/// An event, as JSON. Nobody need listen.
+/// Returns an event as a JSON message. It may have no subscriber.
 pub(super) fn outgoing(event: &Event, seal: &Seal) -> Outgoing {
-    // Names and numbers: they always serialise.
+    // Names and numbers always serialize.
     let body = serde_json::to_vec(event).unwrap_or_default();
     let mut headers = FieldTable::default();
     seal.sign(Purpose::Event, &body, &mut headers);
@@ -27,7 +27,7 @@ pub(super) fn outgoing(event: &Event, seal: &Seal) -> Outgoing {
     Outgoing { exchange: names::EVENTS, key: event.name(), body, properties, mandatory: false }
 }
 
-/// Declares the queue of one who reads events, and has it take those of `pattern`; or looks for it, and takes it as it is.
+/// Declares a subscriber's queue and binds it to the events of `pattern`; in a passive topology, only looks for it.
 pub(super) async fn subscriber(
     connection: &Connection,
     layout: &Layout,
@@ -38,7 +38,7 @@ pub(super) async fn subscriber(
     declare(connection, layout, queues, &[queue], pattern).await
 }
 
-/// The same of the queues of webhooks. Each takes every event: settings choose what is wanted, and may change.
+/// Declares the queues of webhooks. Each receives every event, because the selection in the settings may change.
 pub(super) async fn webhooks(connection: &Connection, layout: &Layout, ids: &[String]) -> Result<()> {
     let fed: Vec<String> = ids.iter().map(|id| names::webhook(id)).collect();
     let fed: Vec<&str> = fed.iter().map(String::as_str).collect();
@@ -48,7 +48,7 @@ pub(super) async fn webhooks(connection: &Connection, layout: &Layout, ids: &[St
     declare(connection, layout, queues, &fed, &Pattern::all()).await
 }
 
-/// Declares these queues, and has those that are `fed` take events of `pattern`.
+/// Declares these queues, and binds those that are `fed` to events of `pattern`.
 async fn declare(
     connection: &Connection,
     layout: &Layout,

@@ -1,4 +1,4 @@
-//! The stream `journal`: what was asked for ([`crate::journal`]).
+//! The stream `journal` of submissions ([`crate::journal`]).
 
 use std::sync::Arc;
 
@@ -15,17 +15,17 @@ use super::signed_stream::{SignedStream, Witness};
 use super::topology::Stream;
 use crate::journal::{Entry, Logged, Record};
 
-/// Low, since an entry may have a megabyte.
+/// Low, because an entry may have a megabyte.
 const PREFETCH: u16 = 100;
 
-/// The stream. A broker that others configure may not have it: then it stays empty, and all else goes on.
+/// The stream. It may be missing on a broker that others configure: then nothing is written, and everything else works.
 pub struct Journal {
     stream: SignedStream,
     is_missing: OnceCell<bool>,
 }
 
 impl Journal {
-    /// Connects to nothing yet.
+    /// Creates the journal without connecting.
     pub fn new(broker: &settings::RabbitMq, topology: settings::Topology) -> Result<Self> {
         let seal = Seal::new(broker);
         let broker = Arc::new(Endpoint::new(broker)?);
@@ -33,7 +33,7 @@ impl Journal {
         Ok(Self { stream, is_missing: OnceCell::new() })
     }
 
-    /// Adds records; they are durable when this returns.
+    /// Appends records; they are durable when this returns.
     pub(crate) async fn append(&self, records: impl IntoIterator<Item = Record> + Send) -> Result<()> {
         match self.is_missing().await? {
             true => Ok(()),
@@ -41,7 +41,7 @@ impl Journal {
         }
     }
 
-    /// Returns what all entries say that were added before.
+    /// Returns the state that follows from all entries appended before.
     pub(crate) async fn read(&self) -> Result<Logged> {
         let mut logged = Logged::default();
         if !self.is_missing().await? {
@@ -50,7 +50,7 @@ impl Journal {
         Ok(logged)
     }
 
-    /// Ends the time from which records count that nobody signed, if the fleet has a key.
+    /// From now on, only signed records count, if the fleet has a key.
     pub(crate) async fn seal(&self) {
         if let Ok(false) = self.is_missing().await {
             self.stream.seal(Entry { at: UnixMs::now(), record: Record::Sealed }).await;
@@ -62,17 +62,17 @@ impl Journal {
         self.stream.is_complete().await
     }
 
-    /// Starts to watch the stream, before it is read to be [completed](Self::complete).
+    /// Starts to watch the stream. Must be called before it is read to be [completed](Self::complete).
     pub(crate) async fn watch(&self) -> Result<Witness> {
         self.stream.watch().await
     }
 
-    /// Adds what the stream lacked. Then it is complete.
+    /// Appends the records that the stream lacked. Then it is complete.
     pub(crate) async fn complete(&self, witness: Witness, missing: Vec<Record>) -> Result<()> {
         self.stream.complete(witness, entries(missing)).await
     }
 
-    /// Whether nothing is written, as those who declare the queues have not declared the stream.
+    /// Whether nothing is written because others declare the queues and have not declared the stream.
     pub(crate) async fn is_missing(&self) -> Result<bool> {
         let look = || async {
             let is_missing = self.stream.is_missing().await?;

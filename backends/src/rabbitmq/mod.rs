@@ -1,8 +1,8 @@
 //! The queue on RabbitMQ.
 //!
-//! Publishing and consuming use separate connections: a broker that runs low on memory blocks the one
-//! that publishes, and acks must still get through. A broken connection is opened anew by the call that
-//! next needs it; the supervision and its back-off belong to the callers.
+//! Publishing and consuming use separate connections: a broker that runs low on memory blocks the connection that
+//! publishes, and acks must still get through. A broken connection is opened again by the next call that needs it;
+//! supervision and back-off are up to the callers.
 
 mod acks;
 mod arguments;
@@ -24,10 +24,10 @@ mod names;
 mod newer;
 mod passive;
 mod publisher;
-/// Likewise.
+/// Public for the fuzzer and the benchmarks only.
 #[doc(hidden)]
 pub mod screen;
-/// Likewise.
+/// Public for the fuzzer and the benchmarks only.
 #[doc(hidden)]
 pub mod seal;
 mod signed_stream;
@@ -77,7 +77,7 @@ pub struct RabbitMq {
     layout: Arc<Layout>,
     trust: Trust,
     publisher: Publisher,
-    /// With a connection of its own, once there are items.
+    /// Opens a connection of its own once there are items.
     items: Publisher,
     consuming: Current,
     sessions: AtomicU64,
@@ -85,18 +85,19 @@ pub struct RabbitMq {
 }
 
 impl RabbitMq {
-    /// Connects once and declares the topology, or looks whether what is published to is there.
+    /// Connects once and declares the topology, or checks that the exchanges and queues for publishing exist.
     pub async fn connect(broker: &settings::RabbitMq, queues: &Queues, items: &Items) -> Result<Self> {
         let trust = Trust { seal: Seal::new(broker), spiders: Vec::new() };
         let broker = Arc::new(Endpoint::new(broker)?);
         let layout = Arc::new(Layout::new(queues)?);
         let publisher = Publisher::new(Arc::clone(&broker), Topology::Publishing(Arc::clone(&layout)));
         let stream = Topology::Stream(Stream::items(items, queues.topology));
-        // Streams that others were to declare stop nobody who sends nothing to them.
+        // Missing streams that others declare stop only those who publish to them.
         if queues.topology == settings::Topology::Declare {
             let connection = broker.open("trawl set-up").await?;
             for stream in [&stream, &Topology::Stream(Stream::control(queues.topology))] {
-                // What settings must mend is said at once; what the broker cannot do just now stops nobody either.
+                // Errors that need a change of settings are returned at once; temporary errors of the broker are
+                // ignored here.
                 let declared = stream.declare(&connection).await;
                 declared.or_else(|error| if error.is_temporary() { Ok(()) } else { Err(error) })?;
             }
@@ -114,19 +115,19 @@ impl RabbitMq {
         })
     }
 
-    /// Strangers may name these spiders, where the fleet has a key.
+    /// Allows external publishers to name these spiders, if the fleet has a key.
     pub fn open_to_strangers(mut self, spiders: &[SpiderName]) -> Self {
         self.trust.spiders = spiders.to_vec();
         self
     }
 
-    /// Publishes the items of these pages; when it returns, the stream has them all.
+    /// Publishes the items of these pages; all are in the stream when this returns.
     pub async fn publish_items(&self, pages: &[Page]) -> Result<()> {
         let items: Vec<&Item> = pages.iter().flat_map(|page| &page.items).collect();
         self.items.send(items.into_iter().map(items::outgoing)).await
     }
 
-    /// Says once that the broker has a fault by which strangers can stop the delay ladder.
+    /// Warns once that the broker has a fault by which external publishers can stop the delay ladder.
     fn warn_of_fault(&self) {
         let version = self.broker.server_version().filter(|version| stops_dead_lettering(version));
         if let Some(version) = version.filter(|_| self.layout.queues.kind == QueueType::Quorum) {
@@ -141,7 +142,7 @@ impl RabbitMq {
         }
     }
 
-    /// The session that all these receipts belong to, and their tags; without those of older sessions.
+    /// Returns the session that these receipts belong to, and their tags, without those of older sessions.
     fn current(&self, receipts: &[Receipt]) -> Option<(Arc<Session>, Vec<u64>)> {
         let session = self.consuming.get()?;
         let tags: Vec<u64> = receipts
@@ -205,7 +206,7 @@ impl Broker for RabbitMq {
         self.publisher.send(dead_letters.iter().map(outgoing)).await
     }
 
-    /// Tasks are taken only by workers that run programs, and there may be none.
+    /// Only workers that run programs consume tasks, and there may be none.
     async fn probe(&self, times: ProbeTimes) -> Result<Vec<Probe>> {
         let is_idle = self.publisher.is_idle(names::TASKS).await?;
         let (returned, sent): (Vec<SourceQueue>, Vec<SourceQueue>) =
@@ -258,7 +259,8 @@ impl Broker for RabbitMq {
     }
 }
 
-/// Whether this version stops dead-lettering at least once for good over an `x-death` that it cannot read: 3.10.8 does, 4.0.5 does not.
+/// Whether this version can permanently stop dead-lettering over an `x-death` that it cannot read: 3.10.8 does, 4.0.5
+/// does not.
 fn stops_dead_lettering(version: &str) -> bool {
     let major = version.split('.').next().and_then(|major| major.parse().ok());
     major.is_some_and(|major: u32| major < 4)

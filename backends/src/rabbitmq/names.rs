@@ -6,42 +6,42 @@ use trawl_common::frontier::ladder::RUNGS;
 use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::names::SubscriberName;
 
-/// Parked URLs whose time has come; consumed first.
+/// Parked URLs that are due; consumed first.
 pub(super) const DUE: &str = "due_queue";
-/// Dead letters go through here...
+/// The exchange for dead letters.
 pub(super) const FAILED_EXCHANGE: &str = "failed_exchange";
-/// ...with this key...
+/// Routing key of dead letters on [`FAILED_EXCHANGE`].
 pub(super) const FAILED_KEY: &str = "failed";
-/// ...to here.
+/// The queue of dead letters.
 pub(super) const FAILED: &str = "failed_urls";
-/// What outlives a lane's time to live goes through here...
+/// The exchange for messages that outlive a lane's time to live.
 pub(super) const EXPIRED_EXCHANGE: &str = "expired_exchange";
-/// ...with this key...
+/// Routing key of expired messages on [`EXPIRED_EXCHANGE`].
 pub(super) const EXPIRED_KEY: &str = "expired";
-/// ...to here.
+/// The queue of expired messages.
 pub(super) const EXPIRED: &str = "expired_urls";
 
 /// Items: the exchange that they are published to, by the spider's name, and the stream that keeps them.
 pub(super) const ITEMS: &str = "items";
 
-/// The stream of what was ordered of crawls and hosts.
+/// The stream of orders about crawls and hosts.
 pub(super) const CONTROL: &str = "control";
 
-/// The stream of what was asked for: jobs, deployed spiders, schedules.
+/// The stream of submitted jobs, deployed spiders and cron schedules.
 pub(super) const JOURNAL: &str = "journal";
-/// The stream of how many pages crawls have done that may do only so many.
+/// The stream of page counts of crawls that have a page limit.
 pub(super) const COUNTS: &str = "control.counts";
 
 /// Wake-ups for workers: there may be a job to take.
 pub(super) const JOBS: &str = "crawl_jobs";
 
-/// Where it is announced what happens to crawls.
+/// The exchange for the events of crawls.
 pub(super) const EVENTS: &str = "events";
 
-/// What the queues of webhooks begin with.
+/// Prefix of the names of webhook queues.
 const WEBHOOKS: &str = "webhooks";
 
-/// Where strangers may publish who may write to nothing else: for the lanes, by their queues' names.
+/// The exchange for external publishers that may write to nothing else. They address the lanes by their queues' names.
 pub(super) const URLS: &str = "urls";
 
 /// The priority lane.
@@ -51,8 +51,9 @@ pub(super) const BULK: &str = "url_queue_ttl";
 /// The lane of tasks.
 pub(super) const TASKS: &str = "task_queue";
 
-/// The queue of what the exchange [`URLS`] is sent for a lane. It is not the lane's own: that dead-letters, and RabbitMQ before 4.0
-/// stops doing so for good, in all queues of the node, over a stranger's message with an `x-death` that it cannot read.
+/// Returns the queue that receives a lane's messages from the exchange [`URLS`]. It is separate from the lane's own
+/// queue, which dead-letters: RabbitMQ before 4.0 stops dead-lettering for good, in all queues of the node, over an
+/// external message with an `x-death` header that it cannot read.
 pub(super) fn inlet(line: SourceQueue) -> Option<&'static str> {
     match line {
         SourceQueue::Priority => Some("urls.priority_queue"),
@@ -62,7 +63,7 @@ pub(super) fn inlet(line: SourceQueue) -> Option<&'static str> {
     }
 }
 
-/// The queue of a line.
+/// Returns the queue of a source queue.
 pub(super) fn line(line: SourceQueue) -> &'static str {
     match line {
         SourceQueue::Due => DUE,
@@ -73,7 +74,8 @@ pub(super) fn line(line: SourceQueue) -> &'static str {
     }
 }
 
-/// Whether a program that trawl works beside, with `queues.topology = "passive"`, declares this queue: it would fail on one of trawl's.
+/// Whether this queue is declared by another program that shares the broker (`queues.topology = "passive"`). That
+/// program would fail on a queue that trawl has declared.
 pub(super) fn is_of_others(queue: &str) -> bool {
     [BULK, PRIORITY, FAILED].contains(&queue)
 }
@@ -90,7 +92,7 @@ pub(super) fn is_own(queue: &str) -> bool {
         || SourceQueue::ALL.into_iter().any(|line| self::line(line) == queue || inlet(line) == Some(queue))
 }
 
-/// The queue of one who reads events.
+/// Returns the queue of a subscriber to events.
 pub(super) fn subscriber(name: &SubscriberName) -> String {
     format!("{EVENTS}.{name}")
 }
@@ -100,12 +102,12 @@ pub(super) fn webhook(id: &str) -> String {
     format!("{WEBHOOKS}.{id}")
 }
 
-/// Where its deliveries wait that are to be tried again.
+/// Returns the queue in which a webhook's deliveries wait to be retried.
 pub(super) fn webhook_waiting(id: &str) -> String {
     format!("{WEBHOOKS}.{id}.wait")
 }
 
-/// The queue of a rung.
+/// Returns the queue of a rung.
 pub(super) fn rung(rung: Duration) -> String {
     format!("wait.{}", rung.as_secs())
 }

@@ -1,4 +1,5 @@
-//! Takes queues as others have declared them, says what differs, and declares what is trawl's own and missing, where it may.
+//! Uses queues as others have declared them, reports differences, and declares trawl's own missing queues where
+//! permitted.
 
 use lapin::options::{ExchangeDeclareOptions, QueueBindOptions, QueueDeclareOptions};
 use lapin::protocol::AMQPSoftError;
@@ -14,11 +15,12 @@ use super::connection::failed;
 use super::layout::Layout;
 use super::names;
 
-/// More differences than a queue of trawl's has arguments.
+/// An upper bound on the number of differences: trawl's queues have fewer arguments.
 const DIFFERENCES: usize = 12;
 
-/// Takes these queues as they are: of one that is other than trawl would have it, that is logged once. One of trawl's own that is missing is
-/// declared. Fails if one that is `needed` is missing and another program's to declare, or if trawl may not.
+/// Uses these queues as they are. If a queue's arguments differ from trawl's, that is logged once. Missing queues of
+/// trawl's own are declared. Fails if a `needed` queue is missing and belongs to another program, or cannot be
+/// declared.
 pub(super) async fn complete(
     connection: &Connection,
     layout: &Layout,
@@ -42,14 +44,15 @@ pub(super) async fn complete(
     Ok(())
 }
 
-/// Declares a queue that is missing. Returns whether trawl may.
+/// Declares a missing queue. Returns whether trawl has the permission.
 pub(super) async fn declare(connection: &Connection, name: &str, table: FieldTable) -> Result<bool> {
     let channel = answered(connection.create_channel()).await.map_err(failed)?;
     let declared = answered(channel.queue_declare(name.into(), durable(), table)).await.map(drop);
     allowed(&channel, declared).await
 }
 
-/// Declares an exchange, unless there is one of this name; and binds queues to it, each with its key. Does what of that trawl may.
+/// Declares an exchange unless it exists, and binds queues to it, each with its key. Skips what trawl has no permission
+/// for.
 pub(super) async fn feed(
     connection: &Connection,
     exchange: &str,
@@ -86,7 +89,7 @@ async fn allowed(channel: &Channel, done: lapin::Result<()>) -> Result<bool> {
     }
 }
 
-/// The error of a queue that is missing; `wanted` says what it should be.
+/// Returns the error for a missing queue; `wanted` describes the queue.
 pub(super) fn missing(name: &str, wanted: &str) -> Error {
     let why = match names::is_of_others(name) {
         true => "is for the other program to declare: start that first, or declare it yourself",
@@ -98,7 +101,7 @@ pub(super) fn missing(name: &str, wanted: &str) -> Error {
     Error::new(ErrorKind::Refused, text)
 }
 
-/// Whether tasks have no queue, and none can be declared: all else goes on.
+/// Whether the queue of tasks is missing and cannot be declared. Everything else works without it.
 pub(super) async fn lacks_tasks(connection: &Connection, layout: &Layout) -> Result<bool> {
     if layout.queues.topology == Topology::Declare {
         return Ok(false);
@@ -123,7 +126,7 @@ pub(super) async fn exists(connection: &Connection, name: &str) -> Result<bool> 
     Ok(look(connection, name).await?.is_some())
 }
 
-/// Whether nothing is in a queue and nobody takes from it, or there is none.
+/// Whether a queue is empty and has no consumer, or does not exist.
 pub(super) async fn is_idle(connection: &Connection, name: &str) -> Result<bool> {
     let queue = look(connection, name).await?;
     Ok(queue.is_none_or(|queue| queue.message_count() == 0 && queue.consumer_count() == 0))
@@ -142,15 +145,16 @@ async fn look(connection: &Connection, name: &str) -> Result<Option<Queue>> {
     }
 }
 
-/// An argument that a queue has otherwise than trawl would declare it.
+/// An argument of a queue whose value differs from trawl's declaration.
 #[derive(Debug, PartialEq, Eq)]
 struct Difference {
     argument: String,
-    /// What it is; `None` if the queue does not have it.
+    /// The queue's value; `None` if it does not have the argument.
     current: Option<String>,
 }
 
-/// How a queue that exists differs. A broker tells its arguments only one at a time, when somebody declares it with others.
+/// Returns how an existing queue differs. A broker reports only one argument at a time, when the queue is declared with
+/// other arguments.
 async fn differences(
     connection: &Connection,
     name: &str,
@@ -166,7 +170,7 @@ async fn differences(
                 break;
             }
             Err(error) if is_precondition_failed(&error) => error.to_string(),
-            // Without the right to configure nobody can tell.
+            // Without the permission to configure, there is no way to tell.
             Err(error) if is_soft(&error, AMQPSoftError::ACCESSREFUSED) => break,
             Err(error) => return Err(failed(error)),
         };
@@ -181,8 +185,8 @@ async fn differences(
     Ok(all)
 }
 
-/// Reads `inequivalent arg 'x-message-ttl' for queue 'q' in vhost '/': received the value '1' of type 'long' but current is
-/// none`, and the like.
+/// Parses an error such as `inequivalent arg 'x-message-ttl' for queue 'q' in vhost '/': received the value '1' of type
+/// 'long' but current is none`.
 fn read(error: &str) -> Option<Difference> {
     let (_, rest) = error.split_once("inequivalent arg '")?;
     let (argument, rest) = rest.split_once('\'')?;
@@ -191,7 +195,7 @@ fn read(error: &str) -> Option<Difference> {
     Some(Difference { argument: argument.to_owned(), current: quoted.map(str::to_owned) })
 }
 
-/// The same arguments, but for one.
+/// Returns the arguments with one of them replaced or removed.
 fn with(table: FieldTable, argument: &str, value: Option<&str>) -> FieldTable {
     let others = table.inner().iter().filter(|(name, _)| name.as_str() != argument);
     let mut changed = FieldTable::default();

@@ -1,4 +1,5 @@
-//! A stream of records that trawl's processes write for each other, signed by the fleet's key: the memory of a fleet outside Redis.
+//! A stream of records that trawl's processes write for each other, signed with the fleet's key: the fleet's storage
+//! outside Redis.
 
 use std::sync::Arc;
 
@@ -20,21 +21,21 @@ use super::seal::{Author, Purpose, Seal};
 use super::stream::{self, StreamStart};
 use super::topology::{Stream, Topology};
 
-/// One stream, written and read on connections of its own, which are opened when they are needed.
+/// One stream with its own connections for writing and reading, opened when needed.
 pub(super) struct SignedStream {
     broker: Arc<Endpoint>,
     seal: Seal,
     purpose: Purpose,
     publisher: Publisher,
     stream: Stream,
-    /// Entries that the broker sends ahead of their acknowledgement.
+    /// Number of entries that the broker sends before they are acknowledged.
     prefetch: u16,
-    /// Has watched the stream since it was complete.
+    /// A reader that has been watching the stream since it was complete.
     witness: Mutex<Option<Witness>>,
 }
 
-/// Reads the stream without need of what it says. A broker that is emptied closes its connections, and one whose stream is deleted
-/// ends the reading: while neither has happened, the stream still has all of it.
+/// Reads the stream without using its content. A broker that is emptied closes its connections, and deleting the stream
+/// ends the reading: until either happens, the stream still has all entries.
 pub(crate) struct Witness {
     consumer: lapin::Consumer,
     _channel: Channel,
@@ -42,7 +43,7 @@ pub(crate) struct Witness {
 }
 
 impl SignedStream {
-    /// Connects to nothing yet.
+    /// Creates the stream without connecting.
     pub(super) fn new(
         broker: Arc<Endpoint>,
         seal: Seal,
@@ -54,13 +55,13 @@ impl SignedStream {
         Self { broker, seal, purpose, publisher, stream, prefetch, witness: Mutex::default() }
     }
 
-    /// Adds entries; they are durable when this returns.
+    /// Appends entries; they are durable when this returns.
     pub(super) async fn append<E: Serialize>(&self, entries: impl IntoIterator<Item = E>) -> Result<()> {
         let outgoing = entries.into_iter().map(|entry| self.outgoing(&entry)).collect::<Result<Vec<_>>>()?;
         self.publisher.send(outgoing).await
     }
 
-    /// Adds an entry that says nothing else, so that unsigned ones no longer count, if the fleet has a key.
+    /// Appends an entry without other content, so that unsigned ones no longer count, if the fleet has a key.
     pub(super) async fn seal(&self, entry: impl Serialize) {
         if self.seal.is_set()
             && let Err(error) = self.append([entry]).await
@@ -70,7 +71,7 @@ impl SignedStream {
         }
     }
 
-    /// Gives to `apply` every entry that was added before and that counts.
+    /// Passes every entry that was added before and that counts to `apply`.
     pub(super) async fn read<E: DeserializeOwned>(&self, mut apply: impl FnMut(E) + Send) -> Result<()> {
         let name = self.stream.name();
         let connection = self.connect().await?;
@@ -91,7 +92,7 @@ impl SignedStream {
                     }
                 }
             }
-            // The reader's own mark is there, or a later one.
+            // This is the reader's own mark, or a later one.
             if entry.offset >= reader.end() {
                 break;
             }
@@ -106,8 +107,8 @@ impl SignedStream {
         Ok(())
     }
 
-    /// Whether the stream has lost nothing since it was [complete](Self::complete): the broker was not emptied, and nobody has
-    /// deleted it.
+    /// Whether the stream has lost nothing since it was [complete](Self::complete): the broker was not emptied, and the
+    /// stream was not deleted.
     pub(super) async fn is_complete(&self) -> bool {
         let mut known = self.witness.lock().await;
         let is_complete = match known.as_mut() {
@@ -120,7 +121,8 @@ impl SignedStream {
         is_complete
     }
 
-    /// Starts to watch the stream. To be called before it is read: the witness notices what becomes of the stream from here on.
+    /// Starts to watch the stream. Must be called before it is read: the witness notices what happens to the stream
+    /// from here on.
     pub(super) async fn watch(&self) -> Result<Witness> {
         let connection = self.connect().await?;
         let (channel, consumer) =
@@ -128,7 +130,8 @@ impl SignedStream {
         Ok(Witness { consumer, _channel: channel, connection })
     }
 
-    /// Adds what the stream lacked when it was read. Then it is complete for as long as `witness` sees nothing happen to it.
+    /// Appends the entries that the stream lacked when it was read. Then it is complete for as long as `witness`
+    /// notices nothing.
     pub(super) async fn complete<E: Serialize>(
         &self,
         witness: Witness,
@@ -139,7 +142,7 @@ impl SignedStream {
         Ok(())
     }
 
-    /// Whether others are to declare the stream, and have not.
+    /// Whether others have to declare the stream, and have not.
     pub(super) async fn is_missing(&self) -> Result<bool> {
         self.stream.is_missing(&self.broker.open(self.connection_name()).await?).await
     }
@@ -185,11 +188,11 @@ impl Witness {
     }
 }
 
-/// Decides which entries count. Unsigned ones are from before the fleet had a key, as long as the stream still has its beginning
-/// and no signed one came before them.
+/// Decides which entries count. Unsigned ones are from before the fleet had a key, as long as the stream still has its
+/// beginning and no signed one came before them.
 #[derive(Default)]
 struct Belief {
-    /// Whether entries without a signature count; not known before the first.
+    /// Whether entries without a signature count; unknown before the first entry.
     unsigned: Option<bool>,
 }
 
@@ -223,7 +226,7 @@ mod tests {
             believed(0, &[Stranger, Stranger, Fleet, Stranger, Fleet]),
             [true, true, true, false, true]
         );
-        // A stream that has lost its beginning may have lost it to whoever wrote so much.
+        // The beginning of the stream may have been pushed out by an external publisher that wrote that much.
         assert_eq!(believed(1, &[Stranger, Fleet, Stranger]), [false, true, false]);
         assert_eq!(believed(7, &[Author::Anyone]), [true]);
     }

@@ -1,4 +1,4 @@
-//! Declares every queue and exchange. Repeating it is harmless; what exists with other arguments is an error.
+//! Declares all queues and exchanges. Declaring again is harmless; existing ones with other arguments are an error.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,33 +17,34 @@ use super::connection::failed;
 use super::layout::Layout;
 use super::{events, names, passive};
 
-/// What the stream `control` keeps: some 400,000 records.
+/// Size limit of the stream `control` in bytes, for some 400,000 records.
 const CONTROL_BYTES: u64 = 100_000_000;
-/// How long the stream `journal` keeps an entry. What still holds is written there again long before.
+/// How long the stream `journal` keeps an entry. Entries that still hold are rewritten long before.
 const JOURNAL_AGE: Duration = Duration::from_secs(2 * 24 * 3600);
-/// A stream drops whole segments, and never the last one: of so many bytes in the stream `journal`.
+/// Segment size of the stream `journal` in bytes. A stream drops whole segments, and never the last one.
 const JOURNAL_SEGMENT: u64 = 32 << 20;
 
-/// The largest segment of the stream `items` where it has limits. They are looked at only when a segment is full, and the broker's own
-/// have 500 MB.
+/// The largest segment of the stream `items` in bytes, if it has limits. The broker applies limits only when a segment
+/// is full, and its default segment has 500 MB.
 const ITEMS_SEGMENT: u64 = 64 << 20;
-/// The smallest one.
+/// The smallest segment of the stream `items`, in bytes.
 const ITEMS_SEGMENT_LEAST: u64 = 1_000_000;
 
-/// What the stream `control.counts` keeps. Its last entry says all that the ones before it did, so it need not keep more than one.
+/// Size limit of the stream `control.counts` in bytes. Its last entry includes all earlier ones, so one entry would be
+/// enough.
 const COUNTS_BYTES: u64 = 2_000_000;
 
-/// What is declared, or looked for, on a connection before it is used.
+/// The queues and exchanges that a connection declares, or looks for, before it is used.
 #[derive(Clone)]
 pub(super) enum Topology {
-    /// What URLs are published to, and dead letters.
+    /// The exchanges and queues that URLs and dead letters are published to.
     Publishing(Arc<Layout>),
-    /// All that URLs pass through; and tasks, if it takes those.
+    /// All queues and exchanges that URLs pass through, and those of tasks if it consumes them.
     Consuming(Arc<Layout>, Tasks),
     /// The queues of webhooks with these ids.
     Webhooks(Arc<Layout>, Arc<[String]>),
-    /// A stream. Apart from the others, as one that has lost its leader (seen on RabbitMQ 3.10, after a kill just when it was
-    /// declared) can be declared no more, and is to stop nobody who does not need it.
+    /// A stream. It is separate from the others because one that has lost its leader (seen on RabbitMQ 3.10, after a
+    /// kill just as it was declared) can no longer be declared, and must not stop anyone who does not need it.
     Stream(Stream),
 }
 
@@ -61,7 +62,7 @@ async fn declare(layout: &Layout, connection: &Connection) -> Result<()> {
         let lane = names::line(line);
         declaring.queue(inlet, arguments).await?;
         declaring.bind(inlet, names::URLS, lane).await?;
-        // Before there were inlets, strangers wrote to the lanes themselves.
+        // Before inlets existed, external publishers wrote to the lanes directly.
         declaring.unbind(lane, names::URLS, lane).await?;
     }
     declaring.bind(names::FAILED, names::FAILED_EXCHANGE, names::FAILED_KEY).await?;
@@ -69,7 +70,7 @@ async fn declare(layout: &Layout, connection: &Connection) -> Result<()> {
     declaring.end().await
 }
 
-/// Takes what is there, and declares what else of trawl's own URLs pass through.
+/// Uses existing queues, and declares those of trawl's own that URLs pass through.
 async fn complete(layout: &Layout, connection: &Connection, needed: impl Fn(&str) -> bool) -> Result<()> {
     passive::complete(connection, layout, layout.all(), needed).await?;
     let inlets = layout.inlets().map(|(_, inlet, arguments)| (inlet.to_owned(), arguments)).collect();
@@ -82,7 +83,8 @@ async fn complete(layout: &Layout, connection: &Connection, needed: impl Fn(&str
 }
 
 impl Topology {
-    /// Declares all, or looks whether it is there, on channels of its own: an error closes one.
+    /// Declares all queues and exchanges, or checks that they exist, on channels of its own, because an error closes a
+    /// channel.
     pub(super) async fn declare(&self, connection: &Connection) -> Result<()> {
         match self {
             Self::Publishing(layout) | Self::Consuming(layout, _)
@@ -106,23 +108,23 @@ impl Topology {
 /// Whether the queue of tasks is consumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tasks {
-    /// It is.
+    /// This connection consumes it.
     Taken,
-    /// It is left to others, and need not exist.
+    /// Others consume it, and it need not exist.
     Left,
 }
 
-/// A stream, and how much it keeps: all without a limit.
+/// A stream and its limits; without limits it keeps everything.
 #[derive(Clone, Copy)]
 pub(super) struct Stream {
     name: &'static str,
-    /// The exchange that it takes everything from, if it has one.
+    /// The exchange whose messages it receives, if any.
     exchange: Option<&'static str>,
-    /// What its limits are set by, if a person may set them.
+    /// The settings of its limits, if they are configurable.
     settings: Option<&'static str>,
     max_age: Option<Duration>,
     max_bytes: Option<u64>,
-    /// The size of the parts that it is thrown away in, where that of the broker (500 MB) is too large.
+    /// Segment size in bytes; `None` for the broker's default (500 MB). A stream drops whole segments.
     segment_bytes: Option<u64>,
     topology: settings::Topology,
 }
@@ -143,7 +145,7 @@ impl Stream {
         }
     }
 
-    /// What was ordered of crawls and hosts.
+    /// The orders about crawls and hosts.
     pub(super) fn control(topology: settings::Topology) -> Self {
         Self {
             name: names::CONTROL,
@@ -156,7 +158,7 @@ impl Stream {
         }
     }
 
-    /// What was asked for.
+    /// The submitted jobs, deployed spiders and cron schedules.
     pub(super) fn journal(topology: settings::Topology) -> Self {
         Self {
             name: names::JOURNAL,
@@ -173,7 +175,7 @@ impl Stream {
         self.name
     }
 
-    /// Whether the stream does not exist, and trawl may not declare it.
+    /// Whether the stream does not exist and trawl has no permission to declare it.
     pub(super) async fn is_missing(self, connection: &Connection) -> Result<bool> {
         let is_passive = self.topology == settings::Topology::Passive;
         Ok(is_passive
@@ -181,7 +183,7 @@ impl Stream {
             && !passive::declare(connection, self.name, self.table()).await?)
     }
 
-    /// How many pages crawls have done.
+    /// The page counts of crawls.
     pub(super) fn counts(topology: settings::Topology) -> Self {
         Self {
             name: names::COUNTS,
@@ -244,7 +246,7 @@ impl Stream {
     }
 }
 
-/// How long the messages on the fullest rung are under way at most; zero when all are empty.
+/// The longest time that messages on the fullest rung can still be in transit; zero if all rungs are empty.
 pub(super) async fn longest_parked(connection: &Connection) -> Result<Duration> {
     let channel = answered(connection.create_channel()).await.map_err(failed)?;
     let mut longest = Duration::ZERO;
@@ -260,7 +262,8 @@ pub(super) async fn longest_parked(connection: &Connection) -> Result<Duration> 
     Ok(longest)
 }
 
-/// Declares one thing after the other. What exists with other arguments does not keep the rest from being declared.
+/// Declares queues and exchanges one by one. One that exists with other arguments does not prevent the declaration of
+/// the rest.
 pub(super) struct Declaring<'a> {
     connection: &'a Connection,
     layout: &'a Layout,
@@ -283,7 +286,7 @@ impl<'a> Declaring<'a> {
 
     pub(super) async fn queue(&mut self, name: &str, arguments: Arguments<'_>) -> Result<()> {
         let Err(error) = self.try_queue(name, arguments).await else { return Ok(()) };
-        // The one argument that queues did not have before; the broker's words are all that tells which it is.
+        // Older queues lack this one argument; only the broker's error text says which argument differs.
         if !(is_precondition_failed(&error) && error.to_string().contains("'x-delivery-limit'")) {
             return self.note("queue", name, error).await;
         }
@@ -303,7 +306,7 @@ impl<'a> Declaring<'a> {
         answered(self.channel.queue_declare(name.into(), durable(), arguments.table())).await.map(drop)
     }
 
-    /// Keeps a conflict for the end; any other error ends it at once.
+    /// Keeps a conflict to report at the end; any other error is returned at once.
     async fn note(&mut self, what: &str, name: &str, error: lapin::Error) -> Result<()> {
         if !is_precondition_failed(&error) {
             return Err(failed(error));

@@ -1,5 +1,5 @@
-//! Responses: `content:<url>`, one line of JSON with status and headers, then the body, in zstd or as it is. A text without such a line is
-//! the page of another program.
+//! Cached responses: `content:<url>`, one line of JSON with status and headers, then the body, as zstd or uncompressed.
+//! A text without such a line is a page that another program has stored.
 
 use std::cell::RefCell;
 use std::io;
@@ -25,10 +25,10 @@ const LEVEL: i32 = 1;
 /// The largest body that is kept.
 const MAX_BODY: usize = 2 * 1024 * 1024;
 
-/// The beginning of each head.
+/// Prefix of each head.
 const HEAD: &[u8] = br#"{"status":"#;
 
-/// The largest value, with the head of a response.
+/// Maximum size of a value, including the head of the response.
 const MAX_STORED: usize = 2 * MAX_BODY;
 
 /// A response cache on Redis.
@@ -47,18 +47,18 @@ struct Head {
     fetched_at: UnixMs,
     address: Option<IpAddr>,
     length: usize,
-    /// Compressed, if nothing is said: each entry is read as it was written, whatever settings say now.
+    /// Compressed if absent. An entry is read as it was written, whatever the settings say now.
     #[serde(default)]
     encoding: Encoding,
 }
 
 impl RedisCache {
-    /// On this connection; what is put into it is stored in this encoding.
+    /// Creates a cache on this connection that stores responses in this encoding.
     pub fn new(redis: Link, encoding: Encoding) -> Self {
         Self { redis, encoding, budget: None }
     }
 
-    /// The same, where all responses together take no more than so many bytes, for a server that throws none away by itself.
+    /// Limits the size of all responses together to `bytes`, for a server that evicts nothing by itself.
     #[must_use]
     pub fn within(self, bytes: u64) -> Self {
         Self { budget: Some(Budget::of_responses(bytes)), ..self }
@@ -107,7 +107,7 @@ fn encode(response: &Response, encoding: Encoding) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// To make a compressor takes half as long as to compress a page: each thread keeps one.
+/// Compresses a body. Creating a compressor takes half as long as compressing a page, so each thread keeps one.
 fn compress(body: &[u8]) -> io::Result<Vec<u8>> {
     thread_local! {
         static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
@@ -121,7 +121,8 @@ fn compress(body: &[u8]) -> io::Result<Vec<u8>> {
     })
 }
 
-/// Reads a response. Text that begins like no head is a page as other programs keep it, which publish URLs beside trawl.
+/// Decodes an entry. Without a head, it is the text of a page, as stored by other programs that publish URLs beside
+/// trawl.
 fn decode(bytes: &[u8]) -> Result<Response> {
     if !bytes.starts_with(HEAD) {
         return foreign(bytes);

@@ -14,12 +14,12 @@ use super::fields::Fields;
 use super::keys::{self, CrawlKeys};
 
 impl RedisRecords {
-    /// Enters the crawl into the list of all crawls; an id belongs to the spider that had it first.
+    /// Adds the crawl to the list of all crawls; an id belongs to the spider that had it first.
     pub(super) async fn index(&self, crawl: &CrawlRef) -> Result<()> {
         self.write(&entering(crawl)).await
     }
 
-    /// Enters the crawl into the list, unless another spider has a crawl of that id.
+    /// Adds the crawl to the list, unless another spider has a crawl with that id.
     pub(super) async fn claim_id(&self, crawl: &CrawlRef) -> Result<()> {
         let () = self.redis.query(&entering(crawl)).await?;
         let id = crawl.id.as_str();
@@ -32,7 +32,7 @@ impl RedisRecords {
         }
     }
 
-    /// The spider that has the crawl of this id in the list.
+    /// Returns the spider of the crawl with this id in the list.
     pub(super) async fn spider_of(&self, crawl: &CrawlRef) -> Result<Option<String>> {
         self.redis.query(redis::cmd("HGET").arg(keys::CRAWLS).arg(crawl.id.as_str())).await
     }
@@ -52,7 +52,7 @@ impl RedisRecords {
 
     pub(super) async fn read_stats(&self, crawl: &CrawlRef) -> Result<Option<CrawlStats>> {
         let keys = CrawlKeys::new(crawl);
-        // Not a transaction: a server that is full refuses even those that only read.
+        // Not a transaction, because a full server refuses even those that only read.
         let mut call = self.scripts.stats.key(&keys.crawl);
         call.key(&keys.pending).key(&keys.told);
         let (fields, pending, stalled_at): (HashMap<String, String>, u64, String) =
@@ -112,13 +112,14 @@ impl RedisRecords {
         })
     }
 
-    /// Fails if what the store says of a crawl cannot be read.
+    /// Fails if the stored fields of a crawl cannot be read.
     pub(super) async fn check_fields(&self, crawl: &CrawlRef) -> Result<()> {
         self.read_terms(crawl).await?;
         self.read_stats(crawl).await.map(drop)
     }
 
-    /// Each counter is a field, `<host> <name>`. They are read in parts: there may be a million hosts.
+    /// Returns the stats by host. Each counter is a field, `<host> <name>`. They are read in parts, because there may
+    /// be a million hosts.
     pub(super) async fn read_hosts(&self, crawl: &CrawlRef, most: usize) -> Result<Vec<HostStats>> {
         let key = CrawlKeys::new(crawl).hosts;
         let mut hosts: HashMap<String, HostStats> = HashMap::new();
@@ -154,13 +155,13 @@ impl RedisRecords {
     }
 }
 
-/// The crawl of an entry in the list; `None` if it cannot be read.
+/// Returns the crawl of an entry in the list; `None` if it cannot be read.
 fn crawl_of(id: &[u8], spider: &[u8]) -> Option<CrawlRef> {
     let (id, spider) = (str::from_utf8(id).ok()?, str::from_utf8(spider).ok()?);
     Some(CrawlRef { id: id.parse().ok()?, spider: spider.parse().ok()? })
 }
 
-/// Enters a crawl into the list, unless there is one of that id.
+/// Returns the command that adds a crawl to the list, unless there is one with that id.
 fn entering(crawl: &CrawlRef) -> redis::Cmd {
     redis::cmd("HSETNX").arg(keys::CRAWLS).arg(crawl.id.as_str()).arg(crawl.spider.as_str()).to_owned()
 }

@@ -30,7 +30,7 @@ use super::{RedisRecords, control, failed};
 const FAILURES_TTL: Duration = Duration::from_secs(24 * 3600);
 
 impl RedisRecords {
-    /// Takes in what one page links to, unless the worker no longer holds it.
+    /// Admits the links of one page, unless the worker no longer holds it.
     async fn follow(&self, worker: &WorkerId, page: &Claim, links: &[NewWork]) -> Result<Linked> {
         if self.check_eviction().is_err() {
             return Ok(Linked::StoreFull);
@@ -61,7 +61,7 @@ impl RedisRecords {
         Ok(Linked::Taken(taken))
     }
 
-    /// For people, so a server that is full goes without.
+    /// Informational only, so it is skipped if the server is full.
     async fn mirror_failures(&self, attempts: &[(&Key, i64)]) -> Result<()> {
         if attempts.is_empty() {
             return Ok(());
@@ -78,7 +78,7 @@ impl RedisRecords {
     }
 }
 
-/// What a page adds to the stats, for the script.
+/// Returns a page's additions to the stats, for the script.
 fn more_of(finish: &Finish) -> String {
     let total = Some(finish.left_out.total()).filter(|&links| links > 0);
     let total = total.map(|links| ("left_out".to_owned(), links));
@@ -129,7 +129,7 @@ impl Records for RedisRecords {
     async fn admit_links(&self, worker: &WorkerId, pages: &[Linking]) -> Result<Vec<Linked>> {
         let mut all = Vec::with_capacity(pages.len());
         for Linking { page, links } in pages {
-            // Where there was none, those after it are not to be sent in vain.
+            // If one did not fit, the links after it need not be sent.
             if all.last() == Some(&Linked::StoreFull) {
                 all.push(Linked::StoreFull);
                 continue;
@@ -219,7 +219,7 @@ impl Records for RedisRecords {
                 let Some(answer) = answer else { continue };
                 if answer.is_empty() {
                     self.obey(crawl).await?;
-                    // They go round once more: their hosts may be blocked, which they are not to slip past.
+                    // They are requeued: their hosts may be blocked, and the check must not be bypassed.
                     let claims: Vec<Claim> = places.iter().map(|&at| claims[at].clone()).collect();
                     self.release(worker, &claims).await?;
                     continue;
@@ -371,7 +371,7 @@ impl Records for RedisRecords {
 
     async fn await_parked(&self, crawl: &CrawlRef, longest: Duration) -> Result<()> {
         let mut call = self.scripts.wait.key(CrawlKeys::new(crawl).crawl);
-        // What has left a rung and is not yet in `due_queue` is in neither.
+        // A message that has left a rung and is not yet in `due_queue` is in neither.
         call.arg((longest + self.lost_after).as_millis() as u64);
         self.redis.run(&call).await
     }
@@ -411,7 +411,7 @@ impl Records for RedisRecords {
     }
 }
 
-/// The reply of scripts to a start; `None` for one that they never give.
+/// Decodes the reply of scripts to a start; `None` for an unknown one.
 pub(super) fn start_of(reply: u8) -> Option<Start> {
     Some(match reply {
         0 => Start::Lost,
@@ -440,7 +440,7 @@ fn admission_args(call: &mut ScriptInvocation<'_>, urls: &[NewWork]) {
     }
 }
 
-/// How many bytes it takes beside its record, about.
+/// Approximate size of its payload in bytes, beside its record.
 fn payload_bytes(url: &NewWork) -> usize {
     url.work.payload_bytes()
 }

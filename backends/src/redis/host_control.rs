@@ -1,4 +1,4 @@
-//! What people see of hosts, and can do to them.
+//! Lists, blocks and unblocks hosts.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::script_calls::optional;
 use super::{Link, host_news, keys, robots};
 use crate::control_log::{LoggedHost, Record};
 
-/// Listed for ever.
+/// The expiry of entries that are listed forever.
 const FOR_EVER: UnixMs = UnixMs(1 << 52);
 
 #[async_trait]
@@ -26,7 +26,7 @@ impl HostControl for RedisHosts {
         listed.sort_unstable();
         let listed: Vec<HostKey> = listed.iter().map(|key| HostKey::from_text(key)).collect();
         let state = async |key| match self.host(key).await {
-            // Whoever asks that host stands still, and is told so in the log: all others are listed.
+            // URLs of that host make no progress, which is logged: all other hosts are listed.
             Err(error) if error.kind == ErrorKind::Corrupt => Ok(None),
             state => state,
         };
@@ -37,7 +37,7 @@ impl HostControl for RedisHosts {
     async fn host(&self, key: &HostKey) -> Result<Option<HostState>> {
         let mut fields: HashMap<String, String> =
             self.redis.query(redis::cmd("HGETALL").arg(keys::rate_limit(key))).await?;
-        // Events of a host that are still to be announced are no schedule, nor is when it was ordered something.
+        // Neither a host's pending events nor the instant of its last order is part of its schedule.
         fields.retain(|name, _| !host_news::is_news(name) && name != "ordered");
         Ok((!fields.is_empty()).then(|| state(key, &fields)))
     }
@@ -60,7 +60,7 @@ impl HostControl for RedisHosts {
 }
 
 impl RedisHosts {
-    /// Blocks a host, or lifts a block and a back-off. Returns whether there was either.
+    /// Blocks a host, or ends a block and a back-off. Returns whether there was either.
     async fn order(&self, key: &HostKey, is_blocked: bool) -> Result<bool> {
         self.list_for_news(key).await?;
         let apart = self.redis.apart().await?;
@@ -73,13 +73,14 @@ impl RedisHosts {
         Ok(was)
     }
 
-    /// Carries out the last order that the log has of a host, unless a later one is known here. All who are told of orders know of it.
+    /// Applies the last order about a host from the log, unless a later one is known here. It is not announced again.
     pub(super) async fn carry_out_logged(&self, key: &HostKey, last: LoggedHost) -> Result<()> {
         let (_, ordered) = self.change(&self.redis, key, last.is_blocked, Some(last.ordered)).await?;
         if ordered <= last.ordered { self.list_as(key, last.is_blocked).await } else { Ok(()) }
     }
 
-    /// Changes the schedule of a host. Returns whether there was a block or a back-off, and the instant of the last order.
+    /// Changes the schedule of a host. Returns whether there was a block or a back-off, and the instant of the last
+    /// order.
     async fn change(
         &self,
         link: &Link,
@@ -93,7 +94,7 @@ impl RedisHosts {
         Ok((was, UnixMs(ordered)))
     }
 
-    /// Lists a host for as long as it is blocked; or as any other, if it is listed.
+    /// Lists a blocked host forever, and any other as before, if it is listed.
     async fn list_as(&self, key: &HostKey, is_blocked: bool) -> Result<()> {
         if is_blocked {
             return self.list_until(key, FOR_EVER).await;
@@ -102,7 +103,7 @@ impl RedisHosts {
         self.redis.query(redis::cmd("ZADD").arg(keys::HOSTS).arg("XX").arg(now).arg(key.as_str())).await
     }
 
-    /// The hosts that are blocked, and the instant of the last order about each.
+    /// Returns the blocked hosts, each with the instant of the last order about it.
     pub(super) async fn blocked_in_store(&self) -> Result<Vec<(HostKey, LoggedHost)>> {
         let mut call = redis::cmd("ZRANGE");
         call.arg(keys::HOSTS).arg(FOR_EVER.0).arg("+inf").arg("BYSCORE");

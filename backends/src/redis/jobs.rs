@@ -1,5 +1,5 @@
-//! Jobs on Redis: `jobs`, the line of those that are pending, and a hash for each, `job:<id>`. `scripts/jobs/queue.lua` lists the keys
-//! beside them. A job that cannot be read is left alone, and holds up no other.
+//! Jobs on Redis: `jobs`, the waitlist of pending jobs, and a hash for each job, `job:<id>`. `scripts/jobs/queue.lua`
+//! lists the other keys. A job that cannot be read is left alone, and does not delay others.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -24,7 +24,7 @@ use crate::journal::Record;
 use crate::left_out::LeftOut;
 use crate::rabbitmq::JobWakeUps;
 
-/// Jobs are read in parts of so many.
+/// Number of jobs that are read at a time.
 const PART: usize = 500;
 
 /// The jobs of a fleet.
@@ -39,7 +39,8 @@ pub struct RedisJobs {
 }
 
 impl RedisJobs {
-    /// On this connection; each spider runs `per_spider` at a time. Nobody is woken for a job.
+    /// Creates the jobs port on this connection; each spider runs `per_spider` jobs at a time. No worker is woken for a
+    /// job.
     pub fn new(redis: Link, per_spider: NonZeroU32) -> Self {
         let keys = JobKeys::of(redis.is_cluster());
         let (wake_ups, journal, left_out) = Default::default();
@@ -47,14 +48,14 @@ impl RedisJobs {
         Self { redis, keys, scripts, per_spider, wake_ups, journal, left_out }
     }
 
-    /// The same, of which every change is also written to the journal.
+    /// Also writes every change to the journal.
     #[must_use]
     pub fn with_journal(self, journal: Arc<RedisJournal>) -> Self {
         let scripts = JobScripts::new(Clock::SERVER, Guard::Journal);
         Self { journal: Journaled::by(journal), scripts, ..self }
     }
 
-    /// The same, which wakes workers by these.
+    /// Also wakes workers with `wake_ups`.
     #[must_use]
     pub fn waking(self, wake_ups: Arc<JobWakeUps>) -> Self {
         Self { wake_ups: Some(wake_ups), ..self }
@@ -66,12 +67,12 @@ impl RedisJobs {
         call
     }
 
-    /// What a script gives, once the store has what the journal has.
+    /// Runs a script, once the store has caught up with the journal.
     async fn run<T: redis::FromRedisValue>(&self, call: &ScriptInvocation<'_>) -> Result<T> {
         self.journal.run(&self.redis, call).await
     }
 
-    /// Writes a job into the journal, and notes that.
+    /// Writes a job to the journal, and marks it as written.
     async fn keep(&self, job: &NewJob, number: u64, asked: UnixMs) -> Result<()> {
         if !self.journal.is_there() {
             return Ok(());
@@ -81,7 +82,8 @@ impl RedisJobs {
         self.redis.run(call.arg(job.id.as_str())).await
     }
 
-    /// Without this a store that loses the job would have another worker feed it, which costs fetches and loses nothing.
+    /// Writes to the journal that a job was taken. Without this, a store that loses the job would let another worker
+    /// feed it, which costs fetches but loses nothing.
     async fn keep_taken(&self, job: &Job, lease: Duration) {
         let Some(run) = job.run().cloned() else { return };
         let record = || {
@@ -93,7 +95,7 @@ impl RedisJobs {
         }
     }
 
-    /// A wake-up that cannot be sent costs a few seconds: whoever waits looks all the same.
+    /// Wakes a worker. A wake-up that cannot be sent costs a few seconds: waiting workers also poll.
     async fn wake(&self) {
         if let Some(wake_ups) = &self.wake_ups
             && let Err(error) = wake_ups.send().await
@@ -102,18 +104,18 @@ impl RedisJobs {
         }
     }
 
-    /// What is stored of jobs, in their order.
+    /// Returns the stored hashes of jobs, in the order of `ids`.
     async fn stored(&self, ids: &[String]) -> Result<Vec<Value>> {
         let mut call = self.call(&self.scripts.read);
         self.redis.run(call.arg(ids)).await
     }
 
-    /// The jobs of these ids that can be read, in their order.
+    /// Returns the readable jobs among these ids, in the order of `ids`.
     async fn read(&self, ids: &[String]) -> Result<Vec<Job>> {
         let mut jobs = Vec::new();
         for part in ids.chunks(PART) {
             let stored = part.iter().cloned().zip(self.stored(part).await?);
-            // One that is gone was forgotten since.
+            // A missing one has been forgotten in the meantime.
             jobs.extend(self.readable(stored.filter(|(_, stored)| !is_empty(stored)))?);
         }
         Ok(jobs)
@@ -152,7 +154,7 @@ impl Jobs for RedisJobs {
             return Ok(Submitted::New);
         }
         let id: CrawlId = first.parse().map_err(|_| unreadable())?;
-        // Whoever asked before may have been told that it failed.
+        // An earlier caller may have been told that it failed.
         if second.is_empty()
             && let Some(known) = self.job(&id).await?
         {
@@ -167,11 +169,11 @@ impl Jobs for RedisJobs {
         loop {
             let (passed, id, stored): (Vec<String>, Option<String>, Value) = self.run(&call).await?;
             if !passed.is_empty() {
-                // For the log.
+                // Unreadable jobs are logged.
                 self.read(&passed).await?;
             }
             let Some(id) = id else { return Ok(None) };
-            // One that cannot be read keeps its spider busy until the lease lapses; the next is another's.
+            // An unreadable job keeps its spider busy until the lease lapses; the next job is one of another spider.
             if let Some(job) = self.left_out.unless_corrupt(self.job_of(&id, stored))? {
                 self.keep_taken(&job, lease).await;
                 return Ok(Some(job));
@@ -190,7 +192,7 @@ impl Jobs for RedisJobs {
     }
 
     async fn fed(&self, runner: &WorkerId, job: &CrawlId, problem: Option<Problem>) -> Result<Hold> {
-        // First: a call that fails is made again.
+        // Before the change itself: a call that fails is repeated.
         let text = problem.as_ref().map(|problem| problem.as_str().to_owned());
         self.journal.append(|| Record::Fed { job: job.clone(), problem: text }).await?;
         let mut call = self.call(&self.scripts.fed);
@@ -205,13 +207,13 @@ impl Jobs for RedisJobs {
     }
 
     async fn end(&self, job: &CrawlId, outcome: &JobOutcome) -> Result<()> {
-        // First, likewise.
+        // Before the change itself, for the same reason.
         self.journal.append(|| Record::ended(job, outcome, UnixMs::now())).await?;
         let mut call = self.call(&self.scripts.end);
         call.arg(job.as_str()).arg(outcome.status().as_str());
         call.arg(outcome.problem().map_or("", Problem::as_str));
         let () = self.run(&call).await?;
-        // Its spider may run the next.
+        // Its spider may run the next job.
         self.wake().await;
         Ok(())
     }
@@ -220,7 +222,7 @@ impl Jobs for RedisJobs {
         let mut call = self.call(&self.scripts.cancel);
         let was: Option<String> = self.run(call.arg(job.as_str())).await?;
         let was = was.map(|was| was.parse().map_err(|_| corrupt("jobs/cancel"))).transpose()?;
-        // Also once it is cancelled: whoever asked before may have been told that it failed.
+        // Also once it is cancelled: an earlier caller may have been told that it failed.
         if matches!(was, Some(JobStatus::Pending | JobStatus::Running | JobStatus::Cancelled)) {
             self.journal.append(|| Record::Cancelled { job: job.clone() }).await?;
         }
@@ -238,7 +240,7 @@ impl Jobs for RedisJobs {
         let mut call = self.call(&self.scripts.job);
         call.arg(id.as_str());
         let stored: Vec<Value> = match self.run(&call).await {
-            // What the store has may be all, and the journal cannot be read now.
+            // The store may be complete, and the journal cannot be read now.
             Err(error) if error.is_temporary() => self.stored(&[id.to_string()]).await?,
             stored => stored?,
         };
@@ -268,7 +270,7 @@ impl Jobs for RedisJobs {
         }
         let line: Vec<String> =
             self.redis.query(redis::cmd("ZRANGE").arg(keys::JOBS).arg(0).arg(max - 1)).await?;
-        // Each is the number, a blank, and the id.
+        // Each entry is the number, a blank, and the id.
         let ids: Vec<String> =
             line.iter().filter_map(|entry| entry.split_once(' ')).map(|(_, id)| id.to_owned()).collect();
         self.read(&ids).await
@@ -311,7 +313,7 @@ fn hold_of(text: &str) -> Result<Hold> {
     }
 }
 
-/// What was asked for, as fields: lists and tables as JSON.
+/// Returns a submission as fields of a hash, with lists and tables as JSON.
 pub(super) fn fields_of(job: &NewJob) -> Result<Vec<(&'static str, String)>> {
     let json = |value: serde_json::Result<String>| {
         value.map_err(|error| {

@@ -1,9 +1,9 @@
-//! When a store learns from the stream `journal` what it lacks of jobs, deployed spiders and schedules, and when the stream learns it
-//! from the store.
+//! Keeps the store and the stream `journal` consistent: the store restores jobs, deployed spiders and cron schedules
+//! from the stream, and the stream is completed from the store.
 //!
-//! A store that was emptied or restarted, or whose server has taken over from another, is behind: it may lack what was confirmed.
-//! Scripts of jobs refuse to run there, so whoever calls one takes the journal in first. What the stream has lost, the sweeper
-//! writes there again.
+//! A store that was emptied or restarted, or whose server has taken over from another, is behind: it may lack confirmed
+//! changes. Scripts of jobs refuse to run there, so callers apply the journal first. Entries that the stream has lost
+//! are written to it again by the sweeper.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,17 +20,17 @@ use super::{Link, RedisRecords, failed, full, has_code, keys};
 use crate::journal::Record;
 use crate::rabbitmq::Journal;
 
-/// The lease of who takes the journal in. Should it lapse, another does it too, which changes nothing.
+/// Lease of the process that applies the journal. If it lapses, another process applies it too, which is harmless.
 const LEASE: Duration = Duration::from_secs(60);
 
-/// How long to wait for another process that takes it in.
+/// How long to wait for another process that applies the journal.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// How often to look whether that has come to its end.
+/// Interval at which to check whether that process has finished.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// How often the stream is held against the store, even if it can have lost nothing: what holds is written again before it is too
-/// old to be kept.
+/// Interval at which the stream is compared with the store even if it cannot have lost anything: entries that still
+/// hold are written again before they are too old to be kept.
 const COMPLETE_EVERY: Duration = Duration::from_secs(6 * 3600);
 
 /// The journal of a store.
@@ -38,29 +38,29 @@ pub struct RedisJournal {
     pub(super) redis: Link,
     pub(super) stream: Journal,
     scripts: JournalScripts,
-    /// Held by whoever takes it in: one at a time.
+    /// Held while this process applies the journal: one task at a time.
     reading: Mutex<()>,
     completed: Mutex<Option<Instant>>,
 }
 
 impl RedisJournal {
-    /// That of the store behind this connection, kept in `stream`.
+    /// Creates the journal of the store behind this connection, kept in `stream`.
     pub fn new(redis: Link, stream: Journal) -> Self {
         let (scripts, reading, completed) = Default::default();
         Self { redis, stream, scripts, reading, completed }
     }
 
-    /// Ends the time from which entries count that nobody signed, if the fleet has a key.
+    /// From now on, only signed entries count, if the fleet has a key.
     pub(crate) async fn seal(&self) {
         self.stream.seal().await;
     }
 
-    /// Adds records; they are durable when this returns.
+    /// Appends records; they are durable when this returns.
     pub(super) async fn append(&self, records: impl IntoIterator<Item = Record> + Send) -> Result<()> {
         self.stream.append(records).await
     }
 
-    /// Takes the journal in, if the store is behind.
+    /// Applies the journal to the store, if the store is behind.
     pub(super) async fn catch_up(&self) -> Result<()> {
         if !self.look().await?.is_behind {
             return Ok(());
@@ -86,7 +86,7 @@ impl RedisJournal {
         Ok(Standing { run, taken, is_behind })
     }
 
-    /// Returns whether the store is no longer behind.
+    /// Tries to apply the journal. Returns whether the store is no longer behind.
     async fn try_take_in(&self, run: &str) -> Result<bool> {
         let lease = format!("{:032x}", rand::random::<u128>());
         let mut set = redis::cmd("SET");
@@ -98,7 +98,7 @@ impl RedisJournal {
         let taken_in = self.take_in(&lease, run).await;
         if !matches!(taken_in, Ok(true)) {
             let mut call = self.scripts.give_up.key(keys::RESTORING);
-            // Else it lapses.
+            // If this fails, the lease lapses.
             let _: Result<()> = self.redis.run(call.arg(&lease)).await;
         }
         taken_in
@@ -114,8 +114,8 @@ impl RedisJournal {
         self.redis.run(call.key(keys::RESTORING).arg(lease).arg(run)).await
     }
 
-    /// Writes into the stream what it lacks, or would soon lack, of what the store has: RabbitMQ may have been emptied, and what is old is
-    /// dropped from it. The sweeper does it now and then.
+    /// Writes entries to the stream that it lacks, or soon will: RabbitMQ may have been emptied, and the stream drops
+    /// old entries. The sweeper calls this periodically.
     pub(super) async fn complete(&self) -> Result<()> {
         let mut completed = self.completed.lock().await;
         let is_due = completed.is_none_or(|last| last.elapsed() >= COMPLETE_EVERY);
@@ -128,7 +128,7 @@ impl RedisJournal {
         let missing = self.missing_from(&self.stream.read().await?, UnixMs::now()).await?;
         let after = self.look().await?;
         if after.is_behind || after.taken != before.taken {
-            // What was not there is not over: it may have been forgotten just then.
+            // A job that was not there need not be over: it may have been forgotten just then.
             return Err(Error::new(ErrorKind::Unavailable, "redis was emptied or restarted just now"));
         }
         if !missing.is_empty() {
@@ -144,7 +144,7 @@ impl RedisJournal {
 }
 
 impl RedisRecords {
-    /// Writes into the journal what it lacks. A RabbitMQ that is away is asked the next time.
+    /// Writes missing entries to the journal. If RabbitMQ is unavailable, the next call tries again.
     pub(super) async fn complete_journal(&self) -> Result<()> {
         let Some(journal) = &self.journal else { return Ok(()) };
         match journal.complete().await {
@@ -155,10 +155,10 @@ impl RedisRecords {
     }
 }
 
-/// How a store stands to its journal.
+/// The position of a store relative to its journal.
 struct Standing {
     run: String,
-    /// By whom and in which run it was taken in last.
+    /// The process and the server run that last applied the journal.
     taken: String,
     is_behind: bool,
 }
@@ -185,7 +185,7 @@ impl Journaled {
         }
     }
 
-    /// Takes the journal in, if the store is behind.
+    /// Applies the journal to the store, if the store is behind.
     pub(super) async fn catch_up(&self) -> Result<()> {
         match &self.0 {
             Some(journal) => journal.catch_up().await,
@@ -193,7 +193,7 @@ impl Journaled {
         }
     }
 
-    /// What a script gives that refuses a store which is behind.
+    /// Runs a script that refuses a store that is behind, after catching up if necessary.
     pub(super) async fn run<T: redis::FromRedisValue>(
         &self,
         redis: &Link,

@@ -1,4 +1,4 @@
-//! What the sweeper looks at every few seconds: its lease, probes, crawls that can end, those that are to be forgotten.
+//! The periodic part of the sweep: the lease, probes, crawls that can end or can be forgotten.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -17,35 +17,35 @@ use super::keys::{self, CrawlKeys};
 use super::round::{Round, Watermarks};
 use super::standings::Standing;
 
-/// So many hundred records of a crawl that has done all that it may are skipped at a time: a producer may still be
-/// adding to them.
+/// Maximum number of batches of a hundred records that are skipped at a time in a crawl that has reached its page
+/// limit: a producer may still be adding records.
 const CLEAR_STEPS: u32 = 100;
 
-/// A crawl that is over is kept for at least so long: copies of its messages may still be under way.
+/// Minimum time that a crawl that is over is kept: copies of its messages may still be in transit.
 const KEPT_FOR: Duration = Duration::from_secs(24 * 3600);
 
-/// So many crawls are forgotten at a time.
+/// Maximum number of crawls that are forgotten at a time.
 const FORGOTTEN: usize = 100;
 
-/// Who has said nothing for so long is no worker any more.
+/// A worker without a heartbeat for this long is gone.
 const GONE_AFTER: Duration = Duration::from_secs(24 * 3600);
 
-/// The field of [`keys::WATERMARKS`] that says where a round has come to: the crawl, a blank, the cursor.
+/// The field of [`keys::WATERMARKS`] with the sweep position: the crawl, a blank, the cursor.
 const PLACE: &str = "place";
 
 impl RedisRecords {
-    /// How often the sweeper looks.
+    /// Interval between two periodic checks of the sweeper.
     pub(super) fn look_every(&self) -> Duration {
         self.lost_after / 12
     }
 
-    /// 1. Takes the lease of the one process that sweeps; without it there is no round.
-    /// 2. Learns what was ordered from the log, in a store that is new or was emptied.
-    /// 3. Sends a probe, if it is time.
-    /// 4. Writes into the log and into the journal what they lack, if RabbitMQ may have been emptied, and how many pages crawls have done.
-    /// 5. Has announced what happened to crawls and hosts.
-    /// 6. Ends what can end, and has that announced.
-    /// 7. Goes on with `round`, or begins one where the last has come to; forgets crawls that are long over.
+    /// 1. Takes the lease of the sweeping process; without it, nothing else is done.
+    /// 2. Applies the log to a store that is new or was emptied.
+    /// 3. Sends a probe, if one is due.
+    /// 4. Completes log and journal if RabbitMQ may have been emptied, and logs the page counts of crawls.
+    /// 5. Announces the events of crawls and hosts.
+    /// 6. Ends crawls that can end, and announces that.
+    /// 7. Continues `round`, or starts one at the stored position; forgets old crawls.
     pub(super) async fn look(
         &self,
         worker: &WorkerId,
@@ -62,7 +62,7 @@ impl RedisRecords {
         let watermarks = self.probe(&known, now, sweep).await?;
         let crawls = self.standings().await?;
         match self.complete_log(&crawls).await {
-            // The store's crawls need no RabbitMQ to end.
+            // The store's crawls can end without RabbitMQ.
             Err(error) if error.is_temporary() => debug!(%error, "the stream control is looked at later"),
             completed => completed?,
         }
@@ -102,9 +102,9 @@ impl RedisRecords {
         self.redis.run(&call).await
     }
 
-    /// The watermarks that probes have reached, and a further probe if the last was sent half of `lost_after` ago. A probe that could not
-    /// be sent must not count as sent: the queue would seem to have lost all that it holds. What lies ahead of `now` is from
-    /// before the clock was set back.
+    /// Returns the watermarks that probes have reached, and sends another probe if the last was sent half of
+    /// `lost_after` ago. A probe that could not be sent must not count as sent, or the queue would seem to have lost
+    /// all its messages. Times later than `now` are from before the clock was set back.
     async fn probe(
         &self,
         known: &HashMap<String, String>,
@@ -125,7 +125,7 @@ impl RedisRecords {
         })
     }
 
-    /// Ends what can end; what has ended and is cleared up is announced until someone has.
+    /// Ends crawls that can end. The end of a crawl that is cleared up is announced until that has succeeded.
     async fn tend(&self, standing: &Standing, watermarks: &Watermarks, sweep: &mut Sweep) -> Result<()> {
         let Standing { crawl, status, is_cleared, is_announced, .. } = standing;
         if standing.is_over() {
@@ -167,12 +167,12 @@ impl RedisRecords {
         self.write(redis::cmd("HSET").arg(keys::WATERMARKS).arg(PLACE).arg(place)).await
     }
 
-    /// The round is over: the next one begins at the start.
+    /// Deletes the sweep position at the end of a round: the next one begins at the start.
     pub(super) async fn drop_place(&self) -> Result<()> {
         self.redis.query(redis::cmd("HDEL").arg(keys::WATERMARKS).arg(PLACE)).await
     }
 
-    /// Forgets the oldest crawls that are over, but for as many as are kept, and workers that are long gone.
+    /// Forgets the oldest crawls that are over, except for the number to keep, and workers that are long gone.
     async fn forget_old(&self, crawls: &[Standing], now: UnixMs) -> Result<()> {
         let mut over: Vec<&Standing> =
             crawls.iter().filter(|one| one.is_cleared && one.is_announced).collect();
@@ -187,7 +187,7 @@ impl RedisRecords {
 }
 
 impl Round {
-    /// Begins at the crawl and the cursor that `place` names, if there is that crawl.
+    /// Starts at the crawl and the cursor of `place`, if that crawl exists.
     fn begin(watermarks: Watermarks, crawls: &[Standing], place: Option<&String>) -> Self {
         let open = crawls.iter().filter(|standing| standing.is_open());
         let mut left: VecDeque<CrawlRef> = open.map(|standing| standing.crawl.clone()).collect();
@@ -198,7 +198,7 @@ impl Round {
         Self::of(watermarks, crawls, left, cursor)
     }
 
-    /// Goes on with what is left and not over.
+    /// Continues with the remaining crawls that are not over.
     fn go_on(mut self, watermarks: Watermarks, crawls: &[Standing]) -> Self {
         let is_open = |crawl: &CrawlRef| crawls.iter().any(|one| one.crawl == *crawl && one.is_open());
         if !self.left.front().is_some_and(is_open) {

@@ -1,4 +1,4 @@
-//! Events of a crawl that are to be announced: the sweeper notices it, and notices it again until it was announced.
+//! Events of a crawl that are to be announced. The sweeper notices an event again until it has been announced.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,12 +14,12 @@ use super::RedisRecords;
 use super::fields::Fields;
 use super::keys::CrawlKeys;
 
-/// The field that says how far the crawl was, and since when.
+/// The field with the progress of the crawl, and the time since when it has been unchanged.
 const PROGRESS: &str = "progress";
 /// The field that says that the log has the crawl's end.
 pub(super) const LOGGED: &str = "logged";
 
-/// The end of how many URLs was the last that was seen, and when.
+/// The number of ended URLs when it last changed, and the time of that change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Progress {
     ended: u64,
@@ -41,7 +41,7 @@ impl FromStr for Progress {
 }
 
 impl RedisRecords {
-    /// What happened to a crawl that is not over, or whose end was not announced yet; without the end itself.
+    /// Returns the events of a crawl that is not over, or whose end was not announced yet, except for the end itself.
     pub(super) async fn notice(&self, crawl: &CrawlRef, now: UnixMs) -> Result<Vec<CrawlEvent>> {
         let Some(stats) = self.read_stats(crawl).await? else { return Ok(Vec::new()) };
         let key = CrawlKeys::new(crawl).told;
@@ -63,7 +63,7 @@ impl RedisRecords {
         let progress = noted.read(PROGRESS)?;
         match is_running && stats.pending > 0 {
             true => news.extend(self.notice_stall(crawl, &noted, progress, stats, now).await?),
-            // It has nothing to do, or must not: the time counts anew when that is over.
+            // It has nothing to do, or is paused: the time starts anew afterwards.
             false if progress.is_some() => self.forget_progress(crawl).await?,
             false => {}
         }
@@ -79,7 +79,7 @@ impl RedisRecords {
         now: UnixMs,
     ) -> Result<Option<CrawlEvent>> {
         let ended = stats.counts.ended();
-        // What lies ahead is from before the clock was set back.
+        // Times later than `now` are from before the clock was set back.
         let Some(Progress { since, .. }) = progress.filter(|last| last.ended == ended && last.since <= now)
         else {
             self.keep_noted(crawl, PROGRESS, &Progress { ended, since: now }).await?;
@@ -91,17 +91,17 @@ impl RedisRecords {
         Ok(has_stalled.then_some(CrawlEvent { kind: EventKind::Stalled, at, stats }))
     }
 
-    /// Notes that an event was announced, but for the end.
+    /// Marks an event as announced, except for the end.
     pub(super) async fn keep_announced(&self, event: &CrawlEvent) -> Result<()> {
         let value = match event.kind {
-            // The crawl may go on, and stall again.
+            // The crawl may continue, and stall again.
             EventKind::Stalled => event.stats.counts.ended(),
             _ => 1,
         };
         self.keep_noted(&event.stats.crawl_ref(), &event.kind.to_string(), &value).await
     }
 
-    /// Apart from the crawl's own hash: one that Redis has just forgotten must not seem to be there.
+    /// Kept apart from the crawl's own hash: a crawl that Redis has just forgotten must not seem to exist.
     pub(super) async fn keep_noted(
         &self,
         crawl: &CrawlRef,

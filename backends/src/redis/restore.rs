@@ -1,4 +1,4 @@
-//! Crawls that the store does not know: new ones, and those that it has forgotten.
+//! Creates crawls that the store does not know, new or forgotten ones.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -17,15 +17,15 @@ use super::second_home::{Past, SecondHome};
 use super::standings::Standing;
 use crate::control_log::{Logged, LoggedCrawl, Record, Sources};
 
-/// The field of [`keys::WATERMARKS`] that says how far the log was taken in: 1 while it is being read, more when it has been. A
-/// format that adds to what entries say has a field of its own: a program before it has left those out.
+/// The field of [`keys::WATERMARKS`] that says whether the log was applied: 1 while it is being read, more afterwards.
+/// A log format with additional content has a field of its own, because older programs have skipped that content.
 const LOG: &str = "log";
 
-/// The field of [`keys::WATERMARKS`] that names the runs of the servers in which the log was taken in: others may have lost what was
-/// ordered last.
+/// The field of [`keys::WATERMARKS`] with the runs of the servers in which the log was applied: other servers may have
+/// lost the last orders.
 const LOG_RUN: &str = "log:run";
 
-/// Whether what was admitted to a crawl may be under way, although the store does not know the crawl.
+/// Whether messages of a crawl may be in transit although the store does not know the crawl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum UnderWay {
     Nothing,
@@ -33,7 +33,7 @@ enum UnderWay {
 }
 
 impl RedisRecords {
-    /// Writes down what was ordered.
+    /// Writes an order to the log.
     pub(super) async fn log(&self, record: impl FnOnce() -> Record) -> Result<()> {
         match &self.second_home {
             Some(home) => home.log.append(&record()).await,
@@ -41,14 +41,14 @@ impl RedisRecords {
         }
     }
 
-    /// Ends the time from which entries of the log count that nobody signed, if the fleet has a key.
+    /// From now on, only signed entries of the log count, if the fleet has a key.
     pub(crate) async fn seal_log(&self) {
         if let Some(home) = &self.second_home {
             home.log.seal().await;
         }
     }
 
-    /// Makes a crawl that is not known, to be opened next with these terms, which the log has when this returns.
+    /// Creates an unknown crawl, to be opened next with these terms, which are in the log when this returns.
     pub(super) async fn create(&self, crawl: &CrawlRef, terms: Terms, past: Past) -> Result<()> {
         let logged = match past {
             Past::None => None,
@@ -67,17 +67,18 @@ impl RedisRecords {
         Ok(())
     }
 
-    /// Writes down what came of a crawl's sources, once its discovery has ended: no message says so to a store that forgets it.
+    /// Logs how reading a crawl's sources ended, once its discovery has ended: no message tells a store that forgets
+    /// it.
     pub(super) async fn log_discovery(&self, Lease { crawl, terms, .. }: &Lease) -> Result<()> {
         let Some(stats) = self.read_stats(crawl).await? else { return Ok(()) };
         self.log(|| Record::discovered(crawl, *terms, sources(&stats))).await
     }
 
-    /// Makes a crawl that is not known, but of which a message or a worker knows: as the log has it, and if that does not know
-    /// it either, as one without limits that runs.
+    /// Creates an unknown crawl that a message or a worker refers to: as it is in the log, or else as a running crawl
+    /// without limits.
     pub(super) async fn restore(&self, crawl: &CrawlRef) -> Result<()> {
         let _turn = self.turn().await;
-        // Whoever was first has made it for those who waited.
+        // The first caller has created it for those who waited.
         if self.is_known(crawl).await? {
             return Ok(());
         }
@@ -92,14 +93,14 @@ impl RedisRecords {
         Ok(())
     }
 
-    /// Takes in what the log says, if this store never did: it is new, or was emptied; or if it may have lost its last second. Those who
-    /// meet a crawl see to that too, but nobody speaks any more of one whose last URL had ended, or that was paused. `known` has the
-    /// fields of [`keys::WATERMARKS`].
+    /// Applies the log, if this store never did because it is new or was emptied, or if it may have lost its last
+    /// second. Work on a crawl triggers this too, but a crawl whose last URL had ended, or that was paused, has no work
+    /// left. `known` has the fields of [`keys::WATERMARKS`].
     pub(super) async fn remember(&self, known: &HashMap<String, String>) -> Result<()> {
         if self.second_home.is_none() {
             return Ok(());
         }
-        // First: if another server takes over from here on, the log is taken in once more.
+        // Read first: if another server takes over after this point, the log is applied again.
         let runs = self.redis.runs().await?;
         let is_past = |count: &String| count.parse::<u64>().is_ok_and(|count| count > 1);
         if known.get(LOG).is_some_and(is_past) && known.get(LOG_RUN) == Some(&runs) {
@@ -108,13 +109,13 @@ impl RedisRecords {
         let () = self.write(redis::cmd("HSET").arg(keys::WATERMARKS).arg(LOG).arg(1)).await?;
         let _turn = self.turn().await;
         self.recover(None).await?;
-        // In a store that was emptied meanwhile this is one, and it is taken in once more.
+        // In a store that was emptied meanwhile the result is 1, and the log is applied again.
         let () = self.write(redis::cmd("HINCRBY").arg(keys::WATERMARKS).arg(LOG).arg(1)).await?;
         self.write(redis::cmd("HSET").arg(keys::WATERMARKS).arg(LOG_RUN).arg(runs)).await
     }
 
-    /// Writes into the log what it lacks of the store's crawls and blocked hosts: RabbitMQ may have been emptied. Where both
-    /// know something the log is left as it is.
+    /// Logs the crawls and blocked hosts of the store that the log lacks, because RabbitMQ may have been emptied.
+    /// Entries that both have are left as they are.
     pub(super) async fn complete_log(&self, crawls: &[Standing]) -> Result<()> {
         let Some(SecondHome { log, hosts, .. }) = &self.second_home else {
             return Ok(());
@@ -142,7 +143,8 @@ impl RedisRecords {
         log.complete(witness, &missing).await
     }
 
-    /// What the log says of a crawl that is as this one. It says nothing of one that is always there and runs.
+    /// Returns the log records that describe a crawl as it is now. There are none for a permanent crawl that is
+    /// running.
     async fn records_of(&self, crawl: &CrawlRef) -> Result<Vec<Record>> {
         let Some(stats) = self.read_stats(crawl).await? else { return Ok(Vec::new()) };
         let terms = self.read_terms(crawl).await?;
@@ -156,7 +158,7 @@ impl RedisRecords {
         Ok(opened.into_iter().chain(changed).collect())
     }
 
-    /// The log is read by one at a time.
+    /// Waits for the right to read the log, which one task has at a time.
     pub(super) async fn turn(&self) -> Option<MutexGuard<'_, ()>> {
         match &self.second_home {
             Some(home) => Some(home.reading.lock().await),
@@ -168,14 +170,14 @@ impl RedisRecords {
         self.redis.query(redis::cmd("EXISTS").arg(CrawlKeys::new(crawl).crawl)).await
     }
 
-    /// Reads the log, and makes anew all of it that the store has forgotten: `crawl`, the others that are not over, and
-    /// orders about crawls and hosts. Returns what the log says.
+    /// Reads the log, and restores everything that the store has forgotten: `crawl`, the others that are not over, and
+    /// orders about crawls and hosts. Returns the content of the log.
     pub(super) async fn recover(&self, crawl: Option<&CrawlRef>) -> Result<Logged> {
         let logged = match &self.second_home {
             Some(home) => home.read().await?,
             None => Logged::default(),
         };
-        // First: once a crawl is there, or its orders are known, its URLs are fetched.
+        // Before the rest: as soon as a crawl exists, or its orders are known, its URLs are fetched.
         if let Some(home) = &self.second_home {
             for (host, last) in &logged.hosts {
                 home.hosts.carry_out_logged(host, *last).await?;
@@ -197,7 +199,8 @@ impl RedisRecords {
         Ok(logged)
     }
 
-    /// Makes a crawl, indexed first: what is not in the index is never swept, and does not end. Returns whether it was not known.
+    /// Creates a crawl, indexed first: a crawl that is not in the index is never swept and never ends. Returns whether
+    /// it was unknown.
     async fn make(
         &self,
         crawl: &CrawlRef,
@@ -220,13 +223,14 @@ impl RedisRecords {
         self.redis.run(&call).await
     }
 
-    /// Enters a crawl that this process works on into the index, if that may have lost it. Returns whether its id is its own: the
-    /// sweep finds a crawl by that, so one under the id of another spider's crawl would never be swept.
+    /// Adds a crawl that this process works on to the index again, in case the index has lost it. Returns whether its
+    /// id is its own: the sweep finds a crawl by its id, so one with the id of another spider's crawl would never be
+    /// swept.
     pub(super) async fn index_now_and_then(&self, crawl: &CrawlRef) -> Result<bool> {
         if self.indexed.contains_key(crawl) {
             return Ok(true);
         }
-        // A crawl that is not known is not to be listed.
+        // An unknown crawl must not be listed.
         if self.is_known(crawl).await? {
             self.index(crawl).await?;
             self.check_fields(crawl).await?;
@@ -239,12 +243,12 @@ impl RedisRecords {
     }
 }
 
-/// Returns the state of a crawl's sources; `None` while they are read.
+/// Returns how reading the sources of a crawl ended; `None` while they are read.
 fn sources(stats: &CrawlStats) -> Option<Sources> {
     stats.discovered.then_some(if stats.incomplete { Sources::Unread } else { Sources::Read })
 }
 
-/// That a crawl is gone that was made just now.
+/// Returns the error for a crawl that was just created and is gone.
 pub(super) fn forgotten(crawl: &CrawlRef) -> Error {
     Error::new(ErrorKind::Unavailable, format!("redis has forgotten the crawl {} just now", crawl.id))
 }

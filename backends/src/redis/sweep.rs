@@ -1,8 +1,8 @@
-//! The sweep: records that were lost from sight become new again, what can end ends, what is over is cleared up.
+//! The sweep: resets lost records to new, ends crawls that can end, clears up crawls that are over.
 //!
-//! One process of the fleet does it. Every few seconds it looks after what there is little of: probes, crawls that can end, those
-//! to be forgotten (`look.rs`). In between it goes through the records of every running crawl, a thousand at a time with a
-//! rest after each. Where a round has come to is kept in Redis, so that another process goes on from there.
+//! One process of the fleet sweeps. Every few seconds it handles the small parts: probes, crawls that can end, those to
+//! be forgotten (`look.rs`). In between it searches the records of every running crawl, a thousand at a time with a
+//! rest after each. The sweep position is kept in Redis, so that another process can continue from there.
 
 use std::str::FromStr;
 use std::time::{Duration, Instant};
@@ -22,19 +22,19 @@ use super::keys::CrawlKeys;
 use super::round::Round;
 use super::script_calls::corrupt;
 
-/// How many records one step looks at.
+/// Number of records that one step searches.
 const STEP: u64 = 1000;
 
-/// What Redis is left alone for after a step, at most.
+/// Maximum rest for Redis after a step.
 const BREATH: Duration = Duration::from_millis(40);
 
-/// After a step Redis is left alone for at least so many times as long as that took: a sweep takes a third of its time at most,
-/// and as much only of a Redis with millions of records.
+/// The rest after a step is at least this many times the duration of the step, so a sweep takes at most a third of
+/// Redis's time, and that much only with millions of records.
 const SHARE: u32 = 2;
 
 impl Round {
-    /// How long to leave Redis alone after a step that took so long: as long as lets a round be over within `lost_after`, if Redis
-    /// can afford that.
+    /// Returns the rest for Redis after a step that took `took`, such that a round takes at most `lost_after` if Redis
+    /// can afford it.
     fn rest(&self, took: Duration, lost_after: Duration) -> Duration {
         let steps = u32::try_from(self.records.div_ceil(STEP)).unwrap_or(u32::MAX);
         (lost_after / steps.max(1)).saturating_sub(took).min(BREATH).max(took * SHARE)
@@ -42,7 +42,7 @@ impl Round {
 }
 
 impl RedisRecords {
-    /// Goes on with the round, or begins one, until there has been something to look through.
+    /// Continues the round, or starts one, until a step has had records to search.
     pub(super) async fn sweep_step(&self, worker: &WorkerId) -> Result<Sweep> {
         let mut turn = self.round.lock().await;
         let mut sweep = Sweep { rest: self.look_every(), ..Sweep::default() };
@@ -55,7 +55,7 @@ impl RedisRecords {
             let began = Instant::now();
             if self.step(&mut round, &mut sweep).await? {
                 let rest = round.rest(began.elapsed(), self.lost_after);
-                // What is sent again takes its time by itself.
+                // Republishing takes time by itself.
                 sweep.rest = if sweep.lost.is_empty() { rest } else { Duration::ZERO };
                 *turn = Some(round);
                 return Ok(sweep);
@@ -65,7 +65,7 @@ impl RedisRecords {
         Ok(sweep)
     }
 
-    /// One step through the crawl that is next. Returns whether there was something to look through.
+    /// Does one step in the next crawl. Returns whether there was anything to search.
     async fn step(&self, round: &mut Round, sweep: &mut Sweep) -> Result<bool> {
         if let Some((crawl, is_announced)) = round.clearing.front() {
             let cleared = self.clear_step(crawl).await;
@@ -88,7 +88,7 @@ impl RedisRecords {
         Ok(round.cursor != "0" || !sweep.lost.is_empty())
     }
 
-    /// Searches some records of a crawl for those that were lost. Returns the place of the next.
+    /// Searches some records of a crawl for lost ones. Returns the cursor of the next step.
     pub(super) async fn search(&self, crawl: &CrawlRef, round: &Round, sweep: &mut Sweep) -> Result<String> {
         let keys = CrawlKeys::new(crawl);
         let mut call = self.scripts.sweep.prepare_invoke();
@@ -112,7 +112,7 @@ impl RedisRecords {
         Ok(String::from_utf8_lossy(next).into_owned())
     }
 
-    /// Clears up after a crawl that is over, or that has done all that it may. Returns how much there was to do.
+    /// Clears up a crawl that is over, or that has reached its page limit. Returns the number of records handled.
     pub(super) async fn clear_step(&self, crawl: &CrawlRef) -> Result<u64> {
         let keys = CrawlKeys::new(crawl);
         let mut call = self.scripts.clear.prepare_invoke();
@@ -126,7 +126,7 @@ impl RedisRecords {
     }
 }
 
-/// The message of a record, as scripts return it; `None` if it cannot be read.
+/// Parses a record that a script returned into its message; `None` if it cannot be read.
 pub(super) fn lost_message(crawl: &CrawlRef, record: &[Vec<u8>]) -> Option<Message> {
     let record: Vec<&str> = record.iter().map(|part| str::from_utf8(part).ok()).collect::<Option<_>>()?;
     let [key, lane, depth, deadline, referrer, until, payload] = record[..] else { return None };
@@ -134,7 +134,7 @@ pub(super) fn lost_message(crawl: &CrawlRef, record: &[Vec<u8>]) -> Option<Messa
         depth: depth.parse().ok()?,
         deadline: optional(deadline)?.map(UnixMs),
         until: optional(until)?.map(UnixMs),
-        // A hint for people.
+        // Informational only.
         referrer: referrer.parse().ok(),
         ..Message::of(
             Work::stored(Key::recorded(key).ok()?, payload)?,
@@ -144,7 +144,7 @@ pub(super) fn lost_message(crawl: &CrawlRef, record: &[Vec<u8>]) -> Option<Messa
     })
 }
 
-/// A part of a record that may be absent; `None` if it is there and cannot be read.
+/// Parses an optional part of a record; `None` if it is present and cannot be read.
 fn optional<T: FromStr>(part: &str) -> Option<Option<T>> {
     if part == "-" { Some(None) } else { part.parse().ok().map(Some) }
 }

@@ -10,10 +10,10 @@ use trawl_common::spider::item::Item;
 use super::columns::Columns;
 use super::whole::MARK;
 
-/// The longest first line that is looked at.
+/// Maximum length in bytes of the first line of an existing file.
 const LONGEST_HEAD: u64 = 1 << 20;
 
-/// The first line: the names of the columns. A field may be called whatever a spider's file says.
+/// Returns the first line with the names of the columns. A field may have any name from a spider's file.
 pub(super) fn head(columns: &Columns, has_mark: bool) -> io::Result<Vec<u8>> {
     let mut writer = writer();
     writer.write_record(columns.names().map(text_cell).map(Cow::into_owned))?;
@@ -21,7 +21,7 @@ pub(super) fn head(columns: &Columns, has_mark: bool) -> io::Result<Vec<u8>> {
     Ok(if has_mark { [MARK, &line].concat() } else { line })
 }
 
-/// A row for each item, of several lines where a text has line breaks.
+/// Returns a row for each item, with several lines if a text has line breaks.
 pub(super) fn rows<'a>(columns: &Columns, items: impl Iterator<Item = &'a Item>) -> io::Result<Vec<Vec<u8>>> {
     let row = |item| {
         let mut writer = writer();
@@ -35,14 +35,14 @@ pub(super) fn rows<'a>(columns: &Columns, items: impl Iterator<Item = &'a Item>)
     items.map(row).collect()
 }
 
-/// Fails with `InvalidData` if a file that begins as `input` has other columns.
+/// Fails with `InvalidData` if a file that begins with `input` has other columns.
 pub(super) fn check(input: impl Read, columns: &Columns) -> io::Result<()> {
     let mut found = ByteRecord::new();
     ReaderBuilder::new()
         .has_headers(false)
         .from_reader(input.take(LONGEST_HEAD))
         .read_byte_record(&mut found)?;
-    // Older versions wrote names as they are.
+    // Older versions wrote names without escaping.
     let is_of =
         |(found, name): (&[u8], &str)| found == name.as_bytes() || found == text_cell(name).as_bytes();
     if found.len() == columns.names().count() && found.iter().zip(columns.names()).all(is_of) {

@@ -15,37 +15,37 @@ use super::{lock, parts};
 /// How a growing file is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Form {
-    /// What is appended to it.
+    /// The kind of records that are appended.
     pub(super) records: Records,
-    /// What each file begins with.
+    /// The head of each file.
     pub(super) head: Vec<u8>,
     /// How it is compressed: each append is one gzip member or zstd frame.
     pub(super) compress: Compress,
-    /// Maximum number of bytes in a file, but for a record that alone has more; then it is set aside and a new one begun.
+    /// Maximum size of a file in bytes, unless a single record is larger; then it is set aside and a new one begun.
     pub(super) rotate: Option<u64>,
-    /// Whether each append is on the disk before it returns.
+    /// Whether each append is synced to the disk before it returns.
     pub(super) sync: bool,
 }
 
 /// A file that holds whole records only, and that nobody else appends to.
 ///
-/// Each append is one write to a file, so a killed process leaves at most one half record at the end, which the next one to open
-/// the file cuts off: what it is of was not yet acknowledged, and is written again.
+/// Each append is one write to a file, so a killed process leaves at most one partial record at the end. Opening the
+/// file again cuts it off: its page was not yet acknowledged, and is written again.
 pub(super) struct Growing {
     folder: Directory,
     path: PathBuf,
     form: Form,
     file: Appender,
-    /// Whether it has its head.
+    /// Whether the file has its head.
     begun: bool,
-    /// Whether it has more than that.
+    /// Whether the file has more than its head.
     filled: bool,
-    /// The number of the file that was set aside last.
+    /// The number of the last file that was set aside.
     aside: u32,
 }
 
 impl Growing {
-    /// Opens the file `name` in `folder` for appending. `ResourceBusy` if someone else writes to it.
+    /// Opens the file `name` in `folder` for appending. Fails with `ResourceBusy` if another process writes to it.
     pub(super) fn open(folder: Directory, name: &Path, form: Form) -> io::Result<Self> {
         let path = folder.path().join(name);
         let (file, begun) = open_whole(&folder, &path, &form)?;
@@ -54,17 +54,18 @@ impl Growing {
         Ok(growing)
     }
 
-    /// Its path, and the file.
+    /// Returns the path and the file.
     pub(super) fn place(&self) -> (&Path, &File) {
         (&self.path, self.file.file())
     }
 
-    /// How many bytes it has.
+    /// Returns the size of the file in bytes.
     pub(super) fn len(&self) -> io::Result<u64> {
         self.file.len()
     }
 
-    /// Appends these records, on the disk if the form says so: all or none of them, but where the file reaches its size in between.
+    /// Appends these records, synced to the disk if the form says so: all or none of them, unless the file reaches its
+    /// maximum size in between.
     pub(super) fn append(&mut self, records: &[Vec<u8>]) -> io::Result<()> {
         if records.is_empty() {
             return Ok(());
@@ -106,7 +107,7 @@ impl Growing {
         Ok(())
     }
 
-    /// Renames the file to the next name that is free, and begins a new one.
+    /// Renames the file to the next free name, and begins a new one.
     pub(super) fn set_aside(&mut self) -> io::Result<()> {
         let reserved = loop {
             self.aside += 1;
@@ -119,7 +120,7 @@ impl Growing {
         };
         if let Err(error) = fs::rename(&self.path, &reserved) {
             fs::remove_file(&reserved)?;
-            // Someone else has moved it away.
+            // Another process has moved it away.
             if error.kind() != ErrorKind::NotFound {
                 return Err(error);
             }
@@ -129,7 +130,7 @@ impl Growing {
     }
 }
 
-/// The file, and whether it holds anything.
+/// Opens a file, and returns whether it has any content.
 fn open_whole(folder: &Directory, path: &Path, form: &Form) -> io::Result<(Appender, bool)> {
     if path.as_os_str() == "-" {
         return Ok((Appender::of_stdout()?, false));
@@ -143,14 +144,14 @@ fn open_whole(folder: &Directory, path: &Path, form: &Form) -> io::Result<(Appen
     if form.sync
         && let Some(folder) = path.parent()
     {
-        // Its name outlasts a power cut only with its folder.
+        // Its name survives a power cut only if its folder is synced.
         parts::sync(folder)?;
     }
     let whole = mend(path, &mut file, form)?;
     Ok((Appender::new(file)?, whole > 0))
 }
 
-/// `items.jsonl.gz` as `items-3.jsonl.gz`.
+/// Inserts a number into a file name: `items.jsonl.gz` becomes `items-3.jsonl.gz`.
 fn numbered(path: &Path, number: u32) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let plain = name.trim_end_matches(".gz").trim_end_matches(".zst");

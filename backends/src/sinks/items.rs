@@ -25,20 +25,21 @@ pub(super) struct ItemFile {
     file: Arc<Mutex<Growing>>,
 }
 
-/// How an item is a line.
+/// The format of a line.
 enum Format {
     Json,
     Csv(Columns),
 }
 
 impl ItemFile {
-    /// A file of JSON Lines, in this folder.
+    /// Opens a file of JSON Lines in this folder.
     pub(super) fn json(lines: &Lines, folder: Directory) -> Result<Self> {
         let form = form(lines, Records::Lines, Vec::new());
         Self::open("jsonl", &lines.path, folder, Format::Json, form)
     }
 
-    /// A file of comma-separated values. `Refused` if it exists and has other columns, unless it may be set aside.
+    /// Opens a file of comma-separated values. Fails with `Refused` if it exists and has other columns, unless it may
+    /// be set aside.
     pub(super) fn csv(lines: &Lines, columns: Columns, folder: Directory) -> Result<Self> {
         let head = csv::head(&columns, lines.bom).map_err(|error| disk::failed(&lines.path, &error))?;
         let form = form(lines, Records::Quoted, head);
@@ -98,12 +99,12 @@ fn form(lines: &Lines, records: Records, head: Vec<u8>) -> Form {
     Form { records, head, compress, rotate: rotate.map(|size| size.as_u64()), sync }
 }
 
-/// How JSON Lines are spooled.
+/// The form of a spool of JSON Lines.
 pub(super) fn plain_json(sync: bool) -> Form {
     Form { records: Records::Lines, head: Vec::new(), compress: Compress::None, rotate: None, sync }
 }
 
-/// Items as JSON Lines, one by one.
+/// Returns items as lines of JSON, one by one.
 pub(super) fn json<'a>(items: impl Iterator<Item = &'a Item>) -> io::Result<Vec<Vec<u8>>> {
     let line = |item| {
         let mut line = serde_json::to_vec(item)?;

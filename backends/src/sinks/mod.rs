@@ -41,26 +41,27 @@ pub struct Sinks {
     default: Vec<SinkSettings>,
     broker: Option<Arc<RabbitMq>>,
     files: Mutex<Vec<OpenFile>>,
-    /// What databases have to be allowed by that somebody chose who has not the machine.
+    /// The restrictions on databases that are named by people without access to the machine.
     guard: Guard,
 }
 
-/// A file that has one writer, for all that name it alike.
+/// A file that has one writer, shared by all sinks that name it.
 struct OpenFile {
     settings: SinkSettings,
-    /// The names of its columns, if it has any.
+    /// The names of its columns, if any.
     columns: Vec<String>,
     sink: Weak<dyn Sink>,
 }
 
 impl Sinks {
-    /// For this worker; `default` is where items go of a spider that does not say it itself.
+    /// Creates the sinks of this worker; `default` is used for spiders that have no sinks of their own.
     pub fn new(worker: WorkerId, default: Vec<SinkSettings>) -> Self {
         let guard = Guard::of(settings::Fetch::default());
         Self { worker, default, broker: None, files: Mutex::default(), guard }
     }
 
-    /// With a broker, for the stream, and where databases may be that spiders of crawls name.
+    /// Creates the sinks of a fleet's worker, with a broker for the stream, and with restrictions on the databases that
+    /// spiders of crawls name.
     pub fn of_fleet(
         worker: WorkerId,
         default: Vec<SinkSettings>,
@@ -71,7 +72,7 @@ impl Sinks {
         Self { broker: Some(broker), guard, ..Self::new(worker, default) }
     }
 
-    /// For a program that produces no items.
+    /// Creates no sinks, for a program that produces no items.
     pub fn none() -> Self {
         Self::new(WorkerId::of_this_machine(), Vec::new())
     }
@@ -115,7 +116,7 @@ impl Sinks {
         }
     }
 
-    /// The file that is open already, or else what `open` opens: it has one writer, whoever named it.
+    /// Returns the open file, or opens it with `open`: a file has one writer, shared by all sinks that name it.
     fn file(
         &self,
         settings: SinkSettings,
@@ -142,14 +143,14 @@ impl Sinks {
         Folder { path: self.path(&folder.path, spider), ..folder.clone() }
     }
 
-    /// The path with the worker's id and the spider's name in it.
+    /// Returns the path with the worker's id and the spider's name inserted.
     fn path(&self, path: &Path, spider: &Spider) -> PathBuf {
         let path = path.to_string_lossy().replace("{worker}", self.worker.as_str());
         path.replace("{spider}", spider.name.as_str()).into()
     }
 }
 
-/// The same file, whoever named it.
+/// Removes the folder restriction, so that settings of one file are equal whoever named it.
 fn anywhere(settings: SinkSettings) -> SinkSettings {
     match settings {
         SinkSettings::Jsonl(lines) => SinkSettings::Jsonl(Lines { below: None, ..lines }),
@@ -158,13 +159,13 @@ fn anywhere(settings: SinkSettings) -> SinkSettings {
     }
 }
 
-/// The folder that a file is in.
+/// Opens the folder of a file.
 fn of_file(lines: &Lines) -> Result<Directory> {
     Directory::of(lines.path.parent().unwrap_or(Path::new("")), lines.below.as_deref())
         .map_err(|error| disk::failed(&lines.path, &error))
 }
 
-/// A folder of files.
+/// Opens a folder of files.
 fn of_folder(folder: &Folder) -> Result<Directory> {
     Directory::of(&folder.path, folder.below.as_deref()).map_err(|error| disk::failed(&folder.path, &error))
 }

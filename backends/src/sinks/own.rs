@@ -1,4 +1,4 @@
-//! Whether a file of items is one that trawl wrote: nothing is cut off any other, and nothing appended to it.
+//! Checks whether a file of items was written by trawl: no other file is truncated or appended to.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -11,23 +11,24 @@ use trawl_common::text::printable;
 use super::growing::Form;
 use super::whole::{MARK, Records, magic, unpack, whole};
 
-/// How much of a file's beginning is looked at.
+/// Number of bytes that are checked at the beginning of a file.
 const BEGINNING: u64 = 1 << 16;
 
 /// The longest half record that is looked for at the end of a file. Items have at most 8 MB.
 const LONGEST_TAIL: u64 = 32 << 20;
 
-/// How much of what is cut off the log shows.
+/// Number of removed bytes that the log shows.
 const SHOWN: usize = 1000;
 
 /// The keys that an item of JSON Lines begins with, in this order.
 const ITEM: [&str; 4] = [r#"{"id":""#, r#","url":""#, r#","crawl":""#, r#","spider":""#];
 
-/// The beginning of the first line of comma-separated values.
+/// Prefix of the first line of comma-separated values.
 const HEAD: &[u8] = b"id,url,crawl,spider,fetched_at,status,depth,";
 
-/// Mends the end of a file that a process may have left in the middle of a write, and returns how many bytes are whole. A whole item
-/// without its line feed gets one; half of one is cut off. `InvalidData` if the file is not trawl's; it is left as it is then.
+/// Repairs the end of a file after an interrupted write, and returns the number of complete bytes. A complete item
+/// without its line feed gets one; a partial one is cut off. Fails with `InvalidData`, and leaves the file unchanged,
+/// if the file is not trawl's.
 pub(super) fn mend(path: &Path, file: &mut File, form: &Form) -> io::Result<u64> {
     if file.metadata()?.len() == 0 {
         return Ok(0);
@@ -70,7 +71,7 @@ pub(super) fn mend(path: &Path, file: &mut File, form: &Form) -> io::Result<u64>
 fn begins_as_own(file: &mut File, form: &Form) -> io::Result<bool> {
     file.seek(SeekFrom::Start(0))?;
     let mut begin = Vec::new();
-    // What is torn gives less; all else that is wrong with it is known by now.
+    // A torn file yields less; all its other errors have been reported by now.
     let read = unpack(&mut *file, form.compress)
         .and_then(|unpacked| unpacked.take(BEGINNING).read_to_end(&mut begin));
     match read {
@@ -98,7 +99,7 @@ fn is_item(line: &[u8]) -> bool {
     serde_json::from_slice::<Item>(line).is_ok()
 }
 
-/// Whether this is an item as trawl writes it, or the beginning of one, however short.
+/// Whether this is an item as trawl writes it, or a prefix of one, however short.
 fn is_item_begun(text: &[u8]) -> bool {
     let mut rest = text;
     for key in ITEM {

@@ -1,4 +1,4 @@
-//! Where the whole part of a file ends that a process may have left in the middle of a write.
+//! Finds the end of the last complete record of a file after an interrupted write.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom};
@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom};
 use flate2::bufread::GzDecoder;
 use trawl_common::settings::Compress;
 
-/// What a file that is not compressed consists of.
+/// The records of an uncompressed file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Records {
     /// Lines, each ended by a line feed.
@@ -15,10 +15,10 @@ pub(super) enum Records {
     Quoted,
 }
 
-/// The mark of UTF-8 that a file of comma-separated values may begin with.
+/// The UTF-8 byte order mark that a file of comma-separated values may begin with.
 pub(super) const MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// The bytes that each member or frame of a compressed file begins with; `None` for one that is not compressed.
+/// Magic bytes at the beginning of each member or frame of a compressed file; `None` for an uncompressed one.
 pub(super) fn magic(compress: Compress) -> Option<&'static [u8]> {
     match compress {
         Compress::None => None,
@@ -27,8 +27,8 @@ pub(super) fn magic(compress: Compress) -> Option<&'static [u8]> {
     }
 }
 
-/// How many bytes of `file` are whole: records, or the members or frames that [`pack`] makes. `InvalidData` if it is
-/// no such file.
+/// Returns the number of complete bytes of `file`: records, or the members or frames that [`pack`] creates. Fails with
+/// `InvalidData` if the file is not of this form.
 pub(super) fn whole(file: &mut File, compress: Compress, records: Records) -> io::Result<u64> {
     match (compress, records) {
         (Compress::None, Records::Lines) => last_line(file),
@@ -45,7 +45,7 @@ pub(super) fn whole(file: &mut File, compress: Compress, records: Records) -> io
     }
 }
 
-/// One whole member (gzip) or frame (zstd) of these bytes. Those of a file read as one.
+/// Packs these bytes into one complete member (gzip) or frame (zstd). All of them together read as one file.
 pub(super) fn pack(bytes: Vec<u8>, compress: Compress) -> io::Result<Vec<u8>> {
     match compress {
         Compress::None => Ok(bytes),
@@ -54,14 +54,14 @@ pub(super) fn pack(bytes: Vec<u8>, compress: Compress) -> io::Result<Vec<u8>> {
     }
 }
 
-/// One gzip member.
+/// Packs bytes into one gzip member.
 pub(super) fn gzip(bytes: &[u8]) -> io::Result<Vec<u8>> {
     let mut member = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
     io::Write::write_all(&mut member, bytes)?;
     member.finish()
 }
 
-/// What a file holds, unpacked.
+/// Returns a reader of the uncompressed content of a file.
 pub(super) fn unpack<'a>(file: impl Read + 'a, compress: Compress) -> io::Result<Box<dyn Read + 'a>> {
     Ok(match compress {
         Compress::None => Box::new(file),
@@ -70,7 +70,7 @@ pub(super) fn unpack<'a>(file: impl Read + 'a, compress: Compress) -> io::Result
     })
 }
 
-/// Where the last line that ends in a line feed ends.
+/// Returns the end of the last line that has a line feed.
 fn last_line(file: &mut File) -> io::Result<u64> {
     let mut end = file.metadata()?.len();
     let mut block = [0; 4096];
@@ -87,7 +87,8 @@ fn last_line(file: &mut File) -> io::Result<u64> {
     Ok(0)
 }
 
-/// Where the last line ends whose line feed is outside quotation marks: that shows only from the start.
+/// Returns the end of the last line whose line feed is outside quotation marks. This can only be determined from the
+/// start.
 fn last_record(file: &mut File) -> io::Result<u64> {
     file.seek(SeekFrom::Start(0))?;
     let mut input = BufReader::with_capacity(1 << 16, file);
@@ -110,7 +111,7 @@ fn last_record(file: &mut File) -> io::Result<u64> {
     }
 }
 
-/// Where the last member ends that `read` reads to its end.
+/// Returns the end of the last member that `read` reads to its end.
 fn members(file: &mut File, read: impl Fn(&mut BufReader<&mut File>) -> io::Result<()>) -> io::Result<u64> {
     file.seek(SeekFrom::Start(0))?;
     let mut input = BufReader::with_capacity(1 << 16, file);
@@ -119,7 +120,7 @@ fn members(file: &mut File, read: impl Fn(&mut BufReader<&mut File>) -> io::Resu
         match read(&mut input) {
             Ok(()) => end = input.stream_position()?,
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => break,
-            // What is broken in the middle was not broken by a crash, and what follows it may be whole.
+            // Damage in the middle is not from a crash, and the part after it may be complete.
             Err(error) => {
                 let what = format!(
                     "what follows byte {end} is not as trawl writes it ({error}): move the file away"

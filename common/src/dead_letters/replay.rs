@@ -1,4 +1,4 @@
-//! Sending dead dead_letters again.
+//! Replaying dead letters.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use crate::health::Health;
 use crate::names::{CrawlId, CrawlRef};
 use crate::ports::{Engine, Error, ErrorKind, Opening, Result, Session, Stats, Terms};
 
-/// How long a replay that dies keeps its crawl open.
+/// How long the replay of a process that dies keeps its crawl open.
 const LEASE: Duration = Duration::from_secs(60);
 
-/// Where the dead dead_letters of one crawl go: into itself, or, if it is over, into a successor, which is open until
-/// [`Replay::close`].
+/// Replays the dead letters of one crawl into the crawl itself, or, if it is over, into a successor, which stays open
+/// until [`Replay::close`].
 pub struct Replay<'a> {
     engine: &'a dyn Engine,
     from: CrawlRef,
@@ -23,7 +23,7 @@ pub struct Replay<'a> {
 }
 
 impl<'a> Replay<'a> {
-    /// For the dead dead_letters of the crawl with these stats.
+    /// Creates a replay for the dead letters of the crawl with these stats.
     pub async fn of(crawl: &CrawlStats, engine: &'a dyn Engine, stats: &dyn Stats) -> Result<Self> {
         let from = crawl.crawl_ref();
         if !crawl.status.is_over() {
@@ -38,17 +38,18 @@ impl<'a> Replay<'a> {
         Ok(Self { engine, from, into, session: Some(session) })
     }
 
-    /// The crawl that they come from.
+    /// The crawl that the dead letters come from.
     pub fn source(&self) -> &CrawlRef {
         &self.from
     }
 
-    /// The crawl that they go into.
+    /// The crawl that the dead letters are admitted to.
     pub fn target(&self) -> &CrawlRef {
         &self.into
     }
 
-    /// Has URLs and tasks leave the list and become pending, with no failure counted. What is neither stays. Returns how many there were.
+    /// Removes URLs and tasks from the list and makes them pending again, with no failure counted. Entries that are
+    /// neither stay. Returns the number of entries moved.
     pub async fn send(&self, dead_letters: &[Failed]) -> Result<u64> {
         let keys: Vec<Key> = dead_letters.iter().filter_map(Failed::key).collect();
         if keys.is_empty() {
@@ -57,7 +58,7 @@ impl<'a> Replay<'a> {
         self.engine.replay(&self.from, &self.into, &keys).await
     }
 
-    /// That was all: the successor may end.
+    /// Ends the replay, after which the successor may finish.
     pub async fn close(self) -> Result<()> {
         match self.session {
             Some(session) => session.close().await,
@@ -66,7 +67,7 @@ impl<'a> Replay<'a> {
     }
 }
 
-/// The first of `<crawl>.r1`, `.r2` and on that is not over.
+/// Returns the first of `<crawl>.r1`, `.r2`, … that is not over.
 async fn successor(crawl: &CrawlStats, stats: &dyn Stats) -> Result<CrawlRef> {
     for number in 1.. {
         let id: CrawlId = format!("{}.r{number}", crawl.crawl)

@@ -1,4 +1,4 @@
-//! What happened to a crawl.
+//! Events of a crawl.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 use crate::frontier::crawl::{CrawlState, CrawlStats};
 use crate::time::UnixMs;
 
-/// What can happen to a crawl that subscribers are notified of.
+/// The kinds of events that subscribers are notified of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum EventKind {
@@ -17,9 +17,9 @@ pub enum EventKind {
     Stalled,
     /// Too many of its URLs fail.
     Failing,
-    /// Its pages gave no item, although its spider extracts some ([`CrawlStats::has_lost_items`]).
+    /// Its pages yielded no items, although its spider extracts some ([`CrawlStats::has_lost_items`]).
     Quality,
-    /// It has finished, and nothing came of it ([`CrawlStats::empty`]).
+    /// It has finished without any result ([`CrawlStats::empty`]).
     Empty,
     /// It has finished.
     Finished,
@@ -28,30 +28,30 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    /// Whether nothing happens to the crawl after it.
+    /// Whether this is the last event of a crawl.
     pub fn is_end(self) -> bool {
         matches!(self, Self::Finished | Self::Cancelled)
     }
 }
 
-/// Something that happened to a crawl. A repeated event has the same id.
+/// An event of a crawl. A repeated event has the same id.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CrawlEvent {
-    /// What.
+    /// The kind of event.
     pub kind: EventKind,
-    /// When.
+    /// The time of the event.
     pub at: UnixMs,
     /// The crawl's stats when the event was created.
     pub stats: CrawlStats,
 }
 
 impl CrawlEvent {
-    /// That a crawl was opened.
+    /// Creates the event that a crawl was opened.
     pub fn started(stats: CrawlStats) -> Self {
         Self { kind: EventKind::Started, at: stats.started, stats }
     }
 
-    /// The end of a crawl; `None` if it is not over.
+    /// Creates the event of the crawl's end; `None` if it is not over.
     pub fn ended(stats: CrawlStats) -> Option<Self> {
         let kind = match stats.status {
             CrawlState::Finished => EventKind::Finished,
@@ -62,7 +62,7 @@ impl CrawlEvent {
         Some(Self { kind, at: stats.started.plus(took), stats })
     }
 
-    /// Returns the events of a crawl that is over: that it gave no item, or that nothing came of it, where that is so; then its end.
+    /// Returns the events of a crawl that is over: that it lost its items or is empty, if so, and then its end.
     pub fn of_end(stats: CrawlStats) -> impl Iterator<Item = Self> {
         let end = Self::ended(stats);
         let amiss = |kind, is_so: fn(&CrawlStats) -> bool| {
@@ -73,12 +73,12 @@ impl CrawlEvent {
         quality.into_iter().chain(empty).chain(end)
     }
 
-    /// What the event is called, which is its routing key: `crawl.finished`.
+    /// The name of the event, which is its routing key: `crawl.finished`.
     pub fn name(&self) -> String {
         format!("crawl.{}", self.kind)
     }
 
-    /// The same for every copy of the event. A crawl may stall more than once.
+    /// The id of the event, equal for all copies of it. A crawl may stall more than once.
     pub fn id(&self) -> String {
         let Self { kind, stats, .. } = self;
         match kind {

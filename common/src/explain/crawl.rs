@@ -1,4 +1,4 @@
-//! Why a crawl stands still.
+//! Explains why a crawl makes no progress.
 
 use super::{Explainer, Workers, host, now, shortened};
 use crate::frontier::crawl::{CrawlState, CrawlStats, HostStats};
@@ -6,15 +6,15 @@ use crate::ports::{HostState, Places, Result};
 use crate::settings::Politeness;
 use crate::time::UnixMs;
 
-/// Of so many hosts of a crawl it is looked at how they are asked: those with the most URLs.
+/// Maximum number of hosts of a crawl whose state is checked: those with the most URLs.
 const HOSTS: usize = 1_000;
 
-/// So many of those that are not asked are named.
+/// Maximum number of held hosts that are named.
 const NAMED: usize = 5;
 
 impl Explainer<'_> {
-    /// What keeps a crawl's URLs waiting, as far as it shows: a person, hosts, what workers say, or that there are none. Nothing of a crawl
-    /// that is over.
+    /// Returns the known reasons why a crawl's URLs are waiting: a person, hosts, what workers report, or that there
+    /// are none. Empty for a crawl that is over.
     pub async fn waits(&self, stats: &CrawlStats) -> Result<Vec<String>> {
         if stats.status.is_over() {
             return Ok(Vec::new());
@@ -33,12 +33,12 @@ impl Explainer<'_> {
     }
 }
 
-/// What is known of a crawl that is not over.
+/// The facts about a crawl that is not over.
 struct Facts<'a> {
     stats: &'a CrawlStats,
-    /// Its hosts.
+    /// The hosts of the crawl.
     hosts: Vec<HostStats>,
-    /// All hosts.
+    /// The states of all hosts.
     states: Vec<HostState>,
     places: Places,
     workers: Workers,
@@ -77,20 +77,20 @@ impl Facts<'_> {
         }
     }
 
-    /// That no worker has what its spider needs: a file, a program.
+    /// Reports that no worker has what its spider needs, such as a file or a program.
     fn lack(&self) -> Option<String> {
         let CrawlStats { pending, spider, .. } = self.stats;
         let lack = self.workers.lack(spider)?;
         Some(format!("{pending} wait{}: {lack}", if *pending == 1 { "s" } else { "" }))
     }
 
-    /// Those of its hosts that are in a back-off or blocked.
+    /// Reports the hosts of the crawl that are in a back-off or blocked.
     fn hosts(&self) -> Vec<String> {
         let waiting = self.hosts.iter().filter(|stats| stats.pending() > 0);
         host::not_asked(&self.states, waiting, self.politeness, self.now)
     }
 
-    /// That no worker could take a URL now.
+    /// Reports that no worker could take a URL now.
     fn put_aside(&self) -> Option<String> {
         let Places { queued, parked, next, held, is_all } = &self.places;
         let next = next.filter(|_| *queued == 0 && held.is_empty() && *parked > 0)?;

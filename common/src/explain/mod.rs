@@ -1,6 +1,7 @@
-//! Why a crawl stands still, and where a URL is, in words: one place for what commands, the HTTP API and the console say.
+//! Explains in words why a crawl makes no progress, and where a URL is: shared by commands, the HTTP API and the
+//! console.
 //!
-//! What is known is asked of the ports first. What is said of it is a function of that alone.
+//! Facts are read from the ports first. The words are a function of the facts alone.
 
 mod crawl;
 mod host;
@@ -21,7 +22,7 @@ pub use self::host::not_asked;
 pub use self::notes::{empty, incomplete, notes, without_items};
 pub use self::url::{InCrawl, OfSpider, RobotsVerdict, UrlReport};
 
-/// Asks an engine, and says in words what it knows.
+/// Reads an engine's state, and describes it in words.
 #[derive(Clone, Copy)]
 pub struct Explainer<'a> {
     /// Crawls and workers.
@@ -30,21 +31,21 @@ pub struct Explainer<'a> {
     pub control: &'a dyn Control,
     /// Hosts.
     pub hosts: &'a dyn HostControl,
-    /// What is remembered of pages.
+    /// The page memory.
     pub pages: &'a dyn Pages,
-    /// How hosts are named and asked.
+    /// The settings of URLs and politeness.
     pub settings: &'a Settings,
-    /// Whether URLs are fetched by workers that come and go; else the one process that has the state file fetches them.
+    /// Whether URLs are fetched by a fleet of workers; otherwise by the one process that has the state file open.
     pub is_fleet: bool,
 }
 
-/// Who fetches.
+/// The workers, running or vanished.
 #[derive(Clone, Debug, Default)]
 struct Workers {
     living: Vec<WorkerState>,
     vanished: Vec<Vanished>,
     is_fleet: bool,
-    /// For how long the URLs of one that has vanished are still its own.
+    /// How long the URLs of a vanished worker remain its own.
     lease: Duration,
 }
 
@@ -58,7 +59,7 @@ impl Workers {
         })
     }
 
-    /// Why no worker fetches, if none does.
+    /// Explains why no worker fetches, if none does.
     fn nobody(&self) -> Option<String> {
         match &self.living[..] {
             [] if self.is_fleet => Some("no worker lives: start one with `worker`".to_owned()),
@@ -70,7 +71,7 @@ impl Workers {
         }
     }
 
-    /// That none of them can work for a spider, and why, if they say so.
+    /// Reports that none of them can work for a spider, with the reason if they report one.
     fn lack(&self, spider: &SpiderName) -> Option<String> {
         let mut working = self.living.iter().filter(|worker| !worker.draining);
         let why = working.clone().find_map(|worker| worker.lacks.get(spider))?;
@@ -78,7 +79,7 @@ impl Workers {
         is_everywhere.then(|| format!("no worker can work for the spider {spider}: {why}"))
     }
 
-    /// What is to be said of who holds URLs and lives no more.
+    /// Reports that a holder of URLs is no longer running; `None` if it is.
     fn loss(&self, holder: &WorkerId) -> Option<String> {
         let Vanished { seen, .. } = self.vanished.iter().find(|vanished| vanished.worker == *holder)?;
         let lease = humantime::format_duration(self.lease);
@@ -96,7 +97,8 @@ impl Workers {
 }
 
 impl Explainer<'_> {
-    /// What is wrong with the workers as a whole: that none lives, for which spiders none can work, and which have vanished.
+    /// Returns the problems of the workers as a whole: that none is running, the spiders that none can work for, and
+    /// the workers that have vanished.
     pub async fn workers(&self) -> Result<Vec<String>> {
         let workers = Workers::ask(self).await?;
         let lacking = workers.living.iter().flat_map(|worker| worker.lacks.keys());
@@ -115,7 +117,7 @@ fn vanished(Vanished { worker, seen, in_flight }: &Vanished) -> String {
     format!("the worker {worker} vanished without a word: it last spoke at {seen}, and held {held}")
 }
 
-/// The first of many reasons, and how many more there are.
+/// Returns the first of many reasons, and the number of further ones.
 fn shortened(mut all: Vec<String>, most: usize, what: &str) -> Vec<String> {
     let more = all.len().saturating_sub(most);
     all.truncate(most);
@@ -125,7 +127,7 @@ fn shortened(mut all: Vec<String>, most: usize, what: &str) -> Vec<String> {
     all
 }
 
-/// What time it is for who reads the words.
+/// Returns the current time of this machine.
 fn now() -> UnixMs {
     UnixMs::now()
 }

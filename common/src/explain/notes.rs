@@ -3,7 +3,7 @@
 use crate::frontier::crawl::CrawlStats;
 use crate::spider::DedupScope;
 
-/// How many reasons are named.
+/// Maximum number of reasons that are named.
 const NAMED: usize = 3;
 
 /// Returns sentences about what is amiss with a crawl.

@@ -45,13 +45,13 @@ impl CrawlState {
         self.into()
     }
 
-    /// Whether nothing will happen to the crawl any more.
+    /// Whether nothing more will happen to the crawl.
     pub fn is_over(self) -> bool {
         matches!(self, Self::Finished | Self::Cancelled)
     }
 }
 
-/// How many URLs of a crawl ended how.
+/// The number of URLs of a crawl by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// URLs that were new and taken in.
@@ -69,17 +69,18 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// URLs that have reached their terminal state.
+    /// The number of URLs that have reached their terminal state.
     pub fn ended(&self) -> u64 {
         self.done + self.failed + self.skipped + self.expired + self.cancelled
     }
 
-    /// URLs that workers have brought to their terminal state: all but those that were dropped with their crawl.
+    /// The number of URLs that workers have brought to their terminal state: all except those that were dropped with
+    /// their crawl.
     pub fn handled(&self) -> u64 {
         self.ended() - self.cancelled
     }
 
-    /// The counter of one terminal state.
+    /// The counter of a terminal state.
     pub fn of(&mut self, terminal: Terminal) -> &mut u64 {
         match terminal {
             Terminal::Done => &mut self.done,
@@ -98,17 +99,18 @@ pub struct CrawlStats {
     pub crawl: CrawlId,
     /// Its spider.
     pub spider: SpiderName,
-    /// Where it stands.
+    /// The state of the crawl.
     pub status: CrawlState,
-    /// Whether sources of it were not read to their end: whoever read them died, was stopped, or met an error, and nobody has read the
-    /// same since.
+    /// Whether sources of it were not read to their end: a reader died, was stopped, or met an error, and no later
+    /// session has read the same sources.
     pub incomplete: bool,
-    /// Whether it has finished and nothing came of it: no page was fetched, and no task done. One that found all its pages as they were
-    /// has had its use.
+    /// Whether it has finished without any result: no page was fetched, and no task done. A crawl that found all its
+    /// pages unchanged is not empty.
     pub empty: bool,
-    /// Whether it runs, has URLs left, and none has ended for `events.stalled_after`. In one process nobody looks for that.
+    /// Whether it is running, has URLs left, and none has ended for `events.stalled_after`. Always false in a single
+    /// process.
     pub stalled: bool,
-    /// Which URLs it takes for seen.
+    /// The URLs that it takes for seen.
     pub dedup: DedupScope,
     /// Its counters.
     #[serde(flatten)]
@@ -117,16 +119,17 @@ pub struct CrawlStats {
     pub pending: u64,
     /// How many bytes the bodies had that were done.
     pub bytes: u64,
-    /// How many items its pages and tasks gave.
+    /// The number of items of its pages and tasks.
     pub items: u64,
     /// How many of each kind; those of a spider without kinds have an empty name.
     pub item_kinds: BTreeMap<String, u64>,
-    /// How many URLs ended why: `failed:http`, `skipped:robots`; how many pages lack a required field: `missing:price`;
-    /// how many links each limit left out: `left_out:depth`; and how much of what sources name was not taken in: `dropped:seen`.
+    /// The number of URLs by the reason why they ended: `failed:http`, `skipped:robots`; of pages without a required
+    /// field: `missing:price`; of links that each limit left out: `left_out:depth`; and of sources' entries that were
+    /// not admitted: `dropped:seen`.
     pub reasons: BTreeMap<String, u64>,
-    /// How many links limits left out. A link counts for each page that has it.
+    /// The number of links that limits left out. A link counts for each page that has it.
     pub left_out: u64,
-    /// From its start to its end, or to now; in one process, as far as that was running.
+    /// Time from its start to its end, or to now; in a single process, as far as it was running.
     pub seconds: f64,
     /// Whether every source has been read to its end.
     #[serde(skip)]
@@ -149,7 +152,8 @@ pub struct HostStats {
 }
 
 impl CrawlStats {
-    /// What is counted of tasks, which have no host, where `hosts` are all that the crawl has. They may have been read a moment later.
+    /// Returns the counters of tasks, which have no host, if `hosts` are all hosts of the crawl. They may have been
+    /// read a moment later.
     pub fn of_tasks(&self, hosts: &[HostStats]) -> Counts {
         let rest = |of: fn(&Counts) -> u64| {
             let of_hosts: u64 = hosts.iter().map(|host| of(&host.counts)).sum();
@@ -167,14 +171,14 @@ impl CrawlStats {
 }
 
 impl HostStats {
-    /// URLs without a terminal state.
+    /// The number of URLs without a terminal state.
     pub fn pending(&self) -> u64 {
         self.counts.admitted.saturating_sub(self.counts.ended())
     }
 }
 
 impl CrawlStats {
-    /// Of a crawl in which nothing has happened yet.
+    /// Creates the stats of a crawl in which nothing has happened yet.
     pub fn empty(CrawlRef { id, spider }: CrawlRef, status: CrawlState, started: UnixMs) -> Self {
         Self {
             crawl: id,

@@ -1,4 +1,4 @@
-//! What travels through a queue: a wake-up for one URL, one request or one task.
+//! The message that a queue carries: a wake-up for one URL, one request or one task.
 
 use crate::frontier::lane::Lane;
 use crate::frontier::{Key, Work};
@@ -9,66 +9,66 @@ use crate::time::UnixMs;
 use crate::trace::Trace;
 use crate::web::url::{CanonicalUrl, InvalidUrl};
 
-/// A URL or a task on its way to a worker. The record in the frontier is the truth; this only says "look".
+/// A URL or a task on its way to a worker. The record in the frontier is authoritative; the message only says "look".
 ///
-/// On RabbitMQ the body is the URL, the request or the recipe of the task and nothing else, and the rest are headers, so that a
-/// publisher in any language can send a bare one.
+/// On RabbitMQ the body is just the URL, the request or the recipe of the task; everything else is in headers, so that
+/// a publisher in any language can send a bare one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// What is to be done.
+    /// The URL, request or task to process.
     pub work: Work,
     /// The crawl that admitted it.
     pub crawl: CrawlRef,
     /// The lane that it was routed to; kept while it is parked. Tasks have one of their own.
     pub lane: Lane,
-    /// How many links it is away from where the crawl started.
+    /// The number of links between it and a start of the crawl.
     pub depth: u16,
-    /// When it is no longer worth fetching.
+    /// The time after which it is no longer worth fetching.
     pub deadline: Option<UnixMs>,
-    /// When its turn is, if it was put aside: a queue may bring it back before that, never much later.
+    /// If it is parked, when it is due: a queue may return it earlier, but never much later.
     pub until: Option<UnixMs>,
-    /// When its record is due, if it was put aside: that tells it from a copy when it comes before.
+    /// If it is parked, when its record is due: a copy that arrives earlier differs in this.
     pub wake: Option<UnixMs>,
-    /// The instant that is reserved with its host, if one is.
+    /// The slot that is reserved with its host, if any.
     pub slot: Option<UnixMs>,
-    /// Its turn in its host's line, if it waits in that, and how often it has come back to look.
+    /// Its position in its host's waitlist, if it is in it, and how often it has returned to check.
     pub turn: Option<(UnixMs, u8)>,
     /// The page that linked to it, or the task that yielded it.
     pub referrer: Option<Key>,
-    /// Where a redirect led, if that is to be asked next.
+    /// The target of the last redirect, if that is to be requested next.
     pub hop: Option<Hop>,
-    /// How often its host answered that it wants to be left alone.
+    /// How often its host has refused it with a back-off.
     pub refusals: u16,
-    /// How often in a row workers have left it to others: none of them lives that could handle it, perhaps.
+    /// How often in a row workers have requeued it for others: possibly no running worker can handle it.
     pub left: u16,
-    /// Whether a program of trawl's sent it: then its crawl is or was one, known or forgotten.
+    /// Whether it was sent by one of trawl's programs: then its crawl exists or existed, whether known or forgotten.
     pub is_ours: bool,
-    /// Its trace, if it is one of those URLs that are traced.
+    /// Its trace, if the URL is traced.
     pub trace: Option<Box<Trace>>,
 }
 
-/// A redirect on the way from a URL to its page.
+/// A redirect between a URL and its page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hop {
-    /// Where it led, as it is written.
+    /// The target of the redirect, spelled as in the response.
     pub url: CanonicalUrl,
-    /// How many redirects that makes.
+    /// The number of redirects so far.
     pub count: u8,
-    /// Whether one of them has turned a request into a GET without a body ([`Method::becomes_get`]).
+    /// Whether one of the redirects has turned a request into a GET without a body ([`Method::becomes_get`]).
     pub as_get: bool,
 }
 
 impl Hop {
-    /// The mark of what is asked for by GET.
+    /// Prefix of a target that is requested by GET.
     const GET: &str = "GET ";
 
-    /// Where it led, as records and messages keep it: a URL, after `GET ` where the request has become one.
+    /// Returns the target as records and messages store it: a URL, after `GET ` if the request has become one.
     pub fn target(&self) -> String {
         let mark = if self.as_get { Self::GET } else { "" };
         format!("{mark}{}", self.url)
     }
 
-    /// Reads that.
+    /// Parses a stored target.
     pub fn of_target(target: &str, count: u8) -> Result<Self, InvalidUrl> {
         let url = target.strip_prefix(Self::GET);
         Ok(Self { url: CanonicalUrl::recorded(url.unwrap_or(target))?, count, as_get: url.is_some() })
@@ -76,12 +76,12 @@ impl Hop {
 }
 
 impl Message {
-    /// A URL at the start of a crawl, with nothing else known of it.
+    /// Creates the message of a URL at the start of a crawl.
     pub fn seed(url: CanonicalUrl, crawl: CrawlRef, lane: Lane) -> Self {
         Self::of(Work::Url(url), crawl, lane)
     }
 
-    /// A URL or a task at the start of a crawl. A task's lane is its own, whatever `lane` says.
+    /// Creates the message of a URL or a task at the start of a crawl. Tasks have their own lane, whatever `lane` says.
     pub fn of(work: Work, crawl: CrawlRef, lane: Lane) -> Self {
         Self {
             lane: lane.of(&work),
@@ -102,18 +102,18 @@ impl Message {
         }
     }
 
-    /// Whether somebody asks for it by hand, as opposed to a page of a crawl that links to it: then it is fetched however
-    /// often it was seen, unless it was asked for just now.
+    /// Whether it was requested by hand rather than linked by a page of a crawl: then it is fetched however often it
+    /// was seen, unless it was requested just now.
     pub fn is_request(&self) -> bool {
         self.crawl.is_adhoc() && (!self.is_ours || self.depth == 0)
     }
 
-    /// What names its record.
+    /// The key of its record.
     pub fn key(&self) -> Key {
         self.work.key()
     }
 
-    /// The URL to ask next, if one is asked for: its own, or where the last redirect led.
+    /// The URL to request next: its own, or the target of the last redirect; `None` for a task.
     pub fn target(&self) -> Option<&CanonicalUrl> {
         self.hop.as_ref().map(|hop| &hop.url).or(self.work.page())
     }
@@ -128,7 +128,7 @@ impl Message {
         }
     }
 
-    /// The message with which it comes to another worker.
+    /// Returns the message with which it is passed to another worker.
     #[must_use]
     pub fn left_to_others(self) -> Self {
         Self { left: self.left.saturating_add(1), ..self }
@@ -140,11 +140,11 @@ impl Message {
     }
 }
 
-/// A message that is not one: what arrived, made safe to show, and what is wrong with it.
+/// An invalid message: its content, made safe to show, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Malformed {
     /// The start of the body, printable.
     pub text: String,
-    /// What is wrong with it.
+    /// The reason why it is invalid.
     pub reason: String,
 }

@@ -1,4 +1,4 @@
-//! One JSON object that a handler writes.
+//! A JSON object written by a handler.
 
 use serde_json::{Map, Value};
 
@@ -11,18 +11,18 @@ use crate::request::{InvalidRequest, NewRequest};
 use crate::task::{self, InvalidTask, NewTask};
 use crate::text::printable;
 
-/// How many bytes the fields of an item may have as JSON: with all else an item stays below 8 MB.
+/// Maximum size in bytes of an item's fields as JSON; the complete item then stays below 8 MB.
 pub const MAX_ITEM_BYTES: usize = 8 * 1024 * 1024 - 64 * 1024;
 
-/// The keys of a part. The last one is of task_tracker's programs, and says nothing here.
+/// The keys of a part. The last one is used by task_tracker's programs, and has no effect here.
 const KEYS: [&str; 8] = ["id", "result", "logs", "tasks", "urls", "items", "items_file", "verification"];
 
-/// One JSON object that a handler writes: a part of an answer, or all of it.
+/// A JSON object written by a handler: a part of an answer, or all of it.
 ///
 /// | key | what |
 /// |---|---|
-/// | `id` | with `stream`: the request that it answers; a part without it is about none, and only logs |
-/// | `result` | 0 done, 1 failed and to be tried again, 2 to be left out: ends the answer |
+/// | `id` | with `stream`: the request that it answers; a part without it belongs to none, and only logs |
+/// | `result` | 0 done, 1 failed and to be retried, 2 to be skipped: ends the answer |
 /// | `logs` | a list of objects of `message` and `level`, 1 to 7 (5 without it) |
 /// | `tasks` | a list of tasks ([`NewTask`]) |
 /// | `urls` | a list of URLs, and of requests ([`NewRequest`]) |
@@ -32,15 +32,15 @@ const KEYS: [&str; 8] = ["id", "result", "logs", "tasks", "urls", "items", "item
 /// A key with the value `null` counts as left out. What no answer and no task has is named in the log, and left out as well.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Part {
-    /// The request that it is about.
+    /// The request that it belongs to.
     pub id: Option<u64>,
-    /// The end of the answer.
+    /// The verdict that ends the answer.
     pub verdict: Option<Verdict>,
-    /// Additions to the log.
+    /// Lines for the log.
     pub logs: Vec<LogLine>,
     /// Further tasks.
     pub tasks: Vec<NewTask>,
-    /// What is to be fetched, each URL as it is written.
+    /// The requests to fetch, each URL as it is written.
     pub urls: Vec<NewRequest>,
     /// Items.
     pub items: Vec<Map<String, Value>>,
@@ -48,16 +48,16 @@ pub struct Part {
     pub items_file: Option<String>,
 }
 
-/// Why something is no part of an answer.
+/// The reason why a value is not a part of an answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidPart {
-    /// It is no JSON.
+    /// It is not JSON.
     #[error(transparent)]
     NotJson(#[from] NotJson),
-    /// It is JSON of another kind.
+    /// It is not a JSON object.
     #[error("an answer is a JSON object, not {0}")]
     NotAnObject(&'static str),
-    /// A value is of another kind than its key's.
+    /// The value of a key has the wrong type.
     #[error(transparent)]
     Value(#[from] WrongValue),
     /// It would take too much memory.
@@ -66,30 +66,30 @@ pub enum InvalidPart {
     /// One of its items is too long.
     #[error("an item has {0} bytes of JSON: it may have {MAX_ITEM_BYTES}")]
     ItemTooLong(usize),
-    /// One of its tasks is none.
+    /// One of its tasks is invalid.
     #[error("`tasks`, number {number}: {error}")]
     Task {
-        /// Which, from 1.
+        /// The number of the task, counted from 1.
         number: usize,
-        /// What is wrong with it.
+        /// The reason why it is invalid.
         error: InvalidTask,
     },
-    /// One of its requests is none.
+    /// One of its requests is invalid.
     #[error("`urls`, number {number}: {error}")]
     Request {
-        /// Which, from 1.
+        /// The number of the request, counted from 1.
         number: usize,
-        /// What is wrong with it.
+        /// The reason why it is invalid.
         error: InvalidRequest,
     },
 }
 
-/// What is no JSON.
+/// A text that is not JSON.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not JSON ({error}): `{start}`")]
 pub struct NotJson {
     error: String,
-    /// How it begins.
+    /// The beginning of the text.
     start: String,
 }
 
@@ -103,21 +103,21 @@ impl NotJson {
     }
 }
 
-/// Why a line is no item.
+/// The reason why a line is not an item.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidItem {
-    /// It is no JSON.
+    /// It is not JSON.
     #[error(transparent)]
     NotJson(#[from] NotJson),
     /// It would take too much memory.
     #[error(transparent)]
     TooManyValues(#[from] TooManyValues),
-    /// It is JSON of another kind.
+    /// It is not a JSON object.
     #[error("an item is a JSON object, not {0}")]
     NotAnObject(&'static str),
 }
 
-/// The fields of an item that stands on a line of its own.
+/// Parses the fields of an item on a line of its own.
 pub fn item_from_json(line: &[u8]) -> Result<Map<String, Value>, InvalidItem> {
     weight(line)?;
     match serde_json::from_slice(line).map(without_nul) {
@@ -128,8 +128,8 @@ pub fn item_from_json(line: &[u8]) -> Result<Map<String, Value>, InvalidItem> {
 }
 
 impl Part {
-    /// Reads one JSON object. Returns it with the bytes that it counts as in an answer ([`Parts::add`](super::stream::Parts::add)): more than it
-    /// has if it has many values.
+    /// Parses a JSON object. Also returns the number of bytes that it counts as in an answer
+    /// ([`Parts::add`](super::stream::Parts::add)), which exceeds its size if it has many values.
     pub fn weighed(json: &[u8]) -> Result<(Self, usize), InvalidPart> {
         let weight = weight(json)?;
         match serde_json::from_slice(json) {
@@ -178,7 +178,7 @@ fn number<T>(
     }
 }
 
-/// What stands in the list under `key`, if there is one.
+/// Takes the list under `key`; empty if there is none.
 fn list(object: &mut Map<String, Value>, key: &'static str) -> Result<Vec<Value>, InvalidPart> {
     match object.remove(key) {
         None => Ok(Vec::new()),
@@ -206,7 +206,7 @@ fn log(value: Value) -> Result<LogLine, InvalidPart> {
     }
 }
 
-/// Returns log entries for keys that are left out.
+/// Returns the log lines about ignored keys, one for each kind.
 fn say_unknown(whose: &str, keys: Vec<UnknownKey>) -> Vec<LogLine> {
     keys.into_iter()
         .map(|key| LogLine::new(LogLevel::Warn, format!("{whose} {key}: it is left out")))
@@ -240,7 +240,7 @@ fn item(value: Value) -> Result<Map<String, Value>, InvalidPart> {
     }
 }
 
-/// PostgreSQL takes no text with a NUL in it: U+FFFD stands in its place.
+/// Replaces NUL by U+FFFD: PostgreSQL accepts no text with a NUL.
 fn without_nul(value: Value) -> Value {
     let text = |text: String| if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text };
     match value {
@@ -253,7 +253,7 @@ fn without_nul(value: Value) -> Value {
     }
 }
 
-/// Whether an item is too long is looked at only where the whole part is.
+/// Checks the length of items, but only if the whole part is long enough to have one that is too long.
 fn check_length(json: usize, items: &[Map<String, Value>]) -> Result<(), InvalidPart> {
     if json <= MAX_ITEM_BYTES {
         return Ok(());

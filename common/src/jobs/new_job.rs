@@ -1,4 +1,4 @@
-//! What somebody asks for.
+//! A submission of a job.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,53 +11,55 @@ use crate::spider::{DedupScope, Version};
 use crate::task::NewTask;
 use crate::web::url::CanonicalUrl;
 
-/// How many URLs and sources a job may name.
+/// Maximum number of URLs and sources of a job.
 const MAX_URLS: usize = 10_000;
 
-/// How many arguments a job may have.
+/// Maximum number of arguments of a job.
 const MAX_ARGUMENTS: usize = 100;
 
-/// How many bytes all that a job names may have together.
+/// Maximum size in bytes of all URLs, tasks and arguments of a job together.
 const MAX_BYTES: usize = 1024 * 1024;
 
-/// A crawl that is asked for.
+/// A crawl that is submitted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewJob {
     /// The id of the job, and of the crawl that it becomes.
     pub id: CrawlId,
-    /// Whose spider it is.
+    /// The project of the spider.
     pub project: ProjectName,
     /// The spider.
     pub spider: SpiderName,
-    /// Pages to crawl as they are, in place of where the spider starts, each by a plain GET, or as it says; and tasks of the spider.
+    /// Pages and tasks to crawl in place of the spider's start. Each page is requested by a plain GET, or as the entry
+    /// says.
     pub urls: Vec<Entry>,
-    /// Sitemaps, feeds and lists to read for pages, in place of where the spider starts.
+    /// Sitemaps, feeds and lists to read for pages in place of the spider's start.
     pub sources: Vec<CanonicalUrl>,
     /// The spider's arguments.
     #[serde(default)]
     pub arguments: Arguments,
-    /// What wins over the spider's file.
+    /// Settings that override the spider's file.
     pub settings: JobOverrides,
-    /// Which version of the project; `None` for the latest when the job is run, or for a spider of which only workers have the file.
+    /// The version of the project; `None` for the latest when the job is run, or for a spider whose file only workers
+    /// have.
     #[serde(default)]
     pub version: Option<Version>,
-    /// Whether a schedule asks for it: then its crawl finds what is new to the spider, unless its file says otherwise. Any other dedups
-    /// within itself.
+    /// Whether a cron schedule submitted it: then its crawl finds URLs that are new to the spider, unless the file says
+    /// otherwise. Other crawls dedup within themselves.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_scheduled: bool,
-    /// How urgent it is.
+    /// The priority of the job.
     pub priority: Priority,
-    /// What makes asking twice ask once.
+    /// The key under which a repeated submission returns the first job.
     pub idempotency_key: Option<IdempotencyKey>,
-    /// The names of settings that came with it and that mean nothing here, as clients of Scrapyd send them.
+    /// The names of settings that were sent with it and are ignored, as clients of Scrapyd send them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignored: Vec<String>,
 }
 
-/// What no job may ask for.
+/// The reason why a job is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidJob {
-    /// Its id is that of a crawl which never ends.
+    /// Its id is that of a crawl that never ends.
     #[error("{0} is for what others publish, and never ends: choose another id")]
     Adhoc(CrawlId),
     /// It names too many URLs, tasks and sources.
@@ -68,18 +70,18 @@ pub enum InvalidJob {
     /// It has too many arguments.
     #[error("{0} arguments are too many for a job: it may have {MAX_ARGUMENTS}")]
     Arguments(usize),
-    /// All that it names is too long.
+    /// Its URLs, tasks and arguments are too long together.
     #[error("the URLs, tasks and arguments of a job may have {MAX_BYTES} bytes together: these have {0}")]
     Bytes(usize),
 }
 
 impl NewJob {
-    /// The job that runs `spider` of the default project as its file says.
+    /// Creates a job that runs `spider` of the default project as its file says.
     pub fn new(id: CrawlId, spider: SpiderName) -> Self {
         Self::of(id, spider.into())
     }
 
-    /// The job that runs a spider of a project as its file says.
+    /// Creates a job that runs a spider of a project as its file says.
     pub fn of(id: CrawlId, SpiderRef { project, spider }: SpiderRef) -> Self {
         let (urls, sources, arguments, settings) = Default::default();
         let (version, priority, idempotency_key, ignored) = Default::default();
@@ -100,32 +102,32 @@ impl NewJob {
         }
     }
 
-    /// Its spider, with its project.
+    /// The spider with its project.
     pub fn spider_ref(&self) -> SpiderRef {
         SpiderRef { project: self.project.clone(), spider: self.spider.clone() }
     }
 
-    /// The crawl that it becomes.
+    /// The crawl of this job.
     pub fn crawl(&self) -> CrawlRef {
         CrawlRef { id: self.id.clone(), spider: self.spider.clone() }
     }
 
-    /// Which URLs its crawl takes for seen, where neither it nor its spider's file says so.
+    /// The dedup scope of its crawl if neither the job nor the spider's file sets one.
     pub fn usual_dedup(&self) -> DedupScope {
         if self.is_scheduled { DedupScope::Spider } else { DedupScope::Crawl }
     }
 
-    /// The pages that it names.
+    /// The pages of the job.
     pub fn requests(&self) -> impl Iterator<Item = &NewRequest> {
         self.urls.iter().filter_map(Entry::request)
     }
 
-    /// The tasks that it names.
+    /// The tasks of the job.
     pub fn tasks(&self) -> impl Iterator<Item = &NewTask> {
         self.urls.iter().filter_map(|entry| if let Entry::Task(task) = entry { Some(task) } else { None })
     }
 
-    /// Whether it may be asked for: each of its parts is sound, and all together are not too much.
+    /// Checks that each part of the job is valid, and that all together are within the limits.
     pub fn check(&self) -> Result<(), InvalidJob> {
         if self.id.is_adhoc() {
             return Err(InvalidJob::Adhoc(self.id.clone()));

@@ -1,4 +1,4 @@
-//! What a job says in place of its spider's file.
+//! Settings of a job that override its spider's file.
 
 use std::fmt::Display;
 use std::num::NonZeroU64;
@@ -9,51 +9,51 @@ use crate::nearest::nearest;
 use crate::spider::{DedupScope, Recrawl, SpiderOverrides, UnknownDedupScope, UnknownRecrawl};
 use crate::text::printable;
 
-/// What wins over the file of the spider in one job. Only what its crawl itself carries to all workers can be said here; how
-/// hosts are asked and where items go is for the file to say.
+/// Settings that override the spider's file in one job. Only settings that the crawl itself carries to all workers can
+/// be overridden; how hosts are requested and where items go is determined by the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct JobOverrides {
     /// Whether pages that were crawled before are fetched again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recrawl: Option<Recrawl>,
-    /// Which URLs its crawl takes for seen; it wins over `recrawl`.
+    /// The URLs that count as seen; overrides `recrawl`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dedup: Option<DedupScope>,
-    /// After how many pages done the crawl ends.
+    /// The number of pages done after which the crawl ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_pages: Option<NonZeroU64>,
-    /// How many URLs are taken from its sources, at most.
+    /// Maximum number of URLs taken from its sources.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
 }
 
-/// A name that is no override, or a value that its override cannot have.
+/// An unknown override, or a value that is invalid for its override.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidOverride {
-    /// There is no such name.
+    /// The name is unknown.
     #[error("`{name}` cannot be set for a job{hint}: {NAMES:?} can")]
     Name {
         /// The name.
         name: String,
-        /// A name that is nearly the same.
+        /// A similar name that exists.
         hint: String,
     },
-    /// Its value is not one of its kind.
+    /// The value is invalid.
     #[error("{name}: {error}")]
     Value {
         /// The override.
         name: &'static str,
-        /// What is wrong with its value.
+        /// The reason why the value is invalid.
         error: String,
     },
 }
 
-/// What can be set.
+/// The names of all overrides.
 const NAMES: [&str; 4] = ["dedup", "recrawl", "max_pages", "limit"];
 
 impl JobOverrides {
-    /// Sets one by its name, as `max_pages` to `100`.
+    /// Sets an override by its name, as `max_pages` to `100`.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), InvalidOverride> {
         let number = |name, error: std::num::ParseIntError| {
             let error = format!("`{}` is not a number that it can have: {error}", printable(value, 40));
@@ -79,7 +79,7 @@ impl JobOverrides {
         Ok(())
     }
 
-    /// The part of them that a spider knows.
+    /// Returns the overrides that apply to the spider.
     pub fn of_spider(&self) -> SpiderOverrides {
         let dedup = DedupScope::said(self.dedup, self.recrawl);
         SpiderOverrides { dedup, max_pages: self.max_pages, ..SpiderOverrides::default() }

@@ -12,28 +12,28 @@ use crate::web::headers::Headers;
 use crate::web::sniff::content_type;
 use crate::web::url::CanonicalUrl;
 
-/// Keeps successful responses for a short time. Best effort: a caller treats an error as a miss.
+/// Stores successful responses for a short time. Best effort: a caller treats an error as a miss.
 #[async_trait]
 pub trait Cache: Send + Sync {
-    /// The response of `url`, if one is kept.
+    /// Returns the response of `url`, if one is stored.
     async fn get(&self, url: &CanonicalUrl) -> Result<Option<Response>>;
 
-    /// Keeps `response` for `ttl`.
+    /// Stores `response` for `ttl`.
     async fn put(&self, url: &CanonicalUrl, response: &Response, ttl: Duration) -> Result<()>;
 }
 
-/// A response as fetched, its body decoded of content codings.
+/// A response as fetched, with the content codings of its body undone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
     /// The HTTP status.
     pub status: u16,
     /// Its header fields.
     pub headers: Headers,
-    /// The URL that answered, after redirects, where that is another than was asked.
+    /// The final URL after redirects, if that differs from the requested one.
     pub redirected_to: Option<CanonicalUrl>,
     /// When it arrived.
     pub fetched_at: UnixMs,
-    /// The address that answered, where that is known: not behind a proxy.
+    /// The address of the server, if known: not behind a proxy.
     pub address: Option<IpAddr>,
     /// The body.
     pub body: Bytes,

@@ -1,5 +1,5 @@
-//! The ports, by who calls them. Each is small and has two real adapters, one on servers and one embedded, that pass one
-//! conformance suite.
+//! The ports, grouped by their callers. Each is small and has two real adapters, one on servers and one embedded, that
+//! pass one conformance suite.
 //!
 //! | port | for |
 //! |---|---|
@@ -9,13 +9,13 @@
 //! | [`Control`], [`HostControl`] | people's commands |
 //! | [`Jobs`] | submitting crawls, and running them |
 //! | [`SpiderStore`] | deploying spiders, and reading them for jobs |
-//! | [`Schedules`] | submitting crawls at their times |
-//! | [`Stats`] | what people see |
+//! | [`Schedules`] | submitting crawls by cron schedule |
+//! | [`Stats`] | the stats that people see |
 //! | [`Hosts`] | politeness: each host's schedule, its back-off, its robots.txt |
-//! | [`Cache`], [`Pages`], [`Sink`] | responses, what is remembered of pages, items |
-//! | [`Logs`] | what went wrong in a fleet, for people |
-//! | [`History`] | what is kept for good of crawls, jobs and pages; on PostgreSQL alone |
-//! | [`Items`] | items, read again where a fleet stores them: state files have none |
+//! | [`Cache`], [`Pages`], [`Sink`] | responses, the page memory, items |
+//! | [`Logs`] | the problems of a fleet, for people |
+//! | [`History`] | the permanent history of crawls, jobs and pages; on PostgreSQL alone |
+//! | [`Items`] | reading stored items in a fleet: state files have none |
 
 mod cache;
 mod control;
@@ -63,31 +63,31 @@ pub use stats::{
 };
 pub use urls::{Claim, MAX_INVALID, NewWork, Terms, fingerprint};
 
-/// One set of adapters: all that the programs' parts are given.
+/// One set of adapters, which all parts of the programs use.
 #[derive(Clone)]
 pub struct Ports {
-    /// URLs, and who works on them.
+    /// URLs and their workers.
     pub engine: Arc<dyn Engine>,
-    /// What people see of them.
+    /// Stats of crawls.
     pub stats: Arc<dyn Stats>,
     /// Politeness.
     pub hosts: Arc<dyn Hosts>,
     /// Responses.
     pub cache: Arc<dyn Cache>,
-    /// What is remembered of pages.
+    /// The page memory.
     pub pages: Arc<dyn Pages>,
-    /// Crawls that are asked for.
+    /// Submitted crawls.
     pub jobs: Arc<dyn Jobs>,
-    /// Spiders that were deployed.
+    /// Deployed spiders.
     pub spider_store: Arc<dyn SpiderStore>,
-    /// What is remembered of schedules.
+    /// The state of cron schedules.
     pub schedules: Arc<dyn Schedules>,
-    /// What is done to crawls by command.
+    /// Commands to crawls.
     pub control: Arc<dyn Control>,
     /// Where items go.
     pub sink_factory: Arc<dyn SinkFactory>,
-    /// What went wrong, for people.
+    /// The log, for people.
     pub logs: Arc<dyn Logs>,
-    /// What is kept for good, if anything is.
+    /// The permanent history, if there is one.
     pub history: Option<Arc<dyn History>>,
 }

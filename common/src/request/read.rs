@@ -1,4 +1,4 @@
-//! Reading a request, with an error that says what is wrong with it.
+//! Parses requests, with errors that name the problem.
 
 use std::fmt;
 
@@ -30,35 +30,35 @@ const KEYS: [&str; 12] = [
     "retries",
 ];
 
-/// Why something is no request.
+/// The reason why a value is not a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidRequest {
-    /// It is no JSON.
+    /// It is not JSON.
     #[error("not JSON: {0}; a request is text, its URL, or a JSON object with `url`")]
     NotJson(String),
-    /// It is JSON of another kind.
+    /// It is neither a string nor an object.
     #[error("a request is text, its URL, or a JSON object with `url`, not {0}")]
     NotARequest(&'static str),
     /// The object lacks the URL.
     #[error("`url` is missing")]
     NoUrl,
-    /// A request has no such key.
+    /// The object has an unknown key.
     #[error("a request {0}")]
     UnknownKey(#[from] UnknownKey),
-    /// A value is of another kind than its key's.
+    /// The value of a key has the wrong type.
     #[error(transparent)]
     Value(#[from] WrongValue),
-    /// It names no method.
+    /// The method is invalid.
     #[error("`method`: {0}")]
     Method(#[from] UnknownMethod),
-    /// A header field or a cookie cannot be sent, or may not.
+    /// A header field or a cookie cannot be sent, or must not be.
     #[error("`{key}`, `{name}`: {why}")]
     Field {
         /// `headers` or `cookies`.
         key: &'static str,
         /// Its name, printable.
         name: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
     /// Header fields and cookies are too long.
@@ -67,7 +67,7 @@ pub enum InvalidRequest {
     /// It has two bodies.
     #[error("`body` and `base64` exclude each other")]
     TwoBodies,
-    /// The body is said to be in base64 and is not.
+    /// The body is not valid base64.
     #[error("`base64` is not in base64 (RFC 4648 4)")]
     NotBase64,
     /// The data is too long.
@@ -76,13 +76,13 @@ pub enum InvalidRequest {
     /// It is too long.
     #[error("the request has {0} bytes of JSON: it may have {MAX_REQUEST_BYTES}")]
     TooLong(usize),
-    /// `unique` cannot make requests one.
+    /// The value of `unique` is invalid.
     #[error(transparent)]
     Unique(#[from] InvalidUnique),
 }
 
 impl InvalidRequest {
-    /// What is no JSON.
+    /// Creates the error of a text that is not JSON.
     pub(super) fn no_json(error: impl fmt::Display) -> Self {
         Self::NotJson(printable(&error.to_string(), 200))
     }
@@ -153,7 +153,8 @@ fn body(object: &mut Map<String, Value>) -> Result<Body, InvalidRequest> {
     }
 }
 
-/// An object of texts, or a list of pairs of them. `check` says of a name and its value why they cannot be sent, if they cannot.
+/// Takes an object of strings, or a list of pairs of them. `check` returns why a name and its value cannot be sent, if
+/// so.
 fn pairs(
     object: &mut Map<String, Value>,
     key: &'static str,

@@ -1,6 +1,7 @@
-//! Schedules: when the crawls of a spider are asked for without anybody's doing.
+//! Cron schedules: the times at which crawls of a spider are submitted automatically.
 //!
-//! When that is, is arithmetic on instants. `trawl-jobs` asks for crawls by it, and remembers up to when that is done.
+//! Due times are arithmetic on instants. `trawl-jobs` submits crawls accordingly, and stores the instant up to which
+//! this is done.
 
 mod cron;
 mod field;
@@ -21,57 +22,57 @@ use crate::jobs::NewJob;
 use crate::names::{CrawlId, SpiderRef};
 use crate::time::UnixMs;
 
-/// An instant is missed when no worker has looked for so long after it.
+/// An instant is missed if no worker has checked the schedule for this long after it.
 const PUNCTUAL: Duration = Duration::from_secs(60);
 
 /// `[schedule]` of a spider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
-    /// At which times.
+    /// The times.
     pub cron: Cron,
-    /// By the clocks of where.
+    /// The time zone of the times.
     pub timezone: TimeZone,
-    /// What becomes of an instant at which the fleet was away.
+    /// How to handle instants at which the fleet was down.
     pub missed: Missed,
-    /// What becomes of an instant at which the spider's last crawl is not over.
+    /// How to handle instants at which the spider's last crawl is not over.
     pub overlap: Overlap,
 }
 
-/// What becomes of instants that were missed.
+/// How to handle missed instants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum Missed {
-    /// Nothing.
+    /// Submit nothing.
     #[default]
     Skip,
-    /// The last of them is made up for.
+    /// Submit a crawl for the last of them.
     Run,
 }
 
-/// What becomes of an instant at which the last crawl is not over.
+/// How to handle an instant at which the last crawl is not over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum Overlap {
-    /// Nothing.
+    /// Submit nothing.
     #[default]
     Skip,
-    /// Its job waits in the queue.
+    /// Let the job wait in the queue.
     Queue,
 }
 
-/// What a look at a schedule finds.
+/// The result of checking a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
-    /// The crawl of this instant is to be asked for.
+    /// The crawl of this instant is to be submitted.
     Run(UnixMs),
-    /// This instant was missed, and is to be left out.
+    /// This instant was missed, and is to be skipped.
     Missed(UnixMs),
 }
 
-/// A time zone by its name in the IANA database, as `Europe/Berlin`.
+/// Looks up a time zone by its name in the IANA database, as `Europe/Berlin`.
 ///
 /// # Errors
-/// What to write in place of a name that there is not.
+/// Returns a hint for a name that does not exist.
 pub fn timezone(name: &str) -> Result<TimeZone, String> {
     TimeZone::get(name).map_err(|_| {
         let shown = crate::text::printable(name, 40);
@@ -82,29 +83,29 @@ pub fn timezone(name: &str) -> Result<TimeZone, String> {
 }
 
 impl From<Cron> for Schedule {
-    /// That of these times by UTC.
+    /// Creates a schedule of these times in UTC.
     fn from(cron: Cron) -> Self {
         Self { cron, timezone: TimeZone::UTC, missed: Missed::default(), overlap: Overlap::default() }
     }
 }
 
 impl Schedule {
-    /// The first of its instants after this one; `None` where the calendar ends. A time that the clocks skip is when they go on; one
-    /// that they show twice is the first.
+    /// Returns the first instant after this one; `None` at the end of the calendar. A time that the clocks skip is
+    /// moved to the end of the gap; of one that occurs twice, the first counts.
     pub fn next(&self, after: UnixMs) -> Option<UnixMs> {
         let after = timestamp(after)?;
         let mut time = self.timezone.to_datetime(after);
         loop {
             time = self.cron.next(time)?;
             let instant = self.instant(time)?;
-            // What follows the first hour of two that are alike may be in the second.
+            // The next time after the first of two equal hours may be in the second.
             if instant > after {
                 return Some(UnixMs(u64::try_from(instant.as_millisecond()).ok()?));
             }
         }
     }
 
-    /// Its instants after this one.
+    /// Returns the instants after this one.
     pub fn instants(&self, after: UnixMs) -> impl Iterator<Item = UnixMs> {
         std::iter::successors(self.next(after), |instant| self.next(*instant))
     }
@@ -121,8 +122,8 @@ impl Schedule {
         offset.to_timestamp(time).ok()
     }
 
-    /// What is to be done at `now`, where all up to `until` is done. It is the same for all who look between two instants, so that
-    /// they ask for one crawl.
+    /// Returns the action at `now`, if everything up to `until` is done. The result is the same for all callers between
+    /// two instants, so they submit one crawl.
     pub fn due(&self, until: UnixMs, now: UnixMs) -> Option<Due> {
         let instant = self.latest(until, now)?;
         Some(match self.missed {
@@ -131,9 +132,9 @@ impl Schedule {
         })
     }
 
-    /// The last of its instants after `until`, up to `now`.
+    /// Returns the last instant after `until`, up to `now`.
     fn latest(&self, until: UnixMs, now: UnixMs) -> Option<UnixMs> {
-        // Few instants are looked at: the last minute's, else the last half hour's, the last day's, and so on.
+        // Only few instants are checked: those of the last minute, else of the last half hour, the last day, and so on.
         let mut reach = Duration::from_secs(60);
         loop {
             let from = until.max(UnixMs(now.0.saturating_sub(reach.as_millis() as u64)));
@@ -144,7 +145,7 @@ impl Schedule {
         }
     }
 
-    /// An instant by the clocks of its time zone: `2026-11-24T03:00:00+01:00`.
+    /// Formats an instant in the schedule's time zone: `2026-11-24T03:00:00+01:00`.
     pub fn shown(&self, instant: UnixMs) -> String {
         match timestamp(instant) {
             Some(instant) => instant.display_with_offset(self.timezone.to_offset(instant)).to_string(),
@@ -152,13 +153,13 @@ impl Schedule {
         }
     }
 
-    /// The name of its time zone.
+    /// The name of the time zone.
     pub fn timezone_name(&self) -> &str {
         self.timezone.iana_name().unwrap_or("UTC")
     }
 }
 
-/// The job of a spider for an instant of its schedule: the same, whichever worker submits it.
+/// Returns the job of a spider for an instant of its schedule: the same, whichever worker submits it.
 pub fn job(spider: &SpiderRef, instant: UnixMs) -> NewJob {
     let key = format!("schedule:{spider}:{instant}");
     let new = NewJob::of(CrawlId::of_schedule(spider, instant), spider.clone());
@@ -206,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_time_that_does_not_exist_is_when_the_clocks_go_on() {
-        // On 29 March 2026, 02:00 is 03:00.
+        // On 29 March 2026, the clocks go from 02:00 to 03:00.
         next(
             &in_berlin("30 2 * * *"),
             "2026-03-27T12:00:00Z",
@@ -221,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_time_that_comes_twice_runs_once() {
-        // On 25 October 2026, 03:00 is 02:00.
+        // On 25 October 2026, the clocks go from 03:00 back to 02:00.
         let nightly = in_berlin("30 2 * * *");
         let runs = ["2026-10-25T02:30:00+02:00", "2026-10-26T02:30:00+01:00"];
         next(&nightly, "2026-10-24T12:00:00Z", &runs);

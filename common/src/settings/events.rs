@@ -1,4 +1,4 @@
-//! `[events]`: when a running crawl causes an event before its end, and when a host's back-off does.
+//! `[events]`: when a running crawl causes events before its end, and when a host's back-off does.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use crate::frontier::crawl::{Counts, FEWEST};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Events {
-    /// After how long without the end of a URL a running crawl has stalled; with `0s` none ever has.
+    /// Time without the end of a URL after which a running crawl has stalled; `0s` disables this.
     #[serde(with = "duration")]
     pub stalled_after: Duration,
-    /// Of how many percent of its URLs that are done or failed more must have failed for a crawl to be failing.
+    /// Percentage of failed URLs among those done or failed above which a crawl is failing.
     pub failing_above: u8,
-    /// From which length a back-off causes an event; with `0s` none does.
+    /// Minimum length of a back-off that causes an event; `0s` disables this.
     #[serde(with = "duration")]
     pub backoff_from: Duration,
 }
@@ -28,12 +28,12 @@ impl Default for Events {
 }
 
 impl Events {
-    /// Whether a crawl in which no URL has ended for so long has stalled.
+    /// Whether a crawl has stalled in which no URL has ended for `still`.
     pub fn has_stalled(&self, still: Duration) -> bool {
         !self.stalled_after.is_zero() && still >= self.stalled_after
     }
 
-    /// Whether too many of the URLs that were fetched have failed.
+    /// Whether too many of the fetched URLs have failed.
     pub fn is_failing(&self, counts: &Counts) -> bool {
         let fetched = counts.done + counts.failed;
         fetched >= FEWEST && counts.failed * 100 > fetched * u64::from(self.failing_above)

@@ -89,7 +89,7 @@ use crate::frontier::route::{Rule, When};
 pub struct Settings {
     /// The folder with the files of spiders.
     pub spiders_dir: PathBuf,
-    /// What spiders may have of a machine whose texts came with a crawl.
+    /// Limits for spiders whose files came with a crawl on the worker's machine.
     #[serde(default)]
     pub spiders: Spiders,
     /// The broker.
@@ -102,44 +102,45 @@ pub struct Settings {
     pub queues: Queues,
     /// URLs that other programs publish.
     pub adhoc: Adhoc,
-    /// How hosts are asked.
+    /// Politeness towards hosts.
     pub politeness: Politeness,
     /// Which URLs count as equal.
     pub urls: Urls,
-    /// How pages are fetched.
+    /// Fetching of pages.
     pub fetch: Fetch,
-    /// How much sources may ask for.
+    /// Limits of sources.
     pub producer: Producer,
-    /// Which failures are tried again.
+    /// The failures that are retried.
     pub retry: Retry,
     /// The worker's own limits.
     pub worker: Worker,
-    /// When something counts as lost.
+    /// The times after which something counts as lost.
     pub recovery: Recovery,
-    /// How jobs are run.
+    /// Running of jobs.
     pub jobs: Jobs,
-    /// What is kept of crawls that are over.
+    /// How long, and how many, crawls that are over are kept.
     pub keep: Keep,
     /// The HTTP API.
     pub api: Api,
-    /// Which events there are before a crawl's end.
+    /// The events before a crawl's end.
     pub events: Events,
-    /// What is kept for good of crawls, jobs, pages and the log.
+    /// The permanent history of crawls, jobs, pages and the log.
     #[serde(default)]
     pub history: History,
     /// URLs that events are posted to.
     #[serde(default)]
     pub webhooks: Vec<Webhook>,
-    /// What is written of each page, and how long the stream keeps it.
+    /// Fields of every page, and how long the stream keeps items.
     pub items: Items,
-    /// Where items go if their spider does not say. Without any, they go to the stream in a fleet, and to a file in `trawl crawl`.
+    /// The sinks of spiders without their own. If empty, items go to the stream in a fleet, and to a file in `trawl
+    /// crawl`.
     #[serde(default)]
     pub sinks: Vec<SinkSettings>,
-    /// The rules that route URLs to lanes; the first that fits decides.
+    /// The rules that route URLs to lanes; the first match decides.
     pub route: Vec<Rule>,
     /// Metrics of each process.
     pub metrics: Metrics,
-    /// Where traces of URLs go.
+    /// The destination of URL traces.
     pub tracing: Tracing,
     /// Logging.
     pub log: Log,

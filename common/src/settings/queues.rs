@@ -1,4 +1,4 @@
-//! `[queues]`: what is declared on the broker, and how messages are taken.
+//! `[queues]`: the queues on the broker, and how messages are acknowledged.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,9 +17,9 @@ pub struct Queues {
     /// The type of every queue that trawl declares.
     #[serde(rename = "type")]
     pub kind: QueueType,
-    /// Whether queues are declared, or taken as they are.
+    /// Whether queues are declared, or used as they are.
     pub topology: Topology,
-    /// Queues of other programs with bare URLs, taken like the bulk lane's.
+    /// Queues of other programs with bare URLs, consumed like the bulk lane's.
     #[serde(default)]
     pub listen: Vec<QueueName>,
     /// The bulk lane, `url_queue_ttl`.
@@ -31,7 +31,8 @@ pub struct Queues {
 }
 
 impl Queues {
-    /// When the messages of a lane are acknowledged. A task's is not before it has ended: nothing may be as dear to do again.
+    /// Returns when the messages of a lane are acknowledged. A task's message is acknowledged only after the task has
+    /// ended, because a task may be very expensive to repeat.
     pub fn acks(&self, lane: Lane) -> Acks {
         match lane {
             Lane::Priority => self.priority.acks,
@@ -77,10 +78,10 @@ impl QueueType {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Topology {
-    /// Queues and exchanges are declared; what exists with other arguments is an error.
+    /// Queues and exchanges are declared; existing ones with other arguments are an error.
     Declare,
-    /// Queues that exist are taken as they are, whatever their arguments. What is missing of trawl's own is declared, where that is allowed;
-    /// the lanes of URLs and the queue of dead letters are for the other program to declare.
+    /// Existing queues are used as they are, whatever their arguments. Missing queues of trawl's own are declared, if
+    /// that is allowed; the lanes of URLs and the queue of dead letters are declared by the other program.
     Passive,
 }
 
@@ -88,10 +89,11 @@ pub enum Topology {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LaneSettings {
-    /// How long a message may lie in the lane: then one of another program expires, and one of trawl's is looked at at once.
+    /// Maximum time that a message stays in the lane: then one of another program expires, and one of trawl's is
+    /// processed at once.
     #[serde(with = "duration")]
     pub ttl: Duration,
-    /// When its message is acknowledged.
+    /// When the messages of the lane are acknowledged.
     pub acks: Acks,
 }
 
@@ -101,9 +103,9 @@ pub struct LaneSettings {
 pub enum Acks {
     /// After the URL's terminal state is durable.
     Late,
-    /// When its fetch starts: faster, but a killed worker's URLs come back only when their leases have lapsed.
+    /// When its fetch starts: faster, but a killed worker's URLs return only when their leases have lapsed.
     Early,
-    /// As it arrives, as with the broker's own automatic acknowledgement: what has no record yet is lost with its worker.
+    /// On arrival, like the broker's automatic acknowledgement: a URL without a record is lost with its worker.
     None,
 }
 
@@ -111,7 +113,7 @@ pub enum Acks {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Failed {
-    /// How long the queue keeps a dead letter.
+    /// How long the queue keeps dead letters.
     #[serde(with = "duration")]
     pub ttl: Duration,
 }
@@ -127,7 +129,7 @@ impl Default for Failed {
 #[serde(try_from = "String", into = "String")]
 pub struct QueueName(String);
 
-/// A text that names no queue that programs may make.
+/// The error of a text that is not a queue name, or one that is reserved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not the name of a queue: it has 1 to 255 bytes and does not begin with `amq.`")]
 pub struct NoQueueName(String);

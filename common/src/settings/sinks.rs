@@ -26,7 +26,7 @@ pub enum SinkSettings {
     Postgres {
         /// `postgres://user:password@host:port/database`
         url: ServerUrl,
-        /// The table; by default named as the spider, or as the kind of item.
+        /// The table; by default named after the spider, or the kind of item.
         table: Option<String>,
     },
     /// A folder of Parquet files.
@@ -35,17 +35,18 @@ pub enum SinkSettings {
     Warc(Folder),
 }
 
-/// The columns that every table of PostgreSQL has of its own (documentation, 5.6): no other may have such a name.
+/// The system columns of every PostgreSQL table (documentation, 5.6): no other column may have such a name.
 const SYSTEM_COLUMNS: [&str; 6] = ["tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"];
 
-/// Whether PostgreSQL has a column of this name of its own.
+/// Whether this is the name of a PostgreSQL system column.
 pub fn is_system_column(name: &str) -> bool {
     SYSTEM_COLUMNS.contains(&name)
 }
 
 impl SinkSettings {
-    /// The sink that a path asks for: `-` for JSON Lines on standard output, or by its ending: `.csv`, `.parquet` (a folder), `.warc.gz` (a folder), anything else
-    /// JSON Lines; `.csv` and JSON Lines compressed with `.gz` or `.zst` after it.
+    /// Returns the sink for a path: `-` for JSON Lines on standard output, else by the extension: `.csv`, `.parquet` (a
+    /// folder), `.warc.gz` (a folder), any other for JSON Lines. `.csv` and JSON Lines are compressed if `.gz` or
+    /// `.zst` follows.
     pub fn of_path(path: PathBuf) -> Self {
         let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
         let (plain, compress) = match name.rsplit_once('.') {
@@ -63,7 +64,7 @@ impl SinkSettings {
 }
 
 impl SinkSettings {
-    /// Checks that nothing in its path looks as if it stood for something and does not, and that it says nothing that its kind has no use for.
+    /// Checks that its path has no unknown placeholder, and that it has no setting that its kind does not use.
     pub fn check(&self) -> Result<(), String> {
         match self {
             Self::Jsonl(Lines { bom: true, .. }) => Err("`bom` is for csv".to_owned()),
@@ -79,7 +80,8 @@ impl SinkSettings {
 }
 
 impl SinkSettings {
-    /// Returns the file of lines that it writes for this spider, if it does; `{worker}` stands in it as it is.
+    /// Returns the path of the file of lines that it writes for this spider, if it writes one. `{worker}` is not
+    /// replaced.
     pub fn file(&self, spider: &SpiderName) -> Option<PathBuf> {
         match self {
             Self::Jsonl(Lines { path, .. }) | Self::Csv(Lines { path, .. }) => {
@@ -90,7 +92,7 @@ impl SinkSettings {
     }
 }
 
-/// What is wrong with the path of a sink: `{...}` that stands for nothing.
+/// Returns the error for a path of a sink with an unknown placeholder `{...}`.
 pub(crate) fn check_path(path: &str) -> Result<(), String> {
     const KNOWN: [&str; 2] = ["{spider}", "{worker}"];
     for (at, _) in path.match_indices('{') {
@@ -104,7 +106,8 @@ pub(crate) fn check_path(path: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What is left of `path` below the folder `root`, if it stays there by its name: nothing but names of folders and files.
+/// Returns the part of `path` below the folder `root`, if its components stay within it: only names of folders and
+/// files.
 pub fn path_below(path: &Path, root: &Path) -> Option<PathBuf> {
     let mut rest = plain(path);
     for component in plain(root) {
@@ -115,13 +118,13 @@ pub fn path_below(path: &Path, root: &Path) -> Option<PathBuf> {
     rest.map(|component| matches!(component, Component::Normal(_)).then_some(component)).collect()
 }
 
-/// Its components, without those that lead nowhere.
+/// Returns the components of a path without those that have no effect.
 fn plain(path: &Path) -> impl Iterator<Item = Component<'_>> {
     path.components().filter(|component| *component != Component::CurDir)
 }
 
 impl fmt::Display for SinkSettings {
-    /// For people: what it is and where.
+    /// Shows the kind of sink and its destination, for people.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Jsonl(Lines { path, .. }) if path.as_os_str() == "-" => f.write_str("standard output"),
@@ -139,25 +142,27 @@ impl fmt::Display for SinkSettings {
 pub struct Lines {
     /// The file.
     pub path: PathBuf,
-    /// The folder that it may not leave, neither by its name nor by a symbolic link; `None` for any.
+    /// The folder that it may not leave, neither by its name nor by a symbolic link; `None` for no restriction.
     #[serde(skip)]
     pub below: Option<PathBuf>,
-    /// Maximum size of a file: before it would grow larger it is set aside, as `items-1.jsonl`, and a new one begun; any size without it.
+    /// Maximum size of a file: before it would grow larger it is set aside, as `items-1.jsonl`, and a new one begun;
+    /// `None` for no limit.
     #[serde(default)]
     pub rotate: Option<ByteSize>,
     /// How it is compressed.
     #[serde(default)]
     pub compress: Compress,
-    /// Whether a file of comma-separated values begins with the mark of UTF-8, without which Excel takes it for the encoding of its language.
+    /// Whether a file of comma-separated values begins with a UTF-8 byte order mark, without which Excel assumes the
+    /// encoding of its language.
     #[serde(default)]
     pub bom: bool,
-    /// Whether what is written is on the disk before its URLs are finished: then it outlasts a power cut, too.
+    /// Whether output is synced to the disk before its URLs are finished: then it also survives a power cut.
     #[serde(default)]
     pub sync: bool,
 }
 
 impl Lines {
-    /// A file that anybody with the machine names, of any size.
+    /// Creates a file without restrictions, for a path named by a person with access to the machine.
     pub fn plain(path: PathBuf, compress: Compress) -> Self {
         Self { path, below: None, rotate: None, compress, bom: false, sync: false }
     }
@@ -182,24 +187,25 @@ pub enum Compress {
 pub struct Folder {
     /// The folder.
     pub path: PathBuf,
-    /// The folder that it may not leave, neither by its name nor by a symbolic link; `None` for any.
+    /// The folder that it may not leave, neither by its name nor by a symbolic link; `None` for no restriction.
     #[serde(skip)]
     pub below: Option<PathBuf>,
-    /// How large one file may grow.
+    /// Maximum size of a file.
     #[serde(default = "Folder::usual_size", serialize_with = "exact_bytes")]
     pub rotate: ByteSize,
-    /// Whether what is written is on the disk before its URLs are finished: then it outlasts a power cut, too.
+    /// Whether output is synced to the disk before its URLs are finished: then it also survives a power cut.
     #[serde(default)]
     pub sync: bool,
 }
 
 impl Folder {
-    /// A folder that anybody with the machine names, with files of the usual size.
+    /// Creates a folder without restrictions and with files of the default size, for a path named by a person with
+    /// access to the machine.
     pub fn plain(path: PathBuf) -> Self {
         Self { path, below: None, rotate: Self::usual_size(), sync: false }
     }
 
-    /// How large one file may grow unless someone says otherwise.
+    /// Default maximum size of a file.
     pub fn usual_size() -> ByteSize {
         ByteSize::gb(1)
     }

@@ -1,4 +1,4 @@
-//! Which URLs a crawl takes for seen.
+//! The URLs that a crawl takes for seen.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,29 +9,29 @@ use serde::{Deserialize, Serialize};
 use super::Recrawl;
 use crate::as_text::as_text;
 
-/// Which URLs a crawl takes for seen, and whether it visits again what earlier crawls of its spider found: what `dedup` or
-/// `recrawl` says.
+/// The URLs that a crawl takes for seen, and whether it visits again pages that earlier crawls of its spider found: the
+/// value of `dedup` or `recrawl`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum DedupScope {
-    /// All that any crawl of the spider has taken in.
+    /// All URLs that any crawl of the spider has admitted.
     Spider,
-    /// All that this crawl has taken in.
+    /// All URLs that this crawl has admitted.
     Crawl,
-    /// All that this crawl has taken in, and pages that were fetched less than this ago.
+    /// All URLs that this crawl has admitted, and pages that were fetched less than this ago.
     Age(Duration),
-    /// As `recrawl` says: unless that is `never`, all that this crawl has taken in. Where links are followed, pages that earlier crawls
-    /// found are visited again.
+    /// As for `recrawl`: unless that is `never`, all URLs that this crawl has admitted. If links are followed, pages
+    /// that earlier crawls found are visited again.
     Recrawl(Recrawl),
 }
 
 impl DedupScope {
-    /// The one that was said, if one was; nobody may say both.
+    /// Returns the scope that is set, if any; at most one of the two may be.
     pub fn said(dedup: Option<Self>, recrawl: Option<Recrawl>) -> Option<Self> {
         dedup.or(recrawl.map(Self::Recrawl))
     }
 
-    /// Whether, and when, a crawl that dedups by this fetches again what was crawled before.
+    /// Returns when a crawl with this scope fetches again pages that were crawled before.
     pub fn recrawl(self) -> Recrawl {
         match self {
             Self::Spider => Recrawl::Never,
@@ -41,14 +41,14 @@ impl DedupScope {
         }
     }
 
-    /// Whether pages that earlier crawls of the spider found are visited again, where it follows links.
+    /// Whether pages that earlier crawls of the spider found are visited again, if the spider follows links.
     pub fn is_revisiting(self) -> bool {
         matches!(self, Self::Recrawl(recrawl) if !recrawl.is_never())
     }
 }
 
 impl From<Recrawl> for DedupScope {
-    /// The answer to what a crawl takes for seen that is bound to this.
+    /// Returns the scope of a crawl with these terms.
     fn from(recrawl: Recrawl) -> Self {
         match recrawl {
             Recrawl::Never => Self::Spider,
@@ -58,7 +58,7 @@ impl From<Recrawl> for DedupScope {
     }
 }
 
-/// A text that names no [`DedupScope`].
+/// The error of a text that is not a [`DedupScope`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is no answer to which URLs a crawl takes for seen: write `spider`, `crawl`, or an age as `12h`"

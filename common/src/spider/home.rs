@@ -1,4 +1,4 @@
-//! Where the header fields and cookies of a spider may go.
+//! The hosts to which a spider's header fields and cookies may be sent.
 
 use std::collections::BTreeSet;
 
@@ -6,18 +6,18 @@ use super::domains;
 use super::start::Start;
 use crate::web::url::{CanonicalUrl, Host};
 
-/// The hosts that a spider is for: those of `allowed_domains`, or if that is any, those of `[start]`. What a page or
-/// a redirect leads to is not one of them for that; nor is another port of such a host, which may be somebody else's.
+/// The hosts that a spider is for: those of `allowed_domains`, or if that allows any, those of `[start]`. Links and
+/// redirects do not add hosts, and another port of such a host does not belong to it: it may be somebody else's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Home {
     domains: Vec<String>,
     hosts: BTreeSet<Host>,
-    /// Whether by TLS, and the port.
+    /// Pairs of whether TLS is used, and the port.
     services: BTreeSet<(bool, u16)>,
 }
 
 impl Home {
-    /// That of a spider with this `[start]` and these `allowed_domains`.
+    /// Creates the home of a spider with this `[start]` and these `allowed_domains`.
     pub(super) fn of(start: &Start, allowed_domains: &[String]) -> Self {
         let Start { sitemaps, urls, robots, requests, tasks: _ } = start;
         let requests = requests.iter().map(|request| &request.url);
@@ -31,7 +31,7 @@ impl Home {
         }
     }
 
-    /// Whether `url` is there.
+    /// Whether `url` belongs to it.
     pub fn has(&self, url: &CanonicalUrl) -> bool {
         let host = url.host();
         let is_ours = self.hosts.contains(&host) || self.domains.iter().any(|domain| host.is_within(domain));
@@ -52,7 +52,7 @@ fn service(url: &CanonicalUrl) -> (bool, u16) {
     (url.scheme() == "https", url.port_or_known_default().unwrap_or_default())
 }
 
-/// Those that a spider starts at, and TLS where it starts without on the usual port, or starts nowhere.
+/// Returns the services of the start URLs, and TLS if they use the default port without it, or if there are none.
 fn services(start: &[CanonicalUrl]) -> BTreeSet<(bool, u16)> {
     let mut services: BTreeSet<_> = start.iter().map(service).collect();
     if services.is_empty() || services.contains(&HTTP) {

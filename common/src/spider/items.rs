@@ -1,4 +1,4 @@
-//! What a spider extracts.
+//! Item rules of a spider.
 
 use jiff::tz::TimeZone;
 use serde_json::Value;
@@ -6,21 +6,21 @@ use serde_json::Value;
 use super::place::Sited;
 use crate::settings;
 
-/// One kind of item: one a page, or one for each element that a selector matches.
+/// A kind of item: one per page, or one for each element that a selector matches.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ItemRule {
-    /// What sets these items apart from the spider's others.
+    /// The name that distinguishes these items from the spider's others.
     pub name: Option<String>,
-    /// A selector: one item for each match, whose fields are looked for inside it. For JSON a JSON Pointer or JSONPath. One
-    /// item a page without it.
+    /// A selector: one item for each match, whose fields are looked for inside it. For JSON a JSON Pointer or JSONPath.
+    /// Without it, one item per page.
     pub each: Option<Sited<String>>,
     /// The fields by name, in order.
     pub fields: Vec<(String, Field)>,
 }
 
 impl ItemRule {
-    /// What is read of every page by default: `title`, `description`, `canonical`, `language`, `link_count`, by setting
-    /// `links`, and the settings' own fields, which may replace these.
+    /// Returns the default fields of every page: `title`, `description`, `canonical`, `language`, `link_count`, with
+    /// the setting `links` also those, and the settings' own fields, which may replace these.
     pub fn of_every_page(items: &settings::Items) -> Self {
         let links = items.links.then_some(PageField::Links);
         let defaults = PageField::DEFAULTS.into_iter().chain(links);
@@ -37,35 +37,35 @@ impl ItemRule {
 /// One field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Field {
-    /// Where its values come from.
+    /// The source of its values.
     pub from: FieldSource,
-    /// Whether it has all values, or the first.
+    /// Whether the field has all values, or the first.
     pub list: bool,
-    /// What its values are.
+    /// The type of its values.
     pub kind: Kind,
-    /// What is kept of each value's text: the first group of a regular expression, or all that it matches. What it does
-    /// not match is no value. White space is normalised before, but for HTML and JSON.
+    /// A regular expression that selects the part of each text to keep: its first group, or the whole match. A text
+    /// that it does not match is no value. White space is normalised before, except for HTML and JSON.
     pub regex: Option<Sited<String>>,
-    /// How a date is written, as by strptime.
+    /// The format of a date, as for strptime.
     pub format: Option<Sited<String>>,
-    /// The zone of dates with a time that name no offset; else they are taken for UTC.
+    /// The time zone of dates with a time but without an offset; UTC if `None`.
     pub timezone: Option<TimeZone>,
-    /// The decimal mark of its numbers, `.` or `,`, if that is known.
+    /// The decimal mark of its numbers, `.` or `,`, if known.
     pub decimal: Option<char>,
-    /// The texts that are true, in place of the usual ones. Unless `falsehood` names texts, any other is false.
+    /// Texts that mean true, in place of the default ones. Unless `falsehood` has texts, any other means false.
     pub truth: Vec<String>,
-    /// The texts that are false, in place of the usual ones.
+    /// Texts that mean false, in place of the default ones.
     pub falsehood: Vec<String>,
-    /// What becomes of white space in its texts: else it is kept in JSON, and collapsed in all else.
+    /// How white space in its texts is handled; by default it is kept in JSON, and collapsed elsewhere.
     pub whitespace: Option<Whitespace>,
-    /// The value where there is none, or none that fits the kind.
+    /// The value if there is none, or none of the right type.
     pub default: Option<Value>,
-    /// What a page without it is.
+    /// How a page without the field is handled.
     pub required: Required,
 }
 
 impl Field {
-    /// A field with nothing said of it but where its values come from: of one text, unless the page's own fields are otherwise.
+    /// Creates a field with default settings: one text, unless the page's own fields are of another type.
     pub fn of(from: FieldSource) -> Self {
         let (kind, list) = match &from {
             FieldSource::Page(field) => (field.kind(), *field == PageField::Links),
@@ -88,76 +88,79 @@ impl Field {
     }
 }
 
-/// `whitespace`: what becomes of white space in a text.
+/// `whitespace`: how white space in a text is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whitespace {
-    /// Each run of it is one space.
+    /// Each run is replaced by one space.
     Collapse,
-    /// Lines stay lines, as a reader sees them: blocks and `<br>` begin new ones. Within a line each run is one space.
+    /// Lines are kept as a reader sees them: blocks and `<br>` begin new ones. Within a line each run is replaced by
+    /// one space.
     Lines,
-    /// It stays as it is.
+    /// White space is kept.
     Keep,
 }
 
-/// `required`: what a page is without the field. Of several fields the last of these decides.
+/// `required`: how a page without the field is handled. Of several fields, the last of these variants wins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Required {
-    /// As good as any.
+    /// The field is optional.
     #[default]
     No,
-    /// Worth a warning that is counted; its item is kept.
+    /// A warning is counted; the item is kept.
     Warn,
-    /// A failure to be tried again.
+    /// The page fails and is retried.
     Retry,
-    /// A failure for good.
+    /// The page fails for good.
     Fail,
 }
 
-/// Where a field's values come from.
+/// The source of a field's values.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FieldSource {
-    /// `css`: a CSS selector in the notation of Scrapy: `h1::text` (the texts directly in it), `h1 ::text` (and all below),
-    /// `a::attr(href)`, and without either the element: all its visible text.
+    /// `css`: a CSS selector in the notation of Scrapy: `h1::text` (the texts directly in it), `h1 ::text` (and all
+    /// below), `a::attr(href)`, and without either the element: all its visible text.
     Css(Sited<String>),
-    /// `json`: a JSON Pointer (RFC 6901) or a JSONPath (RFC 9535), into a response of JSON. A list that it finds is so many
-    /// values, unless the kind is JSON.
+    /// `json`: a JSON Pointer (RFC 6901) or a JSONPath (RFC 9535), into a JSON response. A list that it finds is as
+    /// many values, unless the kind is JSON.
     Json(Sited<String>),
-    /// `header`: a field of the response's head.
+    /// `header`: a header field of the response.
     Header(Sited<String>),
     /// `meta`: the content of `<meta>` by its `name` or `property`, as `og:title`.
     Meta(Sited<String>),
-    /// `json_ld`: the objects of this `@type` in the page's JSON-LD, not those in one of it, and what `path` finds in each.
+    /// `json_ld`: the objects of this `@type` in the page's JSON-LD, except those nested in another one, and the values
+    /// that `path` finds in each.
     JsonLd(Sited<String>, Option<Sited<String>>),
-    /// `microdata`: the items of this type (the last part of `itemtype`) in the page's microdata, not those in one of it, and
-    /// what `path` finds in each; they have the shape of JSON-LD.
+    /// `microdata`: the items of this type (the last part of `itemtype`) in the page's microdata, except those nested
+    /// in another one, and the values that `path` finds in each; they have the shape of JSON-LD.
     Microdata(Sited<String>, Option<Sited<String>>),
     /// `table`: the rows of the tables that a selector matches, each an object by the table's headings.
     Table(Sited<String>),
-    /// `page`: what the page says of itself.
+    /// `page`: a property of the page itself.
     Page(PageField),
     /// `each` and `fields`: an object for each match of a selector, with fields looked for inside it.
     Each(Sited<String>, Vec<(String, Field)>),
 }
 
-/// `type`: what a value is.
+/// `type`: the type of a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
-    /// Text, white space normalised. Values of JSON stay what they are.
+    /// Text with normalised white space. Values of JSON are kept as they are.
     #[default]
     Text,
-    /// The first number in the text, as people write it: `1,234.50 €` and `1.234,50` are 1234.5. A single `.` or `,` is the
-    /// decimal mark unless exactly three digits follow: `1.234` is 1234, but `0.125` is not whole. What may be meant in two ways is no
-    /// number. A text in JSON is read as programs write numbers.
+    /// The first number in the text, as people write it: `1,234.50 €` and `1.234,50` are 1234.5. A single `.` or `,` is
+    /// the decimal mark unless exactly three digits follow: `1.234` is 1234, but `0.125` is not whole. An ambiguous
+    /// text is no number. A text in JSON is read as programs write numbers.
     Number,
     /// A whole number.
     Integer,
-    /// `true`: yes, true, on, 1, in stock, available, or the mere presence of an element or attribute without text. `false`: no,
-    /// false, off, 0, out of stock, sold out, unavailable, not available, discontinued. Also as schema.org says it.
+    /// `true`: yes, true, on, 1, in stock, available, or the mere presence of an element or attribute without text.
+    /// `false`: no, false, off, 0, out of stock, sold out, unavailable, not available, discontinued. The values of
+    /// schema.org are recognized, too.
     Boolean,
-    /// A date, or a date and time, written as RFC 3339 does: `2024-05-01`, or `2024-05-01T10:00:00Z`, which is taken for UTC
-    /// where no offset is named.
+    /// A date, or a date and time, written as RFC 3339 does: `2024-05-01`, or `2024-05-01T10:00:00Z`; UTC if no offset
+    /// is given.
     Date,
-    /// An absolute URL, by the page's `<base>`; canonical, if it is of the web.
+    /// An absolute URL, resolved with the page's `<base>`; canonical, if its scheme is `http` or `https`.
     Url,
     /// The element's HTML.
     Html,
@@ -165,7 +168,7 @@ pub enum Kind {
     Json,
 }
 
-/// What a page says of itself.
+/// A property of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum PageField {
@@ -173,7 +176,7 @@ pub enum PageField {
     Title,
     /// Its description in `<meta>`.
     Description,
-    /// The URL that it calls canonical.
+    /// Its canonical URL, as the page states it.
     Canonical,
     /// Its language.
     Language,
@@ -181,17 +184,17 @@ pub enum PageField {
     LinkCount,
     /// Its links, absolute, each once.
     Links,
-    /// Its main text, without navigation and the like.
+    /// Its main text, without navigation and similar parts.
     Text,
     /// Its URL, after redirects.
     Url,
 }
 
 impl PageField {
-    /// What is read of every page by default.
+    /// The default fields of every page.
     pub const DEFAULTS: [Self; 5] =
         [Self::Title, Self::Description, Self::Canonical, Self::Language, Self::LinkCount];
-    /// All of them.
+    /// All page fields.
     pub const ALL: [Self; 8] = [
         Self::Title,
         Self::Description,
@@ -203,7 +206,7 @@ impl PageField {
         Self::Url,
     ];
 
-    /// What its values are, whatever a spider says.
+    /// The type of its values, regardless of the spider.
     pub fn kind(self) -> Kind {
         match self {
             Self::LinkCount => Kind::Integer,

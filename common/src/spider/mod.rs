@@ -1,4 +1,4 @@
-//! Spiders: what a person says of a crawl, in one TOML file: where to start, what to follow, what to extract, how
+//! Spiders: the description of a crawl in one TOML file: where to start, which links to follow, what to extract, how
 //! politely, and where the items go.
 
 pub mod arguments;
@@ -58,51 +58,51 @@ use crate::schedule::Schedule;
 use crate::settings::{self, Settings, SinkSettings, Urls, Webhook};
 use crate::web::url::Host;
 
-/// One spider, as its file says. What the file leaves out is as the settings say.
+/// A spider as its file describes it. The settings provide whatever the file leaves out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spider {
     /// Its name: that of the file, without `.toml`.
     pub name: SpiderName,
-    /// What its file says; `None` if it has none.
+    /// The hash of its file; `None` if it has none.
     pub file: Option<FileHash>,
-    /// Where it starts.
+    /// The start of its crawls.
     pub start: Start,
-    /// When its crawls are asked for without anybody's doing; `None` if never.
+    /// The schedule on which its crawls are submitted automatically; `None` if never.
     pub schedule: Option<Schedule>,
-    /// The domains whose URLs it takes, each with all below it; `*` for any. With none it takes what it starts from, and
+    /// The domains whose URLs it takes, each with all below it; `*` for any. If empty, it takes its start URLs, and
     /// follows links within one host.
     pub allowed_domains: Vec<String>,
-    /// Which URLs are one to it.
+    /// The rules for equivalent URLs.
     pub urls: Urls,
-    /// Which links it follows; none if it follows none.
+    /// The links that it follows; `None` for no links.
     pub follow: Option<Follow>,
-    /// After how many pages done a crawl ends.
+    /// The number of pages done after which a crawl ends.
     pub max_pages: Option<NonZeroU64>,
-    /// Which URLs its crawls take for seen; `None` if that is for those to say who ask for them.
+    /// The URLs that its crawls take for seen; `None` if the submitter decides.
     pub dedup: Option<DedupScope>,
     /// The least that its crawls are expected to yield.
     pub expect: Expect,
     /// Rules that route URLs to lanes, before those of the settings.
     pub route: Vec<Rule>,
-    /// How hosts are asked.
+    /// Politeness towards hosts.
     pub politeness: PolitenessOverrides,
-    /// What is sent with each request.
+    /// Additions to each request.
     pub request: Request,
-    /// Which answers are no pages.
+    /// The rules for responses that are not pages.
     pub ban: Ban,
-    /// What is extracted.
+    /// The items to extract.
     pub items: Vec<ItemRule>,
     /// The program that does its tasks, or reads its pages.
     pub handler: Option<Handler>,
-    /// Where items go, in place of what the settings say.
+    /// The sinks of its items, in place of those of the settings.
     pub sinks: Option<Vec<SinkSettings>>,
     /// Webhooks for events of its crawls, in addition to those of the settings.
     pub webhooks: Vec<Webhook>,
 }
 
 impl Spider {
-    /// The spider `name` for which there is no file: it extracts what `[items]` of the settings says of every page, and
-    /// follows nothing.
+    /// Creates the spider `name` without a file: it extracts the fields in `[items]` of the settings from every page,
+    /// and follows no links.
     pub fn without_file(name: SpiderName, items: &settings::Items) -> Self {
         Self {
             name,
@@ -126,22 +126,23 @@ impl Spider {
         }
     }
 
-    /// The same, with all that `settings` say in place of a file.
+    /// Creates the spider `name` without a file, with everything that `settings` say in place of one.
     pub fn of_settings(name: SpiderName, settings: &Settings) -> Self {
         Self { urls: settings.urls.clone(), ..Self::without_file(name, &settings.items) }
     }
 
-    /// Whether its crawls fetch again what was crawled before. Where nothing says so, they take for seen all that it has seen.
+    /// Returns when its crawls fetch again pages that were crawled before. By default, they take for seen all URLs that the
+    /// spider has seen.
     pub fn recrawl(&self) -> Recrawl {
         self.dedup.unwrap_or(DedupScope::Spider).recrawl()
     }
 
-    /// The program that reads its pages, if that does.
+    /// Returns the program that reads its pages, if there is one.
     pub fn page_handler(&self) -> Option<&Handler> {
         self.handler.as_ref().filter(|handler| handler.reads_pages())
     }
 
-    /// The rules that route its URLs: its own, and then those of the settings.
+    /// Returns the rules that route its URLs: its own, followed by those of the settings.
     pub fn routes(&self, settings: &[Rule]) -> Vec<Rule> {
         self.route.iter().chain(settings).cloned().collect()
     }
@@ -151,7 +152,7 @@ impl Spider {
         domains::allow(&self.allowed_domains, host)
     }
 
-    /// Where the header fields and cookies of `[request]` may go.
+    /// Returns the hosts to which the header fields and cookies of `[request]` may be sent.
     pub fn home(&self) -> Home {
         Home::of(&self.start, &self.allowed_domains)
     }

@@ -1,4 +1,4 @@
-//! What a command line overrides in a spider's file.
+//! Command-line overrides of a spider's file.
 
 use std::num::NonZeroU64;
 
@@ -6,23 +6,23 @@ use super::{DedupScope, Follow, Spider};
 use crate::politeness::rate::Rate;
 use crate::settings::SinkSettings;
 
-/// Flags that win over what a spider's file says.
+/// Flags that override a spider's file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SpiderOverrides {
-    /// How often one host is asked.
+    /// The request rate per host.
     pub rate: Option<Rate>,
-    /// Whether links are followed also where the file says nothing of that.
+    /// Whether links are followed even if the file does not mention them.
     pub follow: bool,
-    /// After how many pages done the crawl ends.
+    /// The number of pages done after which the crawl ends.
     pub max_pages: Option<NonZeroU64>,
-    /// Which URLs the crawl takes for seen.
+    /// The URLs that count as seen.
     pub dedup: Option<DedupScope>,
-    /// Where items go.
+    /// The destinations of items.
     pub sinks: Option<Vec<SinkSettings>>,
 }
 
 impl SpiderOverrides {
-    /// The spider with these flags.
+    /// Returns the spider with these flags applied.
     pub fn apply(&self, spider: Spider) -> Spider {
         let mut spider = spider;
         spider.politeness.rate = self.rate.or(spider.politeness.rate);

@@ -1,7 +1,7 @@
-//! Tasks: work for a spider's program ([`handler`](crate::handler)), as a URL is work for the worker itself.
+//! Tasks: work for a spider's program ([`handler`](crate::handler)), like a URL for the worker itself.
 //!
-//! A task is a recipe: any text that its program understands. Somebody submits it ([`NewTask`]), the frontier keeps it as it keeps a
-//! URL, and the program is given it as a [`TaskView`].
+//! A task is a recipe: any text that its program understands. It is submitted as a [`NewTask`], stored by the frontier
+//! like a URL, and passed to the program as a [`TaskView`].
 
 mod new_task;
 mod read;

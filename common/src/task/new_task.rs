@@ -1,4 +1,4 @@
-//! A task that somebody submits.
+//! Submitted tasks.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -9,44 +9,46 @@ use super::unique::Unique;
 use crate::jobs::Priority;
 use crate::names::{ProjectName, SpiderName};
 
-/// A task that somebody submits: a line of `tasks.jsonl`, an element of the body of `POST /api/v1/tasks`, or what a handler asks for.
+/// A submitted task: a line of `tasks.jsonl`, an element of the body of `POST /api/v1/tasks`, or a task of a handler's
+/// answer.
 ///
 /// It is written as a JSON string, which is the recipe, or as an object:
 ///
-/// | key | what | without it |
+/// | key | value | without it |
 /// |---|---|---|
 /// | `recipe` | text, 1 MB at most | an error |
-/// | `unique` | text; a spider takes in one task with it | the recipe is what is unique |
+/// | `unique` | text; a spider admits one task with it | the recipe is the unique text |
 /// | `priority` | any number, the highest first within a spider | 0 |
-/// | `retries` | how often it is tried again | as its spider says |
-/// | `project` | whose spider does it | the project of who submits it |
-/// | `spider` | the spider that does it | the spider of who submits it |
+/// | `retries` | how often it is retried | as its spider says |
+/// | `project` | the project of the spider that does it | the submitter's project |
+/// | `spider` | the spider that does it | the submitter's spider |
 ///
-/// A key with the value `null` counts as left out. Keys of task_tracker are taken as well: `max_retries` for `retries`, `unique_str` or
-/// `hash64` for `unique`, a number as `project`; `max_assign_time` and `verification` say nothing here.
+/// A key with the value `null` counts as absent. Keys of task_tracker are accepted as well: `max_retries` for
+/// `retries`, `unique_str` or `hash64` for `unique`, a number as `project`; `max_assign_time` and `verification` are
+/// ignored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Value")]
 pub struct NewTask {
-    /// What it says.
+    /// The recipe.
     pub recipe: Recipe,
-    /// What makes it one with others; `None` for its recipe.
+    /// The text by which duplicates are recognized; `None` for the recipe.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unique: Option<Unique>,
-    /// How urgent it is within its spider, the highest first.
+    /// The priority within its spider, highest first.
     pub priority: Priority,
-    /// How often it is tried again after it failed; `None` for as often as its spider says.
+    /// How often it is retried after a failure; `None` for as often as its spider says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retries: Option<u32>,
-    /// Whose spider does it; `None` for the project of who submits it.
+    /// The project of the spider that does it; `None` for the submitter's project.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<ProjectName>,
-    /// The spider that does it; `None` for the one of who submits it.
+    /// The spider that does it; `None` for the submitter's spider.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spider: Option<SpiderName>,
 }
 
 impl NewTask {
-    /// A task of which nothing but the recipe is said.
+    /// Creates a task that has only a recipe.
     pub fn of(recipe: Recipe) -> Self {
         Self {
             recipe,
@@ -58,9 +60,9 @@ impl NewTask {
         }
     }
 
-    /// A line of `tasks.jsonl`.
+    /// Parses a line of `tasks.jsonl`.
     ///
-    /// Fails if the line is no JSON, or no task.
+    /// Fails if the line is not JSON, or not a task.
     pub fn from_line(line: &str) -> Result<Self, InvalidTask> {
         let value: Value = serde_json::from_str(line).map_err(InvalidTask::no_json)?;
         value.try_into()

@@ -1,4 +1,4 @@
-//! Reading a task, with an error that says what is wrong with it.
+//! Parses tasks, with errors that name the problem.
 
 use std::fmt;
 
@@ -11,7 +11,8 @@ use crate::json_object::{self, UnknownKey, WrongValue, kind, priority, quoted, r
 use crate::names::{InvalidName, SpiderName};
 use crate::text::printable;
 
-/// The longest line that can be a task, in bytes: the longest recipe with every character escaped, and all else.
+/// Maximum length in bytes of a line with a task: the longest recipe with every character escaped, and the other
+/// members.
 pub const MAX_LINE_BYTES: usize = 6 * MAX_RECIPE_BYTES + 64 * 1024;
 
 /// The keys of a task: trawl's own, and then those of task_tracker, whose programs write them.
@@ -29,42 +30,42 @@ pub(crate) const KEYS: [&str; 11] = [
     "verification",
 ];
 
-/// Why something is no task.
+/// The reason why a value is not a task.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidTask {
-    /// It is no JSON.
+    /// It is not JSON.
     #[error("not JSON: {0}; a task is a JSON string, which is its recipe, or an object with `recipe`")]
     NotJson(String),
-    /// It is JSON of another kind.
+    /// It is neither a string nor an object.
     #[error("a task is a JSON string, which is its recipe, or an object with `recipe`, not {0}")]
     NotATask(&'static str),
     /// The object lacks the recipe.
     #[error("`recipe` is missing")]
     NoRecipe,
-    /// A task has no such key.
+    /// The object has an unknown key.
     #[error("a task {0}")]
     UnknownKey(#[from] UnknownKey),
-    /// A value is of another kind than its key's.
+    /// The value of a key has the wrong type.
     #[error(transparent)]
     Value(#[from] WrongValue),
-    /// The recipe is no recipe.
+    /// The recipe is invalid.
     #[error(transparent)]
     Recipe(#[from] InvalidRecipe),
-    /// `unique` cannot make tasks one.
+    /// The value of `unique` is invalid.
     #[error(transparent)]
     Unique(#[from] InvalidUnique),
-    /// The project or the spider has no name.
+    /// The name of the project or the spider is invalid.
     #[error("`{key}`: {error}")]
     Name {
-        /// Whose name it is.
+        /// `project` or `spider`.
         key: &'static str,
-        /// What is wrong with it.
+        /// The reason why the name is invalid.
         error: InvalidName,
     },
-    /// It is for another spider than those beside it.
+    /// It is for another spider than the rest of the list.
     #[error("it is for the spider {named}, and this list is read for {read_for}")]
     OtherSpider {
-        /// The spider that it names.
+        /// The spider of the task.
         named: SpiderName,
         /// The spider of the list.
         read_for: SpiderName,
@@ -72,7 +73,7 @@ pub enum InvalidTask {
 }
 
 impl InvalidTask {
-    /// What is no JSON.
+    /// Creates the error of a text that is not JSON.
     pub(super) fn no_json(error: impl fmt::Display) -> Self {
         Self::NotJson(printable(&error.to_string(), 200))
     }
@@ -105,14 +106,15 @@ fn of_object(object: Map<String, Value>) -> Result<NewTask, InvalidTask> {
     })
 }
 
-/// By what a task is one with others: `unique`, or as task_tracker has it a text or its hash, unless that is empty or 0.
+/// Returns the text that identifies a task's duplicates: `unique`, or task_tracker's text or hash, unless that is empty
+/// or 0.
 fn unique(object: &mut Map<String, Value>) -> Result<Option<String>, WrongValue> {
     let by_text = text(object, "unique_str")?.filter(|text| !text.is_empty());
     let by_hash = number_or_text(object, "hash64")?.filter(|hash| hash != "0");
     Ok(text(object, "unique")?.or(by_text).or(by_hash))
 }
 
-/// Text, or a whole number as text: task_tracker's projects have numbers.
+/// Takes text, or an integer as text, because task_tracker's projects have numbers.
 fn number_or_text(object: &mut Map<String, Value>, key: &'static str) -> Result<Option<String>, WrongValue> {
     match object.get(key) {
         Some(Value::Number(number)) if number.is_i64() || number.is_u64() => Ok(Some(number.to_string())),

@@ -39,7 +39,7 @@ fn what_is_no_trace_or_is_not_sampled_is_none() {
     for parent in wrong {
         assert_eq!(Trace::read(parent, None, NOW), None, "{parent}");
     }
-    // Later versions may say more.
+    // Later versions may have more fields.
     assert!(Trace::read(&PARENT.replacen("00", "01", 1), None, NOW).is_some());
     for state in ["trawl=", "trawl=soon", "trawl=99999999999999999999", "trawl=1:x", "trawl=\u{1}"] {
         assert_eq!(Trace::read(PARENT, Some(state), NOW).unwrap().attempt, None, "{state}");
@@ -57,12 +57,12 @@ impl Exporter for Collected {
     }
 }
 
-/// All that needs an exporter, in one test: a process has one.
+/// All tests that need an exporter, in one test: a process has only one.
 #[test]
 fn a_url_has_one_trace_whose_attempts_are_linked() {
     let url = |number: u32| format!("https://site.example:8443/{number}?token=abc&q=1").parse().unwrap();
     let message = |number| Message::seed(url(number), CrawlRef::adhoc(), Lane::Bulk);
-    // Nobody exports: nothing is traced.
+    // Without an exporter, nothing is traced.
     let mut before = [message(0)];
     Admission::begin().ends(&mut before, None);
     take_up(&mut before[0]);
@@ -74,7 +74,7 @@ fn a_url_has_one_trace_whose_attempts_are_linked() {
     Admission::begin().ends(&mut messages, None);
     let traced = messages.iter().filter(|message| message.trace.is_some()).count();
     assert!((400..600).contains(&traced), "{traced} of 1000");
-    // Another process traces the same ones, also if a message has lost its trace.
+    // Another process traces the same ones, even if a message has lost its trace.
     for sent in &messages {
         let mut lost = Message { trace: None, ..sent.clone() };
         take_up(&mut lost);

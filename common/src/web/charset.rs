@@ -1,10 +1,10 @@
-//! The charset of a body: one set of rules for pages, JSON and sources, which differ only in their order.
+//! The charset of a body: shared rules for pages, JSON and sources, which apply them in different order.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
 
-/// Returns the encoding that the first bytes prove, with the length of the byte order mark: by that mark, or by `<`, `{` or `[` in
-/// UTF-16.
+/// Returns the encoding that the first bytes prove, with the length of the byte order mark: by that mark, or by `<`,
+/// `{` or `[` in UTF-16.
 pub fn proven(body: &[u8]) -> Option<(&'static Encoding, usize)> {
     let by_first = match body {
         [b'<' | b'{' | b'[', 0, ..] => Some(UTF_16LE),
@@ -19,17 +19,17 @@ pub fn from_content_type(content_type: &str) -> Option<&'static Encoding> {
     from_assignment(content_type.as_bytes(), b"charset", true)
 }
 
-/// Returns the encoding that the `content` of a `<meta>` names, which need not be a content type (HTML standard, 2.4.4).
+/// Returns the encoding in the `content` of a `<meta>`, which need not be a content type (HTML standard, 2.4.4).
 pub fn from_meta_content(content: &[u8]) -> Option<&'static Encoding> {
     from_assignment(content, b"charset", false).map(of_ascii_text)
 }
 
-/// Returns the encoding that a label within the text itself names, as in `<meta charset>`.
+/// Returns the encoding of a label within the text itself, as in `<meta charset>`.
 pub fn from_label(label: &[u8]) -> Option<&'static Encoding> {
     Encoding::for_label(label).map(of_ascii_text)
 }
 
-/// Returns the encoding that the XML declaration names with which `start` begins.
+/// Returns the encoding of an XML declaration at the beginning of `start`.
 pub fn from_xml_declaration(start: &[u8]) -> Option<&'static Encoding> {
     let declaration = start.trim_ascii_start().strip_prefix(b"<?xml")?;
     declaration.first().filter(|byte| byte.is_ascii_whitespace())?;
@@ -37,7 +37,7 @@ pub fn from_xml_declaration(start: &[u8]) -> Option<&'static Encoding> {
     from_assignment(&declaration[..end], b"encoding", false).map(of_ascii_text)
 }
 
-/// Returns the encoding that a body looks like of which nothing says it. UTF-8 in which few bytes are wrong is UTF-8.
+/// Returns the most likely encoding of a body that does not declare one. UTF-8 with few invalid bytes counts as UTF-8.
 pub fn guess(body: &[u8]) -> &'static Encoding {
     if is_nearly_utf_8(body) {
         return UTF_8;
@@ -53,7 +53,7 @@ pub fn shows_utf_8(start: &[u8]) -> bool {
     !start.is_ascii() && std::str::from_utf8(start).map_or_else(is_cut, |_| true)
 }
 
-/// Returns the encoding of a text whose tags can be read as ASCII: it is not UTF-16, whatever it says.
+/// Corrects the declared encoding of a text whose tags can be read as ASCII: it is not UTF-16, whatever it declares.
 fn of_ascii_text(named: &'static Encoding) -> &'static Encoding {
     match named {
         _ if named == UTF_16LE || named == UTF_16BE => UTF_8,
@@ -62,8 +62,8 @@ fn of_ascii_text(named: &'static Encoding) -> &'static Encoding {
     }
 }
 
-/// Returns the encoding in the first `name = label` of `text` that has a label. A quote that is not closed ends at the end if
-/// `is_lenient`.
+/// Returns the encoding in the first `name = label` of `text` that has a label. If `is_lenient`, a quote that is not
+/// closed extends to the end.
 fn from_assignment(text: &[u8], name: &[u8], is_lenient: bool) -> Option<&'static Encoding> {
     let is_name = |window: &[u8]| window.eq_ignore_ascii_case(name);
     let starts = text.windows(name.len()).enumerate().filter(|(_, window)| is_name(window));
@@ -86,7 +86,7 @@ fn from_assignment(text: &[u8], name: &[u8], is_lenient: bool) -> Option<&'stati
     Encoding::for_label(label)
 }
 
-/// Whether there are at least nine characters of several bytes in UTF-8 for each place that is wrong.
+/// Whether there are at least nine multi-byte UTF-8 characters for each invalid place.
 fn is_nearly_utf_8(body: &[u8]) -> bool {
     const RIGHT_FOR_A_WRONG: usize = 9;
     let (mut right, mut wrong) = (0, 0);

@@ -1,4 +1,4 @@
-//! How long a response may stand for a new one (RFC 9111), in a cache that many share.
+//! How long a cached response may be reused (RFC 9111), in a shared cache.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use crate::time::UnixMs;
 use crate::web::headers::Headers;
 use crate::web::http_date;
 
-/// For how long from its arrival a response is fresh, as its origin says: nothing, where it says nothing or forbids it.
-/// What it does not say is not guessed (4.2.2).
+/// Returns how long after its arrival a response is fresh, according to its origin; zero if the origin says nothing or
+/// forbids reuse. No heuristic is applied (4.2.2).
 pub fn lifetime(headers: &Headers, arrived: UnixMs) -> Duration {
     let varies = headers.all("vary").flat_map(|value| value.split(',')).any(|name| name.trim() == "*");
     let forbidden = ["no-store", "no-cache", "private"].iter().any(|name| directive(headers, name).is_some());
@@ -17,7 +17,7 @@ pub fn lifetime(headers: &Headers, arrived: UnixMs) -> Duration {
     }
     let date = headers.get("date").and_then(|date| instant(date, arrived)).unwrap_or(arrived);
     let total = of_directives(headers).unwrap_or_else(|| {
-        // What is no date has passed (5.3).
+        // An invalid date counts as past (5.3).
         let expires = headers.get("expires").and_then(|date| instant(date, arrived));
         expires.map_or(Duration::ZERO, |expires| expires.since(date))
     });
@@ -25,13 +25,13 @@ pub fn lifetime(headers: &Headers, arrived: UnixMs) -> Duration {
     total.saturating_sub(in_caches.max(arrived.since(date)))
 }
 
-/// What `s-maxage` says, or else `max-age` (4.2.1); an argument that is no number counts as none at all.
+/// Returns the value of `s-maxage`, or else `max-age` (4.2.1); an argument that is not a number counts as absent.
 fn of_directives(headers: &Headers) -> Option<Duration> {
     let argument = directive(headers, "s-maxage").or_else(|| directive(headers, "max-age"))?;
     Some(seconds(argument).unwrap_or_default())
 }
 
-/// The argument of the first directive of this name in `Cache-Control`, empty if it has none.
+/// Returns the argument of the first directive of this name in `Cache-Control`, empty if it has none.
 fn directive<'a>(headers: &'a Headers, name: &str) -> Option<&'a str> {
     let directives = headers.all("cache-control").flat_map(|value| value.split(','));
     let mut parts = directives.map(|directive| directive.split_once('=').unwrap_or((directive, "")));
@@ -39,13 +39,13 @@ fn directive<'a>(headers: &'a Headers, name: &str) -> Option<&'a str> {
     Some(argument.trim().trim_matches('"'))
 }
 
-/// Seconds (1.2.2); more than fit are very many.
+/// Parses seconds (1.2.2); values that do not fit saturate.
 fn seconds(text: &str) -> Option<Duration> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| Duration::from_secs(text.parse().unwrap_or(u64::from(u32::MAX))))
 }
 
-/// A date of HTTP (RFC 9110 5.6.7), received at `arrived`.
+/// Parses an HTTP date (RFC 9110 5.6.7), received at `arrived`.
 fn instant(text: &str, arrived: UnixMs) -> Option<UnixMs> {
     let date = http_date::parse(text, jiff::Timestamp::from_millisecond(arrived.0.try_into().ok()?).ok()?)?;
     u64::try_from(date.as_millisecond()).ok().map(UnixMs)

@@ -1,4 +1,4 @@
-//! Dates of HTTP (RFC 9110 5.6.7).
+//! HTTP dates (RFC 9110 5.6.7).
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -6,11 +6,11 @@ use jiff::fmt::rfc2822::DateTimeParser;
 use jiff::fmt::strtime::BrokenDownTime;
 use jiff::tz::TimeZone;
 
-/// The obsolete formats: of RFC 850, with two digits for the year, and of asctime. Their days of the week are not looked at.
+/// The obsolete formats: of RFC 850, with a two-digit year, and of asctime. Their days of the week are ignored.
 const OBSOLETE: [&str; 4] =
     ["%d-%b-%y %H:%M:%S GMT", "%d-%b-%Y %H:%M:%S GMT", "%b %e %H:%M:%S %Y", "%b %e %H:%M:%S GMT %Y"];
 
-/// Returns the instant that a date stands for which was received at `now`, in any of the three formats. Days of the week may be wrong.
+/// Parses a date received at `now`, in any of the three formats. Days of the week may be wrong.
 pub fn parse(text: &str, now: Timestamp) -> Option<Timestamp> {
     let text = text.trim();
     if let Ok(instant) = DateTimeParser::new().relaxed_weekday(true).parse_timestamp(text) {
@@ -25,7 +25,7 @@ pub fn parse(text: &str, now: Timestamp) -> Option<Timestamp> {
     read.to_zoned(TimeZone::UTC).ok().map(|date| date.timestamp())
 }
 
-/// Returns the date with a year of two digits that is no more than 50 years after `now`.
+/// Returns the date with a two-digit year that is at most 50 years after `now`.
 fn of_century(date: DateTime, now: Timestamp) -> Option<DateTime> {
     let now = now.to_zoned(TimeZone::UTC).year();
     let year = now - now.rem_euclid(100) + date.year().rem_euclid(100);

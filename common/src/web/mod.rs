@@ -1,5 +1,5 @@
-//! The web's parts: URLs, hosts, header fields, how long a response is fresh, the kind and charset of a body, clients that read too
-//! slowly, and clients that say nothing.
+//! The web's parts: URLs, hosts, header fields, the freshness of a response, the kind and charset of a body, clients
+//! that read too slowly, and clients that send nothing.
 
 pub mod charset;
 pub mod field;

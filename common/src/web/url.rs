@@ -1,4 +1,4 @@
-//! URLs in the one form that trawl compares, stores and fetches.
+//! URLs in the canonical form that trawl compares, stores and fetches.
 
 mod fingerprint;
 #[cfg(test)]
@@ -17,10 +17,10 @@ pub use self::fingerprint::{Fingerprint, InvalidFingerprint};
 use crate::as_text::as_text;
 use crate::escape;
 
-/// The longest URL that trawl admits, in bytes of its canonical form.
+/// Maximum length of an admitted URL, in bytes of its canonical form.
 pub const MAX_URL_BYTES: usize = 8 * 1024;
 
-/// Why a text is not a URL that can be crawled.
+/// The reason why a text is not a URL that can be crawled.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidUrl {
     /// Longer than [`MAX_URL_BYTES`].
@@ -45,28 +45,29 @@ pub enum InvalidUrl {
 
 /// An absolute `http` or `https` URL in canonical form, cheap to clone.
 ///
-/// Canonical is: serialised by the WHATWG URL standard (lower-case scheme and host, default port
-/// dropped, dot segments resolved, percent-encoded where needed), with the escapes that are left in the one spelling of
-/// RFC 3986 6.2.2 (in capitals, none of unreserved characters), the host without a final dot, without a fragment. Two
-/// texts with the same canonical form are one URL to trawl; which URLs are one though their queries differ is a matter of
-/// settings: [`Urls::canonical`](crate::settings::Urls::canonical).
+/// The canonical form is serialised by the WHATWG URL standard (lower-case scheme and host, default port dropped, dot
+/// segments resolved, percent-encoded where needed), with the remaining escapes in the one spelling of RFC 3986 6.2.2
+/// (in capitals, none of unreserved characters), the host without a final dot, without a fragment. Two texts with the
+/// same canonical form are one URL to trawl. Whether URLs with different queries are equal depends on the settings:
+/// [`Urls::canonical`](crate::settings::Urls::canonical).
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct CanonicalUrl(Arc<str>);
 
 impl CanonicalUrl {
-    /// Reads a URL as people, sitemaps and pages write it; surrounding white space is ignored.
+    /// Parses a URL as people, sitemaps and pages write it; surrounding white space is ignored.
     pub fn parse(text: &str) -> Result<Self, InvalidUrl> {
         let text = text.trim_matches(|c: char| c.is_ascii_whitespace() || c == '\u{feff}');
-        // Refused before it is parsed: parsing may grow a text threefold.
+        // Rejected before parsing, because parsing may grow a text threefold.
         if text.len() > MAX_URL_BYTES {
             return Err(InvalidUrl::TooLong);
         }
         Self::from_url(Url::parse(text)?)
     }
 
-    /// The form in which a server is asked for an already parsed URL: canonical but for its escapes, which stay as they are written. To
-    /// some servers another spelling is another URL, and a signature may be of the very text.
+    /// Returns the form in which an already parsed URL is sent to a server: canonical except for its escapes, which
+    /// stay as they are written. To some servers another spelling is another URL, and a signature may cover the exact
+    /// text.
     pub fn as_written(mut url: Url) -> Result<Self, InvalidUrl> {
         admit(&url)?;
         url.set_fragment(None);
@@ -77,9 +78,9 @@ impl CanonicalUrl {
         Ok(Self(String::from(url).into()))
     }
 
-    /// Returns the spelling of a URL for which this one stands, if it differs in that alone.
+    /// Returns the spelling of `url` if this is its canonical form and only the spelling differs.
     pub fn spelling(&self, url: Url) -> Option<Self> {
-        // Of each link of each page; few have an escape.
+        // Called for each link of each page; few have an escape.
         if !url.as_str().contains('%') {
             return None;
         }
@@ -87,7 +88,7 @@ impl CanonicalUrl {
         (written != *self && written.normalised() == *self).then_some(written)
     }
 
-    /// The canonical form, also of a URL that was taken [`as_written`](Self::as_written).
+    /// Returns the canonical form, also of a URL created by [`as_written`](Self::as_written).
     #[must_use]
     pub fn normalised(&self) -> Self {
         match escape::normalised(&self.0) {
@@ -96,7 +97,7 @@ impl CanonicalUrl {
         }
     }
 
-    /// The canonical form of an already parsed URL.
+    /// Returns the canonical form of an already parsed URL.
     pub fn from_url(mut url: Url) -> Result<Self, InvalidUrl> {
         admit(&url)?;
         url.set_fragment(None);
@@ -110,10 +111,10 @@ impl CanonicalUrl {
         Ok(Self(String::from(url).into()))
     }
 
-    /// Reads a URL out of trawl's own records and messages, in which an older version may have written it.
+    /// Reads a URL from trawl's own records and messages, which an older version may have written.
     ///
-    /// Older versions kept escapes as they were written, and a final dot of the host. Such a URL stays as it is, for by that
-    /// text its record is found. All else is read as by [`CanonicalUrl::parse`].
+    /// Older versions kept escapes as they were written, and a final dot of the host. Such a URL is kept as it is,
+    /// because its record is found by that text. Any other text is read as by [`CanonicalUrl::parse`].
     pub fn recorded(text: &str) -> Result<Self, InvalidUrl> {
         let is_as_written =
             |url: &Url| url.as_str() == text && url.fragment().is_none() && text.len() <= MAX_URL_BYTES;
@@ -128,13 +129,13 @@ impl CanonicalUrl {
         &self.0
     }
 
-    /// What is seen where another site led to this page, which does not make the page itself seen. No page has that name, for
-    /// none has a fragment.
+    /// Returns the name that is marked as seen when another site led to this page, which does not mark the page itself.
+    /// No page has that name, because page URLs have no fragment.
     pub fn led_to_from_elsewhere(&self) -> Self {
         Self(format!("{}#elsewhere", self.0).into())
     }
 
-    /// The URL with its parts.
+    /// Returns the parsed URL.
     pub fn to_url(&self) -> Url {
         Url::parse(&self.0).expect("a canonical URL parses: it was serialised by the same parser")
     }
@@ -156,7 +157,7 @@ impl CanonicalUrl {
     }
 }
 
-/// Whether this is a URL that can be crawled at all.
+/// Checks that this is a URL that can be crawled.
 fn admit(url: &Url) -> Result<(), InvalidUrl> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err(InvalidUrl::Scheme(url.scheme().chars().take(32).collect()));
@@ -170,7 +171,7 @@ fn admit(url: &Url) -> Result<(), InvalidUrl> {
     Ok(())
 }
 
-/// A name that ends in a dot is the same name, only not to be looked for in local domains.
+/// Removes the final dot of a host: the name is the same, except that it is not looked up in local domains.
 fn drop_final_dot(url: &mut Url) -> Result<(), InvalidUrl> {
     let host = url.host_str().and_then(|host| host.strip_suffix('.')).filter(|host| !host.ends_with('.'));
     match host.map(str::to_owned) {
@@ -180,7 +181,7 @@ fn drop_final_dot(url: &mut Url) -> Result<(), InvalidUrl> {
     }
 }
 
-/// The host of a canonical URL, with its port if that is not the usual one: what stats by host count by.
+/// Returns the host of a canonical URL, with its port if that is not the default one. Stats by host are counted by it.
 pub fn authority(url: &str) -> &str {
     let rest = url.split_once("://").map_or("", |(_, rest)| rest);
     rest.split(['/', '?']).next().unwrap_or(rest)
@@ -214,7 +215,7 @@ impl FromStr for CanonicalUrl {
     }
 }
 
-/// A host name or address as it stands in a canonical URL: lower case, IPv6 in brackets, no port.
+/// A host name or address as it appears in a canonical URL: lower case, IPv6 in brackets, no port.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Host(Arc<str>);
 
@@ -224,13 +225,13 @@ impl Host {
         &self.0
     }
 
-    /// The address that this is, unless it is a name.
+    /// Returns the address, or `None` for a name.
     pub fn address(&self) -> Option<IpAddr> {
         self.0.trim_matches(['[', ']']).parse().ok()
     }
 
-    /// Whether it is an address, or a name that a name server could know: up to 253 characters, in parts of letters, digits, hyphens and
-    /// underscores (RFC 1035 2.3.4). A URL may have others, which lead nowhere.
+    /// Whether it is an address, or a name that a name server could know: up to 253 characters, in parts of letters,
+    /// digits, hyphens and underscores (RFC 1035 2.3.4). A URL may have other hosts, which lead nowhere.
     pub fn can_exist(&self) -> bool {
         let is_part = |part: &str| {
             let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
@@ -252,7 +253,7 @@ impl fmt::Display for Host {
     }
 }
 
-/// A scheme, host and port, as they stand at the start of a canonical URL: `https://example.com:8443`.
+/// A scheme, host and port, as they appear at the start of a canonical URL: `https://example.com:8443`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Origin(Arc<str>);
 
@@ -267,13 +268,13 @@ impl Origin {
         Host(strip_port(authority(&self.0)).into())
     }
 
-    /// Whether its port is that of its scheme.
+    /// Whether its port is the default of its scheme.
     pub fn has_usual_port(&self) -> bool {
         let authority = authority(&self.0);
         strip_port(authority) == authority
     }
 
-    /// Where its robots.txt is (RFC 9309 2.3).
+    /// Returns the URL of its robots.txt (RFC 9309 2.3).
     pub fn robots_txt(&self) -> CanonicalUrl {
         CanonicalUrl(format!("{}/robots.txt", self.0).into())
     }
@@ -285,7 +286,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// The address that a URL names literally, if it does: such a host never asks a resolver.
+/// Returns the address that a URL names literally, if it does: such a host needs no resolver.
 pub fn literal_address(url: &Url) -> Option<IpAddr> {
     match url.host()? {
         UrlHost::Ipv4(address) => Some(address.into()),

@@ -1,4 +1,4 @@
-//! What the API answers, as far as pages show it.
+//! Responses of the API, as far as the pages show them.
 
 mod logs;
 mod schedules;
@@ -52,15 +52,15 @@ pub(crate) struct Crawl {
     pub(crate) started: Time,
     pub(crate) seconds: Seconds,
     pub(crate) job: Option<Job>,
-    /// Sentences about what is amiss with it.
+    /// The problems of the crawl.
     #[serde(default)]
     pub(crate) notes: Vec<Text>,
-    /// What it waits for, where one crawl is asked for.
+    /// The reasons why it is waiting; only in the response for a single crawl.
     #[serde(default)]
     pub(crate) waits: Vec<Text>,
 }
 
-/// A part of a crawl's bar, in hundredths of its length.
+/// A part of a crawl's bar, as a percentage of its length.
 pub(crate) struct Part {
     pub(crate) kind: &'static str,
     pub(crate) from: f64,
@@ -68,12 +68,12 @@ pub(crate) struct Part {
 }
 
 impl Crawl {
-    /// Whether nothing will happen to it any more.
+    /// Whether nothing more will happen to it.
     pub(crate) fn is_over(&self) -> bool {
         self.status.is_over() && self.pending.0 == 0
     }
 
-    /// Its status, or what is amiss with it.
+    /// Its status, or its main problem.
     pub(crate) fn status(&self) -> &'static str {
         match self.status {
             CrawlState::Cancelled => CrawlState::Cancelled.as_str(),
@@ -96,23 +96,23 @@ impl Crawl {
         !self.status.is_over()
     }
 
-    /// URLs that reached a final state other than done or failed.
+    /// The number of URLs that reached a final state other than done or failed.
     pub(crate) fn left(&self) -> u64 {
         self.skipped.0 + self.expired.0 + self.cancelled.0
     }
 
-    /// URLs that have reached their final state.
+    /// The number of URLs that have reached a final state.
     pub(crate) fn ended(&self) -> Number {
         Number(self.done.0 + self.failed.0 + self.left())
     }
 
-    /// How much has ended of what is known, in hundredths.
+    /// The percentage of known URLs that have ended.
     pub(crate) fn percent(&self) -> u64 {
         // Not rounded up: 100 is the end.
         (self.ended().0 * 100).checked_div(self.admitted.0).unwrap_or_default().min(100)
     }
 
-    /// Its bar: what is done, failed, or left out.
+    /// The parts of its bar: done, failed, and left out.
     pub(crate) fn bar(&self) -> Vec<Part> {
         let all = self.admitted.0.max(self.ended().0).max(1) as f64;
         let mut from = 0.0;
@@ -126,13 +126,13 @@ impl Crawl {
         kinds.into_iter().map(part).filter(|part| part.width > 0.0).collect()
     }
 
-    /// From its start to its end, or to now.
+    /// The number of pages per second, from its start to its end, or to now.
     pub(crate) fn pages_per_second(&self) -> Rate {
         let handled = self.ended().0 - self.cancelled.0;
         Rate(if self.seconds.0 > 0.0 { handled as f64 / self.seconds.0 } else { 0.0 })
     }
 
-    /// Why URLs ended other than done, those first that are the most: what, why, and how many.
+    /// The final states of URLs other than done, most frequent first: the state, the reason, and the number.
     pub(crate) fn why<'a>(&'a self) -> Vec<(&'a str, &'a str, Number)> {
         let split = |reason: &'a String| reason.split_once(':').unwrap_or((reason, ""));
         let named = self.reasons.iter().map(|(reason, number)| (split(reason), *number));
@@ -142,7 +142,7 @@ impl Crawl {
     }
 }
 
-/// The job that a crawl is of.
+/// The job of a crawl.
 #[derive(Deserialize)]
 pub(crate) struct Job {
     pub(crate) status: JobStatus,
@@ -160,11 +160,11 @@ pub(crate) struct Job {
 #[derive(Deserialize)]
 pub(crate) struct CrawlHosts {
     pub(crate) hosts: Vec<CrawlHost>,
-    /// Nothing if there are more hosts than these.
+    /// `None` if the crawl has more hosts than these.
     pub(crate) tasks: Option<CrawlTasks>,
 }
 
-/// What a crawl has of one host.
+/// The counts of one host in a crawl.
 #[derive(Deserialize)]
 pub(crate) struct CrawlHost {
     pub(crate) host: Text,
@@ -175,7 +175,7 @@ pub(crate) struct CrawlHost {
     pub(crate) bytes: Bytes,
 }
 
-/// What a crawl has of tasks.
+/// The counts of a crawl's tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub(crate) struct CrawlTasks {
     pub(crate) admitted: Number,
@@ -184,7 +184,7 @@ pub(crate) struct CrawlTasks {
     pub(crate) pending: Number,
 }
 
-/// The workers that live.
+/// The running workers.
 #[derive(Deserialize)]
 pub(crate) struct Workers {
     pub(crate) workers: Vec<Worker>,
@@ -200,7 +200,7 @@ pub(crate) struct Worker {
     pub(crate) pages_per_second: Rate,
     pub(crate) latency: Option<Latency>,
     pub(crate) health: Text,
-    /// The tasks that its programs do, and since when.
+    /// The tasks that its programs process, each with its start.
     pub(crate) running: BTreeMap<String, Time>,
 }
 
@@ -210,7 +210,7 @@ impl Worker {
     }
 }
 
-/// How long its requests took lately, in milliseconds: half of them, and nineteen of twenty.
+/// The duration of recent requests in milliseconds: median and 95th percentile.
 #[derive(Deserialize)]
 pub(crate) struct Latency {
     pub(crate) p50_ms: Number,
@@ -223,7 +223,7 @@ pub(crate) struct Lanes {
     pub(crate) lanes: Vec<Lane>,
 }
 
-/// What waits in a lane.
+/// The content of a lane.
 #[derive(Deserialize)]
 pub(crate) struct Lane {
     lane: String,
@@ -233,7 +233,7 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    /// What is in it, in words.
+    /// The display name of the lane.
     pub(crate) fn name(&self) -> &str {
         match self.lane.as_str() {
             "due" => "parked, and due again",
@@ -265,12 +265,12 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// The turn of the last one in line; `None` if it was never asked.
+    /// The slot of the last URL in its waitlist; `None` if it was never requested.
     pub(crate) fn turn(&self) -> Option<&Time> {
         (!self.line.0.starts_with("1970-")).then_some(&self.line)
     }
 
-    /// How often it is asked.
+    /// The request rate, for display.
     pub(crate) fn pace(&self) -> String {
         match self.interval_ms {
             None => "\u{2013}".to_owned(),
@@ -281,7 +281,7 @@ impl Host {
     }
 }
 
-/// Why and until when a host is left alone.
+/// The reason for a host's back-off, and its end.
 #[derive(Deserialize)]
 pub(crate) struct Backoff {
     pub(crate) until: Time,
@@ -295,7 +295,7 @@ pub(crate) struct DeadLetters {
     pub(crate) next: Option<String>,
 }
 
-/// A URL that failed, or a text that is none.
+/// A URL that failed, or a text that is not a URL.
 #[derive(Deserialize)]
 pub(crate) struct DeadLetter {
     pub(crate) url: Text,
@@ -314,7 +314,7 @@ pub(crate) struct DeadLetter {
     pub(crate) request: Option<Request>,
 }
 
-/// How a request asks.
+/// A request as it is sent.
 #[derive(Deserialize)]
 pub(crate) struct Request {
     pub(crate) method: String,
@@ -324,7 +324,7 @@ pub(crate) struct Request {
     pub(crate) data: Option<Value>,
 }
 
-/// How many dead letters fit.
+/// The number of dead letters that match.
 #[derive(Deserialize)]
 pub(crate) struct Counted {
     pub(crate) count: u64,
@@ -332,7 +332,7 @@ pub(crate) struct Counted {
     pub(crate) more: bool,
 }
 
-/// What was sent again.
+/// The result of replaying dead letters.
 #[derive(Deserialize)]
 pub(crate) struct Replayed {
     pub(crate) sent: u64,
@@ -340,14 +340,14 @@ pub(crate) struct Replayed {
     pub(crate) next: Option<String>,
 }
 
-/// What was taken out for good.
+/// The result of purging dead letters.
 #[derive(Deserialize)]
 pub(crate) struct Purged {
     pub(crate) purged: u64,
     pub(crate) next: Option<String>,
 }
 
-/// What a crawl knows of a URL.
+/// The state of a URL in a crawl.
 #[derive(Deserialize)]
 pub(crate) struct Url {
     pub(crate) url: Text,
@@ -361,11 +361,11 @@ pub(crate) struct Url {
     pub(crate) dead_letter: Option<DeadLetter>,
     pub(crate) page: Option<PageHistory>,
     pub(crate) request: Option<Request>,
-    /// Where it is, why, and what happens next.
+    /// Where it is, why, and the next step.
     pub(crate) words: Vec<Text>,
 }
 
-/// What a spider remembers of a page.
+/// The history of a page, as remembered for a spider.
 #[derive(Deserialize)]
 pub(crate) struct PageHistory {
     pub(crate) fetched_at: Time,

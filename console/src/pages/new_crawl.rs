@@ -1,4 +1,4 @@
-//! A crawl that is asked for by a form.
+//! The form that submits a crawl.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,13 +27,13 @@ use crate::page::{Answer, Here, Page, html, to};
 use crate::sessions::secret;
 use crate::shown::Text;
 
-/// What is in the form, as it was written.
+/// The content of the form as it was entered.
 #[derive(Clone, Default, Deserialize)]
 pub(crate) struct Draft {
     spider: Option<String>,
     project: Option<String>,
     urls: Option<String>,
-    /// URLs, requests and tasks, one a line.
+    /// URLs, requests and tasks, one per line.
     list: Option<String>,
     sources: Option<String>,
     arguments: Option<String>,
@@ -43,16 +43,16 @@ pub(crate) struct Draft {
     max_pages: Option<String>,
     limit: Option<String>,
     priority: Option<String>,
-    /// Of one form: however often it is sent, it asks for one crawl.
+    /// Identifies one form: however often it is sent, it submits one crawl.
     nonce: Option<String>,
-    /// Whether the form is to be shown again, with a field for each argument of the spider.
+    /// Whether to show the form again, with a field for each argument of the spider.
     show: Option<String>,
-    /// The fields of arguments.
+    /// The argument fields.
     #[serde(flatten)]
     given: Given,
 }
 
-/// The same for the API.
+/// The form as a request to the API.
 #[derive(Serialize)]
 struct NewCrawl<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -81,30 +81,30 @@ struct Settings<'a> {
 struct NewCrawlPage {
     page: Page,
     draft: Draft,
-    /// The spiders that are known, by name.
+    /// The names of known spiders.
     spiders: BTreeSet<String>,
     /// The arguments that the spider declares, if it is known.
     declared: Vec<Argument>,
     nonce: String,
-    /// Why it was not taken.
+    /// The reason why the form was rejected.
     wrong: Option<Text>,
     wrong_lines: WrongLines,
 }
 
 impl Draft {
-    /// Whether anything is said that is seldom needed.
+    /// Whether any of the rarely needed fields is set.
     fn has_more(&self) -> bool {
         let seldom = [&self.recrawl, &self.dedup, &self.max_pages, &self.limit, &self.project, &self.version];
         seldom.into_iter().any(|field| written(field).is_some())
     }
 
-    /// Those that have a field, and those that are written one a line.
+    /// Returns the arguments from fields and those entered one per line.
     fn arguments(&self) -> Result<BTreeMap<&str, &str>, Failure> {
         let given = written_lines(&self.arguments).map(argument);
         given.chain(arguments::named(&self.given).map(Ok)).collect()
     }
 
-    /// Moves what is written one a line to the field that it has.
+    /// Moves arguments that were entered one per line to their fields.
     fn fill(&mut self, declared: &[Argument]) {
         let has_field = |line: &str| {
             let (name, value) = argument(line).ok()?;
@@ -117,7 +117,7 @@ impl Draft {
         self.arguments = (!rest.is_empty()).then(|| rest.join("\n"));
     }
 
-    /// What is written in the list. Each wrong line is named.
+    /// Parses the list. The error names each invalid line.
     fn entries(&self) -> Result<(Vec<NewRequest>, Vec<NewTask>), Refused> {
         let spider = written(&self.spider).and_then(|spider| spider.parse::<SpiderName>().ok());
         let list = self.list.as_deref().unwrap_or_default();
@@ -157,7 +157,7 @@ fn written_lines(field: &Option<String>) -> impl Iterator<Item = &str> {
     field.iter().flat_map(|text| text.lines()).map(str::trim).filter(|line| !line.is_empty())
 }
 
-/// An entry of the list, as far as can be told without the settings.
+/// Parses an entry of the list, as far as this is possible without the settings.
 fn entry(line: &str, spider: Option<&SpiderName>) -> Result<Entry, String> {
     match Entry::from_line(line)? {
         Entry::Request(new) => {
@@ -221,14 +221,14 @@ impl NewCrawlPage {
         let spiders: BTreeSet<_> = spiders.into_iter().map(|spider| spider.spider).collect();
         let declared = declared(console, visitor, &draft).await?;
         draft.fill(&declared);
-        // Another crawl than the last try's, which asked for none.
+        // A new crawl, because the last attempt submitted none.
         let nonce = secret();
         let (wrong, wrong_lines) = Default::default();
         Ok(Self { page, draft, spiders, declared, nonce, wrong, wrong_lines })
     }
 }
 
-/// The arguments of the spider that is named. One that is not known here may yet be known to workers.
+/// Returns the declared arguments of the selected spider. A spider that is unknown here may still be known to workers.
 async fn declared(console: &Console, visitor: &Visitor, draft: &Draft) -> Result<Vec<Argument>, Failure> {
     let Some(spider) = written(&draft.spider) else { return Ok(Vec::new()) };
     let project = written(&draft.project).unwrap_or("default");

@@ -1,4 +1,4 @@
-//! From bytes to text, by the order of precedence that browsers follow.
+//! Decodes bytes to text, with the precedence that browsers use.
 
 use std::borrow::Cow;
 
@@ -7,12 +7,13 @@ use trawl_common::web::charset;
 
 use crate::document::markup::{RAW_TEXT, Tag, Tags, is_one_of};
 
-/// The part of a page that is searched for a `<meta>` in any case, as in the HTML standard. Beyond it the head is, as browsers do.
+/// Number of bytes of a page that are always searched for a `<meta>`, as in the HTML standard. Beyond them only the
+/// head is searched, as in browsers.
 const PRESCAN: usize = 1024;
 
-/// Returns the text of a page, and the encoding that this is: that of its byte order mark, else the charset of `content_type`, else that of
-/// a `<meta>` in its head or of an XML declaration, else UTF-8 if it is valid, else that of a later `<meta>`, else as it looks. What
-/// is broken becomes U+FFFD; valid UTF-8 isn't copied.
+/// Returns the text of a page and its encoding: that of its byte order mark, else the charset of `content_type`, else
+/// that of a `<meta>` in its head or of an XML declaration, else UTF-8 if it is valid, else that of a later `<meta>`,
+/// else a guess. Invalid bytes become U+FFFD; valid UTF-8 is not copied.
 pub(crate) fn decode<'a>(body: &'a [u8], content_type: Option<&str>) -> (Cow<'a, str>, &'static Encoding) {
     if let Some((encoding, mark)) = charset::proven(body) {
         return read(encoding, &body[mark..]);
@@ -26,7 +27,7 @@ pub(crate) fn decode<'a>(body: &'a [u8], content_type: Option<&str>) -> (Cow<'a,
     }
 }
 
-/// Returns the text of JSON, which is UTF-8 (RFC 8259 8.1), and where it isn't, in the charset that `content_type` names.
+/// Decodes JSON as UTF-8 (RFC 8259 8.1), or, if that is invalid, in the charset of `content_type`.
 pub(crate) fn decode_json<'a>(body: &'a [u8], content_type: Option<&str>) -> Cow<'a, str> {
     if let Some((encoding, mark)) = charset::proven(body) {
         return read(encoding, &body[mark..]).0;
@@ -42,7 +43,7 @@ fn read<'a>(encoding: &'static Encoding, body: &'a [u8]) -> (Cow<'a, str>, &'sta
     (encoding.decode_without_bom_handling(body).0, encoding)
 }
 
-/// Returns the encoding that a `<meta>` names: one in the head, or one anywhere.
+/// Returns the encoding of a `<meta>`, either in the head or anywhere.
 fn named_by_meta(page: &[u8], in_head: bool) -> Option<&'static Encoding> {
     let mut tags = Tags::new(page);
     while let Some(tag) = tags.next() {

@@ -1,4 +1,4 @@
-//! Values as they are found, before they become what a field says.
+//! Values as they are found, before conversion to the type of a field.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -12,27 +12,27 @@ use trawl_common::text::legible;
 
 use crate::limits::MAX_TEXT;
 
-/// How much of an element's text is read: elements may lie in each other, and each would be read whole.
+/// Number of bytes read of an element's text: elements may be nested, and each would be read whole.
 const MAX_READ: usize = 1 << 20;
 
-/// One value as it stands in a response.
+/// One value as it appears in a response.
 #[derive(Clone, Debug)]
 pub(crate) enum Found<'a> {
     /// A text, or the value of an attribute or a header.
     Text(Cow<'a, str>),
     /// An element.
     Element(ElementRef<'a>),
-    /// A value of JSON, or what has the same shape.
+    /// A JSON value, or structured data of the same shape.
     Json(Cow<'a, Value>),
 }
 
 impl<'a> Found<'a> {
-    /// A text of the response.
+    /// Creates a value from a text of the response.
     pub(crate) fn text(text: &'a str) -> Self {
         Self::Text(Cow::Borrowed(text))
     }
 
-    /// The value for people, as text.
+    /// Formats the value as text for people.
     pub(crate) fn shown(&self) -> Cow<'_, str> {
         match self {
             Self::Text(text) => Cow::Borrowed(text),
@@ -42,12 +42,12 @@ impl<'a> Found<'a> {
     }
 }
 
-/// Whether what stands in an element of this name is not for readers.
+/// Whether the content of an element with this name is invisible to readers.
 pub(crate) fn is_hidden(name: &str) -> bool {
     matches!(name, "script" | "style" | "noscript" | "template")
 }
 
-/// The text of an element that a reader sees.
+/// Returns the visible text of an element.
 pub(crate) fn visible_text(element: ElementRef<'_>) -> String {
     let mut text = String::new();
     for node in element.descendants() {
@@ -87,7 +87,7 @@ pub(crate) fn visible_lines(element: ElementRef<'_>) -> String {
     lines.text
 }
 
-/// A text with its lines while it is put together.
+/// Collects a text with its lines.
 #[derive(Default)]
 struct Lines {
     text: String,
@@ -100,7 +100,7 @@ impl Lines {
         parent.and_then(|parent| Some(parent.value().as_element()?.name())).is_some_and(is_hidden)
     }
 
-    /// Puts at least so many line breaks before what follows.
+    /// Puts at least `breaks` line breaks before the next text.
     fn begin(&mut self, breaks: usize) {
         self.due = self.due.max(breaks);
     }
@@ -120,14 +120,14 @@ fn breaks(name: &str) -> usize {
         "p" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "ul" | "ol" | "dl" | "blockquote" | "pre"
         | "table" => 2,
         _ if is_hidden(name) => 0,
-        // Cells, and what stands in a line.
+        // Cells, and inline elements.
         "br" | "td" | "th" | "img" | "picture" | "svg" | "label" | "button" | "input" | "select"
         | "textarea" => 0,
         _ => usize::from(!is_inline(name)),
     }
 }
 
-/// Whether an element of this name does not begin a line of its own.
+/// Whether an element with this name does not begin a new line.
 pub(crate) fn is_inline(name: &str) -> bool {
     matches!(
         name,
@@ -164,7 +164,7 @@ pub(crate) fn is_inline(name: &str) -> bool {
     )
 }
 
-/// The HTML of an element, itself included; of a long one, the beginning.
+/// Returns the HTML of an element, including its own tags; only the beginning of a long one.
 pub(crate) fn outer_html(element: ElementRef<'_>) -> String {
     let mut html = Beginning(Vec::new());
     let options = SerializeOpts {
@@ -172,12 +172,12 @@ pub(crate) fn outer_html(element: ElementRef<'_>) -> String {
         traversal_scope: TraversalScope::IncludeNode,
         create_missing_parent: false,
     };
-    // It fails when there is enough.
+    // It fails once there is enough.
     let _ = serialize(&mut html, &element, options);
     String::from_utf8_lossy(&html.0).into_owned()
 }
 
-/// Takes twice what a field can hold: what is dropped of it later is no more than that.
+/// Takes twice the size that a field can hold, because at most half of it is dropped later.
 struct Beginning(Vec<u8>);
 
 impl Write for Beginning {

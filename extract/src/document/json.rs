@@ -5,14 +5,14 @@ use serde_json_path::JsonPath;
 
 use crate::document::json_repair::repair;
 
-/// The most values of one document: with their names some 100 MB.
+/// Maximum number of values in one document: with their names some 100 MB.
 const MAX_VALUES: usize = 500_000;
 
-/// The most digits that any whole number of 64 bits has.
+/// Number of digits that every 64-bit integer can hold.
 const SAFE_DIGITS: usize = 18;
 
-/// Reads JSON with no more values than people read, nested at most 127 deep. Small mistakes are repaired ([`repair`]). The error says
-/// what is wrong.
+/// Parses JSON with a limited number of values, nested at most 127 deep. Small mistakes are repaired ([`repair`]). The
+/// error describes the problem.
 pub(crate) fn parse(text: &str) -> Result<Value, String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let Survey { most_values, has_long_number } = Survey::of(text.as_bytes());
@@ -29,11 +29,11 @@ pub(crate) fn parse(text: &str) -> Result<Value, String> {
     }
 }
 
-/// An estimate of what is in a text of JSON.
+/// An estimate of the content of a JSON text.
 struct Survey {
-    /// The number of values at most: each but the first comes after a comma or an opening bracket.
+    /// Upper bound on the number of values: each but the first comes after a comma or an opening bracket.
     most_values: usize,
-    /// Whether there may be a whole number of more than 64 bits.
+    /// Whether there may be an integer of more than 64 bits.
     has_long_number: bool,
 }
 
@@ -63,7 +63,7 @@ pub(crate) enum Path {
 }
 
 impl Path {
-    /// Reads either: a pointer is empty or begins with `/`, a JSONPath with `$`.
+    /// Parses either: a pointer is empty or begins with `/`, a JSONPath with `$`.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         if text.starts_with('$') {
             return JsonPath::parse(text).map(Self::Query).map_err(|error| error.to_string());
@@ -77,12 +77,12 @@ impl Path {
         Ok(Self::Pointer(text.to_owned()))
     }
 
-    /// Whether `text` is meant as a path and not as a CSS selector.
+    /// Whether `text` is meant as a path rather than as a CSS selector.
     pub(crate) fn is_meant(text: &str) -> bool {
         text.starts_with(['/', '$'])
     }
 
-    /// What it leads to.
+    /// Returns the values that the path leads to.
     pub(crate) fn find<'a>(&self, value: &'a Value) -> Vec<&'a Value> {
         match self {
             Self::Pointer(pointer) => value.pointer(pointer).into_iter().collect(),
@@ -143,7 +143,7 @@ mod tests {
         ] {
             assert_eq!(parse(text), Ok(value), "{text}");
         }
-        // Read with less care, their last digit is another.
+        // Parsed less accurately, their last digit would differ.
         for text in
             ["1.7976931348623157e308", "122.416294033786585", "0.30000000000000004", "9.5367431640625e-7"]
         {

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use crate::document::json;
 
-/// The objects of each type of `names` in the scripts of a page, in their order, not those in one of that type. A script that is
-/// no JSON, but for small mistakes, says nothing.
+/// Returns the objects of each type of `names` in the scripts of a page, in their order, except those nested in an
+/// object of the same type. A script that is not JSON, even after small repairs, is ignored.
 pub(crate) fn objects(scripts: &[String], names: &[String]) -> Vec<Vec<Value>> {
     let mut found = vec![Vec::new(); names.len()];
     for script in scripts {
@@ -16,7 +16,7 @@ pub(crate) fn objects(scripts: &[String], names: &[String]) -> Vec<Vec<Value>> {
     found
 }
 
-/// As deep as [`json::parse`] lets a document be.
+/// The recursion is as deep as [`json::parse`] allows.
 fn collect(value: &Value, name: &str, found: &mut Vec<Value>) {
     match value {
         Value::Object(object) if object.get("@type").is_some_and(|kind| is(kind, name)) => {
@@ -36,7 +36,7 @@ fn is(kind: &Value, name: &str) -> bool {
     }
 }
 
-/// Whether a type is the one of this name: `Product`, `https://schema.org/Product`, `schema:Product`.
+/// Whether a type has this name: `Product`, `https://schema.org/Product`, `schema:Product`.
 pub(crate) fn is_type(kind: &str, name: &str) -> bool {
     kind == name || kind.rsplit(['/', '#', ':']).next() == Some(name)
 }

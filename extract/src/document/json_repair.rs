@@ -1,4 +1,4 @@
-//! Small mistakes in JSON, repaired: one value is lost or read as a text, and not the page.
+//! Repairs small mistakes in JSON: one value is lost or read as a text, instead of the whole page.
 
 use std::iter::Peekable;
 use std::str::CharIndices;
@@ -9,7 +9,7 @@ use std::str::CharIndices;
 /// - a number that no 64 bits hold is a text of its digits, and NaN, Infinity and undefined are null;
 /// - comments, the marks of CDATA, a comma too many, and what is before and after the value in scripts are left out.
 ///
-/// What else is wrong stays so. Takes time in proportion to the text.
+/// Other mistakes are kept. Takes time proportional to the text.
 pub(crate) fn repair(text: &str) -> String {
     let text = without_prefix(text);
     let mut repair = Repair {
@@ -23,10 +23,10 @@ pub(crate) fn repair(text: &str) -> String {
     repair.out
 }
 
-/// Markup and comments within scripts that hides them from something, and says nothing.
+/// Markup and comments within scripts that hide their content from old parsers.
 const MARKS: &[&str] = &["<![CDATA[", "]]>", "<!--", "-->"];
 
-/// Statements before JSON that keep it from being run as a script by others.
+/// Statements before JSON that keep other sites from running it as a script.
 const PREFIXES: &[&str] = &[")]}'", "while(1);", "for(;;);", "{}&&"];
 
 fn without_prefix(text: &str) -> &str {
@@ -39,9 +39,9 @@ struct Repair<'a> {
     text: &'a str,
     rest: Peekable<CharIndices<'a>>,
     out: String,
-    /// The number of lists and objects that are open.
+    /// The number of open lists and objects.
     depth: usize,
-    /// Whether a comma was read that is not written yet.
+    /// Whether a comma was read and is not written yet.
     comma: bool,
 }
 
@@ -71,7 +71,7 @@ impl Repair<'_> {
         }
     }
 
-    /// Writes a character with the comma before it.
+    /// Writes a character, preceded by the pending comma.
     fn write(&mut self, c: char) {
         if std::mem::take(&mut self.comma) {
             self.out.push(',');
@@ -79,7 +79,7 @@ impl Repair<'_> {
         self.out.push(c);
     }
 
-    /// Whether nothing but the end of a statement, of brackets or of a comment follows.
+    /// Whether only the end of a statement, brackets or comments follow.
     fn ends(&self) -> bool {
         let mut rest = self.rest.clone();
         let Some((at, _)) = rest.next() else { return true };
@@ -92,7 +92,7 @@ impl Repair<'_> {
         true
     }
 
-    /// Leaves out a comment or a mark that begins at `at`. Returns whether one does.
+    /// Skips a comment or a mark that begins at `at`. Returns whether there was one.
     fn skip_comment(&mut self, at: usize) -> bool {
         let Some(rest) = after_comment(&self.text[at..]) else { return false };
         let end = self.text.len() - rest.len();
@@ -132,7 +132,8 @@ impl Repair<'_> {
                 self.out.push('\\');
                 self.out.push(c);
             }
-            // As scripts read it: a line goes on in the next, and any other character stands for itself.
+            // As in scripts: a backslash before a line break continues the line, and any other escaped character stands
+            // for itself.
             Some((_, '\n' | '\r')) | None => {}
             Some((_, c)) => self.out.push(c),
         }
@@ -142,7 +143,7 @@ impl Repair<'_> {
         self.rest.by_ref().take(count).for_each(|_| ());
     }
 
-    /// Reads four hexadecimal digits from `at`.
+    /// Parses four hexadecimal digits at `at`.
     fn unit(&mut self, at: usize) -> Option<u32> {
         let digits =
             self.text.get(at..at + 4).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
@@ -150,7 +151,7 @@ impl Repair<'_> {
         u32::from_str_radix(digits, 16).ok()
     }
 
-    /// Reads the second half of a pair after the `u` of the first at `at`.
+    /// Parses the second half of a pair after the `u` of the first at `at`.
     fn low_surrogate(&mut self, at: usize, high: u32) {
         let next = at + 5;
         let low = self.text.get(next..next + 6).and_then(|next| next.strip_prefix("\\u"));
@@ -163,7 +164,7 @@ impl Repair<'_> {
         }
     }
 
-    /// A number or a name.
+    /// Parses a number or a name.
     fn word(&mut self, start: usize) {
         let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '+' | '.' | '_');
         while self.rest.next_if(|(_, c)| is_part(*c)).is_some() {}
@@ -284,7 +285,7 @@ mod tests {
         #[test]
         fn sound_json_stays_as_it_is(text in r#"[-.\[\]{}:,"\\ua0-9eE+ \n/*<!]{0,40}"#) {
             if let Ok(value) = serde_json::from_str::<Value>(&text) {
-                // What 64 bits do not hold is meant to change.
+                // Numbers that do not fit in 64 bits are meant to change.
                 if !text.as_bytes().windows(19).any(|digits| digits.iter().all(u8::is_ascii_digit)) {
                     prop_assert_eq!(serde_json::from_str::<Value>(&repair(&text)).unwrap(), value);
                 }

@@ -1,5 +1,5 @@
-//! The tags of an HTML text, as the HTML standard delimits them (section 13.2.5), in linear time and
-//! without any idea of a tree.
+//! The tags of an HTML text, as the HTML standard delimits them (section 13.2.5), in linear time and without building a
+//! tree.
 
 use std::borrow::Cow;
 
@@ -12,13 +12,13 @@ pub(crate) struct Tag<'a> {
     pub(crate) left: usize,
     /// Whether it is an end tag.
     pub(crate) is_end: bool,
-    /// Whether its end is there.
+    /// Whether the tag is complete.
     pub(crate) is_whole: bool,
     /// Everything after the name, up to `>`.
     pub(crate) attributes: Attributes<'a>,
 }
 
-/// Whether `name` is among `names`, in any mixture of cases.
+/// Whether `name` is among `names`, ignoring case.
 pub(crate) fn is_one_of(name: &[u8], names: &[&str]) -> bool {
     names.iter().any(|one| name.eq_ignore_ascii_case(one.as_bytes()))
 }
@@ -27,7 +27,7 @@ pub(crate) fn is_one_of(name: &[u8], names: &[&str]) -> bool {
 pub(crate) struct Tags<'a>(&'a [u8]);
 
 impl<'a> Tags<'a> {
-    /// The tags of `text`.
+    /// Returns the tags of `text`.
     pub(crate) fn new(text: &'a [u8]) -> Self {
         Self(text)
     }
@@ -86,12 +86,12 @@ impl<'a> Iterator for Tags<'a> {
     }
 }
 
-/// Elements in whose text nothing but their own end tag is a tag.
+/// Elements in whose text only their own end tag is a tag.
 pub(crate) const RAW_TEXT: &[&str] =
     &["script", "style", "title", "textarea", "iframe", "noembed", "noframes", "xmp"];
 
-/// Returns a page without the content of its `<template>` elements, which stands for nothing until a script makes something of it. A
-/// declarative shadow root is no such template: what is in it is shown.
+/// Returns a page without the content of its `<template>` elements, which is not displayed unless a script uses it. The
+/// content of a declarative shadow root is displayed, so it is kept.
 pub(crate) fn without_templates(html: &str) -> Cow<'_, str> {
     const NAME: &[&str] = &["template"];
     let (mut kept, mut from, mut depth) = (String::new(), 0, 0_usize);
@@ -140,7 +140,7 @@ impl<'a> Iterator for Attributes<'a> {
         if text.first().is_none_or(|&c| c == b'>') {
             return None;
         }
-        // An equals sign that comes first belongs to the name.
+        // An equals sign at the start belongs to the name.
         let (rest_of_name, _) = split_where(&text[1..], |c| is_space(c) || matches!(c, b'/' | b'>' | b'='));
         let (name, rest) = text.split_at(1 + rest_of_name.len());
         let Some(value) = trim_start(rest).strip_prefix(b"=").map(trim_start) else {
@@ -159,7 +159,7 @@ impl<'a> Iterator for Attributes<'a> {
     }
 }
 
-/// A comment ends at `-->` or `--!>`, and one that begins with `>` or `->` is empty.
+/// Returns the text after a comment. A comment ends at `-->` or `--!>`, and one that begins with `>` or `->` is empty.
 fn after_comment(text: &[u8]) -> &[u8] {
     if let Some(rest) = text.strip_prefix(b">").or_else(|| text.strip_prefix(b"->")) {
         return rest;
@@ -187,7 +187,7 @@ fn from_first(text: &[u8], byte: u8) -> &[u8] {
     split_where(text, |c| c == byte).1
 }
 
-/// `text` before and from the first byte that is an `end`.
+/// Splits `text` before the first byte for which `end` is true.
 fn split_where(text: &[u8], end: impl Fn(u8) -> bool) -> (&[u8], &[u8]) {
     text.split_at(text.iter().position(|&c| end(c)).unwrap_or(text.len()))
 }

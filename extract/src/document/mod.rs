@@ -1,4 +1,4 @@
-//! What a response is read into: text, JSON, the findings of one streaming pass, a tree.
+//! The forms in which a response is read: text, JSON, the findings of one streaming pass, a tree.
 
 pub(crate) mod base;
 pub(crate) mod charset;

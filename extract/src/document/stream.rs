@@ -1,4 +1,4 @@
-//! What can be read of a page in one streaming pass without a tree.
+//! Reads a page in one streaming pass without a tree.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -9,35 +9,35 @@ use lol_html::html_content::{Element, TextChunk, TextType};
 use lol_html::{ElementContentHandlers, HtmlRewriter, MemorySettings, Selector, Settings};
 use trawl_common::frontier::outcome::{Class, Failure};
 
-/// The most memory that the pass may take for one page, most of it for open elements.
+/// Maximum memory of the pass for one page in bytes, most of it for open elements.
 const MAX_MEMORY: usize = 64 << 20;
 
-/// What one page says of itself, character references decoded, otherwise as written.
+/// The findings of one page, with character references decoded, otherwise as written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Page {
-    /// What it is written in, if it is not JSON.
+    /// The encoding of the page; `None` for JSON.
     pub(crate) encoding: Option<&'static Encoding>,
     /// The text of the first `<title>` that has any.
     pub(crate) title: String,
-    /// Where `<link rel=canonical>` points.
+    /// The target of `<link rel=canonical>`.
     pub(crate) canonical: Option<String>,
     /// The language of `<html>`.
     pub(crate) language: Option<String>,
-    /// What its `<meta>` say.
+    /// The `<meta>` elements.
     pub(crate) meta: Metas,
-    /// What links are relative to, by the first `<base>`.
+    /// The base of relative links, from the first `<base>`.
     pub(crate) base: Option<String>,
     /// The number of links.
     pub(crate) link_count: usize,
-    /// The links in page order, if that is asked for.
+    /// The links in page order, if requested.
     pub(crate) links: Vec<Link>,
-    /// The texts of JSON-LD scripts, if that is asked for.
+    /// The texts of JSON-LD scripts, if requested.
     pub(crate) json_ld: Vec<String>,
-    /// What each query found, in page order.
+    /// The matches of each query, in page order.
     pub(crate) found: Vec<Vec<String>>,
 }
 
-/// What the `<meta>` of a page say.
+/// The content of a page's `<meta>` elements.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Metas {
     /// The description.
@@ -46,9 +46,9 @@ pub(crate) struct Metas {
     pub(crate) language: Option<String>,
     /// The `Refresh`.
     pub(crate) refresh: Option<String>,
-    /// The content of `<meta name="robots">`, and of those that name the crawler.
+    /// The content of `<meta name="robots">`, and of those for the crawler's name.
     pub(crate) robots: Vec<String>,
-    /// The content of each one that is asked for, and which of them it is.
+    /// The content of each requested element, with its index in [`Wanted::metas`].
     pub(crate) named: Vec<(usize, String)>,
 }
 
@@ -81,18 +81,18 @@ impl Metas {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Link {
     pub(crate) href: String,
-    /// Whether its `rel` says `nofollow`; not looked for unless that is asked for.
+    /// Whether its `rel` has `nofollow`; false unless requested.
     pub(crate) nofollow: bool,
 }
 
-/// What is asked for beyond what is read of every page.
+/// The findings to collect beyond the default ones.
 #[derive(Debug, Default)]
 pub(crate) struct Wanted {
-    /// Links, not only their number.
+    /// Links, in addition to their number.
     pub(crate) links: bool,
-    /// What `[follow]` looks at.
+    /// The data that `[follow]` needs.
     pub(crate) follow: bool,
-    /// The name by which pages speak to the crawler, in lower case.
+    /// The name by which pages address the crawler, in lower case.
     pub(crate) robots_name: String,
     /// The names or properties of `<meta>`, in lower case.
     pub(crate) metas: Vec<String>,
@@ -101,16 +101,16 @@ pub(crate) struct Wanted {
     pub(crate) queries: Vec<Streamed>,
 }
 
-/// A selector, and what is taken of each element that it matches.
+/// A selector, and the value to take from each element that it matches.
 #[derive(Debug)]
 pub(crate) struct Streamed {
     pub(crate) selector: Selector,
-    /// The name of an attribute; or else the element's text.
+    /// The name of an attribute; `None` for the element's text.
     pub(crate) attribute: Option<String>,
 }
 
-/// The selectors of the pass, parsed once. They are of names alone: what else an element must be is cheaper asked of those few
-/// that have the name.
+/// The selectors of the pass, parsed once. They have element names only: other conditions are checked more cheaply on
+/// the few elements with that name.
 #[derive(Debug)]
 pub(crate) struct Reader {
     title: Selector,
@@ -145,7 +145,7 @@ impl Reader {
         let mut has_title = false;
         let is_json_ld = Cell::new(false);
         let title = |chunk: &mut TextChunk<'_>| {
-            // The title of a drawing in SVG is text of another kind.
+            // The title of an SVG drawing has another text type.
             if !has_title && chunk.text_type() == TextType::RCData {
                 page.title.push_str(chunk.as_str());
                 has_title = chunk.last_in_text_node();
@@ -174,7 +174,7 @@ impl Reader {
             (&self.link, each(link)),
         ];
         if !wanted.json_ld.is_empty() {
-            // Frameworks write `+` as a character reference, which no selector sees through.
+            // Frameworks write `+` as a character reference, which selectors do not decode.
             let kind = |script: &Element<'_, '_>| is_json_ld.set(is(script, "type", "application/ld+json"));
             handlers.push((&self.json_ld, each(kind)));
             handlers.push((&self.json_ld, texts(&mut page.json_ld, || is_json_ld.get())));
@@ -192,13 +192,13 @@ impl Reader {
     }
 }
 
-/// Feeds the page to the handlers; what a rewriter would write is dropped.
+/// Feeds the page to the handlers; the output of the rewriter is dropped.
 fn run<'h>(
     handlers: impl IntoIterator<Item = (&'h Selector, ElementContentHandlers<'h>)>,
     html: &str,
 ) -> Result<(), RewritingError> {
     let settings = Settings::new()
-        // What is ambiguous without a tree is at worst text taken for a tag.
+        // At worst, ambiguous markup without a tree makes text look like a tag.
         .with_strict(false)
         .with_memory_settings(MemorySettings::new().with_max_allowed_memory_usage(MAX_MEMORY));
     let settings = handlers.into_iter().fold(settings, |settings, (selector, handlers)| {
@@ -216,12 +216,12 @@ fn each<'h>(mut handle: impl FnMut(&Element<'_, '_>) + 'h) -> ElementContentHand
     })
 }
 
-/// Puts the first value of an attribute that says something in `field`.
+/// Stores the first non-empty value of an attribute in `field`.
 fn first<'h>(field: &'h mut Option<String>, name: &'h str) -> ElementContentHandlers<'h> {
     each(move |element| keep(field, attribute(element, name)))
 }
 
-/// Adds the text of each element of whose text no tag is a part, while `is_wanted`.
+/// Adds the text of each element whose text contains no tags, while `is_wanted`.
 fn texts<'h>(found: &'h mut Vec<String>, is_wanted: impl Fn() -> bool + 'h) -> ElementContentHandlers<'h> {
     let mut text = String::new();
     ElementContentHandlers::default().text(move |chunk: &mut TextChunk<'_>| {
@@ -229,7 +229,7 @@ fn texts<'h>(found: &'h mut Vec<String>, is_wanted: impl Fn() -> bool + 'h) -> E
             text.push_str(chunk.as_str());
             if chunk.last_in_text_node() {
                 let whole = std::mem::take(&mut text);
-                // In drawings a script is text like any other.
+                // In SVG a script is ordinary text.
                 let is_encoded = matches!(chunk.text_type(), TextType::RCData | TextType::Data);
                 found.push(if is_encoded { htmlize::unescape(whole).into_owned() } else { whole });
             }
@@ -238,14 +238,14 @@ fn texts<'h>(found: &'h mut Vec<String>, is_wanted: impl Fn() -> bool + 'h) -> E
     })
 }
 
-/// Puts a value in `field`, unless it is empty or the field has one.
+/// Stores a value in `field`, unless it is empty or the field has one.
 fn keep(field: &mut Option<String>, value: Option<String>) {
     if field.is_none() {
         *field = value.filter(|value| !value.trim().is_empty());
     }
 }
 
-/// Whether a `rel` says that the link is not to be followed.
+/// Whether a `rel` has `nofollow`.
 pub(crate) fn is_nofollow(rel: &str) -> bool {
     has_token(rel, "nofollow")
 }

@@ -1,4 +1,4 @@
-//! Reading what a spider asks for, and finding what is wrong with it.
+//! Creates the plan of a spider, and finds its mistakes.
 
 use regex::Regex;
 use trawl_common::spider::pattern::reason;
@@ -15,7 +15,7 @@ use crate::values::convert::Convert;
 use crate::values::date::{self, Written};
 use crate::values::truth::Truth;
 
-/// Where fields stand: what they may look for follows from it.
+/// The place of fields, which determines their possible sources.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Inside {
     Nothing,
@@ -23,7 +23,7 @@ enum Inside {
     Json,
 }
 
-/// Makes a plan of a spider, and collects what is wrong with it.
+/// Creates the plan of a spider, and collects its mistakes.
 pub(crate) struct Planner {
     pub(crate) plan: Plan,
     pub(crate) wanted: Wanted,
@@ -32,7 +32,7 @@ pub(crate) struct Planner {
 }
 
 impl Planner {
-    /// The plan of a spider. If it does not stream, every selector is looked for in the tree.
+    /// Creates the plan of a spider. Without `streams`, every selector needs the tree.
     pub(crate) fn of(spider: &Spider, streams: bool) -> Self {
         let mut planner =
             Self { plan: Plan::default(), wanted: Wanted::default(), mistakes: Vec::new(), streams };
@@ -105,12 +105,12 @@ impl Planner {
     fn source(&mut self, what: &str, path: &str, field: &spider::Field, inside: Inside) -> Option<Source> {
         Some(match &field.from {
             FieldSource::Css(selector) => {
-                // One that is not from a spider's file is from the settings, where its place has this name.
+                // A selector without a place is from the settings, under this name.
                 let of_settings = selector.place.is_none().then(|| format!("items.{what}"));
                 let what = of_settings.as_deref().unwrap_or(what);
                 let parts = self.parts(what, selector, inside)?;
                 let streamed = streamable::streamed(&parts, !field.list);
-                // Where lines begin is known of a tree alone.
+                // Only a tree shows where lines begin.
                 let streams = self.streams && field.whitespace != Some(Whitespace::Lines);
                 match streamed.filter(|_| streams && inside == Inside::Nothing) {
                     Some(streamed) => Source::Streamed(number(&mut self.wanted.queries, streamed)),
@@ -214,7 +214,7 @@ impl Planner {
         self.sound(what, selector, "a selector", Query::new(parts, inside == Inside::Element))
     }
 
-    /// A selector of elements, not of what is in them.
+    /// Plans a selector of elements, rather than of their content.
     fn elements(&mut self, what: &str, selector: &Sited<String>, inside: Inside) -> Option<Query> {
         let parts = self.parts(what, selector, inside)?;
         if parts.iter().any(|part| part.take != Take::Element) {
@@ -226,7 +226,7 @@ impl Planner {
         self.query(what, selector, &parts, inside)
     }
 
-    /// The path, if there is one; `None` if it is wrong.
+    /// Parses the path, if there is one; `None` if it is invalid.
     fn optional_path(&mut self, what: &str, path: Option<&Sited<String>>) -> Option<Option<Path>> {
         match path {
             None => Some(None),
@@ -266,7 +266,7 @@ impl Planner {
 
 fn kind(field: &spider::Field) -> Kind {
     match &field.from {
-        // Absolute they are already.
+        // They are absolute already.
         FieldSource::Page(page) if page.kind() == Kind::Url => Kind::Text,
         FieldSource::Page(page) => page.kind(),
         _ => field.kind,
@@ -278,7 +278,7 @@ fn number<T>(all: &mut Vec<T>, one: T) -> usize {
     all.len() - 1
 }
 
-/// The number of `one` among `all`, where it stands once.
+/// Returns the index of `one` in `all`, where it is added if missing.
 fn once(all: &mut Vec<String>, one: String) -> usize {
     all.iter().position(|other| *other == one).unwrap_or_else(|| number(all, one))
 }

@@ -1,4 +1,4 @@
-//! Responses of JSON.
+//! Tests of JSON responses.
 
 use super::*;
 

@@ -49,7 +49,7 @@ fn css(selector: &str) -> Field {
     Field::of(FieldSource::Css(sited(selector)))
 }
 
-/// What a page at `https://example.com/dir/page` gives.
+/// Extracts a page at `https://example.com/dir/page`.
 fn extraction(spider: &Spider, response: &Response) -> Extraction {
     let url = "https://example.com/dir/page".parse().unwrap();
     let extractor = Extractor::new(spider).unwrap();

@@ -1,4 +1,4 @@
-//! How much a field may hold.
+//! Limits the size of a field.
 
 use serde_json::Value;
 use trawl_common::text::legible;
@@ -9,7 +9,7 @@ use crate::limits::MAX_TEXT;
 #[derive(Debug)]
 pub(crate) struct Budget {
     left: usize,
-    /// How long one text may be.
+    /// Maximum length of one text.
     longest: usize,
     was_cut: bool,
 }
@@ -19,7 +19,7 @@ impl Budget {
         Self { left: bytes, longest: MAX_TEXT, was_cut: false }
     }
 
-    /// The same, but no text is longer than this.
+    /// Limits the length of each text.
     pub(crate) fn of_texts(self, longest: usize) -> Self {
         Self { longest, ..self }
     }
@@ -29,36 +29,38 @@ impl Budget {
         self.left == 0
     }
 
-    /// How many bytes are left.
+    /// The number of bytes left.
     pub(crate) fn left(&self) -> usize {
         self.left
     }
 
-    /// Whether a value was cut or left out for its size since this was last asked.
+    /// Whether a value was cut or left out for its size since the last call.
     pub(crate) fn take_cut(&mut self) -> bool {
         std::mem::take(&mut self.was_cut)
     }
 
-    /// Takes so many bytes; `false` if there are not as many, and then there are none.
+    /// Takes this many bytes. If there are fewer, returns `false` and takes all that are left.
     pub(crate) fn take(&mut self, bytes: usize) -> bool {
         let rest = self.left.checked_sub(bytes);
         self.left = rest.unwrap_or_default();
         rest.is_some()
     }
 
-    /// `text` without control characters and superfluous white space, cut to what fits; none when nothing remains.
+    /// Returns `text` without control characters and superfluous white space, cut to the remaining size; `None` if
+    /// nothing remains.
     pub(crate) fn legible(&mut self, text: &str) -> Option<Value> {
-        // A little more than fits, so that it shows whether there is more.
+        // A little more than fits, to detect whether there is more.
         self.keep(legible(text, self.left.min(self.longest) + 8))
     }
 
-    /// `text` with its white space, but without other control characters, cut to what fits; none when nothing but white space remains.
+    /// Returns `text` with its white space but without other control characters, cut to the remaining size; `None` if
+    /// only white space remains.
     pub(crate) fn verbatim(&mut self, text: &str) -> Option<Value> {
         let kept = verbatim(text);
         if kept.trim().is_empty() { None } else { self.keep(kept) }
     }
 
-    /// JSON as it is, but without control characters other than white space; none if not all of it fits.
+    /// Returns JSON unchanged except for control characters other than white space; `None` if not all of it fits.
     pub(crate) fn json(&mut self, value: &Value) -> Option<Value> {
         let fitting = self.fitting(value);
         self.was_cut |= fitting.is_none();
@@ -92,7 +94,7 @@ impl Budget {
 
     fn keep(&mut self, mut text: String) -> Option<Value> {
         let mut length = text.len() + text.bytes().filter(|byte| is_escaped(*byte)).count();
-        // Most texts fit: only one that does not is looked at character by character.
+        // Most texts fit: only one that does not is examined character by character.
         if length > self.left || text.len() > self.longest {
             length = 0;
             let end = text.char_indices().find(|(at, c)| {
@@ -105,7 +107,7 @@ impl Budget {
                 text.truncate(text.trim_end().len());
             }
         }
-        // With quotes and a comma: a list of very many short texts has an end.
+        // With quotes and a comma, so that very many short texts reach the limit, too.
         self.take(length + "\"\",".len());
         if text.is_empty() { None } else { Some(Value::String(text)) }
     }
@@ -115,12 +117,12 @@ fn verbatim(text: &str) -> String {
     text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t' | '\r')).collect()
 }
 
-/// How many bytes a character is in JSON.
+/// The number of bytes of a character in JSON.
 fn written(c: char) -> usize {
     c.len_utf8() + usize::from(u8::try_from(c).is_ok_and(is_escaped))
 }
 
-/// Whether a character of one byte has a backslash before it in JSON.
+/// Whether a single-byte character is escaped by a backslash in JSON.
 fn is_escaped(byte: u8) -> bool {
     matches!(byte, b'"' | b'\\' | b'\n' | b'\t' | b'\r')
 }

@@ -1,4 +1,4 @@
-//! From what was found to a value of a field's kind.
+//! Converts found values to the type of a field.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use crate::values::date::Written;
 use crate::values::number;
 use crate::values::truth::Truth;
 
-/// What a field makes of each value that was found.
+/// The conversion of a field's values.
 #[derive(Debug, Default)]
 pub(crate) struct Convert {
     pub(crate) kind: Kind,
@@ -26,13 +26,13 @@ pub(crate) struct Convert {
     pub(crate) whitespace: Option<Whitespace>,
 }
 
-/// Why there is no value: a reason, or none where nothing was found.
+/// The reason why there is no value; `None` if nothing was found.
 pub(crate) type Refusal = Option<&'static str>;
 
 const TOO_LARGE: Refusal = Some("it does not fit into what an item may hold");
 
 impl Convert {
-    /// The value; or why it does not fit the kind, or not into the budget.
+    /// Returns the value, or the reason why it does not fit the type or the budget.
     pub(crate) fn value(
         &self,
         raw: &Found<'_>,
@@ -82,7 +82,7 @@ impl Convert {
             Kind::Text | Kind::Html => budget.verbatim(&text).ok_or(None),
             Kind::Number => number(budget, number::parse(&text, self.decimal).map_err(refused)?),
             Kind::Integer => number(budget, whole(number::parse(&text, self.decimal).map_err(refused)?)?),
-            // An element without text is true by its presence.
+            // An element without text is true because it is present.
             Kind::Boolean => {
                 let value =
                     self.truth.of(&text).ok_or(Some("it is none of the texts that are true or false"))?;
@@ -103,7 +103,7 @@ impl Convert {
         }
     }
 
-    /// A value of JSON that is of the kind already stays what it is; objects and lists do in any case.
+    /// Converts a JSON value. A value that is of the right type already stays unchanged; objects and lists always do.
     fn of_json(&self, value: &Value, base: &Base<'_>, budget: &mut Budget) -> Result<Value, Refusal> {
         let is_plain = self.regex.is_none();
         let as_it_is = |budget: &mut Budget, value: &Value| budget.json(value).ok_or(TOO_LARGE);
@@ -117,7 +117,7 @@ impl Convert {
             }
             _ => None,
         };
-        // Text of programs is meant as it is.
+        // Text from programs is kept exactly.
         let whitespace = self.whitespace.unwrap_or(Whitespace::Keep);
         match (number, value) {
             (Some(number), _) if self.kind == Kind::Integer => as_it_is(budget, &whole(number)?),
@@ -127,13 +127,13 @@ impl Convert {
         }
     }
 
-    /// Whether white space means something in what is read.
+    /// Whether white space is significant in the input.
     fn is_verbatim(&self) -> bool {
         matches!(self.kind, Kind::Html | Kind::Json)
     }
 }
 
-/// The reason, unless nothing was found.
+/// Returns the reason, unless nothing was found.
 fn reason(text: &str, why: &'static str) -> Refusal {
     (!text.trim().is_empty()).then_some(why)
 }
@@ -142,7 +142,7 @@ fn whole(number: Value) -> Result<Value, Refusal> {
     number::whole(&number).ok_or(Some("it is not whole"))
 }
 
-/// Each line of a text without superfluous white space, with one empty line in place of several.
+/// Returns the lines of a text without superfluous white space, with one empty line in place of several.
 fn lines(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut gap = "";
@@ -159,7 +159,7 @@ fn lines(text: &str) -> String {
     out
 }
 
-/// About what a number takes as JSON.
+/// Approximate size of a number as JSON.
 const NUMBER: usize = 8;
 
 #[cfg(test)]
@@ -176,7 +176,7 @@ mod tests {
         Convert { kind, ..Convert::default() }.value(&raw, &base, &mut Budget::of(1 << 20)).ok()
     }
 
-    /// What a field with this key makes of a text, and why it makes nothing of it.
+    /// Converts a text for a field with this key, or returns the reason why it cannot.
     fn with(convert: Convert, raw: Found<'_>) -> Result<Value, Refusal> {
         let (url, urls) = ("https://example.com/dir/".parse().unwrap(), Urls::default());
         convert.value(&raw, &Base::of(None, &url, &urls, UTF_8), &mut Budget::of(1 << 20))

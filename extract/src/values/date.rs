@@ -1,4 +1,4 @@
-//! Dates, by whatever clock, as RFC 3339 writes them.
+//! Parses dates with any time zone, and formats them by RFC 3339.
 
 use jiff::civil::{Date, DateTime, Time};
 use jiff::fmt::strtime::{self, BrokenDownTime};
@@ -7,7 +7,7 @@ use jiff::tz::{Offset, TimeZone};
 use jiff::{SignedDuration, Timestamp};
 use trawl_common::web::http_date;
 
-/// The longest text that may be a date, in bytes, where no format is given.
+/// Maximum length in bytes of a text that may be a date, if no format is given.
 const MAX_LENGTH: usize = 64;
 
 /// The ways of writing a date that are the same everywhere: the year first, or the month by its name.
@@ -27,21 +27,21 @@ const DATES: [&str; 13] = [
     "%d %B, %Y",
 ];
 
-/// The ways of writing a time after a date.
+/// Formats of a time after a date.
 const TIMES: [&str; 6] = ["%H:%M:%S%.f", "%H:%M", "%I:%M:%S %p", "%I:%M %p", "%I:%M:%S%p", "%I:%M%p"];
 
-/// The ways in which a text may say a date.
+/// The possible formats of a date.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
-    /// As strptime reads it.
+    /// A strptime format.
     pub(crate) format: Option<String>,
-    /// The zone of a time that names no offset; else it is UTC.
+    /// The time zone of a time without an offset; UTC if `None`.
     pub(crate) zone: Option<TimeZone>,
 }
 
 impl Written {
-    /// Returns the date that `text` is: by the format, or by RFC 3339, ISO 8601, the ways of mails and HTTP, or an English month. One with a
-    /// time is given in UTC; one without stays a date.
+    /// Parses a date: by the format, or by RFC 3339, ISO 8601, the formats of mails and HTTP, or an English month. A
+    /// date with a time is returned in UTC; one without stays a date.
     pub(crate) fn parse(&self, text: &str) -> Option<String> {
         let text = text.trim();
         if let Some(format) = &self.format {
@@ -68,7 +68,8 @@ impl Written {
         self.written(read.to_date().ok()?, time, read.offset())
     }
 
-    /// A date by one of [`DATES`], perhaps with a day of the week before it, and a time and an offset after it.
+    /// Parses a date by one of [`DATES`], optionally with a day of the week before it, and a time and an offset after
+    /// it.
     fn by_parts(&self, text: &str) -> Option<String> {
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let text = without_weekday(&text);
@@ -105,13 +106,13 @@ impl Written {
             }
             (None, None) => Offset::UTC,
         };
-        // By the calendar: instants end a day before it does.
+        // Computed by the calendar, because instants end a day before it does.
         let utc = local.checked_sub(SignedDuration::from_secs(offset.seconds().into())).ok()?;
         Some(format!("{utc}Z"))
     }
 }
 
-/// What is wrong with a format: a date that is written by it must be read by it.
+/// Checks a format: a date that is formatted with it must be parsed by it.
 pub(crate) fn check(format: &str) -> Result<(), String> {
     let sample = DateTime::constant(2024, 5, 17, 10, 30, 0, 0).to_zoned(TimeZone::UTC);
     let sample = sample.map_err(|error| error.to_string())?;
@@ -239,7 +240,7 @@ mod tests {
             ("2024-01-01", None, "2024-01-01"),
             ("1 May 2024 10:00", None, "2024-05-01T08:00:00Z"),
             ("01.05.2024 10:00", Some("%d.%m.%Y %H:%M"), "2024-05-01T08:00:00Z"),
-            // It does not exist, and comes an hour later.
+            // This time does not exist, and is taken as an hour later.
             ("2024-03-31 02:30", None, "2024-03-31T01:30:00Z"),
         ] {
             let written = Written { format: format.map(str::to_owned), zone: zone.clone() };

@@ -1,4 +1,4 @@
-//! The main text of a page, by where its text is dense.
+//! The main text of a page, found by the density of its text.
 
 use std::collections::HashMap;
 
@@ -8,12 +8,12 @@ use scraper::ElementRef;
 use crate::document::found::{is_hidden, is_inline};
 use crate::limits::MAX_TEXT;
 
-/// The part of an element's text that one child must hold for the child to be the main part: navigation and notes around an
-/// article are less than the rest, and none of an article's own parts is so much of it.
+/// The fraction of an element's text that one child must hold to be the main part: navigation and notes around an
+/// article are less than the rest, and no single part of an article is that large.
 const MOST: f64 = 0.6;
 
-/// The text that a page is about, without navigation, headers, footers and notes beside it. Starting from the body, the
-/// child that holds most of the text outside links is gone into, for as long as there is one.
+/// Returns the main text of a page, without navigation, headers, footers and notes beside it. Starting from the body,
+/// this descends into the child that holds most of the text outside links, as long as there is one.
 pub(crate) fn text(root: ElementRef<'_>) -> String {
     let mut weights = HashMap::new();
     weigh(root, false, &mut weights);
@@ -30,8 +30,8 @@ pub(crate) fn text(root: ElementRef<'_>) -> String {
     text
 }
 
-/// The bytes of text in an element and outside links, counted for all elements below at once. As deep as the tree, which is
-/// bounded.
+/// Returns the bytes of text in an element outside links, computed for all descendants at once. The recursion is as
+/// deep as the tree, which is bounded.
 fn weigh(element: ElementRef<'_>, in_link: bool, weights: &mut HashMap<NodeId, usize>) -> usize {
     if is_aside(element) {
         return 0;
@@ -53,7 +53,7 @@ fn collect(element: ElementRef<'_>, text: &mut String) {
     if is_aside(element) {
         return;
     }
-    // What is in a block of its own does not run into what is before it.
+    // The content of a block is separated from the text before it.
     let is_block = !is_inline(element.value().name());
     if is_block {
         text.push(' ');
@@ -73,7 +73,7 @@ fn collect(element: ElementRef<'_>, text: &mut String) {
     }
 }
 
-/// The elements in one that may hold the main text and are not pieces of it; of a table these are its cells.
+/// Returns the child elements that may hold the main text and are not pieces of it; for a table these are its cells.
 fn containers(element: ElementRef<'_>) -> Vec<ElementRef<'_>> {
     let parts = element.child_elements().flat_map(|child| match child.value().name() {
         "tbody" | "tr" => containers(child),
@@ -83,7 +83,7 @@ fn containers(element: ElementRef<'_>) -> Vec<ElementRef<'_>> {
     parts.collect()
 }
 
-/// Whether an element is beside the main text.
+/// Whether an element is outside the main text.
 fn is_aside(element: ElementRef<'_>) -> bool {
     let name = element.value().name();
     let role = element.attr("role").unwrap_or_default();

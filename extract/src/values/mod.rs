@@ -1,4 +1,4 @@
-//! From what was found in a response to values of a field's kind.
+//! Converts found values to the types of fields.
 
 pub(crate) mod budget;
 pub(crate) mod convert;

@@ -2,18 +2,19 @@
 
 use serde_json::{Number, Value};
 
-/// The most characters of a number; what is longer is none.
+/// Maximum length of a number in characters.
 const MAX_LENGTH: usize = 64;
 
-/// The most letters of a currency, on either side of a number whose decimal mark a blank follows.
+/// Maximum number of letters of a currency beside a number whose decimal mark is followed by a blank.
 const MAX_CURRENCY: usize = 4;
 
-/// The zeros of the scripts whose digits are read: ASCII, Arabic, Persian, Devanagari, Bengali, Thai, full width.
+/// The zero digits of supported scripts: ASCII, Arabic, Persian, Devanagari, Bengali, Thai, full width.
 const ZEROS: [u32; 7] = [0x30, 0x660, 0x6F0, 0x966, 0x9E6, 0xE50, 0xFF10];
 
-/// Returns the first number in `text`, or why there is none. Digits are grouped by threes, or as in India, by one mark or blanks. Where
-/// `decimal` does not say which mark is decimal, it is the last of different ones; a single one is it unless exactly three digits follow
-/// and no zero leads: `1.234` is 1234, `0.125` and `1.25` are not whole. What may be meant in two ways is no number.
+/// Returns the first number in `text`, or the reason why there is none. Digits are grouped by threes, or as in India,
+/// by one mark or blanks. Unless `decimal` is given, the decimal mark is the last of different marks; a single mark is
+/// decimal unless exactly three digits follow and no zero leads: `1.234` is 1234, `0.125` and `1.25` are not whole. An
+/// ambiguous text is no number.
 pub(crate) fn parse(text: &str, decimal: Option<char>) -> Result<Value, &'static str> {
     let start = text.find(|c| digit(c).is_some()).ok_or("it has no digit")?;
     let before = &text[..start];
@@ -39,7 +40,7 @@ pub(crate) fn parse(text: &str, decimal: Option<char>) -> Result<Value, &'static
     plain(&format!("{sign}{whole}{fraction}{exponent}")).ok_or("it is no number")
 }
 
-/// A number as programs write it.
+/// Parses a number as programs write it.
 pub(crate) fn plain(text: &str) -> Option<Value> {
     if let Ok(whole) = text.parse::<i64>() {
         return Some(whole.into());
@@ -49,9 +50,9 @@ pub(crate) fn plain(text: &str) -> Option<Value> {
     Number::from_f64(number).map(Value::Number)
 }
 
-/// The whole number that `number` is.
+/// Returns `number` as an integer, if it is whole.
 pub(crate) fn whole(number: &Value) -> Option<Value> {
-    /// 2^53: beyond it a float stands for several whole numbers.
+    /// 2^53: beyond it a float is the nearest one to several integers.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if number.is_i64() || number.is_u64() {
         return Some(number.clone());
@@ -62,13 +63,13 @@ pub(crate) fn whole(number: &Value) -> Option<Value> {
 
 const AMBIGUOUS: &str = "its digits are grouped in no known way, so that it may be several numbers";
 
-/// The digits of a number, and what separates them.
+/// The digits of a number, and their separators.
 struct Written {
-    /// Each group with the mark before it.
+    /// Each group, preceded by its mark.
     groups: Vec<(char, String)>,
-    /// Whether the last group is decimal whatever its mark is.
+    /// Whether the last group is decimal, whatever its mark.
     cents: bool,
-    /// Where they end.
+    /// The position after the digits.
     end: usize,
 }
 
@@ -100,8 +101,8 @@ impl Written {
     }
 }
 
-/// Returns the two digits of cents that a mark and a blank, or the sign of a currency, separate from a number which ends before `text`,
-/// and how many characters they take: `, 99 TL`, `€,99`, `€99`.
+/// Returns the two digits of cents that a mark and a blank, or a currency sign, separate from a number that ends before
+/// `text`, and the number of characters they take: `, 99 TL`, `€,99`, `€99`.
 fn cents(text: &[char], has_currency_before: bool) -> Option<(String, usize)> {
     let mut at = 0;
     let mut pass = |wanted: &dyn Fn(char) -> bool| {
@@ -127,7 +128,7 @@ fn cents(text: &[char], has_currency_before: bool) -> Option<(String, usize)> {
     (is_price && digits.len() == 2 && ends).then(|| (digits, at + 2))
 }
 
-/// Whether a text may be the name or the sign of a currency, or nothing.
+/// Whether a text is empty, or may be the name or the sign of a currency.
 fn is_currency_only(text: &str) -> bool {
     let letters = text.chars().filter(|c| c.is_alphabetic()).count();
     letters <= MAX_CURRENCY
@@ -162,8 +163,8 @@ fn parts(
     Ok((whole.iter().map(|(_, digits)| digits.as_str()).collect(), fraction.to_owned()))
 }
 
-/// Whether digits are grouped as they are anywhere: by threes, or in India three and then twos. A group may not begin with what is no
-/// number, as those of telephone numbers do.
+/// Whether digits are grouped in a common way: by threes, or in India three and then twos. A grouped number may not
+/// begin with zero, as telephone numbers do.
 fn are_groups(groups: &[(char, String)]) -> bool {
     let [(_, first), middle @ .., (mark, last)] = groups else { return true };
     let is_one_mark = groups[1..].iter().all(|(other, _)| other == mark);
@@ -173,7 +174,7 @@ fn are_groups(groups: &[(char, String)]) -> bool {
     is_one_mark && last.len() == 3 && (by_threes || indian) && !first.starts_with('0')
 }
 
-/// Whether digits go on twice after the same mark, as in `15/08/2017` and `10:30:00`.
+/// Whether digits follow twice after the same mark, as in `15/08/2017` and `10:30:00`.
 fn is_date_or_phone(after: &[char]) -> bool {
     let [mark @ ('/' | '-' | ':'), rest @ ..] = after else { return false };
     let digits = rest.iter().take_while(|c| c.is_ascii_digit()).count();
@@ -204,7 +205,7 @@ fn sign(before: &str, after: &[char]) -> Result<&'static str, &'static str> {
     Ok(if is_negative { "-" } else { "" })
 }
 
-/// Returns the exponent that a number as programs write it goes on with.
+/// Returns the exponent at the start of the rest of a number as programs write it.
 fn exponent(after: &[char]) -> Option<String> {
     let ['e' | 'E', rest @ ..] = after else { return None };
     let sign: String = rest.iter().take(1).filter(|c| matches!(c, '+' | '-')).collect();
@@ -221,13 +222,13 @@ fn is_currency(c: char) -> bool {
     matches!(c, '$' | '¢'..='¥' | '฿' | '\u{20a0}'..='\u{20cf}' | '\u{ff04}' | '\u{ffe0}' | '\u{ffe1}' | '\u{ffe5}')
 }
 
-/// Returns the digit that a character of any script is.
+/// Returns the value of a digit of any supported script.
 fn digit(c: char) -> Option<u32> {
     let offset = |zero: &u32| u32::from(c).checked_sub(*zero).filter(|digit| *digit < 10);
     ZEROS.iter().find_map(offset)
 }
 
-/// Returns the character of ASCII that means the same in a number.
+/// Returns the ASCII character with the same meaning in a number.
 fn plain_char(c: char) -> char {
     match c {
         '\u{ff0c}' => ',',

@@ -1,6 +1,6 @@
-//! Texts that are true or false.
+//! Texts that mean true or false.
 
-/// Answers, and whether something is to be had, as shops say it.
+/// Affirmative answers, and the wording of shops for available products.
 const TRUE: &[&str] = &["", "yes", "true", "on", "1", "in stock", "instock", "available"];
 const FALSE: &[&str] = &[
     "no",
@@ -16,7 +16,7 @@ const FALSE: &[&str] = &[
     "discontinued",
 ];
 
-/// The texts of a field that are true, and those that are false; the usual ones where it names none.
+/// The texts of a field that mean true, and those that mean false; the default ones if it has none.
 #[derive(Debug, Default)]
 pub(crate) struct Truth {
     truth: Vec<String>,
@@ -29,8 +29,8 @@ impl Truth {
         Self { truth: folded(truth), falsehood: folded(falsehood) }
     }
 
-    /// Returns whether a text is true, in any mixture of cases, or nothing if that is not known. Where only one side is named, all else is the
-    /// other.
+    /// Returns whether a text means true, ignoring case; `None` if that is unknown. If only one list is given, any
+    /// other text belongs to the other side.
     pub(crate) fn of(&self, text: &str) -> Option<bool> {
         // https://schema.org/InStock
         let (_, name) = text.split_once("schema.org/").unwrap_or(("", text));

@@ -1,4 +1,5 @@
-//! How a program ended, as its supervisor says it: on the last line of standard error, which nobody else can write then.
+//! The end of a program, as reported by its supervisor on the last line of standard error, which nobody else can write
+//! then.
 
 use std::fmt;
 
@@ -7,23 +8,23 @@ use super::{MAX_FILES, MAX_PROCESSES};
 /// How a program ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Report {
-    /// By itself, with this status.
+    /// It exited with this status.
     Exited(i32),
-    /// By this signal, which the supervisor did not send.
+    /// It was killed by this signal, which the supervisor did not send.
     Killed(i32),
-    /// It took more memory than it may.
+    /// It exceeded its memory limit.
     Memory,
-    /// It had more processes than it may.
+    /// It exceeded its limit of processes.
     Processes,
-    /// Its folder held more than it may.
+    /// It exceeded the limit of its folder's size.
     Disk,
     /// It was asked to end.
     Stopped,
-    /// It could not be supervised: why.
+    /// It could not be supervised, for this reason.
     Unsupervised(String),
 }
 
-/// Signals that end programs, with what they say of the end.
+/// Signals that end programs, with descriptions of the end.
 const SIGNALS: [(i32, &str); 9] = [
     (4, "SIGILL"),
     (5, "SIGTRAP"),
@@ -36,7 +37,7 @@ const SIGNALS: [(i32, &str); 9] = [
     (31, "SIGSYS"),
 ];
 
-/// Words on the standard error of programs that were given no more memory.
+/// Messages on the standard error of programs that failed to allocate memory.
 const NO_MEMORY: [&str; 6] = [
     "MemoryError",
     "annot allocate memory",
@@ -47,7 +48,7 @@ const NO_MEMORY: [&str; 6] = [
 ];
 
 impl fmt::Display for Report {
-    /// In words that go on from a program's name.
+    /// Describes the end in words that follow a program's name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Exited(status) => write!(f, "exited with status {status}"),
@@ -70,14 +71,14 @@ impl fmt::Display for Report {
 }
 
 impl Report {
-    /// Whether the program failed, and its standard error says that it was given no more memory.
+    /// Whether the program failed, and its standard error says that it could not allocate memory.
     pub(crate) fn lacked_memory(&self, stderr: &[u8]) -> bool {
         let failed = matches!(self, Self::Killed(_)) || matches!(self, Self::Exited(status) if *status != 0);
         let stderr = String::from_utf8_lossy(stderr);
         failed && NO_MEMORY.iter().any(|text| stderr.contains(text))
     }
 
-    /// As the last line.
+    /// Formats the report as the last line.
     pub(super) fn to_line(&self, token: &str) -> String {
         let said = match self {
             Self::Exited(status) => format!("exited {status}"),
@@ -91,7 +92,8 @@ impl Report {
         format!("\n{token} {said}\n")
     }
 
-    /// What the last line of a standard error says, and all before it. `None` if the supervisor said nothing.
+    /// Splits a standard error into the report on its last line and all before it. The report is `None` if the
+    /// supervisor wrote none.
     pub(crate) fn of(token: &str, mut stderr: Vec<u8>) -> (Option<Self>, Vec<u8>) {
         let Some(before) = stderr.strip_suffix(b"\n") else { return (None, stderr) };
         let start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);

@@ -15,10 +15,10 @@ use rustix::process::{
     setsid,
 };
 
-/// The memory that a process may reserve is a multiple of this.
+/// The unit of the memory that a process may reserve, in bytes.
 const PART: u64 = 64 << 20;
 
-/// Becomes the program; returns only if that fails, with the status that shells use for it.
+/// Becomes the program; returns only on failure, with the status that shells use for it.
 pub(super) fn run(arguments: Vec<OsString>) -> u8 {
     let mut arguments = arguments.into_iter();
     let (Some(supervisor), Some(memory), Some(priority), Some(program)) =
@@ -41,9 +41,10 @@ fn number<T: FromStr>(argument: Option<OsString>) -> Option<T> {
 
 /// 1. A session of its own: no terminal, and one group that can be ended at once.
 /// 2. Dies with its supervisor.
-/// 3. The priority of the worker, not that of the supervisor.
-/// 4. Leaves no core, reserves no more than twice the memory that it may use, and is what the system ends first when memory is short.
-/// 5. Signals and looks into nothing but what it starts itself, where the system can see to that.
+/// 3. Takes the priority of the worker, not that of the supervisor.
+/// 4. Writes no core file, reserves at most twice the memory that it may use, and is the first to be killed when the
+///    system is short of memory.
+/// 5. Can signal and trace only processes that it starts itself, if the system supports that.
 fn bound(supervisor: i32, memory: u64, priority: i32) -> Result<(), Box<dyn Error>> {
     setsid()?;
     set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -54,28 +55,28 @@ fn bound(supervisor: i32, memory: u64, priority: i32) -> Result<(), Box<dyn Erro
     let limit = |most| Rlimit { current: Some(most), maximum: Some(most) };
     setrlimit(Resource::Core, limit(0))?;
     setrlimit(Resource::Data, limit(reservable(memory)))?;
-    // No matter where the system has none.
+    // Systems without this file work without it.
     let _ = fs::write("/proc/self/oom_score_adj", "1000");
     confine()?;
     Ok(())
 }
 
-/// Returns the memory that one process may reserve which may use so much: at least twice that. Chromium has it in whole parts, and
-/// its pages crash where the limit is none.
+/// Returns the memory that a process may reserve if it may use `memory` bytes: at least twice that. Chromium reserves
+/// it in whole units, and its pages crash if the limit is not a multiple of one.
 fn reservable(memory: u64) -> u64 {
     memory.saturating_mul(2).div_ceil(PART).saturating_mul(PART)
 }
 
-/// Puts this process and all that it starts into a domain of Landlock, out of which no signal and no ptrace(2) leads: not to the
-/// supervisor, by whose limits it lives, not to the worker, and not to the programs of other tasks. It gains no rights by setuid
-/// programs any more. Older systems do a part of that, or nothing.
+/// Puts this process and all that it starts into a Landlock domain, which no signal and no ptrace(2) can leave: they
+/// cannot reach the supervisor, which enforces the limits, the worker, or the programs of other tasks. Setuid programs
+/// no longer gain rights. Older systems support a part of that, or nothing.
 fn confine() -> Result<(), RulesetError> {
     let ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort);
     ruleset.scope(Scope::Signal)?.create()?.restrict_self()?;
     Ok(())
 }
 
-/// Whether the system keeps programs from signalling their supervisors.
+/// Whether the system can prevent programs from signalling their supervisors.
 pub(super) fn can_confine() -> bool {
     let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
     ruleset.scope(Scope::Signal).and_then(Ruleset::create).is_ok()

@@ -1,4 +1,4 @@
-//! Any encoding in, UTF-8 out.
+//! Decodes any encoding to UTF-8.
 
 use std::io::{self, BufRead, Read};
 
@@ -8,19 +8,19 @@ use trawl_common::web::charset;
 use super::decode::Head;
 use super::error::Fault;
 
-/// Bytes decoded at a time.
+/// Number of bytes that are decoded at a time.
 const CHUNK_BYTES: usize = 16 * 1024;
 
-/// A source as UTF-8 without its byte order mark; bytes that are no text become U+FFFD.
+/// A source decoded to UTF-8 without its byte order mark; invalid bytes become U+FFFD.
 ///
-/// The encoding is that of the byte order mark, else UTF-8 where the beginning shows it, else the one that the header names (RFC 7303
-/// 3.2), else the one that an XML declaration names, else UTF-8.
+/// The encoding is that of the byte order mark, else UTF-8 if the beginning is valid UTF-8, else the one that the
+/// header names (RFC 7303 3.2), else the one that an XML declaration names, else UTF-8.
 pub(super) struct Utf8Reader<R> {
     source: Head<R>,
     decoder: Decoder,
     raw: Box<[u8]>,
     text: Box<[u8]>,
-    /// What of `text` is not consumed yet.
+    /// The start of the unconsumed part of `text`.
     start: usize,
     end: usize,
     bytes_read: u64,
@@ -48,13 +48,13 @@ impl<R: Read> Utf8Reader<R> {
         }
     }
 
-    /// Bytes taken from the source so far.
+    /// The number of bytes read from the source so far.
     pub(super) fn bytes_read(&self) -> u64 {
         self.bytes_read
     }
 }
 
-/// The encoding of a source that starts with `head`, and the length of its byte order mark.
+/// Returns the encoding of a source that starts with `head`, and the length of its byte order mark.
 fn encoding_of(head: &[u8], declared: Option<&'static Encoding>) -> (&'static Encoding, usize) {
     charset::proven(head).unwrap_or_else(|| {
         let shown = charset::shows_utf_8(head).then_some(UTF_8);

@@ -1,4 +1,4 @@
-//! Compressed or not: the bytes of a source, looked at before they are read.
+//! Decompresses a source if necessary, and examines its first bytes.
 
 use std::io::{self, Cursor, Read};
 
@@ -11,10 +11,10 @@ use super::origin::Origin;
 
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 
-/// Bytes that hold a byte order mark and an XML declaration.
+/// Number of bytes that contain a byte order mark and an XML declaration.
 const HEAD_BYTES: usize = 1024;
 
-/// `source`, at most `max_bytes` of it, without its gzip compression, if it has one.
+/// Returns `source` without its gzip compression, if it has one, limited to `max_bytes`.
 pub(super) fn inflate<R: Read>(source: R, max_bytes: u64) -> Result<Head<Inflated<R>>, Fault> {
     let source = Head::of(Limited { source, left: max_bytes, max_bytes }, GZIP_MAGIC.len());
     let inflated = match source.peek() == GZIP_MAGIC {
@@ -43,25 +43,25 @@ impl<R: Read> Read for Inflated<R> {
     }
 }
 
-/// A source without compression whose beginning is known.
+/// A decompressed source whose beginning has been read.
 pub struct Plain<R>(Head<Inflated<R>>);
 
 impl<R: Read> Plain<R> {
-    /// At most `max_bytes` of `source`, without its gzip compression, if it has one.
+    /// Returns `source` without its gzip compression, if it has one, limited to `max_bytes`.
     ///
     /// # Errors
-    /// It was compressed twice.
+    /// Fails if the source was compressed twice.
     pub fn new(source: R, max_bytes: u64) -> Result<Self, Fault> {
         inflate(source, max_bytes).map(Self)
     }
 
-    /// The first byte that is neither blank nor a byte order mark; `None` if the first kilobyte has none.
+    /// The first byte that is neither blank nor part of a byte order mark; `None` if the first kilobyte has none.
     pub fn first(&self) -> Option<u8> {
         let head = self.0.peek();
         head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start().first().copied()
     }
 
-    /// The same as UTF-8, where its header names another charset.
+    /// Decodes the source to UTF-8, if its header names another charset.
     pub fn into_utf_8<'a>(self, origin: &Origin) -> Box<dyn Read + 'a>
     where
         R: 'a,
@@ -89,7 +89,8 @@ fn gzip_fault(error: io::Error) -> io::Error {
     }
 }
 
-/// A source that fails beyond so many bytes: gzip can be long and hold nothing, so that what it holds is no measure.
+/// A source that fails after a number of compressed bytes: gzip can be long and decompress to nothing, so its content
+/// is no measure.
 pub(super) struct Limited<R> {
     source: R,
     left: u64,
@@ -107,16 +108,16 @@ impl<R: Read> Read for Limited<R> {
     }
 }
 
-/// A source whose first bytes were read ahead; reading gives them first.
+/// A source whose first bytes were read ahead; reading returns them first.
 pub(super) struct Head<R> {
     ahead: Cursor<Vec<u8>>,
-    /// Met while reading ahead, and due after what could be read.
+    /// An error met while reading ahead, returned after the bytes before it.
     failure: Option<io::Error>,
     rest: R,
 }
 
 impl<R: Read> Head<R> {
-    /// Reads so many bytes ahead. Of what is no XML the first line is enough: a pipe may have no more to say for a while.
+    /// Reads up to `len` bytes ahead. Without XML the first line is enough: a pipe may have no more data for a while.
     fn of(mut rest: R, len: usize) -> Self {
         let (mut ahead, mut failure) = (Vec::with_capacity(len), None);
         let mut part = [0; HEAD_BYTES];
@@ -135,7 +136,7 @@ impl<R: Read> Head<R> {
         Self { ahead: Cursor::new(ahead), failure, rest }
     }
 
-    /// What was read ahead; shorter than asked for only if the source is, or its first line.
+    /// The bytes read ahead; fewer than requested only if the source or its first line is shorter.
     pub(super) fn peek(&self) -> &[u8] {
         self.ahead.get_ref()
     }
@@ -156,7 +157,8 @@ impl<R: Read> Read for Head<R> {
     }
 }
 
-/// Whether this is the start of a list, with its first line that is not blank. XML, and what is not ASCII-like, shows by more.
+/// Whether this has the first non-blank line of a list. XML and encodings unlike ASCII need more bytes to be
+/// recognized.
 fn has_a_line(head: &[u8]) -> bool {
     let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
     !text.starts_with(b"<") && text.contains(&b'\n') && !head.contains(&0)

@@ -1,4 +1,4 @@
-//! An entry of an XML document while it is read.
+//! An entry of an XML document that is being read.
 
 use quick_xml::events::BytesStart;
 
@@ -8,9 +8,9 @@ use super::dialect::{Field, Kind};
 use super::entry::{Broken, Entry, Flaw};
 use super::found::Found;
 
-/// What is known of the entry so far, and where it stands.
+/// The content of the entry so far, and its position.
 pub(super) struct Draft {
-    /// Open elements down to and with the entry's own.
+    /// The number of open elements, including the entry's own.
     pub(super) depth: usize,
     /// The namespace prefix of the entry's element.
     pub(super) prefix: String,
@@ -32,7 +32,7 @@ impl Draft {
         }
     }
 
-    /// Takes what the start tag of a field says. Returns whether the text of the field matters.
+    /// Reads the start tag of a field. Returns whether the text of the field is needed.
     pub(super) fn open(
         &mut self,
         field: Field,
@@ -54,7 +54,7 @@ impl Draft {
         false
     }
 
-    /// Takes the text of a field. A location too many is a thing of its own.
+    /// Reads the text of a field. An additional location is returned as an entry of its own.
     pub(super) fn close(&mut self, field: Field, content: &Content, bases: &Bases) -> Option<Found> {
         let text = content.as_str();
         let location = || content.location().map(|location| bases.resolve(location));
@@ -76,12 +76,12 @@ impl Draft {
         None
     }
 
-    /// An entry that is cut off, if its location is not.
+    /// Returns an entry that is cut off, if its location is complete.
     pub(super) fn located(self) -> Option<Found> {
         matches!(self.location, Some(Ok(_))).then(|| self.finish())
     }
 
-    /// The whole entry.
+    /// Returns the complete entry.
     pub(super) fn finish(self) -> Found {
         match self.location.or(self.permalink) {
             None => Found::Broken(Broken::new("", Flaw::NoLocation)),
@@ -99,7 +99,7 @@ fn is_alternate(link: &BytesStart<'_>) -> bool {
     attribute(link, "rel").is_none_or(|rel| rel == "alternate")
 }
 
-/// The value of an attribute, not unescaped.
+/// Returns the value of an attribute, still escaped.
 fn attribute(tag: &BytesStart<'_>, name: &str) -> Option<String> {
     let attribute = tag.try_get_attribute(name).ok()??;
     Some(attribute.value.into_owned())

@@ -1,9 +1,9 @@
-//! Sitemaps in every form that sites publish them, read as a stream in constant memory.
+//! Sitemaps in every published form, read as a stream in constant memory.
 //!
-//! [`read`] knows a source by its content, never by its name: gzip or plain, UTF-8 or UTF-16, then
-//! sitemaps.org 0.9 (`urlset` and `sitemapindex`), RSS 0.9 to 2.0, Atom, `robots.txt`, or one URL a
-//! line. It opens nothing: following an index to its sitemaps is the caller's business. Relative locations in feeds are resolved by
-//! `xml:base` and the source's own URL; all others leave as they are written.
+//! [`read`] recognizes a source by its content, never by its name: gzip or plain, UTF-8 or UTF-16, then sitemaps.org
+//! 0.9 (`urlset` and `sitemapindex`), RSS 0.9 to 2.0, Atom, `robots.txt`, or one URL per line. It opens nothing:
+//! following an index to its sitemaps is up to the caller. Relative locations in feeds are resolved with `xml:base` and
+//! the source's own URL; all others are returned as they are written.
 
 mod bases;
 mod charset;
@@ -39,8 +39,8 @@ pub use self::summary::Summary;
 
 /// Reads `source` to its end and hands each thing found to `emit`, in the source's order.
 ///
-/// `emit` stops the reading with [`ControlFlow::Break`], which is no error. An XML source ends with
-/// its root element: what follows is not looked at. On an error everything before it was emitted.
+/// `emit` stops the reading with [`ControlFlow::Break`], which is not an error. An XML source ends with its root
+/// element: the rest is not read. On an error everything before it was emitted.
 pub fn read(
     source: impl Read,
     origin: &Origin,

@@ -1,4 +1,4 @@
-//! Where a source comes from.
+//! The origin of a source.
 
 use encoding_rs::Encoding;
 use trawl_common::ports::Response;
@@ -6,17 +6,17 @@ use trawl_common::web::charset;
 use trawl_common::web::url::CanonicalUrl;
 use url::Url;
 
-/// What is known of a source beside its content. By default it is nothing, as of a file.
+/// Facts about a source beside its content. The default has none, like a file.
 #[derive(Clone, Debug, Default)]
 pub struct Origin {
-    /// Its URL, by which relative links are resolved.
+    /// The URL of the source, the base of relative links.
     pub url: Option<Url>,
-    /// The charset that its header names (RFC 7303 3.2).
+    /// The charset in its header (RFC 7303 3.2).
     pub charset: Option<&'static Encoding>,
 }
 
 impl Origin {
-    /// The origin of the body that was sent with `head` when `url` was asked for.
+    /// Returns the origin of a response to `url` with this `head`.
     pub fn from_response(url: &CanonicalUrl, head: &Response) -> Self {
         Self {
             url: Some(head.redirected_to.as_ref().unwrap_or(url).to_url()),

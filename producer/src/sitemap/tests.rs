@@ -1,4 +1,4 @@
-//! What the tests of every format use, and the promises that hold for all of them.
+//! Helpers for the tests of all formats, and the properties that all formats share.
 
 use super::*;
 

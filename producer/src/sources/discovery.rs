@@ -28,8 +28,7 @@ use crate::sources::start::Start;
 /// cannot be read.
 const MAX_LINES: usize = 1_000;
 
-/// The number of sources in progress at once. Most of them wait for their hosts, and each asks again and
-/// again for a slot.
+/// The number of sources in progress at once. Most of them wait for their hosts, and each asks repeatedly for a slot.
 const IN_HAND: usize = 64;
 
 /// Reads sources, and after each one the sitemaps that it names.
@@ -88,7 +87,7 @@ impl Discovery {
     ) -> impl Future<Output = (QueuedSource, Yield)> + use<> {
         let (asking, sorter, pages) = (Arc::clone(&self.asking), self.sorter.clone(), self.pages.clone());
         async move {
-            // Sources that a site's own list names may be read.
+            // Sources listed by another list of the site may be read.
             if let (Source::Web(url), Some(pages), 0) = (&queued.source, pages.as_deref(), queued.depth) {
                 let may_read = tokio::select! {
                     may_read = pages.may_read(url) => may_read,
@@ -151,8 +150,8 @@ impl Discovery {
             (Err(error), Source::Web(url)) if self.pages.is_some() && error.is_page() => {
                 self.take(vec![url.clone().into()], findings).await;
             }
-            // A URL that a person named and that may be a page is not lost when it fails: the worker tries
-            // again, and reports the failure as a dead letter.
+            // A URL named by a person that may be a page is not lost when it fails: the worker tries again, and reports
+            // the failure as a dead letter.
             (Err(ReadError::Fetch(failure)), Source::Web(url))
                 if self.pages.is_some()
                     && *depth == 0

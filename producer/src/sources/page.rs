@@ -1,5 +1,5 @@
-//! Sources that are pages themselves: whether they may be asked for, how they are distinguished from lists, and how they are kept so
-//! that the worker need not ask again.
+//! Sources that are pages themselves: whether they may be requested, how they are distinguished from lists, and how
+//! they are kept so that the worker need not request them again.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -25,16 +25,16 @@ use crate::sitemap::{self, Fault, Format, Found, Limits, Origin};
 /// How many bytes of a source are examined to find out what it is.
 pub(crate) const START: usize = 4096;
 
-/// How often to look whether another has fetched a robots.txt.
+/// Interval at which to check whether another process has fetched a robots.txt.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// How the last part of a path ends, or what it is, where no page is.
+/// Endings of the last part of a path, or all of it, that no page has.
 const LIST_ENDINGS: &[&str] = &[".xml", ".gz", ".txt", ".rss", ".atom", ".rdf"];
 const LIST_NAMES: &[&str] = &["sitemap", "feed", "rss", "atom"];
 
-/// How sources that may be pages are read.
+/// The reader of sources that may be pages.
 pub(crate) struct PageSources {
-    /// Where robots.txt and responses are kept.
+    /// The ports that store robots.txt files and responses.
     ports: Ports,
     fetcher: Arc<Fetcher>,
     schedules: HostSchedules,
@@ -55,11 +55,11 @@ impl PageSources {
         Self { ports, fetcher, schedules, spider, settings, politeness }
     }
 
-    /// Whether a source that a person named may be read here. RFC 9309 is for what is found, not for lists that a person names;
-    /// but what may be a page is asked for only as its site's robots.txt lets it. If that forbids it, or cannot be read, the
-    /// source is taken for a page: it is then for the worker to try again, and to say what became of it.
+    /// Whether a source that a person named may be read here. RFC 9309 applies to discovered URLs, not to lists that a
+    /// person names, but a source that may be a page is requested only if its site's robots.txt allows it. If that
+    /// forbids it, or cannot be read, the source is treated as a page: the worker tries again, and reports the outcome.
     ///
-    /// A robots.txt that is not known yet is fetched for the whole fleet.
+    /// An unknown robots.txt is fetched for the whole fleet.
     pub(crate) async fn may_read(&self, url: &CanonicalUrl) -> bool {
         if !self.politeness.host_policy(&url.host()).robots || is_named_like_a_list(url) {
             return true;
@@ -69,7 +69,7 @@ impl PageSources {
         file.and_then(|file| Robots::of(&file, &name)).is_some_and(|robots| robots.allows(url))
     }
 
-    /// The robots.txt of an origin, as it is known or as the origin answers now.
+    /// Returns the robots.txt of an origin, as stored or as fetched now.
     async fn robots(&self, origin: &url::Origin) -> Option<RobotsFile> {
         let hosts = &self.ports.hosts;
         let lease = self.settings.fetch.timeout + self.settings.recovery.lost_after;
@@ -91,7 +91,7 @@ impl PageSources {
                 let ttl = if answer.is_lasting { KEPT_FOR } else { self.settings.retry.robots_again() };
                 (hosts.keep_robots(&key, &answer.file, ttl).await, Some(answer.file))
             }
-            // The worker asks again, when it may.
+            // The worker requests it again once it may.
             Err(_) => (hosts.give_up_robots(&key).await, None),
         };
         if let Err(error) = kept {
@@ -100,7 +100,7 @@ impl PageSources {
         file
     }
 
-    /// Keeps a page until the worker takes it. It is a help, not a part: what cannot be kept is asked for again.
+    /// Keeps a page until the worker takes it. This is optional: a page that cannot be kept is requested again.
     pub(crate) async fn keep(
         &self,
         url: &CanonicalUrl,
@@ -108,7 +108,7 @@ impl PageSources {
         body: impl Stream<Item = Result<Bytes, Failure>> + Unpin,
     ) {
         let settings = &self.settings.cache;
-        // What is answered to one spider's own request is for no other, and redirects are followed by the worker.
+        // A response to one spider's own request must not be used for another, and the worker follows redirects.
         if settings.ttl.is_zero() || self.spider.request != Request::default() || head.redirected_to.is_some()
         {
             return;
@@ -116,7 +116,7 @@ impl PageSources {
         let Some(body) = whole(body, self.settings.fetch.max_body.as_u64()).await else { return };
         let page = Response { body, ..head };
         let ttl = settings.keeps(lifetime(&page.headers, page.fetched_at));
-        // The worker asks by the URL that stands for it.
+        // The worker requests it by its canonical URL.
         let asked = self.spider.urls.canonical(url.normalised());
         if let Err(error) = self.ports.cache.put(&asked, &page, ttl).await {
             debug!(%url, %error, "page not kept");
@@ -124,7 +124,7 @@ impl PageSources {
     }
 }
 
-/// A body of at most `most` bytes that comes to its end.
+/// Returns a body of at most `most` bytes if it is complete.
 async fn whole(mut parts: impl Stream<Item = Result<Bytes, Failure>> + Unpin, most: u64) -> Option<Bytes> {
     let mut body = BytesMut::new();
     while let Some(part) = parts.try_next().await.ok()? {
@@ -136,15 +136,15 @@ async fn whole(mut parts: impl Stream<Item = Result<Bytes, Failure>> + Unpin, mo
     Some(body.freeze())
 }
 
-/// Strictly: what is not, is asked for all the same wherever robots.txt allows it.
+/// Whether the URL is certainly that of a list. Others are requested, too, if robots.txt allows it.
 pub(crate) fn is_named_like_a_list(url: &CanonicalUrl) -> bool {
     let path = url.to_url().path().to_ascii_lowercase();
     let last = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or_default();
     LIST_ENDINGS.iter().any(|ending| last.ends_with(ending)) || LIST_NAMES.contains(&last)
 }
 
-/// Whether a source of this `Content-Type` that begins with `start` is a page: it says so, or looks like one, and does not look
-/// like a list. Lists are often sent as HTML.
+/// Whether a source with this `Content-Type` that begins with `start` is a page: it is declared as one, or looks like
+/// one, and does not look like a list. Lists are often sent as HTML.
 pub(crate) fn is_page(content_type: Option<&str>, start: &[u8]) -> bool {
     let mut first = None;
     let read = sitemap::read(start, &Origin::default(), &Limits::default(), &mut |found| {

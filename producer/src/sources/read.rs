@@ -1,4 +1,4 @@
-//! Reading one source: a blocking parser on a thread of its own, fed by a file or by the network.
+//! Reads one source: a blocking parser on its own thread, fed by a file or by the network.
 
 use std::fs::File;
 use std::io::{self, Cursor, Read};
@@ -24,39 +24,40 @@ use crate::sources::sitemap_queue::Budget;
 use crate::sources::sorter::Sorter;
 use crate::sources::source::Source;
 
-/// Findings are handed on in parts of this size; those of standard input each at once, as the next line may be long in coming.
+/// Number of findings that are passed on at once; those of standard input are passed on one by one, because the next
+/// line may take long.
 pub(crate) const PART: usize = 50;
 
-/// And sooner when what tasks and requests say takes so much.
+/// Size in bytes of tasks and requests at which findings are passed on earlier.
 const PART_BYTES: usize = 1 << 20;
 
-/// The most entries of one source that become dead letters because they are no URLs; the others are counted.
+/// Maximum number of invalid entries of one source that become dead letters; the others are counted.
 pub(crate) const MAX_INVALID: u64 = 10_000;
 
-/// So many of the lines of a list that cannot be read are named in the log.
+/// Maximum number of invalid lines of a list that are named in the log.
 const SHOWN_INVALID: u64 = 10;
 
-/// What a source yielded.
+/// The result of reading a source.
 pub(crate) struct Yield {
-    /// The further sitemaps that it names, up to the limit.
+    /// The sitemaps that it lists, up to the limit.
     pub(crate) sitemaps: Vec<String>,
-    /// How many more it names.
+    /// The number of sitemaps beyond the limit.
     pub(crate) left_out: u64,
-    /// How many of its entries are no URLs.
+    /// The number of entries that are not URLs.
     pub(crate) invalid: u64,
-    /// How the reading ended.
+    /// The end of the reading, or the error.
     pub(crate) end: Result<Summary, ReadError>,
 }
 
 impl Yield {
-    /// Of a source that gave nothing.
+    /// Returns the result for a source that could not be read.
     pub(crate) fn nothing(error: ReadError) -> Self {
         Self { sitemaps: Vec::new(), left_out: 0, invalid: 0, end: Err(error) }
     }
 }
 
-/// Reads `source` to its end, or until the receiver of `findings` is gone. Of one that is a page no more than its start is read,
-/// where `pages` says how those are taken.
+/// Reads `source` to its end, or until the receiver of `findings` is gone. Of a page only the start is read; `pages`
+/// says how it is handled.
 pub(crate) async fn read(
     source: &Source,
     pages: Option<&PageSources>,
@@ -69,7 +70,7 @@ pub(crate) async fn read(
     let settings = &sorter.settings.producer;
     let _leave = match source {
         Source::Stdin | Source::File(_) => Some(asking.reader().await),
-        // It is held with the body.
+        // The reading permit is held with the body.
         Source::Web(_) => None,
     };
     let mut origin = Origin::default();
@@ -100,8 +101,8 @@ pub(crate) async fn read(
     until_closed(parsing, source, findings).await
 }
 
-/// What a source yields that is being read, unless it is standard input and nobody wants more: what reads a pipe ends with its next
-/// line, which may never come.
+/// Returns the result of a source that is being read. If the source is standard input, returns early when the receiver
+/// is gone: reading a pipe ends only with its next line, which may never come.
 async fn until_closed(
     parsing: JoinHandle<Yield>,
     source: &Source,
@@ -114,7 +115,7 @@ async fn until_closed(
     }
 }
 
-/// A local file, unless it is a page. What is no regular file may be a pipe, which is not waited for here.
+/// Opens a local file, unless it is a page. A special file may be a pipe, which is not waited for here.
 fn open(path: &Path) -> Result<Box<dyn Read + Send>, ReadError> {
     let mut file = File::open(path).map_err(ReadError::Open)?;
     if !file.metadata().map_err(ReadError::Open)?.is_file() {
@@ -128,7 +129,7 @@ fn open(path: &Path) -> Result<Box<dyn Read + Send>, ReadError> {
     Ok(Box::new(Cursor::new(start).chain(file)))
 }
 
-/// The body of a list on the web. A page is kept for the worker instead.
+/// Returns the body of a list on the web. A page is kept for the worker instead.
 async fn list(
     url: &CanonicalUrl,
     head: Response,
@@ -144,18 +145,18 @@ async fn list(
     Ok(download::reader(body))
 }
 
-/// One source while it is read: what it says leaves in parts, or is kept within limits.
+/// A source that is being read: its findings are passed on in parts, or counted up to limits.
 struct Reading {
-    /// The source, for people.
+    /// The source's display name.
     name: String,
-    /// Whether its name is that of a list of entries.
+    /// Whether the source is named like a list of entries.
     is_named_so: bool,
     sorter: Sorter,
     findings: mpsc::Sender<Vec<Finding>>,
     part: Vec<Finding>,
-    /// What tasks and requests in it say, in bytes.
+    /// Size of the pending tasks and requests in bytes.
     bytes: usize,
-    /// How many findings leave together.
+    /// Number of findings that are passed on at once.
     full: usize,
     sitemaps: Vec<String>,
     budget: Budget,
@@ -180,9 +181,10 @@ impl Reading {
         }
     }
 
-    /// Reads a list of entries, which are tasks, requests and URLs, by how it begins or is named; or what sites publish.
+    /// Reads a list of entries (tasks, requests and URLs) or a published format, depending on the source's beginning
+    /// and name.
     fn either(self, reader: Box<dyn Read + Send>, origin: &Origin, limits: &Limits) -> Yield {
-        // However many entries there are, each is bounded.
+        // Each entry is bounded, however many there are.
         let max_bytes = if self.is_named_so { u64::MAX } else { limits.max_bytes };
         let plain = match Plain::new(reader, max_bytes) {
             Ok(plain) => plain,
@@ -218,8 +220,8 @@ impl Reading {
         self.end(read.map(summary).map_err(ReadError::Read))
     }
 
-    /// Whether this first line shows that the source is no list for the spider: it has tasks, and the spider no program; or it is
-    /// JSON of another kind, which nothing but its beginning made pass for a list.
+    /// Whether this first line shows that the source is not a list for the spider: it has tasks, but the spider has no
+    /// program; or it is other JSON, whose beginning only looked like a list.
     fn is_other_json(&self, line: &Line<Entry>) -> bool {
         let has_program = self.sorter.spider.handler.is_some();
         match &line.said {
@@ -285,7 +287,7 @@ impl Reading {
         if is_full { self.flush() } else { ControlFlow::Continue(()) }
     }
 
-    /// Passes on what was found. Breaks once the run is being stopped.
+    /// Passes on the findings. Breaks once the run is being stopped.
     fn flush(&mut self) -> ControlFlow<()> {
         self.bytes = 0;
         let full = std::mem::replace(&mut self.part, Vec::with_capacity(self.full));

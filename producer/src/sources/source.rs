@@ -1,4 +1,4 @@
-//! Where URLs come from: an address on the web, a local file, or standard input.
+//! Sources of URLs: an address on the web, a local file, or standard input.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,32 +8,33 @@ use trawl_common::names::WorkerId;
 use trawl_common::web::url::{CanonicalUrl, InvalidUrl};
 use url::Url;
 
-/// A source as a person names it.
+/// A source as named by a person.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
     /// A sitemap, feed, list or `robots.txt` on the web, in the spelling in which it is named.
     Web(CanonicalUrl),
-    /// The same as a local file.
+    /// A sitemap, feed, list or `robots.txt` in a local file.
     File(PathBuf),
-    /// The same on standard input.
+    /// A sitemap, feed, list or `robots.txt` on standard input.
     Stdin,
 }
 
-/// A text that names no source.
+/// A text that is not a source.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidSource {
-    /// It starts like a URL, and is none.
+    /// It starts like a URL, but is invalid.
     #[error("`{0}`: {1}")]
     Url(String, InvalidUrl),
 }
 
 impl Source {
-    /// Names what is read there: what is read on standard input nobody can read again.
+    /// Returns a text that identifies the source's content. Standard input gets one of its own, because it cannot be
+    /// read again.
     pub(crate) fn identity(&self) -> String {
         match self {
             Self::Web(url) => url.to_string(),
             Self::File(path) => {
-                // Machines may have files of one name.
+                // Machines may have different files of one name.
                 let bytes = std::fs::metadata(path).map_or(0, |file| file.len());
                 format!("{} {bytes}", path.display())
             }
@@ -45,7 +46,7 @@ impl Source {
 impl FromStr for Source {
     type Err = InvalidSource;
 
-    /// `-` is standard input, what has a scheme is a URL, all else is a path.
+    /// Parses a source: `-` is standard input, a text with a scheme is a URL, and any other is a path.
     fn from_str(text: &str) -> Result<Self, InvalidSource> {
         if text == "-" {
             return Ok(Self::Stdin);
@@ -64,7 +65,7 @@ impl FromStr for Source {
 }
 
 impl Source {
-    /// Whether it is a list of tasks, requests and URLs by its name: JSON Lines, which may be compressed.
+    /// Whether its name is that of a list of tasks, requests and URLs: JSON Lines, optionally compressed.
     pub(crate) fn is_named_like_entries(&self) -> bool {
         let name = match self {
             Self::Web(url) => url.to_url().path().to_owned(),

@@ -10,7 +10,7 @@ use crate::sources::source::{InvalidSource, Source};
 /// The start of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Start {
-    /// Pages to admit as they are, each fetched with a plain GET or as its request says; and tasks.
+    /// Pages to admit directly, each fetched with a plain GET or as its request says, and tasks.
     pub pages: Vec<Entry>,
     /// Sources to read for the pages that they name.
     pub sources: Vec<Source>,
@@ -37,7 +37,7 @@ impl Start {
         let spider::Start { sitemaps, urls, robots, requests, tasks } = &spider.start;
         let page = |text: &String| {
             let invalid = |error| InvalidSource::Url(text.clone(), error);
-            // It is asked for as it is written.
+            // It is requested as it is written.
             CanonicalUrl::parse(text).map(|_| NewRequest::get(text.trim()).into()).map_err(invalid)
         };
         let requests = requests.iter().cloned().map(Entry::Request);

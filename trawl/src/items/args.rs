@@ -1,4 +1,4 @@
-//! What `trawl items` is asked for.
+//! The arguments of `trawl items`.
 
 use clap::ValueEnum;
 use trawl_cli::CrawlArg;
@@ -51,7 +51,7 @@ pub(super) enum Format {
     Csv,
 }
 
-/// Which items are asked for.
+/// The items to print.
 pub(super) struct Wanted {
     pub(super) crawl: Option<CrawlId>,
     pub(super) spider: Option<SpiderName>,

@@ -1,4 +1,4 @@
-//! `trawl items`: the stream of items, read from any place.
+//! `trawl items`: reads the stream of items from any position.
 
 mod args;
 mod place;
@@ -68,7 +68,7 @@ impl Args {
         reading(rows).with_bookmark(bookmark).run().await
     }
 
-    /// Standard output, with the mark of UTF-8 if that was asked for.
+    /// Opens standard output, and writes the UTF-8 byte order mark if requested.
     fn out(&self) -> Result<BufWriter<Stdout>, Fail> {
         let mut out = BufWriter::new(std::io::stdout());
         let mark = if self.bom { "\u{feff}" } else { "" };
@@ -77,7 +77,8 @@ impl Args {
     }
 }
 
-/// The crawl that is meant. One that the fleet has forgotten may have items, by whose whole id it is named.
+/// Returns the selected crawl. A crawl that the fleet has forgotten may still have items; it is selected by its
+/// complete id.
 async fn crawl(arg: &CrawlArg, settings: &Settings, global: &Global) -> Result<CrawlId, Fail> {
     let backend = Backend::of_fleet(settings.clone(), global).await?;
     match (arg.crawl_stats(&*backend.stats).await?, arg) {

@@ -1,4 +1,4 @@
-//! From the stream to lines: what is read, what is written, and how far that is.
+//! Reads the stream and writes lines, and keeps track of the position.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -18,7 +18,8 @@ use super::place::Bookmark;
 use super::recent::Recent;
 use super::rows::Rows;
 
-/// Messages after which lines are handed on and acknowledged, at the latest; it sends fewer than twice as many ahead.
+/// Maximum number of messages after which lines are flushed and acknowledged; the prefetch is less than twice this
+/// number.
 const BATCH: usize = 64;
 
 /// One run of the command.
@@ -30,22 +31,22 @@ pub(super) struct Reading<'a> {
     rows: Box<dyn Rows>,
     health: Health,
     recent: Recent,
-    /// The offset of what is read next, when that is known.
+    /// The offset of the next message, if known.
     next: Option<u64>,
-    /// The offset at which to end; never, with `--follow`.
+    /// The offset at which to end; `None` for no end, with `--follow`.
     end: Option<u64>,
     written: u64,
-    /// Messages that are no items.
+    /// The number of messages that are not items.
     strange: u64,
 }
 
-/// Why reading stops.
+/// The reason why reading stops.
 enum Stop {
-    /// All is read that was asked for.
+    /// All requested items were read.
     Done,
-    /// The connection broke, or a server is away: go on from `next`.
+    /// The connection broke, or a server is unavailable: continue from `next`.
     Lost(ports::Error),
-    /// Lines can't be written.
+    /// The output cannot be written.
     Output(io::Error),
 }
 
@@ -62,7 +63,7 @@ impl From<io::Error> for Stop {
 }
 
 impl<'a> Reading<'a> {
-    /// Begins at the offset `place`, or else where `args` say.
+    /// Creates a reading from the offset `place`, or else from the start in `args`.
     pub(super) fn new(
         args: &'a Args,
         wanted: &'a Wanted,
@@ -85,17 +86,17 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Keeps its place there.
+    /// Stores its position in this bookmark.
     pub(super) fn with_bookmark(self, bookmark: Option<Bookmark>) -> Self {
         Self { bookmark, ..self }
     }
 
-    /// Ends at this offset, if not before.
+    /// Sets an offset at which to end, if not earlier.
     pub(super) fn until(self, end: Option<u64>) -> Self {
         Self { end, ..self }
     }
 
-    /// Reads and writes until all is done; after a break it goes on from where it was.
+    /// Reads and writes until everything is done; continues after a broken connection.
     pub(super) async fn run(mut self) -> Outcome {
         if self.read_to_end().await?.is_break() {
             return Ok(Exit::Ok);
@@ -104,14 +105,14 @@ impl<'a> Reading<'a> {
         self.rows.unknown().map_or(Ok(Exit::Ok), |message| Err(Fail::usage(message)))
     }
 
-    /// Reads all there is, and returns the offset at which that ended.
+    /// Reads everything, and returns the end offset.
     pub(super) async fn read_all(mut self) -> Result<Option<u64>, Fail> {
-        // Nothing is written.
+        // No output is written.
         let _ = self.read_to_end().await?;
         Ok(self.end)
     }
 
-    /// Breaks if nobody reads any more what is written.
+    /// Reads to the end. Breaks if the output's reader is gone.
     async fn read_to_end(&mut self) -> Result<ControlFlow<()>, Fail> {
         let mut reader = self.open().await?;
         loop {
@@ -120,7 +121,7 @@ impl<'a> Reading<'a> {
                     self.keep_place().await?;
                     return Ok(ControlFlow::Continue(()));
                 }
-                // The reader of the pipe is gone, which is no failure.
+                // The reader of the pipe is gone, which is not a failure.
                 Stop::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                     return Ok(ControlFlow::Break(()));
                 }
@@ -146,7 +147,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Begins with the first message if the stream is not the one that was read before.
+    /// Opens the stream; starts with the first message if it is not the stream that was read before.
     async fn open(&mut self) -> Result<StreamReader, ports::Error> {
         let reader = self.stream.read(self.from()).await?;
         let end = reader.end();
@@ -161,7 +162,7 @@ impl<'a> Reading<'a> {
         }
         match self.from() {
             StreamStart::Next => self.next = Some(end),
-            // What lies beyond the end is not there; only who follows waits for it.
+            // Beyond the end there is nothing; only `--follow` waits for it.
             StreamStart::Offset(offset) if !self.args.follow => self.next = Some(offset),
             _ => {}
         }
@@ -180,7 +181,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Takes what is there, at least one message, and hands it on.
+    /// Reads the available messages, at least one, and flushes the output.
     async fn batch(&mut self, reader: &mut StreamReader) -> Result<(), Stop> {
         if self.is_done() {
             return Err(Stop::Done);
@@ -214,12 +215,12 @@ impl<'a> Reading<'a> {
         has_all || self.args.limit.is_some_and(|limit| self.written >= limit)
     }
 
-    /// Writes one message, if it is an item that is asked for.
+    /// Writes one message, if it is a requested item.
     fn take(&mut self, entry: &Entry) -> io::Result<()> {
         let is_past = self.end.is_some_and(|end| entry.offset >= end);
         self.next = Some(if is_past { self.end.unwrap_or_default() } else { entry.offset + 1 });
         let Some(body) = entry.body.as_deref().filter(|_| !is_past) else { return Ok(()) };
-        // Anyone may publish; and what has line feeds between its parts is not from a worker.
+        // Anyone may publish, and a message with line feeds between its parts is not from a worker.
         let item = serde_json::from_slice::<Item>(body).ok().filter(|_| !body.contains(&b'\n'));
         let Some(item) = item else {
             self.strange += 1;

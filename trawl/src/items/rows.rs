@@ -14,35 +14,35 @@ use trawl_common::text::escape_json;
 /// The columns of every item.
 const OWN: [&str; 10] =
     ["id", "url", "crawl", "spider", "fetched_at", "status", "depth", "item", "change", "final_url"];
-/// Before the name of a field that is named as one of these.
+/// Prefix of a column for a field whose name is one of these.
 const FIELD: &str = "field_";
 
 /// Maximum number of columns that are found; a program may give its items any keys.
 const MOST_COLUMNS: usize = 1_000;
 
-/// Where items are written.
+/// A writer of items.
 pub(super) trait Rows {
-    /// Writes an item, which is `line` as JSON.
+    /// Writes an item; `line` is the item as JSON.
     fn write(&mut self, item: &Item, line: &[u8]) -> io::Result<()>;
 
-    /// Hands on all that was written.
+    /// Flushes the output.
     fn flush(&mut self) -> io::Result<()>;
 
-    /// What of the items could not be written, for people.
+    /// Describes, for people, the parts of items that could not be written; `None` if there are none.
     fn left_out(&self) -> Option<String> {
         None
     }
 
-    /// That columns were asked for that no item had, for people.
+    /// Describes, for people, the requested columns that no item had; `None` if there are none.
     fn unknown(&self) -> Option<String> {
         None
     }
 }
 
-/// One JSON object a line.
+/// Writes one JSON object per line.
 pub(super) struct JsonLines<W> {
     out: W,
-    /// Whether people read it on a terminal, which characters in it could disturb.
+    /// Whether the output is a terminal, which control characters could disturb.
     for_people: bool,
 }
 
@@ -66,12 +66,12 @@ impl<W: Write> Rows for JsonLines<W> {
     }
 }
 
-/// Finds the columns that items need, and writes nothing.
+/// Collects the columns that items need, and writes nothing.
 #[derive(Clone, Default)]
 pub(super) struct Census(Rc<RefCell<Columns>>);
 
 impl Census {
-    /// Returns the columns of the items that were there.
+    /// Returns the columns of the items so far.
     pub(super) fn columns(&self) -> Columns {
         self.0.borrow().clone()
     }
@@ -88,7 +88,7 @@ impl Rows for Census {
     }
 }
 
-/// The columns of items: first those of every item, then their fields as they first came.
+/// The columns of items: first those of every item, then their fields in the order of appearance.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Columns {
     names: Vec<String>,
@@ -97,12 +97,12 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// The columns that were asked for, in this order.
+    /// Creates the requested columns, in this order.
     fn asked(names: &[String]) -> Self {
         Self { names: names.to_vec(), fields: HashMap::new() }
     }
 
-    /// Adds what it lacks of the fields of this item, as far as there may be more.
+    /// Adds columns for new fields of this item, up to the limit.
     fn add_all(&mut self, item: &Item) {
         if self.names.is_empty() {
             self.names = OWN.map(str::to_owned).into();
@@ -125,29 +125,29 @@ impl Columns {
     }
 }
 
-/// Comma-separated values.
+/// Writes comma-separated values.
 pub(super) struct Csv<W: Write> {
     out: csv::Writer<W>,
     columns: Columns,
-    /// Whether the columns were asked for, so that nobody misses others.
+    /// Whether the columns were requested, so that missing ones need no warning.
     asked: bool,
     begun: bool,
-    /// Items with fields that have no column.
+    /// The number of items with fields that have no column.
     cut: u64,
-    /// The columns that no item has had so far.
+    /// The requested columns that no item has had so far.
     strange: BTreeSet<String>,
-    /// The fields that items have had, as long as some column is strange.
+    /// The fields that items have had, collected while `strange` is not empty.
     fields: BTreeSet<String>,
 }
 
 impl<W: Write> Csv<W> {
-    /// With these columns, or else those of the first item.
+    /// Creates a writer with these columns, or, if empty, with those of the first item.
     pub(super) fn new(out: W, columns: &[String]) -> Self {
         let strange = columns.iter().filter(|column| !OWN.contains(&column.as_str())).cloned().collect();
         Self { strange, asked: !columns.is_empty(), ..Self::with(out, Columns::asked(columns)) }
     }
 
-    /// With the columns that a [`Census`] has found.
+    /// Creates a writer with the columns that a [`Census`] has found.
     pub(super) fn with(out: W, columns: Columns) -> Self {
         let out = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(out);
         let (asked, begun, cut, strange, fields) = Default::default();

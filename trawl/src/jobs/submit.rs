@@ -15,7 +15,7 @@ use trawl_common::web::url::CanonicalUrl;
 
 use crate::backend::Backend;
 
-/// What to ask for.
+/// The command-line arguments of `trawl jobs submit`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The spider; `default` needs no file
@@ -26,7 +26,7 @@ pub(crate) struct Args {
     /// Crawl this page, besides what SOURCEs name; may be given again
     #[arg(long = "url", value_name = "URL")]
     urls: Vec<CanonicalUrl>,
-    /// How urgent it is: the highest number is taken first
+    /// The priority: the highest number is taken first
     #[arg(long, value_name = "N", default_value_t, allow_negative_numbers = true)]
     priority: Priority,
     #[command(flatten)]
@@ -39,13 +39,13 @@ pub(crate) struct Args {
     /// Take at most N URLs from the sources
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
-    /// Whose job it is
+    /// The project of the job
     #[arg(long, value_name = "NAME", default_value_t)]
     project: ProjectName,
     /// Of that project take this version, not the latest when the job is run
     #[arg(long, value_name = "VERSION")]
     version: Option<Version>,
-    /// Ask once: with a key that was used before, show the job that was made with it
+    /// Submit once: with a key that was used before, show the job that was created with it
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<IdempotencyKey>,
     /// Print the job's id as JSON
@@ -56,11 +56,11 @@ pub(crate) struct Args {
 #[derive(Serialize)]
 struct Answer {
     job: CrawlId,
-    /// Whether it was asked for just now, and not before with the same key.
+    /// Whether the job is new, rather than submitted before with the same key.
     new: bool,
 }
 
-/// Warns where the job's spider is not known here: it may come with a later version, or be on a worker.
+/// Warns if the job's spider is unknown here: it may come with a later version, or be on a worker.
 async fn look_for_spider(backend: &Backend, new: &NewJob) -> Result<(), Fail> {
     let NewJob { project, version, spider, .. } = new;
     let is_default = *project == ProjectName::default() && version.is_none();

@@ -23,7 +23,7 @@ pub(crate) type Args = Subcommands<Command>;
 /// The subcommands of `trawl seen`.
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Forget URLs, with what is remembered of their pages. What a crawl has without a final state is not forgotten
+    /// Forget URLs, and what is remembered of their pages. Pending URLs of a crawl are not forgotten
     Forget(Forget),
 }
 
@@ -36,10 +36,11 @@ pub(crate) struct Forget {
     /// The spider that is to forget them
     #[arg(long, value_name = "NAME", default_value = "default")]
     spider: SpiderName,
-    /// All that the spider has seen; none of its crawls may be under way
+    /// Forget all that the spider has seen; none of its crawls may be running
     #[arg(long, conflicts_with = "host")]
     all: bool,
-    /// Those of this host, as far as their URLs are kept: packed sets and state files have only those of failed and of remembered pages
+    /// Forget the URLs of this host, as far as they are stored: packed sets and state files store only those of failed
+    /// and remembered pages
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
     /// Don't ask

@@ -35,7 +35,7 @@ pub(super) fn run(spiders: &[SpiderArg], arguments: &Arguments, json: bool, sett
     Ok(exit)
 }
 
-/// Why the program of a spider cannot be run on this machine, if it has one and that cannot.
+/// Returns the reason why the spider's program cannot be run on this machine, if so.
 fn program_mistake(file: &Path, examined: &Examined) -> Option<Mistake> {
     let handler = examined.reading.spider.handler.as_ref()?;
     let folder = file.parent().unwrap_or(Path::new("."));
@@ -43,7 +43,8 @@ fn program_mistake(file: &Path, examined: &Examined) -> Option<Mistake> {
     Some(Mistake { place: None, what: format!("handler.run: {error}") })
 }
 
-/// What may be wrong with the program of a spider: what looks like a script beside it is not there.
+/// Returns a warning if the second word of a program's command looks like a script that does not exist in the folder of
+/// the file.
 fn program_warning(file: &Path, examined: &Examined) -> Option<String> {
     let handler = examined.reading.spider.handler.as_ref()?;
     let script = handler.run.get(1).filter(|script| !script.starts_with('-'))?;
@@ -76,7 +77,7 @@ fn print_report(path: &Path, examined: &Examined) {
     }
 }
 
-/// Prints what a spider without mistakes does.
+/// Prints a summary of a spider without mistakes.
 fn summarise(path: &Path, examined: &Examined) {
     let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
     anstream::println!("{bold}{}{bold:#}: no mistakes", path.display());
@@ -85,7 +86,7 @@ fn summarise(path: &Path, examined: &Examined) {
     }
 }
 
-/// What was found in a file, or why it cannot be read.
+/// Returns the result of examining a file, or the reason why it cannot be read, as JSON.
 pub(super) fn as_json(file: &Path, examined: Result<&Examined, &Unusable>) -> Value {
     let examined = match examined {
         Ok(examined) => examined,

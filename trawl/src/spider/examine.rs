@@ -1,4 +1,4 @@
-//! Spider files, with all that is wrong in them.
+//! Reads spider files and reports all their mistakes.
 
 use std::path::Path;
 
@@ -10,7 +10,8 @@ use trawl_common::spider::{Origin, Spider};
 use trawl_extract::{Examined, Ready};
 use trawl_worker::Unready;
 
-/// Reads a file, with these values for its arguments, as far as it can be read: for this machine, or, from another origin, for others.
+/// Reads a file, with these values for its arguments, as far as it can be read: for this machine, or, with another
+/// origin, for others.
 pub(crate) fn examine(
     path: &Path,
     arguments: &Arguments,
@@ -21,7 +22,7 @@ pub(crate) fn examine(
     Ok(Examined::of(name, &folder::text(path)?, arguments, settings, origin))
 }
 
-/// A spider as a person names it, ready to work, from what is found in its `folder`. Every mistake in its file is shown.
+/// Loads the selected spider from its `folder`. All mistakes in its file are shown.
 pub(crate) fn load(
     arg: &SpiderArg,
     folder: &Folder,

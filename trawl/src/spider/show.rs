@@ -1,4 +1,4 @@
-//! What one page gave, for people and as JSON.
+//! Shows the result of one page, for people and as JSON.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use trawl_common::text::printable;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::{Extracted, Tried, Unfit};
 
-/// How much of a value is shown.
+/// Maximum length of a displayed value.
 const SHOWN: usize = 400;
 
-/// The header fields that say something to a person.
+/// The header fields that are shown to people.
 const HEADERS: [&str; 6] =
     ["content-type", "last-modified", "etag", "cache-control", "x-robots-tag", "server"];
 

@@ -29,14 +29,14 @@ use crate::backend::Backend;
 /// How long a submission that breaks off keeps the spider's other crawls from being fed.
 const LEASE: Duration = Duration::from_secs(30);
 
-/// So many tasks are admitted at a time,
+/// Maximum number of tasks that are admitted at a time.
 const BATCH: usize = 500;
-/// or so many bytes of recipes.
+/// Maximum size in bytes of recipes that are admitted at a time.
 const BATCH_BYTES: usize = 4 << 20;
-/// So many lines are read ahead: each may have a megabyte.
+/// Maximum number of lines that are read ahead: each may have a megabyte.
 const LINES: usize = 16;
 
-/// What to submit.
+/// The command-line arguments of `trawl task submit`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The spider whose program does the tasks: its name, or its file
@@ -51,13 +51,13 @@ pub(crate) struct Args {
     /// Submit one task that says this
     #[arg(long, value_name = "TEXT", conflicts_with = "file")]
     recipe: Option<Recipe>,
-    /// What makes that task one with others: the spider takes in one of them
+    /// The text by which duplicates of that task are recognized: the spider admits one of them
     #[arg(long, value_name = "TEXT", requires = "recipe")]
     unique: Option<Unique>,
-    /// How urgent tasks are that do not say so: the highest number comes first
+    /// The priority of tasks that do not set one: the highest number comes first
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     priority: Option<Priority>,
-    /// How often tasks are tried again that do not say so
+    /// How often tasks are retried that do not set it
     #[arg(long, value_name = "N")]
     retries: Option<u32>,
     /// The crawl to open, or to continue [default: a new one, named by the time]
@@ -73,9 +73,9 @@ struct Answer {
     crawl: CrawlId,
     /// Tasks that are new to the spider, or to its crawl.
     new: u64,
-    /// Those that it has taken in before.
+    /// Tasks that it has admitted before.
     known: u64,
-    /// Lines that are no tasks.
+    /// Lines that are not tasks.
     invalid: u64,
 }
 
@@ -85,7 +85,7 @@ impl Args {
         let arguments = self.arguments.arguments()?;
         let folder = self.spider.folder(settings, arguments.clone())?;
         let spider = self.spider.load_for_workers(&folder, settings)?;
-        // The files of workers know nothing of the arguments.
+        // The files of workers do not have the arguments.
         let text = if arguments.is_empty() { None } else { self.spider.text(&folder)? };
         let named = self.named_crawl(backend).await?;
         let (crawl, is_new) = crawl_for(&spider, named, UnixMs::now()).map_err(Fail::usage)?;
@@ -95,7 +95,7 @@ impl Args {
         let engine = backend.engine().await?;
         let session = engine.open(opening, Arc::new(Health::fail_fast())).await?;
         let answer = self.admit(&*session, lines, &crawl).await;
-        // What was admitted is not lost; the rest can be submitted again.
+        // Admitted tasks are not lost; the rest can be submitted again.
         let answer = match answer {
             Ok(answer) => answer,
             Err(error) => {
@@ -121,12 +121,12 @@ impl Args {
         })
     }
 
-    /// The lines, read on a thread of their own as they are taken.
+    /// Returns the lines, read on demand by a separate thread.
     fn lines(&self, spider: &SpiderName) -> Result<mpsc::Receiver<Result<Line<NewTask>, io::Error>>, Fail> {
         let (send, lines) = mpsc::channel(LINES);
         if let Some(recipe) = &self.recipe {
             let task = NewTask { unique: self.unique.clone(), ..NewTask::of(recipe.clone()) };
-            // There is room for one.
+            // The channel has room for one.
             let _ = send.try_send(Ok(Line { number: 1, said: Ok(task) }));
             return Ok(lines);
         }
@@ -149,7 +149,7 @@ impl Args {
                 task.map_err(|error| error.to_string())
             };
             if let Err(error) = list::read(reader, parse, take) {
-                // Whoever reads may have given up.
+                // The receiver may have given up.
                 let _ = send.blocking_send(Err(error));
             }
         });
@@ -190,7 +190,7 @@ impl Args {
     }
 }
 
-/// A list of tasks without compression; what is something else is a mistake.
+/// Returns a decompressed list of tasks. Any other content is an error.
 fn tasks_of(reader: Box<dyn Read + Send>, path: &Path) -> Result<Box<dyn Read + Send>, Fail> {
     let unreadable = |error| Fail::usage(format!("{}: {error}", path.display()));
     let plain = Plain::new(reader, u64::MAX).map_err(unreadable)?;

@@ -1,4 +1,4 @@
-//! What `trawl top` shows, asked of the ports.
+//! The data of `trawl top`, read from the ports.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,27 +13,27 @@ use trawl_common::time::UnixMs;
 use crate::backend::Backend;
 use crate::stats;
 
-/// So many crawls that are over are shown, the latest.
+/// Number of the latest crawls that are over to show.
 const OVER: usize = 3;
 
-/// What goes on at one moment.
+/// A snapshot of all activity.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct View {
-    /// When it was asked.
+    /// The time of the snapshot.
     pub(super) at: UnixMs,
-    /// Pages that are done in a second, in all crawls.
+    /// The number of pages done per second in all crawls.
     pub(super) pages_per_second: f64,
-    /// Those that are not over, and the latest of the others.
+    /// The crawls that are not over, and the latest of the others.
     pub(super) crawls: Vec<CrawlView>,
     pub(super) workers: Vec<WorkerState>,
     pub(super) lanes: Vec<LaneState>,
-    /// Those that are not to be asked now.
+    /// The hosts that are blocked or in a back-off.
     pub(super) hosts: Vec<HostView>,
-    /// What is wrong.
+    /// Current problems.
     pub(super) notes: Vec<String>,
 }
 
-/// A crawl, and its pace.
+/// A crawl with its pace.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct CrawlView {
     #[serde(flatten)]
@@ -41,18 +41,18 @@ pub(super) struct CrawlView {
     pub(super) pages_per_second: f64,
 }
 
-/// A host that is not to be asked now.
+/// A host that is blocked or in a back-off.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct HostView {
     pub(super) host: String,
-    /// The end of its back-off; nothing while it is blocked.
+    /// The end of its back-off; `None` while it is blocked.
     pub(super) until: Option<UnixMs>,
-    /// What it answered.
+    /// The status of its response.
     pub(super) status: Option<u16>,
 }
 
 impl View {
-    /// Where the broker alone is away, the lanes alone are missing.
+    /// Takes a snapshot. If only the broker is unavailable, only the lanes are missing.
     pub(super) async fn ask(backend: &Backend) -> Result<Self, Fail> {
         let now = UnixMs::now();
         let (mut over, mut crawls) = (0, backend.stats.crawls().await?);
@@ -83,7 +83,7 @@ impl View {
         })
     }
 
-    /// Computes each rate from what has ended since `before`, which is so long ago.
+    /// Computes each rate from the URLs that have ended since `before`, which was taken `ago`.
     pub(super) fn pace_since(&mut self, before: &Self, ago: Duration) {
         let seconds = ago.as_secs_f64().max(0.001);
         let done: BTreeMap<&CrawlId, &CrawlView> =
@@ -91,11 +91,11 @@ impl View {
         for crawl in self.crawls.iter_mut().filter(|crawl| !crawl.stats.status.is_over()) {
             if let Some(known) = done.get(&crawl.stats.crawl) {
                 let more = crawl.stats.counts.handled().saturating_sub(known.stats.counts.handled());
-                // A glance is short: half of what is shown is what was shown before.
+                // The interval is short, so the rate is averaged with the previous one.
                 crawl.pages_per_second = (more as f64 / seconds + known.pages_per_second) / 2.0;
             }
         }
-        // Nobody says it of a state file that another process has.
+        // A state file that another process has open has no workers to report the pace.
         if self.workers.is_empty() {
             let running = self.crawls.iter().filter(|crawl| !crawl.stats.status.is_over());
             self.pages_per_second = total(running.map(|crawl| crawl.pages_per_second));
@@ -112,7 +112,7 @@ fn left_alone(host: &HostState, now: UnixMs) -> Option<HostView> {
     })
 }
 
-/// Nothing adds up to `-0.0` by `sum`.
+/// Adds paces. Unlike `sum`, returns `0.0` rather than `-0.0` for none.
 fn total(paces: impl Iterator<Item = f64>) -> f64 {
     paces.fold(0.0, |sum, pace| sum + pace)
 }

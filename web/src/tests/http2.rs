@@ -15,14 +15,14 @@ use self::server::{Script, Server};
 use super::*;
 use crate::client::IDLE_TIME;
 
-/// What a server can have sent before it notices that its client does not read: mostly the kernel's buffers. What only the clock
-/// ends has no such bound.
+/// Maximum number of bytes that a server can have sent before it notices that its client does not read: mostly the
+/// kernel's buffers. An attack that only a timeout ends has no such bound.
 const MOST_SENT: u64 = 16 << 20;
 
-/// How long an attack may take of the real time, however busy the machine is.
+/// Maximum real time of an attack, however busy the machine is.
 const MOST_TIME: Duration = Duration::from_secs(20);
 
-/// A fetcher that takes `identity` for whom it says it is.
+/// Returns a fetcher that trusts `identity`.
 pub(super) fn trusting(identity: &Identity, settings: &settings::Fetch) -> Fetcher {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut tls = trust::tls().unwrap();
@@ -30,7 +30,7 @@ pub(super) fn trusting(identity: &Identity, settings: &settings::Fetch) -> Fetch
     Fetcher::with(settings, resolver::lookup, tls).unwrap()
 }
 
-/// Tries `attacks`, one after the other. With its client a server loses its connection, whatever it sends.
+/// Tries all `attacks`, one after the other. When its client goes, a server loses its connection, whatever it sends.
 async fn try_all(section: &mut Section, settings: &settings::Fetch, attacks: Vec<Attack>) {
     let identity = Identity::new();
     for Attack { name, script, gets } in attacks {
@@ -77,7 +77,8 @@ async fn a_request_of_others_is_sent_over_tls_and_its_answer_comes_back_as_one_o
     assert_eq!(reqwest::Response::from(answer).text().await.unwrap(), "hello");
 }
 
-/// An honest page, and then `again` without end: whether the client hangs up within `limit`, although its pool lives on.
+/// Serves a normal page, and then `again` without end. Returns whether the client hangs up within `limit`, although its
+/// pool lives on.
 async fn is_left_within(limit: Duration, again: Vec<u8>, reads: bool) -> bool {
     let identity = Identity::new();
     let again = again.repeat(1000);

@@ -1,11 +1,11 @@
-//! Answers that break rules of HTTP, and that browsers read nevertheless.
+//! Responses that break rules of HTTP, and that browsers accept nevertheless.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::http2::{Identity, trusting};
 use super::*;
 
-/// A server that says these bytes to everyone and closes.
+/// Starts a server that sends these bytes to every client and closes. Returns its URL.
 async fn say(answer: Vec<u8>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
@@ -64,7 +64,7 @@ async fn a_body_of_no_length_may_end_with_a_connection_of_tls_that_says_nothing(
                 "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n{head}\r\n5\r\nright"
             );
             connection.write_all(answer.as_bytes()).await.unwrap();
-            // Without a word of TLS.
+            // Without TLS's closing message.
             connection.get_mut().0.shutdown().await.unwrap();
         }
     });

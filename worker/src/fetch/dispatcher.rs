@@ -1,4 +1,4 @@
-//! From permission to begin to running fetches.
+//! Starts fetches that have permission.
 
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -24,11 +24,11 @@ use crate::schedule::{Next, Permits, Ready};
 use crate::settlement::Settlement;
 use crate::shared::Shared;
 
-/// How long a URL waits, about, whose crawl has as many pages under way as it may still do.
+/// Approximate wait of a URL whose crawl has as many pages in flight as it may still do.
 const AWAITED: Duration = Duration::from_secs(2);
 
-/// Starts jobs as they become ready, until `ready` is closed and empty; then waits for the running ones. After `stop` what has
-/// not begun is given back. Stops the worker where a port fails for good.
+/// Starts jobs as they become ready, until `ready` is closed and empty; then waits for the running ones. After `stop`,
+/// jobs that have not started are released. Stops the worker if a port fails permanently.
 pub(crate) async fn run(
     shared: Arc<Shared>,
     mut ready: mpsc::Receiver<Vec<Ready>>,
@@ -66,7 +66,7 @@ pub(crate) async fn run(
     while running.join_next().await.is_some() {}
 }
 
-/// Counts the starts, and returns the jobs that may begin.
+/// Counts the starts, and returns the jobs that may start.
 async fn start(shared: &Shared, jobs: Vec<Ready>, settle: &mpsc::Sender<Settlement>) -> Result<Vec<Ready>> {
     let claims: Vec<Claim> = jobs.iter().map(|ready| ready.job.claim()).collect();
     let starts = shared.frontier.start(&claims).await?;
@@ -94,7 +94,7 @@ async fn start(shared: &Shared, jobs: Vec<Ready>, settle: &mpsc::Sender<Settleme
     Ok(go)
 }
 
-/// Works on a page. Returns its fetch permit, unless the page is slow and gave it up, or keeps it until it is settled.
+/// Processes a page. Returns its fetch permit, unless the page is slow and gave it up, or keeps it until it is settled.
 async fn fetch(
     shared: &Shared,
     job: Job,
@@ -119,7 +119,7 @@ async fn fetch(
                     away = under_way.gives_way(&shared.threads) => Ok(put_off(&job, away)),
                 }
             }
-            // Others could not begin while it goes on.
+            // Others could not start while it continues.
             Err(away) => Ok(put_off(&job, away)),
         },
     };
@@ -130,7 +130,7 @@ async fn fetch(
     let is_linking = matches!(&processed, Ok(Processed::Settled(settlement)) if settlement.has_many_links());
     let under_way = is_linking.then(|| under_way.in_place());
     if let Ok(Processed::ForProgram(_) | Processed::Without(_)) = &processed {
-        // Programs take their own time, in which others are fetched.
+        // Programs take their own time, during which others are fetched.
         fetch_permit = fetch_permit.filter(|_| is_alone);
     }
     let settlement = match processed {
@@ -168,18 +168,18 @@ fn is_answered(processed: &Processed) -> bool {
     }
 }
 
-/// It comes back after this time.
+/// Snoozes it for this time.
 fn put_off(job: &Job, away: Duration) -> Processed {
     Processed::Settled(Settlement::put_off(job.clone(), UnixMs::now().plus(away)))
 }
 
-/// What becomes of a job, unless handling it panics.
+/// Returns the outcome of a job, unless handling it panics.
 async fn unless_panicked(job: Job, handling: impl Future<Output = Settlement>) -> Settlement {
     let settlement = AssertUnwindSafe(handling).catch_unwind().await;
     settlement.unwrap_or_else(|_| Settlement::of(job, panicked()))
 }
 
-/// The page is not tried again: what it has done to this worker it would do to others.
+/// The page is not retried: it would do to other workers what it has done to this one.
 fn panicked() -> Outcome {
     Outcome::Failed(Failure::new(Class::Parse, "handling it made the worker panic"), Reason::Final)
 }

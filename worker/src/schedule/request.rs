@@ -1,4 +1,4 @@
-//! What is asked of a URL's host, and what follows from the decision.
+//! Requests slots of hosts for URLs, and handles the decisions.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -25,17 +25,17 @@ const LEAST_PART: Range<f64> = 0.125..0.1875;
 
 /// Why a URL's host is not asked for a slot.
 pub(super) enum NotAsked {
-    /// A slot is reserved, and it was put aside until then to wait for it.
+    /// A slot is reserved, and it was snoozed to wait for it.
     Reserved { slot: UnixMs, until: UnixMs },
-    /// It was put aside until then.
+    /// It was snoozed until this instant.
     PutAside(UnixMs),
-    /// The origin's robots.txt is to be known first.
+    /// The origin's robots.txt has to be known first.
     Robots(Origin),
-    /// It is not to be fetched.
+    /// It must not be fetched.
     Never(Outcome),
 }
 
-/// What to ask the host of a job's URL.
+/// Returns the request for a slot of a job's host.
 pub(super) fn prepare(shared: &Shared, job: &Job, now: UnixMs) -> std::result::Result<HostRequest, NotAsked> {
     let message = &job.message;
     if let Some(until) = not_before(message.until, message.slot, message.turn, now) {
@@ -70,15 +70,15 @@ pub(super) fn prepare(shared: &Shared, job: &Job, now: UnixMs) -> std::result::R
     })
 }
 
-/// Asks the hosts of many URLs.
+/// Requests slots for many URLs.
 pub(super) async fn ask_hosts(shared: &Shared, requests: &[HostRequest]) -> Result<Vec<Decision>> {
     let decisions = shared.schedules.ask_hosts(requests).await?;
     requests.iter().zip(&decisions).for_each(|(request, decision)| note(shared, request, decision));
     Ok(decisions)
 }
 
-/// Asks for leave to fetch where a redirect has led a job that is being fetched. It waits for no slot: what its host does not let
-/// go at once comes back.
+/// Requests permission to follow a redirect of a job that is being fetched. It does not wait for a slot: a URL that its
+/// host does not admit at once comes back.
 pub(crate) async fn ask(shared: &Shared, job: &mut Job) -> std::result::Result<HostPermit, Outcome> {
     let mut request = match prepare(shared, job, UnixMs::now()) {
         Ok(request) => request,
@@ -86,7 +86,7 @@ pub(crate) async fn ask(shared: &Shared, job: &mut Job) -> std::result::Result<H
         Err(NotAsked::PutAside(until) | NotAsked::Reserved { until, .. }) => {
             return Err(Outcome::Deferred { until });
         }
-        // It is asked for without a fetch permit.
+        // It is requested without a fetch permit.
         Err(NotAsked::Robots(_)) => return Err(Outcome::Deferred { until: UnixMs::now() }),
     };
     let addresses = job.spider.fetcher.addresses(&job.target().host()).await;
@@ -102,7 +102,7 @@ pub(crate) async fn ask(shared: &Shared, job: &mut Job) -> std::result::Result<H
     }
 }
 
-/// Leave to ask, or what becomes of a job that has none.
+/// Returns the permit, or the outcome of a job without one.
 pub(super) fn decided(job: &mut Job, decision: Decision) -> std::result::Result<HostPermit, Outcome> {
     let now = UnixMs::now();
     let message = &mut job.message;

@@ -1,4 +1,4 @@
-//! From what a task gave to what becomes of it: its items, what it asks for, and whether it is tried again.
+//! Converts the results of a task into its outcome: its items, its requests, and whether it is retried.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ use crate::spiders::Loaded;
 
 type Fields = serde_json::Map<String, serde_json::Value>;
 
-/// A task as its program sees it.
+/// Returns the view of a task for its program.
 pub(super) fn view(claimed: &Claimed, spider: &Loaded, task: &Task, settings: &Settings) -> TaskView {
     TaskView {
         id: task.key.id(),
@@ -45,12 +45,12 @@ pub(super) fn view(claimed: &Claimed, spider: &Loaded, task: &Task, settings: &S
     }
 }
 
-/// How often a task is tried again.
+/// Returns the maximum number of retries of a task.
 fn max_retries(spider: &Loaded, task: &Task, settings: &Settings) -> u32 {
     task.new.retries.unwrap_or_else(|| spider.retry(&settings.retry).max)
 }
 
-/// What becomes of a task that was run.
+/// Returns the settlement of a task that was run.
 pub(super) fn settlement(
     shared: &Shared,
     claimed: &Claimed,
@@ -77,13 +77,14 @@ pub(super) fn settlement(
     }
 }
 
-/// Whatever kind of failure it is: the program knows best whether another try makes sense.
+/// Returns the outcome of a failed task, whatever the class of failure: the program knows best whether another try
+/// makes sense.
 fn failed(max: u32, settings: &Retry, attempts: u32, failure: Failure) -> Outcome {
     let policy = Retry { max, ..settings.clone() };
     retry::again(&policy, failure, attempts, UnixMs::now(), rand::random())
 }
 
-/// What a task leaves behind that is done.
+/// Returns the results of a finished task.
 fn yielded(
     shared: &Shared,
     message: &Message,
@@ -126,7 +127,7 @@ fn yielded(
     }
 }
 
-/// The tasks that a task or a page asks for: those for its own spider, and those for others.
+/// Returns the tasks that a task or a page requests: those for its own spider, and those for others.
 pub(crate) fn asked_for(
     message: &Message,
     tasks: Vec<NewTask>,
@@ -144,12 +145,12 @@ pub(crate) fn asked_for(
     (own, elsewhere)
 }
 
-/// A task of a spider that another task asks for.
+/// Returns a task of a spider that another task requests.
 fn child(message: &Message, spider: &SpiderName, task: NewTask) -> NewWork {
     led_to(message, NewWork::task(Task::new(spider, task)))
 }
 
-/// A page that a task asks for, and its URL.
+/// Returns a page that a task requests, and its URL.
 fn page(message: &Message, spider: &Loaded, new: NewRequest) -> Option<(Work, CanonicalUrl)> {
     let written = printable(&new.url, MAX_URL_BYTES);
     let url = CanonicalUrl::parse(&new.url).map(|url| spider.spider.urls.canonical(url));
@@ -160,7 +161,7 @@ fn page(message: &Message, spider: &Loaded, new: NewRequest) -> Option<(Work, Ca
     .ok()
 }
 
-/// What becomes of such a page, if its spider goes there.
+/// Returns how a requested page is admitted, if it is in its spider's scope.
 fn link(
     message: &Message,
     spider: &Loaded,
@@ -184,7 +185,7 @@ fn led_to(message: &Message, new: NewWork) -> NewWork {
     NewWork { depth: message.depth.saturating_add(1), referrer: Some(message.key()), ..new }
 }
 
-/// What a program yielded, each item with its id.
+/// Returns the items of a program, each with its id.
 fn items_of(message: &Message, key: &Key, yielded: Vec<Fields>, equals: &mut Equals) -> Vec<Item> {
     let numbered = yielded.into_iter().map(|fields| {
         let said = as_text(&fields);
@@ -194,7 +195,7 @@ fn items_of(message: &Message, key: &Key, yielded: Vec<Fields>, equals: &mut Equ
     numbered.collect()
 }
 
-/// An item but for its id and its fields.
+/// Returns an item without its id and its fields.
 fn item(message: &Message, key: &Key) -> Item {
     Item {
         id: String::new(),
@@ -202,7 +203,7 @@ fn item(message: &Message, key: &Key) -> Item {
         crawl: message.crawl.id.clone(),
         spider: message.crawl.spider.clone(),
         fetched_at: UnixMs::now().to_string(),
-        // There was no answer of a server.
+        // There was no response of a server.
         status: 0,
         depth: message.depth,
         item: None,

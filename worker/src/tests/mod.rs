@@ -22,7 +22,7 @@ use crate::polite::Asker;
 use crate::tasks::TaskRunner;
 use crate::{RunError, run_with};
 
-/// So long no test waits, in its own time.
+/// Maximum time that a test waits, on its own clock.
 const LIMIT: Duration = Duration::from_secs(600);
 
 const QUICK: Option<Duration> = Some(Duration::ZERO);
@@ -41,7 +41,7 @@ impl Worker {
         Self::start_with(memory, set, |_| None)
     }
 
-    /// The same, with what runs tasks and how many at once.
+    /// Starts a worker with this task runner and this number of tasks at once.
     fn start_with(
         memory: &Memory,
         set: impl FnOnce(&mut Settings),

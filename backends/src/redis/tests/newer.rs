@@ -1,4 +1,4 @@
-//! Records of a format that only newer programs read: this one leaves them as they are, wherever it meets them.
+//! Records of a format that only newer programs read: this program leaves them unchanged everywhere.
 
 use trawl_common::frontier::Start;
 use trawl_common::frontier::crawl::CrawlState;
@@ -10,7 +10,7 @@ use super::*;
 
 const PENDING: &str = "{crawled_urls}:pending:c";
 const OUTBOX: &str = "{crawled_urls}:outbox";
-/// Nothing of it is as it was before, but that it says its format first.
+/// A record that differs from the current format in everything but its leading version.
 const NEWER: &str = "v4 {\"state\":\"new\"}";
 
 /// A program that reads the next format.
@@ -23,12 +23,12 @@ const OF_NEWER: Clock = Clock(
 );
 
 impl Fixture {
-    /// Page `number`, as a newer program has written it.
+    /// Rewrites the record of page `number` as a newer program would.
     async fn renew(&self, number: usize) {
         let () = self.ask(redis::cmd("HSET").arg(PENDING).arg(Self::url(number).as_str()).arg(NEWER)).await;
     }
 
-    /// That the record of page `number` is as it was, and nothing is said of it.
+    /// Asserts that the record of page `number` is unchanged, and that nothing is reported about it.
     async fn assert_left_alone(&self, number: usize) {
         let kept: String = self.ask(redis::cmd("HGET").arg(PENDING).arg(Self::url(number).as_str())).await;
         assert_eq!(kept, NEWER);
@@ -39,7 +39,7 @@ impl Fixture {
     }
 }
 
-/// A crawl of two pages, both held; then a newer program took the first.
+/// Returns a crawl of two pages, both held, of which a newer program took the first.
 async fn renewed() -> (Fixture, Lease) {
     let fixture = Fixture::new().await;
     let lease = fixture.open().await;
@@ -98,7 +98,7 @@ async fn a_sweep_passes_it_by_and_the_crawl_waits_for_newer_workers() {
     assert!(listed.is_some(), "whoever sweeps next sends it");
 }
 
-/// What is lost of them only it finds.
+/// Only the newer program finds its lost records.
 #[tokio::test]
 async fn the_program_of_the_newest_format_sweeps() {
     let (fixture, _lease) = renewed().await;

@@ -1,4 +1,4 @@
-//! Requests as they are kept: apart from URLs, which are kept as they were before there were requests.
+//! Stored requests: separate from URLs, which are stored as they were before requests existed.
 
 use trawl_common::frontier::Request;
 use trawl_common::request::NewRequest;
@@ -18,7 +18,7 @@ impl Fixture {
         self.ask(redis::cmd("HGETALL").arg(key)).await
     }
 
-    /// The keys of the server, but for those that no crawl adds to.
+    /// Returns the keys of the server, except for those that no crawl adds to.
     async fn keys(&self) -> Vec<String> {
         let mut keys: Vec<String> = self.ask(redis::cmd("KEYS").arg("{crawled_urls}:*")).await;
         keys.sort();

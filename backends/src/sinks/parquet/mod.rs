@@ -1,8 +1,8 @@
 //! Items in Parquet files.
 //!
-//! A Parquet file cannot be read before its end is written. So items go to a spool first, a file of JSON Lines, which is
-//! turned into a Parquet file of the same name when it is large or old enough, or when the sink is closed. Spools that
-//! dead processes left are turned as well.
+//! A Parquet file cannot be read before its end is written. So items go to a spool first, a file of JSON Lines, which
+//! is converted to a Parquet file of the same name when it is large or old enough, or when the sink is closed. Spools
+//! that dead processes left are converted as well.
 
 mod column;
 mod turn;
@@ -29,7 +29,7 @@ use super::items::{json, plain_json};
 use super::orphans::{self, BEAT, Orphans};
 use super::parts;
 
-/// How old a spool may become.
+/// Maximum age of a spool.
 const OLD: Duration = Duration::from_secs(600);
 
 /// A folder of Parquet files, `<spider>-<time>-<random>.parquet`. The spools' names begin with `_`.
@@ -39,7 +39,7 @@ pub(super) struct Parquet {
 }
 
 struct Shelf {
-    /// As its settings name it.
+    /// The path in the settings.
     shown: PathBuf,
     folder: Directory,
     spider: SpiderName,
@@ -48,7 +48,7 @@ struct Shelf {
     sync: bool,
     spool: Mutex<Option<Spool>>,
     orphans: Mutex<Orphans>,
-    /// Held while spools are turned: one at a time, while items go to the next one.
+    /// Held while spools are converted: one at a time, while items go to the next one.
     turning: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -58,7 +58,7 @@ struct Spool {
 }
 
 impl Parquet {
-    /// The items of this spider in this folder. Needs a runtime, in which spools are turned.
+    /// Opens the folder for the items of this spider. Needs a runtime, which converts spools.
     pub(super) fn open(folder: &Folder, directory: Directory, spider: &Spider) -> Result<Self> {
         let shelf = Arc::new(Shelf {
             shown: folder.path.clone(),
@@ -115,7 +115,7 @@ impl Shelf {
         self.spool.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Appends to the spool, and says how long it is.
+    /// Appends to the spool, and returns its length.
     fn append(&self, lines: &[Vec<u8>]) -> io::Result<u64> {
         let mut place = self.spool();
         let mut spool = match place.take() {
@@ -128,7 +128,7 @@ impl Shelf {
         };
         let appended = spool.file.append(lines).and_then(|()| spool.file.len());
         let (path, file) = spool.file.place();
-        // If it was taken over, it is not known whether with these: they go to the next one.
+        // If it was taken over, it is unknown whether it had these lines: they go to the next one.
         orphans::check_own(path, file)?;
         *place = Some(spool);
         appended
@@ -138,12 +138,12 @@ impl Shelf {
         self.orphans.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Turns spools while others go on, unless that is being done.
+    /// Converts spools in the background, unless that is running already.
     fn turn_behind(self: &Arc<Self>) {
         self.behind(Self::turn);
     }
 
-    /// Shows that the spool has a process, and turns those that have none any more, and this one if it is old.
+    /// Shows in the background that the spool has a process, and converts orphaned ones, and this one if it is old.
     fn tend_behind(self: &Arc<Self>) {
         self.behind(|shelf| {
             let is_old = match &*shelf.spool() {
@@ -168,7 +168,7 @@ impl Shelf {
         });
     }
 
-    /// Lets go of the spool, and turns each of this spider's that is orphaned.
+    /// Releases the spool, and converts each orphaned one of this spider.
     fn turn(&self) -> io::Result<()> {
         if let Some(spool) = self.spool().take() {
             self.orphans().let_go(spool.file.place().0.to_owned());

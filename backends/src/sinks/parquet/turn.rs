@@ -1,4 +1,4 @@
-//! From a spool to a Parquet file.
+//! Converts a spool to a Parquet file.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -22,13 +22,13 @@ use super::super::own::mend;
 use super::super::parts;
 use super::column::{Cells, schema};
 
-/// How the name of a spool ends.
+/// Extension of a spool's name.
 pub(super) const SPOOL: &str = ".spool";
 
-/// How much JSON becomes one row group: what is held in memory.
+/// Size in bytes of JSON that becomes one row group, which is held in memory.
 const ROW_GROUP: usize = 64 << 20;
 
-/// Turns the spools of this spider in a folder that are orphaned; the first failure is returned after all were tried.
+/// Converts the orphaned spools of this spider in a folder; the first failure is returned after all were tried.
 pub(super) fn all(
     folder: &Path,
     spider: &SpiderName,
@@ -40,7 +40,7 @@ pub(super) fn all(
         match one(&spool, spider, columns, orphans) {
             Ok(()) => {}
             Err(error) if matches!(error.kind(), ErrorKind::ResourceBusy | ErrorKind::NotFound) => {}
-            // It will be no other: it is kept, for people to look at.
+            // It will not change: it is kept for people to look at.
             Err(error) if error.kind() == ErrorKind::InvalidData => {
                 if orphans.leave(&spool.path) {
                     warn!(file = %spool.path.display(), %error, "no spool of items; it is left as it is");
@@ -52,16 +52,16 @@ pub(super) fn all(
     result
 }
 
-/// May be repeated, wherever it ended: the file has the name of its spool.
+/// Converts one spool. May be repeated after any failure: the file has the name of its spool.
 fn one(begun: &Begun, spider: &SpiderName, columns: &Columns, orphans: &mut Orphans) -> io::Result<()> {
-    // Held as long as the file is open.
+    // Locked as long as the file is open.
     let (spool, mut lock) = orphans.take(begun, SPOOL)?;
     mend(&spool, &mut lock, &plain_json(false))?;
     let mut items = items(&spool)?.peekable();
     match items.peek() {
         None => return fs::remove_file(spool),
         Some(Ok((item, _))) if item.spider != *spider => return Ok(()),
-        // No file is begun for it, not even for a moment.
+        // No file is created for it, not even briefly.
         Some(Err(_)) => return items.next().transpose().map(drop),
         Some(Ok(_)) => {}
     }
@@ -77,7 +77,7 @@ fn one(begun: &Begun, spider: &SpiderName, columns: &Columns, orphans: &mut Orph
     fs::remove_file(spool)
 }
 
-/// The items of a spool, each with the length of its line.
+/// Returns the items of a spool, each with the length of its line.
 fn items(spool: &Path) -> io::Result<impl Iterator<Item = io::Result<(Item, usize)>> + use<>> {
     let mut input = BufReader::new(File::open(spool)?);
     Ok(std::iter::from_fn(move || {
@@ -128,7 +128,7 @@ fn write(
 struct Table<'a> {
     known: HashSet<&'a str>,
     columns: Vec<(&'a Column, Cells)>,
-    /// The fields that have no column, or whose values do not fit theirs, as JSON.
+    /// The fields without a column, or with values that do not fit their column, as JSON.
     other: Cells,
 }
 
@@ -165,7 +165,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// A full disk is still one.
+/// Keeps the error of a full disk recognizable.
 fn io_error(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(error) => match error.downcast::<io::Error>() {

@@ -1,4 +1,4 @@
-//! Tables and their columns, as a spider wants them.
+//! Tables and their columns, as required by a spider.
 
 use std::borrow::Cow;
 
@@ -31,15 +31,15 @@ pub(super) struct Column {
     holds: Holds,
 }
 
-/// What a column holds.
+/// The content of a column.
 #[derive(Clone, Debug)]
 enum Holds {
-    /// What every item has.
+    /// A value that every item has.
     Own(Take),
     Field(String),
 }
 
-/// The tables of a spider: `one` for all its items, or one for each kind.
+/// Returns the tables of a spider: `one` for all its items, or one for each kind.
 pub(super) fn tables(one: Option<&str>, spider: &Spider) -> Result<Vec<Table>> {
     let mut tables: Vec<Table> = Vec::new();
     for rule in &spider.items {
@@ -98,7 +98,7 @@ impl Table {
         Ok(())
     }
 
-    /// Adds the column for all fields of what a program yields.
+    /// Adds the column with all fields of a program's items.
     fn add_all_fields(&mut self) {
         let (name, shape, take) = columns::ALL_FIELDS;
         let is_taken = self.columns.iter().any(|other| other.name == name);
@@ -106,18 +106,18 @@ impl Table {
         self.columns.push(Column { name, kind: Type::of(shape), holds: Holds::Own(take) });
     }
 
-    /// As statements see it.
+    /// Returns the table in the form that statements use.
     pub(super) fn relation(&self) -> Relation<'_> {
         let columns = self.columns.iter().map(|column| (&*column.name, column.kind)).collect();
         Relation { name: Cow::Borrowed(&self.name), latest_by: "fetched_at", columns: Cow::Owned(columns) }
     }
 
-    /// Whether it holds items of this one's kind.
+    /// Whether the table holds items of this item's kind.
     pub(super) fn takes(&self, item: &Item) -> bool {
         self.kinds.contains(&item.item)
     }
 
-    /// An item as a row of it.
+    /// Returns an item as a row of the table.
     pub(super) fn row(&self, item: &Item) -> Map<String, Value> {
         let value = |column: &Column| match &column.holds {
             Holds::Own(take) => column.kind.fit(&take(item)),
@@ -133,7 +133,7 @@ impl Column {
     }
 }
 
-/// The type of a field's column. PostgreSQL has one for dates, and lists are JSON.
+/// Returns the type of a field's column. PostgreSQL has one for dates, and lists are JSON.
 fn kind(field: &Field) -> Type {
     match columns::shape(field) {
         (_, true) => Type::Json,
@@ -143,7 +143,7 @@ fn kind(field: &Field) -> Type {
     }
 }
 
-/// A name as PostgreSQL can have one: without NUL, and cut to its length.
+/// Returns a valid PostgreSQL identifier: without NUL, and cut to its maximum length.
 fn identifier(name: &str) -> Result<String> {
     let name = name.replace('\0', "");
     match start_of(&name, MAX_NAME) {

@@ -1,4 +1,4 @@
-//! Responses as they came, in WARC files (ISO 28500, version 1.1) with their index.
+//! Responses as received, in WARC files (ISO 28500, version 1.1) with their index.
 
 mod cdxj;
 mod record;
@@ -21,15 +21,15 @@ use super::directory::Directory;
 use super::disk::{self, in_background};
 use super::orphans::{BEAT, Orphans};
 
-/// A folder of WARC files, `<spider>-<time>-<random>.warc.gz`, each beside its index `.cdxj`. While they grow their
-/// names begin with `_`.
+/// A folder of WARC files, `<spider>-<time>-<random>.warc.gz`, each beside its index `.cdxj`. Names of unfinished files
+/// begin with `_`.
 pub(super) struct Archive {
     name: String,
     shelf: Arc<Shelf>,
 }
 
 struct Shelf {
-    /// As its settings name it.
+    /// The path in the settings.
     shown: PathBuf,
     folder: Directory,
     prefix: String,
@@ -40,7 +40,7 @@ struct Shelf {
 }
 
 impl Archive {
-    /// The archive in this folder. What dead processes left there is finished. Needs a runtime, in which that goes on.
+    /// Opens the archive in this folder. Files left by dead processes are finished. Needs a runtime, which does that.
     pub(super) fn open(folder: &Folder, directory: Directory, spider: &Spider) -> Result<Self> {
         let shelf = Shelf {
             shown: folder.path.clone(),
@@ -94,7 +94,7 @@ impl Sink for Archive {
 }
 
 impl Shelf {
-    /// Appends these captures; a file ends with the one that reaches its size.
+    /// Appends these captures; a file ends with the capture that reaches its maximum size.
     fn append(&self, mut captures: &[Capture]) -> io::Result<()> {
         while !captures.is_empty() {
             let fitting = self.fitting(captures)?;
@@ -105,7 +105,7 @@ impl Shelf {
         Ok(())
     }
 
-    /// Returns how many of these captures the file has room for by the size of their bodies, at least one.
+    /// Returns how many of these captures fit into the file by the size of their bodies, at least one.
     fn fitting(&self, captures: &[Capture]) -> io::Result<usize> {
         self.finish(self.rotate)?;
         let volume = self.volume.lock().unwrap_or_else(PoisonError::into_inner);
@@ -126,13 +126,13 @@ impl Shelf {
             None => Volume::begin(self.folder.path(), &self.prefix, self.sync)?,
         };
         let appended = volume.append(captures);
-        // If it was taken over, it is not known whether with these: they go to the next one.
+        // If it was taken over, it is unknown whether it had these captures: they go to the next one.
         volume.check_own()?;
         *place = Some(volume);
         appended
     }
 
-    /// Shows that the file has a process, and finishes those that have none any more.
+    /// Shows that the file has a process, and finishes orphaned files.
     fn tend(&self) -> io::Result<()> {
         if let Some(volume) = &*self.volume.lock().unwrap_or_else(PoisonError::into_inner) {
             volume.beat()?;
@@ -141,12 +141,12 @@ impl Shelf {
         volume::finish_leftovers(self.folder.path(), &mut orphans)
     }
 
-    /// Finishes the file if it has so many bytes.
+    /// Finishes the file if it has at least `bytes` bytes.
     fn finish(&self, bytes: u64) -> io::Result<()> {
         let mut volume = self.volume.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(full) = &*volume else { return Ok(()) };
         if full.len()? >= bytes {
-            // Whoever took it over finishes it.
+            // The process that took it over finishes it.
             if full.check_own().is_ok() {
                 full.finish()?;
             }

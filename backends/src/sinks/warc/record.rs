@@ -14,7 +14,7 @@ use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 
 use super::super::whole::gzip;
 
-/// What is recorded of one page.
+/// The recorded data of one page.
 pub(super) struct Capture {
     url: CanonicalUrl,
     crawl: CrawlRef,
@@ -26,9 +26,9 @@ pub(super) struct Capture {
 
 /// A capture's records.
 pub(super) struct Records {
-    /// What comes before the response: the request, and what is known besides.
+    /// The records before the response: the request and metadata.
     pub(super) before: Vec<u8>,
-    /// The response. It comes last, so that where it ends all of them do.
+    /// The response. It comes last, so that the capture ends where the response ends.
     pub(super) response: Vec<u8>,
     /// The digest of its body.
     pub(super) payload_digest: String,
@@ -50,12 +50,12 @@ pub(super) fn info(filename: &str) -> io::Result<(String, Vec<u8>)> {
 }
 
 impl Capture {
-    /// Returns the size of its body, which takes no more than that of a file.
+    /// Returns the size of the response body in bytes.
     pub(super) fn size(&self) -> u64 {
         self.response.body.len() as u64
     }
 
-    /// That of a page, if its response was kept. A task has none.
+    /// Returns the capture of a page if its response was kept, else `None`. A task has none.
     pub(super) fn of(page: &Page) -> Option<Self> {
         let (request, response) = page.exchange.clone()?;
         Some(Self {
@@ -73,18 +73,18 @@ impl Capture {
         &self.response
     }
 
-    /// The URL that answered.
+    /// The final URL of the response.
     pub(super) fn target(&self) -> &CanonicalUrl {
         self.response.redirected_to.as_ref().unwrap_or(&self.url)
     }
 
-    /// When.
+    /// The date of the fetch.
     pub(super) fn date(&self) -> String {
         self.response.fetched_at.to_string()
     }
 
-    /// Its records, in a file that opens with the record `info`. The same capture has the same ids, however often it
-    /// is recorded.
+    /// Returns the records of the capture, for a file that begins with the record `info`. The ids of a capture are the
+    /// same each time it is recorded.
     pub(super) fn records(&self, info: &str) -> io::Result<Records> {
         let response = self.response_block();
         let body = &self.response.body;
@@ -131,7 +131,8 @@ impl Capture {
         block
     }
 
-    /// The response up to its body. The body is kept unpacked and in one piece, so what said otherwise is renamed.
+    /// Returns the response up to its body. The body is kept uncompressed and in one piece, so headers that say
+    /// otherwise are renamed.
     fn response_block(&self) -> String {
         let Response { status, headers, body, .. } = &self.response;
         let mut block = format!("HTTP/1.1 {status} \r\n");
@@ -184,7 +185,7 @@ impl Head {
         field(&mut self.0, name, value);
     }
 
-    /// The whole record with this block, which may be in parts.
+    /// Returns the whole record with this block, which may be in parts.
     fn member(mut self, block: &[&[u8]]) -> io::Result<Vec<u8>> {
         self.field("WARC-Block-Digest", &digest(block));
         self.field("Content-Length", &block.iter().map(|part| part.len()).sum::<usize>().to_string());
@@ -198,7 +199,7 @@ impl Head {
     }
 }
 
-/// A line of its own, whatever the value.
+/// Adds a header line, whatever the value contains.
 fn field(block: &mut String, name: &str, value: &str) {
     let value: String =
         value.chars().map(|c| if matches!(c, '\r' | '\n' | '\0') { ' ' } else { c }).collect();
@@ -213,7 +214,7 @@ fn digest(parts: &[&[u8]]) -> String {
     format!("sha1:{}", BASE32.encode(&sha1.finalize()))
 }
 
-/// A UUID (RFC 9562, version 8) that follows from a text.
+/// Returns a UUID (RFC 9562, version 8) derived from a text.
 fn id(text: &str) -> String {
     let bits = u128::from_be_bytes(Fingerprint::of(text).0);
     let version = 8 << 76;

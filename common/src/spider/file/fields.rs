@@ -1,4 +1,4 @@
-//! `[fields]` and `[[items]]`: what is extracted.
+//! `[fields]` and `[[items]]`: the fields to extract.
 
 use std::collections::HashSet;
 
@@ -11,10 +11,10 @@ use crate::nearest::listed;
 use crate::schedule::timezone;
 use crate::spider::{Field, FieldSource, ItemRule, Kind, PageField, Required, Sited, Whitespace};
 
-/// The longest name, in bytes: PostgreSQL's of a column.
+/// Maximum length of a name in bytes, that of a PostgreSQL column.
 const MAX_NAME: usize = 63;
 
-/// The keys that say where a field's values come from.
+/// The keys for the source of a field's values.
 const SOURCES: [&str; 9] = ["css", "json", "header", "meta", "json_ld", "microdata", "table", "page", "each"];
 
 const KINDS: [(&str, Kind); 8] = [
@@ -54,7 +54,7 @@ pub(super) fn kinds(given: &Given<'_>) -> Vec<ItemRule> {
     all.iter().filter_map(&mut kind).collect()
 }
 
-/// The name of one kind of item, which is not among `names` so far.
+/// Reads the name of one kind of item, and adds it to `names`, which must not have it yet.
 fn kind_name(section: &mut Section<'_>, several: bool, names: &mut HashSet<String>) -> Option<String> {
     let Some(given) = section.get("name") else {
         return if several { section.wrong("of several kinds of item, each needs a `name`") } else { None };
@@ -69,7 +69,7 @@ fn kind_name(section: &mut Section<'_>, several: bool, names: &mut HashSet<Strin
     Some(name)
 }
 
-/// A table of fields.
+/// Reads a table of fields.
 pub(super) fn fields(section: Section<'_>) -> Vec<(String, Field)> {
     let mut fields = Vec::new();
     let mut is_empty = true;
@@ -95,7 +95,7 @@ fn is_name(name: &str) -> bool {
     (1..=MAX_NAME).contains(&name.len()) && !name.contains(is_bad)
 }
 
-/// A text, short for `css`, or a table.
+/// Reads a field: a text, short for `css`, or a table.
 fn field(given: &Given<'_>) -> Option<Field> {
     if !given.is_table() {
         return Some(Field::of(FieldSource::Css(given.words()?)));
@@ -154,7 +154,7 @@ fn field(given: &Given<'_>) -> Option<Field> {
     })
 }
 
-/// A text, or several.
+/// Reads a text, or a list of texts.
 fn texts(given: &Given<'_>) -> Option<Vec<String>> {
     let text = |given: &Given<'_>| Some(given.words()?.value);
     match given.value.get_ref() {
@@ -163,7 +163,7 @@ fn texts(given: &Given<'_>) -> Option<Vec<String>> {
     }
 }
 
-/// `true` warns, as it always has.
+/// Reads `required`. `true` means `warn`, for compatibility.
 fn required(given: &Given<'_>) -> Option<Required> {
     match given.value.get_ref() {
         DeValue::Boolean(true) => Some(Required::Warn),
@@ -173,7 +173,7 @@ fn required(given: &Given<'_>) -> Option<Required> {
     }
 }
 
-/// The one source that a field has.
+/// Reads the only source of a field.
 fn source(section: &mut Section<'_>) -> Option<FieldSource> {
     let (key, value) = sole_source(section)?;
     if !matches!(key, "json_ld" | "microdata") {
@@ -198,14 +198,14 @@ fn source(section: &mut Section<'_>) -> Option<FieldSource> {
     })
 }
 
-/// The key that says where a field's values come from, with its value: the first, if there are several.
+/// Returns the key for the source of a field's values, with its value: the first, if there are several.
 fn sole_source<'a>(section: &mut Section<'a>) -> Option<(&'static str, Given<'a>)> {
     let all = SOURCES.into_iter().filter_map(|key| Some((key, section.get(key)?)));
     let mut all: Vec<_> = all.collect();
     all.sort_by_key(|(_, given)| given.place());
     let mut all = all.into_iter();
     let Some((first, value)) = all.next() else {
-        // Known, though without a source they are of no use.
+        // These keys are known, although they have no effect without a source.
         let _ = (section.get("path"), section.get("fields"));
         let sources = listed(SOURCES.into_iter());
         return section.wrong(format_args!("does not say where it comes from: give one of {sources}"));
@@ -216,7 +216,7 @@ fn sole_source<'a>(section: &mut Section<'a>) -> Option<(&'static str, Given<'a>
     Some((first, value))
 }
 
-/// Headers are kept by their names in lower case.
+/// Headers are stored by their names in lower case.
 fn lower(name: Sited<String>) -> Sited<String> {
     Sited { value: name.value.to_ascii_lowercase(), ..name }
 }

@@ -1,7 +1,7 @@
-//! Spider files: from the text of a TOML file to a [`Spider`], and everything that is wrong in it, each with its place.
+//! Spider files: reads the text of a TOML file into a [`Spider`], and collects all its mistakes, each with its place.
 //!
-//! What is read here is read as far as it can be, so that one look finds every mistake. CSS selectors and paths are
-//! parsed by whoever extracts; here only what they are written in.
+//! A file is read as far as possible, so that one pass finds every mistake. CSS selectors and paths are parsed when
+//! extracting; here only their containing values are.
 
 mod arguments;
 mod ban;
@@ -34,23 +34,23 @@ use self::section::Section;
 use super::arguments::Declarations;
 use super::{DedupScope, ItemRule, Mistake, Origin, Place, Spider};
 
-/// What a file says.
+/// The content of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
-    /// The spider, without what is wrong, and without what names variables and arguments that are not set.
+    /// The spider, without invalid settings, and without those that name unset variables or arguments.
     pub spider: Spider,
-    /// What is wrong, in order.
+    /// The mistakes, in order.
     pub mistakes: Vec<Mistake>,
-    /// The environment variables that it names and that are not set, and the arguments that have no value, each with its place.
+    /// The environment variables that are named and not set, and the arguments without a value, each with its place.
     pub unset: Vec<Mistake>,
-    /// The arguments that it declares.
+    /// The declared arguments.
     pub arguments: Declarations,
-    /// How much memory its patterns take, in bytes.
+    /// Memory size of its patterns in bytes.
     pub patterns: usize,
 }
 
 impl Reading {
-    /// The spider, if it can work as the file says.
+    /// Returns the spider, if the file has no mistakes and nothing is unset.
     pub fn ready(self) -> Result<Spider, Vec<Mistake>> {
         let Self { spider, mut mistakes, unset, .. } = self;
         mistakes.extend(unset);
@@ -58,7 +58,7 @@ impl Reading {
         if mistakes.is_empty() { Ok(spider) } else { Err(mistakes) }
     }
 
-    /// The same for whoever has others work as the file says: which environment variables are set is theirs to know.
+    /// Like [`ready`](Self::ready), for a file that others will use: they know which environment variables are set.
     pub fn ready_elsewhere(mut self) -> Result<Spider, Vec<Mistake>> {
         let lacking = self.arguments.values().filter(|declared| declared.value.is_none());
         let lacking: Vec<Place> = lacking.map(|declared| declared.place).collect();
@@ -67,8 +67,8 @@ impl Reading {
     }
 }
 
-/// Reads `text`, the file of a spider that without it were as `usual`: what the file leaves out stays so. Variables are
-/// looked up in `environment`. What the text may not have, coming from `origin`, is a mistake.
+/// Reads `text`, the file of a spider whose defaults are `usual`. Variables are looked up in `environment`. Settings
+/// that a text from `origin` may not have are mistakes.
 pub fn read(
     usual: Spider,
     text: &str,
@@ -89,7 +89,7 @@ pub fn read(
 }
 
 fn file(spider: &mut Spider, notes: &Notes<'_>, mut file: Section<'_>) {
-    // First: what follows names them.
+    // First, because the rest refers to them.
     if let Some(arguments) = file.within(arguments::SECTION, |section| arguments::declarations(&section)) {
         notes.declare(arguments);
     }
@@ -136,7 +136,7 @@ fn file(spider: &mut Spider, notes: &Notes<'_>, mut file: Section<'_>) {
     file.end();
 }
 
-/// Which URLs a crawl takes for seen, if the file says so.
+/// Reads the dedup scope, if the file sets one.
 fn dedup(file: &mut Section<'_>) -> Option<DedupScope> {
     let recrawl = file.read("recrawl", Given::parsed);
     let given = file.get("dedup");
@@ -146,7 +146,7 @@ fn dedup(file: &mut Section<'_>) -> Option<DedupScope> {
     DedupScope::said(given.as_ref().and_then(Given::parsed), recrawl)
 }
 
-/// The kinds of items, if the file names any. `has_reader`: whether a program reads the pages.
+/// Reads the kinds of items, if the file has any. `has_reader`: whether a program reads the pages.
 fn items(file: &mut Section<'_>, has_reader: bool) -> Option<Vec<ItemRule>> {
     let fields = file.get("fields");
     let kinds = file.get("items");

@@ -82,7 +82,8 @@ fn server(given: &Given<'_>) -> Option<ServerUrl> {
     }
 }
 
-/// Where a sink writes, and below which folder it stays: any, where the text is of this machine.
+/// Reads the path of a sink, and the folder that it must stay in: `None` for no restriction, if the text is from this
+/// machine.
 fn path(given: &Given<'_>, is_folder: bool) -> Option<(PathBuf, Option<PathBuf>)> {
     let path = PathBuf::from(given.words_of(within_a_folder)?.value);
     if let Err(what) = check_path(&path.to_string_lossy()) {
@@ -100,7 +101,7 @@ fn path(given: &Given<'_>, is_folder: bool) -> Option<(PathBuf, Option<PathBuf>)
     }
 }
 
-/// No argument may choose the folder.
+/// Checks the value of an argument, which must not select the folder.
 fn within_a_folder(value: &str) -> Result<(), &'static str> {
     match value.contains(['/', '\\']) || value.starts_with('.') {
         true => Err("leads out of its folder: in a path it may have no slash, and no dot at its beginning"),
@@ -108,7 +109,7 @@ fn within_a_folder(value: &str) -> Result<(), &'static str> {
     }
 }
 
-/// `1 GB`, or a number of bytes.
+/// Reads a size: `1 GB`, or a number of bytes.
 fn size(given: &Given<'_>) -> Option<ByteSize> {
     let size = match given.value.get_ref() {
         DeValue::Integer(_) => ByteSize::b(given.whole(1)?),
@@ -117,7 +118,7 @@ fn size(given: &Given<'_>) -> Option<ByteSize> {
     if size.as_u64() > 0 { Some(size) } else { given.wrong("must be more than nothing") }
 }
 
-/// Notes the fields that cannot be columns of a table, where there is a sink with tables.
+/// Reports fields that cannot be columns of a table, if there is a sink with tables.
 pub(super) fn note_system_columns(given: &Given<'_>, spider: &Spider) {
     let has_tables = |sink: &SinkSettings| matches!(sink, SinkSettings::Postgres { .. });
     if !spider.sinks.iter().flatten().any(has_tables) {

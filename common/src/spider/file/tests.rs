@@ -12,7 +12,7 @@ use crate::spider::{
 };
 use crate::web::url::CanonicalUrl;
 
-/// A file that says everything that can be said.
+/// A file with every possible setting.
 const WHOLE: &str = include_str!("whole.toml");
 
 fn environment(name: &str) -> Option<String> {
@@ -92,7 +92,7 @@ fn what_is_tried_over_http_has_no_variable_and_no_proxy_of_this_machine() {
     );
 }
 
-/// What is wrong with a text that came with a crawl.
+/// Returns the mistakes of a text that came with a crawl.
 fn delivered(text: &str) -> (Spider, Vec<String>) {
     let usual = Spider::without_file("shop".parse().unwrap(), &Items::default());
     let limits = Spiders { variables: vec!["TOKEN".to_owned()], ..Spiders::default() };
@@ -446,7 +446,7 @@ fn of_very_many_mistakes_a_thousand_are_reported() {
     assert_eq!(mistakes(&text).len(), 1000);
 }
 
-/// The lines of a file, and which of them may be followed by one more key of the same table.
+/// Returns the lines of a file that may be followed by another key of the same table.
 fn places() -> Vec<usize> {
     let lines: Vec<&str> = WHOLE.lines().collect();
     let names_are_free = |line: &usize| {

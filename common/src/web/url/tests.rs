@@ -127,7 +127,7 @@ fn a_fingerprint_is_the_start_of_sha_256() {
     }
 }
 
-/// What a server makes of a path or a query: its parts, decoded.
+/// Decodes a path or a query into its parts, like a server.
 fn decoded(text: &str) -> Vec<Vec<u8>> {
     let decode = |part: &str| {
         let (mut out, mut rest) = (Vec::new(), part.as_bytes());

@@ -1,4 +1,4 @@
-//! How links get in, what bounds a crawl, and what it remembers.
+//! Tests of links, crawl limits, and the page memory.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU64;
@@ -30,14 +30,14 @@ fn links(case: &Case, numbers: &[usize]) -> Vec<NewWork> {
 }
 
 impl Worker {
-    /// Has a page end that links to others. Returns whether it has.
+    /// Ends a page with links to others. Returns whether it was still held.
     async fn follow(&self, case: &Case, claimed: &Claimed, to: &[usize]) -> bool {
         self.settle_unstarted(claimed, done(&claimed.message, links(case, to))).await
     }
 }
 
 impl Carrier {
-    /// A crawl of so many pages, whose sources may go on.
+    /// Opens a crawl of this many pages, whose sources stay open.
     async fn begin_with(&self, case: &Case, pages: usize, terms: Terms) -> Result<()> {
         let session = self.open(case, terms).await?;
         session.admit(&(0..pages).map(|number| case.new_work(number)).collect::<Vec<_>>()).await?;
@@ -184,7 +184,7 @@ pub async fn what_is_remembered_of_pages_is_there_when_they_have_ended(carrier: 
     Ok(())
 }
 
-/// Whoever joins a crawl later is bound by the same: limits can change, what is seen cannot.
+/// A later session of a crawl has the same terms: limits can change, the dedup scope cannot.
 pub async fn the_terms_of_a_crawl_are_known(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     assert_eq!(carrier.stats.terms(&case.crawl).await?, Terms::default());
@@ -305,7 +305,7 @@ pub async fn poison_is_recognised_even_at_the_limit_of_pages(carrier: &Carrier) 
     Ok(())
 }
 
-/// What it did not fetch is as new to the spider as it was before.
+/// Pages that it did not fetch are as new to the spider as before.
 pub async fn what_a_recrawl_did_not_fetch_stays_as_it_was(carrier: &Carrier) -> Result<()> {
     let first = Case::new();
     let worker = carrier.join(&first);

@@ -1,4 +1,4 @@
-//! What an engine promises to those who use it: the producer's [`Session`], the worker's
+//! The promises of an engine to its callers: the producer's [`Session`], the worker's
 //! [`Frontier`](trawl_common::ports::Frontier), and the people who replay dead letters.
 
 use std::sync::Arc;
@@ -49,23 +49,23 @@ pub use urgent::*;
 use worker::{Worker, done, ends, kind, number};
 pub use working::*;
 
-/// An engine, and what people see of it.
+/// An engine with its stats and controls.
 pub struct Carrier {
-    /// What is tested.
+    /// The engine under test.
     pub engine: Arc<dyn Engine>,
-    /// Its stats.
+    /// The stats of the engine.
     pub stats: Arc<dyn Stats>,
     /// Commands to its crawls, and its dead letters.
     pub control: Arc<dyn Control>,
-    /// What it remembers of pages.
+    /// The engine's page memory.
     pub pages: Arc<dyn Pages>,
-    /// Where it says what it waits for.
+    /// Where the engine reports problems.
     pub health: Arc<Health>,
-    /// Whether its workers hold URLs before they are asked for.
+    /// Whether its workers claim URLs before they are requested.
     pub claims_ahead: bool,
 }
 
-/// Makes a test of each promise. The fixture's engine is the test's own, and nothing is in it.
+/// Creates a test for each promise. The fixture returns an empty engine for each test.
 #[macro_export]
 macro_rules! carrying_conformance {
     ($carrier:path) => {
@@ -169,8 +169,9 @@ macro_rules! carrying_conformance {
     };
 }
 
-/// Makes a test of each promise that an engine keeps whose workers share one process: what one has given up is there for
-/// another at once, and a command is carried out when it returns. The fixture is that of [`crate::carrying_conformance`].
+/// Creates a test for each promise of an engine whose workers share one process: a released URL is available to another
+/// worker at once, and a command is carried out when it returns. The fixture is that of
+/// [`crate::carrying_conformance`].
 #[macro_export]
 macro_rules! one_process_conformance {
     ($carrier:path) => {
@@ -229,7 +230,7 @@ impl Carrier {
         self.join_for(worker, 20, set)
     }
 
-    /// Lets a worker join that may hold so many tasks.
+    /// Lets a worker join that may hold this many tasks.
     fn join_for(&self, worker: WorkerId, tasks: u16, set: impl FnOnce(&mut Settings)) -> Worker {
         let stop = CancellationToken::new();
         let mut settings = Settings::default();
@@ -252,7 +253,7 @@ impl Carrier {
         self.engine.open(opening, Arc::clone(&self.health)).await
     }
 
-    /// Opens a crawl that may be known.
+    /// Opens a crawl that may have been opened before.
     async fn reopen(&self, case: &Case, lease: Duration) -> Result<Box<dyn Session>> {
         let opening = Opening {
             crawl: case.crawl.clone(),
@@ -265,20 +266,20 @@ impl Carrier {
         self.engine.open(opening, Arc::clone(&self.health)).await
     }
 
-    /// Opens a crawl to read sources that this number names.
+    /// Opens a crawl to read the sources with this number.
     async fn read(&self, case: &Case, sources: u64, lease: Duration) -> Result<Box<dyn Session>> {
         let (crawl, terms) = (case.crawl.clone(), Terms::default());
         let opening = Opening { crawl, terms, text: None, reads: Some(sources), is_new: false, lease };
         self.engine.open(opening, Arc::clone(&self.health)).await
     }
 
-    /// Sends pages again that failed, in their crawl. Returns how many there were.
+    /// Replays failed pages in their crawl. Returns how many there were.
     async fn replay(&self, case: &Case, numbers: &[usize]) -> Result<u64> {
         let keys: Vec<_> = numbers.iter().map(|number| case.key(*number)).collect();
         self.engine.replay(&case.crawl, &case.crawl, &keys).await
     }
 
-    /// A crawl of so many pages, all of which are found.
+    /// Opens a crawl of this many pages, all of which are found.
     async fn begin(&self, case: &Case, pages: usize, terms: Terms) -> Result<()> {
         let session = self.open(case, terms).await?;
         let urls: Vec<NewWork> = (0..pages).map(|number| case.new_work(number)).collect();
@@ -286,7 +287,7 @@ impl Carrier {
         session.close().await
     }
 
-    /// The stats of the crawl, which must agree with themselves.
+    /// Returns the stats of the crawl, after checking that they are consistent.
     async fn stats(&self, case: &Case) -> Result<CrawlStats> {
         let stats = self.stats.crawl_stats(&case.crawl.id).await?.expect("the crawl is known");
         assert_eq!(stats.counts.admitted, stats.pending + stats.counts.ended(), "{stats:?}");

@@ -1,4 +1,4 @@
-//! Who may admit.
+//! Tests of the right to admit URLs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -111,7 +111,7 @@ pub async fn a_crawl_whose_session_was_dropped_ends_without_it(carrier: &Carrier
     Ok(())
 }
 
-/// A run may be stopped, or met by an error, while others read on.
+/// It is complete once others have read those sources to their end after a session was stopped or failed.
 pub async fn a_crawl_is_incomplete_until_what_was_left_unread_is_read(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let (wholly, in_part) =
@@ -139,7 +139,7 @@ pub async fn a_crawl_is_incomplete_until_what_was_left_unread_is_read(carrier: &
     Ok(())
 }
 
-/// One of several readers dies, and the others read theirs to the end.
+/// One of the sessions that read sources dies; the others read theirs to the end.
 pub async fn a_crawl_is_incomplete_where_others_outlast_who_read_its_sources(
     carrier: &Carrier,
 ) -> Result<()> {
@@ -148,7 +148,7 @@ pub async fn a_crawl_is_incomplete_where_others_outlast_who_read_its_sources(
     let living = carrier.read(&case, 1, LONG).await?;
     living.admit(&[case.new_work(0)]).await?;
     drop(carrier.read(&case, 2, BRIEF).await?);
-    // It has read none, so its end says nothing of them.
+    // It reads no sources, so its end says nothing about them.
     drop(carrier.reopen(&case, BRIEF).await?);
     eventually(LIMIT, async || Ok(carrier.stats(&case).await?.incomplete)).await?;
     living.close_read(Some(SourcesRead::default())).await?;

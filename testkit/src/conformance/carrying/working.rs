@@ -1,4 +1,4 @@
-//! One URL's way: admitted, claimed, settled; and a crawl's, to its end.
+//! Tests of a URL from admission to settlement, and of a crawl to its end.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -158,7 +158,7 @@ pub async fn what_is_left_to_others_comes_to_another_worker(carrier: &Carrier) -
     Ok(())
 }
 
-/// What it had begun, and what it had not.
+/// URLs that it had started, and URLs that it had not.
 pub async fn what_a_worker_releases_is_claimed_by_another(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let first = carrier.join(&case);

@@ -1,4 +1,4 @@
-//! Who may admit.
+//! Tests of the right to admit URLs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -91,7 +91,7 @@ pub async fn a_producer_that_died_does_not_hold_up_the_others(frontier: &Arc<dyn
     Ok(())
 }
 
-/// Others may read theirs to the end; one that reads none says nothing of them.
+/// Complete once another holder has read those sources to their end; a lease without sources does not count.
 pub async fn a_crawl_is_incomplete_whose_sources_were_left_by_one_that_died(
     frontier: &Arc<dyn Records>,
 ) -> Result<()> {

@@ -1,4 +1,4 @@
-//! What every frontier promises.
+//! The promises of every frontier.
 
 mod admission;
 mod ending;
@@ -16,8 +16,8 @@ pub use leases::*;
 pub use possession::*;
 pub use tasks::*;
 
-/// Makes a test of each promise of a frontier; a fixture returns a guard and an `Arc<dyn Records>`. The second
-/// makes frontiers of a short `lost_after`, some 200 ms, for promises that are about time.
+/// Creates a test for each promise of a frontier; a fixture returns a guard and an `Arc<dyn Records>`. The second one
+/// creates frontiers with a short `lost_after`, some 200 ms, for promises about time.
 #[macro_export]
 macro_rules! frontier_conformance {
     ($fixture:path, $brief:path) => {

@@ -1,4 +1,4 @@
-//! A server that speaks HTTP/2 over TLS, and says the same to everyone, whatever it is asked.
+//! A server that speaks HTTP/2 over TLS, and sends the same to every client, whatever the request.
 
 use std::io;
 use std::sync::Arc;
@@ -17,16 +17,16 @@ use trawl_common::web::url::CanonicalUrl;
 
 use super::frames::{ACK, HEAD, HEADERS, SETTINGS, frame};
 
-/// What a client says first (RFC 9113 3.4).
+/// Length of the preface of a client (RFC 9113 3.4).
 const PREFACE: usize = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".len();
 
-/// What a server sends on each connection, once it has been asked.
+/// The bytes that a server sends on each connection after the first request.
 pub(super) struct Script {
-    /// It sends this, and then waits for the client to go.
+    /// Sent once, before the server waits for the client to go.
     pub(super) start: Vec<u8>,
-    /// Or goes on with this, without end.
+    /// Sent repeatedly without end, unless empty.
     pub(super) again: Vec<u8>,
-    /// Whether it reads what the client says to all that.
+    /// Whether the server reads the client's replies.
     pub(super) reads: bool,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Script {
 pub(super) struct Server {
     port: u16,
     counts: Arc<Counts>,
-    /// How many connections are open.
+    /// The number of open connections.
     open: watch::Receiver<usize>,
 }
 
@@ -44,7 +44,7 @@ struct Counts {
     asked: AtomicU64,
 }
 
-/// Who a server is, and how a client knows it.
+/// A server's certificate, and the trust of its clients.
 pub(in crate::tests) struct Identity {
     pub(in crate::tests) acceptor: TlsAcceptor,
     pub(super) verifier: Arc<dyn ServerCertVerifier>,
@@ -97,12 +97,12 @@ impl Server {
         format!("https://127.0.0.1:{}/", self.port).parse().unwrap()
     }
 
-    /// The bytes sent so far, to all connections.
+    /// The number of bytes sent so far on all connections.
     pub(super) fn sent(&self) -> u64 {
         self.counts.sent.load(Ordering::Relaxed)
     }
 
-    /// The requests that came.
+    /// The number of requests received.
     pub(super) fn asked(&self) -> u64 {
         self.counts.asked.load(Ordering::Relaxed)
     }
@@ -115,7 +115,7 @@ impl Server {
 
 impl Script {
     async fn play(&self, acceptor: &TlsAcceptor, connection: TcpStream, counts: &Counts) -> io::Result<()> {
-        // What waits in the kernel for an acknowledgement is nothing that a paused clock waits for.
+        // A paused clock does not wait for data that the kernel holds back for an acknowledgement.
         connection.set_nodelay(true)?;
         let (mut from, mut to) = tokio::io::split(acceptor.accept(connection).await?);
         to.write_all(&frame(SETTINGS, 0, 0, [])).await?;
@@ -123,7 +123,7 @@ impl Script {
         read_request(&mut from).await?;
         counts.asked.fetch_add(1, Ordering::Relaxed);
         let write = async {
-            // From now on the client's limits hold.
+            // From now on the client's limits apply.
             to.write_all(&frame(SETTINGS, ACK, 0, [])).await?;
             for part in self.start.chunks(64 * 1024) {
                 to.write_all(part).await?;
@@ -150,7 +150,7 @@ impl Script {
     }
 }
 
-/// Reads all up to the end of a request without a body.
+/// Reads up to the end of a request without a body.
 async fn read_request(from: &mut (impl AsyncRead + Unpin)) -> io::Result<()> {
     from.read_exact(&mut [0; PREFACE]).await?;
     loop {

@@ -1,4 +1,4 @@
-//! Which pages may begin, so that no slow site keeps the others waiting.
+//! Decides which pages may start, so that no slow site keeps the others waiting.
 //!
 //! Pages of domains that answer within a second begin with fetch permits. All others need a place, of which there are some hundred: a slow
 //! page costs a connection and little else. Those of which nothing is known take a fetch permit as well, and give it up after a second; while
@@ -33,7 +33,7 @@ use self::speed::Speed;
 use self::state::State;
 pub(crate) use self::under_way::UnderWay;
 
-/// So many threads are separate, for each answer may keep one of them busy.
+/// Number of separate threads: each response may keep one of them busy.
 pub(crate) const FETCH_THREADS: usize = 32;
 
 /// So many pages of a domain that is not known to be silent begin in the places of others.
@@ -45,7 +45,7 @@ const TRIED: Duration = Duration::from_secs(2);
 /// So long no domain is trusted of which nothing is known, after one may have kept threads busy; that one itself neither.
 const WARY: Duration = Duration::from_secs(3_600);
 
-/// Of so many domains it is known how fast they are.
+/// Maximum number of domains whose speed is remembered.
 const KNOWN: u64 = 10_000;
 
 /// How fast domains were, and which of their pages have places.
@@ -70,7 +70,7 @@ impl Domains {
         }
     }
 
-    /// Lets a page of `domain` begin, or says how long its URL is to stay away.
+    /// Starts a page of `domain`, or returns how long its URL has to stay away.
     pub(crate) fn begin(self: &Arc<Self>, domain: HostKey) -> Result<UnderWay, Duration> {
         let mut state = self.state();
         let speed = self.speed(&domain);
@@ -105,14 +105,14 @@ impl Domains {
         }
     }
 
-    /// Notes that a domain may have kept threads busy.
+    /// Records that a domain may have kept threads busy.
     pub(crate) fn kept_busy(&self, domain: HostKey) {
         self.known.insert(domain.clone(), Speed::slowed(self.speed(&domain)));
         self.busy.insert(domain, Instant::now());
         self.state().kept_busy = Some(Instant::now());
     }
 
-    /// How many slow pages are under way.
+    /// The number of slow pages in flight.
     pub(crate) fn slow(&self) -> usize {
         self.state().slow()
     }

@@ -1,4 +1,4 @@
-//! A page that is under way.
+//! A page in flight.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use trawl_web::Threads;
 use super::speed::{SLOW, Speed};
 use super::{Domains, FETCH_THREADS};
 
-/// A page that is under way, until this is dropped.
+/// A page in flight, until this is dropped.
 pub(crate) struct UnderWay {
     pub(super) domain: HostKey,
     pub(super) began: Instant,
@@ -88,7 +88,7 @@ impl UnderWay {
         domains.keeps_busy(domain) && domains.state().of(domain) > 1 || are_late && domains.is_silent(domain)
     }
 
-    /// Notes that the page was answered, after all this time.
+    /// Records that the page was answered, after a long time.
     pub(crate) fn is_answered(&self) {
         self.domains.known.insert(self.domain.clone(), Speed::answered(self.began.elapsed()));
     }

@@ -1,4 +1,4 @@
-//! What a page gives, by its spider's rules or its program.
+//! Reads a page by its spider's rules or its program.
 
 use std::sync::Arc;
 
@@ -29,7 +29,8 @@ use crate::settlement::Yield;
 use crate::shared::Shared;
 use crate::tasks::asked_for;
 
-/// What the page gives, and what is to be remembered of it; `None` if it is of a kind that the spider does not read.
+/// Reads the page, and returns its results and the update of the page memory; `None` if the spider does not read its
+/// type.
 pub(super) async fn read(
     shared: &Shared,
     job: &Job,
@@ -50,7 +51,7 @@ pub(super) async fn read(
     Ok(Some(given))
 }
 
-/// What was made of the page is given, and what is to be remembered of it.
+/// Returns the yield of a page, with the update of the page memory.
 pub(super) async fn given(
     shared: &Shared,
     job: &Job,
@@ -104,13 +105,14 @@ pub(super) async fn given(
     Ok((yielded, memory))
 }
 
-/// Where redirects led from a URL, in the form in which its spider sees URLs; a request stays what it is.
+/// Returns the final URL of the redirects, in its canonical form for the spider; `None` for a request, whose key does
+/// not change.
 fn landed(job: &Job, response: &Response) -> Option<CanonicalUrl> {
     let hop = response.redirected_to.clone().filter(|_| job.request().is_none())?;
     Some(job.spider.spider.urls.canonical(hop)).filter(|url| *url != job.url)
 }
 
-/// The names of the fields that a page lacks.
+/// Returns the names of the fields that a page lacks.
 fn named(job: &Job, missing: Vec<Missing>) -> Vec<String> {
     let missing: Vec<String> = missing.into_iter().map(|missing| missing.field).collect();
     for field in &missing {
@@ -129,7 +131,7 @@ fn tell_unfit(job: &Job, unfit: &[Unfit]) {
     }
 }
 
-/// The items of a page in this form. One that is known has none.
+/// Returns the items of a page in this form. A known page has none.
 fn items_as(job: &Job, form: &Form, response: &Response, extracted: Vec<Extracted>) -> Vec<Item> {
     let url = match form {
         Form::Known => return Vec::new(),
@@ -139,7 +141,7 @@ fn items_as(job: &Job, form: &Form, response: &Response, extracted: Vec<Extracte
     extracted.into_iter().map(|extracted| item(job, url, response, extracted)).collect()
 }
 
-/// What the sinks are given of a page: its items, and where one of them keeps responses, the response.
+/// Returns the page for the sinks: its items, and the response if a sink keeps responses.
 fn page(job: &Job, history: &History, items: Vec<Item>, response: Response) -> Page {
     let Job { url, message, spider, .. } = job;
     let keeps_response = job.request().is_none() && spider.sinks.iter().any(|sink| sink.keeps_responses());
@@ -151,7 +153,7 @@ fn page(job: &Job, history: &History, items: Vec<Item>, response: Response) -> P
     Page { exchange, ..Page::of(message, items) }
 }
 
-/// What the spider's program makes of a page, or else its rules.
+/// Reads a page with the spider's program, or else by its rules.
 async fn reading(
     shared: &Shared,
     job: &Job,
@@ -172,7 +174,7 @@ async fn reading(
     reading
 }
 
-/// What the spider's program makes of a page.
+/// Reads a page with the spider's program.
 async fn read_by(
     program: &Stream,
     shared: &Shared,
@@ -187,7 +189,7 @@ async fn read_by(
     })
 }
 
-/// Gives the spider's program what came of asking for a page, for as long as that is this worker's.
+/// Passes the response or failure of a page to the spider's program, as long as the page is this worker's.
 pub(super) async fn ask_program(
     program: &Stream,
     shared: &Shared,
@@ -207,13 +209,13 @@ pub(super) async fn ask_program(
     }
 }
 
-/// What becomes of a page that its spider's program failed at.
+/// Returns the outcome of a page that the spider's program failed at.
 pub(super) fn program_failed(shared: &Shared, job: &Job, failure: Failure) -> Outcome {
     debug!(url = %job.url, error = failure.detail, "the program failed");
     job.failed_for_now(&job.spider.retry(&shared.settings.retry), failure)
 }
 
-/// What becomes of a page that lacks fields without which it counts as none.
+/// Returns the outcome of a page without required fields; `None` if they are optional.
 fn lacking(shared: &Shared, job: &Job, missing: &[Missing]) -> Option<Outcome> {
     let Missing { field, required } = missing.iter().max_by_key(|missing| missing.required)?;
     let failure = || Failure::new(Class::Missing, format_args!("the page has no `{field}`"));

@@ -1,4 +1,4 @@
-//! What a URL is answered: by the response cache, or by its host, one redirect after another.
+//! Returns the response to a URL: from the response cache, or from its host, following redirects one by one.
 
 use tokio::time::Instant;
 use tracing::debug;
@@ -21,7 +21,7 @@ use crate::job::Job;
 use crate::schedule;
 use crate::shared::Shared;
 
-/// The response to a job's URL, or what becomes of the job without one.
+/// Returns the response to a job's URL, or the outcome of the job without one.
 pub(super) async fn response(
     shared: &Shared,
     job: &mut Job,
@@ -30,7 +30,7 @@ pub(super) async fn response(
 ) -> Result<Response, Outcome> {
     let url = job.url.clone();
     let settings = &shared.settings.cache;
-    // What was answered to one spider's own request is for no other.
+    // A response to one spider's own request must not be used for another.
     let is_own = job.request().is_some() || job.spider.spider.request != spider::Request::default();
     if settings.ttl.is_zero() || is_own {
         return fetch(shared, job, history, permit).await;
@@ -49,9 +49,9 @@ pub(super) async fn response(
     Ok(response)
 }
 
-/// What the response cache has for a job's URL, if it may be used. The cache is a help, not a part: its errors are misses.
+/// Returns the cached response for a job's URL, if it may be used. The cache is optional: its errors count as misses.
 async fn cached(shared: &Shared, job: &Job, history: &History) -> Option<Response> {
-    // What failed before might fail again by what was kept.
+    // A page that failed before might fail again if it is cached.
     if job.attempts > 0 {
         return None;
     }
@@ -74,13 +74,13 @@ fn may_be_led(job: &Job, page: &CanonicalUrl) -> bool {
 /// Whether a page to which a redirect leads is another one that was seen.
 async fn leads_to_known(shared: &Shared, job: &Job, page: &CanonicalUrl) -> bool {
     let Job { url, message, .. } = job;
-    // One that differs from its own URL only in what makes no other page is asked for nevertheless: servers insist.
+    // A target that is canonically the same page is requested nevertheless, because servers insist on it.
     let page = job.spider.spider.urls.canonical(page.clone());
     let is_plain = message.work.url().is_some();
     is_plain && page != *url && is_known(shared, &message.crawl, url, &page).await
 }
 
-/// Asks, and goes on where redirects lead for as long as their hosts may be asked at once.
+/// Requests the URL, and follows redirects as long as their hosts have a slot at once.
 async fn fetch(
     shared: &Shared,
     job: &mut Job,
@@ -139,7 +139,7 @@ async fn fetch(
     }
 }
 
-/// The status that a host answered with; of a redirect, one like it.
+/// Returns the status of a host's response; for a redirect, a status like it.
 pub(in crate::fetch) fn status(answer: &Result<Answer, Failure>) -> Option<u16> {
     match answer {
         Ok(Answer::Page(response)) => Some(response.status),
@@ -150,7 +150,7 @@ pub(in crate::fetch) fn status(answer: &Result<Answer, Failure>) -> Option<u16> 
     }
 }
 
-/// The same, or why there is none.
+/// Returns the status of a response, or the class of its failure.
 fn status_or_class(answer: &Result<Answer, Failure>) -> Result<Option<u16>, &'static str> {
     match answer {
         Err(failure) if failure.status.is_none() => Err(failure.class.as_str()),
@@ -158,8 +158,8 @@ fn status_or_class(answer: &Result<Answer, Failure>) -> Result<Option<u16>, &'st
     }
 }
 
-/// Leave to go on at `next`: it is scheduled like any URL, unless it is one that has been asked for already. Where a request is led, the
-/// answer is to that request.
+/// Returns the permit to continue at `next`: it is scheduled like any URL, unless it was requested already. If a
+/// request is redirected, the response belongs to that request.
 async fn follow(shared: &Shared, job: &mut Job, next: Redirect) -> Result<HostPermit, Outcome> {
     let mut trail = Trail::at(job.url.clone(), job.message.hop.clone(), MAX_REDIRECTS);
     match trail.follow(next.clone(), &job.spider.scope) {

@@ -43,12 +43,12 @@ struct State {
     calls: Vec<String>,
     queue: VecDeque<Claimed>,
     tasks: VecDeque<Claimed>,
-    /// What pages and tasks led to.
+    /// The links of pages and the requests of tasks.
     links: Vec<NewWork>,
     held: BTreeSet<Key>,
-    /// What is no longer the worker's.
+    /// URLs and tasks that are no longer the worker's.
     lost: BTreeSet<Key>,
-    /// What is not any more as soon as some of it is stored.
+    /// Tasks that are no longer the worker's as soon as some of their items are stored.
     lost_when_stored: BTreeSet<Key>,
     /// How often a fetch of a URL has begun that never ended.
     begun_before: HashMap<String, u32>,
@@ -138,7 +138,7 @@ impl Memory {
         key
     }
 
-    /// What pages and tasks led to that have ended.
+    /// Returns the links and requests of pages and tasks that have ended.
     pub(in crate::tests) fn links(&self) -> Vec<NewWork> {
         self.state().links.clone()
     }
@@ -172,7 +172,7 @@ impl Memory {
         self.state().begun_before.insert(url.to_owned(), starts);
     }
 
-    /// What the frontier says of a URL that is to start.
+    /// Sets the reply of the frontier to the start of a URL.
     pub(in crate::tests) fn set_start(&self, url: &str, start: Start) {
         self.state().starts.insert(url.to_owned(), start);
     }

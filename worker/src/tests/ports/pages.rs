@@ -1,4 +1,4 @@
-//! What stands for the web, and the one sink.
+//! Stand-ins for the web and the only sink.
 
 use std::future::pending;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::{Record, State};
 
-/// A record, as its text says.
+/// A record parsed from its text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Row {
     state: char,
