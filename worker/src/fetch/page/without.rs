@@ -31,19 +31,8 @@ pub(super) fn without_page(job: Job, history: History, outcome: Outcome) -> Sett
     let (file, links, elsewhere, left_out, landed, bytes, missing) = Default::default();
     let spider = Arc::clone(&job.spider);
     let status = Some(status);
-    let yielded = Yield {
-        spider,
-        page,
-        file,
-        links,
-        elsewhere,
-        left_out,
-        landed,
-        status,
-        items,
-        bytes,
-        missing,
-    };
+    let yielded =
+        Yield { spider, page, file, links, elsewhere, left_out, landed, status, items, bytes, missing };
     Settlement::done(job, yielded, Some(Memory::Gone))
 }
 
