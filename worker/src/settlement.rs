@@ -45,13 +45,13 @@ pub(crate) struct Handled {
 }
 
 impl Handled {
-    /// How much its page asks for.
+    /// Returns the number of links of its page.
     pub(crate) fn links(&self) -> usize {
         self.yielded.as_ref().map_or(0, |yielded| yielded.links.len())
     }
 }
 
-/// What is to go to the sinks of a spider.
+/// The items and the page that go to the sinks of a spider.
 pub(crate) struct ForSinks {
     pub(crate) spider: Arc<Loaded>,
     pub(crate) page: Option<Page>,
@@ -182,7 +182,7 @@ impl Settlement {
         self.0.links() > MANY_LINKS
     }
 
-    /// The same, with a page that is under way until this is settled.
+    /// Keeps the page in flight until this is settled.
     pub(crate) fn with_under_way(mut self, under_way: Option<UnderWay>) -> Self {
         self.0.under_way = under_way;
         self

@@ -52,7 +52,7 @@ pub(crate) async fn run(
     loop {
         tokio::select! {
             Some(stored) = stores.storing.join_next() => match stored {
-                Ok(spider) => stores.is_free(&spider),
+                Ok(spider) => stores.mark_idle(&spider),
                 Err(error) => match error.try_into_panic() {
                     Ok(panic) => std::panic::resume_unwind(panic),
                     // A step is cancelled only together with this task.
@@ -109,7 +109,7 @@ impl Stores {
         }
     }
 
-    fn is_free(&mut self, spider: &Arc<Loaded>) {
+    fn mark_idle(&mut self, spider: &Arc<Loaded>) {
         self.lines.retain_mut(|line| {
             line.is_busy &= !Arc::ptr_eq(&line.spider, spider);
             line.is_busy || !line.waiting.is_empty()

@@ -57,7 +57,7 @@ pub(crate) struct Destination {
     retries: Option<u32>,
 }
 
-/// What became of tasks
+/// The tasks that were submitted
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Submitted {
     /// Their crawl. It ends when all that it has have ended
@@ -69,7 +69,7 @@ pub(crate) struct Submitted {
     new: u64,
     /// How many were known already
     known: u64,
-    /// What names each of them, in their order; absent if there are more than 1,000
+    /// Their keys, in the order of the request; absent if there are more than 1,000
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     keys: Option<Vec<String>>,
@@ -89,7 +89,7 @@ pub(crate) struct Listing {
     /// Only those that are there. Those that run are in one page, as workers said with their last heartbeat: of each worker 200 at most
     #[param(value_type = Option<PlaceOfTask>, inline)]
     place: Option<TaskPlace>,
-    /// So many bytes of each recipe at most; all of it without this
+    /// Maximum number of bytes of each recipe; unlimited if absent
     recipe_bytes: Option<usize>,
     /// Where to go on: `next` of the page before
     cursor: Option<String>,
@@ -141,11 +141,11 @@ pub(crate) struct PendingTask {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     referrer: Option<String>,
-    /// What it says; nothing if that is lost
+    /// The recipe; `null` if it is lost
     recipe: Option<String>,
     /// How long its recipe is, of which a list may have less
     recipe_bytes: usize,
-    /// What makes it one with others; absent if that is its recipe
+    /// Its identity: of tasks with the same one, one is done; absent if that is its recipe
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     unique: Option<String>,
@@ -319,7 +319,7 @@ pub(crate) struct ToCancel {
     cursor: Option<String>,
 }
 
-/// What was cancelled
+/// The tasks that were cancelled
 #[derive(Serialize, ToSchema)]
 pub(crate) struct CancelledTasks {
     /// How many

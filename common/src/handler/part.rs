@@ -144,7 +144,7 @@ impl Part {
         Ok(Self::weighed(json)?.0)
     }
 
-    /// What an object says that was read from so many bytes of JSON.
+    /// Parses an object that was read from `json` bytes of JSON.
     pub(super) fn of(mut object: Map<String, Value>, json: usize) -> Result<Self, InvalidPart> {
         let mut unknown = say_unknown("an answer", json_object::take_unknown(&mut object, KEYS));
         let items = each(&mut object, "items", item)?;

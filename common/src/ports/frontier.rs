@@ -168,7 +168,7 @@ pub struct Settled {
     pub not_stored: Vec<Settlement>,
 }
 
-/// What a worker is doing in an engine.
+/// The current work of a worker in an engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Activity {
     /// The number of URLs that it holds.

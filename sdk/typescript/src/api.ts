@@ -767,7 +767,7 @@ export interface components {
             /** @description The name of its schedule: the group's, if it is in one */
             host: string;
         };
-        /** @description What was cancelled */
+        /** @description The tasks that were cancelled */
         CancelledTasks: {
             /**
              * Format: int64
@@ -1315,7 +1315,7 @@ export interface components {
              * @description The highest comes first
              */
             priority: number;
-            /** @description What it says; nothing if that is lost */
+            /** @description The recipe; `null` if it is lost */
             recipe?: string | null;
             /** @description How long its recipe is, of which a list may have less */
             recipe_bytes: number;
@@ -1331,7 +1331,7 @@ export interface components {
             spider: string;
             /** @description Its key */
             task: string;
-            /** @description What makes it one with others; absent if that is its recipe */
+            /** @description Its identity: of tasks with the same one, one is done; absent if that is its recipe */
             unique?: string;
             /** @description Until when it is put aside */
             until?: string;
@@ -1537,11 +1537,11 @@ export interface components {
          * @enum {string}
          */
         Status: "pending" | "running" | "paused" | "finished" | "cancelled";
-        /** @description What became of tasks */
+        /** @description The tasks that were submitted */
         Submitted: {
             /** @description Their crawl. It ends when all that it has have ended */
             crawl: string;
-            /** @description What names each of them, in their order; absent if there are more than 1,000 */
+            /** @description Their keys, in the order of the request; absent if there are more than 1,000 */
             keys?: string[];
             /**
              * Format: int64
@@ -5971,7 +5971,7 @@ export interface operations {
                 spider?: string;
                 /** @description Only those that are there. Those that run are in one page, as workers said with their last heartbeat: of each worker 200 at most */
                 place?: "waiting" | "running" | "parked" | "failed";
-                /** @description So many bytes of each recipe at most; all of it without this */
+                /** @description Maximum number of bytes of each recipe; unlimited if absent */
                 recipe_bytes?: number;
                 /** @description Where to go on: `next` of the page before */
                 cursor?: string;

@@ -110,7 +110,7 @@ async fn fetch(
     let mut working = pin!(AssertUnwindSafe(process(shared, job.clone(), host_permit)).catch_unwind());
     let processed = match timeout(SLOW, &mut working).await {
         Ok(processed) => processed,
-        Err(_) => match under_way.is_slow() {
+        Err(_) => match under_way.mark_slow() {
             _ if is_alone => working.await,
             Ok(()) => {
                 fetch_permit = fetch_permit.filter(|_| under_way.needs_permit());
@@ -124,7 +124,7 @@ async fn fetch(
         },
     };
     if processed.as_ref().is_ok_and(is_answered) {
-        under_way.is_answered();
+        under_way.mark_answered();
     }
     // To take many links in takes long as well.
     let is_linking = matches!(&processed, Ok(Processed::Settled(settlement)) if settlement.has_many_links());

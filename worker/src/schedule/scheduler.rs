@@ -141,12 +141,12 @@ impl Scheduler {
                 biased;
                 () = stop.cancelled() => return Ok(()),
                 Some(due) = self.reserved.next(), if !self.reserved.is_empty() => {
-                    self.is_due(due.into_inner());
+                    self.enqueue(due.into_inner());
                     while let Some(Some(due)) = self.reserved.next().now_or_never() {
-                        self.is_due(due.into_inner());
+                        self.enqueue(due.into_inner());
                     }
                 }
-                Some(due) = self.last_suspects.next(), if !self.last_suspects.is_empty() => self.is_due(due.into_inner()),
+                Some(due) = self.last_suspects.next(), if !self.last_suspects.is_empty() => self.enqueue(due.into_inner()),
                 (jobs, learnt) = self.unknown_robots.next() => self.learnt(jobs, learnt).await?,
                 Some(Ok((job, decision))) = self.at_addresses.join_next() => match decision {
                     Some(decision) => self.go_on(job, decision?).await,
@@ -244,7 +244,7 @@ impl Scheduler {
     /// Makes an urgent job due in this slot.
     fn goes_in(&mut self, mut job: Job, slot: UnixMs) {
         (job.message.slot, job.message.turn) = (Some(slot), None);
-        self.is_due(job);
+        self.enqueue(job);
     }
 
     /// Continues a job that has waited for its host's addresses.
@@ -285,7 +285,7 @@ impl Scheduler {
         let Some(fetch_permit) = due.permits.take() else {
             // It has waited for an address, and asks its host once more when there is a permit.
             (job.message.slot, job.waits_for_host_only) = (Some(UnixMs::now()), true);
-            self.is_due(job);
+            self.enqueue(job);
             return None;
         };
         let host = job.target().host();
@@ -380,7 +380,7 @@ impl Scheduler {
         for mut job in jobs {
             let outcome = match &learnt {
                 Learnt::Known => {
-                    self.is_due(job);
+                    self.enqueue(job);
                     continue;
                 }
                 Learnt::Refused(failure, until) => refused(&self.shared, &mut job, failure.clone(), *until),
@@ -402,13 +402,13 @@ impl Scheduler {
     fn suspect(&mut self, job: Job) {
         match job.starts > SUSPECT_STARTS {
             true => drop(self.last_suspects.insert(job, SUSPECTS_COME)),
-            false => self.is_due(job),
+            false => self.enqueue(job),
         }
     }
 
     /// Queues a job. Among suspects, the one with the fewest starts goes first, so that no page is the only
     /// suspect at two crashes while others were at none.
-    fn is_due(&mut self, job: Job) {
+    fn enqueue(&mut self, job: Job) {
         if !job.is_suspect() {
             return self.due.jobs.push_back(job);
         }

@@ -1,17 +1,19 @@
 //! Decides which pages may start, so that no slow site keeps the others waiting.
 //!
-//! Pages of domains that answer within a second begin with fetch permits. All others need a place, of which there are some hundred: a slow
-//! page costs a connection and little else. Those of which nothing is known take a fetch permit as well, and give it up after a second; while
-//! pages are slow these leave half of all permits to domains that are quick. A domain has no more places than it leaves to others, so
-//! there is always one for a domain that has none; while no page is slow, it may have any number. To take in what a page with many links leads to
-//! takes long as well: it keeps a place until then.
+//! A page of a domain that answers within a second starts with a fetch permit. Any other page needs a place; there are
+//! some hundred, since a slow page costs a connection and little else. A page of an unknown domain takes a fetch permit
+//! as well, and gives it up after a second. While pages are slow, such pages leave half of all permits to quick domains.
+//! A domain holds no more places than it leaves to others, so one is always left for a domain that has none. While no
+//! page is slow, a domain may hold any number. Admitting the links of a page that has many takes long as well, so that
+//! page keeps a place until then.
 //!
-//! Hundreds of hosts may never answer, so each is tried before any is waited for. Where no place is left for a domain, the page that has
-//! gone on for longest, of those whose domains never answered, gives its place up to the first few of that domain, and is asked for again later.
+//! Hundreds of hosts may never answer, so each is tried before any is waited for. If no place is left for a domain, the
+//! slow page that started first, among those of domains that have never answered, gives way to one of the first few
+//! pages of that domain, and is requested again later.
 //!
-//! What is not trusted is fetched on separate threads (`apart`), for an answer may keep one busy as long as it lasts; of a domain that has
-//! done so, one page at a time. Where these come a second late to what is due, slow pages of domains that have not answered are given up, all
-//! but as many as half of the threads.
+//! Pages of untrusted domains are fetched on separate threads (`apart`), because a response may keep a thread busy for as
+//! long as it lasts; a domain that has done so has one page at a time. While these threads are more than a second late,
+//! slow pages of domains that have not answered are given up, except for half as many as there are threads.
 
 mod put_off;
 mod speed;
@@ -36,24 +38,24 @@ pub(crate) use self::under_way::UnderWay;
 /// Number of separate threads: each response may keep one of them busy.
 pub(crate) const FETCH_THREADS: usize = 32;
 
-/// So many pages of a domain that is not known to be silent begin in the places of others.
+/// Number of pages of a domain that may start in the places of silent domains.
 const FEW: usize = 4;
 
-/// So long a page of a silent domain keeps its place before it gives way.
+/// The time that a page of a silent domain keeps its place before it may have to give way.
 const TRIED: Duration = Duration::from_secs(2);
 
-/// So long no domain is trusted of which nothing is known, after one may have kept threads busy; that one itself neither.
+/// The time for which unknown domains are not trusted after any domain may have kept threads busy, nor that domain itself.
 const WARY: Duration = Duration::from_secs(3_600);
 
 /// Maximum number of domains whose speed is remembered.
 const KNOWN: u64 = 10_000;
 
-/// How fast domains were, and which of their pages have places.
+/// The speed of domains, and the places of their pages.
 pub(crate) struct Domains {
     fetch_permits: usize,
     places: usize,
     known: Cache<HostKey, Speed>,
-    /// Those that may have kept threads busy.
+    /// Domains that may have kept threads busy, and since when.
     busy: Cache<HostKey, Instant>,
     state: Mutex<State>,
 }

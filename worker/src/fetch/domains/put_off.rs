@@ -1,4 +1,4 @@
-//! URLs that are put off because others keep what they need.
+//! URLs that wait because others hold the places that they need.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -6,27 +6,28 @@ use std::time::Duration;
 use tokio::time::Instant;
 use trawl_common::web::host::HostKey;
 
-/// A URL that is put off comes back after this time at the earliest, and none later than the other.
+/// The shortest and the longest time for which a URL is put off.
 pub(super) const AWAY: Duration = Duration::from_secs(1);
 pub(super) const LONGEST: Duration = Duration::from_secs(600);
 
-/// When URLs come back that found none of some places free: each when those before it have had theirs, at the speed that they come free.
+/// Schedules the return of URLs that found no free place: each after those before it, at the rate at which places become free.
 #[derive(Default)]
 pub(super) struct PutOff {
-    /// When the last of a domain comes back.
+    /// The instant at which the last URL of each domain returns.
     last: HashMap<HostKey, Instant>,
-    /// How long one keeps a place, smoothed.
+    /// The smoothed time for which a page keeps a place.
     kept_for: Duration,
 }
 
 impl PutOff {
-    /// Notes that a place comes free that was kept for this time.
+    /// Records that a place became free that was held for this time.
     pub(super) fn comes_free(&mut self, kept_for: Duration) {
         self.kept_for = (self.kept_for * 7 + kept_for) / 8;
     }
 
-    /// How long a URL of `domain` is to stay away, of `places` has `of`: the time that these need for it after the last one that was put off,
-    /// or that all places need for one of each domain that has some put off. Where it is not known how long one takes, it is as long as usual.
+    /// Returns how long a URL of `domain` has to stay away; the domain holds `of` of `places`. This is the time that its
+    /// places need after the URL that was put off last, or that all places need for one URL of each waiting domain. A
+    /// domain whose speed is unknown counts as average.
     pub(super) fn put_off(
         &mut self,
         domain: &HostKey,

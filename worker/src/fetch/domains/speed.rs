@@ -7,13 +7,13 @@ use tokio::time::Instant;
 /// A page that takes longer is slow.
 pub(crate) const SLOW: Duration = Duration::from_secs(1);
 
-/// A domain counts as slow for so long after its last slow page.
+/// The time for which a domain counts as slow after its last slow page.
 pub(super) const REMEMBERED: Duration = Duration::from_secs(60);
 
-/// How fast a domain is.
+/// The speed of a domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Speed {
-    /// How long its last page took, or has taken so far.
+    /// The time that its last page took, or has taken so far.
     took: Duration,
     /// Whether it has answered a page.
     has_answered: bool,
@@ -21,12 +21,13 @@ pub(super) struct Speed {
 }
 
 impl Speed {
-    /// Of a domain that has answered a page after this time. One that was slow is quick again as soon as it answers quickly.
+    /// Returns the speed of a domain that has answered a page after this time. A slow domain is quick again with its first
+    /// quick answer.
     pub(super) fn answered(took: Duration) -> Self {
         Self { took, has_answered: true, at: Instant::now() }
     }
 
-    /// Of a domain of which a page is slow.
+    /// Returns the speed of a domain with a slow page.
     pub(super) fn slowed(before: Option<Self>) -> Self {
         let has_answered = before.is_some_and(|before| before.has_answered);
         Self { took: SLOW, has_answered, at: Instant::now() }
@@ -36,17 +37,17 @@ impl Speed {
         self.has_answered && self.took < SLOW
     }
 
-    /// Whether it is slow, and has not answered so far.
+    /// Whether it is slow and has never answered.
     pub(super) fn is_silent(self) -> bool {
         !self.has_answered
     }
 
-    /// Whether its last slow page is so long ago that nothing is known of it any more.
+    /// Whether its last slow page is too long ago to count.
     pub(super) fn is_forgotten(self) -> bool {
         !self.is_quick() && self.at.elapsed() > REMEMBERED
     }
 
-    /// How long a page of it takes.
+    /// Returns the time that a page of it takes.
     pub(super) fn took(self) -> Duration {
         self.took
     }

@@ -10,16 +10,16 @@ use super::put_off::PutOff;
 
 #[derive(Default)]
 pub(super) struct State {
-    /// The pages that have a place, by number: the first is the one that began first.
+    /// The pages that have a place, by number, in the order in which they started.
     places: BTreeMap<u64, Place>,
-    /// How many places there were.
+    /// Number of the place that was taken last.
     count: u64,
-    /// How many pages of each domain have one.
+    /// Number of these pages by domain.
     of: Pages,
-    /// How many of them have a fetch permit, too.
+    /// Number of these pages that have a fetch permit as well.
     unproven: usize,
     pub(super) put_off: PutOff,
-    /// When a domain may have kept threads busy last.
+    /// The last instant at which a domain may have kept threads busy.
     pub(super) kept_busy: Option<Instant>,
 }
 
@@ -28,11 +28,11 @@ pub(super) struct Place {
     pub(super) domain: HostKey,
     pub(super) since: Instant,
     has_permit: bool,
-    /// Dropped when the page is to give way.
+    /// Dropped when the page has to give way.
     _stays: oneshot::Sender<()>,
 }
 
-/// How many pages of each domain.
+/// Number of pages by domain.
 #[derive(Default)]
 pub(super) struct Pages(HashMap<HostKey, usize>);
 
@@ -62,12 +62,12 @@ impl State {
         self.of.of(domain)
     }
 
-    /// How many pages have a fetch permit and a place.
+    /// Number of pages with a fetch permit and a place.
     pub(super) fn unproven(&self) -> usize {
         self.unproven
     }
 
-    /// How many pages have a place alone: they are slow.
+    /// Number of slow pages: those with a place alone.
     pub(super) fn slow(&self) -> usize {
         self.places.len() - self.unproven
     }
@@ -76,12 +76,12 @@ impl State {
         self.of.0.keys().any(|other| other != domain)
     }
 
-    /// The slow pages, from the one that began first.
+    /// Returns the slow pages, in the order in which they started.
     pub(super) fn slow_pages(&self) -> impl Iterator<Item = (u64, &Place)> {
         self.places.iter().filter(|(_, place)| !place.has_permit).map(|(number, place)| (*number, place))
     }
 
-    /// Gives a page a place. Returns its number, and what ends when the page is to give way.
+    /// Gives a page a place. Returns the number of the place, and a receiver that ends when the page has to give way.
     pub(super) fn enter(&mut self, domain: &HostKey, has_permit: bool) -> (u64, oneshot::Receiver<()>) {
         let (stays, given_up) = oneshot::channel();
         self.count += 1;
@@ -92,14 +92,14 @@ impl State {
         (self.count, given_up)
     }
 
-    /// Notes that a page with a place gives up its fetch permit.
+    /// Records that a page with a place gives up its fetch permit.
     pub(super) fn give_permit_up(&mut self, number: u64) {
         if let Some(place) = self.places.get_mut(&number) {
             self.unproven -= usize::from(std::mem::take(&mut place.has_permit));
         }
     }
 
-    /// Frees a page's place, unless it had to give it up before.
+    /// Frees a place, unless the page has lost it before.
     pub(super) fn leave(&mut self, number: u64) {
         let Some(place) = self.places.remove(&number) else { return };
         self.unproven -= usize::from(place.has_permit);

@@ -29,7 +29,7 @@ fn all_of(domains: &Arc<Domains>, number: usize) -> Vec<UnderWay> {
 
 /// Makes domains known as quick.
 fn quick(domains: &Arc<Domains>, numbers: Range<usize>) {
-    numbers.for_each(|number| domains.begin(domain(number)).unwrap().is_answered());
+    numbers.for_each(|number| domains.begin(domain(number)).unwrap().mark_answered());
 }
 
 /// A page of each of these domains, which have answered, and are slow.
@@ -42,7 +42,7 @@ async fn slow(domains: &Arc<Domains>, numbers: Range<usize>) -> Vec<UnderWay> {
 async fn silent(domains: &Arc<Domains>, numbers: Range<usize>) -> Vec<UnderWay> {
     let mut pages: Vec<_> = numbers.map(|number| domains.begin(domain(number)).unwrap()).collect();
     advance(SLOW).await;
-    assert!(pages.iter_mut().all(|page| page.is_slow().is_ok()));
+    assert!(pages.iter_mut().all(|page| page.mark_slow().is_ok()));
     pages
 }
 
@@ -94,7 +94,7 @@ async fn no_page_of_a_domain_is_given_up_that_is_alone() {
     quick(&domains, 0..1);
     let mut pages: Vec<_> = (0..8).map(|_| domains.begin(domain(0)).unwrap()).collect();
     advance(SLOW).await;
-    assert!(pages.iter_mut().all(|page| page.is_slow().is_ok()));
+    assert!(pages.iter_mut().all(|page| page.mark_slow().is_ok()));
     assert_eq!(pages.iter().filter(|page| page.needs_permit()).count(), 2, "six have places");
     assert!(domains.begin(domain(1)).is_ok(), "there are permits for others");
 }
@@ -105,7 +105,7 @@ async fn a_page_of_a_quick_domain_that_proves_slow_without_a_place_is_given_up_w
     quick(&domains, 0..2);
     let mut pages: Vec<_> = (0..8).map(|number| domains.begin(domain(number % 2)).unwrap()).collect();
     let _others = slow(&domains, 10..14).await;
-    let slow = pages.iter_mut().filter_map(|page| page.is_slow().err()).count();
+    let slow = pages.iter_mut().filter_map(|page| page.mark_slow().err()).count();
     assert_eq!(slow, 2, "three of each have places beside four of others");
 }
 
@@ -138,7 +138,7 @@ async fn a_page_does_not_give_way_at_once_nor_when_its_domain_has_answered() {
     let domains = domains();
     let mut pages = silent(&domains, 0..4).await;
     for page in &pages {
-        page.is_answered();
+        page.mark_answered();
     }
     pages.extend(silent(&domains, 4..8).await);
     pages.extend(silent(&domains, 8..12).await);
@@ -155,10 +155,10 @@ async fn once_threads_were_kept_busy_only_a_domain_is_trusted_that_is_quick_and_
     assert!(domains.is_trusted(&domain(0)));
     let second = domains.begin(domain(0)).unwrap();
     assert!(!domains.is_trusted(&domain(0)), "two pages at once");
-    first.is_answered();
+    first.mark_answered();
     assert!(domains.is_trusted(&domain(0)));
     domains.kept_busy(domain(1));
-    domains.begin(domain(1)).unwrap().is_answered();
+    domains.begin(domain(1)).unwrap().mark_answered();
     assert!(domains.is_trusted(&domain(0)) && !domains.is_trusted(&domain(1)));
     assert!(!domains.is_trusted(&domain(2)));
     advance(WARY).await;
@@ -171,7 +171,7 @@ async fn a_slow_domain_is_quick_again_as_soon_as_it_answers_quickly() {
     let domains = domains();
     let _slow = slow(&domains, 0..1).await;
     assert!(all_of(&domains, 0).len() < 100);
-    domains.begin(domain(0)).unwrap().is_answered();
+    domains.begin(domain(0)).unwrap().mark_answered();
     assert_eq!(all_of(&domains, 0).len(), 100, "fetch permits alone bound it");
 }
 
@@ -192,8 +192,8 @@ async fn put_off(took: Duration, count: usize) -> Vec<Duration> {
     quick(&domains, 0..1);
     let mut first = domains.begin(domain(0)).unwrap();
     advance(took).await;
-    first.is_slow().unwrap();
-    first.is_answered();
+    first.mark_slow().unwrap();
+    first.mark_answered();
     let _pages = all_of(&domains, 0);
     (0..count).filter_map(|_| domains.begin(domain(0)).err()).collect()
 }

@@ -23,19 +23,22 @@ pub(crate) struct UnderWay {
 }
 
 impl UnderWay {
-    /// When it was let go.
+    /// The instant at which it started.
     pub(crate) fn began(&self) -> Instant {
         self.began
     }
 
-    /// Whether it takes a fetch permit.
+    /// Whether it needs a fetch permit.
     pub(crate) fn needs_permit(&self) -> bool {
         self.needs_permit
     }
 
-    /// Notes that the page is slow: it goes on without a fetch permit if it has a place, or if its domain is the only one that is slow. Else it
-    /// is to be given up, and to stay away for the time that is returned.
-    pub(crate) fn is_slow(&mut self) -> Result<(), Duration> {
+    /// Records that the page is slow. It continues without a fetch permit if there is a place for it, and with its
+    /// permit if no other domain is slow. Otherwise it must be given up.
+    ///
+    /// # Errors
+    /// The time for which a page that is given up has to stay away.
+    pub(crate) fn mark_slow(&mut self) -> Result<(), Duration> {
         let domains = &self.domains;
         domains.known.insert(self.domain.clone(), Speed::slowed(domains.speed(&self.domain)));
         let mut state = domains.state();
@@ -53,7 +56,7 @@ impl UnderWay {
         Ok(())
     }
 
-    /// The same page in a place, if there is one, as long as its links take to be taken in.
+    /// Moves the page to a place, if there is one, for the time that its links take to be admitted.
     pub(crate) fn in_place(mut self) -> Self {
         let mut state = self.domains.state();
         match &self.place {
@@ -67,7 +70,7 @@ impl UnderWay {
         self
     }
 
-    /// Waits until the page, which is slow, is to be given up for others, and says how long it is to stay away.
+    /// Waits until the slow page must give way to others. Returns how long it has to stay away.
     pub(crate) async fn gives_way(&mut self, threads: &Threads) -> Duration {
         loop {
             let place = self.place.as_mut();
@@ -80,16 +83,16 @@ impl UnderWay {
         self.domains.put_off(&mut self.domains.state(), &self.domain)
     }
 
-    /// Whether its domain may keep threads busy, and has another page under way; or has not answered, and beside it are as many slow pages as may
-    /// keep threads busy that are late by `lag`.
+    /// Whether the domain may keep threads busy and has another page in flight, or has never answered while the threads
+    /// are late by `lag` and many pages are slow.
     fn is_one_too_many(&self, lag: Duration) -> bool {
         let Self { domains, domain, .. } = self;
         let are_late = lag > SLOW && domains.slow() > FETCH_THREADS / 2;
         domains.keeps_busy(domain) && domains.state().of(domain) > 1 || are_late && domains.is_silent(domain)
     }
 
-    /// Records that the page was answered, after a long time.
-    pub(crate) fn is_answered(&self) {
+    /// Records that the page was answered, and how long that took.
+    pub(crate) fn mark_answered(&self) {
         self.domains.known.insert(self.domain.clone(), Speed::answered(self.began.elapsed()));
     }
 }
