@@ -23,6 +23,9 @@ const SHOWN: usize = 1000;
 /// The keys that an item of JSON Lines begins with, in this order.
 const ITEM: [&str; 4] = [r#"{"id":""#, r#","url":""#, r#","crawl":""#, r#","spider":""#];
 
+/// The number of hexadecimal digits in the id of an item.
+const ID_DIGITS: usize = 32;
+
 /// What the first line of comma-separated values begins with.
 const HEAD: &[u8] = b"id,url,crawl,spider,fetched_at,status,depth,";
 
@@ -51,8 +54,11 @@ pub(super) fn mend(path: &Path, file: &mut File, form: &Form) -> io::Result<u64>
     let (is_whole, is_half) = match (magic(form.compress), form.records) {
         (Some(magic), _) => (false, begins_alike(written, magic)),
         (None, Records::Lines) => (is_item(&tail), is_item_begun(written)),
-        // A row may look whole whose last cell is not. The first one is the head.
-        (None, Records::Quoted) => (tail.ends_with(b"\r"), true),
+        (None, Records::Quoted) => {
+            let begins = if whole == 0 { is_head_begun(written) } else { is_row_begun(written) };
+            let end = end_of_row(written).filter(|_| begins && !holds_row(written));
+            (end == Some(RowEnd::Returned) && written.len() == tail.len(), end.is_some())
+        }
     };
     if is_whole {
         file.write_all(b"\n")?;
@@ -82,10 +88,7 @@ fn begins_as_own(file: &mut File, form: &Form) -> io::Result<bool> {
         (Records::Lines, Some(line)) => is_item(line),
         (Records::Lines, None) => is_item(&begin) || is_item_begun(without_zeros(&begin)),
         (Records::Quoted, Some(line)) => line.strip_prefix(MARK).unwrap_or(line).starts_with(HEAD),
-        (Records::Quoted, None) => {
-            let begin = without_zeros(&begin);
-            MARK.starts_with(begin) || begins_alike(begin.strip_prefix(MARK).unwrap_or(begin), HEAD)
-        }
+        (Records::Quoted, None) => is_head_begun(without_zeros(&begin)),
     })
 }
 
@@ -113,6 +116,53 @@ fn is_item_begun(text: &[u8]) -> bool {
         }
     }
     true
+}
+
+/// Whether this is the first line of comma-separated values, or the beginning of it, however short.
+fn is_head_begun(text: &[u8]) -> bool {
+    MARK.starts_with(text) || begins_alike(text.strip_prefix(MARK).unwrap_or(text), HEAD)
+}
+
+/// Whether this begins with the id of an item, or is the beginning of one, however short.
+fn is_row_begun(text: &[u8]) -> bool {
+    let (id, rest) = text.split_at(text.len().min(ID_DIGITS));
+    id.iter().all(u8::is_ascii_hexdigit) && rest.first().is_none_or(|&byte| byte == b',')
+}
+
+/// Whether another line of this than the first begins as a row of an item does: a quotation mark too many or too few, which somebody
+/// else put into the file, makes one row of all that follow. A write that was torn leaves the half of one row.
+fn holds_row(text: &[u8]) -> bool {
+    let mut lines = text.split(|&byte| byte == b'\n').skip(1);
+    lines.any(|line| line.len() > ID_DIGITS && is_row_begun(line))
+}
+
+/// Where the beginning of a row ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RowEnd {
+    /// Before the first byte of a cell.
+    Comma,
+    /// In a cell without quotation marks.
+    Plain,
+    /// Between quotation marks.
+    Quoted,
+    /// Behind a quotation mark that ends its cell, unless another one follows.
+    Mark,
+    /// Behind the carriage return that ends the row.
+    Returned,
+}
+
+/// Where this ends as the beginning of one row of RFC 4180; `None` if it is none.
+fn end_of_row(text: &[u8]) -> Option<RowEnd> {
+    text.iter().try_fold(RowEnd::Comma, |end, byte| match (end, byte) {
+        (RowEnd::Returned, _) => None,
+        (RowEnd::Comma | RowEnd::Mark, b'"') => Some(RowEnd::Quoted),
+        (RowEnd::Quoted, b'"') => Some(RowEnd::Mark),
+        (RowEnd::Quoted, _) => Some(RowEnd::Quoted),
+        (_, b',') => Some(RowEnd::Comma),
+        (_, b'\r') => Some(RowEnd::Returned),
+        (RowEnd::Mark, _) | (_, b'"' | b'\n') => None,
+        (RowEnd::Comma | RowEnd::Plain, _) => Some(RowEnd::Plain),
+    })
 }
 
 /// Whether one of these begins with the other.
