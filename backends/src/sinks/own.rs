@@ -14,7 +14,7 @@ use super::whole::{MARK, Records, magic, unpack, whole};
 /// How much of a file's beginning is looked at.
 const BEGINNING: u64 = 1 << 16;
 
-/// The longest half record that is looked for at the end of a file. Items have at most 8 MB.
+/// The longest half record at the end of a file that is not compressed. Items have at most 8 MB.
 const LONGEST_TAIL: u64 = 32 << 20;
 
 /// How much of what is cut off the log shows.
@@ -39,36 +39,40 @@ pub(super) fn mend(path: &Path, file: &mut File, form: &Form) -> io::Result<u64>
     if !begins_as_own(file, form)? {
         return Err(foreign("it does not begin as a file of items that trawl writes"));
     }
-    let torn = file.metadata()?.len() - whole;
-    if torn == 0 {
+    let len = file.metadata()?.len();
+    if whole == len {
         return Ok(whole);
     }
     let foreign_end = || foreign("it ends in what trawl did not write, without a line feed");
-    if torn > LONGEST_TAIL {
-        return Err(foreign_end());
-    }
+    let written = end_without_zeros(file, whole)? - whole;
+    let looked_at = match magic(form.compress) {
+        // One write of many pages is one member, of any size.
+        Some(magic) => written.min(magic.len() as u64),
+        None if written > LONGEST_TAIL => return Err(foreign_end()),
+        None => written,
+    };
     let mut tail = Vec::new();
     file.seek(SeekFrom::Start(whole))?;
-    file.take(torn).read_to_end(&mut tail)?;
-    let written = without_zeros(&tail);
+    file.take(looked_at).read_to_end(&mut tail)?;
+    let has_zeros = whole + written < len;
     let (is_whole, is_half) = match (magic(form.compress), form.records) {
-        (Some(magic), _) => (false, begins_alike(written, magic)),
-        (None, Records::Lines) => (is_item(&tail), is_item_begun(written)),
+        (Some(magic), _) => (false, begins_alike(&tail, magic)),
+        (None, Records::Lines) => (!has_zeros && is_item(&tail), is_item_begun(&tail)),
         (None, Records::Quoted) => {
-            let begins = if whole == 0 { is_head_begun(written) } else { is_row_begun(written) };
-            let end = end_of_row(written).filter(|_| begins && !holds_row(written));
-            (end == Some(RowEnd::Returned) && written.len() == tail.len(), end.is_some())
+            let begins = if whole == 0 { is_head_begun(&tail) } else { is_row_begun(&tail) };
+            let end = end_of_row(&tail).filter(|_| begins && !holds_row(&tail));
+            (!has_zeros && end == Some(RowEnd::Returned), end.is_some())
         }
     };
     if is_whole {
         file.write_all(b"\n")?;
-        return Ok(whole + torn + 1);
+        return Ok(len + 1);
     }
     if !is_half {
         return Err(foreign_end());
     }
-    let text = printable(&String::from_utf8_lossy(written), SHOWN);
-    warn!(file = %path.display(), bytes = torn, text, "cutting off what was not written to its end");
+    let text = printable(&String::from_utf8_lossy(&tail), SHOWN);
+    warn!(file = %path.display(), bytes = len - whole, text, "cutting off what was not written to its end");
     file.set_len(whole)?;
     Ok(whole)
 }
@@ -92,7 +96,25 @@ fn begins_as_own(file: &mut File, form: &Form) -> io::Result<bool> {
     })
 }
 
-/// Without the zeros that a power cut leaves where data did not reach the disk.
+/// Where a file ends without the zeros that a power cut leaves where data did not reach the disk, looked for behind `start`.
+fn end_without_zeros(file: &mut File, start: u64) -> io::Result<u64> {
+    let mut end = file.metadata()?.len();
+    let mut block = vec![0; 1 << 16];
+    while end > start {
+        let from = end.saturating_sub(block.len() as u64).max(start);
+        let part = &mut block[..(end - from) as usize];
+        file.seek(SeekFrom::Start(from))?;
+        file.read_exact(part)?;
+        let written = part.len() - part.iter().rev().take_while(|byte| **byte == 0).count();
+        if written > 0 {
+            return Ok(from + written as u64);
+        }
+        end = from;
+    }
+    Ok(start)
+}
+
+/// Returns a text without such zeros at its end.
 fn without_zeros(text: &[u8]) -> &[u8] {
     &text[..text.len() - text.iter().rev().take_while(|byte| **byte == 0).count()]
 }
