@@ -40,7 +40,7 @@ the main thread, one after another.
 
 Both yield any number of items (dictionaries), `Follow` (a URL or a request), `Task` and `Log`; or return a list of them, or one, or None. An exception makes the task
 or page fail, to be tried again, with its stack trace in the log; `Skip` leaves it out. What is printed goes to standard error, for standard output
-is trawl's. The protocol is that of docs/handlers.md.
+is trawl's. Half of a surrogate pair, which is no character, becomes a question mark. The protocol is that of docs/handlers.md.
 """
 
 from __future__ import annotations
@@ -390,7 +390,7 @@ def task_handler(function: _T) -> _T:
 def run() -> None:
     """Does what trawl asks for, until it asks for no more: with the mode `once` the one task in the arguments, else all that comes."""
     # Whatever prints does so to standard error.
-    out = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace", newline="\n")
     os.dup2(2, 1)
     if "TRAWL_TASK" in os.environ:
         _once(out)
@@ -554,7 +554,8 @@ class _Answer:
 
     def _add_to_file(self, item: str) -> None:
         if self._file is None:
-            self._file = open(os.path.join(os.environ["TRAWL_TMP"], f"items-{self._id or 0}"), "w", encoding="utf-8", newline="\n")
+            path = os.path.join(os.environ["TRAWL_TMP"], f"items-{self._id or 0}")
+            self._file = open(path, "w", encoding="utf-8", errors="replace", newline="\n")
         self._file.write(item + "\n")
 
     def end(self, result: int) -> None:
