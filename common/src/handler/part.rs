@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::answer::Verdict;
 use super::log::LogLine;
 use super::weight::{TooManyValues, weight};
-use crate::json_object::{self, UnknownKey, WrongValue, kind};
+use crate::json_object::{self, UnknownKey, UnknownKeys, WrongValue, kind};
 use crate::logs::LogLevel;
 use crate::request::{InvalidRequest, NewRequest};
 use crate::task::{self, InvalidTask, NewTask};
@@ -146,14 +146,20 @@ impl Part {
 
     /// What an object says that was read from so many bytes of JSON.
     pub(super) fn of(mut object: Map<String, Value>, json: usize) -> Result<Self, InvalidPart> {
-        let mut unknown = say_unknown("an answer", json_object::take_unknown(&mut object, KEYS));
+        let mut unknown = UnknownKeys::default();
+        unknown.take(&mut object, KEYS);
+        let mut of_tasks = UnknownKeys::default();
         let items = each(&mut object, "items", item)?;
         check_length(json, &items)?;
         Ok(Self {
             id: number(&mut object, "id", "a whole number from 0", Some)?,
             verdict: number(&mut object, "result", "0 (done), 1 (failed) or 2 (left out)", Verdict::of)?,
-            tasks: tasks(&mut object, &mut unknown)?,
-            logs: each(&mut object, "logs", log)?.into_iter().chain(unknown).collect(),
+            tasks: tasks(&mut object, &mut of_tasks)?,
+            logs: each(&mut object, "logs", log)?
+                .into_iter()
+                .chain(say_unknown("an answer", unknown))
+                .chain(say_unknown("a task", of_tasks))
+                .collect(),
             urls: urls(&mut object)?,
             items,
             items_file: json_object::text(&mut object, "items_file")?,
@@ -206,24 +212,20 @@ fn log(value: Value) -> Result<LogLine, InvalidPart> {
     }
 }
 
-/// What the log says of keys that are left out, each kind of them once.
-fn say_unknown(whose: &str, keys: Vec<UnknownKey>) -> Vec<LogLine> {
-    keys.into_iter()
-        .map(|key| LogLine::new(LogLevel::Warn, format!("{whose} {key}: it is left out")))
-        .collect()
+/// What the log says of keys that are left out.
+fn say_unknown(whose: &'static str, keys: UnknownKeys) -> impl Iterator<Item = LogLine> {
+    let line = move |key: UnknownKey| LogLine::new(LogLevel::Warn, format!("{whose} {key}: it is left out"));
+    keys.into_vec().into_iter().map(line)
 }
 
-fn tasks(object: &mut Map<String, Value>, logs: &mut Vec<LogLine>) -> Result<Vec<NewTask>, InvalidPart> {
-    let mut read = |(at, mut value): (usize, Value)| {
+fn tasks(object: &mut Map<String, Value>, unknown: &mut UnknownKeys) -> Result<Vec<NewTask>, InvalidPart> {
+    let read = |(at, mut value): (usize, Value)| {
         if let Value::Object(task) = &mut value {
-            let unknown = say_unknown("a task", json_object::take_unknown(task, task::KEYS));
-            let is_new = |entry: &LogLine| !logs.iter().any(|other| other.message == entry.message);
-            let unknown: Vec<LogLine> = unknown.into_iter().filter(is_new).collect();
-            logs.extend(unknown);
+            unknown.take(task, task::KEYS);
         }
         NewTask::try_from(value).map_err(|error| InvalidPart::Task { number: at + 1, error })
     };
-    list(object, "tasks")?.into_iter().enumerate().map(&mut read).collect()
+    list(object, "tasks")?.into_iter().enumerate().map(read).collect()
 }
 
 fn urls(object: &mut Map<String, Value>) -> Result<Vec<NewRequest>, InvalidPart> {
@@ -295,6 +297,16 @@ mod tests {
             said[1].1.starts_with("a task has no `tags`; there are `recipe`") && said.len() == 2,
             "{said:?}"
         );
+    }
+
+    #[test]
+    fn a_few_of_the_unknown_keys_are_named_however_many_there_are() {
+        let keys: Vec<String> = (0..100_000).map(|number| format!("\"k{number}\": 1")).collect();
+        let keys = keys.join(", ");
+        let line = format!("{{{keys}, \"tasks\": [{{\"recipe\": \"x\", {keys}}}, {{\"recipe\": \"y\", {keys}}}]}}");
+        let object: Map<String, Value> = serde_json::from_str(&line).unwrap();
+        let part = Part::of(object, line.len()).unwrap();
+        assert_eq!((part.tasks.len(), part.logs.len()), (2, 40));
     }
 
     #[test]
