@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 
 use crate::jobs::Priority;
-use crate::nearest::nearest;
+use crate::nearest::{meant, nearest};
 use crate::text::printable;
 
 /// The highest number of retries that a task or a request may ask for.
@@ -19,13 +19,19 @@ const MAX_UNKNOWN: usize = 20;
 #[error("has no `{key}`{hint}")]
 pub struct UnknownKey {
     key: String,
-    /// The key that may have been meant.
+    /// The end of the sentence: the key that may have been meant, or all there are.
     hint: String,
+    /// The key that may have been meant.
+    meant: Option<String>,
 }
 
 impl UnknownKey {
     fn new<const N: usize>(key: &str, keys: [&str; N]) -> Self {
-        Self { key: printable(key, 64), hint: nearest(key, keys.into_iter()) }
+        Self {
+            key: printable(key, 64),
+            hint: nearest(key, keys.into_iter()),
+            meant: meant(key, keys.into_iter()).map(str::to_owned),
+        }
     }
 }
 
@@ -96,6 +102,12 @@ impl UnknownKeys {
         if self.keys.len() < MAX_UNKNOWN && self.seen.insert(key.to_owned()) {
             self.keys.push(UnknownKey::new(key, keys));
         }
+    }
+
+    /// Takes out the one that may be a misspelling of `key`.
+    pub(crate) fn take_meant(&mut self, key: &str) -> Option<UnknownKey> {
+        let at = self.keys.iter().position(|unknown| unknown.meant.as_deref() == Some(key))?;
+        Some(self.keys.remove(at))
     }
 
     /// Returns them in the order in which they came.

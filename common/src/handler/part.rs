@@ -29,7 +29,8 @@ const KEYS: [&str; 8] = ["id", "result", "logs", "tasks", "urls", "items", "item
 /// | `items` | a list of objects |
 /// | `items_file` | the name of a file with further items, one object a line |
 ///
-/// A key with the value `null` counts as left out. What no answer and no task has is named in the log, and left out as well.
+/// A key with the value `null` counts as left out. What no answer and no task has is named in the log, and left out as well; but a
+/// misspelt `result`, or with `stream` `id`, where that one is missing, makes it invalid.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Part {
     /// The request that it is about.
@@ -60,6 +61,9 @@ pub enum InvalidPart {
     /// A value is of another kind than its key's.
     #[error(transparent)]
     Value(#[from] WrongValue),
+    /// It has a key that may be a misspelling of the one that ends the answer, or says which it is, and lacks that one.
+    #[error("an answer {0}")]
+    Misspelt(UnknownKey),
     /// It would take too much memory.
     #[error(transparent)]
     TooManyValues(#[from] TooManyValues),
@@ -133,7 +137,7 @@ impl Part {
     pub fn weighed(json: &[u8]) -> Result<(Self, usize), InvalidPart> {
         let weight = weight(json)?;
         match serde_json::from_slice(json) {
-            Ok(Value::Object(object)) => Ok((Self::of(object, json.len())?, weight)),
+            Ok(Value::Object(object)) => Ok((Self::of(object, json.len(), &["result", "id"])?, weight)),
             Ok(other) => Err(InvalidPart::NotAnObject(kind(&other))),
             Err(error) => Err(NotJson::of(&error, json).into()),
         }
@@ -144,10 +148,22 @@ impl Part {
         Ok(Self::weighed(json)?.0)
     }
 
-    /// What an object says that was read from so many bytes of JSON.
-    pub(super) fn of(mut object: Map<String, Value>, json: usize) -> Result<Self, InvalidPart> {
+    /// What an object says that was read from so many bytes of JSON. It may lack the keys that its answer needs, but not misspell them.
+    pub(super) fn of(
+        mut object: Map<String, Value>,
+        json: usize,
+        needed: &[&str],
+    ) -> Result<Self, InvalidPart> {
         let mut unknown = UnknownKeys::default();
         unknown.take(&mut object, KEYS);
+        // Without them the answer would be waited for until its time is over.
+        for key in needed {
+            if !object.contains_key(*key)
+                && let Some(misspelt) = unknown.take_meant(key)
+            {
+                return Err(InvalidPart::Misspelt(misspelt));
+            }
+        }
         let mut of_tasks = UnknownKeys::default();
         let items = each(&mut object, "items", item)?;
         check_length(json, &items)?;
@@ -284,14 +300,14 @@ mod tests {
 
     #[test]
     fn what_no_answer_and_no_task_has_is_named_in_the_log_and_left_out() {
-        let line = r#"{"reslt": 0, "verification": 12, "tasks": [{"recipe": "x", "tags": ["a"]}, {"recipe": "y", "tags": []},
+        let line = r#"{"itmes": 0, "verification": 12, "tasks": [{"recipe": "x", "tags": ["a"]}, {"recipe": "y", "tags": []},
             {"project": 1, "recipe": "z", "max_retries": 2, "hash64": 7}]}"#;
         let part = Part::from_json(line.as_bytes()).unwrap();
         assert_eq!(part.tasks.len(), 3);
         let said: Vec<_> = part.logs.iter().map(|entry| (entry.level, &*entry.message)).collect();
         assert_eq!(
             said[0],
-            (LogLevel::Warn, "an answer has no `reslt`: did you mean `result`?: it is left out")
+            (LogLevel::Warn, "an answer has no `itmes`: did you mean `items`?: it is left out")
         );
         assert!(
             said[1].1.starts_with("a task has no `tags`; there are `recipe`") && said.len() == 2,
@@ -305,7 +321,7 @@ mod tests {
         let keys = keys.join(", ");
         let line = format!("{{{keys}, \"tasks\": [{{\"recipe\": \"x\", {keys}}}, {{\"recipe\": \"y\", {keys}}}]}}");
         let object: Map<String, Value> = serde_json::from_str(&line).unwrap();
-        let part = Part::of(object, line.len()).unwrap();
+        let part = Part::of(object, line.len(), &[]).unwrap();
         assert_eq!((part.tasks.len(), part.logs.len()), (2, 40));
     }
 
@@ -319,6 +335,8 @@ mod tests {
             (r#"{"result": 3}"#, "`result` is 0 (done), 1 (failed) or 2 (left out), not 3"),
             (r#"{"result": "0"}"#, "not text"),
             (r#"{"result": true}"#, "not true or false"),
+            (r#"{"id": 1, "reslt": 0}"#, "an answer has no `reslt`: did you mean `result`?"),
+            (r#"{"di": 1, "result": 0}"#, "an answer has no `di`: did you mean `id`?"),
             (r#"{"id": -1}"#, "`id` is a whole number from 0, not -1"),
             (r#"{"logs": {}}"#, "`logs` is a list, not an object"),
             (r#"{"logs": ["x"]}"#, "`logs` is a list of objects, not text"),
@@ -338,6 +356,8 @@ mod tests {
             assert!(!error.contains(char::is_control), "{error:?}");
         }
         assert!(Part::from_json(b"\xff\xfe").is_err());
+        let part = Part::from_json(br#"{"id": 1, "ids": [2], "results": 3, "result": 0}"#).unwrap();
+        assert_eq!((part.id, part.logs.len()), (Some(1), 2));
     }
 
     #[test]
