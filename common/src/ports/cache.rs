@@ -31,7 +31,7 @@ pub struct Response {
     pub headers: Headers,
     /// The URL that answered, after redirects, where that is another than was asked.
     pub redirected_to: Option<CanonicalUrl>,
-    /// When it arrived.
+    /// When it arrived; [`Response::UNKNOWN`] if another program keeps it.
     pub fetched_at: UnixMs,
     /// The address that answered, where that is known: not behind a proxy.
     pub address: Option<IpAddr>,
@@ -40,6 +40,9 @@ pub struct Response {
 }
 
 impl Response {
+    /// The time of a response that arrived nobody knows when: before any crawl.
+    pub const UNKNOWN: UnixMs = UnixMs(0);
+
     /// The `Content-Type` as sent; of several, the one that counts.
     pub fn content_type(&self) -> Option<&str> {
         content_type(self.headers.all("content-type"))

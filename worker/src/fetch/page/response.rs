@@ -7,6 +7,7 @@ use trawl_common::metrics;
 use trawl_common::politeness::permit::HostPermit;
 use trawl_common::ports::Response;
 use trawl_common::spider;
+use trawl_common::time::UnixMs;
 use trawl_common::trace;
 use trawl_common::web::freshness::lifetime;
 use trawl_common::web::host::HostKey;
@@ -61,7 +62,11 @@ async fn cached(shared: &Shared, job: &Job, history: &History) -> Option<Respons
             && response.redirected_to.as_ref().is_none_or(|page| may_be_led(job, page))
     });
     metrics::cache_looked_up(response.is_some());
-    response
+    // Items need a time: it is as new as the crawl, which does not care for its age.
+    response.map(|response| match response.fetched_at {
+        Response::UNKNOWN => Response { fetched_at: UnixMs::now(), ..response },
+        _ => response,
+    })
 }
 
 /// Whether redirects may lead from a job's URL to this page, which they did for another: its spider may go there, and the rules of the host are
