@@ -34,9 +34,9 @@ What neither of them gets as a page they ask for themselves, through their worke
 
     prices = fetch("https://api.shop.example/prices").json()
 
-With `mode = "stream"` up to `[handler] concurrency` pages and tasks are done at once, each in a thread of its own; one that is an `async def` runs on
-one event loop with the others. What a handler keeps between two calls has to stand that, or the spider's file says `concurrency = 1`: then all is done in
-the main thread, one after another.
+All is done in the main thread, one after another, unless the spider's file says `concurrency` under `[handler]`, with `mode = "stream"`: then up to so
+many pages and tasks are done at once, each in a thread of its own; one that is an `async def` runs on one event loop with the others. What a handler keeps
+between two calls has to stand that.
 
 Both yield any number of items (dictionaries), `Follow` (a URL or a request), `Task` and `Log`; or return a list of them, or one, or None. An exception makes the task
 or page fail, to be tried again, with its stack trace in the log; `Skip` leaves it out. What is printed goes to standard error, for standard output
@@ -412,7 +412,7 @@ def _stream(requests: IO[str], out: IO[str]) -> None:
             request = json.loads(line)
             if request["type"] == "start":
                 secret = request.get("secret", {})
-                if request.get("concurrency", 1) > 1:
+                if request.get("parallel") and request["concurrency"] > 1:
                     at_once = _AtOnce(request["concurrency"])
                 continue
             asked = _Asked(_Answer(request["id"], out), request, secret)
