@@ -39,12 +39,8 @@ impl InFlight {
         let mut held = self.held();
         let entry = held.entry(fingerprint(&message.crawl, message.work.as_str()));
         let is_new = matches!(entry, Entry::Vacant(_));
-        let new = || Held {
-            message: message.clone(),
-            receipts: Vec::new(),
-            since: Instant::now(),
-            turn: None,
-        };
+        let new =
+            || Held { message: message.clone(), receipts: Vec::new(), since: Instant::now(), turn: None };
         entry.or_insert_with(new).receipts.extend(receipt);
         is_new
     }

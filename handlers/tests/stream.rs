@@ -269,7 +269,7 @@ async fn sixteen_threads_of_the_module_for_python_fit_into_little_memory() {
     }
 }
 
-/// As where its limits let no more of them start: those that there are do all.
+/// Its limits may let no more of them start: those that there are do all.
 #[tokio::test]
 async fn a_thread_that_cannot_start_ends_no_program_of_the_module_for_python() {
     for started in [0, 2] {

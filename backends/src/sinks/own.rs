@@ -96,7 +96,7 @@ fn begins_as_own(file: &mut File, form: &Form) -> io::Result<bool> {
     })
 }
 
-/// Where a file ends without the zeros that a power cut leaves where data did not reach the disk, looked for behind `start`.
+/// Returns the end of a file without the zeros behind `start` that a power cut leaves where data did not reach the disk.
 fn end_without_zeros(file: &mut File, start: u64) -> io::Result<u64> {
     let mut end = file.metadata()?.len();
     let mut block = vec![0; 1 << 16];
@@ -158,7 +158,7 @@ fn holds_row(text: &[u8]) -> bool {
     lines.any(|line| line.len() > ID_DIGITS && is_row_begun(line))
 }
 
-/// Where the beginning of a row ends.
+/// The position in a row at which its beginning ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RowEnd {
     /// Before the first byte of a cell.
@@ -173,7 +173,7 @@ enum RowEnd {
     Returned,
 }
 
-/// Where this ends as the beginning of one row of RFC 4180; `None` if it is none.
+/// Returns the position at which this ends as the beginning of one row of RFC 4180; `None` if it is none.
 fn end_of_row(text: &[u8]) -> Option<RowEnd> {
     text.iter().try_fold(RowEnd::Comma, |end, byte| match (end, byte) {
         (RowEnd::Returned, _) => None,

@@ -124,7 +124,9 @@ mod csv_zstd {
 /// Pages with one item each.
 fn pages(numbers: std::ops::Range<usize>) -> Vec<Page> {
     numbers
-        .map(|number| super::page(number, serde_json::json!({ "text": format!("text {number},\r\n\"é\"\r") })))
+        .map(|number| {
+            super::page(number, serde_json::json!({ "text": format!("text {number},\r\n\"é\"\r") }))
+        })
         .collect()
 }
 

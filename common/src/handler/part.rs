@@ -228,7 +228,7 @@ fn log(value: Value) -> Result<LogLine, InvalidPart> {
     }
 }
 
-/// What the log says of keys that are left out.
+/// Returns the log entries about keys that are left out.
 fn say_unknown(whose: &'static str, keys: UnknownKeys) -> impl Iterator<Item = LogLine> {
     let line = move |key: UnknownKey| LogLine::new(LogLevel::Warn, format!("{whose} {key}: it is left out"));
     keys.into_vec().into_iter().map(line)
@@ -319,7 +319,8 @@ mod tests {
     fn a_few_of_the_unknown_keys_are_named_however_many_there_are() {
         let keys: Vec<String> = (0..100_000).map(|number| format!("\"k{number}\": 1")).collect();
         let keys = keys.join(", ");
-        let line = format!("{{{keys}, \"tasks\": [{{\"recipe\": \"x\", {keys}}}, {{\"recipe\": \"y\", {keys}}}]}}");
+        let line =
+            format!("{{{keys}, \"tasks\": [{{\"recipe\": \"x\", {keys}}}, {{\"recipe\": \"y\", {keys}}}]}}");
         let object: Map<String, Value> = serde_json::from_str(&line).unwrap();
         let part = Part::of(object, line.len(), &[]).unwrap();
         assert_eq!((part.tasks.len(), part.logs.len()), (2, 40));

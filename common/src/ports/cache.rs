@@ -40,7 +40,7 @@ pub struct Response {
 }
 
 impl Response {
-    /// The time of a response that arrived nobody knows when: before any crawl.
+    /// The arrival of a response whose time nobody knows: before any crawl.
     pub const UNKNOWN: UnixMs = UnixMs(0);
 
     /// The `Content-Type` as sent; of several, the one that counts.
