@@ -1,21 +1,45 @@
 //! Reads JSON objects that people and programs write, with errors that name the key.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use crate::jobs::Priority;
-use crate::nearest::nearest;
+use crate::nearest::{meant, nearest};
 use crate::text::printable;
 
 /// The highest number of retries that a task or a request may set.
 pub const MAX_RETRIES: u32 = 1_000_000;
+
+/// Maximum number of unknown keys that are named.
+const MAX_UNKNOWN: usize = 20;
 
 /// A key that nothing here has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("has no `{key}`{hint}")]
 pub struct UnknownKey {
     key: String,
-    /// The key that may have been meant.
+    /// The end of the sentence: the key that may have been meant, or all there are.
     hint: String,
+    /// The key that may have been meant.
+    meant: Option<String>,
+}
+
+impl UnknownKey {
+    fn new<const N: usize>(key: &str, keys: [&str; N]) -> Self {
+        Self {
+            key: printable(key, 64),
+            hint: nearest(key, keys.into_iter()),
+            meant: meant(key, keys.into_iter()).map(str::to_owned),
+        }
+    }
+}
+
+/// Keys that nothing here has, each once, and no more than [`MAX_UNKNOWN`]: a stranger chooses how many there are.
+#[derive(Debug, Default)]
+pub(crate) struct UnknownKeys {
+    keys: Vec<UnknownKey>,
+    seen: HashSet<String>,
 }
 
 /// A value of the wrong type for its key.
@@ -58,25 +82,39 @@ pub(crate) fn known<const N: usize>(
 ) -> Result<Map<String, Value>, UnknownKey> {
     object.retain(|_, value| !value.is_null());
     match object.keys().find(|key| !keys.contains(&key.as_str())) {
-        Some(key) => Err(UnknownKey { key: printable(key, 64), hint: nearest(key, keys.into_iter()) }),
+        Some(key) => Err(UnknownKey::new(key, keys)),
         None => Ok(object),
     }
 }
 
-/// Takes what is none of these keys out of an object, and what is `null`. Returns what was unknown.
-pub(crate) fn take_unknown<const N: usize>(
-    object: &mut Map<String, Value>,
-    keys: [&str; N],
-) -> Vec<UnknownKey> {
-    let mut unknown = Vec::new();
-    object.retain(|key, value| {
-        let is_known = keys.contains(&key.as_str());
-        if !is_known && !value.is_null() {
-            unknown.push(UnknownKey { key: printable(key, 64), hint: nearest(key, keys.into_iter()) });
+impl UnknownKeys {
+    /// Takes what is none of `keys` out of an object, and adds it to these; takes what is `null` out as well.
+    pub(crate) fn take<const N: usize>(&mut self, object: &mut Map<String, Value>, keys: [&str; N]) {
+        object.retain(|key, value| {
+            let is_known = keys.contains(&key.as_str());
+            if !is_known && !value.is_null() {
+                self.add(key, keys);
+            }
+            is_known && !value.is_null()
+        });
+    }
+
+    fn add<const N: usize>(&mut self, key: &str, keys: [&str; N]) {
+        if self.keys.len() < MAX_UNKNOWN && self.seen.insert(key.to_owned()) {
+            self.keys.push(UnknownKey::new(key, keys));
         }
-        is_known && !value.is_null()
-    });
-    unknown
+    }
+
+    /// Takes out the one that may be a misspelling of `key`.
+    pub(crate) fn take_meant(&mut self, key: &str) -> Option<UnknownKey> {
+        let at = self.keys.iter().position(|unknown| unknown.meant.as_deref() == Some(key))?;
+        Some(self.keys.remove(at))
+    }
+
+    /// Returns them in the order in which they came.
+    pub(crate) fn into_vec(self) -> Vec<UnknownKey> {
+        self.keys
+    }
 }
 
 /// Takes the text under `key`.

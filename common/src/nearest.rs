@@ -4,14 +4,19 @@ use strsim::damerau_levenshtein;
 
 /// Returns the end of a sentence that says that there is no `name`: the nearest known name, or all known ones.
 pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+    match meant(name, known.clone()) {
+        Some(near) => format!(": did you mean `{near}`?"),
+        None if known.clone().next().is_none() => String::new(),
+        None => format!("; there are {}", listed(known)),
+    }
+}
+
+/// Returns the known name that `name` may be a misspelling of.
+pub fn meant<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     // Only the start of a long name is compared: the cost is the product of the lengths.
     let name: String = name.chars().take(64).collect();
     let distance = |known: &&str| damerau_levenshtein(&name, known);
-    match known.clone().min_by_key(distance) {
-        Some(near) if distance(&near) <= (near.len() / 3).max(1) => format!(": did you mean `{near}`?"),
-        Some(_) => format!("; there are {}", listed(known)),
-        None => String::new(),
-    }
+    known.min_by_key(distance).filter(|near| distance(near) <= (near.len() / 3).max(1))
 }
 
 /// Returns the names as `a, b and c`.

@@ -20,13 +20,12 @@ pub(crate) struct ByUrgency {
 /// A message to be handed out.
 pub(crate) struct Arriving {
     pub(crate) claimed: Claimed,
-    /// Whether it was handed out before, and has not started.
-    pub(crate) is_again: bool,
+    /// Its number in the order in which all were first handed out ([`InFlight::turn`](crate::in_flight::InFlight::turn)).
+    pub(crate) turn: u64,
 }
 
-/// The order of equally urgent messages: first those that were handed out before, then the rest, each in the order of
-/// arrival.
-type Turn = (bool, u64);
+/// The order of equally urgent messages: by turn, then by arrival.
+type Turn = (u64, u64);
 
 /// The order of messages: from the ladder, the priority lane, the bulk lane, within each by priority, highest first.
 /// For tasks only the priority counts.
@@ -59,8 +58,8 @@ impl ByUrgency {
         }
     }
 
-    fn push(&mut self, Arriving { claimed, is_again }: Arriving) {
-        self.waiting.insert((urgency(&claimed.message), (!is_again, self.arrived)), claimed);
+    fn push(&mut self, Arriving { claimed, turn }: Arriving) {
+        self.waiting.insert((urgency(&claimed.message), (turn, self.arrived)), claimed);
         self.arrived += 1;
     }
 }
@@ -85,7 +84,7 @@ mod tests {
     fn claimed(message: Message) -> Arriving {
         let crawl = OpenCrawl { terms: Terms::default(), started: UnixMs(0) };
         let claimed = Claimed { message, attempts: 0, starts: 0, is_beyond_limit: false, crawl };
-        Arriving { claimed, is_again: false }
+        Arriving { claimed, turn: 0 }
     }
 
     fn task(recipe: &str, priority: f64) -> Message {
@@ -120,32 +119,30 @@ mod tests {
 
     /// This happens each time a more urgent task comes before it.
     #[tokio::test]
-    async fn a_task_that_is_handed_out_again_is_overtaken_by_none_of_its_priority() {
+    async fn tasks_that_are_handed_out_again_keep_their_places_in_whatever_order_they_come_back() {
         let (send, arriving) = mpsc::unbounded_channel();
         let mut tasks = ByUrgency::new(arriving);
-        for recipe in ["a", "b", "c", "d"] {
-            send.send(claimed(task(recipe, 0.0))).unwrap();
+        let recipes = ["a", "b", "c", "d"];
+        for (turn, recipe) in (0..).zip(recipes) {
+            send.send(Arriving { turn, ..claimed(task(recipe, 0.0)) }).unwrap();
         }
-        for recipe in ["a", "b"] {
-            let next = tasks.next(1).await.remove(0);
-            assert_eq!(next.message.work.task().unwrap().new.recipe.as_str(), recipe);
-            send.send(Arriving { claimed: next, is_again: true }).unwrap();
-            let again = tasks.next(1).await.remove(0);
-            assert_eq!(again.message.work.task().unwrap().new.recipe.as_str(), recipe);
+        let turn = |claimed: &Claimed| {
+            let recipe = claimed.message.work.task().unwrap().new.recipe.to_string();
+            recipes.iter().position(|other| *other == recipe).unwrap() as u64
+        };
+        let taken = tasks.next(3).await;
+        for claimed in taken.into_iter().rev() {
+            send.send(Arriving { turn: turn(&claimed), claimed }).unwrap();
         }
-        let (c, d) = (tasks.next(1).await.remove(0), tasks.next(1).await.remove(0));
-        for claimed in [c, d] {
-            send.send(Arriving { claimed, is_again: true }).unwrap();
-        }
-        send.send(claimed(task("e", 0.0))).unwrap();
-        send.send(claimed(task("urgent", 1.0))).unwrap();
+        send.send(Arriving { turn: 4, ..claimed(task("e", 0.0)) }).unwrap();
+        send.send(Arriving { turn: 5, ..claimed(task("urgent", 1.0)) }).unwrap();
         let order: Vec<String> = tasks
             .next(9)
             .await
             .iter()
             .map(|claimed| claimed.message.work.task().unwrap().new.recipe.to_string())
             .collect();
-        assert_eq!(order, ["urgent", "c", "d", "e"]);
+        assert_eq!(order, ["urgent", "a", "b", "c", "d", "e"]);
     }
 
     #[tokio::test]

@@ -83,7 +83,7 @@ impl Frontier for Member {
                 if self.in_flight.take(&message, None) {
                     self.hand_out(message, attempts, starts, false).await;
                 }
-                self.hand_out_again(task.clone());
+                self.send_out(task.clone());
                 Ok(None)
             }
         }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -18,12 +19,17 @@ use crate::broker::Receipt;
 /// After a reconnect the broker redelivers messages whose URLs this worker still handles: the second message
 /// joins the first here, and one settlement serves both.
 #[derive(Default)]
-pub(crate) struct InFlight(Mutex<HashMap<Fingerprint, Held>>);
+pub(crate) struct InFlight {
+    held: Mutex<HashMap<Fingerprint, Held>>,
+    /// The next number of [`InFlight::turn`].
+    next: AtomicU64,
+}
 
 struct Held {
     message: Message,
     receipts: Vec<Receipt>,
     since: Instant,
+    turn: Option<u64>,
 }
 
 impl InFlight {
@@ -33,9 +39,21 @@ impl InFlight {
         let mut held = self.held();
         let entry = held.entry(fingerprint(&message.crawl, message.work.as_str()));
         let is_new = matches!(entry, Entry::Vacant(_));
-        let new = || Held { message: message.clone(), receipts: Vec::new(), since: Instant::now() };
+        let new =
+            || Held { message: message.clone(), receipts: Vec::new(), since: Instant::now(), turn: None };
         entry.or_insert_with(new).receipts.extend(receipt);
         is_new
+    }
+
+    /// Returns the number of a URL in the order in which those held were first handed out. It keeps its number
+    /// while it is held.
+    pub(crate) fn turn(&self, message: &Message) -> u64 {
+        let mut held = self.held();
+        let next = self.next.fetch_add(1, Ordering::Relaxed);
+        match held.get_mut(&fingerprint(&message.crawl, message.work.as_str())) {
+            Some(held) => *held.turn.get_or_insert(next),
+            None => next,
+        }
     }
 
     /// Takes the receipts of a URL that stays held, if its lane satisfies `is_lane`; otherwise leaves them
@@ -76,7 +94,7 @@ impl InFlight {
     }
 
     fn held(&self) -> MutexGuard<'_, HashMap<Fingerprint, Held>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -102,5 +120,21 @@ mod tests {
         assert_eq!(in_flight.forget(&Claim::of(&message)), [receipt(1), receipt(2)]);
         assert_eq!(in_flight.len(), 0);
         assert!(take(3), "what was forgotten can be taken again");
+    }
+
+    #[test]
+    fn a_url_keeps_its_turn_while_it_is_held() {
+        let in_flight = InFlight::default();
+        let message = |path: &str| {
+            let url = CanonicalUrl::parse(&format!("https://example.com/{path}")).unwrap();
+            Message::seed(url, CrawlRef::adhoc(), Lane::Bulk)
+        };
+        let (a, b) = (message("a"), message("b"));
+        assert!(in_flight.take(&a, None) && in_flight.take(&b, None));
+        let (first, second) = (in_flight.turn(&a), in_flight.turn(&b));
+        assert!(first < second);
+        assert_eq!((in_flight.turn(&b), in_flight.turn(&a)), (second, first));
+        in_flight.forget(&Claim::of(&a));
+        assert!(in_flight.take(&a, None) && in_flight.turn(&a) > second);
     }
 }

@@ -108,19 +108,15 @@ impl Member {
             }
         };
         let claimed = Claimed { message, attempts, starts, is_beyond_limit, crawl };
-        self.send_out(Arriving { claimed, is_again: false });
+        self.send_out(claimed);
     }
 
-    /// Hands out a message again that has not started.
-    pub(crate) fn hand_out_again(&self, claimed: Claimed) {
-        self.send_out(Arriving { claimed, is_again: true });
-    }
-
-    fn send_out(&self, arriving: Arriving) {
-        let lane = arriving.claimed.message.lane;
-        let exit = if lane == Lane::Task { &self.exits.tasks } else { &self.exits.urls };
+    /// Hands out a claimed message. One that was handed out before and has not started keeps its turn.
+    pub(crate) fn send_out(&self, claimed: Claimed) {
+        let turn = self.in_flight.turn(&claimed.message);
+        let exit = if claimed.message.lane == Lane::Task { &self.exits.tasks } else { &self.exits.urls };
         // Closed only when the worker ends, which releases all messages that it holds.
-        let _ = exit.send(arriving);
+        let _ = exit.send(Arriving { claimed, turn });
     }
 
     /// Passes a message on that the engine itself settles.

@@ -64,7 +64,10 @@ impl Examined {
         let finds_little = spider.schedule.is_some() && spider.recrawl().is_never();
         let seen = "schedule: each of its crawls leaves out what earlier ones have seen, pages that it starts from among them: set `recrawl` \
                     (as \"changed\") or `dedup` (as \"crawl\"), unless its sources name new URLs each time";
-        finds_little.then(|| seen.to_owned()).into_iter().collect()
+        let done = "schedule: its first crawl alone does the `tasks` of [start], which later ones have seen: set `dedup` (as \"crawl\")";
+        let has_tasks = !spider.start.tasks.is_empty();
+        let warnings = [(finds_little, seen), (finds_little && has_tasks, done)];
+        warnings.into_iter().filter(|(holds, _)| *holds).map(|(_, warning)| warning.to_owned()).collect()
     }
 
     fn obeys(&self) -> String {

@@ -220,38 +220,101 @@ async fn the_time_of_a_request_begins_when_those_before_it_are_answered() {
     }
 }
 
-/// Each task waits until so many are being done, one after the other would wait for ever.
+/// A program with the module for Python, and the time that a task of these tests may take.
+fn stream_of_module(program: &str, handler: impl FnOnce(Handler) -> Handler) -> (tempfile::TempDir, Stream) {
+    let folder = tempfile::tempdir().unwrap();
+    let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sdk/python/trawl_handler.py");
+    std::fs::copy(module, folder.path().join("trawl_handler.py")).unwrap();
+    let script = format!("from trawl_handler import *\n{program}");
+    let timed = |usual| Handler { timeout: Duration::from_secs(20), ..handler(usual) };
+    let stream = stream_of(folder.path(), &script, timed);
+    (folder, stream)
+}
+
+fn at_once(count: usize) -> impl FnOnce(Handler) -> Handler {
+    move |usual| Handler { concurrency: std::num::NonZeroUsize::new(count), ..usual }
+}
+
+/// Asks for so many tasks at once, whose recipes are their numbers.
+async fn ask_all(stream: &Stream, count: usize) -> Vec<Ended> {
+    let recipes: Vec<String> = (0..count).map(|number| number.to_string()).collect();
+    futures::future::join_all(recipes.iter().map(|recipe| ask(stream, recipe))).await
+}
+
+/// Each task waits until all are being done, which never happens one after the other.
 #[tokio::test]
 async fn the_module_for_python_does_as_many_things_at_once_as_it_is_given() {
-    const AT_ONCE: usize = 8;
-    let threads = "import threading\nall_here = threading.Barrier(8)\n@task_handler\ndef do(task):\n  all_here.wait()\n  \
+    let threads = "import threading\nall_here = threading.Barrier(8)\n@task_handler\ndef do(task):\n  all_here.wait(15)\n  \
                    yield {'n': task.recipe}\nrun()";
     let tasks = "import asyncio\nhere = 0\nall_here = None\n@task_handler\nasync def do(task):\n  global here, all_here\n  \
-                 all_here = all_here or asyncio.Event()\n  here += 1\n  if here == 8: all_here.set()\n  await all_here.wait()\n  \
+                 all_here = all_here or asyncio.Event()\n  here += 1\n  if here == 8: all_here.set()\n  await asyncio.wait_for(all_here.wait(), 15)\n  \
                  yield {'n': task.recipe}\nrun()";
     for program in [threads, tasks] {
-        let folder = tempfile::tempdir().unwrap();
-        let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sdk/python/trawl_handler.py");
-        std::fs::copy(module, folder.path().join("trawl_handler.py")).unwrap();
-        let script = format!("from trawl_handler import *\n{program}");
-        let concurrency = std::num::NonZeroUsize::new(AT_ONCE);
-        let stream = stream_of(folder.path(), &script, |handler| Handler { concurrency, ..handler });
-        let recipes: Vec<String> = (0..AT_ONCE).map(|number| number.to_string()).collect();
-        let asked = recipes.iter().map(|recipe| ask(&stream, recipe));
-        for (ended, recipe) in futures::future::join_all(asked).await.into_iter().zip(&recipes) {
-            assert_eq!(answer(ended).items[0]["n"], **recipe);
+        let (_folder, stream) = stream_of_module(program, at_once(8));
+        for (number, ended) in ask_all(&stream, 8).await.into_iter().enumerate() {
+            assert_eq!(answer(ended).items[0]["n"], number.to_string());
         }
+    }
+}
+
+/// Threads have small stacks, which all count in its memory.
+#[tokio::test]
+async fn sixteen_threads_of_the_module_for_python_fit_into_little_memory() {
+    let program = "import threading\nall_here = threading.Barrier(16)\n@task_handler\ndef do(task):\n  all_here.wait(15)\n  \
+                   yield {'n': task.recipe}\nrun()";
+    let little = |usual| Handler { memory: bytesize::ByteSize::mb(64), ..at_once(16)(usual) };
+    let (_folder, stream) = stream_of_module(program, little);
+    for ended in ask_all(&stream, 16).await {
+        assert_eq!(answer(ended).verdict, Verdict::Done);
+    }
+}
+
+/// Its limits may let no more of them start: those that there are do all.
+#[tokio::test]
+async fn a_thread_that_cannot_start_ends_no_program_of_the_module_for_python() {
+    for started in [0, 2] {
+        let program = format!(
+            "import threading\nstart = threading.Thread.start\nleft = {started}\ndef limited(thread):\n  global left\n  \
+             if left == 0: raise RuntimeError(\"can't start new thread\")\n  left -= 1\n  start(thread)\n\
+             threading.Thread.start = limited\n@task_handler\ndef do(task):\n  yield {{'n': task.recipe}}\nrun()"
+        );
+        let (_folder, stream) = stream_of_module(&program, at_once(16));
+        for ended in ask_all(&stream, 32).await {
+            assert_eq!(answer(ended).verdict, Verdict::Done, "{started}");
+        }
+    }
+}
+
+/// It is no text, though JSON may have it.
+#[tokio::test]
+async fn half_a_surrogate_pair_in_an_item_costs_no_other_task() {
+    let program = "@task_handler\ndef do(task):\n  yield {'n': '\\ud83d' if task.recipe == '3' else task.recipe}\nrun()";
+    let (_folder, stream) = stream_of_module(program, at_once(8));
+    for (number, ended) in ask_all(&stream, 8).await.into_iter().enumerate() {
+        let expected = if number == 3 { "?".to_owned() } else { number.to_string() };
+        assert_eq!(answer(ended).items[0]["n"], expected);
+    }
+}
+
+/// A connection of sqlite3, for one, is of the thread that made it.
+#[tokio::test]
+async fn a_spider_that_does_not_say_concurrency_has_all_done_in_the_main_thread() {
+    let program = "import threading\n@task_handler\ndef do(task):\n  \
+                   yield {'is_main': threading.current_thread() is threading.main_thread()}\nrun()";
+    let (_folder, stream) = stream_of_module(program, |usual| usual);
+    for ended in ask_all(&stream, 4).await {
+        assert_eq!(answer(ended).items[0]["is_main"], true);
     }
 }
 
 #[tokio::test]
 async fn a_handler_in_python_that_ends_its_program_ends_it_from_any_thread() {
-    let folder = tempfile::tempdir().unwrap();
-    let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sdk/python/trawl_handler.py");
-    std::fs::copy(module, folder.path().join("trawl_handler.py")).unwrap();
-    let script =
-        "from trawl_handler import *\nimport sys\n@task_handler\ndef do(task):\n  sys.exit(3)\nrun()";
-    let stream = stream_of(folder.path(), script, |handler| handler);
-    let (what, _) = failure(ask(&stream, "x").await);
-    assert!(what.contains("exited with status 3"), "{what}");
+    for definition in ["def", "async def"] {
+        let program = format!("import sys\n@task_handler\n{definition} do(task):\n  sys.exit(3)\nrun()");
+        for handler in [1, 16].map(at_once) {
+            let (_folder, stream) = stream_of_module(&program, handler);
+            let (what, _) = failure(ask(&stream, "x").await);
+            assert!(what.contains("exited with status 3"), "{what}");
+        }
+    }
 }

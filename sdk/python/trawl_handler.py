@@ -34,33 +34,33 @@ What neither of them gets as a page they ask for themselves, through their worke
 
     prices = fetch("https://api.shop.example/prices").json()
 
-With `mode = "stream"` up to `[handler] concurrency` pages and tasks are done at once, each in a thread of its own; one that is an `async def` runs on
-one event loop with the others. What a handler keeps between two calls has to stand that, or the spider's file says `concurrency = 1`: then all is done in
-the main thread, one after another.
+All is done in the main thread, one after another, unless the spider's file says `concurrency` under `[handler]`, with `mode = "stream"`: then up to so
+many pages and tasks are done at once, each in a thread of its own; one that is an `async def` runs on one event loop with the others. What a handler keeps
+between two calls has to stand that.
 
 Both yield any number of items (dictionaries), `Follow` (a URL or a request), `Task` and `Log`; or return a list of them, or one, or None. An exception makes the task
 or page fail, to be tried again, with its stack trace in the log; `Skip` leaves it out. What is printed goes to standard error, for standard output
-is trawl's. The protocol is that of docs/handlers.md.
+is trawl's. Half of a surrogate pair, which is no character, becomes a question mark. The protocol is that of docs/handlers.md.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
-import functools
 import http.client
 import inspect
 import io
 import json
 import os
+import queue
 import sys
 import threading
 import traceback
 import urllib.parse
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from typing import (
-    IO, Any, AsyncIterable, Awaitable, Callable, Dict, Iterable, List, Mapping, NoReturn, Optional, Sequence, Tuple, TypeVar, Union,
+    IO, Any, AsyncIterable, Awaitable, Callable, Coroutine, Dict, Iterable, List, Mapping, NoReturn, Optional, Sequence, Set, Tuple, TypeVar, Union,
 )
 
 __all__ = ["Failure", "Follow", "Log", "NotFetched", "Page", "Response", "Skip", "Task", "TaskToDo", "fetch", "handler", "run", "task_handler"]
@@ -80,6 +80,8 @@ _MOST = 64 * 1024 * 1024
 # Items of more characters than that go into a file: an answer may have 16 MB, a character has at most four bytes, and an object counts as
 # 80 at least.
 _IN_ANSWER = 3_000_000
+# The stack of each thread, in bytes: enough for a thousand calls within each other.
+_STACK = 1024 * 1024
 
 
 class Skip(Exception):
@@ -388,7 +390,7 @@ def task_handler(function: _T) -> _T:
 def run() -> None:
     """Does what trawl asks for, until it asks for no more: with the mode `once` the one task in the arguments, else all that comes."""
     # Whatever prints does so to standard error.
-    out = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace", newline="\n")
     os.dup2(2, 1)
     if "TRAWL_TASK" in os.environ:
         _once(out)
@@ -399,41 +401,83 @@ def run() -> None:
 def _once(out: IO[str]) -> None:
     argument = sys.argv[-2]
     task = json.loads(sys.stdin.readline() if argument == "-" else argument)
-    whole = _Answer(None, out)
-    _do(whole, _tasks, "task", lambda: TaskToDo(secret=json.loads(sys.argv[-1]), **task))
+    _Asked(_Answer(None, out), {"type": "task", "task": task}, json.loads(sys.argv[-1])).do()
 
 
 def _stream(requests: IO[str], out: IO[str]) -> None:
-    start: Json = {}
-    does: Callable[[Callable[[], None]], None] = lambda work: work()
-    for line in requests:
-        request = json.loads(line)
-        if request["type"] == "start":
-            start = request
-            if start.get("concurrency", 1) > 1:
-                does = _threads(start["concurrency"])
-            continue
-        answer = _Answer(request["id"], out)
-        does(functools.partial(_request, answer, request, start.get("secret", {})))
+    secret: Json = {}
+    at_once: Optional[_AtOnce] = None
+    try:
+        for line in requests:
+            request = json.loads(line)
+            if request["type"] == "start":
+                secret = request.get("secret", {})
+                if request.get("parallel") and request["concurrency"] > 1:
+                    at_once = _AtOnce(request["concurrency"])
+                continue
+            asked = _Asked(_Answer(request["id"], out), request, secret)
+            if at_once is None:
+                asked.do()
+            else:
+                at_once.do(asked)
+    finally:
+        if at_once is not None:
+            at_once.end()
 
 
-def _request(answer: _Answer, request: Json, secret: Json) -> None:
-    if request["type"] == "page":
-        _do(answer, _pages, "page", lambda: Page(request["page"], secret))
-    else:
-        _do(answer, _tasks, "task", lambda: TaskToDo(secret=secret, **request["task"]))
+class _AtOnce:
+    """Does several things at once: handlers that are an `async def` on the event loop, each other one in one of up to `most` threads."""
 
+    def __init__(self, most: int) -> None:
+        # The stacks of all count as memory of this program: the usual 8 MB each are more than it may have.
+        threading.stack_size(_STACK)
+        self._most = most
+        self._work: "queue.SimpleQueue[Optional[_Asked]]" = queue.SimpleQueue()
+        self._idle = threading.Semaphore(0)
+        self._threads: List[threading.Thread] = []
 
-def _threads(most: int) -> Callable[[Callable[[], None]], None]:
-    """Has threads work, as many as there is work for, up to `most`. The program ends once all have done theirs."""
-    pool = ThreadPoolExecutor(most, "handler")
-    return lambda work: pool.submit(work).add_done_callback(_end_with)
+    def do(self, asked: _Asked) -> None:
+        if asked.is_async():
+            _loop.start(asked.do_async())
+        elif self._idle.acquire(blocking=False) or not self._may_start():
+            self._work.put(asked)
+        else:
+            self._start(asked)
 
+    def _may_start(self) -> bool:
+        return len(self._threads) < self._most or not self._threads
 
-def _end_with(done: "Future[None]") -> None:
-    error = done.exception()
-    if error is not None:
-        _end(error)
+    def _start(self, asked: _Asked) -> None:
+        thread = threading.Thread(target=self._run, args=(asked,), name=f"handler {len(self._threads) + 1}")
+        try:
+            thread.start()
+        except RuntimeError:
+            # The limits of this program let no more start: those that there are do it, or else this one.
+            self._most = len(self._threads)
+            if self._threads:
+                self._work.put(asked)
+            else:
+                asked.do()
+        else:
+            self._threads.append(thread)
+
+    def _run(self, first: _Asked) -> None:
+        asked: Optional[_Asked] = first
+        while asked is not None:
+            try:
+                asked.do()
+            except BaseException as error:
+                _end(error)
+            self._idle.release()
+            asked = self._work.get()
+
+    def end(self) -> None:
+        """Returns once all is done."""
+        for _ in self._threads:
+            self._work.put(None)
+        for thread in self._threads:
+            thread.join()
+        _loop.end()
 
 
 def _end(error: BaseException) -> NoReturn:
@@ -453,22 +497,34 @@ class _Loop:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._loop: Optional[asyncio.AbstractEventLoop] = None
+        self._begun: "Set[Future[None]]" = set()
 
-    def wait_for(self, said: "Awaitable[_T1]") -> "_T1":
+    def start(self, work: "Coroutine[Any, Any, None]") -> "Future[None]":
+        """Has the loop do this, and does not wait for it."""
         with self._lock:
             if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                threading.Thread(target=self._loop.run_forever, name="event loop", daemon=True).start()
-        return asyncio.run_coroutine_threadsafe(_awaited(said), self._loop).result()
+                loop = asyncio.new_event_loop()
+                threading.Thread(target=loop.run_forever, name="event loop", daemon=True).start()
+                self._loop = loop
+            begun = asyncio.run_coroutine_threadsafe(_awaited(work), self._loop)
+            self._begun.add(begun)
+        begun.add_done_callback(self._begun.discard)
+        return begun
+
+    def wait_for(self, work: "Coroutine[Any, Any, None]") -> None:
+        self.start(work).result()
+
+    def end(self) -> None:
+        """Returns once all is done."""
+        wait(list(self._begun))
 
 
-_T1 = TypeVar("_T1")
 _loop = _Loop()
 
 
-async def _awaited(said: "Awaitable[_T1]") -> "_T1":
+async def _awaited(work: "Coroutine[Any, Any, None]") -> None:
     try:
-        return await said
+        await work
     except (SystemExit, KeyboardInterrupt) as error:
         _end(error)
 
@@ -498,7 +554,8 @@ class _Answer:
 
     def _add_to_file(self, item: str) -> None:
         if self._file is None:
-            self._file = open(os.path.join(os.environ["TRAWL_TMP"], f"items-{self._id or 0}"), "w", encoding="utf-8", newline="\n")
+            path = os.path.join(os.environ["TRAWL_TMP"], f"items-{self._id or 0}")
+            self._file = open(path, "w", encoding="utf-8", errors="replace", newline="\n")
         self._file.write(item + "\n")
 
     def end(self, result: int) -> None:
@@ -523,37 +580,72 @@ class _Answer:
         self._part, self._size = {}, 0
 
 
-_A = TypeVar("_A", Page, TaskToDo)
+class _Asked:
+    """A page or a task that is asked for, and its answer."""
 
+    def __init__(self, answer: _Answer, request: Json, secret: Json) -> None:
+        self._answer, self._request, self._secret = answer, request, secret
 
-def _do(answer: _Answer, functions: List[Callable[[_A], Returned]], kind: str, given: Callable[[], _A]) -> None:
-    answer.end(_answer(answer, functions, kind, given))
+    def _function(self) -> Optional[Callable[[Any], Returned]]:
+        functions: Sequence[Callable[[Any], Returned]] = _pages if self._request["type"] == "page" else _tasks
+        return functions[0] if functions else None
 
+    def is_async(self) -> bool:
+        function = self._function()
+        return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
 
-def _answer(answer: _Answer, functions: List[Callable[[_A], Returned]], kind: str, given: Callable[[], _A]) -> int:
-    try:
-        if not functions:
+    def _call(self) -> Returned:
+        kind, function = self._request["type"], self._function()
+        if function is None:
             raise RuntimeError(f"this program has no handler for a {kind}")
-        said = functions[0](given())
-        if inspect.isawaitable(said):
-            said = _loop.wait_for(said)
-        if isinstance(said, AsyncIterable):
-            _loop.wait_for(_add_all(answer, said))
+        given = Page(self._request["page"], self._secret) if kind == "page" else TaskToDo(secret=self._secret, **self._request["task"])
+        return function(given)
+
+    def do(self) -> None:
+        try:
+            said = self._call()
+            if inspect.isawaitable(said) or isinstance(said, AsyncIterable):
+                _loop.wait_for(self._add_awaited(said))
+            else:
+                self._add_all(said)
+        except Exception as error:
+            self._fail(error)
         else:
-            for one in _each(said):
-                _add(answer, one)
-        return DONE
-    except Skip as skip:
-        answer.add("logs", {"message": str(skip) or "left out", "level": INFO})
-        return SKIP
-    except Exception:
-        answer.add("logs", {"message": traceback.format_exc(), "level": ERROR})
-        return FAILED
+            self._answer.end(DONE)
 
+    async def do_async(self) -> None:
+        try:
+            try:
+                await self._add_awaited(self._call())
+            except (Exception, asyncio.CancelledError) as error:
+                self._fail(error)
+            else:
+                self._answer.end(DONE)
+        except Exception as error:
+            # The answer cannot be sent.
+            _end(error)
 
-async def _add_all(answer: _Answer, said: AsyncIterable[Yielded]) -> None:
-    async for one in said:
-        _add(answer, one)
+    async def _add_awaited(self, said: Any) -> None:
+        if inspect.isawaitable(said):
+            said = await said
+        if isinstance(said, AsyncIterable):
+            async for one in said:
+                _add(self._answer, one)
+        else:
+            self._add_all(said)
+
+    def _add_all(self, said: Any) -> None:
+        for one in _each(said):
+            _add(self._answer, one)
+
+    def _fail(self, error: BaseException) -> None:
+        if isinstance(error, Skip):
+            self._answer.add("logs", {"message": str(error) or "left out", "level": INFO})
+            self._answer.end(SKIP)
+        else:
+            trace = traceback.format_exception(type(error), error, error.__traceback__)
+            self._answer.add("logs", {"message": "".join(trace), "level": ERROR})
+            self._answer.end(FAILED)
 
 
 def _each(said: _Said) -> Iterable[Yielded]:

@@ -134,6 +134,15 @@ impl VirtualHost {
         ServerUrl::new(url)
     }
 
+    /// Limits the number of queues.
+    ///
+    /// # Panics
+    /// If the server refuses.
+    pub async fn limit_queues(&self, most: usize) {
+        let body = json!({"value": most});
+        send(Method::PUT, &format!("/api/vhost-limits/{}/max-queues", self.name), body.to_string()).await;
+    }
+
     /// Sets a policy for every queue.
     ///
     /// # Panics

@@ -76,15 +76,16 @@ pub(super) async fn feed(
     Ok(())
 }
 
-/// Whether what was asked for on a channel of its own was done, or had been done by somebody else.
+/// Whether what was asked for on a channel of its own was done, or had been done by somebody else with other arguments.
 async fn allowed(channel: &Channel, done: lapin::Result<()>) -> Result<bool> {
     match done {
         Ok(()) => {
             close(channel).await;
             Ok(true)
         }
-        Err(error) if is_precondition_failed(&error) => Ok(true),
+        Err(error) if is_precondition_failed(&error) && read(&error.to_string()).is_some() => Ok(true),
         Err(error) if is_soft(&error, AMQPSoftError::ACCESSREFUSED) => Ok(false),
+        // Also of another condition that fails, as where there are as many queues as there may be.
         Err(error) => Err(failed(error)),
     }
 }

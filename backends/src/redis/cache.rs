@@ -153,7 +153,7 @@ fn foreign(bytes: &[u8]) -> Result<Response> {
         status: 200,
         headers: Headers::from_iter([("content-type".to_owned(), kind.to_owned())]),
         redirected_to: None,
-        fetched_at: UnixMs::now(),
+        fetched_at: Response::UNKNOWN,
         address: None,
         body: Bytes::copy_from_slice(bytes),
     })
@@ -165,12 +165,20 @@ fn corrupt(error: impl std::fmt::Display) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use trawl_common::spider::Recrawl;
+
     use super::*;
 
     #[test]
     fn a_page_that_another_program_keeps_is_read_as_one() {
         let page = decode("<title>é</title>".as_bytes()).unwrap();
         assert_eq!((page.status, &page.body[..]), (200, "<title>é</title>".as_bytes()));
+        let now = UnixMs::now();
+        let uses = |recrawl: Recrawl| recrawl.may_use_cached(page.fetched_at, UnixMs(1), now);
+        assert!(uses(Recrawl::Never), "nobody knows when it was fetched");
+        for recrawl in [Recrawl::Always, Recrawl::Changed, Recrawl::Age(Duration::from_secs(3600))] {
+            assert!(!uses(recrawl), "{recrawl:?}");
+        }
         assert_eq!(
             decode(b" {\"a\": 1}").unwrap().headers,
             [("content-type", "application/json")]

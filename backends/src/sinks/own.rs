@@ -14,7 +14,7 @@ use super::whole::{MARK, Records, magic, unpack, whole};
 /// Number of bytes that are checked at the beginning of a file.
 const BEGINNING: u64 = 1 << 16;
 
-/// The longest half record that is looked for at the end of a file. Items have at most 8 MB.
+/// The longest half record at the end of a file that is not compressed. Items have at most 8 MB.
 const LONGEST_TAIL: u64 = 32 << 20;
 
 /// Number of removed bytes that the log shows.
@@ -22,6 +22,9 @@ const SHOWN: usize = 1000;
 
 /// The keys that an item of JSON Lines begins with, in this order.
 const ITEM: [&str; 4] = [r#"{"id":""#, r#","url":""#, r#","crawl":""#, r#","spider":""#];
+
+/// The number of hexadecimal digits in the id of an item.
+const ID_DIGITS: usize = 32;
 
 /// Prefix of the first line of comma-separated values.
 const HEAD: &[u8] = b"id,url,crawl,spider,fetched_at,status,depth,";
@@ -37,33 +40,40 @@ pub(super) fn mend(path: &Path, file: &mut File, form: &Form) -> io::Result<u64>
     if !begins_as_own(file, form)? {
         return Err(foreign("it does not begin as a file of items that trawl writes"));
     }
-    let torn = file.metadata()?.len() - whole;
-    if torn == 0 {
+    let len = file.metadata()?.len();
+    if whole == len {
         return Ok(whole);
     }
     let foreign_end = || foreign("it ends in what trawl did not write, without a line feed");
-    if torn > LONGEST_TAIL {
-        return Err(foreign_end());
-    }
+    let written = end_without_zeros(file, whole)? - whole;
+    let looked_at = match magic(form.compress) {
+        // One write of many pages is one member, of any size.
+        Some(magic) => written.min(magic.len() as u64),
+        None if written > LONGEST_TAIL => return Err(foreign_end()),
+        None => written,
+    };
     let mut tail = Vec::new();
     file.seek(SeekFrom::Start(whole))?;
-    file.take(torn).read_to_end(&mut tail)?;
-    let written = without_zeros(&tail);
+    file.take(looked_at).read_to_end(&mut tail)?;
+    let has_zeros = whole + written < len;
     let (is_whole, is_half) = match (magic(form.compress), form.records) {
-        (Some(magic), _) => (false, begins_alike(written, magic)),
-        (None, Records::Lines) => (is_item(&tail), is_item_begun(written)),
-        // A row may look whole whose last cell is not. The first one is the head.
-        (None, Records::Quoted) => (tail.ends_with(b"\r"), true),
+        (Some(magic), _) => (false, begins_alike(&tail, magic)),
+        (None, Records::Lines) => (!has_zeros && is_item(&tail), is_item_begun(&tail)),
+        (None, Records::Quoted) => {
+            let begins = if whole == 0 { is_head_begun(&tail) } else { is_row_begun(&tail) };
+            let end = end_of_row(&tail).filter(|_| begins && !holds_row(&tail));
+            (!has_zeros && end == Some(RowEnd::Returned), end.is_some())
+        }
     };
     if is_whole {
         file.write_all(b"\n")?;
-        return Ok(whole + torn + 1);
+        return Ok(len + 1);
     }
     if !is_half {
         return Err(foreign_end());
     }
-    let text = printable(&String::from_utf8_lossy(written), SHOWN);
-    warn!(file = %path.display(), bytes = torn, text, "cutting off what was not written to its end");
+    let text = printable(&String::from_utf8_lossy(&tail), SHOWN);
+    warn!(file = %path.display(), bytes = len - whole, text, "cutting off what was not written to its end");
     file.set_len(whole)?;
     Ok(whole)
 }
@@ -83,14 +93,29 @@ fn begins_as_own(file: &mut File, form: &Form) -> io::Result<bool> {
         (Records::Lines, Some(line)) => is_item(line),
         (Records::Lines, None) => is_item(&begin) || is_item_begun(without_zeros(&begin)),
         (Records::Quoted, Some(line)) => line.strip_prefix(MARK).unwrap_or(line).starts_with(HEAD),
-        (Records::Quoted, None) => {
-            let begin = without_zeros(&begin);
-            MARK.starts_with(begin) || begins_alike(begin.strip_prefix(MARK).unwrap_or(begin), HEAD)
-        }
+        (Records::Quoted, None) => is_head_begun(without_zeros(&begin)),
     })
 }
 
-/// Without the zeros that a power cut leaves where data did not reach the disk.
+/// Returns the end of a file without the zeros behind `start` that a power cut leaves where data did not reach the disk.
+fn end_without_zeros(file: &mut File, start: u64) -> io::Result<u64> {
+    let mut end = file.metadata()?.len();
+    let mut block = vec![0; 1 << 16];
+    while end > start {
+        let from = end.saturating_sub(block.len() as u64).max(start);
+        let part = &mut block[..(end - from) as usize];
+        file.seek(SeekFrom::Start(from))?;
+        file.read_exact(part)?;
+        let written = part.len() - part.iter().rev().take_while(|byte| **byte == 0).count();
+        if written > 0 {
+            return Ok(from + written as u64);
+        }
+        end = from;
+    }
+    Ok(start)
+}
+
+/// Returns a text without such zeros at its end.
 fn without_zeros(text: &[u8]) -> &[u8] {
     &text[..text.len() - text.iter().rev().take_while(|byte| **byte == 0).count()]
 }
@@ -114,6 +139,53 @@ fn is_item_begun(text: &[u8]) -> bool {
         }
     }
     true
+}
+
+/// Whether this is the first line of comma-separated values, or the beginning of it, however short.
+fn is_head_begun(text: &[u8]) -> bool {
+    MARK.starts_with(text) || begins_alike(text.strip_prefix(MARK).unwrap_or(text), HEAD)
+}
+
+/// Whether this begins with the id of an item, or is the beginning of one, however short.
+fn is_row_begun(text: &[u8]) -> bool {
+    let (id, rest) = text.split_at(text.len().min(ID_DIGITS));
+    id.iter().all(u8::is_ascii_hexdigit) && rest.first().is_none_or(|&byte| byte == b',')
+}
+
+/// Whether another line of this than the first begins as a row of an item does: a quotation mark too many or too few, which somebody
+/// else put into the file, makes one row of all that follow. A write that was torn leaves the half of one row.
+fn holds_row(text: &[u8]) -> bool {
+    let mut lines = text.split(|&byte| byte == b'\n').skip(1);
+    lines.any(|line| line.len() > ID_DIGITS && is_row_begun(line))
+}
+
+/// The position in a row at which its beginning ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RowEnd {
+    /// Before the first byte of a cell.
+    Comma,
+    /// In a cell without quotation marks.
+    Plain,
+    /// Between quotation marks.
+    Quoted,
+    /// Behind a quotation mark that ends its cell, unless another one follows.
+    Mark,
+    /// Behind the carriage return that ends the row.
+    Returned,
+}
+
+/// Returns the position at which this ends as the beginning of one row of RFC 4180; `None` if it is none.
+fn end_of_row(text: &[u8]) -> Option<RowEnd> {
+    text.iter().try_fold(RowEnd::Comma, |end, byte| match (end, byte) {
+        (RowEnd::Returned, _) => None,
+        (RowEnd::Comma | RowEnd::Mark, b'"') => Some(RowEnd::Quoted),
+        (RowEnd::Quoted, b'"') => Some(RowEnd::Mark),
+        (RowEnd::Quoted, _) => Some(RowEnd::Quoted),
+        (_, b',') => Some(RowEnd::Comma),
+        (_, b'\r') => Some(RowEnd::Returned),
+        (RowEnd::Mark, _) | (_, b'"' | b'\n') => None,
+        (RowEnd::Comma | RowEnd::Plain, _) => Some(RowEnd::Plain),
+    })
 }
 
 /// Whether one of these begins with the other.

@@ -188,6 +188,18 @@ async fn what_another_program_is_to_declare_is_left_to_it_and_named() {
 }
 
 #[tokio::test]
+async fn a_queue_that_the_broker_has_no_place_for_does_not_count_as_declared() {
+    let vhost = VirtualHost::new().await;
+    for (queue, ttl) in PROTOTYPES {
+        vhost.declare(queue, true, json!({"x-message-ttl": ttl})).await;
+    }
+    vhost.limit_queues(PROTOTYPES.len()).await;
+    let passive = Queues { topology: Topology::Passive, ..Queues::default() };
+    let error = connect(&vhost, &passive).await.err().unwrap().to_string();
+    assert!(error.contains("limit"), "{error}");
+}
+
+#[tokio::test]
 async fn beside_queues_of_others_tasks_are_taken_from_a_queue_of_their_own() {
     let vhost = VirtualHost::new().await;
     for (queue, ttl) in PROTOTYPES {

@@ -124,7 +124,9 @@ mod csv_zstd {
 /// Pages with one item each.
 fn pages(numbers: std::ops::Range<usize>) -> Vec<Page> {
     numbers
-        .map(|number| super::page(number, serde_json::json!({ "text": format!("text {number},\n\"é\"") })))
+        .map(|number| {
+            super::page(number, serde_json::json!({ "text": format!("text {number},\r\n\"é\"\r") }))
+        })
         .collect()
 }
 
@@ -169,12 +171,16 @@ async fn wherever_a_crash_cuts_the_last_put_short_all_before_it_is_whole_and_the
 #[tokio::test]
 async fn zeros_that_a_power_cut_left_at_the_end_are_cut_off() {
     let folder = tempfile::tempdir().unwrap();
-    for (name, kind) in [("a", SinkSettings::Jsonl as As), ("b", SinkSettings::Csv)] {
+    let many = vec![0u8; 33 << 20];
+    for (name, kind, begun) in [
+        ("a", SinkSettings::Jsonl as As, &b"{\"id\":\"\0\0\0"[..]),
+        ("b", SinkSettings::Csv, &b"0123456789abcdef0123456789abcdef,http\0\0\0"[..]),
+    ] {
         let settings = kind(lines(folder.path().join(name), Compress::None));
         open(&settings).put(&pages(0..1)).await.unwrap();
         let path = folder.path().join(name);
         let whole = fs::read(&path).unwrap();
-        for torn in [&[0u8; 5000][..], b"{\"id\":\"\0\0\0"] {
+        for torn in [&[0u8; 5000][..], &many[..], begun] {
             fs::write(&path, [&whole, torn].concat()).unwrap();
             drop(open(&settings));
             assert_eq!(fs::read(&path).unwrap(), whole, "{name}");
@@ -228,6 +234,72 @@ async fn a_file_that_is_not_trawls_is_refused_and_left_alone() {
                 assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "{settings:?} {shown:?}");
             }
         }
+    }
+}
+
+/// A batch is one member or frame, of more than any single item has.
+#[tokio::test]
+async fn a_large_write_to_a_compressed_file_that_was_torn_is_cut_off() {
+    let folder = tempfile::tempdir().unwrap();
+    for (compress, magic) in
+        [(Compress::Gzip, &[0x1f, 0x8b, 8, 0][..]), (Compress::Zstd, &[0x28, 0xb5, 0x2f, 0xfd][..])]
+    {
+        let path = folder.path().join(format!("{compress:?}"));
+        let settings = SinkSettings::Jsonl(lines(path.clone(), compress));
+        open(&settings).put(&pages(0..1)).await.unwrap();
+        let whole = fs::read(&path).unwrap();
+        // As much as a write of 33 MB leaves that lacks its last byte.
+        let torn = one_member(compress, 33 << 20);
+        assert!(torn.starts_with(magic));
+        fs::write(&path, [&whole, &torn[..torn.len() - 1]].concat()).unwrap();
+        drop(open(&settings));
+        assert_eq!(fs::read(&path).unwrap(), whole, "{compress:?}");
+    }
+}
+
+/// One member or frame of at least so many bytes.
+fn one_member(compress: Compress, bytes: usize) -> Vec<u8> {
+    // It cannot be compressed.
+    let mut state = 1u64;
+    let noise = std::iter::repeat_with(|| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    });
+    let text: Vec<u8> = noise.take(bytes / 8 + 1).flatten().collect();
+    match compress {
+        Compress::Gzip => {
+            let mut member = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+            std::io::Write::write_all(&mut member, &text).unwrap();
+            member.finish().unwrap()
+        }
+        _ => zstd::encode_all(&text[..], 0).unwrap(),
+    }
+}
+
+/// A quotation mark that somebody puts in makes one row of all that follow, which no write left behind.
+#[tokio::test]
+async fn rows_behind_an_odd_quotation_mark_are_refused_and_not_cut_off() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("items.csv");
+    let settings = SinkSettings::Csv(lines(path.clone(), Compress::None));
+    let page = |number| super::page(number, serde_json::json!({ "text": "plain" }));
+    open(&settings).put(&[page(0), page(1), page(2)]).await.unwrap();
+    let text = fs::read_to_string(&path).unwrap();
+    let (before, behind) = text.split_once("plain").unwrap();
+    let last = text.rfind("plain").unwrap();
+    for odd in [
+        format!("{before}\"plain{behind}"),
+        format!("{before}pl\"ain{behind}"),
+        format!("{}pl\"ain{}", &text[..last], &text[last + 5..]),
+        text.replacen("id,", "id\",", 1),
+        format!("{text}mine"),
+    ] {
+        fs::write(&path, &odd).unwrap();
+        let error = open_for(&spider(), &settings).err().unwrap_or_else(|| panic!("taken: {odd}"));
+        assert_eq!(error.kind, ErrorKind::Refused, "{error}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), odd);
     }
 }
 

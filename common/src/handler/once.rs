@@ -43,7 +43,7 @@ pub enum InvalidOutput {
 /// Takes time proportional to the output.
 pub fn answer(output: &[u8]) -> Result<Answer, InvalidOutput> {
     let object = last_object(output)?;
-    let mut part = Part::of(object, output.len())?;
+    let mut part = Part::of(object, output.len(), &["result"])?;
     let verdict = part.verdict.take().ok_or(InvalidOutput::NoResult)?;
     part.logs.truncate(super::MAX_LOGS);
     Ok(part.ending(verdict))

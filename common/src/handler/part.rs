@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::answer::Verdict;
 use super::log::LogLine;
 use super::weight::{TooManyValues, weight};
-use crate::json_object::{self, UnknownKey, WrongValue, kind};
+use crate::json_object::{self, UnknownKey, UnknownKeys, WrongValue, kind};
 use crate::logs::LogLevel;
 use crate::request::{InvalidRequest, NewRequest};
 use crate::task::{self, InvalidTask, NewTask};
@@ -29,7 +29,8 @@ const KEYS: [&str; 8] = ["id", "result", "logs", "tasks", "urls", "items", "item
 /// | `items` | a list of objects |
 /// | `items_file` | the name of a file with further items, one object a line |
 ///
-/// A key with the value `null` counts as left out. What no answer and no task has is named in the log, and left out as well.
+/// A key with the value `null` counts as left out. What no answer and no task has is named in the log, and left out as well; but a
+/// misspelt `result`, or with `stream` `id`, where that one is missing, makes it invalid.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Part {
     /// The request that it belongs to.
@@ -60,6 +61,9 @@ pub enum InvalidPart {
     /// The value of a key has the wrong type.
     #[error(transparent)]
     Value(#[from] WrongValue),
+    /// It has a key that may be a misspelling of the one that ends the answer, or says which it is, and lacks that one.
+    #[error("an answer {0}")]
+    Misspelt(UnknownKey),
     /// It would take too much memory.
     #[error(transparent)]
     TooManyValues(#[from] TooManyValues),
@@ -133,7 +137,7 @@ impl Part {
     pub fn weighed(json: &[u8]) -> Result<(Self, usize), InvalidPart> {
         let weight = weight(json)?;
         match serde_json::from_slice(json) {
-            Ok(Value::Object(object)) => Ok((Self::of(object, json.len())?, weight)),
+            Ok(Value::Object(object)) => Ok((Self::of(object, json.len(), &["result", "id"])?, weight)),
             Ok(other) => Err(InvalidPart::NotAnObject(kind(&other))),
             Err(error) => Err(NotJson::of(&error, json).into()),
         }
@@ -144,16 +148,35 @@ impl Part {
         Ok(Self::weighed(json)?.0)
     }
 
-    /// Parses an object that was read from `json` bytes of JSON.
-    pub(super) fn of(mut object: Map<String, Value>, json: usize) -> Result<Self, InvalidPart> {
-        let mut unknown = say_unknown("an answer", json_object::take_unknown(&mut object, KEYS));
+    /// Parses an object that was read from `json` bytes of JSON. It may lack the keys that the answer needs, but not
+    /// misspell them.
+    pub(super) fn of(
+        mut object: Map<String, Value>,
+        json: usize,
+        needed: &[&str],
+    ) -> Result<Self, InvalidPart> {
+        let mut unknown = UnknownKeys::default();
+        unknown.take(&mut object, KEYS);
+        // Without them the answer would be waited for until its time is over.
+        for key in needed {
+            if !object.contains_key(*key)
+                && let Some(misspelt) = unknown.take_meant(key)
+            {
+                return Err(InvalidPart::Misspelt(misspelt));
+            }
+        }
+        let mut of_tasks = UnknownKeys::default();
         let items = each(&mut object, "items", item)?;
         check_length(json, &items)?;
         Ok(Self {
             id: number(&mut object, "id", "a whole number from 0", Some)?,
             verdict: number(&mut object, "result", "0 (done), 1 (failed) or 2 (left out)", Verdict::of)?,
-            tasks: tasks(&mut object, &mut unknown)?,
-            logs: each(&mut object, "logs", log)?.into_iter().chain(unknown).collect(),
+            tasks: tasks(&mut object, &mut of_tasks)?,
+            logs: each(&mut object, "logs", log)?
+                .into_iter()
+                .chain(say_unknown("an answer", unknown))
+                .chain(say_unknown("a task", of_tasks))
+                .collect(),
             urls: urls(&mut object)?,
             items,
             items_file: json_object::text(&mut object, "items_file")?,
@@ -206,24 +229,20 @@ fn log(value: Value) -> Result<LogLine, InvalidPart> {
     }
 }
 
-/// Returns the log lines about ignored keys, one for each kind.
-fn say_unknown(whose: &str, keys: Vec<UnknownKey>) -> Vec<LogLine> {
-    keys.into_iter()
-        .map(|key| LogLine::new(LogLevel::Warn, format!("{whose} {key}: it is left out")))
-        .collect()
+/// Returns the log lines about ignored keys.
+fn say_unknown(whose: &'static str, keys: UnknownKeys) -> impl Iterator<Item = LogLine> {
+    let line = move |key: UnknownKey| LogLine::new(LogLevel::Warn, format!("{whose} {key}: it is left out"));
+    keys.into_vec().into_iter().map(line)
 }
 
-fn tasks(object: &mut Map<String, Value>, logs: &mut Vec<LogLine>) -> Result<Vec<NewTask>, InvalidPart> {
-    let mut read = |(at, mut value): (usize, Value)| {
+fn tasks(object: &mut Map<String, Value>, unknown: &mut UnknownKeys) -> Result<Vec<NewTask>, InvalidPart> {
+    let read = |(at, mut value): (usize, Value)| {
         if let Value::Object(task) = &mut value {
-            let unknown = say_unknown("a task", json_object::take_unknown(task, task::KEYS));
-            let is_new = |entry: &LogLine| !logs.iter().any(|other| other.message == entry.message);
-            let unknown: Vec<LogLine> = unknown.into_iter().filter(is_new).collect();
-            logs.extend(unknown);
+            unknown.take(task, task::KEYS);
         }
         NewTask::try_from(value).map_err(|error| InvalidPart::Task { number: at + 1, error })
     };
-    list(object, "tasks")?.into_iter().enumerate().map(&mut read).collect()
+    list(object, "tasks")?.into_iter().enumerate().map(read).collect()
 }
 
 fn urls(object: &mut Map<String, Value>) -> Result<Vec<NewRequest>, InvalidPart> {
@@ -282,19 +301,30 @@ mod tests {
 
     #[test]
     fn what_no_answer_and_no_task_has_is_named_in_the_log_and_left_out() {
-        let line = r#"{"reslt": 0, "verification": 12, "tasks": [{"recipe": "x", "tags": ["a"]}, {"recipe": "y", "tags": []},
+        let line = r#"{"itmes": 0, "verification": 12, "tasks": [{"recipe": "x", "tags": ["a"]}, {"recipe": "y", "tags": []},
             {"project": 1, "recipe": "z", "max_retries": 2, "hash64": 7}]}"#;
         let part = Part::from_json(line.as_bytes()).unwrap();
         assert_eq!(part.tasks.len(), 3);
         let said: Vec<_> = part.logs.iter().map(|entry| (entry.level, &*entry.message)).collect();
         assert_eq!(
             said[0],
-            (LogLevel::Warn, "an answer has no `reslt`: did you mean `result`?: it is left out")
+            (LogLevel::Warn, "an answer has no `itmes`: did you mean `items`?: it is left out")
         );
         assert!(
             said[1].1.starts_with("a task has no `tags`; there are `recipe`") && said.len() == 2,
             "{said:?}"
         );
+    }
+
+    #[test]
+    fn a_few_of_the_unknown_keys_are_named_however_many_there_are() {
+        let keys: Vec<String> = (0..100_000).map(|number| format!("\"k{number}\": 1")).collect();
+        let keys = keys.join(", ");
+        let line =
+            format!("{{{keys}, \"tasks\": [{{\"recipe\": \"x\", {keys}}}, {{\"recipe\": \"y\", {keys}}}]}}");
+        let object: Map<String, Value> = serde_json::from_str(&line).unwrap();
+        let part = Part::of(object, line.len(), &[]).unwrap();
+        assert_eq!((part.tasks.len(), part.logs.len()), (2, 40));
     }
 
     #[test]
@@ -307,6 +337,8 @@ mod tests {
             (r#"{"result": 3}"#, "`result` is 0 (done), 1 (failed) or 2 (left out), not 3"),
             (r#"{"result": "0"}"#, "not text"),
             (r#"{"result": true}"#, "not true or false"),
+            (r#"{"id": 1, "reslt": 0}"#, "an answer has no `reslt`: did you mean `result`?"),
+            (r#"{"di": 1, "result": 0}"#, "an answer has no `di`: did you mean `id`?"),
             (r#"{"id": -1}"#, "`id` is a whole number from 0, not -1"),
             (r#"{"logs": {}}"#, "`logs` is a list, not an object"),
             (r#"{"logs": ["x"]}"#, "`logs` is a list of objects, not text"),
@@ -326,6 +358,8 @@ mod tests {
             assert!(!error.contains(char::is_control), "{error:?}");
         }
         assert!(Part::from_json(b"\xff\xfe").is_err());
+        let part = Part::from_json(br#"{"id": 1, "ids": [2], "results": 3, "result": 0}"#).unwrap();
+        assert_eq!((part.id, part.logs.len()), (Some(1), 2));
     }
 
     #[test]

@@ -57,6 +57,8 @@ pub struct Start<'a> {
     pub spider: &'a SpiderName,
     /// Maximum number of unanswered requests.
     pub concurrency: usize,
+    /// Whether the spider's file says `concurrency`: without that no program need expect to do several things at once.
+    pub parallel: bool,
     /// The value of `[handler] secret`.
     pub secret: &'a Value,
 }
@@ -202,10 +204,17 @@ mod tests {
         } });
         assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), expected);
         let (project, spider, secret) = (ProjectName::default(), SpiderName::default(), json!({ "K": "v" }));
-        let start =
-            Start { protocol: PROTOCOL, project: &project, spider: &spider, concurrency: 4, secret: &secret };
+        let start = Start {
+            protocol: PROTOCOL,
+            project: &project,
+            spider: &spider,
+            concurrency: 4,
+            parallel: true,
+            secret: &secret,
+        };
         let expected = json!({
-            "type": "start", "protocol": 1, "project": "default", "spider": "default", "concurrency": 4, "secret": { "K": "v" },
+            "type": "start", "protocol": 1, "project": "default", "spider": "default", "concurrency": 4, "parallel": true,
+            "secret": { "K": "v" },
         });
         assert_eq!(serde_json::from_str::<Value>(&Request::Start(start).to_line()).unwrap(), expected);
     }

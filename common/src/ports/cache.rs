@@ -31,7 +31,7 @@ pub struct Response {
     pub headers: Headers,
     /// The final URL after redirects, if that differs from the requested one.
     pub redirected_to: Option<CanonicalUrl>,
-    /// When it arrived.
+    /// When it arrived; [`Response::UNKNOWN`] if another program keeps it.
     pub fetched_at: UnixMs,
     /// The address of the server, if known: not behind a proxy.
     pub address: Option<IpAddr>,
@@ -40,6 +40,9 @@ pub struct Response {
 }
 
 impl Response {
+    /// The arrival of a response whose time nobody knows: before any crawl.
+    pub const UNKNOWN: UnixMs = UnixMs(0);
+
     /// The `Content-Type` as sent; of several, the one that counts.
     pub fn content_type(&self) -> Option<&str> {
         content_type(self.headers.all("content-type"))

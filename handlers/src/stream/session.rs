@@ -98,7 +98,8 @@ impl Session {
         let pipes = Pipes::new(stdin, stdout);
         let secret: Value = serde_json::from_str(program.handler.secret.reveal()).unwrap_or_default();
         let (project, spider) = (&program.project, &program.spider);
-        let start = Start { protocol: PROTOCOL, project, spider, concurrency, secret: &secret };
+        let parallel = program.handler.concurrency.is_some();
+        let start = Start { protocol: PROTOCOL, project, spider, concurrency, parallel, secret: &secret };
         pipes.say(Request::Start(start).to_line());
         let (in_flight, limit) = (BTreeMap::new(), program.handler.timeout);
         Ok(Self {

@@ -17,6 +17,9 @@ const OWN: [&str; 10] =
 /// Prefix of a column for a field whose name is one of these.
 const FIELD: &str = "field_";
 
+/// Before the name of any field, as it stands in an item's JSON.
+const FIELDS: &str = "fields.";
+
 /// Maximum number of columns that are found; a program may give its items any keys.
 const MOST_COLUMNS: usize = 1_000;
 
@@ -208,11 +211,13 @@ impl<W: Write> Rows for Csv<W> {
     }
 }
 
-/// The field that a column is asked for by: its own name, or `field_url`, where every item has a `url` (before 0.1: `fields.url`).
+/// The field that a column is asked for by: its own name, `fields.price`, or `field_url`, where every item has a `url`.
 fn field_of<'a>(item: &Item, column: &'a str) -> &'a str {
-    let plain = [FIELD, "fields."].into_iter().filter_map(|before| column.strip_prefix(before));
-    let mut plain = plain.filter(|plain| OWN.contains(plain));
-    if item.fields.contains_key(column) { column } else { plain.next().unwrap_or(column) }
+    if item.fields.contains_key(column) {
+        return column;
+    }
+    let own = column.strip_prefix(FIELD).filter(|field| OWN.contains(field));
+    own.or_else(|| column.strip_prefix(FIELDS)).unwrap_or(column)
 }
 
 #[cfg(test)]
@@ -277,6 +282,8 @@ mod tests {
         assert!(csv(&[], &items).0.contains(",final_url,field_url\r\n"));
         assert_eq!(csv(&["field_url", "url"], &items).0, "field_url,url\r\nmine,https://example.com/\r\n");
         assert_eq!(csv(&["fields.url", "url"], &items).0, "fields.url,url\r\nmine,https://example.com/\r\n");
+        let titled = [item(json!({"title": "x", "fields.b": "y"}))];
+        assert_eq!(csv(&["fields.title", "fields.b"], &titled).0, "fields.title,fields.b\r\nx,y\r\n");
     }
 
     #[test]
@@ -290,7 +297,7 @@ mod tests {
             rows.unknown()
         };
         let items = [item(json!({"price": 1})), item(json!({"title": "x"}))];
-        assert_eq!(unknown(&["url", "price", "title"], &items), None);
+        assert_eq!(unknown(&["url", "price", "title", "fields.price"], &items), None);
         assert_eq!(
             unknown(&["prcie"], &items).unwrap(),
             "no item has a field `prcie`: did you mean `price`?"

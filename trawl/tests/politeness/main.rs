@@ -208,6 +208,27 @@ async fn a_redirect_to_what_was_seen_is_skipped(engine: Engine) {
     assert_eq!(asked, ["/page/0", "/page/1", "/robots.txt"]);
 }
 
+/// Another spider, which heeds no robots.txt, may have been led there.
+#[tokio::test]
+async fn a_cached_redirect_leads_to_no_page_that_robots_txt_forbids() {
+    let robots = Some(Robots::Text("User-agent: *\nDisallow: /page/1\n".to_owned()));
+    let world = ManyHosts::serve(&[Plan { pages: 2, robots, ..Plan::default() }]).await.unwrap();
+    let fleet = Fleet::new().await;
+    let (url, forbidden) = (world.url(0, "/page/0"), world.url(0, "/page/1"));
+    let cached = format!(
+        r#"{{"status":200,"redirected_to":"{forbidden}","fetched_at":1,"address":null,"length":3,"encoding":"plain"}}"#
+    );
+    let redis = redis::Client::open(fleet.redis.reveal()).unwrap();
+    let mut redis = redis.get_multiplexed_async_connection().await.unwrap();
+    let mut set = redis::cmd("SET");
+    set.arg(format!("content:{url}")).arg(format!("{cached}\n<p>"));
+    let () = set.query_async(&mut redis).await.unwrap();
+    let (stats, worker) = crawl_by(&fleet, &[url], &[]).await;
+    ends_well(worker).await;
+    assert_eq!(&stats["done"], 1, "{stats}");
+    assert_eq!(paths(&world.log(), 0), ["/robots.txt", "/page/0"]);
+}
+
 #[tokio::test]
 async fn redirects_of_another_site_are_followed_once_and_make_no_page_of_this_one_seen() {
     let world = ManyHosts::serve(&[Plan::default(), Plan { pages: 1, ..Plan::default() }]).await.unwrap();

@@ -42,6 +42,21 @@ async fn check_reports_as_much_to_programs() {
 }
 
 #[tokio::test]
+async fn a_schedule_whose_tasks_only_its_first_crawl_would_do_is_a_warning() {
+    let workspace = Workspace::new();
+    let rest = "schedule = '0 3 * * *'\n[start]\ntasks = ['x']\n[handler]\nrun = ['python3', 'run.py']\nmode = 'once'\n";
+    workspace.write("once.toml", rest);
+    workspace.write("each.toml", &format!("dedup = 'crawl'\n{rest}"));
+    let output = workspace.run(&["spider", "check", "--json", "once.toml", "each.toml"]).await;
+    let lines: Vec<Value> = shown(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let warned = lines[0]["warnings"].as_array().unwrap();
+    let tasks =
+        |warning: &&Value| warning.as_str().unwrap().contains("its first crawl alone does the `tasks`");
+    assert_eq!(warned.iter().filter(tasks).count(), 1, "{}", lines[0]);
+    assert_eq!(lines[1]["warnings"], serde_json::json!([]));
+}
+
+#[tokio::test]
 async fn a_variable_that_is_not_set_is_a_warning_for_check_and_stops_a_crawl() {
     let workspace = Workspace::new();
     let text = "[start]\nurls = ['http://127.0.0.1:1/']\n[request]\nheaders = { A = { env = 'TOKEN' }, B = { env = 'NONE' } }";

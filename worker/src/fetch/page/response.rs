@@ -7,6 +7,7 @@ use trawl_common::metrics;
 use trawl_common::politeness::permit::HostPermit;
 use trawl_common::ports::Response;
 use trawl_common::spider;
+use trawl_common::time::UnixMs;
 use trawl_common::trace;
 use trawl_common::web::freshness::lifetime;
 use trawl_common::web::host::HostKey;
@@ -19,6 +20,7 @@ use crate::fetch::{apart, backoff, blameless};
 use crate::history::History;
 use crate::job::Job;
 use crate::schedule;
+use crate::schedule::robots_memory::RobotsVerdict;
 use crate::shared::Shared;
 
 /// Returns the response to a job's URL, or the outcome of the job without one.
@@ -58,17 +60,26 @@ async fn cached(shared: &Shared, job: &Job, history: &History) -> Option<Respons
     let response = shared.ports.cache.get(&job.url).await.ok().flatten().filter(|response| {
         history.may_use_cached(response)
             && job.spider.bans.by_page(response).is_none()
-            && response.redirected_to.as_ref().is_none_or(|page| may_be_led(job, page))
+            && response.redirected_to.as_ref().is_none_or(|page| may_be_led(shared, job, page))
     });
     metrics::cache_looked_up(response.is_some());
-    response
+    // Items need a time: it is as new as the crawl, which does not care for its age.
+    response.map(|response| match response.fetched_at {
+        Response::UNKNOWN => Response { fetched_at: UnixMs::now(), ..response },
+        _ => response,
+    })
 }
 
-/// Whether redirects may lead from a job's URL to this page, which they did for another: its spider may go there, and the rules of the host are
-/// those that the URL was scheduled by.
-fn may_be_led(job: &Job, page: &CanonicalUrl) -> bool {
-    let mut trail = Trail::at(job.url.clone(), None, MAX_REDIRECTS);
-    page.host() == job.url.host() && trail.follow(page.clone(), &job.spider.scope).is_ok()
+/// Whether redirects may lead from a job's URL to this page, which they did for another: its spider may go there, the pace of the host is
+/// the one by which the URL was scheduled, and its robots.txt is known to allow it.
+fn may_be_led(shared: &Shared, job: &Job, page: &CanonicalUrl) -> bool {
+    let Job { url, spider, .. } = job;
+    let mut trail = Trail::at(url.clone(), None, MAX_REDIRECTS);
+    let may_ask = || {
+        let verdict = shared.robots.verdict(page, &spider.politeness, &spider.robots_name);
+        !spider.politeness.host_policy(&page.host()).robots || matches!(verdict, RobotsVerdict::Allowed(_))
+    };
+    page.host() == url.host() && trail.follow(page.clone(), &spider.scope).is_ok() && may_ask()
 }
 
 /// Whether a page to which a redirect leads is another one that was seen.
