@@ -63,12 +63,12 @@ pub fn is_json(content_type: Option<&str>, body: &[u8]) -> bool {
 
 /// The type and subtype that a `Content-Type` names last, as sent and without parameters; none if it names none.
 pub fn essence(content_type: &str) -> Option<&str> {
-    let types = content_type.split(',').filter_map(|text| {
+    let mut types = content_type.split(',').filter_map(|text| {
         let text = text.split(';').next()?.split_ascii_whitespace().next()?;
         let (kind, subtype) = text.split_once('/')?;
         (is_token(kind) && is_token(subtype) && text != "*/*").then_some(text)
     });
-    types.last()
+    types.next_back()
 }
 
 /// The one of several `Content-Type` fields that counts: the last that names a type. Of two that name the same, it is the one with

@@ -186,7 +186,8 @@ impl Repair<'_> {
         let float = plain.parse::<f64>().ok().filter(|_| is_number);
         let is_whole = !plain.contains(['.', 'e', 'E']);
         let digits = plain.strip_prefix('-').unwrap_or(plain);
-        let has_leading_zero = digits.len() > 1 && digits.starts_with('0') && !digits.starts_with("0.");
+        let has_leading_zero =
+            digits.starts_with('0') && digits[1..].starts_with(|c: char| c.is_ascii_digit());
         let fits = plain.parse::<i64>().is_ok() || plain.parse::<u64>().is_ok();
         match float {
             Some(float) if !float.is_finite() || has_leading_zero || is_whole && !fits => {
@@ -240,8 +241,8 @@ mod tests {
                 json!([null, null, null, null, null, true, false]),
             ),
             (
-                "[1e400, -1e400, 99999999999999999999, 007, +1, .5, 1., -.5, 1e2]",
-                json!(["1e400", "-1e400", "99999999999999999999", "007", 1, 0.5, 1.0, -0.5, 1e2]),
+                "[1e400, -1e400, 99999999999999999999, 007, +1, .5, 1., -.5, 1e2, 0E0]",
+                json!(["1e400", "-1e400", "99999999999999999999", "007", 1, 0.5, 1.0, -0.5, 1e2, 0.0]),
             ),
         ] {
             assert_eq!(serde_json::from_str::<Value>(&repair(text)).ok(), Some(value), "{text}");

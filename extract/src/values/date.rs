@@ -10,21 +10,11 @@ use trawl_common::web::http_date;
 /// The longest text that may be a date, in bytes, where no format is given.
 const MAX_LENGTH: usize = 64;
 
-/// The ways of writing a date that are the same everywhere: the year first, or the month by its name.
-const DATES: [&str; 13] = [
-    "%Y-%m-%d",
-    "%Y/%m/%d",
-    "%Y.%m.%d",
-    "%d-%b-%Y",
-    "%d %b %Y",
-    "%d %B %Y",
-    "%b %d %Y",
-    "%B %d %Y",
-    "%b %d, %Y",
-    "%B %d, %Y",
-    "%d. %B %Y",
-    "%Y %b %d",
-    "%d %B, %Y",
+/// The ways of writing a date that are the same everywhere: the year first, or the month by its name. Without commas and the like
+/// ([`plain`]).
+const DATES: [&str; 10] = [
+    "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%d-%b-%Y", "%d %b %Y", "%d %B %Y", "%b %d %Y", "%B %d %Y",
+    "%Y %b %d", "%Y %B %d",
 ];
 
 /// The ways of writing a time after a date.
@@ -70,25 +60,24 @@ impl Written {
 
     /// A date by one of [`DATES`], perhaps with a day of the week before it, and a time and an offset after it.
     fn by_parts(&self, text: &str) -> Option<String> {
-        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let text = without_weekday(&text);
+        let text = plain(without_weekday(text));
+        let text = text.as_str();
         let (text, offset) = split_offset(text);
         let (date, rest) = DATES
             .iter()
             .filter_map(|format| {
                 let (read, used) = BrokenDownTime::parse_prefix(format, text).ok()?;
                 let rest = &text[used..];
-                let ends = rest.is_empty() || rest.starts_with([' ', ',', 'T']);
+                let ends = rest.is_empty() || rest.starts_with([' ', 'T']);
                 ends.then_some((read.to_date().ok()?, rest))
             })
             .min_by_key(|(_, rest)| rest.len())?;
-        let rest = rest.trim_start_matches([' ', ',', 'T']).trim_start_matches("at ");
+        let rest = rest.trim_start_matches([' ', 'T']);
         let time = match rest {
             "" if offset.is_some() => return None,
             "" => None,
             rest => {
-                let rest = rest.replace("a.m.", "AM").replace("p.m.", "PM");
-                let read = TIMES.iter().find_map(|format| BrokenDownTime::parse(format, &rest).ok());
+                let read = TIMES.iter().find_map(|format| BrokenDownTime::parse(format, rest).ok());
                 Some(read?.to_time().ok()?)
             }
         };
@@ -124,6 +113,26 @@ pub(crate) fn check(format: &str) -> Result<(), String> {
         Some(date) if date.starts_with("2024-05-17") => Ok(()),
         _ => Err("it names no whole date, of day, month and year".to_owned()),
     }
+}
+
+/// Returns a date without what says nothing: commas, full stops after months, the endings of ordinal numbers, and small words.
+fn plain(text: &str) -> String {
+    let words = text.split(|c: char| c.is_whitespace() || c == ',').filter(|word| !word.is_empty());
+    let words = words.filter_map(|word| {
+        let lower = word.to_ascii_lowercase();
+        let digits = ["st", "nd", "rd", "th"].iter().find_map(|ending| lower.strip_suffix(ending));
+        match lower.trim_end_matches('.') {
+            "at" | "of" | "the" => None,
+            "sept" => Some("Sep"),
+            "a.m" => Some("AM"),
+            "p.m" => Some("PM"),
+            _ if digits.is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit())) => {
+                Some(&word[..word.len() - 2])
+            }
+            _ => Some(word.trim_end_matches('.')),
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// Leaves out a day of the week, which may be wrong.
@@ -191,12 +200,14 @@ mod tests {
             ("2024/05/01 10:00", "2024-05-01T10:00:00Z"),
             ("1 May 2024", "2024-05-01"),
             ("May 1, 2024", "2024-05-01"),
-            ("Wednesday, May 1st, 2024", ""),
+            ("Wednesday, May 1st, 2024", "2024-05-01"),
+            ("the 1st of Sept. 2024 at 2:57 p.m.", "2024-09-01T14:57:00Z"),
+            ("Aug. 9, 2012", "2012-08-09"),
             ("May 1, 2024, 10:30 PM", "2024-05-01T22:30:00Z"),
             ("Wed, 1 May 2024 at 10:30", "2024-05-01T10:30:00Z"),
-            ("1 Sept 2024", ""),
+            ("1 Sept 2024", "2024-09-01"),
         ] {
-            assert_eq!(parse(text, None).as_deref(), Some(date).filter(|date| !date.is_empty()), "{text}");
+            assert_eq!(parse(text, None).as_deref(), Some(date), "{text}");
         }
         for text in [
             "",
