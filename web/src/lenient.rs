@@ -58,7 +58,6 @@ impl Ask<'_> {
             head = Head::read(&mut stream).await?;
         }
         let framing = head.framing(&self.method)?;
-        head.fields.remove(TRANSFER_ENCODING);
         let body = stream::try_unfold((stream, framing), async |(mut stream, mut framing)| {
             let part = framing.next(&mut stream).await?;
             Ok::<_, io::Error>(part.map(|part| (part, (stream, framing))))

@@ -50,6 +50,14 @@ async fn a_page_is_read_however_odd_its_head_is() {
 }
 
 #[tokio::test]
+async fn chunks_that_are_cut_are_no_page() {
+    for cut in ["20\r\n<p>r", "4\r\n<p>r\r\n", "4\r\n<p>r\r\n4"] {
+        let answer = format!("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{cut}");
+        assert_eq!(class(fetch(&say(answer.into_bytes()).await).await), Class::Body, "{cut:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_body_of_no_length_may_end_with_a_connection_of_tls_that_says_nothing() {
     let identity = Identity::speaking("http/1.1");
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
