@@ -69,7 +69,7 @@ impl Written {
                 let (read, used) = BrokenDownTime::parse_prefix(format, text).ok()?;
                 let rest = &text[used..];
                 let ends = rest.is_empty() || rest.starts_with([' ', 'T']);
-                ends.then_some((read.to_date().ok()?, rest))
+                ends.then_some((of_whole_year(read.to_date().ok()?, format, &text[..used])?, rest))
             })
             .min_by_key(|(_, rest)| rest.len())?;
         let rest = rest.trim_start_matches([' ', 'T']);
@@ -97,6 +97,20 @@ impl Written {
         // By the calendar: instants end a day before it does.
         let utc = local.checked_sub(SignedDuration::from_secs(offset.seconds().into())).ok()?;
         Some(format!("{utc}Z"))
+    }
+}
+
+/// Returns a date that was read from `text` by a format, in its century: where the month has its name, a year of two digits is no day, and
+/// else any of the numbers may be the year.
+fn of_whole_year(date: Date, format: &str, text: &str) -> Option<Date> {
+    let last = text.rsplit(|c: char| !c.is_ascii_digit()).next()?;
+    match date.year() {
+        1000.. => Some(date),
+        0..100 if last.len() == 2 && format.ends_with("%Y") && !format.contains("%m") => {
+            let date = http_date::of_century(date.to_datetime(Time::midnight()), Timestamp::now())?;
+            Some(date.date())
+        }
+        _ => None,
     }
 }
 
@@ -206,6 +220,9 @@ mod tests {
             ("May 1, 2024, 10:30 PM", "2024-05-01T22:30:00Z"),
             ("Wed, 1 May 2024 at 10:30", "2024-05-01T10:30:00Z"),
             ("1 Sept 2024", "2024-09-01"),
+            ("06-Nov-94", "1994-11-06"),
+            ("1 May 24", "2024-05-01"),
+            ("May 1, 24, 10:30", "2024-05-01T10:30:00Z"),
         ] {
             assert_eq!(parse(text, None).as_deref(), Some(date), "{text}");
         }
@@ -220,6 +237,10 @@ mod tests {
             "1 Foo 2024",
             "Wed",
             "10:30",
+            "01.05.24",
+            "12/05/24",
+            "10-11-12",
+            "1 May 5",
             "2024-05-01 x",
             "2024-05-01 +0200",
         ] {
