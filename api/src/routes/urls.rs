@@ -97,9 +97,10 @@ pub(super) async fn admit(
 }
 
 fn new_work(settings: &Settings, new: NewRequest, now: UnixMs) -> Result<NewWork, Problem> {
+    let written = settings.urls.spelling(&new.url);
     let (url, work) = asked(new, &settings.urls)?;
     let routed = route(&settings.route, &url, Hints::default());
-    Ok(NewWork { deadline: routed.ttl.map(|ttl| now.plus(ttl)), ..NewWork::of(work, routed.lane) })
+    Ok(NewWork { written, deadline: routed.ttl.map(|ttl| now.plus(ttl)), ..NewWork::of(work, routed.lane) })
 }
 
 /// The page that a text in the member or parameter `name` stands for.
