@@ -85,7 +85,7 @@ impl Extractor {
             let is_said = MediaKind::of(response.content_type()) == MediaKind::Json;
             json = match read {
                 // Only its beginning made it pass for JSON.
-                Err(_) if !is_said && is_html(response.content_type(), &response.body) => None,
+                Err(_) if !is_said => None,
                 read => Some(read.map_err(|reason| Failure::new(Class::Parse, reason))?),
             };
         }

@@ -77,7 +77,7 @@ pub(super) async fn unpacked(
                 let window = [DParameter::window_log_max(ZSTD_WINDOW_LOG)];
                 let mut zstd = bufread::ZstdDecoder::with_params(layer, &window);
                 zstd.multiple_members(true);
-                Box::pin(Limited::new(zstd, limit))
+                Box::pin(Limited::new(Zstd { frames: zstd, has_given: false }, limit))
             }
         };
     }
@@ -95,6 +95,38 @@ async fn inflated(mut packed: impl AsyncBufRead + Send + Unpin + 'static) -> io:
         return Ok(Box::pin(bufread::DeflateDecoder::new(packed)));
     }
     Ok(Box::pin(bufread::DeflateDecoder::new(io::Cursor::new(start).chain(packed))))
+}
+
+/// Whether an error comes from what a decoder reads, and not from the decoder.
+pub(super) fn is_from_below(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|cause| cause.is::<reqwest::Error>() || cause.is::<TooLarge>())
+}
+
+/// Reads frames of zstd. What follows a frame and is none is ignored, as by the decoder of gzip.
+struct Zstd<R> {
+    frames: bufread::ZstdDecoder<R>,
+    has_given: bool,
+}
+
+impl<R: AsyncBufRead + Unpin> AsyncRead for Zstd<R> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        let read = ready!(Pin::new(&mut self.frames).poll_read(cx, buf));
+        self.has_given |= buf.filled().len() > before;
+        Poll::Ready(match read {
+            Err(error) if self.has_given && is_no_frame(&error) => Ok(()),
+            read => read,
+        })
+    }
+}
+
+/// Whether the decoder found something else where a frame of zstd could begin: it says so by a text alone.
+fn is_no_frame(error: &io::Error) -> bool {
+    !is_from_below(error) && error.to_string() == "Unknown frame descriptor"
 }
 
 /// More bytes than allowed.
@@ -153,6 +185,30 @@ mod tests {
             assert_eq!(of(&[label]), Ok(vec![]), "{label}");
         }
         assert_eq!(of(&["utf-8, gzip"]), Ok(vec![Coding::Gzip]));
+    }
+
+    #[tokio::test]
+    async fn what_follows_a_frame_of_zstd_is_another_or_ignored() {
+        use tokio::io::AsyncWriteExt;
+        let mut encoder = async_compression::tokio::write::ZstdEncoder::new(Vec::new());
+        encoder.write_all(b"text").await.unwrap();
+        encoder.shutdown().await.unwrap();
+        let frame = encoder.into_inner();
+        let read = async |packed: Vec<u8>| {
+            let mut text = String::new();
+            let mut reader = unpacked(io::Cursor::new(packed), &[Coding::Zstd], 99).await.unwrap();
+            reader.read_to_string(&mut text).await.map(|_| text)
+        };
+        for (tail, text) in [
+            (&b""[..], "text"),
+            (&b"<!-- cached -->"[..], "text"),
+            (&[0; 6][..], "text"),
+            (&frame[..], "texttext"),
+        ] {
+            assert_eq!(read([&frame[..], tail].concat()).await.unwrap(), text, "{tail:?}");
+        }
+        assert!(read(b"<!-- cached -->".to_vec()).await.is_err());
+        assert!(read(frame[..frame.len() - 3].to_vec()).await.is_err());
     }
 
     #[test]

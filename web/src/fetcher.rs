@@ -287,9 +287,13 @@ impl Fetcher {
             Some(threads) => threads.run(answer).await,
             None => answer.await,
         };
-        let error = match answer {
-            Ok(answer) => return Ok(answer),
-            Err(error) => error,
+        let (error, again) = match (answer, again) {
+            (Ok(answer), Some((method, fields))) if lenient::has_two_ends(&answer) => {
+                let again = self.ask_again(method, &asked, fields).await;
+                return Ok(again.unwrap_or(answer));
+            }
+            (Ok(answer), _) => return Ok(answer),
+            (Err(error), again) => (error, again),
         };
         let no_answer = || failure::no_answer(&error, &self.guard.known_addresses(&asked));
         match again {

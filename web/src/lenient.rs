@@ -1,12 +1,12 @@
-//! Answers whose head browsers read and hyper does not, asked for once more over a connection of their own: an odd status line, or chunks by
-//! HTTP/1.0. What a browser does not read is no answer here either.
+//! Answers whose head browsers read and hyper does not, asked for once more over a connection of their own: an odd status line, chunks by
+//! HTTP/1.0, or a length beside another transfer coding. What a browser does not read is no answer here either.
 
 use std::io;
 
 use bytes::{Bytes, BytesMut};
 use futures::stream;
 use hyper::header::{CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
-use hyper::{Method, StatusCode};
+use hyper::{Method, StatusCode, Version};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -58,7 +58,6 @@ impl Ask<'_> {
             head = Head::read(&mut stream).await?;
         }
         let framing = head.framing(&self.method)?;
-        head.fields.remove(TRANSFER_ENCODING);
         let body = stream::try_unfold((stream, framing), async |(mut stream, mut framing)| {
             let part = framing.next(&mut stream).await?;
             Ok::<_, io::Error>(part.map(|part| (part, (stream, framing))))
@@ -104,6 +103,21 @@ impl Ask<'_> {
     }
 }
 
+/// Whether hyper reads an answer until its connection ends, although browsers read as much as its length says: beside a transfer coding
+/// other than chunks.
+pub(super) fn has_two_ends(response: &reqwest::Response) -> bool {
+    let (fields, mut codings) = (response.headers(), response.headers().get_all(TRANSFER_ENCODING).iter());
+    response.version() == Version::HTTP_11
+        && fields.contains_key(CONTENT_LENGTH)
+        && fields.contains_key(TRANSFER_ENCODING)
+        && !codings.any(is_chunked)
+}
+
+/// Whether a transfer coding is that of chunks.
+fn is_chunked(coding: &HeaderValue) -> bool {
+    coding.as_bytes().to_ascii_lowercase().ends_with(b"chunked")
+}
+
 /// A connection.
 trait Stream: AsyncRead + tokio::io::AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + tokio::io::AsyncWrite + Send + Unpin> Stream for T {}
@@ -112,6 +126,8 @@ impl<T: AsyncRead + tokio::io::AsyncWrite + Send + Unpin> Stream for T {}
 #[derive(Debug)]
 struct Head {
     status: StatusCode,
+    /// Whether it is of HTTP/1.0, which knows no chunks.
+    is_old: bool,
     fields: HeaderMap,
 }
 
@@ -123,6 +139,7 @@ impl Head {
             first = line(stream, &mut left).await?;
         }
         let status = status(&first).ok_or_else(|| invalid("no answer of HTTP"))?;
+        let is_old = first.windows(8).any(|version| version.eq_ignore_ascii_case(b"HTTP/1.0"));
         let mut lines: Vec<Vec<u8>> = Vec::new();
         loop {
             let line = line(stream, &mut left).await?;
@@ -141,7 +158,7 @@ impl Head {
             let name = HeaderName::from_bytes(line[..colon].trim_ascii()).ok()?;
             Some((name, HeaderValue::from_bytes(line[colon + 1..].trim_ascii()).ok()?))
         });
-        Ok(Self { status, fields: fields.collect() })
+        Ok(Self { status, is_old, fields: fields.collect() })
     }
 
     /// Returns how the end of the body is found (RFC 9112 6.3).
@@ -150,9 +167,8 @@ impl Head {
         if has_none {
             return Ok(Framing::Length(0));
         }
-        let is_chunked = |value: &HeaderValue| value.as_bytes().to_ascii_lowercase().ends_with(b"chunked");
         if self.fields.get_all(TRANSFER_ENCODING).iter().any(is_chunked) {
-            return Ok(Framing::Chunk(0));
+            return Ok(if self.is_old { Framing::Start } else { Framing::Chunk(0) });
         }
         let mut lengths: Vec<&HeaderValue> = self.fields.get_all(CONTENT_LENGTH).iter().collect();
         lengths.dedup();
@@ -184,6 +200,8 @@ fn status(line: &[u8]) -> Option<StatusCode> {
 #[derive(Debug)]
 enum Framing {
     Length(u64),
+    /// Chunks if the first line is the size of one, and else all that comes.
+    Start,
     /// The bytes that are left of the present chunk: none before the first.
     Chunk(u64),
     Close,
@@ -193,12 +211,29 @@ enum Framing {
 impl Framing {
     /// Reads the next part; `None` at the end.
     async fn next(&mut self, stream: &mut (impl AsyncBufReadExt + Unpin)) -> io::Result<Option<Bytes>> {
+        if let Self::Start = self {
+            let mut first = Vec::new();
+            match stream.take(MAX_CHUNK_LINE as u64).read_until(b'\n', &mut first).await {
+                Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => return Err(error),
+                _ => {}
+            }
+            let size = if first.ends_with(b"\n") { size(&first) } else { None };
+            *self = match size {
+                Some(size) => Self::of_chunk(size, stream).await,
+                None if first.is_empty() => Self::End,
+                None => Self::Close,
+            };
+            if let Self::Close = self {
+                return Ok(Some(first.into()));
+            }
+        }
         if let Self::Chunk(0) = self {
-            *self = chunk(stream).await?;
+            let line = line(stream, &mut { MAX_CHUNK_LINE }).await?;
+            let size = size(&line).ok_or_else(|| invalid("invalid size of a chunk"))?;
+            *self = Self::of_chunk(size, stream).await;
         }
         let most = match self {
-            Self::End => return Ok(None),
-            Self::Length(0) => return Ok(None),
+            Self::End | Self::Start | Self::Length(0) => return Ok(None),
             Self::Length(left) | Self::Chunk(left) => (*left).min(PART as u64),
             Self::Close => PART as u64,
         };
@@ -217,27 +252,28 @@ impl Framing {
                 }
             }
             Self::Close if read == 0 => return Ok(None),
-            Self::Close | Self::End => {}
+            Self::Close | Self::End | Self::Start => {}
         }
         Ok(Some(part.freeze()))
     }
+
+    /// Begins a chunk of this size; after the last one it reads the trailers.
+    async fn of_chunk(size: u64, stream: &mut (impl AsyncBufReadExt + Unpin)) -> Self {
+        if size > 0 {
+            return Self::Chunk(size);
+        }
+        // Nothing is missing if the trailers are.
+        let mut left = MAX_HEAD;
+        while line(stream, &mut left).await.is_ok_and(|line| !line.is_empty()) {}
+        Self::End
+    }
 }
 
-/// Reads how long the next chunk is, and after the last one the trailers.
-async fn chunk(stream: &mut (impl AsyncBufReadExt + Unpin)) -> io::Result<Framing> {
-    let size = line(stream, &mut { MAX_CHUNK_LINE }).await?;
-    let size = size.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
-    let size = str::from_utf8(size).ok().filter(|size| size.bytes().all(|byte| byte.is_ascii_hexdigit()));
-    match size.and_then(|size| u64::from_str_radix(size, 16).ok()) {
-        None => Err(invalid("invalid size of a chunk")),
-        Some(0) => {
-            // Nothing is missing if the trailers are.
-            let mut left = MAX_HEAD;
-            while line(stream, &mut left).await.is_ok_and(|line| !line.is_empty()) {}
-            Ok(Framing::End)
-        }
-        Some(size) => Ok(Framing::Chunk(size)),
-    }
+/// Returns the size of a chunk that a line says.
+fn size(line: &[u8]) -> Option<u64> {
+    let size = line.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+    let size = str::from_utf8(size).ok().filter(|size| size.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
+    u64::from_str_radix(size, 16).ok()
 }
 
 /// Reads a line without its end, of at most `left` bytes, which it takes. At the end of the stream it is empty.

@@ -98,9 +98,10 @@ pub(super) async fn admit(
 }
 
 fn new_work(settings: &Settings, new: NewRequest, now: UnixMs) -> Result<NewWork, Problem> {
+    let written = settings.urls.spelling(&new.url);
     let (url, work) = asked(new, &settings.urls)?;
     let routed = route(&settings.route, &url, Hints::default());
-    Ok(NewWork { deadline: routed.ttl.map(|ttl| now.plus(ttl)), ..NewWork::of(work, routed.lane) })
+    Ok(NewWork { written, deadline: routed.ttl.map(|ttl| now.plus(ttl)), ..NewWork::of(work, routed.lane) })
 }
 
 /// Parses the value of the member or parameter `name` as the URL of a page.

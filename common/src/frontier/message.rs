@@ -118,12 +118,15 @@ impl Message {
         self.hop.as_ref().map(|hop| &hop.url).or(self.work.page())
     }
 
-    /// The message with which the URL comes back at `until`. After a failure it starts afresh, while a deferred one keeps its slot
-    /// and how far redirects have led it.
+    /// The message with which the URL comes back at `until`. After a failure it starts afresh, in the spelling in which it was asked for
+    /// first unless a redirect has led away from that, while a deferred one keeps its slot and how far redirects have led it.
     pub fn put_aside(self, until: UnixMs, failed: bool) -> Self {
         let put_aside = Self { until: Some(until), left: 0, ..self };
         match failed {
-            true => Self { slot: None, turn: None, hop: None, ..put_aside },
+            true => {
+                let spelling = put_aside.hop.filter(|hop| hop.count == 0);
+                Self { slot: None, turn: None, hop: spelling, ..put_aside }
+            }
             false => put_aside,
         }
     }

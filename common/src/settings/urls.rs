@@ -4,10 +4,11 @@ use std::borrow::Cow;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use url::Url;
 
-use crate::web::url::CanonicalUrl;
 #[cfg(doc)]
 use crate::web::url::MAX_URL_BYTES;
+use crate::web::url::{CanonicalUrl, InvalidUrl};
 
 /// The query parameters that campaigns and ad networks append, and that do not choose content; those that begin
 /// with `utm_` are dropped too.
@@ -64,9 +65,43 @@ impl Urls {
     /// Returns the URL that represents all URLs that count as the same as `url`. It represents itself.
     #[must_use]
     pub fn canonical(&self, url: CanonicalUrl) -> CanonicalUrl {
+        match self.kept(url.as_str()) {
+            Some(kept) => CanonicalUrl::parse(&kept).unwrap_or(url),
+            None => url,
+        }
+    }
+
+    /// Returns the URL that represents `url`, and the spelling in which it is asked for, if that is another: as it is written, without the
+    /// parameters that are dropped.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason why it cannot be crawled.
+    pub fn spelled(&self, mut url: Url) -> Result<(CanonicalUrl, Option<CanonicalUrl>), InvalidUrl> {
+        // Of each link of each page; few have an escape.
+        if !url.as_str().contains('%') {
+            return Ok((self.canonical(CanonicalUrl::from_url(url)?), None));
+        }
+        let canonical = self.canonical(CanonicalUrl::from_url(url.clone())?);
+        url.set_fragment(None);
+        let written = match self.kept(url.as_str()) {
+            Some(kept) => Url::parse(&kept).ok(),
+            None => Some(url),
+        };
+        let spelling = written.and_then(|written| canonical.spelling(written));
+        Ok((canonical, spelling))
+    }
+
+    /// Returns the spelling in which the URL that `text` is is asked for, if that is not the one that represents it.
+    pub fn spelling(&self, text: &str) -> Option<CanonicalUrl> {
+        self.spelled(Url::parse(text.trim()).ok()?).ok()?.1
+    }
+
+    /// Returns a URL without the parameters that are dropped, and sorted, if it is another one then.
+    fn kept(&self, url: &str) -> Option<String> {
         // This runs for each link of each page; few have a query.
-        let Some(end) = memchr::memchr(b'?', url.as_str().as_bytes()) else { return url };
-        let (page, query) = (&url.as_str()[..end], &url.as_str()[end + 1..]);
+        let end = memchr::memchr(b'?', url.as_bytes())?;
+        let (page, query) = (&url[..end], &url[end + 1..]);
         let mut pairs: Vec<&str> = query.split('&').filter(|pair| !self.strips(name(pair))).collect();
         if self.sort_query {
             // Parameters of one name stay in order: they are a list.
@@ -74,10 +109,9 @@ impl Urls {
         }
         let kept = pairs.join("&");
         if kept == query {
-            return url;
+            return None;
         }
-        let text = if kept.is_empty() { page.to_owned() } else { format!("{page}?{kept}") };
-        CanonicalUrl::parse(&text).unwrap_or(url)
+        Some(if kept.is_empty() { page.to_owned() } else { format!("{page}?{kept}") })
     }
 
     /// Returns whether a URL is short enough to be taken in.
@@ -190,6 +224,23 @@ mod tests {
         {
             assert_eq!(canonical(&urls(&["x"], false), kept), kept);
         }
+    }
+
+    #[test]
+    fn a_url_is_asked_for_as_it_is_written_but_for_what_is_dropped() {
+        let written = |urls: &Urls, text: &str| urls.spelling(text).map(|url| url.to_string());
+        for (text, spelling) in [
+            ("http://a.example/?sig=a%2fb&utm_source=x#y", Some("http://a.example/?sig=a%2fb")),
+            ("http://a.example/%7E?utm_source=x", Some("http://a.example/%7E")),
+            ("http://a.example/?sig=a%2fb&%75tm_source=x", None),
+            ("http://a.example/?sig=a%2Fb", None),
+            ("http://a.example/?utm_source=x", None),
+            ("a%2fb", None),
+        ] {
+            assert_eq!(written(&Urls::default(), text).as_deref(), spelling, "{text}");
+        }
+        let sorted = written(&urls(&[], true), "http://a.example/?b=a%2fb&a");
+        assert_eq!(sorted.as_deref(), Some("http://a.example/?a&b=a%2fb"));
     }
 
     #[test]

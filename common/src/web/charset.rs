@@ -47,10 +47,14 @@ pub fn guess(body: &[u8]) -> &'static Encoding {
     detector.guess(None, Utf8Detection::Allow)
 }
 
-/// Whether `start` shows that a text is UTF-8: it has characters beyond ASCII, and is valid up to its end, which may be cut.
+/// Whether `start` shows that a text is UTF-8: it has whole characters beyond ASCII, and is valid up to its end, which may be cut.
 pub fn shows_utf_8(start: &[u8]) -> bool {
-    let is_cut = |error: std::str::Utf8Error| error.error_len().is_none() && error.valid_up_to() > 0;
-    !start.is_ascii() && std::str::from_utf8(start).map_or_else(is_cut, |_| true)
+    let valid = match std::str::from_utf8(start) {
+        Ok(text) => text.len(),
+        Err(error) if error.error_len().is_none() => error.valid_up_to(),
+        Err(_) => return false,
+    };
+    !start[..valid].is_ascii()
 }
 
 /// Corrects the declared encoding of a text whose tags can be read as ASCII: it is not UTF-16, whatever it declares.
@@ -162,5 +166,6 @@ mod tests {
         assert_eq!(guess(b"caf\xe9"), WINDOWS_1252);
         assert!(shows_utf_8(&text[..text.len() - 1]) && shows_utf_8(text));
         assert!(!shows_utf_8(b"ascii") && !shows_utf_8(b"caf\xe9 ") && !shows_utf_8(b"\xe9"));
+        assert!(!shows_utf_8(b"caf\xe9"), "a byte that may begin a character is none");
     }
 }

@@ -16,8 +16,8 @@ pub fn parse(text: &str, now: Timestamp) -> Option<Timestamp> {
     if let Ok(instant) = DateTimeParser::new().relaxed_weekday(true).parse_timestamp(text) {
         return Some(instant);
     }
-    let (_, text) = text.split_once(|c: char| !c.is_ascii_alphabetic())?;
-    let text = text.trim_start();
+    let letters = text.find(|c: char| !c.is_ascii_alphabetic())?;
+    let text = if letters >= 3 { text[letters..].trim_start_matches([',', ' ']) } else { text };
     let read =
         OBSOLETE.iter().find_map(|format| BrokenDownTime::parse(format, text).ok()?.to_datetime().ok())?;
     let has_short_year = text.split(['-', ' ']).nth(2).is_some_and(|year| year.len() == 2);
@@ -25,8 +25,8 @@ pub fn parse(text: &str, now: Timestamp) -> Option<Timestamp> {
     read.to_zoned(TimeZone::UTC).ok().map(|date| date.timestamp())
 }
 
-/// Returns the date with a two-digit year that is at most 50 years after `now`.
-fn of_century(date: DateTime, now: Timestamp) -> Option<DateTime> {
+/// Returns the date with a year of two digits that is no more than 50 years after `now`.
+pub fn of_century(date: DateTime, now: Timestamp) -> Option<DateTime> {
     let now = now.to_zoned(TimeZone::UTC).year();
     let year = now - now.rem_euclid(100) + date.year().rem_euclid(100);
     let year = if year > now + 50 { year - 100 } else { year };
@@ -54,6 +54,14 @@ mod tests {
         }
         for text in ["", "soon", "Sunday, 06-Foo-94 08:49:37 GMT", "Sun Nov 31 08:49:37 1994", "120", "-"] {
             assert_eq!(parse(text, now), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_day_of_the_week_may_be_missing() {
+        let now = "2026-01-01T00:00:00Z".parse().unwrap();
+        for text in ["16-Nov-2024 08:49:37 GMT", "16-Nov-24 08:49:37 GMT", "Sat,16-Nov-24 08:49:37 GMT"] {
+            assert_eq!(parse(text, now), Some("2024-11-16T08:49:37Z".parse().unwrap()), "{text}");
         }
     }
 

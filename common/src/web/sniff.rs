@@ -63,22 +63,32 @@ pub fn is_json(content_type: Option<&str>, body: &[u8]) -> bool {
 
 /// The type and subtype that a `Content-Type` names last, as sent and without parameters; none if it names none.
 pub fn essence(content_type: &str) -> Option<&str> {
-    let types = content_type.split(',').filter_map(|text| {
+    let mut types = content_type.split(',').filter_map(|text| {
         let text = text.split(';').next()?.split_ascii_whitespace().next()?;
         let (kind, subtype) = text.split_once('/')?;
         (is_token(kind) && is_token(subtype) && text != "*/*").then_some(text)
     });
-    types.last()
+    types.next_back()
 }
 
-/// The one of several `Content-Type` fields that counts: the last that names a type. Of two that name the same, it is the one with
-/// parameters.
+/// The one of several `Content-Type` fields that counts: the last that names a type. Of two that name the same, it is the one with a
+/// charset, or else with parameters.
 pub fn content_type<'a>(values: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     values.reduce(|before, value| match (essence(before), essence(value)) {
         (Some(_), None) => before,
-        (Some(one), Some(other)) if one.eq_ignore_ascii_case(other) && !value.contains(';') => before,
+        (Some(one), Some(other)) if one.eq_ignore_ascii_case(other) && says_more(before, value) => before,
         _ => value,
     })
+}
+
+/// Whether a content type names a charset that another does not, or the other has no parameters.
+fn says_more(one: &str, other: &str) -> bool {
+    let is_charset = |parameter: &str| {
+        let name = parameter.split('=').next().unwrap_or_default();
+        name.trim().eq_ignore_ascii_case("charset")
+    };
+    let has_charset = |content_type: &str| content_type.split(';').skip(1).any(is_charset);
+    !other.contains(';') || has_charset(one) && !has_charset(other)
 }
 
 /// A start of HTML, after white space, by the MIME sniffing standard.
@@ -225,6 +235,9 @@ mod tests {
             (&["text/plain", "text/html"][..], Some("text/html")),
             (&["text/html; charset=utf-8", "text/html"], Some("text/html; charset=utf-8")),
             (&["text/html", "TEXT/HTML; charset=utf-8"], Some("TEXT/HTML; charset=utf-8")),
+            (&["text/html;charset=windows-1251", "text/html;x=y"], Some("text/html;charset=windows-1251")),
+            (&["text/html;charset=a", "text/html; Charset = b"], Some("text/html; Charset = b")),
+            (&["text/html", "text/html;x=y"], Some("text/html;x=y")),
             (&["text/html", "utf-8"], Some("text/html")),
             (&["html"], Some("html")),
             (&[], None),

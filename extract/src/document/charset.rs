@@ -46,12 +46,14 @@ fn read<'a>(encoding: &'static Encoding, body: &'a [u8]) -> (Cow<'a, str>, &'sta
 /// Returns the encoding of a `<meta>`, either in the head or anywhere.
 fn named_by_meta(page: &[u8], in_head: bool) -> Option<&'static Encoding> {
     let mut tags = Tags::new(page);
+    let mut is_after_head = false;
     while let Some(tag) = tags.next() {
         let is_late = page.len() - tags.rest().len() > PRESCAN;
         let is_of_head =
             is_one_of(tag.name, &["script", "noscript", "style", "link", "meta", "object", "title", "base"])
                 || is_one_of(tag.name, &["html", "head"]) && !tag.is_end;
-        if in_head && is_late && !is_of_head || !tag.is_whole {
+        is_after_head |= !is_of_head;
+        if in_head && is_late && is_after_head || !tag.is_whole {
             return None;
         }
         if tag.is_end {
@@ -190,6 +192,8 @@ mod tests {
         assert!(decode(&page, None).ends_with("Цена"));
         let valid = late + "Цена";
         assert_eq!(decode(valid.as_bytes(), None), valid);
+        let early = format!("<body><p>Цена{:PRESCAN$}<meta charset=windows-1251>", "");
+        assert_eq!(decode(early.as_bytes(), None), early, "the head ended before");
     }
 
     #[test]

@@ -63,8 +63,8 @@ pub(crate) fn visible_text(element: ElementRef<'_>) -> String {
     text
 }
 
-/// The text of an element that a reader sees, with a line break where a block or `<br>` begins another line, and an empty line between
-/// paragraphs. White space within a line, and empty lines beyond that, are for the caller to leave out.
+/// The text of an element that a reader sees, with a line break where a block or `<br>` begins another line, an empty line between
+/// paragraphs, and the lines of `<pre>` and `<textarea>` as they are. White space within a line, and empty lines beyond that, are for the caller to leave out.
 pub(crate) fn visible_lines(element: ElementRef<'_>) -> String {
     let mut lines = Lines::default();
     for edge in element.traverse() {
@@ -72,6 +72,14 @@ pub(crate) fn visible_lines(element: ElementRef<'_>) -> String {
             break;
         }
         match edge {
+            Edge::Open(node) if is_preformatted(node) => {
+                lines.preformatted += 1;
+                lines.begin(breaks_around(node));
+            }
+            Edge::Close(node) if is_preformatted(node) => {
+                lines.preformatted -= 1;
+                lines.begin(breaks_around(node));
+            }
             Edge::Open(node) => match node.value() {
                 Node::Text(piece) if !lines.is_hidden(node.parent()) => lines.write(piece),
                 Node::Element(element) if element.name() == "br" => lines.text.push('\n'),
@@ -79,9 +87,7 @@ pub(crate) fn visible_lines(element: ElementRef<'_>) -> String {
                 Node::Element(element) => lines.begin(breaks(element.name())),
                 _ => {}
             },
-            Edge::Close(node) => {
-                lines.begin(node.value().as_element().map_or(0, |element| breaks(element.name())))
-            }
+            Edge::Close(node) => lines.begin(breaks_around(node)),
         }
     }
     lines.text
@@ -93,6 +99,8 @@ struct Lines {
     text: String,
     /// The number of line breaks before the next text.
     due: usize,
+    /// The number of open elements whose line breaks count.
+    preformatted: usize,
 }
 
 impl Lines {
@@ -105,13 +113,28 @@ impl Lines {
         self.due = self.due.max(breaks);
     }
 
-    /// Writes a text, whose own line breaks are spaces.
+    /// Writes a text, whose own line breaks are spaces unless it is preformatted.
     fn write(&mut self, piece: &str) {
         if !piece.trim().is_empty() {
             self.text.extend(std::iter::repeat_n('\n', std::mem::take(&mut self.due)));
         }
-        self.text.extend(piece.chars().map(|c| if matches!(c, '\n' | '\r') { ' ' } else { c }));
+        let is_kept = self.preformatted > 0;
+        self.text.extend(piece.chars().map(|c| match c {
+            '\n' if is_kept => '\n',
+            '\n' | '\r' => ' ',
+            c => c,
+        }));
     }
+}
+
+/// Whether a node is an element whose line breaks a reader sees.
+fn is_preformatted(node: NodeRef<'_, Node>) -> bool {
+    node.value().as_element().is_some_and(|element| matches!(element.name(), "pre" | "textarea"))
+}
+
+/// The number of line breaks around a node.
+fn breaks_around(node: NodeRef<'_, Node>) -> usize {
+    node.value().as_element().map_or(0, |element| breaks(element.name()))
 }
 
 /// The number of line breaks around an element of this name.
@@ -208,12 +231,14 @@ mod tests {
             ("a<br>b<br><br>c", "a\nb\n\nc"),
             ("<ul><li>a</li><li><b>b</b> <i>c</i></li></ul>d", "a\nb c\n\nd"),
             ("<table><tr><td>a</td><td>b</td></tr><tr><td>c</td></tr></table>", "a b\nc"),
+            ("<pre>a\n<b>b</b>\n\nc\n</pre>d\ne", "a\nb\n\nc\n\nd e"),
+            ("a <textarea>b\nc</textarea> d", "a b\nc d"),
             ("a<script>x</script><style>y</style><span> b</span>", "a b"),
         ] {
             let page = Html::parse_document(html);
             let text = visible_lines(page.root_element());
             let text: Vec<String> = text.trim().lines().map(|line| legible(line, 99)).collect();
-            assert_eq!(text.join("\n"), lines, "{html}");
+            assert_eq!(text.join("\n").replace("\n\n\n", "\n\n"), lines, "{html}");
         }
     }
 }

@@ -15,17 +15,19 @@ const SAFE_DIGITS: usize = 18;
 /// error describes the problem.
 pub(crate) fn parse(text: &str) -> Result<Value, String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let Survey { most_values, has_long_number } = Survey::of(text.as_bytes());
-    if most_values > MAX_VALUES {
-        return Err(format!("JSON of more than {MAX_VALUES} values"));
-    }
-    let strict = serde_json::from_str(text);
-    match strict {
-        Ok(value) if !has_long_number => Ok(value),
-        strict => match (serde_json::from_str(&repair(text)), strict) {
-            (Ok(value), _) | (Err(_), Ok(value)) => Ok(value),
-            (Err(_), Err(error)) => Err(format!("not JSON: {error}")),
-        },
+    let survey = Survey::of(text.as_bytes());
+    survey.check()?;
+    match serde_json::from_str(text) {
+        Ok(value) if !survey.has_long_number => Ok(value),
+        strict => {
+            let repaired = repair(text);
+            // A quotation mark in a comment hides values from the first survey.
+            Survey::of(repaired.as_bytes()).check()?;
+            match (serde_json::from_str(&repaired), strict) {
+                (Ok(value), _) | (Err(_), Ok(value)) => Ok(value),
+                (Err(_), Err(error)) => Err(format!("not JSON: {error}")),
+            }
+        }
     }
 }
 
@@ -52,6 +54,14 @@ impl Survey {
             }
         }
         survey
+    }
+
+    /// Fails if there may be more values than are read.
+    fn check(&self) -> Result<(), String> {
+        if self.most_values > MAX_VALUES {
+            return Err(format!("JSON of more than {MAX_VALUES} values"));
+        }
+        Ok(())
     }
 }
 
@@ -127,7 +137,10 @@ mod tests {
         assert!(parse(&"[".repeat(200)).unwrap_err().contains("recursion limit"));
         let list = |values: usize| format!("[{}0]", "0,".repeat(values - 1));
         assert!(parse(&list(MAX_VALUES - 1)).is_ok());
-        assert_eq!(parse(&list(MAX_VALUES)), Err("JSON of more than 500000 values".to_owned()));
+        let hidden = format!("/*\"*/{}", list(MAX_VALUES));
+        for text in [list(MAX_VALUES), hidden] {
+            assert_eq!(parse(&text), Err("JSON of more than 500000 values".to_owned()));
+        }
     }
 
     #[test]

@@ -5,9 +5,11 @@ use std::str::CharIndices;
 
 /// Returns `text` without the mistakes that programs and people make:
 ///
-/// - escapes that stand for no character, such as half of a surrogate pair, are U+FFFD, a raw line break or tab in a text is a space;
-/// - a number that no 64 bits hold is a text of its digits, and NaN, Infinity and undefined are null;
-/// - comments, the marks of CDATA, a comma too many, and what is before and after the value in scripts are left out.
+/// - escapes that stand for no character, such as half of a surrogate pair, are U+FFFD, a raw line break or tab in a text is a space, and
+///   several line breaks are an empty line;
+/// - a number that no 64 bits hold is a text of its digits, and NaN, Infinity, undefined and a missing value are null;
+/// - comments, the marks of CDATA, a comma too many, and what is before and after the value in scripts are left out, and white space is
+///   that of JSON.
 ///
 /// Other mistakes are kept. Takes time proportional to the text.
 pub(crate) fn repair(text: &str) -> String {
@@ -18,6 +20,7 @@ pub(crate) fn repair(text: &str) -> String {
         out: String::with_capacity(text.len()),
         depth: 0,
         comma: false,
+        last: '\0',
     };
     repair.run();
     repair.out
@@ -43,24 +46,33 @@ struct Repair<'a> {
     depth: usize,
     /// Whether a comma was read and is not written yet.
     comma: bool,
+    /// The end of the last token that was written.
+    last: char,
 }
 
 impl Repair<'_> {
     fn run(&mut self) {
         while let Some((at, c)) = self.rest.next() {
             match c {
-                _ if c.is_whitespace() => self.out.push(c),
+                ' ' | '\t' | '\n' | '\r' => self.out.push(c),
+                _ if is_blank(c) => self.out.push(' '),
                 '"' => self.string(),
-                ',' => self.comma = true,
+                ',' => {
+                    self.fill();
+                    self.comma = true;
+                }
                 '[' | '{' => {
                     self.write(c);
                     self.depth += 1;
                 }
                 ']' | '}' => {
+                    let is_stray = self.depth == 0;
+                    self.fill();
                     self.comma = false;
-                    self.out.push(c);
+                    self.write(c);
                     self.depth = self.depth.saturating_sub(1);
-                    if self.depth == 0 && self.ends() {
+                    // One that closes nothing is no end of a value, and nothing after it is read.
+                    if is_stray || self.depth == 0 && self.ends() {
                         return;
                     }
                 }
@@ -73,21 +85,35 @@ impl Repair<'_> {
 
     /// Writes a character, preceded by the pending comma.
     fn write(&mut self, c: char) {
-        if std::mem::take(&mut self.comma) {
+        self.separate();
+        self.out.push(c);
+        self.last = c;
+    }
+
+    /// Writes the comma before a value, unless that is the first.
+    fn separate(&mut self) {
+        if std::mem::take(&mut self.comma) && !matches!(self.last, '[' | '{') {
             self.out.push(',');
         }
-        self.out.push(c);
+    }
+
+    /// Writes the value that is missing after a name.
+    fn fill(&mut self) {
+        if self.last == ':' {
+            self.out.push_str("null");
+            self.last = 'l';
+        }
     }
 
     /// Whether only the end of a statement, brackets or comments follow.
     fn ends(&self) -> bool {
         let mut rest = self.rest.clone();
         let Some((at, _)) = rest.next() else { return true };
-        let mut rest = self.text[at..].trim_start();
+        let mut rest = self.text[at..].trim_start_matches(is_blank);
         while !rest.is_empty() {
-            let shorter = after_comment(rest).or_else(|| rest.strip_prefix([';', '}', ']', ')']));
+            let shorter = after_comment(rest).or_else(|| rest.strip_prefix([';', '}', ']', ')', '\0']));
             let Some(shorter) = shorter else { return false };
-            rest = shorter.trim_start();
+            rest = shorter.trim_start_matches(is_blank);
         }
         true
     }
@@ -110,14 +136,32 @@ impl Repair<'_> {
                     return;
                 }
                 '\\' => self.escape(),
-                '\r' => {
-                    self.rest.next_if(|(_, next)| *next == '\n');
-                    self.out.push(' ');
-                }
-                '\n' | '\t' => self.out.push(' '),
-                _ if c.is_control() && c.is_ascii() => self.out.push_str(&format!("\\u{:04x}", u32::from(c))),
-                _ => self.out.push(c),
+                '\r' | '\n' => self.line_breaks(c),
+                _ => self.literal(c),
             }
+        }
+    }
+
+    /// Writes the raw line breaks of a text, of which `first` is the first character.
+    fn line_breaks(&mut self, first: char) {
+        let mut count = 0;
+        let mut next = Some(first);
+        while let Some(c) = next {
+            count += 1;
+            if c == '\r' {
+                self.rest.next_if(|(_, next)| *next == '\n');
+            }
+            next = self.rest.next_if(|(_, next)| matches!(next, '\r' | '\n')).map(|(_, next)| next);
+        }
+        self.out.push_str(if count > 1 { "\\n\\n" } else { " " });
+    }
+
+    /// Writes a character of a text that stands for itself.
+    fn literal(&mut self, c: char) {
+        match c {
+            '\t' => self.out.push(' '),
+            _ if c.is_ascii_control() => self.out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            _ => self.out.push(c),
         }
     }
 
@@ -135,7 +179,7 @@ impl Repair<'_> {
             // As in scripts: a backslash before a line break continues the line, and any other escaped character stands
             // for itself.
             Some((_, '\n' | '\r')) | None => {}
-            Some((_, c)) => self.out.push(c),
+            Some((_, c)) => self.literal(c),
         }
     }
 
@@ -170,11 +214,10 @@ impl Repair<'_> {
         while self.rest.next_if(|(_, c)| is_part(*c)).is_some() {}
         let end = self.rest.peek().map_or(self.text.len(), |(at, _)| *at);
         let word = &self.text[start..end];
-        if std::mem::take(&mut self.comma) {
-            self.out.push(',');
-        }
+        self.separate();
+        self.last = 'w';
         match word.trim_start_matches(['+', '-']) {
-            "NaN" | "Infinity" | "undefined" | "None" => self.out.push_str("null"),
+            "NaN" | "nan" | "Infinity" | "inf" | "undefined" | "None" => self.out.push_str("null"),
             "True" => self.out.push_str("true"),
             "False" => self.out.push_str("false"),
             _ => self.number(word),
@@ -187,7 +230,8 @@ impl Repair<'_> {
         let float = plain.parse::<f64>().ok().filter(|_| is_number);
         let is_whole = !plain.contains(['.', 'e', 'E']);
         let digits = plain.strip_prefix('-').unwrap_or(plain);
-        let has_leading_zero = digits.len() > 1 && digits.starts_with('0') && !digits.starts_with("0.");
+        let has_leading_zero =
+            digits.starts_with('0') && digits[1..].starts_with(|c: char| c.is_ascii_digit());
         let fits = plain.parse::<i64>().is_ok() || plain.parse::<u64>().is_ok();
         match float {
             Some(float) if !float.is_finite() || has_leading_zero || is_whole && !fits => {
@@ -198,6 +242,11 @@ impl Repair<'_> {
             None => self.out.push_str(word),
         }
     }
+}
+
+/// Whether a character is white space, of JSON or of another kind, or has no width.
+fn is_blank(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '\u{feff}' | '\u{200b}')
 }
 
 /// Returns what follows a comment or a mark that `text` begins with. A mark behind `//` does not end with the line.
@@ -237,12 +286,15 @@ mod tests {
                 json!(["two lines", "two lines", "a b", "a\u{1}b"]),
             ),
             (
-                "[NaN, Infinity, -Infinity, undefined, None, True, False]",
-                json!([null, null, null, null, null, true, false]),
+                "[NaN, Infinity, -Infinity, undefined, None, True, False, nan, inf, -nan]",
+                json!([null, null, null, null, null, true, false, null, null, null]),
             ),
+            ("{\"price\": , \"a\": [,1], \"b\": }", json!({"price": null, "a": [1], "b": null})),
+            ("[\"one\n\ntwo\", \"one\r\n\r\ntwo\", \"a\\\tb\"]", json!(["one\n\ntwo", "one\n\ntwo", "a b"])),
+            ("\u{feff}[1,\u{a0}2,\u{200b}{\u{feff}\"a\":\u{a0}1}]", json!([1, 2, {"a": 1}])),
             (
-                "[1e400, -1e400, 99999999999999999999, 007, +1, .5, 1., -.5, 1e2]",
-                json!(["1e400", "-1e400", "99999999999999999999", "007", 1, 0.5, 1.0, -0.5, 1e2]),
+                "[1e400, -1e400, 99999999999999999999, 007, +1, .5, 1., -.5, 1e2, 0E0]",
+                json!(["1e400", "-1e400", "99999999999999999999", "007", 1, 0.5, 1.0, -0.5, 1e2, 0.0]),
             ),
         ] {
             assert_eq!(serde_json::from_str::<Value>(&repair(text)).ok(), Some(value), "{text}");
@@ -261,6 +313,8 @@ mod tests {
             r#"<!-- {"a": [1, "//x"]} -->"#,
             "{\"a\": [1, // one\n /* two, */ \"//x\"]} // end",
             r#"{"a": [1, "//x"]}}"#,
+            "{\"a\": [1, \"//x\"]}\0",
+            "{\"a\": [1, \"//x\"]}\u{200b};\u{feff}",
             ")]}',\n{\"a\": [1, \"//x\"]}",
             r#"for(;;);{"a": [1, "//x"]}"#,
         ] {
@@ -275,7 +329,7 @@ mod tests {
     #[test]
     fn what_is_no_small_mistake_stays_wrong() {
         for text in
-            ["{", "{\"a\": 1", "{\"a\": \"b}", "{\"a\": 1} {\"b\": 2}", "{a: 1}", "{\"a\": x}", "", "[1 2]"]
+            ["]]]]x", "[1]]x", "{", "{\"a\": 1", "{\"a\": \"b}", "{\"a\": 1} {\"b\": 2}", "{a: 1}", "{\"a\": x}", "", "[1 2]"]
         {
             assert!(serde_json::from_str::<Value>(&repair(text)).is_err(), "{text}");
         }

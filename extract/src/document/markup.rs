@@ -23,7 +23,8 @@ pub(crate) fn is_one_of(name: &[u8], names: &[&str]) -> bool {
     names.iter().any(|one| name.eq_ignore_ascii_case(one.as_bytes()))
 }
 
-/// Reads the tags of a text one after the other, leaving out comments.
+/// Reads the tags of a text one after the other, leaving out comments, and what the HTML standard reads as one: `<?`, `<!` and `</` up to
+/// the next `>`.
 pub(crate) struct Tags<'a>(&'a [u8]);
 
 impl<'a> Tags<'a> {
@@ -37,13 +38,18 @@ impl<'a> Tags<'a> {
         self.0
     }
 
-    /// Skips the text of an element in which no tag counts but its own end tag, such as `<script>`.
+    /// Skips the text of an element in which no tag counts but its own end tag, such as `<script>`; after `<plaintext>` not even that
+    /// does.
     pub(crate) fn skip_text(&mut self, name: &[u8]) {
+        if is_one_of(name, &["plaintext"]) {
+            self.0 = &[];
+        }
         loop {
             self.0 = from_first(self.0, b'<');
             match self.0 {
                 [b'<', b'/', rest @ ..]
-                    if rest.get(..name.len()).is_some_and(|end| end.eq_ignore_ascii_case(name)) =>
+                    if rest.get(..name.len()).is_some_and(|end| end.eq_ignore_ascii_case(name))
+                        && rest.get(name.len()).is_none_or(|c| ends_name(*c)) =>
                 {
                     return;
                 }
@@ -68,9 +74,13 @@ impl<'a> Iterator for Tags<'a> {
             let is_end = self.0.starts_with(b"/");
             let tag = &self.0[usize::from(is_end)..];
             if !tag.first().is_some_and(u8::is_ascii_alphabetic) {
+                // Without a `>` that ends it, the rest is a comment.
+                if is_end && !tag.is_empty() || self.0.starts_with(b"?") || self.0.starts_with(b"!") {
+                    self.0 = from_first(self.0, b'>');
+                }
                 continue;
             }
-            let (name, rest) = split_where(tag, |c| is_space(c) || matches!(c, b'/' | b'>'));
+            let (name, rest) = split_where(tag, ends_name);
             let mut end = Attributes(rest);
             end.by_ref().for_each(drop);
             self.0 = end.0;
@@ -88,7 +98,7 @@ impl<'a> Iterator for Tags<'a> {
 
 /// Elements in whose text only their own end tag is a tag.
 pub(crate) const RAW_TEXT: &[&str] =
-    &["script", "style", "title", "textarea", "iframe", "noembed", "noframes", "xmp"];
+    &["script", "style", "title", "textarea", "iframe", "noembed", "noframes", "xmp", "plaintext"];
 
 /// Returns a page without the content of its `<template>` elements, which is not displayed unless a script uses it. The
 /// content of a declarative shadow root is displayed, so it is kept.
@@ -175,6 +185,11 @@ fn after_comment(text: &[u8]) -> &[u8] {
     rest
 }
 
+/// Whether a byte ends the name of a tag.
+fn ends_name(c: u8) -> bool {
+    is_space(c) || matches!(c, b'/' | b'>')
+}
+
 fn is_space(c: u8) -> bool {
     matches!(c, b' ' | b'\t' | b'\n' | b'\r' | b'\x0c')
 }
@@ -212,6 +227,7 @@ mod tests {
             ["P", "/p", "b", "br", "u", "q"]
         );
         assert_eq!(tags("<!-- <i> --!><b><!-- never closed <u>"), ["b"]);
+        assert_eq!(tags("<?php echo '<i>' ?><b><! <i> ><p></ <i> ></><q><!doctype"), ["b", "p", "q"]);
     }
 
     #[test]
@@ -252,6 +268,9 @@ mod tests {
             "a</template>b",
             "<script>'<template>'</script>b<!-- <template> --><p title='<template>'>c<templates>d",
             "<title><template></title>b",
+            "<title></titles><template></title>b",
+            "a<plaintext></plaintext><template>b",
+            "<?php echo '<template>' ?>b<! <template> >c",
         ] {
             assert!(matches!(without_templates(html), Cow::Borrowed(_)), "{html}");
         }

@@ -95,6 +95,9 @@ fn a_kind_of_item_is_looked_for_where_its_fields_are() {
     };
     assert_eq!(names(json_response(&json!({"x": 1}))), ["json", "either"]);
     assert_eq!(names(response("<h1>x</h1>")), ["html", "either"]);
+    // Only its beginning is that of JSON.
+    let headers = Headers::from_iter([("content-type", "text/plain")]);
+    assert_eq!(names(Response { headers, ..response("[draft] Hello") }), ["html", "either"]);
 }
 
 #[test]

@@ -10,27 +10,24 @@ use trawl_common::web::http_date;
 /// Maximum length in bytes of a text that may be a date, if no format is given.
 const MAX_LENGTH: usize = 64;
 
-/// The ways of writing a date that are the same everywhere: the year first, or the month by its name.
-const DATES: [&str; 13] = [
-    "%Y-%m-%d",
-    "%Y/%m/%d",
-    "%Y.%m.%d",
-    "%d-%b-%Y",
-    "%d %b %Y",
-    "%d %B %Y",
-    "%b %d %Y",
-    "%B %d %Y",
-    "%b %d, %Y",
-    "%B %d, %Y",
-    "%d. %B %Y",
-    "%Y %b %d",
-    "%d %B, %Y",
+/// The ways of writing a date that are the same everywhere: the year first, or the month by its name. Without commas and the like
+/// ([`plain`]).
+const DATES: [&str; 10] = [
+    "%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%d-%b-%Y", "%d %b %Y", "%d %B %Y", "%b %d %Y", "%B %d %Y",
+    "%Y %b %d", "%Y %B %d",
 ];
 
 /// Formats of a time after a date.
 const TIMES: [&str; 6] = ["%H:%M:%S%.f", "%H:%M", "%I:%M:%S %p", "%I:%M %p", "%I:%M:%S%p", "%I:%M%p"];
 
-/// The possible formats of a date.
+/// The way of asctime, after the day of the week.
+const ASCTIME: &str = "%b %e %H:%M:%S %Y";
+
+/// The names of zones that say the same everywhere (RFC 822 5.1). Others would pass for UTC.
+const ZONES: [&str; 12] =
+    ["UT", "UTC", "GMT", "Z", "EST", "EDT", "CST", "CDT", "MST", "MDT", "PST", "PDT"];
+
+/// The ways in which a text may say a date.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
     /// A strptime format.
@@ -46,69 +43,103 @@ impl Written {
         let text = text.trim();
         if let Some(format) = &self.format {
             let read = BrokenDownTime::parse(format, text).ok()?;
-            return self.broken_down(&read);
+            return self.broken_down(read);
         }
         if text.len() > MAX_LENGTH {
             return None;
         }
         if let Ok(pieces) = Pieces::parse(text) {
-            return self.written(pieces.date(), pieces.time(), pieces.to_numeric_offset());
+            let zone = pieces.to_time_zone().ok()?;
+            let zone = zone.as_ref().or(self.zone.as_ref());
+            return written(pieces.date(), pieces.time(), pieces.to_numeric_offset(), zone);
         }
-        if let Some(instant) = http_date::parse(text, Timestamp::now()) {
+        if let Ok(read) = BrokenDownTime::parse(ASCTIME, without_weekday(text)) {
+            return self.broken_down(read);
+        }
+        if has_known_zone(text)
+            && let Some(instant) = http_date::parse(text, Timestamp::now())
+        {
             return Some(instant.to_string());
         }
         self.by_parts(text)
     }
 
-    fn broken_down(&self, read: &BrokenDownTime) -> Option<String> {
+    fn broken_down(&self, mut read: BrokenDownTime) -> Option<String> {
         if let Some(timestamp) = read.timestamp() {
             return Some(timestamp.to_string());
         }
+        if read.to_date().is_err() {
+            // It may be wrong.
+            read.set_weekday(None);
+        }
         let time = read.hour().and_then(|_| read.to_time().ok());
-        self.written(read.to_date().ok()?, time, read.offset())
+        written(read.to_date().ok()?, time, read.offset(), self.zone.as_ref())
     }
 
     /// Parses a date by one of [`DATES`], optionally with a day of the week before it, and a time and an offset after
     /// it.
     fn by_parts(&self, text: &str) -> Option<String> {
-        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let text = without_weekday(&text);
+        let text = plain(without_weekday(text));
+        let text = text.as_str();
         let (text, offset) = split_offset(text);
         let (date, rest) = DATES
             .iter()
             .filter_map(|format| {
                 let (read, used) = BrokenDownTime::parse_prefix(format, text).ok()?;
                 let rest = &text[used..];
-                let ends = rest.is_empty() || rest.starts_with([' ', ',', 'T']);
-                ends.then_some((read.to_date().ok()?, rest))
+                let ends = rest.is_empty() || rest.starts_with([' ', 'T']);
+                ends.then_some((of_whole_year(read.to_date().ok()?, format, &text[..used])?, rest))
             })
             .min_by_key(|(_, rest)| rest.len())?;
-        let rest = rest.trim_start_matches([' ', ',', 'T']).trim_start_matches("at ");
+        let rest = rest.trim_start_matches([' ', 'T']);
         let time = match rest {
             "" if offset.is_some() => return None,
             "" => None,
             rest => {
-                let rest = rest.replace("a.m.", "AM").replace("p.m.", "PM");
-                let read = TIMES.iter().find_map(|format| BrokenDownTime::parse(format, &rest).ok());
+                let read = TIMES.iter().find_map(|format| BrokenDownTime::parse(format, rest).ok());
                 Some(read?.to_time().ok()?)
             }
         };
-        self.written(date, time, offset)
+        written(date, time, offset, self.zone.as_ref())
     }
+}
 
-    fn written(&self, date: Date, time: Option<Time>, offset: Option<Offset>) -> Option<String> {
-        let Some(time) = time else { return Some(date.to_string()) };
-        let local = DateTime::from_parts(date, time);
-        let offset = match (offset, &self.zone) {
-            (Some(offset), _) => offset,
-            (None, Some(zone)) => {
-                return Some(zone.to_ambiguous_zoned(local).compatible().ok()?.timestamp().to_string());
-            }
-            (None, None) => Offset::UTC,
-        };
-        // Computed by the calendar, because instants end a day before it does.
-        let utc = local.checked_sub(SignedDuration::from_secs(offset.seconds().into())).ok()?;
-        Some(format!("{utc}Z"))
+/// Writes a date, and its time in UTC: by its offset, else by the zone.
+fn written(date: Date, time: Option<Time>, offset: Option<Offset>, zone: Option<&TimeZone>) -> Option<String> {
+    let Some(time) = time else { return Some(date.to_string()) };
+    let local = DateTime::from_parts(date, time);
+    let offset = match (offset, zone) {
+        // No clock is further from UTC: `10:00-18:00` are opening hours.
+        (Some(offset), _) if !(-12 * 3600..=14 * 3600).contains(&offset.seconds()) => return None,
+        (Some(offset), _) => offset,
+        (None, Some(zone)) => {
+            return Some(zone.to_ambiguous_zoned(local).compatible().ok()?.timestamp().to_string());
+        }
+        (None, None) => Offset::UTC,
+    };
+    // By the calendar: instants end a day before it does.
+    let utc = local.checked_sub(SignedDuration::from_secs(offset.seconds().into())).ok()?;
+    Some(format!("{utc}Z"))
+}
+
+/// Whether a text ends with no name of a zone, or with one of [`ZONES`].
+fn has_known_zone(text: &str) -> bool {
+    let last = text.rsplit(char::is_whitespace).next().unwrap_or_default();
+    let is_name = !last.is_empty() && last.bytes().all(|byte| byte.is_ascii_alphabetic());
+    !is_name || ZONES.iter().any(|zone| last.eq_ignore_ascii_case(zone))
+}
+
+/// Returns a date that was read from `text` by a format, in its century: where the month has its name, a year of two digits is no day, and
+/// else any of the numbers may be the year.
+fn of_whole_year(date: Date, format: &str, text: &str) -> Option<Date> {
+    let last = text.rsplit(|c: char| !c.is_ascii_digit()).next()?;
+    match date.year() {
+        1000.. => Some(date),
+        0..100 if last.len() == 2 && format.ends_with("%Y") && !format.contains("%m") => {
+            let date = http_date::of_century(date.to_datetime(Time::midnight()), Timestamp::now())?;
+            Some(date.date())
+        }
+        _ => None,
     }
 }
 
@@ -125,6 +156,26 @@ pub(crate) fn check(format: &str) -> Result<(), String> {
         Some(date) if date.starts_with("2024-05-17") => Ok(()),
         _ => Err("it names no whole date, of day, month and year".to_owned()),
     }
+}
+
+/// Returns a date without what says nothing: commas, full stops after months, the endings of ordinal numbers, and small words.
+fn plain(text: &str) -> String {
+    let words = text.split(|c: char| c.is_whitespace() || c == ',').filter(|word| !word.is_empty());
+    let words = words.filter_map(|word| {
+        let lower = word.to_ascii_lowercase();
+        let digits = ["st", "nd", "rd", "th"].iter().find_map(|ending| lower.strip_suffix(ending));
+        match lower.trim_end_matches('.') {
+            "at" | "of" | "the" => None,
+            "sept" => Some("Sep"),
+            "a.m" => Some("AM"),
+            "p.m" => Some("PM"),
+            _ if digits.is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit())) => {
+                Some(&word[..word.len() - 2])
+            }
+            _ => Some(word.trim_end_matches('.')),
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// Leaves out a day of the week, which may be wrong.
@@ -192,12 +243,20 @@ mod tests {
             ("2024/05/01 10:00", "2024-05-01T10:00:00Z"),
             ("1 May 2024", "2024-05-01"),
             ("May 1, 2024", "2024-05-01"),
-            ("Wednesday, May 1st, 2024", ""),
+            ("Wednesday, May 1st, 2024", "2024-05-01"),
+            ("the 1st of Sept. 2024 at 2:57 p.m.", "2024-09-01T14:57:00Z"),
+            ("Aug. 9, 2012", "2012-08-09"),
             ("May 1, 2024, 10:30 PM", "2024-05-01T22:30:00Z"),
             ("Wed, 1 May 2024 at 10:30", "2024-05-01T10:30:00Z"),
-            ("1 Sept 2024", ""),
+            ("1 Sept 2024", "2024-09-01"),
+            ("Wed, 01 May 2024 10:00:00 EDT", "2024-05-01T14:00:00Z"),
+            ("2024-05-01T10:00[Europe/Paris]", "2024-05-01T08:00:00Z"),
+            ("2024-05-01T10:00-12:00", "2024-05-01T22:00:00Z"),
+            ("06-Nov-94", "1994-11-06"),
+            ("1 May 24", "2024-05-01"),
+            ("May 1, 24, 10:30", "2024-05-01T10:30:00Z"),
         ] {
-            assert_eq!(parse(text, None).as_deref(), Some(date).filter(|date| !date.is_empty()), "{text}");
+            assert_eq!(parse(text, None).as_deref(), Some(date), "{text}");
         }
         for text in [
             "",
@@ -210,6 +269,13 @@ mod tests {
             "1 Foo 2024",
             "Wed",
             "10:30",
+            "Wed, 01 May 2024 10:00:00 CEST",
+            "2024-05-01 10:00-18:00",
+            "2024-05-01T10:00[Europe/Nowhere]",
+            "01.05.24",
+            "12/05/24",
+            "10-11-12",
+            "1 May 5",
             "2024-05-01 x",
             "2024-05-01 +0200",
         ] {
@@ -239,6 +305,8 @@ mod tests {
             ("2024-01-01 10:00 UTC", None, "2024-01-01T10:00:00Z"),
             ("2024-01-01", None, "2024-01-01"),
             ("1 May 2024 10:00", None, "2024-05-01T08:00:00Z"),
+            ("Wed May  1 10:00:00 2024", None, "2024-05-01T08:00:00Z"),
+            ("2024-05-01T10:00[America/New_York]", None, "2024-05-01T14:00:00Z"),
             ("01.05.2024 10:00", Some("%d.%m.%Y %H:%M"), "2024-05-01T08:00:00Z"),
             // This time does not exist, and is taken as an hour later.
             ("2024-03-31 02:30", None, "2024-03-31T01:30:00Z"),
@@ -256,6 +324,7 @@ mod tests {
             ("01.05.2024 10:30", "%d.%m.%Y %H:%M", "2024-05-01T10:30:00Z"),
             ("2024-05-01 10:30 +0200", "%F %H:%M %z", "2024-05-01T08:30:00Z"),
             ("86400", "%s", "1970-01-02T00:00:00Z"),
+            ("Thu, 01 May 2024", "%a, %d %b %Y", "2024-05-01"),
         ] {
             assert_eq!(parse(text, Some(format)).as_deref(), Some(date), "{text}");
         }

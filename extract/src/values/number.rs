@@ -8,7 +8,14 @@ const MAX_LENGTH: usize = 64;
 /// Maximum number of letters of a currency beside a number whose decimal mark is followed by a blank.
 const MAX_CURRENCY: usize = 4;
 
-/// The zero digits of supported scripts: ASCII, Arabic, Persian, Devanagari, Bengali, Thai, full width.
+/// Names of currencies in lower case. `5, 10 cm` are two numbers.
+const CURRENCIES: [&str; 48] = [
+    "aed", "ars", "aud", "bgn", "brl", "cad", "chf", "clp", "cny", "cop", "czk", "din", "dkk", "eur", "euro", "ft",
+    "gbp", "huf", "idr", "ils", "inr", "jpy", "kr", "krw", "kč", "lei", "mxn", "myr", "nok", "nzd", "pln", "ron",
+    "rsd", "rub", "sar", "sek", "sgd", "thb", "tl", "try", "uah", "usd", "vnd", "zar", "zł", "грн", "лв", "руб",
+];
+
+/// The zeros of the scripts whose digits are read: ASCII, Arabic, Persian, Devanagari, Bengali, Thai, full width.
 const ZEROS: [u32; 7] = [0x30, 0x660, 0x6F0, 0x966, 0x9E6, 0xE50, 0xFF10];
 
 /// Returns the first number in `text`, or the reason why there is none. Digits are grouped by threes, or as in India,
@@ -18,18 +25,23 @@ const ZEROS: [u32; 7] = [0x30, 0x660, 0x6F0, 0x966, 0x9E6, 0xE50, 0xFF10];
 pub(crate) fn parse(text: &str, decimal: Option<char>) -> Result<Value, &'static str> {
     let start = text.find(|c| digit(c).is_some()).ok_or("it has no digit")?;
     let before = &text[..start];
-    let written: Vec<char> = text[start..].chars().take(2 * MAX_LENGTH).map(plain_char).collect();
+    let written = characters(&text[start..]);
     let Written { groups, cents, end } = Written::read(&written, is_currency_only(before));
     if groups.iter().map(|(_, digits)| digits.len() + 1).sum::<usize>() > MAX_LENGTH {
         return Err("it is longer than 64 characters");
     }
     let after = &written[end..];
-    if groups.len() == 1 && is_date_or_phone(after) {
+    if groups.len() == 1 && is_date_or_phone(&groups[0].1, after) || decimal.is_none() && is_month(&groups) {
         return Err("it is a date, a time or the like");
+    }
+    if goes_on(&groups, after) {
+        return Err(AMBIGUOUS);
     }
     let leads = before.strip_suffix(['.', ',']).filter(|rest| !rest.ends_with(char::is_alphanumeric));
     let sign = sign(leads.unwrap_or(before), after)?;
     let (whole, fraction) = match leads {
+        // Dots that lead from a name to its number.
+        Some(rest) if groups.len() == 1 && rest.ends_with(['.', ',']) => (groups[0].1.clone(), String::new()),
         Some(_) if groups.len() == 1 => (String::new(), groups[0].1.clone()),
         Some(_) => return Err(AMBIGUOUS),
         None => parts(&groups, cents, decimal)?,
@@ -43,6 +55,9 @@ pub(crate) fn parse(text: &str, decimal: Option<char>) -> Result<Value, &'static
 /// Parses a number as programs write it.
 pub(crate) fn plain(text: &str) -> Option<Value> {
     if let Ok(whole) = text.parse::<i64>() {
+        return Some(whole.into());
+    }
+    if let Ok(whole) = text.parse::<u64>() {
         return Some(whole.into());
     }
     let is_number = text.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+' | '.'));
@@ -110,7 +125,7 @@ fn cents(text: &[char], has_currency_before: bool) -> Option<(String, usize)> {
         at += usize::from(is_there);
         is_there
     };
-    let is_blank = |c: char| c == ' ';
+    let is_blank = |c: char| matches!(c, ' ' | '\n');
     let is_mark = |c: char| matches!(c, '.' | ',');
     let has_space = pass(&is_blank);
     let has_sign = pass(&is_currency);
@@ -122,7 +137,7 @@ fn cents(text: &[char], has_currency_before: bool) -> Option<(String, usize)> {
     let is_price = match (has_sign, has_mark) {
         (true, true) => true,
         (true, false) => !(has_space || has_blank) || rest.trim().is_empty(),
-        (false, true) => has_blank && has_currency_before && is_currency_only(&rest),
+        (false, true) => has_blank && is_currency_only(&rest) && ends_price(&rest, has_currency_before),
         (false, false) => false,
     };
     (is_price && digits.len() == 2 && ends).then(|| (digits, at + 2))
@@ -134,6 +149,16 @@ fn is_currency_only(text: &str) -> bool {
     letters <= MAX_CURRENCY
         && !text.chars().any(|c| digit(c).is_some())
         && text.split_whitespace().count() <= 1
+}
+
+/// Whether what follows cents that stand apart, at most the name or the sign of a currency, says that they are cents.
+fn ends_price(rest: &str, has_currency_before: bool) -> bool {
+    let name: String = rest.chars().filter(|c| c.is_alphabetic()).flat_map(char::to_lowercase).collect();
+    if name.is_empty() {
+        has_currency_before || rest.contains(is_currency)
+    } else {
+        CURRENCIES.contains(&name.as_str())
+    }
 }
 
 /// Returns the digits before and after the decimal mark.
@@ -174,12 +199,41 @@ fn are_groups(groups: &[(char, String)]) -> bool {
     is_one_mark && last.len() == 3 && (by_threes || indian) && !first.starts_with('0')
 }
 
-/// Whether digits follow twice after the same mark, as in `15/08/2017` and `10:30:00`.
-fn is_date_or_phone(after: &[char]) -> bool {
-    let [mark @ ('/' | '-' | ':'), rest @ ..] = after else { return false };
+/// Whether digits go on twice after the same mark, as in `15/08/2017`, `15. 08. 2017` and `10:30:00`, or are a time or a day: `10:30`, `15/08`.
+fn is_date_or_phone(first: &str, after: &[char]) -> bool {
+    let Some((mark, second, next)) = next_part(after) else { return false };
+    let goes_on = || next_part(next).is_some_and(|(other, ..)| other == mark);
+    let is_pair = first.len() <= 2 && second.len() == 2;
+    goes_on() || is_pair && after[0] == mark && (mark == ':' || mark == '/' && second[0] == '0')
+}
+
+/// Reads the mark and the digits of the next part of a date, and returns them with what follows.
+fn next_part(text: &[char]) -> Option<(char, &[char], &[char])> {
+    let after_blank = |text: &[char]| usize::from(text.first() == Some(&' '));
+    let text = &text[after_blank(text)..];
+    let (mark, rest) = text.split_first().filter(|(mark, _)| matches!(mark, '/' | '-' | ':' | '.'))?;
+    let rest = &rest[after_blank(rest)..];
     let digits = rest.iter().take_while(|c| c.is_ascii_digit()).count();
-    let next = &rest[digits..];
-    digits > 0 && next.first() == Some(mark) && next.get(1).is_some_and(char::is_ascii_digit)
+    (digits > 0).then(|| (*mark, &rest[..digits], &rest[digits..]))
+}
+
+/// Whether a number may be a month and its year: `08.2017`.
+fn is_month(groups: &[(char, String)]) -> bool {
+    let [(_, month), ('.', year)] = groups else { return false };
+    let is_within = |text: &str, range: std::ops::Range<u32>| text.parse::<u32>().is_ok_and(|number| range.contains(&number));
+    month.len() == 2 && year.len() == 4 && is_within(month, 1..13) && is_within(year, 1900..2100)
+}
+
+/// Whether a number goes on in a way that no number does: with further digits after its groups, as those of telephones, or with a fraction.
+fn goes_on(groups: &[(char, String)], after: &[char]) -> bool {
+    let is_fraction = |c: &char| matches!(c, '\u{bc}'..='\u{be}' | '\u{2150}'..='\u{215f}');
+    let has_blanks = groups.last().is_some_and(|(mark, _)| *mark == ' ');
+    match after {
+        ['·', next, ..] => next.is_ascii_digit(),
+        [' ', next, ..] => is_fraction(next) || has_blanks && next.is_ascii_digit(),
+        [next, ..] => is_fraction(next),
+        [] => false,
+    }
 }
 
 /// Returns the sign of a number between these texts.
@@ -228,10 +282,26 @@ fn digit(c: char) -> Option<u32> {
     ZEROS.iter().find_map(offset)
 }
 
-/// Returns the ASCII character with the same meaning in a number.
+/// Returns the characters that a number may have, from its first digit on. White space other than one blank is a line break.
+fn characters(text: &str) -> Vec<char> {
+    let mut characters: Vec<char> = Vec::new();
+    for c in text.chars().map(plain_char) {
+        let is_further = c.is_whitespace() && characters.last().is_some_and(|last| last.is_whitespace());
+        if is_further {
+            characters.pop();
+        }
+        if characters.len() == 2 * MAX_LENGTH {
+            break;
+        }
+        characters.push(if is_further || c.is_whitespace() && c != ' ' { '\n' } else { c });
+    }
+    characters
+}
+
+/// Returns the character of ASCII that means the same in a number.
 fn plain_char(c: char) -> char {
     match c {
-        '\u{ff0c}' => ',',
+        '\u{ff0c}' | '\u{60c}' => ',',
         '\u{ff0e}' | '\u{66b}' => '.',
         '\u{2019}' | '\u{66c}' | '\u{b4}' | '`' => '\'',
         '\u{a0}' | '\u{2007}'..='\u{2009}' | '\u{202f}' | '\u{3000}' => ' ',
@@ -276,6 +346,11 @@ mod tests {
             ("in 2024 100 people", json!(2024)),
             ("5, 10 people", json!(5)),
             ("1, 2 and 3", json!(1)),
+            ("5, 10 cm", json!(5)),
+            ("8/10", json!(8)),
+            ("16:9", json!(16)),
+            ("Price.....19", json!(19)),
+            ("12345678901234567890", json!(12_345_678_901_234_567_890_u64)),
         ] {
             assert_eq!(parse(text, None), Ok(number), "{text}");
         }
@@ -288,6 +363,8 @@ mod tests {
     fn a_price_may_have_its_cents_apart() {
         for (text, number) in [
             ("118, 99 TL", json!(118.99)),
+            ("118,\n  99 TL", json!(118.99)),
+            ("Preis: 118, 99 TL", json!(118.99)),
             ("$119. 95", json!(119.95)),
             ("1.837, 32 €", json!(1837.32)),
             ("19€,99", json!(19.99)),
@@ -307,6 +384,7 @@ mod tests {
             ("１２３．５", json!(123.5)),
             ("١٬٢٣٤٫٥", json!(1234.5)),
             ("۱۲۳", json!(123)),
+            ("١٢٣،٤٥", json!(123.45)),
             ("१,२३४", json!(1234)),
             ("-5 °C", json!(-5)),
             ("\u{2212}0,5", json!(-0.5)),
@@ -334,7 +412,16 @@ mod tests {
             "15/08/2017",
             "2017-08-15",
             "10:30:00",
+            "10:30",
+            "15/08",
+            "08.2017",
+            "15. 08. 2017",
+            "15 / 08 / 2017",
             "555-123-4567",
+            "555 123 4567",
+            "1½",
+            "1 ½ cups",
+            "£1·50",
             "12.34.56",
             "192.168.0.1",
             "1,2,3",

@@ -137,6 +137,16 @@ pub(crate) fn json() -> Vec<(&'static str, Vec<u8>, Verdict)> {
             Refused("not JSON: EOF while parsing a value at line 1 column 3"),
         ),
         (
+            "JSON of closing brackets",
+            filled("", "]", "x"),
+            Refused("not JSON: expected value at line 1 column 1"),
+        ),
+        (
+            "JSON of closing brackets and comments",
+            filled("", "]/**/", "x"),
+            Refused("not JSON: expected value at line 1 column 1"),
+        ),
+        (
             "JSON with a name of its own for each value",
             filled("{\"x\":1,", "\"y\":1,", "\"z\":1}"),
             Read("x", 1.into()),

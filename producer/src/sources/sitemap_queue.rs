@@ -41,6 +41,7 @@ impl Budget {
 /// of very many sitemaps delays no other; of the sitemaps from one named source, one is read at a time.
 pub(crate) struct SitemapQueue {
     roots: VecDeque<Root>,
+    /// Each source in its canonical spelling.
     known: HashSet<Source>,
 }
 
@@ -60,7 +61,7 @@ struct Root {
 
 impl SitemapQueue {
     pub(crate) fn new(sources: Vec<Source>) -> Self {
-        let known = sources.iter().cloned().collect();
+        let known = sources.iter().map(canonical).collect();
         let root = |source| Root { waiting: VecDeque::from([(source, 0)]), budget: Budget::default() };
         Self { roots: sources.into_iter().map(root).collect(), known }
     }
@@ -78,13 +79,14 @@ impl SitemapQueue {
     /// Adds a sitemap that the source of `queued` names. Returns `false` if that exceeds the limits; a known
     /// sitemap is ignored.
     pub(crate) fn add(&mut self, queued: &mut QueuedSource, sitemap: Source) -> bool {
-        if self.known.contains(&sitemap) {
+        let key = canonical(&sitemap);
+        if self.known.contains(&key) {
             return true;
         }
         let is_within = queued.root.budget.take(&sitemap.to_string());
         if is_within {
-            queued.root.waiting.push_back((sitemap.clone(), queued.depth + 1));
-            self.known.insert(sitemap);
+            queued.root.waiting.push_back((sitemap, queued.depth + 1));
+            self.known.insert(key);
         }
         is_within
     }
@@ -92,6 +94,14 @@ impl SitemapQueue {
     /// Takes back a source that has been read: the sitemaps that it led to may be read now.
     pub(crate) fn take_back(&mut self, queued: QueuedSource) {
         self.roots.push_back(queued.root);
+    }
+}
+
+/// Returns the source for which all its spellings stand.
+fn canonical(source: &Source) -> Source {
+    match source {
+        Source::Web(url) => Source::Web(url.normalised()),
+        source => source.clone(),
     }
 }
 
@@ -148,6 +158,7 @@ mod tests {
             "http://A.EXAMPLE:80/sitemap.xml#x",
             "http://a.example/x/../sitemap.xml",
             "HTTP://a.example/sitemap.xml",
+            "http://a.example/%73itemap.xml",
         ];
         read(&mut queue, &spellings.map(|spelling| spelling.parse().unwrap()));
         assert_eq!(named(&mut queue), [""; 0]);

@@ -11,7 +11,6 @@ use trawl_common::spider::Spider;
 use trawl_common::task::NewTask;
 use trawl_common::text::printable;
 use trawl_common::web::url::{CanonicalUrl, MAX_URL_BYTES};
-use url::Url;
 
 use crate::finding::{Candidate, Finding};
 use crate::report::Progress;
@@ -66,7 +65,7 @@ impl Sorter {
     fn asked(&self, new: NewRequest, hints: Hints<'_>) -> Result<Option<Candidate>, String> {
         let url = CanonicalUrl::parse(&new.url).map_err(|error| error.to_string())?;
         let Some((url, Routed { lane, ttl })) = self.routed(url, hints) else { return Ok(None) };
-        let written = Url::parse(new.url.trim()).ok().and_then(|written| url.spelling(written));
+        let written = self.spider.urls.spelling(&new.url);
         let work = Work::of_request(url, new).map_err(|error| error.to_string())?;
         Ok(Some(Candidate { page: NewWork { written, ..NewWork::of(work, lane) }, ttl, modified: None }))
     }

@@ -42,10 +42,36 @@ async fn a_page_is_read_however_odd_its_head_is() {
         with("").replace("HTTP/1.1 200 OK", "ICY 200 OK"),
         with("").replace("HTTP/1.1 200 OK", "\r\nHTTP/1.1 200 OK"),
         format!("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}"),
+        format!("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{page}"),
         format!("HTTP/1.0 200 OK\nTransfer-Encoding: chunked\n\n{chunks}").replace("\r\n", "\n"),
     ] {
         let got = fetch(&say(answer.clone().into_bytes()).await).await;
         assert_eq!(got.map(|page| page.body), Ok(page.into()), "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_length_beside_a_coding_that_is_none_ends_the_page() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        let mut open = Vec::new();
+        while let Ok((mut connection, _)) = listener.accept().await {
+            let _ = connection.read(&mut [0; 4096]).await;
+            let answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\nContent-Length: 8\r\n\r\n<p>right";
+            let _ = connection.write_all(answer.as_bytes()).await;
+            // It goes on as if for a further request.
+            open.push(connection);
+        }
+    });
+    assert_eq!(fetch(&url).await.unwrap().body, "<p>right");
+}
+
+#[tokio::test]
+async fn chunks_that_are_cut_are_no_page() {
+    for cut in ["20\r\n<p>r", "4\r\n<p>r\r\n", "4\r\n<p>r\r\n4"] {
+        let answer = format!("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{cut}");
+        assert_eq!(class(fetch(&say(answer.into_bytes()).await).await), Class::Body, "{cut:?}");
     }
 }
 

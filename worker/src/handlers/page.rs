@@ -149,9 +149,9 @@ fn whole(about: &PageAbout<'_>, response: &Response) -> handlers::Response {
 fn reading(about: &PageAbout<'_>, answer: Answer) -> Reading {
     let base = about.landed.unwrap_or(about.url).to_url();
     let wanted = |new: NewRequest| {
-        let url = base.join(new.url.trim()).ok().and_then(|url| CanonicalUrl::from_url(url).ok());
+        let url = base.join(new.url.trim()).ok().and_then(|url| about.urls.spelled(url).ok());
         let (href, is_request) = (new.url.clone(), !new.is_plain());
-        let work = url.and_then(|url| Work::of_request(about.urls.canonical(url), new).ok());
+        let work = url.and_then(|(url, written)| Some((Work::of_request(url, new).ok()?, written)));
         if work.is_none() {
             debug!(page = %about.work, href, "what the program wants fetched is no URL");
             if is_request {
@@ -163,10 +163,10 @@ fn reading(about: &PageAbout<'_>, answer: Answer) -> Reading {
         work
     };
     let (mut links, mut requests, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
-    for work in answer.urls.into_iter().filter_map(wanted) {
+    for (work, written) in answer.urls.into_iter().filter_map(wanted) {
         match work {
             _ if !seen.insert(work.key()) => {}
-            Work::Url(url) => links.push(Link { url, written: None, is_next: false }),
+            Work::Url(url) => links.push(Link { url, written, is_next: false }),
             Work::Request(request) => requests.push(Arc::unwrap_or_clone(request)),
             Work::Task(_) => {}
         }

@@ -94,10 +94,12 @@ fn yielded(
     let key = message.key();
     let (mut left_out, mut refused) = (LeftOut::default(), Vec::new());
     let (mut links, elsewhere) = asked_for(message, tasks);
-    for (work, url) in urls.into_iter().filter_map(|new| page(message, &spider, new)) {
+    for new in urls {
+        let written = spider.spider.urls.spelling(&new.url);
+        let Some((work, url)) = page(message, &spider, new) else { continue };
         let is_request = work.request().is_some();
         match link(message, &spider, work, &url, &mut left_out) {
-            Some(link) => links.push(link),
+            Some(link) => links.push(NewWork { written, ..link }),
             None if is_request => refused.push(url),
             None => {}
         }

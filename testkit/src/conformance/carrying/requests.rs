@@ -104,17 +104,26 @@ pub async fn an_urgent_request_is_claimed_before_what_is_not(carrier: &Carrier) 
     Ok(())
 }
 
-/// A failed request that was parked comes back complete, with one attempt more. One that waits for its host's slot
-/// comes back with the target of its redirect.
+/// A failed request that was parked comes back complete, in its spelling and with one attempt more, but not at the target of its
+/// redirect. One that waits for its host's slot comes back with that.
 pub async fn a_request_that_is_put_aside_comes_back_with_all_that_it_says(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
     let worker = carrier.join(&case);
     carrier.begin_requests(&case, &["again"]).await?;
-    let claimed = worker.claim_one().await;
-    let until = UnixMs::now().plus(Duration::from_millis(50));
-    worker.settle(claimed, Verdict::PutAside { until, failed: true }).await;
+    let spelling = Some(Hop { url: case.url(6), count: 0, as_get: false });
+    let redirected = Some(Hop { url: case.url(6), count: 1, as_get: false });
+    for (attempts, hop, kept) in [(1, &spelling, &spelling), (2, &redirected, &None)] {
+        let mut claimed = worker.claim_one().await;
+        claimed.message.hop = hop.clone();
+        let until = UnixMs::now().plus(Duration::from_millis(50));
+        worker.settle(claimed, Verdict::PutAside { until, failed: true }).await;
+        let again = worker.claim_one().await;
+        assert_eq!((again.attempts, &again.message.hop), (attempts, kept));
+        assert_eq!(again.message.work, new(&case, 0, "again").work);
+        let until = UnixMs::now().plus(Duration::from_millis(50));
+        worker.settle(again, Verdict::PutAside { until, failed: false }).await;
+    }
     let mut again = worker.claim_one().await;
-    assert_eq!((again.attempts, &again.message.work), (1, &new(&case, 0, "again").work));
     let hop = Some(Hop { url: case.url(7), count: 2, as_get: true });
     again.message.hop = hop.clone();
     let until = UnixMs::now().plus(Duration::from_millis(50));
