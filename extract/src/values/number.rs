@@ -10,9 +10,10 @@ const MAX_CURRENCY: usize = 4;
 
 /// Names of currencies in lower case. `5, 10 cm` are two numbers.
 const CURRENCIES: [&str; 48] = [
-    "aed", "ars", "aud", "bgn", "brl", "cad", "chf", "clp", "cny", "cop", "czk", "din", "dkk", "eur", "euro", "ft",
-    "gbp", "huf", "idr", "ils", "inr", "jpy", "kr", "krw", "kč", "lei", "mxn", "myr", "nok", "nzd", "pln", "ron",
-    "rsd", "rub", "sar", "sek", "sgd", "thb", "tl", "try", "uah", "usd", "vnd", "zar", "zł", "грн", "лв", "руб",
+    "aed", "ars", "aud", "bgn", "brl", "cad", "chf", "clp", "cny", "cop", "czk", "din", "dkk", "eur", "euro",
+    "ft", "gbp", "huf", "idr", "ils", "inr", "jpy", "kr", "krw", "kč", "lei", "mxn", "myr", "nok", "nzd",
+    "pln", "ron", "rsd", "rub", "sar", "sek", "sgd", "thb", "tl", "try", "uah", "usd", "vnd", "zar", "zł",
+    "грн", "лв", "руб",
 ];
 
 /// The zeros of the scripts whose digits are read: ASCII, Arabic, Persian, Devanagari, Bengali, Thai, full width.
@@ -220,7 +221,9 @@ fn next_part(text: &[char]) -> Option<(char, &[char], &[char])> {
 /// Whether a number may be a month and its year: `08.2017`.
 fn is_month(groups: &[(char, String)]) -> bool {
     let [(_, month), ('.', year)] = groups else { return false };
-    let is_within = |text: &str, range: std::ops::Range<u32>| text.parse::<u32>().is_ok_and(|number| range.contains(&number));
+    let is_within = |text: &str, range: std::ops::Range<u32>| {
+        text.parse::<u32>().is_ok_and(|number| range.contains(&number))
+    };
     month.len() == 2 && year.len() == 4 && is_within(month, 1..13) && is_within(year, 1900..2100)
 }
 
