@@ -98,16 +98,14 @@ impl<R: AsyncBufRead + Unpin> AsyncRead for Gzip<R> {
                     let read = Pin::new(&mut body).poll_read(cx, buf);
                     let is_empty = buf.filled().len() == before;
                     this.has_given |= !is_empty;
-                    let is_junk = |error: &io::Error| this.is_later && !this.has_given && !is_from_below(error);
+                    let is_junk =
+                        |error: &io::Error| this.is_later && !this.has_given && !is_from_below(error);
                     if matches!(&read, Poll::Ready(Err(error)) if is_junk(error)) {
                         return Poll::Ready(Ok(()));
                     }
                     let is_over = matches!(read, Poll::Ready(Ok(()))) && is_empty;
-                    this.state = if is_over {
-                        State::Trailer(body.into_inner(), TRAILER)
-                    } else {
-                        State::Body(body)
-                    };
+                    this.state =
+                        if is_over { State::Trailer(body.into_inner(), TRAILER) } else { State::Body(body) };
                     if !is_over {
                         return read;
                     }

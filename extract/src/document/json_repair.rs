@@ -327,9 +327,18 @@ mod tests {
 
     #[test]
     fn what_is_no_small_mistake_stays_wrong() {
-        for text in
-            ["]]]]x", "[1]]x", "{", "{\"a\": 1", "{\"a\": \"b}", "{\"a\": 1} {\"b\": 2}", "{a: 1}", "{\"a\": x}", "", "[1 2]"]
-        {
+        for text in [
+            "]]]]x",
+            "[1]]x",
+            "{",
+            "{\"a\": 1",
+            "{\"a\": \"b}",
+            "{\"a\": 1} {\"b\": 2}",
+            "{a: 1}",
+            "{\"a\": x}",
+            "",
+            "[1 2]",
+        ] {
             assert!(serde_json::from_str::<Value>(&repair(text)).is_err(), "{text}");
         }
     }

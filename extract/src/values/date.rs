@@ -24,8 +24,7 @@ const TIMES: [&str; 6] = ["%H:%M:%S%.f", "%H:%M", "%I:%M:%S %p", "%I:%M %p", "%I
 const ASCTIME: &str = "%b %e %H:%M:%S %Y";
 
 /// The names of zones that say the same everywhere (RFC 822 5.1). Others would pass for UTC.
-const ZONES: [&str; 12] =
-    ["UT", "UTC", "GMT", "Z", "EST", "EDT", "CST", "CDT", "MST", "MDT", "PST", "PDT"];
+const ZONES: [&str; 12] = ["UT", "UTC", "GMT", "Z", "EST", "EDT", "CST", "CDT", "MST", "MDT", "PST", "PDT"];
 
 /// The ways in which a text may say a date.
 #[derive(Debug, Default)]
@@ -104,7 +103,12 @@ impl Written {
 }
 
 /// Writes a date, and its time in UTC: by its offset, else by the zone.
-fn written(date: Date, time: Option<Time>, offset: Option<Offset>, zone: Option<&TimeZone>) -> Option<String> {
+fn written(
+    date: Date,
+    time: Option<Time>,
+    offset: Option<Offset>,
+    zone: Option<&TimeZone>,
+) -> Option<String> {
     let Some(time) = time else { return Some(date.to_string()) };
     let local = DateTime::from_parts(date, time);
     let offset = match (offset, zone) {

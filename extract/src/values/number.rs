@@ -10,9 +10,10 @@ const MAX_CURRENCY: usize = 4;
 
 /// Names of currencies in lower case. `5, 10 cm` are two numbers.
 const CURRENCIES: [&str; 48] = [
-    "aed", "ars", "aud", "bgn", "brl", "cad", "chf", "clp", "cny", "cop", "czk", "din", "dkk", "eur", "euro", "ft",
-    "gbp", "huf", "idr", "ils", "inr", "jpy", "kr", "krw", "kč", "lei", "mxn", "myr", "nok", "nzd", "pln", "ron",
-    "rsd", "rub", "sar", "sek", "sgd", "thb", "tl", "try", "uah", "usd", "vnd", "zar", "zł", "грн", "лв", "руб",
+    "aed", "ars", "aud", "bgn", "brl", "cad", "chf", "clp", "cny", "cop", "czk", "din", "dkk", "eur", "euro",
+    "ft", "gbp", "huf", "idr", "ils", "inr", "jpy", "kr", "krw", "kč", "lei", "mxn", "myr", "nok", "nzd",
+    "pln", "ron", "rsd", "rub", "sar", "sek", "sgd", "thb", "tl", "try", "uah", "usd", "vnd", "zar", "zł",
+    "грн", "лв", "руб",
 ];
 
 /// The zeros of the scripts whose digits are read: ASCII, Arabic, Persian, Devanagari, Bengali, Thai, full width.
@@ -198,7 +199,8 @@ fn are_groups(groups: &[(char, String)]) -> bool {
     is_one_mark && last.len() == 3 && (by_threes || indian) && !first.starts_with('0')
 }
 
-/// Whether digits go on twice after the same mark, as in `15/08/2017`, `15. 08. 2017` and `10:30:00`, or are a time or a day: `10:30`, `15/08`.
+/// Whether digits go on twice after the same mark, as in `15/08/2017`, `15. 08. 2017` and `10:30:00`, or are a time or a day: `10:30`,
+/// `15/08`.
 fn is_date_or_phone(first: &str, after: &[char]) -> bool {
     let Some((mark, second, next)) = next_part(after) else { return false };
     let goes_on = || next_part(next).is_some_and(|(other, ..)| other == mark);
@@ -219,7 +221,9 @@ fn next_part(text: &[char]) -> Option<(char, &[char], &[char])> {
 /// Whether a number may be a month and its year: `08.2017`.
 fn is_month(groups: &[(char, String)]) -> bool {
     let [(_, month), ('.', year)] = groups else { return false };
-    let is_within = |text: &str, range: std::ops::Range<u32>| text.parse::<u32>().is_ok_and(|number| range.contains(&number));
+    let is_within = |text: &str, range: std::ops::Range<u32>| {
+        text.parse::<u32>().is_ok_and(|number| range.contains(&number))
+    };
     month.len() == 2 && year.len() == 4 && is_within(month, 1..13) && is_within(year, 1900..2100)
 }
 

@@ -60,7 +60,8 @@ async fn a_length_beside_a_coding_that_is_none_ends_the_page() {
         let mut open = Vec::new();
         while let Ok((mut connection, _)) = listener.accept().await {
             let _ = connection.read(&mut [0; 4096]).await;
-            let answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\nContent-Length: 8\r\n\r\n<p>right";
+            let answer =
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\nContent-Length: 8\r\n\r\n<p>right";
             let _ = connection.write_all(answer.as_bytes()).await;
             // It goes on as if for a further request.
             open.push(connection);
