@@ -3,9 +3,11 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{Stream, stream};
+use moka::sync::Cache;
 use reqwest::StatusCode;
 use reqwest::header::{CONNECTION, HeaderMap, HeaderValue, USER_AGENT};
 use rustls::ClientConfig;
@@ -42,7 +44,11 @@ use super::{conditions, failure, kind, lenient, machine, redirect, resolver, sen
 /// The memory budget in bytes for all bodies of a fetcher that shares none.
 const MEMORY: u64 = 256 << 20;
 
-/// Fetches pages, and keeps connections for the next ones.
+/// Maximum number of origins that are known to answer oddly, and the time until one is tried as others are.
+const ODD: u64 = 4096;
+const ODD_FOR: Duration = Duration::from_secs(60 * 60);
+
+/// Fetches pages, and keeps the connections that the next ones can use.
 #[derive(Clone, Debug)]
 pub struct Fetcher {
     client: reqwest::Client,
@@ -57,6 +63,8 @@ pub struct Fetcher {
     proxy: Option<Proxy>,
     pub(super) settings: Arc<settings::Fetch>,
     memory: MemoryBudget,
+    /// The origins whose last answer only browsers read: they are asked by [`lenient`] at once.
+    odd: Cache<String, ()>,
 }
 
 impl Fetcher {
@@ -91,6 +99,7 @@ impl Fetcher {
             proxy,
             settings,
             memory: MemoryBudget::new(MEMORY),
+            odd: Cache::builder().max_capacity(ODD).time_to_live(ODD_FOR).build(),
         })
     }
 
@@ -281,6 +290,12 @@ impl Fetcher {
         let asked = url.clone();
         let again = (self.proxy.is_none() && body.is_empty() && method.is_safe())
             .then(|| (method.clone(), fields.clone()));
+        if let Some((method, fields)) = &again
+            && self.odd.contains_key(&origin(&asked))
+            && let Ok(answer) = self.ask_again(method.clone(), &asked, fields.clone()).await
+        {
+            return Ok(answer);
+        }
         let request = self.client.request(method, url).headers(fields);
         let answer = if body.is_empty() { request } else { request.body(body) }.send();
         let answer = match &self.threads {
@@ -304,7 +319,7 @@ impl Fetcher {
         }
     }
 
-    /// Asks once more, for an answer that only browsers read.
+    /// Asks for an answer that only browsers read, and remembers whether its origin gives one.
     async fn ask_again(
         &self,
         method: reqwest::Method,
@@ -312,7 +327,16 @@ impl Fetcher {
         fields: HeaderMap,
     ) -> io::Result<reqwest::Response> {
         let (guard, tls, settings) = (&self.guard, &self.tls, &self.settings);
-        lenient::Ask { guard, tls, settings, method, url, common: &self.common, fields }.send().await
+        let ask = lenient::Ask { guard, tls, settings, method, url, common: &self.common, fields };
+        let answer = ask.send().await;
+        let origin = origin(url);
+        match &answer {
+            // It may be mended: a use does not prolong the time.
+            Ok(_) if self.odd.contains_key(&origin) => {}
+            Ok(_) => self.odd.insert(origin, ()),
+            Err(_) => self.odd.invalidate(&origin),
+        }
+        answer
     }
 
     async fn answer(&self, response: reqwest::Response) -> Result<Answer, Failure> {
@@ -356,6 +380,10 @@ impl Fetcher {
             body: Bytes::new(),
         }
     }
+}
+
+fn origin(url: &Url) -> String {
+    url.origin().ascii_serialization()
 }
 
 fn ips(addresses: &[SocketAddr]) -> Vec<IpAddr> {

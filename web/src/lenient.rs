@@ -1,5 +1,6 @@
 //! Answers whose head browsers read and hyper does not, asked for once more over a connection of their own: an odd status line, chunks by
-//! HTTP/1.0, or a length beside another transfer coding. What a browser does not read is no answer here either.
+//! HTTP/1.0, or a length beside another transfer coding. What a browser does not read is no answer here either. From then
+//! on the origin is asked in this way at once, for an hour.
 
 use std::io;
 

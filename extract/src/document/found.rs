@@ -64,7 +64,8 @@ pub(crate) fn visible_text(element: ElementRef<'_>) -> String {
 }
 
 /// The text of an element that a reader sees, with a line break where a block or `<br>` begins another line, an empty line between
-/// paragraphs, and the lines of `<pre>` and `<textarea>` as they are. White space within a line, and empty lines beyond that, are for the caller to leave out.
+/// paragraphs, and the lines of `<pre>` and `<textarea>` as they are. White space within a line, and empty lines beyond that, are for the
+/// caller to leave out.
 pub(crate) fn visible_lines(element: ElementRef<'_>) -> String {
     let mut lines = Lines::default();
     for edge in element.traverse() {

@@ -200,12 +200,14 @@ fn are_groups(groups: &[(char, String)]) -> bool {
     is_one_mark && last.len() == 3 && (by_threes || indian) && !first.starts_with('0')
 }
 
-/// Whether digits go on twice after the same mark, as in `15/08/2017`, `15. 08. 2017` and `10:30:00`, or are a time or a day: `10:30`, `15/08`.
+/// Whether digits go on twice after the same mark, as in `15/08/2017`, `15. 08. 2017` and `10:30:00`, or are a time or a day: `10:30`,
+/// `15/08`.
 fn is_date_or_phone(first: &str, after: &[char]) -> bool {
     let Some((mark, second, next)) = next_part(after) else { return false };
     let goes_on = || next_part(next).is_some_and(|(other, ..)| other == mark);
-    let is_pair = first.len() <= 2 && second.len() == 2;
-    goes_on() || is_pair && after[0] == mark && (mark == ':' || mark == '/' && second[0] == '0')
+    let has_blanks = after[0] == ' ' || after[1] == ' ';
+    let is_pair = first.len() <= 2 && second.len() == 2 && !has_blanks;
+    goes_on() || is_pair && (mark == ':' || mark == '/' && second[0] == '0')
 }
 
 /// Reads the mark and the digits of the next part of a date, and returns them with what follows.
@@ -352,6 +354,7 @@ mod tests {
             ("5, 10 cm", json!(5)),
             ("8/10", json!(8)),
             ("16:9", json!(16)),
+            ("5: 10 kg", json!(5)),
             ("Price.....19", json!(19)),
             ("12345678901234567890", json!(12_345_678_901_234_567_890_u64)),
         ] {

@@ -1,5 +1,7 @@
 //! Responses that break rules of HTTP, and that browsers accept nevertheless.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::http2::{Identity, trusting};
@@ -66,6 +68,27 @@ async fn a_length_beside_a_coding_that_is_none_ends_the_page() {
         }
     });
     assert_eq!(fetch(&url).await.unwrap().body, "<p>right");
+}
+
+#[tokio::test]
+async fn an_origin_whose_head_is_odd_is_asked_once_from_then_on() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&count);
+    tokio::spawn(async move {
+        while let Ok((mut connection, _)) = listener.accept().await {
+            counted.fetch_add(1, Ordering::SeqCst);
+            let _ = connection.read(&mut [0; 4096]).await;
+            let answer = "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n";
+            let _ = connection.write_all(answer.as_bytes()).await;
+        }
+    });
+    let fetcher = fetcher(&settings());
+    for asked in [2, 3, 4] {
+        assert_eq!(fetcher.fetch(&url).await.unwrap().body, "x");
+        assert_eq!(count.load(Ordering::SeqCst), asked);
+    }
 }
 
 #[tokio::test]

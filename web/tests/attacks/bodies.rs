@@ -194,7 +194,7 @@ async fn a_packed_body_is_bounded_as_it_is_sent_unpacked_and_in_between() {
                 bytes[at] ^= 1;
                 bytes
             },
-            "body: broken content coding",
+            "page: hello",
         ),
         coded(
             "a large window in brotli",
