@@ -12,6 +12,9 @@ redis.call('HSET', KEYS[2], 'closed', ARGV[1])
 if ARGV[2] ~= '-' then
   redis.call('HSET', KEYS[2], 'read', 1, 'unread ' .. sources_of(lease), ARGV[2] == 'unread' and 1 or 0)
 end
+if ARGV[2] == 'read' then
+  redis.call('HDEL', KEYS[2], 'incomplete')
+end
 for i = 3, #ARGV, 2 do
   redis.call('HINCRBY', KEYS[2], ARGV[i], ARGV[i + 1])
 end

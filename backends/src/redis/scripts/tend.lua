@@ -1,8 +1,12 @@
 -- KEYS: crawl, pending, leases. ARGV: crawl id, the lowest watermark of all lines, lost_after in ms.
--- Ends what can end in a running crawl. Where nobody has read any source to its end, the crawl is incomplete; else its leases say so. Returns "await" if it waits for what is parked, "ended" if it has ended now.
+-- Ends what can end in a running crawl. Where no lease has said of any source whether it was read, the crawl is incomplete. Returns "await" if it waits for what is parked, "ended" if it has ended now.
 local function end_discovery(crawl)
   redis.call('HSET', crawl, 'discovery', 'ended')
-  if not redis.call('HGET', crawl, 'read') then
+  local is_known = redis.call('HGET', crawl, 'read')
+  for _, field in ipairs(redis.call('HKEYS', crawl)) do
+    is_known = is_known or string.find(field, '^unread ')
+  end
+  if not is_known then
     redis.call('HSET', crawl, 'incomplete', 1)
   end
 end

@@ -158,6 +158,28 @@ pub async fn a_crawl_is_incomplete_where_others_outlast_who_read_its_sources(
     Ok(())
 }
 
+/// Whether the session that left them had said which sources it reads, or not.
+pub async fn what_was_left_unread_is_made_good_after_discovery_has_ended(carrier: &Carrier) -> Result<()> {
+    for is_named in [true, false] {
+        let case = Case::new();
+        let _worker =
+            carrier.join_with(case.worker.clone(), |settings| settings.recovery.lost_after = 2 * BRIEF);
+        let session = match is_named {
+            true => carrier.read(&case, 1, BRIEF).await?,
+            false => carrier.reopen(&case, BRIEF).await?,
+        };
+        session.admit(&[case.new_work(0)]).await?;
+        drop(session);
+        eventually(LIMIT, async || Ok(carrier.stats(&case).await?.discovered)).await?;
+        assert!(carrier.stats(&case).await?.incomplete, "nobody has read its sources");
+        carrier.read(&case, 1, LONG).await?.close_read(Some(SourcesRead::default())).await?;
+        let stats = carrier.stats(&case).await?;
+        let expected = (CrawlState::Running, true, false);
+        assert_eq!((stats.status, stats.discovered, stats.incomplete), expected, "named: {is_named}");
+    }
+    Ok(())
+}
+
 /// Among the reasons.
 pub async fn what_sources_name_in_vain_is_counted_once(carrier: &Carrier) -> Result<()> {
     let case = Case::new();
