@@ -19,12 +19,14 @@ fn name(sources: Option<u64>) -> String {
 
 /// Records the result of reading sources. A session that has read its sources to their end also settles unknown ones.
 pub(super) fn note_read(db: &Connection, crawl: i64, sources: Option<u64>, read: &SourcesRead) -> Result<()> {
-    if !read.incomplete {
+    if read.incomplete {
+        leave_unread(db, crawl, sources)?;
+    } else {
         db.prepare_cached("DELETE FROM crawl_reasons WHERE crawl = ?1 AND reason = ?2")?
             .execute(params![crawl, UNNAMED])?;
+        db.prepare_cached("INSERT OR REPLACE INTO crawl_reasons (crawl, reason, count) VALUES (?1, ?2, 0)")?
+            .execute(params![crawl, name(sources)])?;
     }
-    db.prepare_cached("INSERT OR REPLACE INTO crawl_reasons (crawl, reason, count) VALUES (?1, ?2, ?3)")?
-        .execute(params![crawl, name(sources), i64::from(read.incomplete)])?;
     for (reason, number) in read.reasons() {
         add_reason(db, crawl, reason, number as i64)?;
     }

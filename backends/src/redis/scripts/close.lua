@@ -9,11 +9,13 @@ if not lease then
 end
 redis.call('HDEL', KEYS[1], ARGV[1])
 redis.call('HSET', KEYS[2], 'closed', ARGV[1])
-if ARGV[2] ~= '-' then
-  redis.call('HSET', KEYS[2], 'read', 1, 'unread ' .. sources_of(lease), ARGV[2] == 'unread' and 1 or 0)
-end
+local sources = 'unread ' .. sources_of(lease)
 if ARGV[2] == 'read' then
+  redis.call('HSET', KEYS[2], 'read', 1, sources, 0)
   redis.call('HDEL', KEYS[2], 'incomplete')
+elseif ARGV[2] == 'unread' then
+  redis.call('HSET', KEYS[2], 'read', 1)
+  redis.call('HSETNX', KEYS[2], sources, 1)
 end
 for i = 3, #ARGV, 2 do
   redis.call('HINCRBY', KEYS[2], ARGV[i], ARGV[i + 1])

@@ -133,6 +133,8 @@ pub async fn a_crawl_is_incomplete_until_what_was_left_unread_is_read(carrier: &
     assert!(!is_incomplete().await?);
     carrier.read(&case, 1, LONG).await?.abandon().await?;
     assert!(!is_incomplete().await?, "they were read before");
+    carrier.read(&case, 1, LONG).await?.close_read(Some(in_part)).await?;
+    assert!(!is_incomplete().await?, "they were read before, and failed only now");
     stays_open.close().await?;
     let stats = carrier.stats(&case).await?;
     assert_eq!((stats.status, stats.incomplete, stats.reasons.len()), (CrawlState::Running, false, 0));
