@@ -187,10 +187,11 @@ impl Records for RedisRecords {
         match self.redis.run::<u8>(&call).await? {
             0 => Err(stale(&lease)),
             2 => {
+                self.log_discovery(&lease.crawl).await?;
                 self.write_end_down(&lease.crawl, CrawlState::Finished).await;
                 Ok(())
             }
-            3 => self.log_discovery(&lease).await,
+            3 => self.log_discovery(&lease.crawl).await,
             _ => Ok(()),
         }
     }
