@@ -56,10 +56,6 @@ impl RedisRecords {
         if is_running && !was_failing && self.events.is_failing(&stats.counts) {
             news.push(CrawlEvent { kind: EventKind::Failing, at: now, stats: stats.clone() });
         }
-        let was_told = noted.count(&EventKind::Quality.to_string())? > 0;
-        if is_running && !was_told && stats.has_lost_items() {
-            news.push(CrawlEvent { kind: EventKind::Quality, at: now, stats: stats.clone() });
-        }
         let progress = noted.read(PROGRESS)?;
         match is_running && stats.pending > 0 {
             true => news.extend(self.notice_stall(crawl, &noted, progress, stats, now).await?),
