@@ -179,7 +179,8 @@ impl Records for RedisRecords {
         call.arg(match read {
             None => "-",
             Some(SourcesRead { incomplete: true, .. }) => "unread",
-            Some(SourcesRead { incomplete: false, .. }) => "read",
+            Some(SourcesRead { is_once: true, .. }) => "once",
+            Some(_) => "read",
         });
         for (reason, number) in read.iter().flat_map(SourcesRead::reasons) {
             call.arg(reason).arg(number);

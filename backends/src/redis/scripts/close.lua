@@ -1,4 +1,4 @@
--- KEYS: leases, crawl, pending. ARGV: token, what came of its sources ("read", "unread", or "-" for none), then what that adds to the
+-- KEYS: leases, crawl, pending. ARGV: token, what came of its sources ("read", "once" for what nobody can read again, "unread", or "-" for none), then what that adds to the
 -- stats: name and number. Discovery ends with the last lease. Returns 1 if the lease was this token's, or was the last to be closed, or
 -- discovery has ended already; 2 if the crawl has ended with it, 3 if discovery alone has, also again: an answer may have been lost; else 0.
 local now = now_ms()
@@ -14,6 +14,10 @@ local sources = 'unread ' .. sources_of(lease)
 if ARGV[2] == 'read' then
   redis.call('HSET', KEYS[2], 'read', 1, sources, 0)
   redis.call('HDEL', KEYS[2], 'incomplete')
+elseif ARGV[2] == 'once' then
+  -- Each run gives them another name, so these would pile up.
+  redis.call('HSET', KEYS[2], 'read', 1)
+  redis.call('HDEL', KEYS[2], 'incomplete', sources)
 elseif ARGV[2] == 'unread' then
   redis.call('HSET', KEYS[2], 'read', 1)
   redis.call('HSETNX', KEYS[2], sources, 1)

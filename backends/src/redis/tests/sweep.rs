@@ -177,3 +177,17 @@ async fn sources_that_were_left_are_read_after_discovery_has_ended() {
     makes_good("dead 0001").await;
     makes_good("says-nothing-of-its-sources").await;
 }
+
+#[tokio::test]
+async fn what_can_be_read_only_once_leaves_no_field_when_it_was_read() {
+    let fixture = Fixture::new().await;
+    let once = SourcesRead { is_once: true, ..SourcesRead::default() };
+    for number in 1..4 {
+        let holder = format!("producer 000{number}");
+        let lease = fixture.frontier.open(&fixture.crawl, Terms::default(), &holder, HOUR).await.unwrap();
+        fixture.send(&lease, 0..1).await;
+        fixture.frontier.close_read(lease, Some(once)).await.unwrap();
+    }
+    let fields: Vec<String> = fixture.ask(redis::cmd("HKEYS").arg("{crawled_urls}:crawl:c")).await;
+    assert!(fields.iter().all(|field| !field.starts_with("unread ")), "{fields:?}");
+}
