@@ -95,6 +95,9 @@ pub fn main() -> ExitCode {
 impl Args {
     /// Reads the settings, connects, and runs.
     pub async fn run(self, global: Global) -> Outcome {
+        if self.end.fail_if_empty && !self.wait {
+            return Err(Fail::usage("--fail-if-empty judges a crawl that has ended: it needs --wait"));
+        }
         let settings = Arc::new(global.load(&global.source())?);
         let signals = Signals::listen().map_err(Fail::run)?;
         // Its waits are shown in the progress line, and in the log.

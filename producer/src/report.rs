@@ -178,7 +178,14 @@ impl Report {
     /// Returns the counters for the stats of the crawl.
     pub(crate) fn sources_read(&self) -> SourcesRead {
         let Counters { seen, unchanged, fresh, outside, .. } = self.counters;
-        SourcesRead { incomplete: !self.problems.is_empty(), seen, unchanged, fresh, outside }
+        SourcesRead {
+            incomplete: !self.problems.is_empty(),
+            seen,
+            unchanged,
+            fresh,
+            outside,
+            ..SourcesRead::default()
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use trawl_common::names::CrawlRef;
 use trawl_common::politeness::addresses::AddressRate;
 use trawl_common::politeness::ceiling::Ceiling;
 use trawl_common::politeness::schedules::HostSchedules;
-use trawl_common::ports::{self, Hosts, Opening, Ports, Terms};
+use trawl_common::ports::{self, Hosts, Opening, Ports, SourcesRead, Terms};
 use trawl_common::settings::{Politeness, Settings};
 use trawl_common::spider::{DedupScope, Mistake, Scope, Spider, SpiderText};
 use trawl_common::web::url::Fingerprint;
@@ -54,6 +54,11 @@ impl Job {
         let Self { start: Start { pages, sources }, limit, .. } = self;
         let sources: Vec<String> = sources.iter().map(Source::identity).collect();
         Fingerprint::of(&format!("{pages:?} {sources:?} {limit:?}")).short().cast_unsigned()
+    }
+
+    /// Whether no other run can read its sources.
+    fn reads_once(&self) -> bool {
+        self.start.sources.contains(&Source::Stdin)
     }
 }
 
@@ -128,6 +133,7 @@ async fn read_all(
     let politeness = job.spider.politeness.apply(&settings.politeness);
     let health = Arc::new(Health::until(stop.clone()));
     let (text, is_new, reads) = (job.text.clone(), job.is_new, Some(job.reads()));
+    let is_once = job.reads_once();
     let hosts = Arc::clone(&ports.hosts);
     let reading = Reading::new(Arc::clone(&settings), job, hosts, &health, Some(ports), &progress)?;
     let opening = Opening { crawl: crawl.clone(), terms, text, reads, is_new, lease };
@@ -156,7 +162,7 @@ async fn read_all(
     if report.stopped {
         session.abandon().await?;
     } else {
-        session.close_read(Some(report.sources_read())).await?;
+        session.close_read(Some(SourcesRead { is_once, ..report.sources_read() })).await?;
     }
     Ok(report)
 }

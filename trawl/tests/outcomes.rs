@@ -54,6 +54,8 @@ async fn each_crawl_that_is_asked_for_fetches_its_pages_and_one_by_spider_says_t
     let (_, warned) = run(fleet.command(&["wait", &seen]), 0).await;
     assert!(warned.contains("nothing came of crawl") && warned.contains("1 URL was seen before"), "{warned}");
     run(fleet.command(&["wait", &seen, "--fail-if-empty"]), 6).await;
+    let (_, error) = run(fleet.command(&["producer", &site.page(0), "--fail-if-empty"]), 2).await;
+    assert!(error.contains("needs --wait"), "{error}");
     let stats = status(&fleet, &seen).await;
     assert_eq!((&stats["empty"], &stats["dedup"]), (&true.into(), &"spider".into()));
     assert_eq!(stats["reasons"]["dropped:seen"], 1);

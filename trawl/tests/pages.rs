@@ -345,6 +345,9 @@ async fn forms_of_one_page_yield_one_item_under_its_canonical_url() {
         .map(|item| (item["url"].as_str().unwrap(), &item["final_url"]))
         .collect();
     assert_eq!(products.len(), PRODUCTS, "{:?}", crawl.items);
+    // The start page has no heading.
+    let without = crawl.stats["reasons"]["done:without_items"].as_u64().unwrap_or_default();
+    assert!(without <= 1, "the other form of a product has its items: {}", crawl.stats);
     let first = products[format!("{}/p/0", site.origin).as_str()].as_str().unwrap();
     assert!(first.starts_with(&format!("{}/p/0?", site.origin)), "{first}");
 }

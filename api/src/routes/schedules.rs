@@ -136,7 +136,8 @@ pub(crate) async fn run_schedule(
     Segment((project, spider)): Segment<(ProjectName, SpiderName)>,
 ) -> Result<Response, Problem> {
     let spider = api.scheduled(project, spider).await?;
-    asked(&api, NewJob::of(CrawlId::generate(UnixMs::now()), spider)).await
+    let new = NewJob::of(CrawlId::generate(UnixMs::now()), spider);
+    asked(&api, NewJob { is_scheduled: true, ..new }).await
 }
 
 /// Pauses a schedule: no crawl is submitted for it until it is resumed

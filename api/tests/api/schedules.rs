@@ -6,7 +6,7 @@ use std::sync::Arc;
 use reqwest::Method;
 use serde_json::{Value, json};
 use trawl_api::Backend;
-use trawl_common::ports::ScheduleState;
+use trawl_common::ports::{JobFilter, JobPage, ScheduleState};
 use trawl_common::settings::Settings;
 use trawl_common::time::UnixMs;
 
@@ -54,6 +54,9 @@ async fn a_schedule_is_listed_with_its_next_instants_and_the_spiders_last_job(fi
     assert_eq!(fixture.get(run.headers["location"].to_str().unwrap()).await.body, run.body);
     let last = list(fixture).await[0]["last"].clone();
     assert_eq!((&last["crawl"], &last["status"]), (&run.body["crawl"], &"pending".into()));
+    let all = JobPage { before: None, max: 10 };
+    let jobs = fixture.backend.jobs.list(&JobFilter::default(), all).await.unwrap();
+    assert!(jobs[0].new.is_scheduled, "it crawls as the schedule would");
 }
 
 async fn a_schedule_is_held_and_let_go_on(fixture: &Fixture) {

@@ -10,14 +10,23 @@ use super::stats_delta::add_reason;
 /// Prefix of the names of these rows.
 pub(super) const UNREAD: &str = "unread ";
 
+/// The row of sources that are not known.
+const UNNAMED: &str = "unread -";
+
 fn name(sources: Option<u64>) -> String {
-    sources.map_or_else(|| format!("{UNREAD}-"), |sources| format!("{UNREAD}{sources:016x}"))
+    sources.map_or_else(|| UNNAMED.to_owned(), |sources| format!("{UNREAD}{sources:016x}"))
 }
 
-/// Records the result of reading sources.
+/// Records the result of reading sources. A session that has read its sources to their end also settles unknown ones.
 pub(super) fn note_read(db: &Connection, crawl: i64, sources: Option<u64>, read: &SourcesRead) -> Result<()> {
-    db.prepare_cached("INSERT OR REPLACE INTO crawl_reasons (crawl, reason, count) VALUES (?1, ?2, ?3)")?
-        .execute(params![crawl, name(sources), i64::from(read.incomplete)])?;
+    if read.incomplete {
+        leave_unread(db, crawl, sources)?;
+    } else {
+        db.prepare_cached("DELETE FROM crawl_reasons WHERE crawl = ?1 AND reason = ?2")?
+            .execute(params![crawl, UNNAMED])?;
+        db.prepare_cached("INSERT OR REPLACE INTO crawl_reasons (crawl, reason, count) VALUES (?1, ?2, 0)")?
+            .execute(params![crawl, name(sources)])?;
+    }
     for (reason, number) in read.reasons() {
         add_reason(db, crawl, reason, number as i64)?;
     }

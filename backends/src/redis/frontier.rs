@@ -179,7 +179,8 @@ impl Records for RedisRecords {
         call.arg(match read {
             None => "-",
             Some(SourcesRead { incomplete: true, .. }) => "unread",
-            Some(SourcesRead { incomplete: false, .. }) => "read",
+            Some(SourcesRead { is_once: true, .. }) => "once",
+            Some(_) => "read",
         });
         for (reason, number) in read.iter().flat_map(SourcesRead::reasons) {
             call.arg(reason).arg(number);
@@ -187,10 +188,11 @@ impl Records for RedisRecords {
         match self.redis.run::<u8>(&call).await? {
             0 => Err(stale(&lease)),
             2 => {
+                self.log_discovery(&lease.crawl).await?;
                 self.write_end_down(&lease.crawl, CrawlState::Finished).await;
                 Ok(())
             }
-            3 => self.log_discovery(&lease).await,
+            3 => self.log_discovery(&lease.crawl).await,
             _ => Ok(()),
         }
     }

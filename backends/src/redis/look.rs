@@ -154,7 +154,11 @@ impl RedisRecords {
             call.arg(crawl.id.as_str()).arg(watermarks.lowest()).arg(self.lost_after.as_millis() as u64);
             match self.redis.run::<String>(&call).await?.as_str() {
                 "await" => sweep.awaiting.push(crawl.clone()),
-                "ended" => self.write_end_down(crawl, CrawlState::Finished).await,
+                "discovered" => self.write_discovery_down(crawl).await,
+                "ended" => {
+                    self.write_discovery_down(crawl).await;
+                    self.write_end_down(crawl, CrawlState::Finished).await;
+                }
                 _ => {}
             }
         }

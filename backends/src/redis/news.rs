@@ -56,16 +56,18 @@ impl RedisRecords {
         if is_running && !was_failing && self.events.is_failing(&stats.counts) {
             news.push(CrawlEvent { kind: EventKind::Failing, at: now, stats: stats.clone() });
         }
-        let was_told = noted.count(&EventKind::Quality.to_string())? > 0;
-        if is_running && !was_told && stats.has_lost_items() {
-            news.push(CrawlEvent { kind: EventKind::Quality, at: now, stats: stats.clone() });
-        }
         let progress = noted.read(PROGRESS)?;
         match is_running && stats.pending > 0 {
             true => news.extend(self.notice_stall(crawl, &noted, progress, stats, now).await?),
             // It has nothing to do, or is paused: the time starts anew afterwards.
-            false if progress.is_some() => self.forget_progress(crawl).await?,
-            false => {}
+            false => {
+                // After a pause it has not stalled before that time has passed.
+                let stall: Option<u64> = noted.read(&EventKind::Stalled.to_string())?;
+                let is_held = !is_running && stall.is_some();
+                if progress.is_some() || is_held {
+                    self.forget_progress(crawl, is_held).await?;
+                }
+            }
         }
         Ok(news)
     }
@@ -112,7 +114,13 @@ impl RedisRecords {
         self.write(redis::cmd("HSET").arg(key).arg(field).arg(value.to_string())).await
     }
 
-    async fn forget_progress(&self, crawl: &CrawlRef) -> Result<()> {
-        self.redis.query(redis::cmd("HDEL").arg(CrawlKeys::new(crawl).told).arg(PROGRESS)).await
+    /// Forgets since when the crawl has made no progress, and if `with_stall`, that it has stalled.
+    async fn forget_progress(&self, crawl: &CrawlRef, with_stall: bool) -> Result<()> {
+        let mut forget = redis::cmd("HDEL");
+        forget.arg(CrawlKeys::new(crawl).told).arg(PROGRESS);
+        if with_stall {
+            forget.arg(EventKind::Stalled.to_string());
+        }
+        self.redis.query(&forget).await
     }
 }

@@ -3,12 +3,11 @@
 use std::collections::{BTreeSet, HashMap};
 
 use tokio::sync::MutexGuard;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 use trawl_common::frontier::crawl::{CrawlState, CrawlStats};
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Error, ErrorKind, Result, Terms};
 use trawl_common::time::UnixMs;
-use trawl_engine::Lease;
 
 use super::RedisRecords;
 use super::keys::{self, CrawlKeys};
@@ -69,9 +68,22 @@ impl RedisRecords {
 
     /// Logs how reading a crawl's sources ended, once its discovery has ended: no message tells a store that forgets
     /// it.
-    pub(super) async fn log_discovery(&self, Lease { crawl, terms, .. }: &Lease) -> Result<()> {
+    pub(super) async fn log_discovery(&self, crawl: &CrawlRef) -> Result<()> {
+        if self.second_home.is_none() {
+            return Ok(());
+        }
         let Some(stats) = self.read_stats(crawl).await? else { return Ok(()) };
-        self.log(|| Record::discovered(crawl, *terms, sources(&stats))).await
+        // Whoever opened the crawl last has set them.
+        let terms = self.read_terms(crawl).await?;
+        self.log(|| Record::discovered(crawl, terms, sources(&stats))).await
+    }
+
+    /// Like [`log_discovery`](Self::log_discovery). A failure is logged: without an entry, a store that forgets the
+    /// crawl takes it for incomplete.
+    pub(super) async fn write_discovery_down(&self, crawl: &CrawlRef) {
+        if let Err(error) = self.log_discovery(crawl).await {
+            debug!(crawl = %crawl.id, %error, "the end of a crawl's discovery is not in the stream control");
+        }
     }
 
     /// Creates an unknown crawl that a message or a worker refers to: as it is in the log, or else as a running crawl

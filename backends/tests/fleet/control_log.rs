@@ -3,6 +3,7 @@
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::time::timeout;
 use trawl_backends::fleet::records_of;
@@ -13,15 +14,15 @@ use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{Claim, Control, Finish, HostControl, NewWork, Stats, Terms};
-use trawl_common::settings::{self, ServerUrl, Settings};
+use trawl_common::ports::{Claim, Control, Finish, HostControl, NewWork, SourcesRead, Stats, Terms};
+use trawl_common::settings::{self, Dedup, ServerUrl, Settings};
 use trawl_common::web::host::HostKey;
 use trawl_common::web::url::CanonicalUrl;
-use trawl_engine::Records;
+use trawl_engine::{Lease, Records};
 use trawl_testkit::own_redis::OwnRedis;
 use trawl_testkit::servers::{self, VirtualHost};
 
-use crate::support::{LONG, link};
+use crate::support::{BRIEF, LONG, link};
 
 /// Records and hosts in their own Redis, beside this RabbitMQ.
 async fn store(vhost: &VirtualHost) -> (Arc<RedisRecords>, Arc<RedisHosts>) {
@@ -215,4 +216,73 @@ async fn a_page_limit_counts_what_was_done_before_redis_was_emptied() {
     }
     let started = later.start(&worker, &claims(4..6)).await.unwrap();
     assert_eq!(started, [Start::Go, Start::Awaited], "one of five is left");
+}
+
+/// Opens a crawl of at most `pages` pages, to read its sources.
+async fn begin(records: &RedisRecords, id: &str, holder: &str, pages: u64, ttl: Duration) -> Lease {
+    let terms = Terms { max_pages: NonZeroU64::new(pages), ..Terms::default() };
+    records.begin(&crawl(id), terms, holder, ttl).await.unwrap()
+}
+
+async fn admit(records: &RedisRecords, lease: &Lease) {
+    let url = CanonicalUrl::parse("http://site.example/").unwrap();
+    records.admit(lease, &[NewWork::seed(url, Lane::Bulk)]).await.unwrap();
+}
+
+/// Returns whether discovery has ended, whether the crawl is incomplete, and its page limit, in a Redis that has
+/// forgotten the crawl.
+async fn as_logged(vhost: &VirtualHost, id: &str) -> (bool, bool, Option<u64>) {
+    let (later, _) = store(vhost).await;
+    later.sweep(&"w".parse().unwrap()).await.unwrap();
+    let stats = later.crawl_stats(&crawl(id).id).await.unwrap().unwrap();
+    let terms = later.terms(&crawl(id)).await.unwrap();
+    (stats.discovered, stats.incomplete, terms.max_pages.map(NonZeroU64::get))
+}
+
+#[tokio::test]
+async fn the_end_of_discovery_is_logged_with_the_terms_of_the_crawl_when_its_answer_was_lost() {
+    let vhost = VirtualHost::new().await;
+    let redis = servers::own_database().await;
+    let (records, _) = store_on(&vhost, redis.clone()).await;
+    let first = begin(&records, "closed", "one 0001", 5, LONG).await;
+    let second = begin(&records, "closed", "two 0002", 7, LONG).await;
+    admit(&records, &second).await;
+    records.close_read(second, Some(SourcesRead::default())).await.unwrap();
+    // A process that carries it out, and dies before it logs that.
+    let dies = RedisRecords::new(link(redis).await, LONG, Dedup::Plain);
+    dies.close_read(first.clone(), Some(SourcesRead::default())).await.unwrap();
+    assert_eq!(as_logged(&vhost, "closed").await, (false, false, Some(7)), "nobody has logged it");
+    records.close_read(first, Some(SourcesRead::default())).await.unwrap();
+    assert_eq!(as_logged(&vhost, "closed").await, (true, false, Some(7)));
+}
+
+#[tokio::test]
+async fn the_end_of_discovery_without_a_producer_is_logged() {
+    let vhost = VirtualHost::new().await;
+    let rabbitmq = settings::RabbitMq { url: vhost.url.clone(), ..settings::RabbitMq::default() };
+    let mut settings = Settings { rabbitmq, ..Settings::default() };
+    settings.recovery.lost_after = BRIEF;
+    let (records, _) = records_of(&settings, link(servers::own_database().await).await).unwrap();
+    let dead = begin(&records, "left", "dead 0001", 7, BRIEF).await;
+    admit(&records, &dead).await;
+    let ended = async {
+        while !records.crawl_stats(&crawl("left").id).await.unwrap().unwrap().discovered {
+            records.sweep(&"w".parse().unwrap()).await.unwrap();
+        }
+    };
+    timeout(LONG, ended).await.expect("the sweeper ends discovery");
+    assert_eq!(as_logged(&vhost, "left").await, (true, true, Some(7)));
+}
+
+#[tokio::test]
+async fn a_crawl_that_ends_with_its_discovery_stays_incomplete_in_a_redis_that_forgets_it() {
+    let vhost = VirtualHost::new().await;
+    let (records, _) = store(&vhost).await;
+    let lease = begin(&records, "ended", "producer 0001", 7, LONG).await;
+    let unread = SourcesRead { incomplete: true, ..SourcesRead::default() };
+    records.close_read(lease, Some(unread)).await.unwrap();
+    let (later, _) = store(&vhost).await;
+    assert!(later.open(&crawl("ended"), Terms::default(), "producer", LONG).await.is_err(), "it is over");
+    let stats = later.crawl_stats(&crawl("ended").id).await.unwrap().unwrap();
+    assert_eq!((stats.status, stats.incomplete), (CrawlState::Finished, true));
 }

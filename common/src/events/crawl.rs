@@ -17,7 +17,8 @@ pub enum EventKind {
     Stalled,
     /// Too many of its URLs fail.
     Failing,
-    /// Its pages yielded no items, although its spider extracts some ([`CrawlStats::has_lost_items`]).
+    /// It has finished, and its pages yielded no items although its spider extracts some
+    /// ([`CrawlStats::has_lost_items`]). While it runs, items may still come: listings are often fetched first.
     Quality,
     /// It has finished without any result ([`CrawlStats::empty`]).
     Empty,
@@ -68,7 +69,8 @@ impl CrawlEvent {
         let amiss = |kind, is_so: fn(&CrawlStats) -> bool| {
             end.clone().filter(|end| is_so(&end.stats)).map(|end| Self { kind, ..end })
         };
-        let quality = amiss(EventKind::Quality, CrawlStats::has_lost_items);
+        let quality =
+            amiss(EventKind::Quality, |stats| stats.status == CrawlState::Finished && stats.has_lost_items());
         let empty = amiss(EventKind::Empty, |stats| stats.empty);
         quality.into_iter().chain(empty).chain(end)
     }
@@ -149,6 +151,21 @@ mod tests {
         let nothing = CrawlStats { counts: Counts::default(), ..stats(CrawlState::Finished) };
         assert_eq!(names(nothing.concluded()), ["crawl.empty", "crawl.finished"]);
         assert_eq!(names(stats(CrawlState::Finished).concluded()), ["crawl.finished"]);
+    }
+
+    #[test]
+    fn that_a_crawl_lost_its_items_is_told_where_its_pages_cannot_have_had_any() {
+        let names = |status, reasons: &[(&str, u64)]| {
+            let reasons = reasons.iter().map(|(reason, number)| ((*reason).to_owned(), *number)).collect();
+            let stats = CrawlStats { reasons, ..stats(status) }.concluded();
+            CrawlEvent::of_end(stats).map(|event| event.name()).collect::<Vec<_>>()
+        };
+        let lost = ("done:without_items", 20);
+        assert_eq!(names(CrawlState::Finished, &[lost]), ["crawl.quality", "crawl.finished"]);
+        assert_eq!(names(CrawlState::Finished, &[("done:without_items", 19)]), ["crawl.finished"]);
+        assert_eq!(names(CrawlState::Finished, &[lost, ("items:offer", 1)]), ["crawl.finished"]);
+        assert_eq!(names(CrawlState::Finished, &[lost, ("skipped:unchanged", 9)]), ["crawl.finished"]);
+        assert_eq!(names(CrawlState::Cancelled, &[lost]), ["crawl.cancelled"]);
     }
 
     #[test]

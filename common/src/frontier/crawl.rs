@@ -217,15 +217,21 @@ impl CrawlStats {
 
     /// Whether it has fetched nothing because pages were as they were.
     pub fn found_all_as_it_was(&self) -> bool {
-        const AS_THEY_WERE: [&str; 4] =
-            ["skipped:unchanged", "skipped:fresh", "dropped:unchanged", "dropped:fresh"];
-        self.counts.done == 0 && AS_THEY_WERE.iter().any(|reason| self.reasons.contains_key(*reason))
+        self.counts.done == 0 && self.found_some_as_they_were()
     }
 
-    /// Whether many of its pages gave no item, and none gave any, although its spider extracts some: a selector no longer matches.
+    /// Whether it has left out pages because they were as they were.
+    fn found_some_as_they_were(&self) -> bool {
+        const AS_THEY_WERE: [&str; 4] =
+            ["skipped:unchanged", "skipped:fresh", "dropped:unchanged", "dropped:fresh"];
+        AS_THEY_WERE.iter().any(|reason| self.reasons.contains_key(*reason))
+    }
+
+    /// Whether many of its pages gave no item, and none gave any, although its spider extracts some: a selector no longer
+    /// matches. It is not known if pages were left out because they were as they were: those may have items.
     pub fn has_lost_items(&self) -> bool {
         let without = self.reasons.get(WITHOUT_ITEMS).copied().unwrap_or_default();
-        self.items == 0 && without >= FEWEST
+        self.items == 0 && without >= FEWEST && !self.found_some_as_they_were()
     }
 
     /// The crawl's address.

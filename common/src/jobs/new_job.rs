@@ -6,6 +6,7 @@ use super::{IdempotencyKey, JobOverrides, Priority};
 use crate::list::Entry;
 use crate::names::{CrawlId, CrawlRef, ProjectName, SpiderName, SpiderRef};
 use crate::request::NewRequest;
+use crate::schedule::key_prefix;
 use crate::spider::arguments::Arguments;
 use crate::spider::{DedupScope, Version};
 use crate::task::NewTask;
@@ -43,8 +44,8 @@ pub struct NewJob {
     /// have.
     #[serde(default)]
     pub version: Option<Version>,
-    /// Whether a cron schedule submitted it: then its crawl finds URLs that are new to the spider, unless the file says
-    /// otherwise. Other crawls dedup within themselves.
+    /// Whether it runs a cron schedule, when that is due or at a person's request: then its crawl finds URLs that are new
+    /// to the spider, unless the file says otherwise. Other crawls dedup within themselves.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_scheduled: bool,
     /// The priority of the job.
@@ -114,7 +115,14 @@ impl NewJob {
 
     /// The dedup scope of its crawl if neither the job nor the spider's file sets one.
     pub fn usual_dedup(&self) -> DedupScope {
-        if self.is_scheduled { DedupScope::Spider } else { DedupScope::Crawl }
+        let is_scheduled = self.is_scheduled || self.has_key_of_schedule();
+        if is_scheduled { DedupScope::Spider } else { DedupScope::Crawl }
+    }
+
+    /// Whether its key is one of its spider's schedule. Older programs mark the jobs of schedules by nothing else.
+    fn has_key_of_schedule(&self) -> bool {
+        let prefix = key_prefix(&self.spider_ref());
+        self.idempotency_key.as_ref().is_some_and(|key| key.as_str().starts_with(&prefix))
     }
 
     /// The pages of the job.
@@ -153,6 +161,7 @@ impl NewJob {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::time::UnixMs;
 
     fn job(id: &str) -> NewJob {
         NewJob::new(id.parse().unwrap(), SpiderName::default())
@@ -173,6 +182,17 @@ mod tests {
             |count| NewJob { arguments: Arguments::of((0..count).map(argument)).unwrap(), ..job("one") };
         assert_eq!(arguments(100).check(), Ok(()));
         assert_eq!(arguments(101).check(), Err(InvalidJob::Arguments(101)));
+    }
+
+    #[test]
+    fn a_job_of_a_schedule_that_an_older_program_asked_for_is_known_by_its_key() {
+        let spider: SpiderRef = "books/shop".parse().unwrap();
+        let due = crate::schedule::job(&spider, UnixMs(1_795_435_200_000));
+        let of_older = NewJob { is_scheduled: false, ..due };
+        assert_eq!(of_older.usual_dedup(), DedupScope::Spider);
+        let of_another = NewJob { spider: "shop2".parse().unwrap(), ..of_older };
+        assert_eq!(of_another.usual_dedup(), DedupScope::Crawl);
+        assert_eq!(job("one").usual_dedup(), DedupScope::Crawl);
     }
 
     #[test]

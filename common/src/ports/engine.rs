@@ -94,6 +94,8 @@ pub struct Opening {
 pub struct SourcesRead {
     /// Whether some of them could not be read completely.
     pub incomplete: bool,
+    /// Whether no other session can read them, as they come from standard input.
+    pub is_once: bool,
     /// URLs that were not admitted because they had been seen.
     pub seen: u64,
     /// URLs that were not admitted because their sitemap says that they are unchanged.

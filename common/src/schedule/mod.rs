@@ -159,9 +159,14 @@ impl Schedule {
     }
 }
 
+/// Returns the beginning of the idempotency keys of a spider's scheduled jobs.
+pub(crate) fn key_prefix(spider: &SpiderRef) -> String {
+    format!("schedule:{spider}:")
+}
+
 /// Returns the job of a spider for an instant of its schedule: the same, whichever worker submits it.
 pub fn job(spider: &SpiderRef, instant: UnixMs) -> NewJob {
-    let key = format!("schedule:{spider}:{instant}");
+    let key = format!("{}{instant}", key_prefix(spider));
     let new = NewJob::of(CrawlId::of_schedule(spider, instant), spider.clone());
     NewJob { idempotency_key: key.parse().ok(), is_scheduled: true, ..new }
 }

@@ -28,16 +28,12 @@ pub enum InvalidSource {
 }
 
 impl Source {
-    /// Returns a text that identifies the source's content. Standard input gets one of its own, because it cannot be
-    /// read again.
+    /// Returns a text that identifies the source. Standard input gets one of its own, because it cannot be read again. A
+    /// file keeps its name when lines are added.
     pub(crate) fn identity(&self) -> String {
         match self {
             Self::Web(url) => url.to_string(),
-            Self::File(path) => {
-                // Machines may have different files of one name.
-                let bytes = std::fs::metadata(path).map_or(0, |file| file.len());
-                format!("{} {bytes}", path.display())
-            }
+            Self::File(path) => path.display().to_string(),
             Self::Stdin => WorkerId::of_this_machine().to_string(),
         }
     }
@@ -100,6 +96,17 @@ mod tests {
         let signed = "http://a.example/%7Ea?sig=a%2fb".parse::<Source>().unwrap();
         assert_eq!(signed.to_string(), "http://a.example/%7Ea?sig=a%2fb");
         assert!("ftp://example.com/sitemap.xml".parse::<Source>().is_err());
+    }
+
+    #[test]
+    fn a_file_is_known_by_its_name_and_standard_input_by_none_that_another_has() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("list.txt");
+        let file = Source::File(path.clone());
+        let before = file.identity();
+        std::fs::write(path, "http://a.example/\n").unwrap();
+        assert_eq!(file.identity(), before);
+        assert_ne!(Source::Stdin.identity(), Source::Stdin.identity());
     }
 
     #[test]

@@ -1,8 +1,13 @@
 -- KEYS: crawl, pending, leases. ARGV: crawl id, the lowest watermark of all lines, lost_after in ms.
--- Ends what can end in a running crawl. Where nobody has read any source to its end, the crawl is incomplete; else its leases say so. Returns "await" if it waits for what is parked, "ended" if it has ended now.
+-- Ends what can end in a running crawl. Where no lease has said of any source whether it was read, the crawl is incomplete. Returns
+-- "await" if it waits for what is parked, "discovered" if discovery has ended now, "ended" if the crawl has.
 local function end_discovery(crawl)
   redis.call('HSET', crawl, 'discovery', 'ended')
-  if not redis.call('HGET', crawl, 'read') then
+  local is_known = redis.call('HGET', crawl, 'read')
+  for _, field in ipairs(redis.call('HKEYS', crawl)) do
+    is_known = is_known or string.find(field, '^unread ')
+  end
+  if not is_known then
     redis.call('HSET', crawl, 'incomplete', 1)
   end
 end
@@ -13,7 +18,7 @@ local reader = living_leases(KEYS[3], now)[1]
 local is_fed = reader and reader.crawl == ARGV[1]
 local state = redis.call('HMGET', KEYS[1], 'discovery', 'barrier', 'pass')
 local barrier, pass = tonumber(state[2]), state[3]
-local reply = ''
+local reply, is_discovered = '', false
 -- The first pass begins now; the second, when what is parked has come back. What lies further ahead is from before the
 -- clock was set back.
 if state[2] and not (barrier and barrier <= now + (pass == '2' and LONGEST_PARKED + lost_after or 0)) then
@@ -28,6 +33,7 @@ if state[1] == 'open' and not is_fed then
     redis.call('HSET', KEYS[1], 'unfed', int(now))
   elseif unfed + lost_after < now then
     end_discovery(KEYS[1])
+    is_discovered = true
   end
 end
 if barrier and pass == '1' then
@@ -37,7 +43,8 @@ elseif barrier and watermark >= barrier then
   redis.call('HDEL', KEYS[1], 'barrier', 'pass')
   if state[1] == 'unknown' and not is_fed then
     end_discovery(KEYS[1])
+    is_discovered = true
   end
 end
 is_evicted(KEYS[1])
-return end_if_done(KEYS[1], KEYS[2], now) and 'ended' or reply
+return end_if_done(KEYS[1], KEYS[2], now) and 'ended' or is_discovered and 'discovered' or reply

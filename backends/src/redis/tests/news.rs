@@ -3,7 +3,7 @@
 use trawl_common::events::EventKind;
 use trawl_common::frontier::dead_letter::{Cause, Note};
 use trawl_common::frontier::outcome::{Reason, Terminal};
-use trawl_common::ports::{Control, Finish};
+use trawl_common::ports::{Control, Finish, Stats};
 use trawl_common::settings::Events;
 use trawl_common::time::UnixMs;
 
@@ -84,6 +84,24 @@ async fn a_crawl_that_is_held_or_has_nothing_to_do_has_not_stalled() {
     assert_eq!(fixture.tell().await, [], "the time counts from now on");
     fixture.set_clock(41 * HOUR).await;
     assert_eq!(fixture.tell().await, [EventKind::Stalled]);
+}
+
+#[tokio::test]
+async fn a_crawl_that_has_stalled_has_not_yet_when_it_goes_on_after_a_pause() {
+    let fixture = Fixture::new().await;
+    let lease = fixture.open().await;
+    fixture.send(&lease, 0..1).await;
+    fixture.tell().await;
+    fixture.set_clock(25 * HOUR).await;
+    let is_stalled = async || fixture.frontier.crawl_stats(&fixture.crawl.id).await.unwrap().unwrap().stalled;
+    assert_eq!((fixture.tell().await, is_stalled().await), (vec![EventKind::Stalled], true));
+    fixture.frontier.pause(&fixture.crawl).await.unwrap();
+    fixture.tell().await;
+    fixture.frontier.resume(&fixture.crawl).await.unwrap();
+    assert!(!is_stalled().await);
+    assert_eq!((fixture.tell().await, is_stalled().await), (vec![], false), "the time counts from now on");
+    fixture.set_clock(26 * HOUR).await;
+    assert_eq!((fixture.tell().await, is_stalled().await), (vec![EventKind::Stalled], true));
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use trawl_common::frontier::dead_letter::{Cause, Note};
 use trawl_common::frontier::outcome::{Reason, Terminal};
-use trawl_common::ports::{Finish, Stats};
+use trawl_common::ports::{Finish, SourcesRead, Stats};
 use trawl_common::settings::Keep;
 use trawl_common::time::UnixMs;
 
@@ -148,4 +148,46 @@ async fn what_is_on_its_way_from_a_rung_is_waited_for() {
     fixture.frontier.await_parked(&fixture.crawl, Duration::ZERO).await.unwrap();
     let barrier: u64 = fixture.ask(redis::cmd("HGET").arg(crawl).arg("barrier")).await;
     assert!(UnixMs(barrier) >= before.plus(LOST_AFTER));
+}
+
+/// Opens a crawl for `holder`, which dies; lets its discovery end; and has another holder read the sources `0001`.
+async fn makes_good(holder: &str) {
+    let fixture = Fixture::new().await;
+    let open = async |holder: &str| {
+        fixture.frontier.open(&fixture.crawl, Terms::default(), holder, HOUR).await.unwrap()
+    };
+    let stats = async || fixture.frontier.crawl_stats(&fixture.crawl.id).await.unwrap().unwrap();
+    let dead = open(holder).await;
+    fixture.send(&dead, 0..1).await;
+    fixture.set_clock(26 * HOUR).await;
+    fixture.round().await;
+    assert!(!stats().await.discovered, "another producer may come");
+    fixture.set_clock(26 * HOUR + 2 * LOST_AFTER).await;
+    fixture.round().await;
+    let ended = stats().await;
+    assert_eq!((ended.discovered, ended.incomplete), (true, true));
+    let successor = open("successor 0001").await;
+    fixture.frontier.close_read(successor, Some(SourcesRead::default())).await.unwrap();
+    let ended = stats().await;
+    assert_eq!((ended.discovered, ended.incomplete), (true, false));
+}
+
+#[tokio::test]
+async fn sources_that_were_left_are_read_after_discovery_has_ended() {
+    makes_good("dead 0001").await;
+    makes_good("says-nothing-of-its-sources").await;
+}
+
+#[tokio::test]
+async fn what_can_be_read_only_once_leaves_no_field_when_it_was_read() {
+    let fixture = Fixture::new().await;
+    let once = SourcesRead { is_once: true, ..SourcesRead::default() };
+    for number in 1..4 {
+        let holder = format!("producer 000{number}");
+        let lease = fixture.frontier.open(&fixture.crawl, Terms::default(), &holder, HOUR).await.unwrap();
+        fixture.send(&lease, 0..1).await;
+        fixture.frontier.close_read(lease, Some(once)).await.unwrap();
+    }
+    let fields: Vec<String> = fixture.ask(redis::cmd("HKEYS").arg("{crawled_urls}:crawl:c")).await;
+    assert!(fields.iter().all(|field| !field.starts_with("unread ")), "{fields:?}");
 }

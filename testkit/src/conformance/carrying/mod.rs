@@ -180,6 +180,7 @@ macro_rules! one_process_conformance {
             several_sessions_feed_one_crawl_and_discovery_ends_with_the_last
             a_crawl_whose_session_was_dropped_ends_without_it
             a_crawl_is_incomplete_where_others_outlast_who_read_its_sources
+            what_was_left_unread_is_made_good_after_discovery_has_ended
             a_session_that_was_dropped_may_be_followed_by_another
             what_a_worker_that_is_gone_held_is_claimed_by_another
             the_fifth_start_without_an_end_is_poison

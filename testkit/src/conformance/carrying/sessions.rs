@@ -133,6 +133,8 @@ pub async fn a_crawl_is_incomplete_until_what_was_left_unread_is_read(carrier: &
     assert!(!is_incomplete().await?);
     carrier.read(&case, 1, LONG).await?.abandon().await?;
     assert!(!is_incomplete().await?, "they were read before");
+    carrier.read(&case, 1, LONG).await?.close_read(Some(in_part)).await?;
+    assert!(!is_incomplete().await?, "they were read before, and failed only now");
     stays_open.close().await?;
     let stats = carrier.stats(&case).await?;
     assert_eq!((stats.status, stats.incomplete, stats.reasons.len()), (CrawlState::Running, false, 0));
@@ -155,6 +157,28 @@ pub async fn a_crawl_is_incomplete_where_others_outlast_who_read_its_sources(
     worker.work_off(1).await;
     eventually(LIMIT, async || Ok(carrier.stats(&case).await?.status == CrawlState::Finished)).await?;
     assert!(carrier.stats(&case).await?.incomplete);
+    Ok(())
+}
+
+/// Whether the session that left them had said which sources it reads, or not.
+pub async fn what_was_left_unread_is_made_good_after_discovery_has_ended(carrier: &Carrier) -> Result<()> {
+    for is_named in [true, false] {
+        let case = Case::new();
+        let _worker =
+            carrier.join_with(case.worker.clone(), |settings| settings.recovery.lost_after = 2 * BRIEF);
+        let session = match is_named {
+            true => carrier.read(&case, 1, BRIEF).await?,
+            false => carrier.reopen(&case, BRIEF).await?,
+        };
+        session.admit(&[case.new_work(0)]).await?;
+        drop(session);
+        eventually(LIMIT, async || Ok(carrier.stats(&case).await?.discovered)).await?;
+        assert!(carrier.stats(&case).await?.incomplete, "nobody has read its sources");
+        carrier.read(&case, 1, LONG).await?.close_read(Some(SourcesRead::default())).await?;
+        let stats = carrier.stats(&case).await?;
+        let expected = (CrawlState::Running, true, false);
+        assert_eq!((stats.status, stats.discovered, stats.incomplete), expected, "named: {is_named}");
+    }
     Ok(())
 }
 

@@ -67,6 +67,7 @@ pub(super) async fn given(
     let (mut links, mut beyond) = to_follow(shared, job, landed.as_ref(), links, requests);
     beyond.add(Limit::PageLinks, left_out);
     let form = form(shared, job, canonical).await;
+    let is_known = matches!(form, Form::Known);
     let mut items = items_as(job, &form, &response, items);
     let stood_for = if let Form::Of(canonical) = form { Some(canonical) } else { landed };
     spider.empty_fields.look(&spider.spider, &items);
@@ -84,6 +85,8 @@ pub(super) async fn given(
     let status = Some(response.status).filter(|status| *status > 0);
     let bytes = response.body.len() as u64;
     let counted = ItemCounts::of_page(&spider.spider, &items, file.as_ref().map_or(0, |file| file.items()));
+    // The items of a known page are counted with the other one.
+    let counted = ItemCounts { is_without: counted.is_without && !is_known, ..counted };
     let page = page(job, history, items, response);
     let ids = Ids::ByPlace(name(job, own).to_owned(), page.items.len());
     let file = file.zip(like).map(|(file, like)| Box::new(FileItems::new(file, &page, like, ids)));
