@@ -281,8 +281,10 @@ async fn a_crawl_that_ends_with_its_discovery_stays_incomplete_in_a_redis_that_f
     let lease = begin(&records, "ended", "producer 0001", 7, LONG).await;
     let unread = SourcesRead { incomplete: true, ..SourcesRead::default() };
     records.close_read(lease, Some(unread)).await.unwrap();
+    assert!(records.crawl_stats(&crawl("ended").id).await.unwrap().unwrap().empty);
     let (later, _) = store(&vhost).await;
     assert!(later.open(&crawl("ended"), Terms::default(), "producer", LONG).await.is_err(), "it is over");
     let stats = later.crawl_stats(&crawl("ended").id).await.unwrap().unwrap();
     assert_eq!((stats.status, stats.incomplete), (CrawlState::Finished, true));
+    assert!(!stats.empty, "it is not known what came of it");
 }
