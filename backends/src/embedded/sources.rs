@@ -1,6 +1,6 @@
 //! Records which sources of a crawl were read to their end: rows of the table `crawl_reasons`, one for each set of
-//! sources, 1 if it was left unread, and 0 once a session has read it. While a session reads, a row of its own says so, for
-//! a process that is killed.
+//! sources, 1 if it was left unread, and 0 once a session has read it. While a session reads, a row of its own says so,
+//! because its process may be killed.
 
 use rusqlite::{Connection, params};
 use trawl_common::ports::SourcesRead;

@@ -127,9 +127,8 @@ async fn sources_that_a_process_was_reading_when_it_died_are_unread_until_anothe
         let opening = Opening { crawl, terms, text: None, is_new: false, lease: LONG, reads: Some(1) };
         engine.engine().open(opening, Arc::default()).await.unwrap()
     };
-    let is_incomplete = async |engine: &Embedded| {
-        engine.stats().crawl_stats(&crawl().id).await.unwrap().unwrap().incomplete
-    };
+    let is_incomplete =
+        async |engine: &Embedded| engine.stats().crawl_stats(&crawl().id).await.unwrap().unwrap().incomplete;
     let session = read(&engine).await;
     session.admit(&[page(0)]).await.unwrap();
     assert!(!is_incomplete(&engine).await, "they are being read");

@@ -69,9 +69,8 @@ impl CrawlEvent {
         let amiss = |kind, is_so: fn(&CrawlStats) -> bool| {
             end.clone().filter(|end| is_so(&end.stats)).map(|end| Self { kind, ..end })
         };
-        let quality = amiss(EventKind::Quality, |stats| {
-            stats.status == CrawlState::Finished && stats.has_lost_items()
-        });
+        let quality =
+            amiss(EventKind::Quality, |stats| stats.status == CrawlState::Finished && stats.has_lost_items());
         let empty = amiss(EventKind::Empty, |stats| stats.empty);
         quality.into_iter().chain(empty).chain(end)
     }

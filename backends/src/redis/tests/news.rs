@@ -93,8 +93,7 @@ async fn a_crawl_that_has_stalled_has_not_yet_when_it_goes_on_after_a_pause() {
     fixture.send(&lease, 0..1).await;
     fixture.tell().await;
     fixture.set_clock(25 * HOUR).await;
-    let is_stalled =
-        async || fixture.frontier.crawl_stats(&fixture.crawl.id).await.unwrap().unwrap().stalled;
+    let is_stalled = async || fixture.frontier.crawl_stats(&fixture.crawl.id).await.unwrap().unwrap().stalled;
     assert_eq!((fixture.tell().await, is_stalled().await), (vec![EventKind::Stalled], true));
     fixture.frontier.pause(&fixture.crawl).await.unwrap();
     fixture.tell().await;
