@@ -37,6 +37,9 @@ pub(super) fn open(
         crawls::keep_spider_text(db, row.key, text)?;
     }
     memory.leases.take(crawl, reads, token)?;
+    if let Some(reads) = reads {
+        sources::begin(db, row.key, reads)?;
+    }
     Ok(row.terms)
 }
 
@@ -56,8 +59,11 @@ pub(super) fn close(
             None => Err(crawls::over(crawl).into()),
         };
     };
-    if let (Some(read), Some(known)) = (read, crawls::find(db, crawl)?) {
-        sources::note_read(db, known.key, lease.sources, read)?;
+    if let Some(known) = crawls::find(db, crawl)? {
+        sources::end(db, known.key, lease.sources)?;
+        if let Some(read) = read {
+            sources::note_read(db, known.key, lease.sources, read)?;
+        }
     }
     if memory.leases.is_fed(crawl) { Ok(()) } else { end_discovery(db, memory, crawl) }
 }
@@ -68,7 +74,10 @@ pub(super) fn abandon(db: &Connection, memory: &mut Memory, token: Token) -> Res
         return Ok(());
     };
     match crawls::find(db, &crawl)? {
-        Some(known) => sources::leave_unread(db, known.key, Some(read)),
+        Some(known) => {
+            sources::end(db, known.key, Some(read))?;
+            sources::leave_unread(db, known.key, Some(read))
+        }
         None => Ok(()),
     }
 }

@@ -75,6 +75,7 @@ fn end_unread(
     Lease { crawl, sources: read, .. }: &Lease,
 ) -> Result<()> {
     let Some(known) = crawls::find(db, crawl)? else { return Ok(()) };
+    sources::end(db, known.key, *read)?;
     let is_last = !memory.leases.is_fed(crawl);
     // A session that reads no sources does not tell whether others have read theirs.
     if read.is_some() || (is_last && !sources::are_known(db, known.key)?) {

@@ -17,7 +17,7 @@ use super::fields::{Fields, sql_ms, unreadable};
 use super::records::{self, COLUMNS, FROM, Stored, Unreadable};
 use super::seen::Seen;
 use super::store::Memory;
-use super::{crawl_stats, crawls};
+use super::{crawl_stats, crawls, sources};
 
 /// Maximum time that anything is parked, except for a slot of its host.
 const LONGEST_PARKED: Duration = Duration::from_secs(LONGEST.as_secs() + 60);
@@ -28,8 +28,9 @@ const LONGEST_PARKED: Duration = Duration::from_secs(LONGEST.as_secs() + 60);
 /// 2. Makes records that wait for a slot of their host ask again: the hosts' schedules know no slots reserved by
 ///    an earlier process, and the rate may be another.
 /// 3. Notes that nobody has had the file open since.
-/// 4. Removes records that would never be handed out.
-/// 5. Corrects the counters of each crawl by its records.
+/// 4. Notes that sources which an earlier process was reading are unread.
+/// 5. Removes records that would never be handed out.
+/// 6. Corrects the counters of each crawl by its records.
 pub(super) fn resume(db: &mut Connection, now: UnixMs) -> Result<()> {
     let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     take_over(&tx, now)?;
@@ -49,6 +50,7 @@ fn take_over(db: &Connection, now: UnixMs) -> Result<()> {
     )?;
     // The feeder of a job is gone as well.
     db.execute("UPDATE jobs SET until = 0 WHERE until IS NOT NULL", [])?;
+    sources::take_over(db)?;
     let mut memory = Memory::default();
     for record in never_given(db, now)? {
         take_away(db, &mut memory, record)?;

@@ -94,7 +94,10 @@ impl RedisRecords {
             discovered: fields.read::<String>("discovery")?.is_some_and(|discovery| discovery == "ended"),
             started,
         };
-        Ok(Some(stats.concluded()))
+        let stats = stats.concluded();
+        // The counters of a crawl that this server had forgotten do not tell what came of it before.
+        let is_restored = fields.count("restored")? > 0;
+        Ok(Some(CrawlStats { empty: stats.empty && !is_restored, ..stats }))
     }
 
     pub(super) async fn read_terms(&self, crawl: &CrawlRef) -> Result<Terms> {

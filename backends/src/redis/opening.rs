@@ -26,17 +26,19 @@ impl RedisRecords {
     ) -> Result<Lease> {
         self.claim_id(crawl).await?;
         let token = rand::random();
-        if let Some(opened) = self.try_open(crawl, token, terms, holder, ttl).await? {
-            // Its limits may differ from earlier ones.
-            self.log(|| Record::opened(crawl, opened.terms)).await?;
+        if let Some((opened, is_news)) = self.try_open(crawl, token, terms, holder, ttl).await? {
+            if is_news {
+                self.log(|| Record::opened(crawl, opened.terms)).await?;
+            }
             return Ok(opened);
         }
         self.create(crawl, terms, past).await?;
         let opened = self.try_open(crawl, token, terms, holder, ttl).await?;
-        opened.ok_or_else(|| forgotten(crawl))
+        opened.map(|(lease, _)| lease).ok_or_else(|| forgotten(crawl))
     }
 
-    /// Returns `None` if the crawl is not known.
+    /// Returns the lease, and whether the log has to say that the crawl was opened: its limits may differ from earlier
+    /// ones, or its sources are read again. Returns `None` if the crawl is not known.
     async fn try_open(
         &self,
         crawl: &CrawlRef,
@@ -44,7 +46,7 @@ impl RedisRecords {
         terms: Terms,
         holder: &str,
         ttl: Duration,
-    ) -> Result<Option<Lease>> {
+    ) -> Result<Option<(Lease, bool)>> {
         let keys = CrawlKeys::new(crawl);
         let mut call = self.scripts.open.prepare_invoke();
         call.key(&keys.leases).key(&keys.crawl);
@@ -56,7 +58,8 @@ impl RedisRecords {
         match text(0).as_str() {
             "ok" => {
                 let recrawl = text(1).parse().map_err(|_| corrupt("open"))?;
-                Ok(Some(Lease { crawl: crawl.clone(), token, terms: Terms { recrawl, ..terms } }))
+                let is_news = text(2) != "0";
+                Ok(Some((Lease { crawl: crawl.clone(), token, terms: Terms { recrawl, ..terms } }, is_news)))
             }
             "unknown" => Ok(None),
             "over" => Err(over(crawl, &text(1))),

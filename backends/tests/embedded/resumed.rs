@@ -1,11 +1,13 @@
 //! The state of one process as the next process reads it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::support::*;
+use trawl_backends::embedded::Embedded;
 use trawl_common::frontier::outcome::Reason;
 use trawl_common::politeness::gcra::{Pace, Slot};
-use trawl_common::ports::{HostSlotRequest, Settlement, Verdict};
+use trawl_common::ports::{HostSlotRequest, Opening, Settlement, SourcesRead, Terms, Verdict};
 use trawl_common::time::UnixMs;
 
 /// A request for a slot of a host that allows one request in this many seconds.
@@ -114,4 +116,27 @@ async fn a_crawl_whose_counters_disagree_with_its_records_ends_with_the_last_of_
         worker.settle(claimed.iter().map(done).collect()).await;
         assert!(engine.stats().crawl_stats(&crawl().id).await.unwrap().unwrap().status.is_over(), "{sql}");
     }
+}
+
+#[tokio::test]
+async fn sources_that_a_process_was_reading_when_it_died_are_unread_until_another_has_read_them() {
+    let (directory, engine) = state_file();
+    let path = directory.path().join("crawl.db");
+    let read = async |engine: &Embedded| {
+        let (crawl, terms) = (crawl(), Terms::default());
+        let opening = Opening { crawl, terms, text: None, is_new: false, lease: LONG, reads: Some(1) };
+        engine.engine().open(opening, Arc::default()).await.unwrap()
+    };
+    let is_incomplete =
+        async |engine: &Embedded| engine.stats().crawl_stats(&crawl().id).await.unwrap().unwrap().incomplete;
+    let session = read(&engine).await;
+    session.admit(&[page(0)]).await.unwrap();
+    assert!(!is_incomplete(&engine).await, "they are being read");
+    drop((session, engine));
+    let engine = open(&path);
+    assert!(is_incomplete(&engine).await);
+    read(&engine).await.close_read(Some(SourcesRead::default())).await.unwrap();
+    assert!(!is_incomplete(&engine).await);
+    drop(engine);
+    assert!(!is_incomplete(&open(&path)).await);
 }

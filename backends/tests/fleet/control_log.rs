@@ -281,8 +281,32 @@ async fn a_crawl_that_ends_with_its_discovery_stays_incomplete_in_a_redis_that_f
     let lease = begin(&records, "ended", "producer 0001", 7, LONG).await;
     let unread = SourcesRead { incomplete: true, ..SourcesRead::default() };
     records.close_read(lease, Some(unread)).await.unwrap();
+    assert!(records.crawl_stats(&crawl("ended").id).await.unwrap().unwrap().empty);
     let (later, _) = store(&vhost).await;
     assert!(later.open(&crawl("ended"), Terms::default(), "producer", LONG).await.is_err(), "it is over");
     let stats = later.crawl_stats(&crawl("ended").id).await.unwrap().unwrap();
     assert_eq!((stats.status, stats.incomplete), (CrawlState::Finished, true));
+    assert!(!stats.empty, "it is not known what came of it");
+}
+
+#[tokio::test]
+async fn a_session_without_sources_changes_nothing_of_what_is_logged_of_them() {
+    let vhost = VirtualHost::new().await;
+    let (records, _) = store(&vhost).await;
+    let reader = begin(&records, "read", "producer 0001", 7, LONG).await;
+    admit(&records, &reader).await;
+    records.close_read(reader, Some(SourcesRead::default())).await.unwrap();
+    for pages in [7, 9] {
+        let silent = begin(&records, "read", "api", pages, LONG).await;
+        let (discovered, ..) = as_logged(&vhost, "read").await;
+        assert_eq!(discovered, pages == 7, "another limit is logged");
+        records.close(silent).await.unwrap();
+        assert_eq!(as_logged(&vhost, "read").await, (true, false, Some(pages)));
+    }
+    let silent = begin(&records, "read", "api", 9, LONG).await;
+    let reader = begin(&records, "read", "producer 0001", 9, LONG).await;
+    records.close_read(reader, Some(SourcesRead::default())).await.unwrap();
+    assert!(!as_logged(&vhost, "read").await.0, "its sources were read again");
+    records.close(silent).await.unwrap();
+    assert_eq!(as_logged(&vhost, "read").await, (true, false, Some(9)));
 }

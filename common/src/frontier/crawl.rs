@@ -227,8 +227,8 @@ impl CrawlStats {
         AS_THEY_WERE.iter().any(|reason| self.reasons.contains_key(*reason))
     }
 
-    /// Whether many of its pages gave no item, and none gave any, although its spider extracts some: a selector no longer
-    /// matches. It is not known if pages were left out because they were as they were: those may have items.
+    /// Whether many of its pages gave no item, and none gave any, although its spider extracts some: a selector no
+    /// longer matches. Always false if pages were left out because they were as they were: those may have items.
     pub fn has_lost_items(&self) -> bool {
         let without = self.reasons.get(WITHOUT_ITEMS).copied().unwrap_or_default();
         self.items == 0 && without >= FEWEST && !self.found_some_as_they_were()

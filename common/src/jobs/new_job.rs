@@ -44,8 +44,8 @@ pub struct NewJob {
     /// have.
     #[serde(default)]
     pub version: Option<Version>,
-    /// Whether it runs a cron schedule, when that is due or at a person's request: then its crawl finds URLs that are new
-    /// to the spider, unless the file says otherwise. Other crawls dedup within themselves.
+    /// Whether it runs a cron schedule, when that is due or at a person's request: then its crawl finds URLs that are
+    /// new to the spider, unless the file says otherwise. Other crawls dedup within themselves.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_scheduled: bool,
     /// The priority of the job.

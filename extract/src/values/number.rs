@@ -482,7 +482,7 @@ mod tests {
             let grouped = |mark: &str| {
                 let start = digits.len() % 3;
                 let mut groups: Vec<&str> = if start > 0 { vec![&digits[..start]] } else { Vec::new() };
-                groups.extend(digits[start..].as_bytes().chunks(3).map(|group| str::from_utf8(group).unwrap()));
+                groups.extend(digits.as_bytes()[start..].chunks(3).map(|group| str::from_utf8(group).unwrap()));
                 groups.join(mark)
             };
             let value = Ok(json!(format!("{number}.{cents:02}").parse::<f64>().unwrap()));

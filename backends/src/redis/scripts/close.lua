@@ -1,6 +1,7 @@
--- KEYS: leases, crawl, pending. ARGV: token, what came of its sources ("read", "once" for what nobody can read again, "unread", or "-" for none), then what that adds to the
--- stats: name and number. Discovery ends with the last lease. Returns 1 if the lease was this token's, or was the last to be closed, or
--- discovery has ended already; 2 if the crawl has ended with it, 3 if discovery alone has, also again: an answer may have been lost; else 0.
+-- KEYS: leases, crawl, pending. ARGV: token, what came of its sources ("read", "once" for what nobody can read again, "unread", or "-" for
+-- none), then what that adds to the stats: name and number. Discovery ends with the last lease. Returns 1 if the lease was this token's, or
+-- was the last to be closed, or discovery has ended already; 2 if the crawl has ended with it, 3 if discovery alone has and is to be logged,
+-- also again: an answer may have been lost; else 0.
 local now = now_ms()
 local lease = lease_of(KEYS[1], ARGV[1], now)
 if not lease then
@@ -27,6 +28,7 @@ for i = 3, #ARGV, 2 do
 end
 if #living_leases(KEYS[1], now) == 0 then
   redis.call('HSET', KEYS[2], 'discovery', 'ended')
-  return end_if_done(KEYS[2], KEYS[3], now) and 2 or 3
+  local is_settled = redis.call('HDEL', KEYS[2], 'settled') == 1
+  return end_if_done(KEYS[2], KEYS[3], now) and 2 or is_settled and 1 or 3
 end
 return 1

@@ -14,6 +14,10 @@ end
 if ARGV[11] ~= '-' then
   redis.call('HSET', KEYS[1], ARGV[11] == 'read' and 'read' or 'incomplete', 1)
 end
+if ARGV[4] == '1' or is_over(ARGV[2]) then
+  -- Its counters begin anew.
+  redis.call('HSET', KEYS[1], 'restored', 1)
+end
 if is_over(ARGV[2]) then
   -- Its end was announced when it came.
   redis.call('HSET', KEYS[1], 'discovery', 'ended', 'ended', now, 'announced', 1)
