@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn tags_are_found_among_text_and_comments() {
         assert_eq!(
-            tags("<!doctype html>a < b <P>x</p ><!-- <i> --><b/><br / ><!--><u><?x <q>"),
+            tags("<!doctype html>a < b <P>x</p ><!-- <i> --><b/><br / ><!--><u><?x ><q>"),
             ["P", "/p", "b", "br", "u", "q"]
         );
         assert_eq!(tags("<!-- <i> --!><b><!-- never closed <u>"), ["b"]);

@@ -18,7 +18,7 @@ pub(crate) type Args = Subcommands<Command>;
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Submit a crawl, which the next free worker begins; print its id
-    Submit(submit::Args),
+    Submit(Box<submit::Args>),
     /// List jobs: first those in the queue, in their order, then the others, the newest first
     List {
         /// Only those that stand so: pending, running, finished, failed, cancelled

@@ -45,6 +45,7 @@ async fn check_reports_as_much_to_programs() {
 async fn a_schedule_whose_tasks_only_its_first_crawl_would_do_is_a_warning() {
     let workspace = Workspace::new();
     let rest = "schedule = '0 3 * * *'\n[start]\ntasks = ['x']\n[handler]\nrun = ['python3', 'run.py']\nmode = 'once'\n";
+    workspace.write("run.py", "");
     workspace.write("once.toml", rest);
     workspace.write("each.toml", &format!("dedup = 'crawl'\n{rest}"));
     let output = workspace.run(&["spider", "check", "--json", "once.toml", "each.toml"]).await;
