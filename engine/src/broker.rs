@@ -57,6 +57,10 @@ pub trait Broker: Send + Sync {
 
     /// Returns the messages with these receipts to their queues, for any worker to take.
     async fn release(&self, receipts: &[Receipt]) -> Result<()>;
+
+    /// Ends consuming. When it returns, the broker has handled every acknowledgement, and delivers what is left to
+    /// other workers.
+    async fn close(&self) -> Result<()>;
 }
 
 /// A stream of deliveries.

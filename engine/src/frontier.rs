@@ -110,7 +110,8 @@ impl Frontier for Member {
     /// 1. Stops claiming: a later claim would never be released.
     /// 2. Waits until the engine has settled its own messages.
     /// 3. Releases the rest.
-    /// 4. Signs this worker off.
+    /// 4. Has the broker handle every acknowledgement.
+    /// 5. Signs this worker off.
     async fn release(&self) {
         self.stop.cancel();
         let settled = async {
@@ -128,6 +129,13 @@ impl Frontier for Member {
             info!(urls = held.len(), "giving back what did not finish in time");
             let released = |message| Settlement { message, verdict: Verdict::Released };
             self.settle(held.into_iter().map(released).collect()).await;
+        }
+        match timeout(LAST_WAIT, self.broker.close()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                debug!(%error, "could not end consuming: settled messages may be delivered once more")
+            }
+            Err(_) => debug!("ending to consume took too long: settled messages may be delivered once more"),
         }
         if let Err(error) = self.records.leave(&self.worker).await {
             debug!(%error, "could not say that this worker ends");

@@ -131,6 +131,13 @@ impl Session {
         self.send(held_back).await
     }
 
+    /// Sends held-back acknowledgements and closes the channel. The broker answers when it has handled them.
+    pub(super) async fn close(&self) -> Result<()> {
+        let held_back = self.acks.lock().await.flush();
+        self.send(held_back).await?;
+        answered(self.channel.close(200, "the worker ends".into())).await.map_err(failed)
+    }
+
     async fn send(&self, acks: impl IntoIterator<Item = Ack>) -> Result<()> {
         for Ack { tag, multiple } in acks {
             answered(self.channel.basic_ack(tag, BasicAckOptions { multiple })).await.map_err(failed)?;

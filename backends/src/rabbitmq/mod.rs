@@ -257,6 +257,13 @@ impl Broker for RabbitMq {
             None => Ok(()),
         }
     }
+
+    async fn close(&self) -> Result<()> {
+        match self.consuming.get() {
+            Some(session) => session.close().await,
+            None => Ok(()),
+        }
+    }
 }
 
 /// Whether this version can permanently stop dead-lettering over an `x-death` that it cannot read: 3.10.8 does, 4.0.5

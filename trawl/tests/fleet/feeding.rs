@@ -116,7 +116,11 @@ async fn a_run_prints_the_id_of_its_crawl_and_as_json_what_it_did() {
     );
     let (printed, said) = run(&["-q"]).await;
     assert_ne!(printed.trim(), id.trim(), "the id of a new crawl, for scripts");
-    assert_eq!((printed.lines().count(), said), (1, String::new()), "with its output thrown away, cron mails nothing");
+    assert_eq!(
+        (printed.lines().count(), said),
+        (1, String::new()),
+        "with its output thrown away, cron mails nothing"
+    );
     let worker = fleet.worker(&[]);
     let (printed, _) = run(&["--crawl", id.trim(), "--wait", "--json", "-q"]).await;
     assert_eq!(object(&printed)["books"]["done"], 3, "{printed}");
