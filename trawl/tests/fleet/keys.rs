@@ -75,10 +75,11 @@ async fn what_proves_to_be_a_strangers_is_acknowledged_even_in_a_lane_that_ackno
     fleet.vhost.publish("priority_queue", &url, &properties).await;
     timeout(LIMIT, site.asked_for(1)).await.unwrap();
     ends_well(worker).await;
-    let look = lapin::options::QueueDeclareOptions { passive: true, ..Default::default() };
     let channel = crate::channel_of(&fleet).await;
-    let queue = channel.queue_declare("priority_queue".into(), look, Default::default()).await.unwrap();
-    assert_eq!(queue.message_count(), 0, "it would come again to each worker that starts");
+    // A probe may be left there: the sweeper sends one now and then.
+    while let Some(left) = channel.basic_get("priority_queue".into(), Default::default()).await.unwrap() {
+        assert_ne!(left.data, url.as_bytes(), "it would come again to each worker that starts");
+    }
 }
 
 /// Returns the messages in a stream so far.
