@@ -15,8 +15,8 @@ export interface paths {
         get: operations["list_crawls"];
         put?: never;
         /**
-         * Asks for a crawl, which a worker begins when it is first in the queue. When this answers, it cannot be lost. Who asks again with the same
-         *     `Idempotency-Key` is given the crawl of the first time, whatever the body says
+         * Submits a crawl, which a worker starts when it is first in the queue. Once this responds, the crawl cannot be lost.
+         *     A request with an `Idempotency-Key` that was used before returns the first crawl, whatever the body says
          */
         post: operations["start_crawl"];
         delete?: never;
@@ -180,8 +180,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Adds URLs to a crawl that is not over. When this answers, none of them can be lost. They are routed by the settings; how many
-         *     pages the crawl may do stays as it is
+         * Adds URLs to a crawl that is not over. Once this responds, none of them can be lost. They are routed by the
+         *     settings; the crawl's page limit stays as it is
          */
         post: operations["add_urls"];
         delete?: never;
@@ -806,7 +806,7 @@ export interface components {
             /** @description Whether there may be more: of dead letters that match a filter, at most 10,000 are counted */
             more: boolean;
         };
-        /** @description How many URLs ended how */
+        /** @description The number of URLs by outcome */
         Counters: {
             /**
              * Format: int64
@@ -868,14 +868,14 @@ export interface components {
              * @description Items that its pages and tasks gave
              */
             items: number;
-            /** @description The job that it is of; absent if it is of none */
+            /** @description The job of the crawl; absent if it has none */
             job?: components["schemas"]["Job"];
             /**
              * Format: int64
              * @description Links that limits left out
              */
             left_out: number;
-            /** @description Sentences about what is amiss with it: that it is incomplete, or that nothing came of it, and why */
+            /** @description The problems of the crawl, one sentence each, such as that it is incomplete, or why it is empty */
             notes?: string[];
             /** @description Whether nothing more will come of it: every URL has its final state, and nobody reads its sources */
             over: boolean;
@@ -884,7 +884,7 @@ export interface components {
              * @description URLs that have no final state yet
              */
             pending: number;
-            /** @description How many URLs ended why, as `failed:http` */
+            /** @description The number of URLs by the reason why they ended, as `failed:http` */
             reasons: {
                 [key: string]: number;
             };
@@ -896,13 +896,13 @@ export interface components {
             spider: string;
             /** @description Whether it runs, has URLs left, and none has ended for `events.stalled_after` */
             stalled: boolean;
-            /** @description When it began; before that, when it was asked for */
+            /** @description When it started; before that, when it was submitted */
             started: components["schemas"]["Time"];
             status: components["schemas"]["Status"];
-            /** @description What keeps its URLs waiting, each in a sentence; only of one crawl that is asked for */
+            /** @description The reasons why its URLs are waiting, one sentence each; only in the response for a single crawl */
             waits?: string[];
         };
-        /** @description What a crawl has of one host */
+        /** @description The counts of one host in a crawl */
         CrawlHost: components["schemas"]["Counters"] & {
             /** Format: int64 */
             bytes: number;
@@ -920,7 +920,7 @@ export interface components {
             /** @description The crawl's tasks, which have no host; absent if there are more hosts than these */
             tasks?: components["schemas"]["CrawlTasks"];
         };
-        /** @description What a crawl has of tasks */
+        /** @description The counts of a crawl's tasks */
         CrawlTasks: components["schemas"]["Counters"] & {
             /**
              * Format: int64
@@ -1067,7 +1067,7 @@ export interface components {
             /** @description The cursor of the next page; absent after the last item of a crawl that is over */
             next?: string;
         };
-        /** @description A crawl that was asked for. One that fails leaves its crawl cancelled */
+        /** @description A submitted crawl. If it fails, its crawl is cancelled */
         Job: {
             /** @description The spider's arguments */
             arguments: {
@@ -1078,7 +1078,7 @@ export interface components {
             ended?: null | components["schemas"]["Time"];
             /**
              * Format: double
-             * @description The highest is begun first
+             * @description Jobs with the highest priority are started first
              */
             priority: number;
             /** @description Why it failed, or which of its sources could not be read */
@@ -1087,9 +1087,9 @@ export interface components {
             project: string;
             started?: null | components["schemas"]["Time"];
             status: components["schemas"]["JobStatus"];
-            /** @description Which version of the project, if it is not the latest */
+            /** @description The version of the project, if it is not the latest */
             version?: string | null;
-            /** @description Which worker took it last */
+            /** @description The worker that took it last */
             worker?: string | null;
         };
         /**
@@ -1193,7 +1193,7 @@ export interface components {
          * @enum {string}
          */
         Name: "progress" | "end" | "problem";
-        /** @description What to crawl: as the file of the spider says, or what `urls`, `tasks` and `sources` name in place of that */
+        /** @description The crawl to submit: as in the spider's file, or of the given `urls`, `tasks` and `sources` instead */
         NewCrawl: {
             /** @description The spider's arguments */
             arguments?: {
@@ -1201,16 +1201,16 @@ export interface components {
             };
             /**
              * Format: double
-             * @description How urgent it is: the highest is begun first
+             * @description The priority: crawls with the highest are started first
              * @default 0
              */
             priority: number;
             /**
-             * @description Whose crawl it is
+             * @description The project that the crawl belongs to
              * @default default
              */
             project: string;
-            /** @description What wins over the spider's file */
+            /** @description Settings that override the spider's file */
             settings?: components["schemas"]["Overrides"];
             /** @description Sitemaps, feeds and lists of URLs on the web, to be read for pages */
             sources?: string[];
@@ -1220,7 +1220,7 @@ export interface components {
             tasks?: components["schemas"]["Task"][];
             /** @description Pages to crawl as they are, each by a plain GET or as a request says. With tasks and sources at most 10,000 */
             urls?: components["schemas"]["UrlOrRequest"][];
-            /** @description Which version of the project; the latest without it */
+            /** @description The version of the project; the latest if absent */
             version?: string | null;
         };
         /** @description One task, or up to 10,000 */
@@ -1263,7 +1263,7 @@ export interface components {
              */
             reason: string;
         };
-        /** @description What wins over a spider's file in one crawl */
+        /** @description Settings that override a spider's file in one crawl */
         Overrides: {
             /**
              * @description Which URLs it takes for seen: those of all crawls of its spider (`spider`), its own (`crawl`), or also those that were fetched less
@@ -1273,12 +1273,12 @@ export interface components {
             dedup?: string | null;
             /**
              * Format: int64
-             * @description How many URLs are taken from the sources, at most
+             * @description Maximum number of URLs taken from the sources
              */
             limit?: number | null;
             /**
              * Format: int64
-             * @description After how many pages done the crawl ends
+             * @description The crawl ends once it has done this many pages
              */
             max_pages?: number | null;
             /**
