@@ -27,6 +27,9 @@ const LOOK: Duration = Duration::from_millis(50);
 /// no more than a tenth of the time.
 const LOOK_AT_DISK: Duration = Duration::from_millis(250);
 
+/// Maximum time between two checks of a program's folder, however slow the disk is.
+const LONGEST_WAIT_FOR_DISK: Duration = Duration::from_secs(5);
+
 /// An increase of the machine's processes between two checks that may be a fork bomb.
 const MANY: usize = MAX_PROCESSES / 4;
 
@@ -213,7 +216,7 @@ impl<'a> Watch<'a> {
             return false;
         }
         let has_more = disk::has_more(&self.order.folder, self.order.disk, MAX_FILES);
-        self.disk = Instant::now() + LOOK_AT_DISK.max(10 * begun.elapsed());
+        self.disk = Instant::now() + (10 * begun.elapsed()).clamp(LOOK_AT_DISK, LONGEST_WAIT_FOR_DISK);
         has_more
     }
 
