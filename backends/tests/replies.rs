@@ -256,7 +256,7 @@ impl Fleet {
 }
 
 /// Runs a crawl from start to end, and cancels another one. Returns the number of URLs that only the sweep sent.
-async fn is_exact(redis: RedisRecords) -> usize {
+async fn count_swept(redis: RedisRecords) -> usize {
     let mut fleet = Fleet::new(redis);
     let lease = fleet.discover().await;
     again(|| fleet.redis.pause(&fleet.crawl)).await;
@@ -320,7 +320,7 @@ async fn without_answer(number: u64) -> (u64, usize) {
     let redis = RedisRecords::new(link, LOST_AFTER, Redis::default().dedup);
     proxy.lose(number);
     eprintln!("answer {number} is lost");
-    let swept = is_exact(redis).await;
+    let swept = count_swept(redis).await;
     (proxy.passed(), swept)
 }
 

@@ -87,7 +87,7 @@ mod stream {
         assert_eq!(rest(stream.read(StreamStart::First).await.unwrap()).await.len(), 1);
     }
 
-    /// What is there up to the end, without readers' marks.
+    /// Returns the items up to the end of the stream, without readers' marks.
     async fn rest(mut reader: StreamReader) -> Vec<Item> {
         let mut items = Vec::new();
         loop {

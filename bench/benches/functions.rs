@@ -1,4 +1,4 @@
-//! What each URL and each page costs in one function: `cargo bench -p trawl-bench`.
+//! The cost of a URL or a page in single functions: `cargo bench -p trawl-bench`.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on fails")]
 
@@ -88,7 +88,7 @@ fn extraction(group: &mut BenchmarkGroup<'_, WallTime>, name: &str, spider: &Spi
     });
 }
 
-/// What a file of 500 KB means for one URL.
+/// Measures how long a robots.txt of 500 KB takes to decide on one URL.
 fn robots(criterion: &mut Criterion) {
     let honest = |number: usize| format!("disallow: /*/category-{number}/*?sort=\n");
     // All that the path has, in an order in which it has it not.

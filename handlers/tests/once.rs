@@ -44,7 +44,7 @@ fn answer(ended: Ended) -> Answer {
 }
 
 #[track_caller]
-fn is_done(ended: Ended) {
+fn assert_done(ended: Ended) {
     assert_eq!(answer(ended).verdict, Verdict::Done);
 }
 
@@ -123,7 +123,7 @@ async fn a_task_that_is_too_long_for_an_argument_comes_on_standard_input() {
 
 #[tokio::test]
 async fn what_a_program_says_of_its_task_holds_if_it_ends_well() {
-    is_done(shell(r#"echo working; echo '{"result": 0}'"#).await);
+    assert_done(shell(r#"echo working; echo '{"result": 0}'"#).await);
     let failed =
         answer(shell(r#"echo '{"result": 1, "logs": [{"message": "no"}]}'; echo trace >&2; exit 2"#).await);
     assert_eq!((failed.verdict, failed.logs.len()), (Verdict::Failed, 2));
@@ -270,7 +270,7 @@ async fn all_that_a_program_starts_ends_with_it_wherever_it_went() {
     // A daemon: of another session, deaf, and no child of the program any more.
     let script = r#"(setsid sh -c 'trap "" TERM HUP; echo $$ > daemon; sleep 1000' > /dev/null 2>&1 &)
         while [ ! -s daemon ]; do sleep 0.01; done; echo '{"result": 0}'"#;
-    is_done(once(&program(folder.path(), Mode::Once, &["sh", "-c", script]), &task("x")).await);
+    assert_done(once(&program(folder.path(), Mode::Once, &["sh", "-c", script]), &task("x")).await);
     let daemon = fs::read_to_string(folder.path().join("daemon")).unwrap();
     assert!(!is_there(&daemon), "{daemon}");
 }
@@ -279,7 +279,7 @@ async fn all_that_a_program_starts_ends_with_it_wherever_it_went() {
 async fn zombies_are_no_harm() {
     let script =
         "import os, sys\nfor _ in range(100):\n  if os.fork() == 0: os._exit(0)\nprint('{\"result\": 0}')";
-    is_done(python(script, |handler| handler).await);
+    assert_done(python(script, |handler| handler).await);
 }
 
 #[tokio::test]
@@ -291,7 +291,7 @@ async fn a_fork_bomb_is_one_failed_task_and_nothing_of_it_is_left() {
     assert!(what.contains("processes"), "{what}");
     let id = fs::read_to_string(folder.path().join("id")).unwrap();
     assert!(!runs_with(&format!("TRAWL_HANDLER_ID={}", id.trim())));
-    is_done(shell(r#"echo '{"result": 0}'"#).await);
+    assert_done(shell(r#"echo '{"result": 0}'"#).await);
 }
 
 #[tokio::test]
@@ -381,7 +381,7 @@ async fn a_folder_that_fills_ends_its_program() {
     let (what, _) = failure(python(endless, small).await);
     assert!(what.contains("had more in TRAWL_TMP than it may ([handler] disk"), "{what}");
     let sparse = "import os\nos.truncate(os.open(os.environ['TRAWL_TMP'] + '/x', os.O_CREAT | os.O_RDWR), 1 << 40)\nprint('{\"result\": 0}')";
-    is_done(python(sparse, small).await);
+    assert_done(python(sparse, small).await);
 }
 
 #[tokio::test]
@@ -447,7 +447,7 @@ fn run_in_place_of_a_worker(folder: &Path, worker: &str) -> (ExitStatus, PathBuf
     (command.status().unwrap(), tmp)
 }
 
-/// What a file says, once it says something.
+/// Waits until a file has a whole line, and returns its content.
 async fn content(file: &std::path::Path) -> String {
     loop {
         match fs::read_to_string(file) {

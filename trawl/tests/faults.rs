@@ -73,10 +73,10 @@ fn judged(folder: TempDir, outcome: Outcome) {
     if !outcome.verdict.problems.is_empty() {
         eprintln!("what every process said is kept in {}", folder.keep().join("logs").display());
     }
-    is_without_blame(&outcome);
+    assert_without_blame(&outcome);
 }
 
-fn is_without_blame(outcome: &Outcome) {
+fn assert_without_blame(outcome: &Outcome) {
     let seed = outcome.seed;
     assert!(outcome.verdict.problems.is_empty(), "{}repeat it with FAULTS_SEED={seed}", outcome.complaint());
 }
@@ -211,7 +211,7 @@ async fn urls_of_a_producer_killed_before_it_published_are_fetched_though_it_nev
     producer.kill().await.unwrap();
     environment.injector.broker_proxy.cut();
     environment.injector.broker_proxy.set(Mode::Pass);
-    is_without_blame(&environment.ends(Vec::new()).await.unwrap());
+    assert_without_blame(&environment.ends(Vec::new()).await.unwrap());
 }
 
 /// Injects a fault half-way through a crawl whose producer has ended long ago: data lost by one server is only in the
@@ -224,7 +224,7 @@ async fn nothing_is_lost_without_a_producer(kind: Kind) {
     assert!(environment.comes_to(100).await);
     let step = Step { kind, after: 100, pause: Duration::ZERO, pick: 0 };
     let fault = environment.injector.inject(&step, &environment.fleet, &environment.timeline).await.unwrap();
-    is_without_blame(&environment.ends(vec![fault]).await.unwrap());
+    assert_without_blame(&environment.ends(vec![fault]).await.unwrap());
 }
 
 #[tokio::test(flavor = "multi_thread")]

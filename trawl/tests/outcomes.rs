@@ -15,7 +15,7 @@ use tokio::process::Command;
 use tokio::time::timeout;
 use trawl_testkit::site::Site;
 
-/// What a command that ends with `code` printed.
+/// Runs a command that ends with `code`. Returns its output and its errors.
 async fn run(mut command: Command, code: i32) -> (String, String) {
     let output = timeout(LIMIT, command.output()).await.unwrap().unwrap();
     let (out, error) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
@@ -27,7 +27,7 @@ async fn status(fleet: &Fleet, crawl: &str) -> Value {
     serde_json::from_str(&run(fleet.command(&["status", crawl, "--json"]), 0).await.0).unwrap()
 }
 
-/// How often the site was asked for its page of this number.
+/// Returns how often the site was asked for its page of this number.
 fn asked(site: &Site, number: usize) -> usize {
     let path = format!("/page/{number}");
     site.log().into_iter().filter(|(asked, _)| *asked == path).map(|(_, times)| times).sum()

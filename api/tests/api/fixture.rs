@@ -36,7 +36,7 @@ use trawl_worker::Trials;
 pub(crate) const OPERATOR: &str = "operator-0123456789abcdef0123456789abcdef";
 pub(crate) const VIEWER: &str = "viewer-0123456789abcdef0123456789abcdef";
 
-/// What hangs fails.
+/// The time after which a call that hangs fails.
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// Makes a test of each promise for each engine.
@@ -177,12 +177,12 @@ impl Fixture {
         }
     }
 
-    /// The same API over something else.
+    /// Returns this API over another backend.
     pub(crate) async fn again_over(self, backend: Backend) -> Self {
         Self::over(backend, self.schedules, self.vhost).await
     }
 
-    /// Another API over the same, by these settings.
+    /// Returns another API over the same backend, with these settings.
     pub(crate) async fn also_with(&self, settings: Settings) -> Self {
         let schedules = Arc::clone(&self.schedules);
         let try_page = try_page(settings.clone(), &schedules);
@@ -252,7 +252,7 @@ impl Fixture {
         Answer { status, headers, body }
     }
 
-    /// What the document has for a path.
+    /// Returns the operation that the document describes for a path.
     fn operation(&self, method: &str, path: &str) -> Option<&Value> {
         let fits = |template: &str| {
             let (template, path): (Vec<_>, Vec<_>) =
@@ -265,12 +265,12 @@ impl Fixture {
         item.get(method)
     }
 
-    /// Begins a crawl of so many pages, and ends its discovery.
+    /// Starts a crawl of this number of pages, and ends its discovery.
     pub(crate) async fn crawl(&self, id: &str, spider: &str, pages: usize) -> CrawlRef {
         self.crawl_with(id, spider, pages, Terms::default()).await
     }
 
-    /// The same, bound to `terms`.
+    /// Starts such a crawl under `terms`.
     pub(crate) async fn crawl_with(&self, id: &str, spider: &str, pages: usize, terms: Terms) -> CrawlRef {
         let (crawl, session) = self.session_with(id, spider, terms).await;
         let new: Vec<NewWork> =

@@ -1,4 +1,4 @@
-//! What the tests of the embedded engine share: state files, crawls of numbered pages, and a file that refuses changes.
+//! Shared parts of the tests of the embedded engine: state files, crawls of numbered pages, and a file that refuses changes.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -36,7 +36,7 @@ use trawl_testkit::stand_ins::AllRequests;
 pub(crate) const OPERATOR: &str = "operator-0123456789abcdef0123456789abcdef";
 pub(crate) const VIEWER: &str = "viewer-0123456789abcdef0123456789abcdef";
 
-/// What hangs fails.
+/// The time after which a call that hangs fails.
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// A console, and what it is about.
@@ -57,15 +57,15 @@ pub(crate) struct Shown {
     pub(crate) text: String,
 }
 
-/// Somebody who looks at pages.
+/// A visitor of the console.
 pub(crate) struct Person<'a> {
     fixture: &'a Fixture,
-    /// The cookie of their session; none where nobody needs one.
+    /// The cookie of the session; `None` if no log-in is needed.
     pub(crate) cookie: Option<String>,
 }
 
 impl Fixture {
-    /// Of a fleet, for those who have a token.
+    /// Returns the console of a fleet, for holders of a token.
     pub(crate) async fn fleet() -> Self {
         let vhost = VirtualHost::new().await;
         let server = settings::RabbitMq { url: vhost.url.clone(), ..settings::RabbitMq::default() };
@@ -92,17 +92,17 @@ impl Fixture {
         Self::over(backend, Some(vhost), guarded()).await
     }
 
-    /// Of a state file, for those who have a token.
+    /// Returns the console of a state file, for holders of a token.
     pub(crate) async fn embedded() -> Self {
         Self::over(Self::state_file(), None, guarded()).await
     }
 
-    /// Of a state file, for those whose tokens these settings have.
+    /// Returns the console of a state file, for the tokens in these settings.
     pub(crate) async fn guarded_by(settings: settings::Api) -> Self {
         Self::over(Self::state_file(), None, settings).await
     }
 
-    /// Of a state file, for anyone on this machine.
+    /// Returns the console of a state file, for anyone on this machine.
     pub(crate) async fn open() -> Self {
         Self::over(Self::state_file(), None, settings::Api::default()).await
     }
@@ -176,7 +176,7 @@ impl Fixture {
         crawl
     }
 
-    /// The same, all of which have failed with what a server said.
+    /// Starts a crawl whose pages have all failed with this text of a server.
     pub(crate) async fn failed(&self, id: &str, pages: usize, error: &str) -> CrawlRef {
         let crawl = self.crawl(id, pages).await;
         let worker = self.worker();
@@ -278,7 +278,7 @@ impl Person<'_> {
         self.upload_unproved(path, &hidden.chain(fields.iter().copied()).collect::<Vec<_>>(), file).await
     }
 
-    /// The same without what it proves itself by.
+    /// Uploads without the token that proves where the form comes from.
     pub(crate) async fn upload_unproved(
         &self,
         path: &str,
@@ -366,7 +366,7 @@ pub(crate) fn page(id: &str, number: usize) -> CanonicalUrl {
     format!("http://{id}.example/{number}").parse().unwrap()
 }
 
-/// What every page that is tried says.
+/// The body of every page that is tried.
 pub(crate) const TRIED: &str = "<h1>&lt;script&gt;alert(1)&lt;/script&gt;</h1><a href='/next?\">&lt;img src=x onerror=alert(2)&gt;'>x</a>";
 
 /// Tries a spider on the page that there is, without asking for it.

@@ -357,7 +357,7 @@ fn every_attack_ends_soon_in_an_item_or_a_failure_that_hurts_nobody() {
     section.check();
 }
 
-/// What is wrong with the result of an attack.
+/// Returns the fault in the result of an attack, if there is one.
 fn judge(verdict: &Verdict, result: &Result<Map<String, Value>, Failure>, took: Duration) -> Option<String> {
     if took > LONGEST {
         return Some(format!("took {took:?}"));

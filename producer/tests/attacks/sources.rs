@@ -121,7 +121,7 @@ pub(crate) fn attacks() -> Vec<Attack> {
     ]
 }
 
-/// What only time ends.
+/// Sources that only a time limit ends.
 pub(crate) fn drips() -> Vec<Attack> {
     const LATE: &[&str] = &["not at its end within 500ms (`producer.timeout`)"];
     let drip = |name, start: &'static str, again: &'static str, urls, problems| {

@@ -1,4 +1,4 @@
-//! What a crash between two steps may not hide.
+//! Crashes between two steps, which must not hide a change of a page.
 
 use std::future::pending;
 use std::path::PathBuf;
