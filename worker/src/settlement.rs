@@ -188,9 +188,9 @@ impl Settlement {
         self
     }
 
-    /// Without its slot: the next job of its kind may begin.
-    pub(crate) fn give_slot_up(&mut self) {
-        self.0.slot = None;
+    /// Takes the slot away. When it is dropped, the next job that runs alone may start.
+    pub(crate) fn take_slot(&mut self) -> Option<OwnedSemaphorePermit> {
+        self.0.slot.take()
     }
 
     /// Returns the message of the URL.

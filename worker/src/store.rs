@@ -144,21 +144,29 @@ async fn store(
         }
     }
     let begun = Instant::now();
-    let messages: Vec<Message> = all.iter().map(|settlement| settlement.message().clone()).collect();
-    let mut storing = pin!(put(shared, spider, &pages, &messages));
-    let is_stored = match timeout(ALONE, &mut storing).await {
-        Ok(is_stored) => is_stored,
-        Err(_) => {
-            all.iter_mut().for_each(Settlement::give_slot_up);
-            storing.await
+    let mut slots: Vec<_> = all.iter_mut().map(Settlement::take_slot).collect();
+    let is_stored = {
+        let settlements = all.iter().chain(with_files.iter().map(|(_, settlement)| settlement));
+        let of: Vec<&Message> = settlements.map(Settlement::message).collect();
+        let mut storing = pin!(put(shared, spider, &pages, &of));
+        match timeout(ALONE, &mut storing).await {
+            Ok(is_stored) => is_stored,
+            Err(_) => {
+                slots.iter_mut().for_each(|slot| *slot = None);
+                storing.await
+            }
         }
     };
     spider.backlog.take_off(all.len());
-    for settlement in all {
+    for (settlement, slot) in all.into_iter().zip(slots) {
+        let settlement = settlement.with_slot(slot);
         stored(to, if is_stored { settlement } else { settlement.lost() }, begun).await;
     }
     for (file, settlement) in with_files {
-        let settlement = store_file(shared, spider, *file, settlement).await;
+        let settlement = match is_stored {
+            true => store_file(shared, spider, *file, settlement).await,
+            false => settlement.lost(),
+        };
         spider.backlog.take_off(1);
         stored(to, settlement, begun).await;
     }
@@ -166,13 +174,12 @@ async fn store(
 
 /// Writes pages to every sink. Each sink is retried separately: pages that it has stored are not sent again because
 /// another sink is unavailable. People fix a table that lacks a column, or a file that another process writes to, while
-/// other spiders continue. Returns whether all sinks have all pages; false if none of the pages is this worker's any
-/// more.
-async fn put(shared: &Shared, spider: &Loaded, pages: &[Page], of: &[Message]) -> bool {
-    let of: Vec<&Message> = of.iter().collect();
+/// other spiders continue. `of` are the messages of the pages. Returns whether all sinks have all pages; false if none of
+/// the pages is this worker's any more.
+async fn put(shared: &Shared, spider: &Loaded, pages: &[Page], of: &[&Message]) -> bool {
     let storing = spider.sinks.iter().filter(|_| !pages.is_empty()).map(async |sink| {
         let what = of_spider(&spider.spider.name, sink.name());
-        let wants = || async { shared.frontier.extend(&of).await.contains(&true) };
+        let wants = || async { shared.frontier.extend(of).await.contains(&true) };
         shared.health.until_mended_if_wanted(&what, || sink.put(pages), wants).await.is_some()
     });
     join_all(storing).await.into_iter().all(|is_stored| is_stored)
@@ -186,12 +193,11 @@ async fn store_file(
     mut file: FileItems,
     mut settlement: Settlement,
 ) -> Settlement {
-    settlement.give_slot_up();
+    drop(settlement.take_slot());
     loop {
         match file.next().await {
             Ok(Some(page)) => {
-                let message = settlement.message().clone();
-                if !put(shared, spider, &[page], &[message]).await {
+                if !put(shared, spider, &[page], &[settlement.message()]).await {
                     return settlement.lost();
                 }
             }

@@ -39,6 +39,11 @@ impl TaskRunner for ByWord {
                 sleep(Duration::from_secs(5)).await;
                 Ran::Done(Gave::default())
             }
+            Some("both") => {
+                let file = Some(file_of_items(1).await.0);
+                let fields = json!({ "title": "both" }).as_object().cloned().unwrap();
+                Ran::Done(Gave { items: vec![fields], file, ..Gave::default() })
+            }
             Some("file") => {
                 let file = Some(file_of_items(2500).await.0);
                 Ran::Done(Gave { file, ..Gave::default() })
@@ -106,6 +111,16 @@ async fn all_items_of_a_file_are_stored_before_their_task_is_settled() {
     let stored = format!("store {task}");
     let (first, settled) = (at(&calls, &stored), at(&calls, &format!("settle {task} done")));
     assert_eq!(calls[first..settled], [stored.clone(), stored.clone(), stored]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sink_that_refuses_once_loses_no_item_of_a_task_that_has_a_file_as_well() {
+    let memory = Memory::default();
+    let task = memory.task(r#""both""#);
+    memory.sink_refuses(1);
+    let calls = start(&memory).until_ended(1).await;
+    at(&calls, &format!("settle {task} done"));
+    assert_eq!((count(&calls, "refuse"), count(&calls, "store")), (1, 2), "{calls:?}");
 }
 
 #[tokio::test(start_paused = true)]
