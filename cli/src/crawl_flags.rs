@@ -40,13 +40,9 @@ impl EndFlags {
     pub fn judge(self, global: &Global, stats: &CrawlStats, expect: &Expect, is_told: bool) -> Exit {
         let unmet = if stats.status.is_over() { expect.unmet(stats) } else { Vec::new() };
         let incomplete = explain::incomplete(stats).filter(|_| !is_told);
-        let amiss = incomplete
-            .iter()
-            .chain(&explain::without_items(stats))
-            .chain(&unmet)
-            .cloned()
-            .collect::<Vec<_>>();
-        amiss.iter().for_each(|what| anstream::eprintln!("warning: {what}"));
+        for what in incomplete.iter().chain(&explain::without_items(stats)).chain(&unmet) {
+            anstream::eprintln!("warning: {what}");
+        }
         if let Some(empty) = explain::empty(stats) {
             global.say(empty);
         }

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -19,10 +18,13 @@ use crate::broker::Receipt;
 /// After a reconnect the broker redelivers messages whose URLs this worker still handles: the second message
 /// joins the first here, and one settlement serves both.
 #[derive(Default)]
-pub(crate) struct InFlight {
-    held: Mutex<HashMap<Fingerprint, Held>>,
+pub(crate) struct InFlight(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    held: HashMap<Fingerprint, Held>,
     /// The next number of [`InFlight::turn`].
-    next: AtomicU64,
+    next: u64,
 }
 
 struct Held {
@@ -36,8 +38,9 @@ impl InFlight {
     /// Adds a message, without a receipt if it is acknowledged already. Returns `false` if its URL was held
     /// already.
     pub(crate) fn take(&self, message: &Message, receipt: Option<Receipt>) -> bool {
-        let mut held = self.held();
-        let entry = held.entry(fingerprint(&message.crawl, message.work.as_str()));
+        let key = fingerprint(&message.crawl, message.work.as_str());
+        let mut state = self.state();
+        let entry = state.held.entry(key);
         let is_new = matches!(entry, Entry::Vacant(_));
         let new =
             || Held { message: message.clone(), receipts: Vec::new(), since: Instant::now(), turn: None };
@@ -48,26 +51,28 @@ impl InFlight {
     /// Returns the number of a URL in the order in which those held were first handed out. It keeps its number
     /// while it is held.
     pub(crate) fn turn(&self, message: &Message) -> u64 {
-        let mut held = self.held();
-        let next = self.next.fetch_add(1, Ordering::Relaxed);
-        match held.get_mut(&fingerprint(&message.crawl, message.work.as_str())) {
-            Some(held) => *held.turn.get_or_insert(next),
-            None => next,
+        let key = fingerprint(&message.crawl, message.work.as_str());
+        let State { held, next } = &mut *self.state();
+        let mut take_next = || std::mem::replace(next, *next + 1);
+        match held.get_mut(&key) {
+            Some(held) => *held.turn.get_or_insert_with(take_next),
+            None => take_next(),
         }
     }
 
     /// Takes the receipts of a URL that stays held, if its lane satisfies `is_lane`; otherwise leaves them
     /// and returns none.
     pub(crate) fn receipts_if(&self, claim: &Claim, is_lane: impl Fn(Lane) -> bool) -> Vec<Receipt> {
-        let mut held = self.held();
-        let held = held.get_mut(&fingerprint(&claim.crawl, claim.key.as_str()));
+        let mut state = self.state();
+        let held = state.held.get_mut(&fingerprint(&claim.crawl, claim.key.as_str()));
         let held = held.filter(|held| is_lane(held.message.lane));
         held.map(|held| std::mem::take(&mut held.receipts)).unwrap_or_default()
     }
 
     /// Removes a URL and returns its receipts.
     pub(crate) fn forget(&self, claim: &Claim) -> Vec<Receipt> {
-        self.held()
+        self.state()
+            .held
             .remove(&fingerprint(&claim.crawl, claim.key.as_str()))
             .map(|held| held.receipts)
             .unwrap_or_default()
@@ -75,7 +80,8 @@ impl InFlight {
 
     /// Whether a URL has been held for at least `age`, or is not held at all.
     pub(crate) fn is_older(&self, message: &Message, age: Duration) -> bool {
-        self.held()
+        self.state()
+            .held
             .get(&fingerprint(&message.crawl, message.work.as_str()))
             .is_none_or(|held| held.since.elapsed() >= age)
     }
@@ -83,18 +89,18 @@ impl InFlight {
     /// The messages that have been held for at least `age`.
     pub(crate) fn older_than(&self, age: Duration) -> Vec<Message> {
         let now = Instant::now();
-        let held = self.held();
-        let old = held.values().filter(|held| now.duration_since(held.since) >= age);
+        let state = self.state();
+        let old = state.held.values().filter(|held| now.duration_since(held.since) >= age);
         old.map(|held| held.message.clone()).collect()
     }
 
     /// The number of URLs held.
     pub(crate) fn len(&self) -> usize {
-        self.held().len()
+        self.state().held.len()
     }
 
-    fn held(&self) -> MutexGuard<'_, HashMap<Fingerprint, Held>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -29,7 +29,6 @@ pub struct Extractor {
     plan: Plan,
     reader: Reader,
     urls: Urls,
-    robots_name: RobotsName,
 }
 
 impl Extractor {
@@ -44,15 +43,13 @@ impl Extractor {
         if !mistakes.is_empty() {
             return Err(mistakes);
         }
-        let name = RobotsName::default();
-        Ok(Self { plan, reader: Reader::new(wanted), urls: Urls::default(), robots_name: name.clone() }
-            .named(name))
+        Ok(Self { plan, reader: Reader::new(wanted), urls: Urls::default() }.named(&RobotsName::default()))
     }
 
     /// Sets the name by which pages address the crawler, instead of `trawl`.
-    pub fn named(mut self, name: RobotsName) -> Self {
+    pub fn named(mut self, name: &RobotsName) -> Self {
         self.reader.wanted.robots_name = name.as_str().to_ascii_lowercase();
-        Self { robots_name: name, ..self }
+        self
     }
 
     /// Whether a tree is built of every page, which takes several times as long as the streaming pass alone.
@@ -131,7 +128,7 @@ impl Extractor {
         let mut extraction = Extraction::default();
         let mut is_item = true;
         if let Some(follow) = &self.plan.follow {
-            let leave = follow.leave(&context, self.robots_name.as_str());
+            let leave = follow.leave(&context, &self.reader.wanted.robots_name);
             is_item = leave.index;
             extraction.canonical = follow.elsewhere(&context);
             (extraction.links, extraction.left_out) = follow.links(&context, leave);

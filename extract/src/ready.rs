@@ -21,7 +21,7 @@ impl Ready {
         match (Extractor::new(spider), Scope::of(spider), Bans::of(&spider.ban)) {
             (Ok(extractor), Ok(scope), Ok(bans)) => {
                 let name = spider.request.apply(fetch).robots_name().unwrap_or_default();
-                Ok(Self { extractor: extractor.named(name), scope, bans })
+                Ok(Self { extractor: extractor.named(&name), scope, bans })
             }
             (extractor, scope, bans) => {
                 Err([extractor.err(), scope.err(), bans.err()].into_iter().flatten().flatten().collect())

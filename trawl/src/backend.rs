@@ -58,7 +58,7 @@ pub(crate) struct Backend {
     pub(crate) settings: Settings,
     engine: EngineAt,
     place: Where,
-    global: Global,
+    pub(crate) global: Global,
 }
 
 /// The place of the engine.

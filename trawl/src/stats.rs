@@ -5,7 +5,7 @@ use std::time::Duration;
 use anstream::println;
 use anstyle::{AnsiColor, Style};
 use bytesize::ByteSize;
-use trawl_cli::count;
+use trawl_cli::{count, counted};
 use trawl_common::frontier::crawl::{CrawlState, CrawlStats, HostStats};
 use trawl_common::ports::WorkerState;
 
@@ -57,7 +57,7 @@ pub(crate) fn print_pace(stats: &CrawlStats, pages_per_second: f64) {
 pub(crate) fn items(stats: &CrawlStats) -> String {
     let kinds = stats.item_kinds.iter().filter(|(kind, _)| !kind.is_empty());
     let kinds: Vec<String> = kinds.map(|(kind, number)| format!("{kind} {}", count(*number))).collect();
-    let all = format!("{} item{}", count(stats.items), if stats.items == 1 { "" } else { "s" });
+    let all = counted(stats.items, "item");
     if kinds.is_empty() { all } else { format!("{all} ({})", kinds.join(", ")) }
 }
 
@@ -159,13 +159,7 @@ fn size(bytes: u64) -> String {
 
 /// Returns the crawl's status, or its main problem.
 fn status_word(stats: &CrawlStats) -> &'static str {
-    match stats {
-        CrawlStats { status: CrawlState::Cancelled, .. } => CrawlState::Cancelled.as_str(),
-        CrawlStats { incomplete: true, .. } => "incomplete",
-        CrawlStats { empty: true, .. } => "empty",
-        CrawlStats { stalled: true, .. } => "stalled",
-        CrawlStats { status, .. } => status.as_str(),
-    }
+    stats.status.word(stats.incomplete, stats.empty, stats.stalled)
 }
 
 fn status_style(stats: &CrawlStats) -> Style {

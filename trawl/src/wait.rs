@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use trawl_cli::{CrawlArg, EndFlags, Fail, Global, Outcome, Progress, await_end, count, print_json};
 use trawl_common::duration;
 use trawl_common::exit::Exit;
@@ -61,7 +61,7 @@ impl Args {
         }
         let mut worst = Exit::Ok;
         let line = global.progress();
-        let waiting = self.wait((&global, &backend), &crawls, &line, &mut worst);
+        let waiting = self.wait(&backend, &crawls, &line, &mut worst);
         match self.timeout {
             None => waiting.await,
             Some(limit) => match timeout(limit, waiting).await {
@@ -74,7 +74,7 @@ impl Args {
     /// Waits for all of them, and reports each as it ends. An error of one does not end the wait for the others.
     async fn wait(
         &self,
-        (global, backend): (&Global, &Backend),
+        backend: &Backend,
         crawls: &[CrawlArg],
         progress: &Progress,
         worst: &mut Exit,
@@ -84,7 +84,7 @@ impl Args {
         let none = Progress::none();
         let each = if is_one { progress } else { &none };
         let mut waiting: FuturesUnordered<_> =
-            crawls.iter().map(|crawl| self.end_of((global, backend), crawl, each)).collect();
+            crawls.iter().map(|crawl| self.end_of(backend, crawl, each)).collect();
         while let Some(ended) = waiting.next().await {
             progress.clear();
             match ended {
@@ -103,18 +103,13 @@ impl Args {
     }
 
     /// Waits for one crawl, prints how it ended, and returns its exit code.
-    async fn end_of(
-        &self,
-        (global, backend): (&Global, &Backend),
-        crawl: &CrawlArg,
-        progress: &Progress,
-    ) -> Outcome {
+    async fn end_of(&self, backend: &Backend, crawl: &CrawlArg, progress: &Progress) -> Outcome {
         let crawl = backend.crawl(crawl).await?.crawl;
         let ended = end_of(backend, &crawl, progress).await?;
         if self.json {
             print_json(&ended);
         }
-        let exit = self.end.judge(global, &ended, &Expect::default(), false);
+        let exit = self.end.judge(&backend.global, &ended, &Expect::default(), false);
         match ended_job(backend, &crawl).await?.as_ref().and_then(Job::problem) {
             Some(problem) => {
                 if !self.json {
@@ -129,17 +124,12 @@ impl Args {
 
 /// The job of a crawl that is over, if it is of one: with its end, unless no worker lives that looks for that.
 async fn ended_job(backend: &Backend, crawl: &CrawlId) -> Result<Option<Job>, Fail> {
-    let ended = async {
-        loop {
-            match backend.jobs.job(crawl).await? {
-                Some(job) if !job.status().is_over() => sleep(LOOK).await,
-                job => return Ok::<_, Fail>(job),
-            }
+    let until = Instant::now() + JOB_ENDS;
+    loop {
+        match backend.jobs.job(crawl).await? {
+            Some(job) if !job.status().is_over() && Instant::now() < until => sleep(LOOK).await,
+            job => return Ok(job),
         }
-    };
-    match timeout(JOB_ENDS, ended).await {
-        Ok(job) => job,
-        Err(_) => Ok(backend.jobs.job(crawl).await?),
     }
 }
 

@@ -46,19 +46,21 @@ pub(crate) fn to_follow(
     let mut take = |work: Work, url: &CanonicalUrl, written: Option<CanonicalUrl>, is_next: bool| {
         let depth = if is_next { *depth } else { depth.saturating_add(1) };
         match spider.scope.verdict(home, url, depth) {
+            LinkVerdict::Elsewhere | LinkVerdict::Unwanted => {}
+            // Parses the URL, so it is asked only about links within the scope.
+            _ if matches!(work, Work::Url(_)) && !spider.fetcher.may_ask(url) => {}
             LinkVerdict::Follow if !spider.spider.urls.takes(url) => left_out.add(Limit::UrlLength, 1),
             LinkVerdict::Follow => {
                 followed.push(new(work, url, written, depth));
                 return true;
             }
-            LinkVerdict::Elsewhere | LinkVerdict::Unwanted => {}
             LinkVerdict::Beyond(limit) => left_out.add(limit, 1),
         }
         false
     };
     for Link { url, written, is_next } in links {
         let is_itself = job.message.work == url || Some(&url) == landed;
-        if !is_itself && !shared.known_links.has(crawl, &url) && spider.fetcher.may_ask(&url) {
+        if !is_itself && !shared.known_links.has(crawl, &url) {
             take(Work::Url(url.clone()), &url, written, is_next);
         }
     }

@@ -141,12 +141,9 @@ impl HeldBack {
         self.settlements.len() >= BATCH
     }
 
-    /// Waits until they may be retried; forever if there are none.
+    /// Waits until they may be retried.
     async fn due(&self) {
-        match self.settlements.is_empty() {
-            true => std::future::pending().await,
-            false => sleep_until(self.again).await,
-        }
+        sleep_until(self.again).await;
     }
 
     fn take_due(&mut self) -> Vec<ports::Settlement> {

@@ -5,7 +5,6 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use trawl_common::frontier::ladder::RUNGS;
-use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_common::settings::Queues;
@@ -58,11 +57,6 @@ impl Layout {
             .chain([(names::FAILED.to_owned(), dead_letters), (names::JOBS.to_owned(), jobs)])
             .chain(RUNGS.into_iter().map(rung))
             .collect()
-    }
-
-    /// Returns the queues of the lanes of URLs.
-    pub(super) fn lanes(&self) -> Vec<(String, Arguments<'static>)> {
-        Lane::OF_URLS.map(|lane| (names::line(lane.into()).to_owned(), self.of_line(lane.into()))).to_vec()
     }
 
     /// Returns the queues for strangers' messages to a lane. They have no expiry and no dead-lettering.

@@ -8,6 +8,7 @@ use lapin::types::{AMQPValue, FieldTable, ShortString};
 use lapin::{Channel, Connection, ExchangeKind};
 use tracing::warn;
 use trawl_common::frontier::ladder::RUNGS;
+use trawl_common::frontier::lane::Lane;
 use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_common::settings::{self, Items};
 
@@ -93,7 +94,8 @@ impl Topology {
                 declare(layout, connection).await
             }
             Self::Publishing(layout) => {
-                let is_lane = |queue: &str| layout.lanes().iter().any(|(lane, _)| lane == queue);
+                let is_lane =
+                    |queue: &str| Lane::OF_URLS.iter().any(|lane| names::line((*lane).into()) == queue);
                 complete(layout, connection, is_lane).await
             }
             Self::Consuming(layout, tasks) => {

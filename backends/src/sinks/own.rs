@@ -106,7 +106,7 @@ fn end_without_zeros(file: &mut File, start: u64) -> io::Result<u64> {
         let part = &mut block[..(end - from) as usize];
         file.seek(SeekFrom::Start(from))?;
         file.read_exact(part)?;
-        let written = part.len() - part.iter().rev().take_while(|byte| **byte == 0).count();
+        let written = without_zeros(part).len();
         if written > 0 {
             return Ok(from + written as u64);
         }

@@ -45,6 +45,17 @@ impl CrawlState {
         self.into()
     }
 
+    /// Returns the word for a crawl in this state, or for its main problem.
+    pub fn word(self, is_incomplete: bool, is_empty: bool, is_stalled: bool) -> &'static str {
+        match self {
+            Self::Cancelled => self.as_str(),
+            _ if is_incomplete => "incomplete",
+            _ if is_empty => "empty",
+            _ if is_stalled => "stalled",
+            _ => self.as_str(),
+        }
+    }
+
     /// Whether nothing more will happen to the crawl.
     pub fn is_over(self) -> bool {
         matches!(self, Self::Finished | Self::Cancelled)
@@ -210,7 +221,7 @@ impl CrawlStats {
             self.reasons.into_iter().partition(|(reason, _)| reason.starts_with(ITEMS));
         for (reason, number) in kinds {
             self.items += number;
-            *self.item_kinds.entry(reason.replacen(ITEMS, "", 1)).or_default() += number;
+            *self.item_kinds.entry(reason[ITEMS.len()..].to_owned()).or_default() += number;
         }
         Self { empty, reasons, ..self }
     }

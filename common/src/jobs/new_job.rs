@@ -85,8 +85,7 @@ impl NewJob {
     /// Creates a job that runs a spider of a project as its file says.
     pub fn of(id: CrawlId, SpiderRef { project, spider }: SpiderRef) -> Self {
         let (urls, sources, arguments, settings) = Default::default();
-        let (version, priority, idempotency_key, ignored) = Default::default();
-        let is_scheduled = false;
+        let (version, is_scheduled, priority, idempotency_key, ignored) = Default::default();
         Self {
             id,
             project,

@@ -75,13 +75,7 @@ impl Crawl {
 
     /// Its status, or its main problem.
     pub(crate) fn status(&self) -> &'static str {
-        match self.status {
-            CrawlState::Cancelled => CrawlState::Cancelled.as_str(),
-            _ if self.incomplete => "incomplete",
-            _ if self.empty => "empty",
-            _ if self.stalled => "stalled",
-            status => status.as_str(),
-        }
+        self.status.word(self.incomplete, self.empty, self.stalled)
     }
 
     pub(crate) fn may_pause(&self) -> bool {

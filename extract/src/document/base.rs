@@ -35,7 +35,7 @@ impl<'a> Base<'a> {
 
     /// Where a link points, if that can be crawled.
     pub(crate) fn link(&self, link: &str) -> Option<CanonicalUrl> {
-        CanonicalUrl::from_url(self.join(link)?).ok().map(|url| self.urls.canonical(url))
+        self.written_link(link).map(|(url, _)| url)
     }
 
     /// Resolves a link of any scheme; HTTP and HTTPS URLs are made canonical. Returns `None` for an invalid link.

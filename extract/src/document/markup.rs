@@ -104,8 +104,14 @@ pub(crate) const RAW_TEXT: &[&str] =
 /// content of a declarative shadow root is displayed, so it is kept.
 pub(crate) fn without_templates(html: &str) -> Cow<'_, str> {
     const NAME: &[&str] = &["template"];
+    let bytes = html.as_bytes();
+    let may_start =
+        |at: usize| bytes[at + 1..].get(..8).is_some_and(|name| name.eq_ignore_ascii_case(b"template"));
+    if !memchr::memchr_iter(b'<', bytes).any(may_start) {
+        return Cow::Borrowed(html);
+    }
     let (mut kept, mut from, mut depth) = (String::new(), 0, 0_usize);
-    let mut tags = Tags::new(html.as_bytes());
+    let mut tags = Tags::new(bytes);
     while let Some(tag) = tags.next() {
         let end = html.len() - tags.rest().len() + usize::from(tag.is_whole);
         if !tag.is_end && is_one_of(tag.name, RAW_TEXT) {

@@ -95,8 +95,8 @@ impl Rows for Census {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Columns {
     names: Vec<String>,
-    /// The column of each field.
-    fields: HashMap<String, String>,
+    /// The index of the column of each field.
+    fields: HashMap<String, usize>,
 }
 
 impl Columns {
@@ -117,8 +117,8 @@ impl Columns {
                 while self.names.contains(&name) {
                     name.insert_str(0, FIELD);
                 }
-                self.names.push(name.clone());
-                self.fields.insert(field.clone(), name);
+                self.fields.insert(field.clone(), self.names.len());
+                self.names.push(name);
             }
         }
     }
@@ -175,17 +175,19 @@ impl<W: Write> Rows for Csv<W> {
             self.strange.retain(|column| !item.fields.contains_key(field_of(item, column)));
         }
         let own: Value = serde_json::from_slice(line)?;
-        let mut record: Vec<&Value> = Vec::with_capacity(self.columns.names.len());
-        let by_column: HashMap<&str, &str> = match self.asked {
-            true => HashMap::new(),
-            false => self.columns.fields.iter().map(|(field, column)| (&**column, &**field)).collect(),
+        let value = |column: &str| match OWN.contains(&column) {
+            true => own.get(column),
+            false => item.fields.get(field_of(item, column)),
         };
-        for column in &self.columns.names {
-            record.push(match by_column.get(&**column) {
-                Some(field) => item.fields.get(*field).unwrap_or(&Value::Null),
-                None if OWN.contains(&&**column) => own.get(column).unwrap_or(&Value::Null),
-                None => item.fields.get(field_of(item, column)).unwrap_or(&Value::Null),
-            });
+        let mut record: Vec<&Value> = vec![&Value::Null; self.columns.names.len()];
+        let by_name = if self.asked { record.len() } else { OWN.len() };
+        for (cell, column) in record.iter_mut().zip(&self.columns.names).take(by_name) {
+            *cell = value(column).unwrap_or(&Value::Null);
+        }
+        for (field, value) in &item.fields {
+            if let Some(at) = self.columns.fields.get(field) {
+                record[*at] = value;
+            }
         }
         Ok(self.out.write_record(record.into_iter().map(|value| cell(value).into_owned()))?)
     }

@@ -67,7 +67,7 @@ fn print_report(path: &Path, examined: &Examined) {
             path.display()
         );
     }
-    for warning in examined.warnings().into_iter().chain(program_warning(path, examined)) {
+    for warning in warnings(path, examined) {
         anstream::eprintln!("{}: {yellow}warning:{yellow:#} {warning}", path.display());
     }
     if let Some(mistake) = program_mistake(path, examined) {
@@ -75,6 +75,11 @@ fn print_report(path: &Path, examined: &Examined) {
     } else if ready.is_some() {
         summarise(path, examined);
     }
+}
+
+/// Returns the warnings about a spider and its program.
+fn warnings(path: &Path, examined: &Examined) -> Vec<String> {
+    examined.warnings().into_iter().chain(program_warning(path, examined)).collect()
 }
 
 /// Prints a summary of a spider without mistakes.
@@ -98,7 +103,7 @@ pub(super) fn as_json(file: &Path, examined: Result<&Examined, &Unusable>) -> Va
         "spider": examined.reading.spider.name.as_str(),
         "mistakes": list(&[examined.reading.mistakes.clone(), program_mistake(file, examined).into_iter().collect()].concat()),
         "unset": list(&examined.reading.unset),
-        "warnings": examined.warnings().into_iter().chain(program_warning(file, examined)).collect::<Vec<_>>(),
+        "warnings": warnings(file, examined),
         "arguments": examined.reading.arguments.iter().map(argument_as_json).collect::<Vec<_>>(),
         "schedule": examined.reading.spider.schedule.as_ref().map(crate::schedule::as_json),
         "handler": examined.reading.spider.handler.as_ref().map(handler_as_json),

@@ -93,8 +93,8 @@ impl Push {
             (self.project, self.version.unwrap_or_else(|| Version::of_time(UnixMs::now())));
         let before = backend.spider_store.versions(&project).await?.pop();
         backend.spider_store.add(&project, &version, &files).await?;
-        let left: Vec<SpiderName> = before.into_iter().flat_map(|before| before.spiders).collect();
-        let left: Vec<SpiderName> = left.into_iter().filter(|spider| !names.contains(spider)).collect();
+        let before = before.into_iter().flat_map(|before| before.spiders);
+        let left: Vec<SpiderName> = before.filter(|spider| !names.contains(spider)).collect();
         if !left.is_empty() {
             anstream::eprintln!(
                 "warning: {} of project {project} is no longer deployed: a version is all that its project has. Push its spiders together, or \
