@@ -22,38 +22,24 @@
 //!
 //! `trial` fetches and reads one page for trying a spider, in no crawl and by the same rules.
 
-mod background;
 mod claim;
 #[cfg(feature = "cli")]
 pub mod cli;
-mod empty_fields;
 mod fetch;
-mod handlers;
-mod history;
-mod host_log;
-mod items_file;
 mod job;
-mod known_links;
-mod latencies;
-mod links;
-mod page_ends;
 mod parse;
-mod polite;
+mod programs;
 mod proxy;
 mod schedule;
 mod settle;
-mod settlement;
 mod shared;
-mod sink_backlog;
 mod spiders;
 mod store;
-mod tally;
 mod tasks;
+mod telemetry;
 #[cfg(test)]
 mod tests;
 mod trial;
-mod url_log;
-mod wanting;
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -61,23 +47,26 @@ use std::time::Duration;
 
 use claim::{Claims, CrawlSpiders, SpiderRequests};
 use fetch::dispatcher;
-use fetch::domains::{Domains, FETCH_THREADS};
-use handlers::{Programs, Watch};
-use host_log::HostLog;
-use known_links::KnownLinks;
-use latencies::Latencies;
+use fetch::known_links::KnownLinks;
 use parse::Parser;
-use polite::Asker;
+use programs::Watch;
 pub use proxy::HandlerProxy;
+use schedule::domains::{Domains, FETCH_THREADS};
 use schedule::exchange::SlotExchange;
+use schedule::polite::Asker;
 use schedule::robots_memory::RobotsMemory;
-use schedule::standstill::Standstill;
+use schedule::wanting::Wanting;
 use schedule::{Exits, Scheduler};
 use shared::Shared;
 use spiders::Spiders;
 pub use spiders::Unready;
-use tally::{Counts, Tally};
-use tasks::{TaskRunner, Tasks};
+use tasks::{Programs, TaskRunner, Tasks};
+use telemetry::background;
+use telemetry::host_log::HostLog;
+use telemetry::latencies::Latencies;
+use telemetry::standstill::Standstill;
+use telemetry::tally::{Counts, Tally};
+use telemetry::url_log::UrlLog;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -94,8 +83,6 @@ use trawl_common::settings::Settings;
 use trawl_common::spider::folder::Folder;
 use trawl_web::Threads;
 pub use trial::{PageReader, TaskTrial, Trials};
-use url_log::UrlLog;
-use wanting::Wanting;
 
 /// The reason why a worker could not start or continue.
 #[derive(Debug, thiserror::Error)]

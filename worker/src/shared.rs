@@ -10,19 +10,19 @@ use trawl_common::ports::{Frontier, Ports};
 use trawl_common::settings::Settings;
 use trawl_web::Threads;
 
-use crate::fetch::domains::Domains;
-use crate::handlers::Watch;
-use crate::host_log::HostLog;
-use crate::known_links::KnownLinks;
-use crate::latencies::Latencies;
+use crate::fetch::known_links::KnownLinks;
 use crate::parse::Parser;
+use crate::programs::Watch;
+use crate::schedule::domains::Domains;
 use crate::schedule::exchange::SlotExchange;
 use crate::schedule::robots_memory::RobotsMemory;
-use crate::schedule::standstill::Standstill;
+use crate::schedule::wanting::Wanting;
 use crate::spiders::Spiders;
-use crate::tally::Tally;
-use crate::url_log::UrlLog;
-use crate::wanting::Wanting;
+use crate::telemetry::host_log::HostLog;
+use crate::telemetry::latencies::Latencies;
+use crate::telemetry::standstill::Standstill;
+use crate::telemetry::tally::Tally;
+use crate::telemetry::url_log::UrlLog;
 
 /// The ports, the settings, and the state that the parts of a worker share.
 pub(crate) struct Shared {

@@ -17,11 +17,11 @@ use trawl_common::ports::{Claim, Result};
 use trawl_common::time::UnixMs;
 use trawl_common::trace;
 
-use super::domains::SLOW;
 use super::page::{Processed, hand_over, process};
 use crate::job::Job;
+use crate::job::settlement::Settlement;
+use crate::schedule::domains::SLOW;
 use crate::schedule::{Next, Permits, Ready};
-use crate::settlement::Settlement;
 use crate::shared::Shared;
 
 /// Approximate wait of a URL whose crawl has as many pages in flight as it may still do.

@@ -17,7 +17,7 @@ use trawl_web::{Passed, PassedBody};
 
 use super::credentials::Run;
 use super::refusal::{Body, BoxError, Refusal};
-use super::{HandlerProxy, polite};
+use super::{HandlerProxy, permits};
 
 /// Forwards a request when its host may be asked, and returns its response. The host's response counts for
 /// its back-off; the program gets it unchanged.
@@ -27,7 +27,7 @@ pub(super) async fn forward(
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Refusal> {
     let url = target(&request)?;
-    let (policy, permit) = polite::request(proxy, &run.user, &url).await?;
+    let (policy, permit) = permits::request(proxy, &run.user, &url).await?;
     let begun = Instant::now();
     let answer = run.user.passage.send(request).await;
     let Passed { response, refusal } = match answer {

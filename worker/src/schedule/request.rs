@@ -15,9 +15,9 @@ use trawl_common::time::UnixMs;
 use trawl_common::web::url::Origin;
 
 use super::robots_memory::RobotsVerdict;
-use super::standstill::Why;
 use crate::job::Job;
 use crate::shared::Shared;
+use crate::telemetry::standstill::Why;
 
 /// A URL in a waitlist stays away for this part of its wait at least: so how many of a host come back in a second to look depends on the host's rate, and not
 /// on how many wait.

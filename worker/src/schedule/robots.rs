@@ -16,10 +16,10 @@ use trawl_common::web::host::HostKey;
 use trawl_common::web::url::Origin;
 use trawl_web::NoRobots;
 
-use super::standstill::Why;
-use crate::fetch::{apart, blameless};
+use super::{apart, blameless};
 use crate::shared::Shared;
 use crate::spiders::Loaded;
+use crate::telemetry::standstill::Why;
 
 /// Interval at which to check whether another worker has fetched a file.
 const LOOK: Duration = Duration::from_millis(200);

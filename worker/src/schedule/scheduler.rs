@@ -25,17 +25,17 @@ use super::exchange::Rank;
 use super::ready::{Next, Permits, Ready};
 use super::request::{NotAsked, ask_hosts, decided, prepare};
 use super::robots::Learnt;
-use super::standstill::Why;
 use super::unknown_robots::UnknownRobots;
 use crate::claim::Claims;
-use crate::fetch::backoff::refused;
-use crate::fetch::blameless::wanting_until;
-use crate::fetch::domains::SLOW;
-use crate::handlers::NoPage;
 use crate::job::Job;
-use crate::settlement::Settlement;
+use crate::job::NoPage;
+use crate::job::settlement::Settlement;
+use crate::schedule::backoff::refused;
+use crate::schedule::blameless::wanting_until;
+use crate::schedule::domains::SLOW;
 use crate::shared::Shared;
 use crate::store;
+use crate::telemetry::standstill::Why;
 
 /// Approximate number of urgent jobs of a host that may stay off its waitlist at once.
 const MOST_AHEAD: usize = 8;

@@ -13,8 +13,8 @@ use trawl_common::politeness::robots::RobotsKey;
 use trawl_common::web::url::Origin;
 
 use super::robots::{self, Learnt};
-use crate::fetch::domains::SLOW;
 use crate::job::Job;
+use crate::schedule::domains::SLOW;
 use crate::shared::Shared;
 
 /// Maximum number of jobs that wait for one slow robots.txt: more would keep out those of other hosts.

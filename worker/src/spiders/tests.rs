@@ -13,7 +13,7 @@ use trawl_common::web::url::CanonicalUrl;
 
 use super::*;
 use crate::claim::SpiderRequests;
-use crate::polite::Asker;
+use crate::schedule::polite::Asker;
 use crate::tests::log::OwnLog;
 
 /// Sinks that discard everything.

@@ -14,6 +14,7 @@
 //!    be stored and settled.
 
 mod outcome;
+mod programs;
 mod runner;
 
 use std::panic::AssertUnwindSafe;
@@ -32,12 +33,13 @@ use trawl_common::ports::Claimed;
 use trawl_common::time::UnixMs;
 
 pub(crate) use self::outcome::asked_for;
+pub(crate) use self::programs::Programs;
 pub(crate) use self::runner::{Gave, Ran, TaskRunner};
 use crate::claim::CrawlSpiders;
-use crate::schedule::standstill::left_to_others;
-use crate::settlement::Settlement;
+use crate::job::settlement::Settlement;
 use crate::shared::Shared;
 use crate::spiders::Loaded;
+use crate::telemetry::standstill::left_to_others;
 use crate::{store, tasks_ahead};
 
 /// Approximate delay of a task whose crawl has as many pages and tasks in flight as its limit still allows.

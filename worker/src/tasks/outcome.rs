@@ -22,10 +22,10 @@ use trawl_common::web::url::{CanonicalUrl, MAX_URL_BYTES};
 use trawl_handlers::ItemsFile;
 
 use super::runner::{Gave, Ran};
-use crate::handlers::not_run;
-use crate::items_file::{Contents, Equals, FileItems, Ids, as_text};
-use crate::links::say_refused;
-use crate::settlement::{Settlement, Yield};
+use crate::fetch::page::links::say_refused;
+use crate::job::items_file::{Contents, Equals, FileItems, Ids, as_text};
+use crate::job::settlement::{Settlement, Yield};
+use crate::programs::not_run;
 use crate::shared::Shared;
 use crate::spiders::Loaded;
 

@@ -1,7 +1,9 @@
 //! Processes one URL from its slot to its outcome.
 
+pub(crate) mod history;
 mod identity;
 mod items;
+pub(crate) mod links;
 mod read;
 mod response;
 mod without;
@@ -11,16 +13,15 @@ use trawl_common::frontier::outcome::{Failure, Outcome, Skip};
 use trawl_common::politeness::permit::HostPermit;
 use trawl_common::ports::Response;
 
-pub(super) use self::response::status;
 pub(super) use self::without::hand_over;
 
 use self::read::read;
 use self::response::response;
 use self::without::without_page;
-use crate::handlers::NoPage;
-use crate::history::History;
+use crate::fetch::page::history::History;
 use crate::job::Job;
-use crate::settlement::Settlement;
+use crate::job::NoPage;
+use crate::job::settlement::Settlement;
 use crate::shared::Shared;
 
 /// Processes a URL that has its permits.

@@ -20,12 +20,12 @@ use trawl_handlers::Stream;
 use super::failed;
 use super::identity::{Form, form, seen_as};
 use super::items::{item, name};
-use crate::handlers::{Came, PageAbout, Reading, Unread, not_run, read_page};
-use crate::history::History;
-use crate::items_file::{FileItems, Ids, InFile};
+use crate::fetch::page::history::History;
+use crate::fetch::page::links::to_follow;
 use crate::job::Job;
-use crate::links::to_follow;
-use crate::settlement::Yield;
+use crate::job::items_file::{FileItems, Ids, InFile};
+use crate::job::settlement::Yield;
+use crate::programs::{Came, PageAbout, Reading, Unread, not_run, read_page};
 use crate::shared::Shared;
 use crate::tasks::asked_for;
 

@@ -16,11 +16,11 @@ use trawl_web::{Answer, MAX_REDIRECTS, NoPage, Redirect, Trail};
 
 use super::failed;
 use super::identity::is_known;
-use crate::fetch::{apart, backoff, blameless};
-use crate::history::History;
+use crate::fetch::page::history::History;
 use crate::job::Job;
 use crate::schedule;
 use crate::schedule::robots_memory::RobotsVerdict;
+use crate::schedule::{apart, backoff, blameless};
 use crate::shared::Shared;
 
 /// Returns the response to a job's URL, or the outcome of the job without one.
@@ -118,7 +118,7 @@ async fn fetch(
         };
         let took = begun.elapsed();
         shared.latencies.note(took);
-        metrics::fetched(status(&answer), took);
+        metrics::fetched(backoff::status(&answer), took);
         let redirects = job.message.hop.as_ref().map_or(0, |hop| hop.count);
         trace::fetched(job.message.trace.as_deref(), target, redirects, status_or_class(&answer), took);
         let ban = trawl_web::ban(&job.spider.bans, &answer);
@@ -150,22 +150,11 @@ async fn fetch(
     }
 }
 
-/// Returns the status of a host's response; for a redirect, a status like it.
-pub(in crate::fetch) fn status(answer: &Result<Answer, Failure>) -> Option<u16> {
-    match answer {
-        Ok(Answer::Page(response)) => Some(response.status),
-        Ok(Answer::NotModified) => Some(304),
-        Ok(Answer::Redirect(_)) => Some(302),
-        Ok(Answer::Unread { status, .. }) => Some(*status),
-        Err(failure) => failure.status,
-    }
-}
-
 /// Returns the status of a response, or the class of its failure.
 fn status_or_class(answer: &Result<Answer, Failure>) -> Result<Option<u16>, &'static str> {
     match answer {
         Err(failure) if failure.status.is_none() => Err(failure.class.as_str()),
-        answer => Ok(status(answer)),
+        answer => Ok(backoff::status(answer)),
     }
 }
 

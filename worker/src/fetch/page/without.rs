@@ -12,10 +12,11 @@ use trawl_common::web::headers::Headers;
 
 use super::items::gone;
 use super::read::{ask_program, given, program_failed};
-use crate::handlers::{Came, NoPage, Unread, not_run};
-use crate::history::History;
+use crate::fetch::page::history::History;
 use crate::job::Job;
-use crate::settlement::{Settlement, Yield};
+use crate::job::NoPage;
+use crate::job::settlement::{Settlement, Yield};
+use crate::programs::{Came, Unread, not_run};
 use crate::shared::Shared;
 
 /// Settles a job without a page. A remembered page that is gone ends as done, with items that say so.

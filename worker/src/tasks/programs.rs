@@ -7,10 +7,9 @@ use trawl_common::names::CrawlRef;
 use trawl_common::task::TaskView;
 use trawl_handlers::{Ended, ItemsFile};
 
-use super::logs::log;
-use super::page::said_so;
+use super::{Gave, Ran, TaskRunner};
+use crate::programs::{log, said_so};
 use crate::spiders::Loaded;
-use crate::tasks::{Gave, Ran, TaskRunner};
 
 /// Runs tasks with the programs that their spiders' files name.
 pub(crate) struct Programs;

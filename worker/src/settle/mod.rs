@@ -1,5 +1,7 @@
 //! Settles URLs: passes their outcomes to the engine.
 
+mod page_ends;
+
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,10 +21,9 @@ use trawl_common::time::UnixMs;
 use trawl_common::trace::Attempt;
 use trawl_common::web::host::HostKey;
 
-use crate::page_ends;
-use crate::schedule::standstill::Why;
-use crate::settlement::{Handled, MANY_LINKS, Settlement, Yield};
+use crate::job::settlement::{Handled, MANY_LINKS, Settlement, Yield};
 use crate::shared::Shared;
+use crate::telemetry::standstill::Why;
 
 /// Maximum number of outcomes that are settled in one step.
 const BATCH: usize = 256;

@@ -7,10 +7,9 @@ use trawl_common::spider::Then;
 use trawl_common::time::UnixMs;
 use trawl_web::Answer;
 
-use super::page::status;
 use crate::job::Job;
-use crate::schedule::standstill::Why;
 use crate::shared::Shared;
+use crate::telemetry::standstill::Why;
 
 /// The number of refusals after which further ones of a URL count as failures: it may be the URL that the
 /// host cannot serve.
@@ -19,6 +18,17 @@ const MOST: u16 = 10;
 /// Whether a host may be asked as before after this response: not after a refusal, nor after a server error.
 pub(crate) fn is_welcome(answer: &Result<Answer, Failure>) -> bool {
     status(answer).is_some_and(|status| status < 500 && !is_refusal(status))
+}
+
+/// Returns the status of a host's response; for a redirect, a status like it.
+pub(crate) fn status(answer: &Result<Answer, Failure>) -> Option<u16> {
+    match answer {
+        Ok(Answer::Page(response)) => Some(response.status),
+        Ok(Answer::NotModified) => Some(304),
+        Ok(Answer::Redirect(_)) => Some(302),
+        Ok(Answer::Unread { status, .. }) => Some(*status),
+        Err(failure) => failure.status,
+    }
 }
 
 /// Returns the outcome of a URL whose response is a ban by its spider's rules.
@@ -39,7 +49,7 @@ pub(crate) async fn left_alone(shared: &Shared, job: &mut Job, failure: Failure)
 
 /// Makes the fleet leave the last host of a job alone, and returns the end of the back-off; or the outcome of
 /// the job if that cannot be stored.
-pub(super) async fn leave_alone(shared: &Shared, job: &Job, failure: &Failure) -> Result<UnixMs, Outcome> {
+pub(crate) async fn leave_alone(shared: &Shared, job: &Job, failure: &Failure) -> Result<UnixMs, Outcome> {
     let politeness = &job.spider.politeness;
     let key = politeness.host_policy(&job.target().host()).key;
     match shared.schedules.push_back(&key, politeness, failure, Some(&job.message.crawl)).await {

@@ -15,9 +15,9 @@ use trawl_common::spider::ItemCounts;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 
-use crate::fetch::domains::UnderWay;
-use crate::items_file::FileItems;
 use crate::job::Job;
+use crate::job::items_file::FileItems;
+use crate::schedule::domains::UnderWay;
 use crate::spiders::Loaded;
 
 /// A page with more links takes long to be settled, and no other waits for it.

@@ -12,7 +12,7 @@ use trawl_common::web::url::CanonicalUrl;
 
 use super::refusal::Refusal;
 use super::{HandlerProxy, User};
-use crate::polite::NotAsked;
+use crate::schedule::polite::NotAsked;
 
 /// Maximum time that a request waits: slots are reserved half a minute ahead, and if there is a crawl it
 /// always takes half of them.

@@ -1,9 +1,7 @@
 //! The programs of spiders: those that read pages, and those that do tasks.
 
-mod failure;
 mod logs;
 mod page;
-mod task;
 mod watch;
 
 use std::path::PathBuf;
@@ -20,10 +18,8 @@ use trawl_common::spider::{Mode, Spider};
 use trawl_common::task::TaskView;
 use trawl_handlers::{CannotRun, Ended, Program, ProxyAccess, Stream, Supervisor, Work, exec, once};
 
-pub(crate) use self::failure::NoPage;
-pub(crate) use self::logs::log_warning;
-pub(crate) use self::page::{Came, PageAbout, Reading, Unread, read_page};
-pub(crate) use self::task::Programs;
+pub(crate) use self::logs::{log, log_warning};
+pub(crate) use self::page::{Came, PageAbout, Reading, Unread, read_page, said_so};
 pub(crate) use self::watch::Watch;
 use crate::shared::Shared;
 use crate::spiders::Loaded;

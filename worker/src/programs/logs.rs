@@ -11,7 +11,7 @@ pub(crate) fn log_warning(writer: &LogWriter, crawl: &CrawlRef, key: &str, messa
 }
 
 /// Logs a program's messages about the URL or task with this key.
-pub(super) fn log(writer: &LogWriter, crawl: &CrawlRef, key: &str, lines: Vec<LogLine>) {
+pub(crate) fn log(writer: &LogWriter, crawl: &CrawlRef, key: &str, lines: Vec<LogLine>) {
     for LogLine { message, level } in lines {
         log_here(crawl, key, level, &message);
         writer.write(writer.entry(level, message).in_crawl(crawl).about(key));

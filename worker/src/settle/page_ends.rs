@@ -5,7 +5,7 @@ use trawl_common::frontier::outcome::{Class, Outcome, Reason, Terminal};
 use trawl_common::history::PageEnd;
 use trawl_common::time::UnixMs;
 
-use crate::settlement::Handled;
+use crate::job::settlement::Handled;
 use crate::shared::Shared;
 
 /// Keeps the ends among these, unless there is no history. One that is away is waited for, as sinks are: no page ends meanwhile.

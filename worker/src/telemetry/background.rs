@@ -10,9 +10,9 @@ use tracing::{debug, info};
 use trawl_common::metrics;
 use trawl_common::ports::{BeatReply, Heartbeat, Result};
 
-use crate::schedule::standstill::STILL;
 use crate::shared::Shared;
-use crate::tally::Counts;
+use crate::telemetry::standstill::STILL;
+use crate::telemetry::tally::Counts;
 
 const BEAT_EVERY: Duration = Duration::from_secs(5);
 

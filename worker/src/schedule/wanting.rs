@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use tokio::time::Instant;
 
-use crate::fetch::blameless::PAUSE;
+use crate::schedule::blameless::PAUSE;
 
 /// The end of the pause that began when the machine last lacked something.
 #[derive(Debug, Default)]

@@ -1,5 +1,8 @@
 //! The spiders whose URLs this worker takes, each with its resources for fetching, extracting and storing.
 
+mod empty_fields;
+mod sink_backlog;
+
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,10 +22,10 @@ use trawl_extract::{Extractor, Ready};
 use trawl_handlers::CannotRun;
 use trawl_web::{Fetcher, MemoryBudget, Threads};
 
-use crate::empty_fields::EmptyFields;
-use crate::handlers::Running;
+use self::empty_fields::EmptyFields;
+use self::sink_backlog::SinkBacklog;
+use crate::programs::Running;
 use crate::proxy::HandlerProxy;
-use crate::sink_backlog::SinkBacklog;
 
 /// A spider that is ready to work.
 pub(crate) struct Loaded {

@@ -14,7 +14,7 @@ use trawl_common::settings::Settings;
 use trawl_common::time::UnixMs;
 
 use crate::job::Job;
-use crate::settlement::Handled;
+use crate::job::settlement::Handled;
 
 /// Logs the outcomes of URLs.
 pub(crate) struct UrlLog {
@@ -140,7 +140,7 @@ mod tests {
     use trawl_common::task::NewTask;
 
     use super::*;
-    use crate::settlement::Settlement;
+    use crate::job::settlement::Settlement;
     use crate::tests::log::OwnLog;
 
     #[tokio::test]

@@ -1,4 +1,8 @@
-//! One URL that this worker handles.
+//! One URL that this worker handles, and its outcome.
+
+pub(crate) mod items_file;
+mod no_page;
+pub(crate) mod settlement;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,7 +17,8 @@ use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_handlers::Stream;
 
-use crate::handlers::Running;
+pub(crate) use self::no_page::NoPage;
+use crate::programs::Running;
 use crate::spiders::Loaded;
 
 /// A URL to handle, with the number of its failures, and of its starts without an end.

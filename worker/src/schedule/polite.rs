@@ -21,10 +21,10 @@ use trawl_common::web::host::HostKey;
 use trawl_common::web::url::{CanonicalUrl, Host, Origin};
 use trawl_web::{Fetcher, NoRobots};
 
-use crate::host_log::HostLog;
 use crate::schedule::exchange::{Rank, SlotExchange};
 use crate::schedule::robots::{known_or_fetched, time_to_live};
 use crate::schedule::robots_memory::{RobotsMemory, RobotsVerdict};
+use crate::telemetry::host_log::HostLog;
 
 /// Sends requests by the schedules that all share.
 #[derive(Clone)]

@@ -8,8 +8,8 @@ use trawl_common::spider::page_history::{self, Tally, Validators, Visited};
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 
-use crate::items_file::InFile;
 use crate::job::Job;
+use crate::job::items_file::InFile;
 use crate::shared::Shared;
 
 /// The state of a page before it is requested.

@@ -20,7 +20,7 @@ use trawl_extract::{Extracted, Extraction, Link};
 use trawl_handlers::{self as handlers, Ended, ItemsFile, Page, Stream};
 
 use super::logs::{log, log_warning};
-use crate::links::MAX_SHOWN_BYTES;
+use crate::fetch::page::links::MAX_SHOWN_BYTES;
 
 /// The input of a program for a page, apart from the response or failure.
 pub(crate) struct PageAbout<'a> {
@@ -99,7 +99,7 @@ pub(crate) async fn read_page(
 }
 
 /// Returns the failure that a program reports: the last line of its last log entry.
-pub(super) fn said_so(logs: &[LogLine]) -> Failure {
+pub(crate) fn said_so(logs: &[LogLine]) -> Failure {
     let last = logs.last().and_then(|entry| entry.message.lines().rev().find(|line| !line.trim().is_empty()));
     Failure::new(Class::Handler, last.unwrap_or("the program says that it failed").trim())
 }

@@ -19,8 +19,8 @@ use trawl_extract::{Attempt, Extractor, NotTried, Ready, RobotsOutcome, Untried}
 use trawl_web::{Answer, Fetcher, MAX_REDIRECTS, MemoryBudget, NoPage, Threads, Trail};
 
 use super::{PageReader, not_read};
-use crate::fetch::backoff::is_welcome;
-use crate::polite::{AsSpider, Asker, NotAsked, blocked};
+use crate::schedule::backoff::is_welcome;
+use crate::schedule::polite::{AsSpider, Asker, NotAsked, blocked};
 
 /// Maximum time for a trial.
 const LONGEST: Duration = Duration::from_secs(60);

@@ -19,8 +19,8 @@ use trawl_common::ports::Page;
 use trawl_common::time::UnixMs;
 use trawl_common::trace;
 
-use crate::items_file::FileItems;
-use crate::settlement::{ForSinks, Settlement};
+use crate::job::items_file::FileItems;
+use crate::job::settlement::{ForSinks, Settlement};
 use crate::shared::Shared;
 use crate::spiders::Loaded;
 

@@ -18,10 +18,10 @@ use trawl_common::trace;
 use trawl_common::web::url::MAX_URL_BYTES;
 
 use crate::job::Job;
-use crate::schedule::standstill::left_to_others;
-use crate::settlement::Settlement;
+use crate::job::settlement::Settlement;
 use crate::shared::Shared;
 use crate::spiders::{Loaded, Spiders};
+use crate::telemetry::standstill::left_to_others;
 
 /// Maximum number of crawls to remember: whether they have their own copy of the spider's file, and whether
 /// it was compared with the local one.

@@ -11,8 +11,8 @@ use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::Link;
 
-use crate::handlers::log_warning;
 use crate::job::Job;
+use crate::programs::log_warning;
 use crate::shared::Shared;
 
 /// Of a URL that is left out so much is shown.
