@@ -30,6 +30,7 @@ pub mod nearest;
 pub mod open_files;
 pub mod politeness;
 pub mod ports;
+pub mod priority;
 pub mod request;
 pub mod schedule;
 pub mod settings;

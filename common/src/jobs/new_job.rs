@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{IdempotencyKey, JobOverrides, Priority};
+use super::{IdempotencyKey, JobOverrides};
 use crate::list::Entry;
 use crate::names::{CrawlId, CrawlRef, ProjectName, SpiderName, SpiderRef};
+use crate::priority::Priority;
 use crate::request::NewRequest;
 use crate::schedule::key_prefix;
 use crate::spider::arguments::Arguments;

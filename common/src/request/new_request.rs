@@ -11,7 +11,7 @@ use super::body::Body;
 use super::failures::Failures;
 use super::method::Method;
 use super::read::InvalidRequest;
-use crate::jobs::Priority;
+use crate::priority::Priority;
 use crate::task::Unique;
 use crate::web::url::CanonicalUrl;
 

@@ -6,8 +6,8 @@ use serde_json::Value;
 use super::read::InvalidTask;
 use super::recipe::Recipe;
 use super::unique::Unique;
-use crate::jobs::Priority;
 use crate::names::{ProjectName, SpiderName};
+use crate::priority::Priority;
 
 /// A submitted task: a line of `tasks.jsonl`, an element of the body of `POST /api/v1/tasks`, or a task of a handler's
 /// answer.

@@ -2,8 +2,8 @@
 
 use super::InvalidTask;
 use super::new_task::NewTask;
-use crate::jobs::Priority;
 use crate::names::{CrawlId, CrawlRef, SpiderName};
+use crate::priority::Priority;
 use crate::spider::Spider;
 use crate::time::UnixMs;
 
