@@ -23,6 +23,7 @@ pub mod route;
 pub mod source_queue;
 #[cfg(test)]
 mod tests;
+pub mod trace;
 mod transitions;
 mod work;
 
