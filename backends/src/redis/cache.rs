@@ -165,7 +165,7 @@ fn corrupt(error: impl std::fmt::Display) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use trawl_common::spider::Recrawl;
+    use trawl_common::frontier::Recrawl;
 
     use super::*;
 

@@ -3,13 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use super::{IdempotencyKey, JobOverrides};
+use crate::frontier::DedupScope;
 use crate::list::Entry;
 use crate::names::{CrawlId, CrawlRef, ProjectName, SpiderName, SpiderRef};
 use crate::priority::Priority;
 use crate::request::NewRequest;
 use crate::schedule::key_prefix;
+use crate::spider::Version;
 use crate::spider::arguments::Arguments;
-use crate::spider::{DedupScope, Version};
 use crate::task::NewTask;
 use crate::web::url::CanonicalUrl;
 

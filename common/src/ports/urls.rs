@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::frontier::lane::Lane;
 use crate::frontier::message::{Hop, Message};
-use crate::frontier::{Key, Task, Work};
+use crate::frontier::{Key, Recrawl, Task, Work};
 use crate::names::CrawlRef;
-use crate::spider::{FileHash, Recrawl, Spider};
+use crate::spider::{FileHash, Spider};
 use crate::time::UnixMs;
 use crate::web::url::{CanonicalUrl, Fingerprint};
 

@@ -3,7 +3,6 @@
 
 pub mod arguments;
 mod ban;
-mod dedup_scope;
 mod domains;
 mod expect;
 pub mod file;
@@ -21,7 +20,6 @@ pub mod page_history;
 pub mod pattern;
 mod place;
 mod politeness;
-mod recrawl;
 mod request;
 mod scope;
 mod secret;
@@ -32,7 +30,6 @@ mod version;
 use std::num::NonZeroU64;
 
 pub use ban::{Ban, Bans, Then};
-pub use dedup_scope::{DedupScope, UnknownDedupScope};
 pub use expect::Expect;
 pub use file_hash::{FileHash, InvalidFileHash};
 pub use follow::Follow;
@@ -44,7 +41,6 @@ pub use origin::Origin;
 pub use overrides::SpiderOverrides;
 pub use place::{Mistake, Place, Places, Sited};
 pub use politeness::PolitenessOverrides;
-pub use recrawl::{Recrawl, UnknownRecrawl};
 pub use request::Request;
 pub use scope::{LinkVerdict, Scope};
 pub use secret::Secret;
@@ -53,6 +49,7 @@ pub use text::SpiderText;
 pub use version::{InvalidFiles, InvalidVersion, SpiderFiles, Version};
 
 use crate::frontier::route::Rule;
+use crate::frontier::{DedupScope, Recrawl};
 use crate::names::SpiderName;
 use crate::schedule::Schedule;
 use crate::settings::{self, Settings, SinkSettings, Urls, Webhook};

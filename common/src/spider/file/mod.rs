@@ -32,7 +32,8 @@ use self::given::Given;
 use self::notes::Notes;
 use self::section::Section;
 use super::arguments::Declarations;
-use super::{DedupScope, ItemRule, Mistake, Origin, Place, Spider};
+use super::{ItemRule, Mistake, Origin, Place, Spider};
+use crate::frontier::DedupScope;
 
 /// The content of a file.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,11 +5,10 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::frontier::lane::Lane;
+use crate::frontier::{DedupScope, Recrawl};
 use crate::politeness::rate::Rate;
 use crate::settings::{Compress, Items, SinkSettings, Spiders, Urls};
-use crate::spider::{
-    Ban, DedupScope, Field, FieldSource, Kind, PageField, Recrawl, Required, Start, Then, Whitespace,
-};
+use crate::spider::{Ban, Field, FieldSource, Kind, PageField, Required, Start, Then, Whitespace};
 use crate::web::url::CanonicalUrl;
 
 /// A file with every possible setting.
