@@ -9,9 +9,9 @@ use jiff::Timestamp;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use reqwest::{Response, StatusCode};
 use trawl_common::frontier::outcome::{Class, Failure, is_refusal};
-use trawl_common::ports::Response as Page;
 use trawl_common::time::UnixMs;
 use trawl_common::web::http_date;
+use trawl_common::web::response::Response as Page;
 
 use super::guard::Refused;
 use super::machine;

@@ -16,13 +16,13 @@ use trawl_common::frontier::Request;
 use trawl_common::frontier::message::Hop;
 use trawl_common::frontier::outcome::{Failure, is_refusal};
 use trawl_common::open_files;
-use trawl_common::ports::Response;
 use trawl_common::request::Method;
 use trawl_common::settings;
 use trawl_common::spider::Spider;
 use trawl_common::spider::page_history::Validators;
 use trawl_common::time::UnixMs;
 use trawl_common::web::headers::Headers;
+use trawl_common::web::response::Response;
 use trawl_common::web::url::{CanonicalUrl, Host};
 use url::Url;
 

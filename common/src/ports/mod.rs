@@ -37,7 +37,7 @@ mod urls;
 
 use std::sync::Arc;
 
-pub use cache::{Cache, Response};
+pub use cache::Cache;
 pub use control::{Control, FailedPage};
 pub use engine::{Engine, Joined, Joining, Opening, Requests, Session, SourcesRead};
 pub use error::{Error, ErrorKind, Result, one_each};

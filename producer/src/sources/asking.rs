@@ -11,9 +11,10 @@ use trawl_common::politeness::gcra::Standing;
 use trawl_common::politeness::permit::HostPermit;
 use trawl_common::politeness::schedules::{Decision, HostRequest, HostSchedules};
 use trawl_common::politeness::waiting::{FIRST_LOOK, NEAR, SOON};
-use trawl_common::ports::{Error, ErrorKind, Response};
+use trawl_common::ports::{Error, ErrorKind};
 use trawl_common::settings::{HostPolicy, Politeness};
 use trawl_common::time::UnixMs;
+use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_web::{Fetcher, MAX_REDIRECTS, Opened, Trail};
 

@@ -10,11 +10,11 @@ use trawl_common::handler::stream::{FailureView, MAX_INLINE_BYTES, PageHead, Res
 use trawl_common::handler::{Answer, LogLine, Verdict};
 use trawl_common::logs::LogWriter;
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::Response;
 use trawl_common::request::{Method, NewRequest};
 use trawl_common::settings::Urls;
 use trawl_common::task::NewTask;
 use trawl_common::text::printable;
+use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::{Extracted, Extraction, Link};
 use trawl_handlers::{self as handlers, Ended, ItemsFile, Page, Stream};
