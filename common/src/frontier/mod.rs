@@ -33,7 +33,7 @@ pub use answer::{ClaimReply, MAX_STARTS, SUSPECT_STARTS, Start, Taken, is_suspec
 pub use context::{Context, PagesLeft, Watermark};
 pub use dedup_scope::{DedupScope, UnknownDedupScope};
 pub use end::{End, Finished};
-pub use key::{InvalidRequestKey, InvalidTaskKey, Key, RequestKey, TaskKey};
+pub use key::{InvalidRequestKey, InvalidTaskKey, Key, RequestKey, TaskKey, fingerprint};
 pub use record::{Record, State, UrlState};
 pub use recrawl::{Recrawl, UnknownRecrawl};
 pub use request::Request;

@@ -48,7 +48,7 @@ pub use frontier::{
 pub use history::History;
 pub use hosts::{
     BackoffRequest, Ended, HostBackoff, HostControl, HostSlotRequest, HostState, Hosts, InFlightRequest,
-    RobotsEntry, RobotsFile,
+    RobotsEntry,
 };
 pub use items::{ItemReader, Items, ItemsFrom, StoredItem};
 pub use jobs::{JobCounts, JobFilter, JobPage, Jobs, Submitted};
@@ -61,7 +61,7 @@ pub use spider_store::{Deployed, MAX_VERSIONS, SpiderStore};
 pub use stats::{
     Backlog, Latency, PendingTask, Places, Seen, SeenUrls, Stats, TaskPage, Vanished, WorkerState,
 };
-pub use urls::{Claim, MAX_INVALID, NewWork, Terms, fingerprint};
+pub use urls::{Claim, MAX_INVALID, NewWork, Terms};
 
 /// One set of adapters, which all parts of the programs use.
 #[derive(Clone)]
