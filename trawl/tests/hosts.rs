@@ -14,7 +14,10 @@ use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
 use trawl_common::politeness::gcra::Slot;
 use trawl_common::politeness::rate::Rate;
 use trawl_common::politeness::robots::{RobotsFile, RobotsKey};
-use trawl_common::ports::{BackoffRequest, Ended, ErrorKind, HostSlotRequest, Hosts, InFlightRequest, Opening, Ports, Result, RobotsEntry, Terms};
+use trawl_common::ports::{
+    BackoffRequest, Ended, ErrorKind, HostSlotRequest, Hosts, InFlightRequest, Opening, Ports, Result,
+    RobotsEntry, Terms,
+};
 use trawl_common::settings::Settings;
 use trawl_common::spider::Spider;
 use trawl_common::spider::folder::Folder;

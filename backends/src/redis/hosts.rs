@@ -10,7 +10,9 @@ use redis::ScriptInvocation;
 use tracing::error;
 use trawl_common::politeness::gcra::{BackoffTerms, FORGIVEN_AFTER, Slot, Standing};
 use trawl_common::politeness::robots::{RobotsFile, RobotsKey};
-use trawl_common::ports::{BackoffRequest, Ended, Error, ErrorKind, HostSlotRequest, Hosts, InFlightRequest, Result, RobotsEntry};
+use trawl_common::ports::{
+    BackoffRequest, Ended, Error, ErrorKind, HostSlotRequest, Hosts, InFlightRequest, Result, RobotsEntry,
+};
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 

@@ -23,9 +23,9 @@ use std::sync::OnceLock;
 pub use span::{Kind, Span, Value};
 pub use steps::{Admission, Attempt, fetched, scheduled, sent, step, take_up, waited};
 
+use crate::frontier::fingerprint;
 use crate::frontier::trace::Trace;
 use crate::names::CrawlRef;
-use crate::ports::fingerprint;
 
 /// The destination of spans.
 pub trait Exporter: Send + Sync {
