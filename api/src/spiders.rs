@@ -9,13 +9,14 @@ use std::time::Duration;
 use flate2::read::GzDecoder;
 use tokio::task::spawn_blocking;
 use trawl_common::jobs::NewJob;
+use trawl_common::mistake::Mistake;
 use trawl_common::names::{ProjectName, SpiderName};
 use trawl_common::ports::{self, SpiderStore};
 use trawl_common::settings::Settings;
 use trawl_common::spider::arguments::{Arguments, Declaration, Declarations};
 use trawl_common::spider::file::with_arguments;
 use trawl_common::spider::folder::{Folder, Unusable, name_of};
-use trawl_common::spider::{FileHash, InvalidFiles, Mistake, Origin, Spider, SpiderFiles, Version};
+use trawl_common::spider::{FileHash, InvalidFiles, Origin, Spider, SpiderFiles, Version};
 use trawl_extract::Examined;
 
 use crate::Api;

@@ -25,6 +25,7 @@ pub mod json_object;
 pub mod list;
 pub mod logs;
 pub mod metrics;
+pub mod mistake;
 pub mod names;
 pub mod nearest;
 pub mod open_files;

@@ -7,13 +7,14 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 use trawl_common::frontier::DedupScope;
 use trawl_common::health::Health;
+use trawl_common::mistake::Mistake;
 use trawl_common::names::CrawlRef;
 use trawl_common::politeness::addresses::AddressRate;
 use trawl_common::politeness::ceiling::Ceiling;
 use trawl_common::politeness::schedules::HostSchedules;
 use trawl_common::ports::{self, Hosts, Opening, Ports, SourcesRead, Terms};
 use trawl_common::settings::{Politeness, Settings};
-use trawl_common::spider::{Mistake, Scope, Spider, SpiderText};
+use trawl_common::spider::{Scope, Spider, SpiderText};
 use trawl_common::web::url::Fingerprint;
 use trawl_web::{Fetcher, Threads};
 

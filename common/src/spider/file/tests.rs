@@ -169,9 +169,9 @@ fn fields_are_read_in_order_with_all_their_options() {
     assert_eq!((kind.value.as_str(), path.as_ref().unwrap().value.as_str()), ("Product", "/brand/name"));
     assert_eq!(
         field(&spider, "server").from,
-        FieldSource::Header(crate::spider::Sited {
+        FieldSource::Header(crate::mistake::Sited {
             value: "server".to_owned(),
-            place: Some(crate::spider::Place { line: 80, column: 21 }),
+            place: Some(crate::mistake::Place { line: 80, column: 21 }),
         })
     );
     assert_eq!(field(&spider, "links").from, FieldSource::Page(PageField::Links));
