@@ -37,9 +37,9 @@ use trawl_common::explain::Explainer;
 use trawl_common::ports::{
     Control, Engine, HostControl, Items, Jobs, Logs, Pages, Schedules, SpiderStore, Stats,
 };
-use trawl_common::schedule::Timetable;
 use trawl_common::settings::Settings;
 use trawl_common::spider::Spider;
+use trawl_common::timetable::Timetable;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::{Attempt, NotTried, Ready};
 

@@ -41,5 +41,6 @@ pub mod task;
 pub mod telemetry;
 pub mod text;
 pub mod time;
+pub mod timetable;
 pub mod trace;
 pub mod web;
