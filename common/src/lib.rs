@@ -6,6 +6,7 @@
 mod as_text;
 pub mod backoff;
 pub mod batching;
+pub mod cancel;
 pub mod cell;
 pub mod clock;
 pub mod clock_check;
@@ -38,6 +39,7 @@ pub mod settings;
 mod small_file;
 pub mod spider;
 pub mod task;
+pub mod task_report;
 pub mod telemetry;
 pub mod text;
 pub mod time;

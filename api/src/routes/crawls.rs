@@ -7,9 +7,9 @@ use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, timeout_at};
+use trawl_common::cancel;
 use trawl_common::duration;
 use trawl_common::frontier::crawl::CrawlState;
-use trawl_common::jobs;
 use trawl_common::names::{CrawlId, SpiderName};
 use utoipa::{IntoParams, ToSchema};
 
@@ -196,7 +196,7 @@ pub(crate) async fn cancel_crawl(
         return Err(Problem::new(Kind::Conflict, detail));
     }
     let Backend { jobs, control, stats, .. } = &api.backend;
-    jobs::cancel(&crawl, &**jobs, &**control, &**stats).await?;
+    cancel::cancel_crawl(&crawl, &**jobs, &**control, &**stats).await?;
     Ok(Json(api.known(&id).await?.into()))
 }
 

@@ -5,7 +5,6 @@
 //! The worker that takes a job feeds it: it reads the job's sources into its crawl, under a lease. After that the
 //! job waits for the end of its crawl without a lease.
 
-mod cancel;
 mod idempotency_key;
 mod job;
 mod new_job;
@@ -17,7 +16,6 @@ mod status;
 mod stored;
 mod transitions;
 
-pub use cancel::cancel;
 pub use idempotency_key::{IdempotencyKey, InvalidIdempotencyKey};
 pub use job::{Ended, Job, JobState, Run};
 pub use new_job::{InvalidJob, NewJob};

@@ -23,6 +23,7 @@ mod request;
 mod scope;
 mod secret;
 mod start;
+mod tasks;
 mod text;
 mod version;
 
@@ -43,6 +44,7 @@ pub use request::Request;
 pub use scope::{LinkVerdict, Scope};
 pub use secret::Secret;
 pub use start::Start;
+pub use tasks::{NotSubmitted, crawl_for};
 pub use text::SpiderText;
 pub use version::{InvalidFiles, InvalidVersion, SpiderFiles, Version};
 

@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::read::InvalidTask;
 use super::recipe::Recipe;
 use super::unique::Unique;
 use crate::names::{ProjectName, SpiderName};
@@ -60,11 +59,9 @@ impl NewTask {
         }
     }
 
-    /// Parses a line of `tasks.jsonl`.
-    ///
-    /// Fails if the line is not JSON, or not a task.
-    pub fn from_line(line: &str) -> Result<Self, InvalidTask> {
-        let value: Value = serde_json::from_str(line).map_err(InvalidTask::no_json)?;
-        value.try_into()
+    /// Returns the task with this priority and these retries where it sets none. A priority of 0 counts as unset.
+    pub fn or(self, priority: Option<Priority>, retries: Option<u32>) -> Self {
+        let priority = priority.filter(|_| self.priority == Priority::default()).unwrap_or(self.priority);
+        Self { priority, retries: self.retries.or(retries), ..self }
     }
 }

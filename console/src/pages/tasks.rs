@@ -5,7 +5,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use serde::Deserialize;
-use trawl_common::task::report::TaskPlace;
+use trawl_common::task_report::TaskPlace;
 
 use crate::Console;
 use crate::address::address;
