@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use moka::sync::Cache;
 use tracing::{error, info, warn};
+use trawl_common::fleet_log::LogWriter;
 use trawl_common::frontier::route::Rule;
-use trawl_common::logs::{LogLevel, LogWriter};
+use trawl_common::logs::LogLevel;
 use trawl_common::mistake::Mistake;
 use trawl_common::names::SpiderName;
 use trawl_common::politeness::robots::RobotsName;

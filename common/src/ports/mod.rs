@@ -22,6 +22,7 @@ mod control;
 mod engine;
 mod error;
 mod frontier;
+pub mod health;
 mod history;
 mod hosts;
 mod items;

@@ -7,9 +7,8 @@ use std::time::Duration;
 use futures::{StreamExt, stream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::{sleep, timeout};
+use trawl_common::host_schedules::{Decision, HostPermit, HostRequest, HostSchedules};
 use trawl_common::politeness::gcra::Standing;
-use trawl_common::politeness::permit::HostPermit;
-use trawl_common::politeness::schedules::{Decision, HostRequest, HostSchedules};
 use trawl_common::politeness::waiting::{FIRST_LOOK, NEAR, SOON};
 use trawl_common::ports::{Error, ErrorKind};
 use trawl_common::settings::{HostPolicy, Politeness};
@@ -164,8 +163,8 @@ fn holding(body: Parts, reader: impl Send + 'static, permit: HostPermit) -> Part
 
 #[cfg(test)]
 mod tests {
+    use trawl_common::host_schedules::InFlight;
     use trawl_common::politeness::gcra::{Pace, SlotRequest};
-    use trawl_common::politeness::permit::InFlight;
     use trawl_common::web::host::HostKey;
 
     use super::*;

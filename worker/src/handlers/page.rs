@@ -4,11 +4,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use tracing::debug;
+use trawl_common::fleet_log::LogWriter;
 use trawl_common::frontier::outcome::{Class, Failure};
 use trawl_common::frontier::{Request, Work};
 use trawl_common::handler::stream::{FailureView, MAX_INLINE_BYTES, PageHead, ResponseHead};
 use trawl_common::handler::{Answer, LogLine, Verdict};
-use trawl_common::logs::LogWriter;
 use trawl_common::names::CrawlRef;
 use trawl_common::request::{Method, NewRequest};
 use trawl_common::settings::Urls;

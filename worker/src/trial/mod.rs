@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use polite::Trials;
+use trawl_common::fleet_log::LogWriter;
 use trawl_common::frontier::Work;
 use trawl_common::frontier::outcome::{Class, Failure, Skip};
-use trawl_common::logs::LogWriter;
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::settings::Settings;
 use trawl_common::spider::{Scope, Spider};

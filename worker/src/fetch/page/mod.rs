@@ -8,7 +8,7 @@ mod without;
 
 use tracing::debug;
 use trawl_common::frontier::outcome::{Failure, Outcome, Skip};
-use trawl_common::politeness::permit::HostPermit;
+use trawl_common::host_schedules::HostPermit;
 use trawl_common::web::response::Response;
 
 pub(super) use self::response::status;

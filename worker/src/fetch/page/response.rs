@@ -3,8 +3,8 @@
 use tokio::time::Instant;
 use tracing::debug;
 use trawl_common::frontier::outcome::{Failure, Outcome, Skip};
+use trawl_common::host_schedules::HostPermit;
 use trawl_common::metrics;
-use trawl_common::politeness::permit::HostPermit;
 use trawl_common::spider;
 use trawl_common::time::UnixMs;
 use trawl_common::trace;
