@@ -13,13 +13,12 @@ use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::names::{CrawlId, SpiderName};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::access::Identity;
 use crate::cursor::{self, Limit};
 use crate::extract::{Params, Segment};
-use crate::known::Known;
+use crate::identity::Identity;
 use crate::listing::Place;
 use crate::problem::{Kind, Problem};
-use crate::view::{Crawl, CrawlHost, CrawlTasks, Status};
+use crate::view::{Crawl, CrawlHost, CrawlTasks, Known, Status};
 use crate::{Api, Backend};
 
 /// The longest wait of one request for the end of a crawl.

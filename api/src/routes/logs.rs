@@ -27,9 +27,9 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::items::{LINES, accepts};
 use crate::Api;
-use crate::access::Identity;
 use crate::cursor::{self, Limit};
 use crate::extract::Params;
+use crate::identity::Identity;
 use crate::places::Place;
 use crate::problem::Problem;
 use crate::view::{LogEntry, LogLevel};

@@ -23,8 +23,8 @@ use trawl_common::task::NewTask;
 use trawl_common::time::UnixMs;
 use utoipa::ToSchema;
 
-use super::urls::parsed;
 use crate::extract::Json;
+use crate::given_url::parsed;
 use crate::new_requests::{UrlOrRequest, asked as asked_for};
 use crate::new_tasks::Task;
 use crate::problem::Problem;

@@ -17,8 +17,8 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::schedules::Schedule;
 use crate::Api;
-use crate::access::Identity;
 use crate::extract::{self, Params, Segment};
+use crate::identity::Identity;
 use crate::problem::Problem;
 
 /// The filter of the list.
