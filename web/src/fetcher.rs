@@ -39,7 +39,7 @@ use super::sent::Sent;
 use super::threads::Threads;
 use super::time_limit::within;
 use super::unusable::Unusable;
-use super::{conditions, failure, kind, lenient, machine, redirect, resolver, sent, trust};
+use super::{blame, conditions, failure, kind, lenient, redirect, resolver, sent, trust};
 
 /// The memory budget in bytes for all bodies of a fetcher that shares none.
 const MEMORY: u64 = 256 << 20;
@@ -275,7 +275,7 @@ impl Fetcher {
     ) -> Result<T, Failure> {
         match within(self.settings.timeout, call).await {
             Err(failure) => {
-                Err(machine::blame(failure, self.proxy.as_ref(), &self.guard, &url.to_url()).await)
+                Err(blame::assign(failure, self.proxy.as_ref(), &self.guard, &url.to_url()).await)
             }
             answer => answer,
         }
