@@ -119,7 +119,7 @@ impl Args {
         }
         let health = Health::default();
         loop {
-            let read = health.patiently("reading the log", || newer(logs, filter, place)).await?;
+            let read = health.retry("reading the log", || newer(logs, filter, place)).await?;
             let LogPart { lines, next, has_more } = read;
             place = next;
             self.write(&lines)?;

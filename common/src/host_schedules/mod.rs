@@ -270,7 +270,7 @@ impl HostSchedules {
 
     async fn reserve(&self, asks: &[HostSlotRequest]) -> Result<Vec<Slot>> {
         let reserving = async || one_each(self.hosts.reserve(asks).await?, asks.len(), "slots");
-        self.health.patiently("reserving slots", reserving).await
+        self.health.retry("reserving slots", reserving).await
     }
 
     fn decide(&self, HostSlotRequest { key, request }: HostSlotRequest, slot: Slot) -> Decision {
@@ -315,7 +315,7 @@ impl HostSchedules {
             BackoffRequest { status: failure.status.unwrap_or_default(), terms, crawl: crawl.cloned() };
         self.in_flight.refused(key);
         let pushing = || self.hosts.push_back(key, &refusal);
-        let until = self.health.patiently("pushing a host back", pushing).await?;
+        let until = self.health.retry("pushing a host back", pushing).await?;
         info!(host = %key, status = refusal.status, %until, "the host wants to be left alone");
         Ok(until)
     }

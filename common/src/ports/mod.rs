@@ -1,5 +1,6 @@
-//! The ports, grouped by their callers. Each is small and has two real adapters, one on servers and one embedded, that
-//! pass one conformance suite.
+//! The ports, grouped by their callers. Most have two adapters, one on servers and one embedded, that pass one conformance
+//! suite. A sink is written for each kind of destination; items are read again from Redis alone, and the permanent history
+//! is on PostgreSQL alone. [`Requests`] is implemented by the worker, for the engine.
 //!
 //! | port | for |
 //! |---|---|
@@ -41,7 +42,7 @@ use std::sync::Arc;
 pub use cache::Cache;
 pub use control::{Control, FailedPage};
 pub use engine::{Engine, Joined, Joining, Opening, Requests, Session, SourcesRead};
-pub use error::{Error, ErrorKind, Result, one_each};
+pub use error::{Error, ErrorKind, Fatal, Result, one_each};
 pub use frontier::{
     Activity, BeatReply, Claimed, Ending, Finish, Frontier, Heartbeat, Memory, OpenCrawl, Settled,
     Settlement, Verdict,

@@ -48,7 +48,7 @@ impl<'a> RecrawlFilter<'a> {
         let urls: Vec<CanonicalUrl> =
             found.iter().filter_map(|candidate| candidate.page.work.url().cloned()).collect();
         let looking = || self.pages.look(self.spider, &urls);
-        let visits = self.health.patiently("looking up what is remembered", looking).await?;
+        let visits = self.health.retry("looking up what is remembered", looking).await?;
         let now = UnixMs::now();
         let mut spared = self.spared.lock().unwrap_or_else(PoisonError::into_inner);
         let mut is_due = |candidate: &Candidate, last: Option<UnixMs>| {

@@ -158,8 +158,8 @@ impl Scheduler {
                 () = sleep_until(crowded.unwrap_or_else(Instant::now)), if crowded.is_some() => {}
                 () = sleep_until(slow.unwrap_or_else(Instant::now)), if slow.is_some() => self.send_away().await,
                 () = sleep_until(wanting.unwrap_or_else(Instant::now)), if wanting.is_some() => {}
-                Some(jobs) = self.suspects.next(None), if wanting.is_none() => self.ask(jobs).await?,
-                jobs = self.due.next(claimed), if wanting.is_none() => match jobs {
+                Ok(Some(jobs)) = self.suspects.next(None), if wanting.is_none() => self.ask(jobs).await?,
+                jobs = self.due.next(claimed), if wanting.is_none() => match jobs? {
                     Some(mut jobs) => {
                         jobs.extract_if(.., |job| job.is_suspect()).for_each(|job| self.suspect(job));
                         self.ask(jobs).await?;

@@ -67,7 +67,7 @@ pub(super) async fn given(
     tell_unfit(job, &unfit);
     let (mut links, mut beyond) = to_follow(shared, job, landed.as_ref(), links, requests);
     beyond.add(Limit::PageLinks, left_out);
-    let form = form(shared, job, canonical).await;
+    let form = form(shared, job, canonical).await?;
     let is_known = matches!(form, Form::Known);
     let mut items = items_as(job, &form, &response, items);
     let stood_for = if let Form::Of(canonical) = form { Some(canonical) } else { landed };

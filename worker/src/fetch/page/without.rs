@@ -52,7 +52,7 @@ async fn taken_in(shared: &Shared, job: &Job, NoPage { outcome, view }: NoPage) 
     let landed = job.redirected_to();
     match ask_program(program, shared, job, landed.as_ref(), Came::Failure(&view)).await? {
         Ok(reading) => {
-            let (history, nothing) = (History::of(shared, job).await, no_response(job, &view));
+            let (history, nothing) = (History::of(shared, job).await?, no_response(job, &view));
             given(shared, job, &history, nothing, reading).await.map(|(yielded, _)| yielded)
         }
         Err(unread) => Err(not_taken_in(shared, job, outcome, unread)),
