@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use trawl_common::frontier::Taken;
 use trawl_common::frontier::limit::{LeftOut, Limit};
+use trawl_common::frontier::trace::Trace;
 use trawl_common::names::{CrawlRef, SpiderName};
 use trawl_common::ports::{Claim, NewWork, one_each};
-use trawl_common::trace::{Admission, Trace};
+use trawl_common::trace::Admission;
 
 use crate::member::Member;
 use crate::outbox;

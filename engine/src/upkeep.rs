@@ -9,9 +9,10 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use tracing::{info, warn};
 use trawl_common::batching::gather;
 use trawl_common::events::{CrawlEvent, Event};
+use trawl_common::frontier::fingerprint;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
-use trawl_common::ports::{Error, ErrorKind, Result, fingerprint};
+use trawl_common::ports::{Error, ErrorKind, Result};
 use trawl_common::web::url::Fingerprint;
 
 use crate::claiming::Claiming;

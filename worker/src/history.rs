@@ -1,11 +1,12 @@
 //! The remembered state of a URL's page, and the work that it saves, in a crawl that fetches pages again.
 
+use trawl_common::frontier::Recrawl;
 use trawl_common::frontier::outcome::{Class, Failure, Outcome, Skip};
-use trawl_common::ports::{Memory, OpenCrawl, Response, Terms};
-use trawl_common::spider::Recrawl;
+use trawl_common::ports::{Memory, OpenCrawl, Terms};
 use trawl_common::spider::item::{Change, Item};
 use trawl_common::spider::page_history::{self, Tally, Validators, Visited};
 use trawl_common::time::UnixMs;
+use trawl_common::web::response::Response;
 use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 
 use crate::items_file::InFile;

@@ -83,12 +83,13 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{info, warn};
+use trawl_common::fleet_log::{LogTargets, LogWriter};
 use trawl_common::health::Health;
-use trawl_common::logs::{LogLevel, LogTargets, LogWriter};
+use trawl_common::host_schedules::HostSchedules;
+use trawl_common::logs::LogLevel;
 use trawl_common::names::WorkerId;
 use trawl_common::politeness::addresses::AddressRate;
 use trawl_common::politeness::ceiling::Ceiling;
-use trawl_common::politeness::schedules::HostSchedules;
 use trawl_common::ports::{self, Joined, Joining, Ports};
 use trawl_common::settings::Settings;
 use trawl_common::spider::folder::Folder;
@@ -165,7 +166,7 @@ async fn run_with(
     let written = CancellationToken::new();
     // Log entries are written until this function ends, and its last ones a moment longer.
     let writing = AbortOnDropHandle::new(tokio::spawn(targets.run(written.clone())));
-    health.log_to(log.clone());
+    health.log_to(log.reporter());
     let sink_factory = Arc::clone(&ports.sink_factory);
     let schedules = HostSchedules {
         hosts: Arc::clone(&ports.hosts),

@@ -7,11 +7,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
+use super::health::Health;
 use super::{Frontier, NewWork, Result, Terms};
 use crate::frontier::Key;
 use crate::frontier::dead_letter::DeadLetter;
 use crate::frontier::message::{Malformed, Message};
-use crate::health::Health;
 use crate::names::{CrawlRef, WorkerId};
 use crate::settings::Settings;
 use crate::spider::SpiderText;

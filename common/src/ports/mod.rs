@@ -22,6 +22,7 @@ mod control;
 mod engine;
 mod error;
 mod frontier;
+pub mod health;
 mod history;
 mod hosts;
 mod items;
@@ -37,7 +38,7 @@ mod urls;
 
 use std::sync::Arc;
 
-pub use cache::{Cache, Response};
+pub use cache::Cache;
 pub use control::{Control, FailedPage};
 pub use engine::{Engine, Joined, Joining, Opening, Requests, Session, SourcesRead};
 pub use error::{Error, ErrorKind, Result, one_each};
@@ -48,7 +49,7 @@ pub use frontier::{
 pub use history::History;
 pub use hosts::{
     BackoffRequest, Ended, HostBackoff, HostControl, HostSlotRequest, HostState, Hosts, InFlightRequest,
-    RobotsEntry, RobotsFile,
+    RobotsEntry,
 };
 pub use items::{ItemReader, Items, ItemsFrom, StoredItem};
 pub use jobs::{JobCounts, JobFilter, JobPage, Jobs, Submitted};
@@ -61,7 +62,7 @@ pub use spider_store::{Deployed, MAX_VERSIONS, SpiderStore};
 pub use stats::{
     Backlog, Latency, PendingTask, Places, Seen, SeenUrls, Stats, TaskPage, Vanished, WorkerState,
 };
-pub use urls::{Claim, MAX_INVALID, NewWork, Terms, fingerprint};
+pub use urls::{Claim, MAX_INVALID, NewWork, Terms};
 
 /// One set of adapters, which all parts of the programs use.
 #[derive(Clone)]

@@ -22,11 +22,12 @@ use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::outcome::{Reason, Terminal};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{
-    Claim, Claimed, Ending, Finish, Frontier, Heartbeat, Joined, Joining, NewWork, Opening, Response,
-    Settlement, Terms, Verdict,
+    Claim, Claimed, Ending, Finish, Frontier, Heartbeat, Joined, Joining, NewWork, Opening, Settlement,
+    Terms, Verdict,
 };
 use trawl_common::settings::{self, Dedup, Settings};
 use trawl_common::time::UnixMs;
+use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_engine::Coordinator;
 use trawl_extract::{Attempt, RobotsOutcome, Tried};

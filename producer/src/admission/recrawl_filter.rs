@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
+use trawl_common::frontier::Recrawl;
 use trawl_common::health::Health;
 use trawl_common::names::SpiderName;
 use trawl_common::ports::{Pages, Result};
-use trawl_common::spider::Recrawl;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 

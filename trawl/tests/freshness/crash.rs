@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use trawl_backends::embedded::Embedded;
 use trawl_backends::sinks::Sinks;
 use trawl_common::frontier::message::Message;
-use trawl_common::frontier::{Key, Start};
+use trawl_common::frontier::{DedupScope, Key, Recrawl, Start};
 use trawl_common::health::Health;
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
 use trawl_common::politeness::rate::Rate;
@@ -23,8 +23,8 @@ use trawl_common::ports::{
     Opening, Page, Pages, Ports, Result, Session, Settled, Settlement, Sink, SinkFactory, Verdict,
 };
 use trawl_common::settings::{Compress, Lines, Settings, SinkSettings};
+use trawl_common::spider::Spider;
 use trawl_common::spider::folder::Folder;
-use trawl_common::spider::{DedupScope, Recrawl, Spider};
 use trawl_common::web::url::CanonicalUrl;
 use trawl_producer::{Html, Job, Progress, Source};
 use trawl_testkit::changing_site::{ChangingPage, ChangingSite};

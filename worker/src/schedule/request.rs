@@ -4,10 +4,9 @@ use std::ops::Range;
 use std::time::Duration;
 
 use trawl_common::frontier::outcome::{Outcome, Skip};
+use trawl_common::host_schedules::{Decision, HostPermit, HostRequest};
 use trawl_common::metrics;
 use trawl_common::politeness::gcra::Standing;
-use trawl_common::politeness::permit::HostPermit;
-use trawl_common::politeness::schedules::{Decision, HostRequest};
 use trawl_common::politeness::waiting::{SOON, not_before, waitlisted};
 use trawl_common::ports::Result;
 use trawl_common::settings::HostPolicy;

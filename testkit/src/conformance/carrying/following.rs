@@ -7,11 +7,10 @@ use std::time::Duration;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::limit::Limit;
 use trawl_common::frontier::outcome::Terminal;
-use trawl_common::frontier::{MAX_STARTS, Start};
+use trawl_common::frontier::{MAX_STARTS, Recrawl, Start};
 use trawl_common::ports::{
     Claimed, Ending, Finish, Memory, NewWork, Opening, Result, Settlement, Terms, Verdict,
 };
-use trawl_common::spider::Recrawl;
 use trawl_common::spider::item::Change;
 use trawl_common::spider::page_history::{Validators, Visited};
 use trawl_common::time::UnixMs;

@@ -8,8 +8,8 @@ mod without;
 
 use tracing::debug;
 use trawl_common::frontier::outcome::{Failure, Outcome, Skip};
-use trawl_common::politeness::permit::HostPermit;
-use trawl_common::ports::Response;
+use trawl_common::host_schedules::HostPermit;
+use trawl_common::web::response::Response;
 
 pub(super) use self::response::status;
 pub(super) use self::without::hand_over;

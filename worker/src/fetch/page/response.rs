@@ -3,14 +3,14 @@
 use tokio::time::Instant;
 use tracing::debug;
 use trawl_common::frontier::outcome::{Failure, Outcome, Skip};
+use trawl_common::host_schedules::HostPermit;
 use trawl_common::metrics;
-use trawl_common::politeness::permit::HostPermit;
-use trawl_common::ports::Response;
 use trawl_common::spider;
 use trawl_common::time::UnixMs;
 use trawl_common::trace;
 use trawl_common::web::freshness::lifetime;
 use trawl_common::web::host::HostKey;
+use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_web::{Answer, MAX_REDIRECTS, NoPage, Redirect, Trail};
 

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use trawl_common::frontier::outcome::{Class, Failure, Outcome, Skip};
 use trawl_common::handler::stream::FailureView;
-use trawl_common::ports::{Memory, Page, Response};
+use trawl_common::ports::{Memory, Page};
 use trawl_common::spider::ItemCounts;
 use trawl_common::time::UnixMs;
 use trawl_common::web::headers::Headers;
+use trawl_common::web::response::Response;
 
 use super::items::gone;
 use super::read::{ask_program, given, program_failed};

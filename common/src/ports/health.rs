@@ -13,10 +13,13 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use super::{Error, ErrorKind, Result};
 use crate::backoff::Backoff;
-use crate::logs::{LogLevel, LogWriter};
+use crate::logs::LogLevel;
 use crate::names::SpiderName;
-use crate::ports::{Error, ErrorKind, Result};
+
+/// Writes a message to a log.
+type Log = dyn Fn(LogLevel, String) + Send + Sync;
 
 /// The current problems, by the name of the failing operation.
 #[derive(Default)]
@@ -27,8 +30,8 @@ pub struct Health {
     /// The first error that does not go away by waiting.
     fatal: OnceLock<Error>,
     is_fatal: CancellationToken,
-    /// The fleet's log, which also receives problems.
-    log: OnceLock<LogWriter>,
+    /// Writes problems to the fleet's log as well.
+    log: OnceLock<Box<Log>>,
 }
 
 struct Trouble {
@@ -88,10 +91,10 @@ impl Health {
         Self::until(stop)
     }
 
-    /// Also writes problems to the fleet's log from now on.
-    pub fn log_to(&self, log: LogWriter) {
+    /// Also writes problems with `log`, which returns at once, from now on.
+    pub fn log_to(&self, log: impl Fn(LogLevel, String) + Send + Sync + 'static) {
         // The first call wins.
-        let _ = self.log.set(log);
+        let _ = self.log.set(Box::new(log));
     }
 
     /// Repeats `call`, which is idempotent, as long as another try may succeed and the process is not to stop. An error that is
@@ -259,7 +262,7 @@ impl Health {
 
     fn log(&self, level: LogLevel, text: impl FnOnce() -> String) {
         if let Some(log) = self.log.get() {
-            log.write(log.entry(level, text()));
+            log(level, text());
         }
     }
 

@@ -1,6 +1,8 @@
 //! Permission to send one request to a host. Workers and producers ask for it here, for pages, redirects,
 //! `robots.txt` and sources alike; nothing else reads a [`Slot`].
 
+mod permit;
+
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,13 +10,14 @@ use std::time::Duration;
 use tokio::time::sleep;
 use tracing::info;
 
+pub use permit::{HostPermit, InFlight};
+
 use crate::frontier::outcome::Failure;
 use crate::health::Health;
 use crate::names::CrawlRef;
 use crate::politeness::addresses::AddressRate;
 use crate::politeness::ceiling::Ceiling;
 use crate::politeness::gcra::{BackoffTerms, Pace, Slot, SlotRequest, Standing};
-use crate::politeness::permit::{HostPermit, InFlight};
 use crate::politeness::waiting::{NEAR, waitlisted};
 use crate::ports::{BackoffRequest, Error, HostSlotRequest, Hosts, Result, one_each};
 use crate::settings::{HostPolicy, Politeness};
