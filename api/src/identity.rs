@@ -1,4 +1,4 @@
-//! Who calls the API, and what they may do.
+//! The callers of the API, and their rights.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
