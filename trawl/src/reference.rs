@@ -79,8 +79,9 @@ fn section(text: &mut String, command: &Command) {
         own.into_iter().for_each(|argument| row(text, argument));
     }
     if !shared.is_empty() && !command.is_subcommand_required_set() {
-        let names: Vec<_> = shared.into_iter().map(|argument| format!("`{}`", name(argument))).collect();
-        writeln!(text, "\nAlso {}.", names.join(" and ")).unwrap();
+        let names: Vec<_> =
+            shared.into_iter().filter_map(Arg::get_long).map(|long| format!("`--{long}`")).collect();
+        writeln!(text, "\nAlso {}.", names.join(", ")).unwrap();
     }
     command.get_subcommands().for_each(|below| section(text, below));
 }
