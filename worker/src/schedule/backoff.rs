@@ -8,6 +8,7 @@ use trawl_common::time::UnixMs;
 use trawl_web::Answer;
 
 use crate::job::Job;
+use crate::job::settlement::aborted;
 use crate::shared::Shared;
 use crate::telemetry::standstill::Why;
 
@@ -58,10 +59,7 @@ pub(crate) async fn leave_alone(shared: &Shared, job: &Job, failure: &Failure) -
             shared.standstill.waits(&key, until, Why::Refused(failure.status.unwrap_or_default()));
             Ok(until)
         }
-        Err(error) => {
-            shared.health.ends_by(error);
-            Err(Outcome::Released)
-        }
+        Err(error) => Err(aborted(&shared.health, error)),
     }
 }
 
