@@ -2,4 +2,36 @@
 
 pub(crate) mod dispatcher;
 pub(crate) mod known_links;
-pub(crate) mod page;
+mod page;
+
+use std::sync::Arc;
+
+use trawl_common::ports::{Cache, Frontier, Pages};
+use trawl_web::Threads;
+
+use self::known_links::KnownLinks;
+use crate::context::Context;
+use crate::parse::Parser;
+use crate::programs::Watch;
+use crate::schedule::Scheduling;
+use crate::telemetry::latencies::Latencies;
+use crate::telemetry::url_log::UrlLog;
+
+/// The state by which pages are fetched and read.
+pub(crate) struct Fetching {
+    pub(crate) context: Arc<Context>,
+    /// For redirects, and for hosts that want to be left alone.
+    pub(crate) scheduling: Arc<Scheduling>,
+    pub(crate) frontier: Arc<dyn Frontier>,
+    /// The page memory.
+    pub(crate) pages: Arc<dyn Pages>,
+    pub(crate) cache: Arc<dyn Cache>,
+    pub(crate) parser: Parser,
+    /// The threads for fetches that may keep them busy.
+    pub(crate) threads: Threads,
+    pub(crate) latencies: Arc<Latencies>,
+    pub(crate) known_links: Arc<KnownLinks>,
+    pub(crate) url_log: Arc<UrlLog>,
+    /// The work that programs are doing.
+    pub(crate) watch: Arc<Watch>,
+}

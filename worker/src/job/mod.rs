@@ -1,6 +1,7 @@
 //! One URL that this worker handles, and its outcome.
 
 pub(crate) mod items_file;
+pub(crate) mod new_work;
 mod no_page;
 pub(crate) mod settlement;
 

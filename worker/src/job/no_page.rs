@@ -4,7 +4,7 @@ use trawl_common::frontier::outcome::{Failure, Outcome, Skip};
 use trawl_common::handler::stream::FailureView;
 use trawl_common::request::Failures;
 
-use crate::job::Job;
+use super::Job;
 
 /// A failed attempt that the program of the spider is to handle.
 pub(crate) struct NoPage {

@@ -16,13 +16,15 @@ use trawl_common::spider::ItemCounts;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 
-use crate::job::Job;
-use crate::job::items_file::FileItems;
-use crate::schedule::domains::UnderWay;
+use super::Job;
+use super::items_file::FileItems;
 use crate::spiders::Loaded;
 
 /// A page with more links takes long to be settled, and no other waits for it.
 pub(crate) const MANY_LINKS: usize = 500;
+
+/// The place of a page in flight, which is freed when this is dropped.
+pub(crate) type Place = Box<dyn Send + Sync>;
 
 /// A URL to settle.
 pub(crate) struct Settlement(Box<Handled>);
@@ -39,8 +41,8 @@ pub(crate) struct Handled {
     /// The slot of a job that runs alone: free for the next one when this is settled, or has waited for its sinks for
     /// long.
     pub(crate) slot: Option<OwnedSemaphorePermit>,
-    /// A page that is under way until its many links are taken in.
-    pub(crate) under_way: Option<UnderWay>,
+    /// The place of a page in flight, which is freed when its many links are admitted.
+    pub(crate) place: Option<Place>,
     /// How often what its program fails at is tried again; `None` for as often as the settings say.
     pub(crate) retries: Option<u32>,
 }
@@ -146,19 +148,9 @@ impl Settlement {
 
     /// Creates the settlement of a URL of which nothing is known but its outcome.
     pub(crate) fn untouched(message: Message, outcome: Outcome) -> Self {
-        let (yielded, memory, took, slot, under_way, retries) = Default::default();
+        let (yielded, memory, took, slot, place, retries) = Default::default();
         let attempts = 0;
-        Self(Box::new(Handled {
-            message,
-            attempts,
-            outcome,
-            yielded,
-            memory,
-            took,
-            slot,
-            under_way,
-            retries,
-        }))
+        Self(Box::new(Handled { message, attempts, outcome, yielded, memory, took, slot, place, retries }))
     }
 
     /// Sets the number of retries if the spider's program fails.
@@ -189,9 +181,9 @@ impl Settlement {
         self.0.links() > MANY_LINKS
     }
 
-    /// Keeps the page in flight until this is settled.
-    pub(crate) fn with_under_way(mut self, under_way: Option<UnderWay>) -> Self {
-        self.0.under_way = under_way;
+    /// Keeps the page in its place until this is settled.
+    pub(crate) fn with_place(mut self, place: Option<Place>) -> Self {
+        self.0.place = place;
         self
     }
 

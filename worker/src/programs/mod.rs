@@ -6,34 +6,17 @@ mod watch;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Once};
-use std::time::Duration;
 
 use tokio::sync::Semaphore;
 use tracing::info;
-use trawl_common::frontier::message::Message;
-use trawl_common::frontier::outcome::Outcome;
 use trawl_common::names::ProjectName;
-use trawl_common::ports::{Error, ErrorKind};
 use trawl_common::spider::{Mode, Spider};
 use trawl_common::task::TaskView;
 use trawl_handlers::{CannotRun, Ended, Program, ProxyAccess, Stream, Supervisor, Work, exec, once};
 
-pub(crate) use self::logs::{log, log_warning};
+pub(crate) use self::logs::{MAX_SHOWN_BYTES, log, log_warning, say_refused};
 pub(crate) use self::page::{Came, PageAbout, Reading, Unread, read_page, said_so};
 pub(crate) use self::watch::Watch;
-use crate::shared::Shared;
-use crate::spiders::Loaded;
-
-/// The time for which an attempt to run a program that failed is shown.
-const TROUBLE: Duration = Duration::from_secs(60);
-
-/// Returns the outcome of work whose program cannot be run here; another worker may be able to run it.
-pub(crate) fn not_run(shared: &Shared, spider: &Loaded, message: &Message, why: String) -> Outcome {
-    let outcome = shared.standstill.leave_to_others(message, &why);
-    let what = format!("spider {}: running its program", spider.spider.name);
-    shared.health.fails_lately(&what, &Error::new(ErrorKind::Unavailable, why), TROUBLE);
-    outcome
-}
 
 /// The program of a spider, ready for work.
 pub(crate) enum Running {

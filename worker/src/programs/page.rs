@@ -19,8 +19,7 @@ use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::{Extracted, Extraction, Link};
 use trawl_handlers::{self as handlers, Ended, ItemsFile, Page, Stream};
 
-use super::logs::{log, log_warning};
-use crate::fetch::page::links::MAX_SHOWN_BYTES;
+use super::logs::{MAX_SHOWN_BYTES, log, log_warning};
 
 /// The input of a program for a page, apart from the response or failure.
 pub(crate) struct PageAbout<'a> {

@@ -3,12 +3,18 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use trawl_common::frontier::message::Message;
+use trawl_common::health::Health;
 use trawl_common::ports::{Fatal, Frontier};
 use trawl_common::time::UnixMs;
+
+/// Interval within which the program of a cancelled task is ended.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// Maximum number of tasks to report.
 const NAMED: usize = 200;
@@ -46,8 +52,20 @@ impl Watch {
         tasks.take(NAMED).collect()
     }
 
+    /// Ends programs whose tasks are no longer this worker's, until the future is dropped.
+    pub(crate) async fn run(self: Arc<Self>, frontier: Arc<dyn Frontier>, health: Arc<Health>) {
+        let mut ticks = interval(LOOK_EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            if let Err(error) = self.look(&*frontier).await {
+                return health.ends_by(error);
+            }
+        }
+    }
+
     /// Checks which of them no longer belong to this worker.
-    pub(crate) async fn look(&self, frontier: &dyn Frontier) -> Result<(), Fatal> {
+    async fn look(&self, frontier: &dyn Frontier) -> Result<(), Fatal> {
         let watched: Vec<(Message, CancellationToken)> =
             self.lock().values().map(|busy| (busy.message.clone(), busy.lost.clone())).collect();
         if watched.is_empty() {

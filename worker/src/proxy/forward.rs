@@ -41,12 +41,9 @@ pub(super) async fn forward(
     let is_welcome = status < 500 && refusal.is_none();
     let under_way = UnderWay { permit: Some(permit), is_welcome, status, begun };
     if let Some(refusal) = refusal {
-        let (schedules, politeness) = (&proxy.asker.schedules, &run.user.own.politeness);
-        let pushed = schedules.push_back(&policy.key, politeness, &refusal, run.crawl.as_ref()).await;
-        match (pushed, &proxy.asker.host_log) {
-            (Ok(until), Some(log)) => log.backs_off(&policy.key, until, &refusal, run.crawl.as_ref()),
-            (Ok(_), None) => {}
-            (Err(error), _) => schedules.health.ends_by(error),
+        let (asker, politeness) = (&proxy.asker, &run.user.own.politeness);
+        if let Err(error) = asker.back_off(&policy.key, politeness, &refusal, run.crawl.as_ref()).await {
+            asker.schedules.health.ends_by(error);
         }
     }
     let longest = proxy.asker.settings.fetch.timeout;

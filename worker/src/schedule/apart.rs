@@ -16,7 +16,7 @@ use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 use trawl_web::Fetcher;
 
-use crate::shared::Shared;
+use super::domains::Domains;
 use crate::spiders::Loaded;
 
 /// Interval at which to check for busy threads, while a response takes its time.
@@ -34,17 +34,17 @@ const AWAY: Duration = Duration::from_secs(2);
 
 /// Runs `ask` on the threads that suit a domain. Returns the time at which to repeat it if it was aborted.
 pub(crate) async fn ask<T>(
-    shared: &Shared,
+    domains: &Domains,
     spider: &Loaded,
     domain: HostKey,
     ask: impl AsyncFnOnce(&Fetcher) -> T,
 ) -> Result<T, UnixMs> {
-    if !shared.domains.is_trusted(&domain) {
+    if !domains.is_trusted(&domain) {
         return Ok(ask(&spider.apart).await);
     }
     let answer = unless_busy(ask(&spider.fetcher), cpu_time).await;
     answer.ok_or_else(|| {
-        shared.domains.kept_busy(domain);
+        domains.kept_busy(domain);
         UnixMs::now().plus(AWAY)
     })
 }

@@ -11,12 +11,15 @@ mod fetch_permits;
 pub(crate) mod polite;
 mod ready;
 mod request;
-pub(crate) mod robots;
+mod robots;
 pub(crate) mod robots_memory;
+mod robots_store;
 mod scheduler;
+mod scheduling;
 mod unknown_robots;
-pub(crate) mod wanting;
+mod wanting;
 
 pub(crate) use ready::{Next, Permits, Ready};
 pub(crate) use request::ask;
 pub(crate) use scheduler::{Exits, Scheduler};
+pub(crate) use scheduling::Scheduling;

@@ -7,6 +7,7 @@ use tokio::time::{Instant, sleep};
 use trawl_common::frontier::outcome::Failure;
 use trawl_common::health::Health;
 use trawl_common::host_schedules::{Decision, HostPermit, HostRequest, HostSchedules};
+use trawl_common::names::CrawlRef;
 use trawl_common::politeness::addresses::AddressRate;
 use trawl_common::politeness::ceiling::Ceiling;
 use trawl_common::politeness::gcra::Standing;
@@ -20,9 +21,9 @@ use trawl_common::web::host::HostKey;
 use trawl_common::web::url::{CanonicalUrl, Host, Origin};
 use trawl_web::{Fetcher, NoRobots};
 
-use crate::schedule::exchange::{Rank, SlotExchange};
-use crate::schedule::robots::{known_or_fetched, time_to_live};
-use crate::schedule::robots_memory::{RobotsMemory, RobotsVerdict};
+use super::exchange::{Rank, SlotExchange};
+use super::robots_memory::{RobotsMemory, RobotsVerdict};
+use super::robots_store::{known_or_fetched, time_to_live};
 use crate::telemetry::host_log::HostLog;
 
 /// Sends requests by the schedules that all share.
@@ -143,6 +144,22 @@ impl Asker {
             }
             Err(NoRobots::Failed(error)) => Err(NotAsked::Port(error)),
         }
+    }
+
+    /// Makes the fleet leave a host alone that answered with `failure` to a request of `crawl`, if it was of one.
+    /// Returns the end of the back-off.
+    pub(crate) async fn back_off(
+        &self,
+        host: &HostKey,
+        politeness: &Politeness,
+        failure: &Failure,
+        crawl: Option<&CrawlRef>,
+    ) -> Result<UnixMs, Error> {
+        let until = self.schedules.push_back(host, politeness, failure, crawl).await?;
+        if let Some(log) = &self.host_log {
+            log.backs_off(host, until, failure, crawl);
+        }
+        Ok(until)
     }
 
     /// Waits until `deadline` for a permit to send one request to `host`. It does not queue behind all that a

@@ -1,10 +1,12 @@
 //! The pause of a worker whose machine lacks resources.
 
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::schedule::blameless::PAUSE;
+/// The time for which no URLs are claimed or started when this machine lacks something.
+const PAUSE: Duration = Duration::from_millis(250);
 
 /// The end of the pause that began when the machine last lacked something.
 #[derive(Debug, Default)]

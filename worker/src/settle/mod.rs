@@ -16,27 +16,45 @@ use trawl_common::frontier::dead_letter::{Cause, Note};
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Class, Failure, Outcome, Reason, Skip, Terminal};
 use trawl_common::metrics;
-use trawl_common::ports::{self, Claim, Ending, Error, Fatal, Finish, Settled, Verdict};
+use trawl_common::ports::{self, Claim, Ending, Error, Fatal, Finish, Frontier, History, Settled, Verdict};
 use trawl_common::time::UnixMs;
 use trawl_common::trace::Attempt;
 use trawl_common::web::host::HostKey;
 
+use crate::context::Context;
+use crate::fetch::known_links::KnownLinks;
 use crate::job::settlement::{Handled, MANY_LINKS, Settlement, Yield};
-use crate::shared::Shared;
-use crate::telemetry::standstill::Why;
+use crate::telemetry::standstill::{Standstill, Why};
+use crate::telemetry::tally::Tally;
+use crate::telemetry::url_log::UrlLog;
 
 /// Maximum number of outcomes that are settled in one step.
 const BATCH: usize = 256;
 
+/// The state by which URLs are settled.
+pub(crate) struct Settler {
+    pub(crate) context: Arc<Context>,
+    pub(crate) frontier: Arc<dyn Frontier>,
+    /// The permanent history, if there is one.
+    pub(crate) history: Option<Arc<dyn History>>,
+    pub(crate) tally: Arc<Tally>,
+    pub(crate) known_links: Arc<KnownLinks>,
+    pub(crate) url_log: Arc<UrlLog>,
+    pub(crate) standstill: Arc<Standstill>,
+}
+
 /// Settles what comes, in batches, until every sender is gone. Pages with many links are settled beside the others, one after the other. What there is no
 /// room for in a full store is held back, and keeps no other from its end.
-pub(crate) async fn run(shared: Arc<Shared>, settlements: mpsc::Receiver<Settlement>) {
-    if let Err(error) = settle_all(&shared, settlements).await {
-        shared.health.ends_by(error);
+pub(crate) async fn run(settler: Arc<Settler>, settlements: mpsc::Receiver<Settlement>) {
+    if let Err(error) = settle_all(&settler, settlements).await {
+        settler.context.health.ends_by(error);
     }
 }
 
-async fn settle_all(shared: &Arc<Shared>, mut settlements: mpsc::Receiver<Settlement>) -> Result<(), Fatal> {
+async fn settle_all(
+    settler: &Arc<Settler>,
+    mut settlements: mpsc::Receiver<Settlement>,
+) -> Result<(), Fatal> {
     let mut batch = Vec::with_capacity(BATCH);
     let (mut held_back, mut linking, mut is_open) = (HeldBack::default(), JoinSet::new(), true);
     let turn = Arc::new(Mutex::new(()));
@@ -46,7 +64,7 @@ async fn settle_all(shared: &Arc<Shared>, mut settlements: mpsc::Receiver<Settle
                 is_open = count > 0;
             }
             Some(settled) = linking.join_next() => match settled {
-                Ok(not_stored) => held_back.add(shared, not_stored?),
+                Ok(not_stored) => held_back.add(settler, not_stored?),
                 Err(error) => match error.try_into_panic() {
                     Ok(panic) => resume_unwind(panic),
                     // Only ever with this task.
@@ -57,20 +75,20 @@ async fn settle_all(shared: &Arc<Shared>, mut settlements: mpsc::Receiver<Settle
             else => return Ok(()),
         }
         let batch: Vec<Handled> = batch.drain(..).map(Settlement::into_handled).collect();
-        page_ends::keep(shared, &batch).await?;
+        page_ends::keep(settler, &batch).await?;
         let (now, apart) = by_links(batch);
         for pages in apart {
-            let (shared, turn) = (Arc::clone(shared), Arc::clone(&turn));
+            let (settler, turn) = (Arc::clone(settler), Arc::clone(&turn));
             linking.spawn(async move {
                 let has_many = pages.iter().any(|page| page.links() > MANY_LINKS);
                 let _turn = OptionFuture::from(has_many.then(|| turn.lock())).await;
-                settle(&shared, Vec::new(), pages).await
+                settle(&settler, Vec::new(), pages).await
             });
         }
         let due = held_back.take_due();
         if !now.is_empty() || !due.is_empty() {
-            let not_stored = settle(shared, due, now).await?;
-            held_back.add(shared, not_stored);
+            let not_stored = settle(settler, due, now).await?;
+            held_back.add(settler, not_stored);
         }
     }
 }
@@ -101,26 +119,26 @@ fn by_links(batch: Vec<Handled>) -> (Vec<Handled>, Vec<Vec<Handled>>) {
 
 /// Settles what was held back and what comes after it. Returns what there is no room for.
 async fn settle(
-    shared: &Shared,
+    settler: &Settler,
     mut rulings: Vec<ports::Settlement>,
     batch: Vec<Handled>,
 ) -> Result<Vec<ports::Settlement>, Fatal> {
     let (mut held, mut attempts) = (Vec::new(), Vec::new());
     for mut handled in batch {
-        shared.url_log.settles(&handled);
-        held.push((handled.slot.take(), handled.under_way.take()));
+        settler.url_log.settles(&handled);
+        held.push((handled.slot.take(), handled.place.take()));
         attempts.extend(attempt(&handled));
-        rulings.push(ruling(shared, handled));
+        rulings.push(ruling(settler, handled));
     }
     let begun = Instant::now();
-    let Settled { ended, not_stored } = shared.frontier.settle(rulings).await?;
+    let Settled { ended, not_stored } = settler.frontier.settle(rulings).await?;
     attempts.into_iter().for_each(|attempt| attempt.ends(begun.elapsed()));
     for Ending { finish, links, .. } in &ended {
-        shared.tally.count(finish.terminal);
+        settler.tally.count(finish.terminal);
         metrics::url_ended(finish.terminal);
         metrics::items(finish.claim.crawl.spider.as_str(), &finish.items.by_kind);
         let urls = links.iter().filter_map(|link| link.work.url());
-        urls.for_each(|url| shared.known_links.add(&finish.claim.crawl, url));
+        urls.for_each(|url| settler.known_links.add(&finish.claim.crawl, url));
     }
     Ok(not_stored)
 }
@@ -157,14 +175,14 @@ impl HeldBack {
         if self.again <= Instant::now() { std::mem::take(&mut self.settlements) } else { Vec::new() }
     }
 
-    fn add(&mut self, shared: &Shared, settlements: Vec<ports::Settlement>) {
+    fn add(&mut self, settler: &Settler, settlements: Vec<ports::Settlement>) {
         if !settlements.is_empty() {
             self.again = Instant::now() + Self::PAUSE;
             self.settlements.extend(settlements);
         }
         match self.settlements.is_empty() {
-            true => shared.health.works(Self::WHAT),
-            false => shared.health.fails(Self::WHAT, &Error::full()),
+            true => settler.context.health.works(Self::WHAT),
+            false => settler.context.health.fails(Self::WHAT, &Error::full()),
         }
     }
 }
@@ -186,8 +204,8 @@ fn attempt(Handled { message, outcome, .. }: &Handled) -> Option<Attempt> {
 }
 
 /// Returns the decision about a URL that follows from its outcome.
-fn ruling(shared: &Shared, handled: Handled) -> ports::Settlement {
-    let Handled { message, attempts, outcome, yielded, memory, took: _, slot: _, under_way: _, retries: _ } =
+fn ruling(settler: &Settler, handled: Handled) -> ports::Settlement {
+    let Handled { message, attempts, outcome, yielded, memory, took: _, slot: _, place: _, retries: _ } =
         handled;
     let finish = |terminal| Finish::new(Claim::of(&message), terminal);
     let verdict = match outcome {
@@ -202,29 +220,29 @@ fn ruling(shared: &Shared, handled: Handled) -> ports::Settlement {
         }
         Outcome::Skipped(skip) => {
             debug!(url = %message.work, reason = skip.as_str(), "skipped");
-            let note = (skip == Skip::Blocked).then(|| note(&message, blocked(shared, attempts)));
+            let note = (skip == Skip::Blocked).then(|| note(&message, blocked(settler, attempts)));
             let finish = Finish { why: Some(skip.as_str()), note, ..finish(Terminal::Skipped) };
             ends(Ending { memory, ..Ending::of(finish) })
         }
         Outcome::Failed(failure, reason) => {
             let attempts = if reason == Reason::Poison { attempts } else { attempts + 1 };
             let ending = Ending { memory, ..Ending::of(finish(Terminal::Failed)) };
-            dead_letter(shared, &message, ending, failed(shared, failure, reason, attempts))
+            dead_letter(settler, &message, ending, failed(settler, failure, reason, attempts))
         }
         Outcome::Expired => {
             let ending = Ending { memory, ..Ending::of(finish(Terminal::Expired)) };
-            dead_letter(shared, &message, ending, expired(shared, attempts))
+            dead_letter(settler, &message, ending, expired(settler, attempts))
         }
         Outcome::Retry(failure, until) => {
             if let Some(target) = message.target() {
-                shared.standstill.waits(&HostKey::host(&target.host()), until, Why::Retry(failure.class));
+                settler.standstill.waits(&HostKey::host(&target.host()), until, Why::Retry(failure.class));
             }
-            shared.tally.retried();
+            settler.tally.retried();
             metrics::url_retried(failure.class);
             Verdict::PutAside { until, failed: true }
         }
         Outcome::Deferred { until } => {
-            shared.tally.parked();
+            settler.tally.parked();
             metrics::url_parked();
             Verdict::PutAside { until, failed: false }
         }
@@ -240,42 +258,42 @@ fn ends(ending: Ending) -> Verdict {
 }
 
 /// Returns the decision about a URL that becomes a dead letter.
-fn dead_letter(shared: &Shared, message: &Message, mut ending: Ending, cause: Cause) -> Verdict {
-    shared.url_log.dead_letter(message, &cause);
+fn dead_letter(settler: &Settler, message: &Message, mut ending: Ending, cause: Cause) -> Verdict {
+    settler.url_log.dead_letter(message, &cause);
     ending.finish.why = cause.class.map(Class::as_str);
     ending.finish.note = Some(note(message, cause.clone()));
     ending.dead_letter = Some(cause);
     ends(ending)
 }
 
-fn failed(shared: &Shared, failure: Failure, reason: Reason, attempts: u32) -> Cause {
+fn failed(settler: &Settler, failure: Failure, reason: Reason, attempts: u32) -> Cause {
     Cause {
         reason,
         class: Some(failure.class),
         status: failure.status,
         error: failure.detail,
         attempts,
-        worker: Some(shared.id.clone()),
+        worker: Some(settler.context.id.clone()),
         failed_at: UnixMs::now(),
     }
 }
 
-fn expired(shared: &Shared, attempts: u32) -> Cause {
-    unasked(shared, Reason::Expired, "its deadline passed before it could be fetched", attempts)
+fn expired(settler: &Settler, attempts: u32) -> Cause {
+    unasked(settler, Reason::Expired, "its deadline passed before it could be fetched", attempts)
 }
 
-fn blocked(shared: &Shared, attempts: u32) -> Cause {
-    unasked(shared, Reason::Blocked, "its host, or one that it redirects to, is blocked", attempts)
+fn blocked(settler: &Settler, attempts: u32) -> Cause {
+    unasked(settler, Reason::Blocked, "its host, or one that it redirects to, is blocked", attempts)
 }
 
-fn unasked(shared: &Shared, reason: Reason, error: &str, attempts: u32) -> Cause {
+fn unasked(settler: &Settler, reason: Reason, error: &str, attempts: u32) -> Cause {
     Cause {
         reason,
         class: None,
         status: None,
         error: error.to_owned(),
         attempts,
-        worker: Some(shared.id.clone()),
+        worker: Some(settler.context.id.clone()),
         failed_at: UnixMs::now(),
     }
 }

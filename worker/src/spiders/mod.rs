@@ -7,8 +7,10 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
 
 use moka::sync::Cache;
+use tokio::time::{MissedTickBehavior, interval};
 use tracing::{error, info, warn};
 use trawl_common::fleet_log::LogWriter;
 use trawl_common::frontier::route::Rule;
@@ -21,13 +23,12 @@ use trawl_common::settings::{Politeness, Retry, Settings};
 use trawl_common::spider::folder::{Folder, Unusable};
 use trawl_common::spider::{Bans, FileHash, Scope, Spider, SpiderText};
 use trawl_extract::{Extractor, Ready};
-use trawl_handlers::CannotRun;
+use trawl_handlers::{CannotRun, ProxyAccess};
 use trawl_web::{Fetcher, MemoryBudget, Threads};
 
 use self::empty_fields::EmptyFields;
 use self::sink_backlog::SinkBacklog;
 use crate::programs::Running;
-use crate::proxy::HandlerProxy;
 
 /// A spider that is ready to work.
 pub(crate) struct Loaded {
@@ -66,6 +67,9 @@ impl Loaded {
         self.spider.sinks == spider.sinks && takes_same
     }
 }
+
+/// Interval at which spiders' files are checked.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Maximum number of loaded spiders without a file, beside the default one: anybody may invent more names.
 const FILELESS: usize = 256;
@@ -125,6 +129,11 @@ struct Brought {
     loaded: Result<Arc<Loaded>, String>,
 }
 
+/// Returns the access to the proxy for the program of a spider, whose requests are sent by a client like the given
+/// one; `None` if it has no program, or uses no proxy.
+pub(crate) type ProxyForPrograms =
+    Box<dyn Fn(&Spider, &Fetcher) -> Result<Option<Arc<dyn ProxyAccess>>, trawl_web::Unusable> + Send + Sync>;
+
 /// All spiders by name, each loaded when its first URL arrives.
 pub(crate) struct Spiders {
     settings: Settings,
@@ -133,8 +142,7 @@ pub(crate) struct Spiders {
     /// The memory budget of all page bodies.
     memory: MemoryBudget,
     threads: Threads,
-    /// The proxy for requests of programs.
-    proxy: Arc<HandlerProxy>,
+    proxy: ProxyForPrograms,
     known: RwLock<HashMap<SpiderName, Known>>,
     /// The spiders whose text came with a crawl.
     brought: Cache<(SpiderName, FileHash), Brought>,
@@ -155,7 +163,7 @@ impl Spiders {
         folder: Folder,
         sink_factory: Arc<dyn SinkFactory>,
         threads: Threads,
-        proxy: Arc<HandlerProxy>,
+        proxy: ProxyForPrograms,
         log: LogWriter,
     ) -> Result<Self, Unready> {
         let spiders = Self {
@@ -313,9 +321,21 @@ impl Spiders {
         }
     }
 
+    /// Reloads changed files, until the future is dropped.
+    pub(crate) async fn reload(self: Arc<Self>) {
+        let mut ticks = interval(LOOK_EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let spiders = Arc::clone(&self);
+            // It ends early only by a panic, which is logged where it happens: the next check may succeed.
+            let _ = tokio::task::spawn_blocking(move || spiders.look_again()).await;
+        }
+    }
+
     /// Reloads changed files of the spiders in use, and retries spiders of crawls that could not work, because a sink
     /// may be available by now. Reads files, so it blocks.
-    pub(crate) fn look_again(&self) {
+    fn look_again(&self) {
         self.missing().clear();
         let all = self.known.read().unwrap_or_else(PoisonError::into_inner).clone();
         for (name, known) in all {
@@ -399,7 +419,7 @@ impl Spiders {
         let fetch = spider.request.apply(&self.settings.fetch);
         let fetcher = Fetcher::of(&spider, &self.settings.fetch)?.within(self.memory.clone());
         let apart = fetcher.on(&self.threads)?;
-        let proxy = self.proxy.access(&spider, &apart)?;
+        let proxy = (self.proxy)(&spider, &apart)?;
         Ok(Loaded {
             scope,
             bans,

@@ -4,9 +4,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
+use trawl_common::time::UnixMs;
 
 /// The time without progress after which sinks are more than busy.
 const BUSY: Duration = Duration::from_millis(250);
+
+/// Shortest and longest delay of a URL whose spider's sinks accept nothing.
+const PUT_OFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
 /// The number of pages of a spider waiting for its sinks, and the time since these last stored any.
 #[derive(Default)]
@@ -34,10 +38,17 @@ impl SinkBacklog {
         waiting.since = (waiting.pages > 0).then(Instant::now);
     }
 
+    /// If the limit of waiting pages is reached, for a worker that holds `ahead` URLs, returns when to try a URL again:
+    /// after about as long as the pages have been waiting.
+    pub(crate) fn put_off(&self, ahead: u16) -> Option<UnixMs> {
+        let stuck = self.stuck_for(ahead)?.clamp(PUT_OFF.0, PUT_OFF.1);
+        Some(UnixMs::now().plus(stuck.mul_f64(rand::random_range(1.0..1.5))))
+    }
+
     /// Returns the time for which the sinks have stored nothing, if the limit of waiting pages is reached: a
     /// quarter of `prefetch`. While sinks make progress, the limit is three quarters: a fast crawl has that
     /// many in a few milliseconds.
-    pub(crate) fn stuck_for(&self, prefetch: u16) -> Option<Duration> {
+    fn stuck_for(&self, prefetch: u16) -> Option<Duration> {
         let waiting = self.waiting();
         let stuck = waiting.since?.elapsed();
         let quarters = if stuck < BUSY { 3 } else { 1 };

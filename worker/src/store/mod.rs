@@ -16,45 +16,40 @@ use tokio::time::{Instant, timeout};
 use trawl_common::batching::gather;
 use trawl_common::frontier::message::Message;
 use trawl_common::health::of_spider;
-use trawl_common::ports::{Fatal, Page};
-use trawl_common::time::UnixMs;
+use trawl_common::ports::{Fatal, Frontier, Page};
 use trawl_common::trace;
 
+use crate::context::Context;
 use crate::job::items_file::FileItems;
 use crate::job::settlement::{ForSinks, Settlement};
-use crate::shared::Shared;
 use crate::spiders::Loaded;
 
 /// Maximum number of pages of a spider that are stored in one step.
 const BATCH: usize = 256;
 
-/// Shortest and longest delay of a URL whose spider's sinks accept nothing.
-const PUT_OFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
-
 /// How long a page that ran alone delays the next one of its kind until its sinks have stored it: they may be
 /// unavailable for hours.
 const ALONE: Duration = Duration::from_secs(10);
 
-/// If the spider's sink backlog is full, for a worker that holds `ahead` URLs, returns when to try again: after about
-/// as long as its pages have been waiting.
-pub(crate) fn put_off(spider: &Loaded, ahead: u16) -> Option<UnixMs> {
-    let stuck = spider.backlog.stuck_for(ahead)?.clamp(PUT_OFF.0, PUT_OFF.1);
-    Some(UnixMs::now().plus(stuck.mul_f64(rand::random_range(1.0..1.5))))
+/// The settings and the frontier by which pages are stored.
+pub(crate) struct Storage {
+    pub(crate) context: Arc<Context>,
+    pub(crate) frontier: Arc<dyn Frontier>,
 }
 
 /// Passes on stored pages, and at once those without items, until every sender is gone.
 pub(crate) async fn run(
-    shared: Arc<Shared>,
+    storage: Arc<Storage>,
     mut from: mpsc::Receiver<Settlement>,
     to: mpsc::Sender<Settlement>,
 ) {
-    let mut stores = Stores { shared, to, lines: Vec::new(), storing: JoinSet::new() };
+    let mut stores = Stores { storage, to, lines: Vec::new(), storing: JoinSet::new() };
     let (mut batch, mut is_open) = (Vec::with_capacity(BATCH), true);
     loop {
         tokio::select! {
             Some(stored) = stores.storing.join_next() => match stored {
                 Ok(Ok(spider)) => stores.mark_idle(&spider),
-                Ok(Err(error)) => return stores.shared.health.ends_by(error),
+                Ok(Err(error)) => return stores.storage.context.health.ends_by(error),
                 Err(error) => match error.try_into_panic() {
                     Ok(panic) => std::panic::resume_unwind(panic),
                     // A step is cancelled only together with this task.
@@ -79,7 +74,7 @@ struct Line {
 }
 
 struct Stores {
-    shared: Arc<Shared>,
+    storage: Arc<Storage>,
     to: mpsc::Sender<Settlement>,
     lines: Vec<Line>,
     storing: JoinSet<Result<Arc<Loaded>, Fatal>>,
@@ -103,9 +98,10 @@ impl Stores {
             line.is_busy = true;
             let count = line.waiting.len().min(BATCH);
             let waiting: Vec<_> = line.waiting.drain(..count).collect();
-            let (shared, to, spider) = (Arc::clone(&self.shared), self.to.clone(), Arc::clone(&line.spider));
+            let (storage, to, spider) =
+                (Arc::clone(&self.storage), self.to.clone(), Arc::clone(&line.spider));
             self.storing.spawn(async move {
-                store(&shared, &spider, waiting, &to).await?;
+                store(&storage, &spider, waiting, &to).await?;
                 Ok(spider)
             });
         }
@@ -125,7 +121,7 @@ impl Stores {
 ///    cancelled crawl, are dropped while a sink is unavailable.
 /// 3. Stores the files of items, one after the other, and passes on their pages and tasks.
 async fn store(
-    shared: &Shared,
+    storage: &Storage,
     spider: &Loaded,
     waiting: Vec<(ForSinks, Settlement)>,
     to: &mpsc::Sender<Settlement>,
@@ -133,7 +129,7 @@ async fn store(
     let (mut pages, mut all, mut with_files) =
         (Vec::with_capacity(waiting.len()), Vec::with_capacity(waiting.len()), Vec::new());
     let messages: Vec<&Message> = waiting.iter().map(|(_, settlement)| settlement.message()).collect();
-    let held = shared.frontier.extend(&messages).await?;
+    let held = storage.frontier.extend(&messages).await?;
     for ((ForSinks { page, file, .. }, settlement), is_held) in waiting.into_iter().zip(held) {
         if !is_held {
             all.push(settlement.lost());
@@ -150,7 +146,7 @@ async fn store(
     let is_stored = {
         let settlements = all.iter().chain(with_files.iter().map(|(_, settlement)| settlement));
         let of: Vec<&Message> = settlements.map(Settlement::message).collect();
-        let mut storing = pin!(put(shared, spider, &pages, &of));
+        let mut storing = pin!(put(storage, spider, &pages, &of));
         match timeout(ALONE, &mut storing).await {
             Ok(is_stored) => is_stored?,
             Err(_) => {
@@ -166,7 +162,7 @@ async fn store(
     }
     for (file, settlement) in with_files {
         let settlement = match is_stored {
-            true => store_file(shared, spider, *file, settlement).await?,
+            true => store_file(storage, spider, *file, settlement).await?,
             false => settlement.lost(),
         };
         spider.backlog.take_off(1);
@@ -179,20 +175,20 @@ async fn store(
 /// another sink is unavailable. People fix a table that lacks a column, or a file that another process writes to, while
 /// other spiders continue. `of` are the messages of the pages. Returns whether all sinks have all pages; false if none of
 /// the pages is this worker's any more.
-async fn put(shared: &Shared, spider: &Loaded, pages: &[Page], of: &[&Message]) -> Result<bool, Fatal> {
+async fn put(storage: &Storage, spider: &Loaded, pages: &[Page], of: &[&Message]) -> Result<bool, Fatal> {
     let storing = spider.sinks.iter().filter(|_| !pages.is_empty()).map(async |sink| {
         let what = of_spider(&spider.spider.name, sink.name());
         let is_retry = AtomicBool::new(false);
         let putting = async || {
             if is_retry.swap(true, Ordering::Relaxed) {
-                match shared.frontier.extend(of).await {
+                match storage.frontier.extend(of).await {
                     Ok(held) if held.contains(&true) => {}
                     lost => return Ok(lost.map(|_| false)),
                 }
             }
             sink.put(pages).await.map(|()| Ok(true))
         };
-        shared.health.retry_if(&what, |_| true, putting).await.map_err(Fatal).flatten()
+        storage.context.health.retry_if(&what, |_| true, putting).await.map_err(Fatal).flatten()
     });
     Ok(try_join_all(storing).await?.into_iter().all(|is_stored| is_stored))
 }
@@ -200,7 +196,7 @@ async fn put(shared: &Shared, spider: &Loaded, pages: &[Page], of: &[&Message]) 
 /// Stores the items of a file, as long as its page or task is this worker's. This may take long, but is no danger to
 /// the worker, so the job no longer runs alone.
 async fn store_file(
-    shared: &Shared,
+    storage: &Storage,
     spider: &Loaded,
     mut file: FileItems,
     mut settlement: Settlement,
@@ -209,14 +205,14 @@ async fn store_file(
     loop {
         match file.next().await {
             Ok(Some(page)) => {
-                if !put(shared, spider, &[page], &[settlement.message()]).await? {
+                if !put(storage, spider, &[page], &[settlement.message()]).await? {
                     return Ok(settlement.lost());
                 }
             }
             Ok(None) => return Ok(settlement),
-            Err(failure) => return Ok(settlement.failed(&shared.settings.retry, failure)),
+            Err(failure) => return Ok(settlement.failed(&storage.context.settings.retry, failure)),
         }
-        if shared.frontier.extend(&[settlement.message()]).await? != [true] {
+        if storage.frontier.extend(&[settlement.message()]).await? != [true] {
             return Ok(settlement.lost());
         }
     }

@@ -9,7 +9,9 @@ use tokio::time::Instant;
 use trawl_common::frontier::ladder::until_another_worker;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Class, Outcome};
+use trawl_common::health::{Health, of_spider};
 use trawl_common::names::SpiderName;
+use trawl_common::ports::{Error, ErrorKind};
 use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
@@ -21,6 +23,9 @@ pub(crate) const STILL: Duration = Duration::from_secs(10);
 /// The time for which a lack is reported after work was last left to other workers for it: that repeats
 /// sooner, even if only every 100 s.
 const LACKING: Duration = Duration::from_secs(180);
+
+/// The time for which an attempt to run a program that failed is shown.
+const PROGRAM_TROUBLE: Duration = Duration::from_secs(60);
 
 /// Maximum number of hosts to track.
 const MOST: usize = 1_000;
@@ -95,6 +100,14 @@ impl Standstill {
     pub(crate) fn leave_to_others(&self, message: &Message, why: &str) -> Outcome {
         self.leaves_to_others(&message.crawl.spider, why);
         left_to_others(message)
+    }
+
+    /// Returns the outcome of work whose program cannot be run here; another worker may be able to run it.
+    pub(crate) fn cannot_run(&self, health: &Health, message: &Message, why: String) -> Outcome {
+        let outcome = self.leave_to_others(message, &why);
+        let what = of_spider(&message.crawl.spider, "running its program");
+        health.fails_lately(&what, &Error::new(ErrorKind::Unavailable, why), PROGRAM_TROUBLE);
+        outcome
     }
 
     /// Records that this worker can run this spider.

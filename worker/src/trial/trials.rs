@@ -223,7 +223,7 @@ impl<'a> Trial<'a> {
 
     /// Makes the fleet leave a host alone that answered with this failure.
     async fn left_alone(&self, key: &HostKey, failure: Failure) -> End {
-        match self.trials.asker.schedules.push_back(key, &self.own.politeness, &failure, None).await {
+        match self.trials.asker.back_off(key, &self.own.politeness, &failure, None).await {
             Ok(_) => failed(failure),
             Err(error) => NotAsked::Port(error).into(),
         }

@@ -9,10 +9,10 @@ use trawl_common::time::UnixMs;
 use trawl_common::web::response::Response;
 use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 
+use crate::fetch::Fetching;
 use crate::job::Job;
 use crate::job::items_file::InFile;
 use crate::job::settlement::aborted;
-use crate::shared::Shared;
 
 /// The state of a page before it is requested.
 pub(crate) struct History {
@@ -26,15 +26,15 @@ pub(crate) struct History {
 impl History {
     /// Returns the remembered state of a job's page. It is empty, at no cost, if the job's crawl fetches each
     /// page once, and for requests.
-    pub(crate) async fn of(shared: &Shared, job: &Job) -> Result<Self, Outcome> {
+    pub(crate) async fn of(fetching: &Fetching, job: &Job) -> Result<Self, Outcome> {
         let (crawl, url) = (&job.message.crawl, &job.url);
         let OpenCrawl { terms: Terms { recrawl, .. }, started: start } = job.crawl;
         if recrawl.is_never() || job.request().is_some() {
             return Ok(Self { recrawl: Recrawl::Never, start, last: None });
         }
-        let looking = || shared.ports.pages.look(&crawl.spider, std::slice::from_ref(url));
-        let known = shared.health.insist("looking up what is remembered", looking).await;
-        let mut known = known.map_err(|error| aborted(&shared.health, error))?;
+        let looking = || fetching.pages.look(&crawl.spider, std::slice::from_ref(url));
+        let known = fetching.context.health.insist("looking up what is remembered", looking).await;
+        let mut known = known.map_err(|error| aborted(&fetching.context.health, error))?;
         Ok(Self { recrawl, start, last: known.pop().flatten() })
     }
 

@@ -6,23 +6,18 @@ use trawl_common::frontier::route::{self, Hints};
 use trawl_common::frontier::{Request, Work};
 use trawl_common::ports::NewWork;
 use trawl_common::spider::LinkVerdict;
-use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::Link;
 
+use crate::fetch::Fetching;
 use crate::job::Job;
-use crate::programs::log_warning;
-use crate::shared::Shared;
-
-/// Of a URL that is left out so much is shown.
-pub(crate) const MAX_SHOWN_BYTES: usize = 300;
 
 /// The links of a page that are within its spider's scope, may be asked for and are not known yet, and what its program asks for besides, each with
 /// its lane and its deadline, and what limits left out of them. `landed` is where redirects led to it: its start may be elsewhere than people
 /// wrote, and what links to itself is read already.
-pub(crate) fn to_follow(
-    shared: &Shared,
+pub(super) fn to_follow(
+    fetching: &Fetching,
     job: &Job,
     landed: Option<&CanonicalUrl>,
     links: Vec<Link>,
@@ -60,7 +55,7 @@ pub(crate) fn to_follow(
     };
     for Link { url, written, is_next } in links {
         let is_itself = job.message.work == url || Some(&url) == landed;
-        if !is_itself && !shared.known_links.has(crawl, &url) {
+        if !is_itself && !fetching.known_links.has(crawl, &url) {
             take(Work::Url(url.clone()), &url, written, is_next);
         }
     }
@@ -71,18 +66,6 @@ pub(crate) fn to_follow(
             refused.push(url);
         }
     }
-    say_refused(shared, &job.message, &refused);
+    say_refused(&fetching.context.log, &job.message, &refused);
     (followed, left_out)
-}
-
-/// Says in the log of a page or a task that requests are left out which its program asks for. A link that is left out is not worth it:
-/// programs name whatever a page has.
-pub(crate) fn say_refused(shared: &Shared, message: &Message, refused: &[CanonicalUrl]) {
-    let Some(first) = refused.first() else { return };
-    let first = printable(first.as_str(), MAX_SHOWN_BYTES);
-    let said = format!(
-        "requests left out: {}, as that for {first}: `allowed_domains`, `[follow]` or `urls.max_length` of the spider does not allow them",
-        refused.len()
-    );
-    log_warning(&shared.log, &message.crawl, message.work.as_str(), said);
 }
