@@ -154,11 +154,9 @@ impl Skip {
     }
 }
 
-/// The outcome of one delivery of a URL.
+/// The outcome of one delivery of a URL that gave no page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Fetched and extracted, and its item is in every sink.
-    Done,
     /// Left out on purpose.
     Skipped(Skip),
     /// Failed, and worth another try at this instant.

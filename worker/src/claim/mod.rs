@@ -68,7 +68,7 @@ impl Claims {
         text: Option<SpiderText>,
     ) -> Result<Job, Box<Settlement>> {
         trace::take_up(&mut message);
-        let settled = |message, outcome| Err(Box::new(Settlement::untouched(message, outcome)));
+        let settled = |message, outcome| Err(Box::new(Settlement::new(message, outcome)));
         if is_beyond_limit {
             return settled(message, Outcome::Skipped(Skip::Limit));
         }

@@ -20,7 +20,7 @@ use trawl_common::trace;
 use super::Fetching;
 use super::page::{Processed, hand_over, process};
 use crate::job::Job;
-use crate::job::settlement::{Place, Settlement};
+use crate::job::settlement::{Disposition, Place, Settlement};
 use crate::schedule::domains::SLOW;
 use crate::schedule::{Next, Permits, Ready};
 
@@ -83,7 +83,7 @@ async fn start(
             }
             Start::Awaited => {
                 let until = UnixMs::now().plus(AWAITED.mul_f64(rand::random_range(1.0..2.0)));
-                pass_on(settle, Settlement::put_off(ready.job, until)).await;
+                pass_on(settle, Settlement::snooze(ready.job, until)).await;
                 continue;
             }
             Start::Poison => {
@@ -160,21 +160,26 @@ fn steadying(pace: Pace) -> Duration {
 
 /// Whether its host gave an answer, whatever that was.
 fn is_answered(processed: &Processed) -> bool {
-    let outcome = match processed {
-        Processed::ForProgram(_) => return true,
-        Processed::Settled(settlement) => settlement.outcome(),
-        Processed::Without(without) => &without.1.outcome,
-    };
-    match outcome {
-        Outcome::Done | Outcome::Skipped(_) => true,
-        Outcome::Retry(failure, _) | Outcome::Failed(failure, _) => failure.status.is_some(),
-        _ => false,
+    match processed {
+        Processed::ForProgram(_) => true,
+        Processed::Settled(settlement) => match settlement.disposition() {
+            Disposition::Done { .. } | Disposition::Skipped { .. } => true,
+            Disposition::Retry { failure, .. } | Disposition::Failed { failure, .. } => {
+                failure.status.is_some()
+            }
+            _ => false,
+        },
+        Processed::Without(without) => match &without.1.outcome {
+            Outcome::Skipped(_) => true,
+            Outcome::Retry(failure, _) | Outcome::Failed(failure, _) => failure.status.is_some(),
+            _ => false,
+        },
     }
 }
 
 /// Snoozes it for this time.
 fn put_off(job: &Job, away: Duration) -> Processed {
-    Processed::Settled(Settlement::put_off(job.clone(), UnixMs::now().plus(away)))
+    Processed::Settled(Settlement::snooze(job.clone(), UnixMs::now().plus(away)))
 }
 
 /// Returns the outcome of a job, unless handling it panics.

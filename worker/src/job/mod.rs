@@ -3,6 +3,7 @@
 pub(crate) mod items_file;
 pub(crate) mod new_work;
 mod no_page;
+pub(crate) mod page_output;
 pub(crate) mod settlement;
 
 use std::borrow::Cow;

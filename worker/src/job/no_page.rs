@@ -25,8 +25,7 @@ impl NoPage {
             Outcome::Failed(failure, _) => Some(failed(failure, attempt)),
             Outcome::Retry(failure, _) => (wanted == Failures::Each).then(|| failed(failure, attempt)),
             Outcome::Skipped(skip) => skipped(*skip, attempt),
-            Outcome::Done
-            | Outcome::Deferred { .. }
+            Outcome::Deferred { .. }
             | Outcome::Unready { .. }
             | Outcome::Expired
             | Outcome::SentAgain

@@ -183,7 +183,7 @@ impl Scheduler {
         for job in jobs {
             let ahead = self.scheduling.context.settings.worker.prefetch;
             if let Some(until) = job.spider.backlog.put_off(ahead).or_else(|| self.keeps_away(&job)) {
-                self.pass_on(Settlement::put_off(job, until)).await;
+                self.pass_on(Settlement::snooze(job, until)).await;
                 continue;
             }
             match prepare(&self.scheduling, &job, now) {
@@ -304,7 +304,7 @@ impl Scheduler {
                 due.permits.give_back(fetch_permit);
                 let until = UnixMs::now().plus(away);
                 self.scheduling.standstill.waits(host_permit.host(), until, Why::Slow);
-                self.pass_on(Settlement::put_off(job, until)).await;
+                self.pass_on(Settlement::snooze(job, until)).await;
                 None
             }
         }

@@ -14,7 +14,7 @@ use tracing::debug;
 use trawl_common::batching::gather;
 use trawl_common::frontier::dead_letter::{Cause, Note};
 use trawl_common::frontier::message::Message;
-use trawl_common::frontier::outcome::{Class, Failure, Outcome, Reason, Skip, Terminal};
+use trawl_common::frontier::outcome::{Class, Failure, Reason, Skip, Terminal};
 use trawl_common::metrics;
 use trawl_common::ports::{self, Claim, Ending, Error, Fatal, Finish, Frontier, History, Settled, Verdict};
 use trawl_common::time::UnixMs;
@@ -23,7 +23,8 @@ use trawl_common::web::host::HostKey;
 
 use crate::context::Context;
 use crate::fetch::known_links::KnownLinks;
-use crate::job::settlement::{Handled, MANY_LINKS, Settlement, Yield};
+use crate::job::page_output::PageOutput;
+use crate::job::settlement::{Disposition, Handled, MANY_LINKS, Settlement};
 use crate::telemetry::standstill::{Standstill, Why};
 use crate::telemetry::tally::Tally;
 use crate::telemetry::url_log::UrlLog;
@@ -188,52 +189,47 @@ impl HeldBack {
 }
 
 /// Returns the attempt that is settled, if its URL is traced.
-fn attempt(Handled { message, outcome, .. }: &Handled) -> Option<Attempt> {
-    let (outcome, error) = match outcome {
-        Outcome::Done => ("done", None),
-        Outcome::Skipped(_) => ("skipped", None),
-        Outcome::Retry(failure, _) => ("retried", Some(failure.class)),
-        Outcome::Failed(failure, _) => ("failed", Some(failure.class)),
-        Outcome::Deferred { .. } => ("put aside", None),
-        Outcome::Unready { .. } => ("left to others", None),
-        Outcome::Expired => ("expired", None),
-        Outcome::SentAgain => ("sent again", None),
-        Outcome::Released => ("released", None),
+fn attempt(Handled { message, disposition, .. }: &Handled) -> Option<Attempt> {
+    let (outcome, error) = match disposition {
+        Disposition::Done { .. } => ("done", None),
+        Disposition::Skipped { .. } => ("skipped", None),
+        Disposition::Retry { failure, .. } => ("retried", Some(failure.class)),
+        Disposition::Failed { failure, .. } => ("failed", Some(failure.class)),
+        Disposition::Snooze { .. } => ("put aside", None),
+        Disposition::Requeue { .. } => ("left to others", None),
+        Disposition::Expired => ("expired", None),
+        Disposition::Republish => ("sent again", None),
+        Disposition::Release => ("released", None),
     };
     Attempt::of(message, outcome, error.map(Class::as_str))
 }
 
-/// Returns the decision about a URL that follows from its outcome.
+/// Returns the decision about a URL for the engine.
 fn ruling(settler: &Settler, handled: Handled) -> ports::Settlement {
-    let Handled { message, attempts, outcome, yielded, memory, took: _, slot: _, place: _, retries: _ } =
-        handled;
+    let Handled { message, attempts, disposition, .. } = handled;
     let finish = |terminal| Finish::new(Claim::of(&message), terminal);
-    let verdict = match outcome {
-        Outcome::Done => {
-            let mut ending = Ending { memory, ..Ending::of(finish(Terminal::Done)) };
-            if let Some(yielded) = yielded {
-                let Yield { links, elsewhere, left_out, landed, bytes, missing, items, .. } = yielded;
-                let finish = Finish { landed, bytes, missing, left_out, items, ..ending.finish };
-                ending = Ending { finish, links, elsewhere, ..ending };
-            }
-            ends(ending)
+    let verdict = match disposition {
+        Disposition::Done { output, memory } => {
+            let PageOutput { links, elsewhere, left_out, landed, bytes, missing, items, .. } = output;
+            let finish = Finish { landed, bytes, missing, left_out, items, ..finish(Terminal::Done) };
+            ends(Ending { links, elsewhere, memory, ..Ending::of(finish) })
         }
-        Outcome::Skipped(skip) => {
+        Disposition::Skipped { skip, memory } => {
             debug!(url = %message.work, reason = skip.as_str(), "skipped");
             let note = (skip == Skip::Blocked).then(|| note(&message, blocked(settler, attempts)));
             let finish = Finish { why: Some(skip.as_str()), note, ..finish(Terminal::Skipped) };
             ends(Ending { memory, ..Ending::of(finish) })
         }
-        Outcome::Failed(failure, reason) => {
+        Disposition::Failed { failure, reason, memory } => {
             let attempts = if reason == Reason::Poison { attempts } else { attempts + 1 };
             let ending = Ending { memory, ..Ending::of(finish(Terminal::Failed)) };
             dead_letter(settler, &message, ending, failed(settler, failure, reason, attempts))
         }
-        Outcome::Expired => {
-            let ending = Ending { memory, ..Ending::of(finish(Terminal::Expired)) };
+        Disposition::Expired => {
+            let ending = Ending::of(finish(Terminal::Expired));
             dead_letter(settler, &message, ending, expired(settler, attempts))
         }
-        Outcome::Retry(failure, until) => {
+        Disposition::Retry { failure, until } => {
             if let Some(target) = message.target() {
                 settler.standstill.waits(&HostKey::host(&target.host()), until, Why::Retry(failure.class));
             }
@@ -241,14 +237,14 @@ fn ruling(settler: &Settler, handled: Handled) -> ports::Settlement {
             metrics::url_retried(failure.class);
             Verdict::PutAside { until, failed: true }
         }
-        Outcome::Deferred { until } => {
+        Disposition::Snooze { until } => {
             settler.tally.parked();
             metrics::url_parked();
             Verdict::PutAside { until, failed: false }
         }
-        Outcome::Unready { until } => Verdict::LeftToOthers { until },
-        Outcome::SentAgain => Verdict::GoesRound,
-        Outcome::Released => Verdict::Released,
+        Disposition::Requeue { until } => Verdict::LeftToOthers { until },
+        Disposition::Republish => Verdict::GoesRound,
+        Disposition::Release => Verdict::Released,
     };
     ports::Settlement { message, verdict }
 }

@@ -1,13 +1,13 @@
 //! How pages ended, for the history. It has that before the engine does: what it could not keep has not ended.
 
 use trawl_common::frontier::message::Message;
-use trawl_common::frontier::outcome::{Class, Outcome, Reason, Terminal};
+use trawl_common::frontier::outcome::{Class, Reason, Terminal};
 use trawl_common::history::PageEnd;
 use trawl_common::ports::Fatal;
 use trawl_common::time::UnixMs;
 
 use super::Settler;
-use crate::job::settlement::Handled;
+use crate::job::settlement::{Disposition, Handled};
 
 /// Keeps the ends among these, unless there is no history. One that is away is waited for, as sinks are: no page ends meanwhile.
 /// What another worker holds by now is for that one to keep.
@@ -27,25 +27,26 @@ pub(super) async fn keep(settler: &Settler, all: &[Handled]) -> Result<(), Fatal
 }
 
 /// How a page or a task ended; `None` if it has not.
-fn end(settler: &Settler, Handled { message, attempts, outcome, yielded, .. }: &Handled) -> Option<PageEnd> {
-    let (terminal, reason, status, tried) = match outcome {
-        Outcome::Done => (Terminal::Done, None, yielded.as_ref().and_then(|page| page.status), attempts + 1),
-        Outcome::Skipped(skip) => (Terminal::Skipped, Some(skip.as_str()), None, *attempts),
-        Outcome::Failed(_, reason @ Reason::Poison) => {
+fn end(settler: &Settler, handled: &Handled) -> Option<PageEnd> {
+    let Handled { message, attempts, disposition, .. } = handled;
+    let (terminal, reason, status, tried) = match disposition {
+        Disposition::Done { output, .. } => (Terminal::Done, None, output.status, attempts + 1),
+        Disposition::Skipped { skip, .. } => (Terminal::Skipped, Some(skip.as_str()), None, *attempts),
+        Disposition::Failed { reason: reason @ Reason::Poison, .. } => {
             (Terminal::Failed, Some(reason.as_str()), None, *attempts)
         }
-        Outcome::Failed(failure, _) => {
+        Disposition::Failed { failure, .. } => {
             (Terminal::Failed, Some(Class::as_str(failure.class)), failure.status, attempts + 1)
         }
-        Outcome::Expired => (Terminal::Expired, None, None, *attempts),
-        Outcome::Retry(..)
-        | Outcome::Deferred { .. }
-        | Outcome::Unready { .. }
-        | Outcome::SentAgain
-        | Outcome::Released => return None,
+        Disposition::Expired => (Terminal::Expired, None, None, *attempts),
+        Disposition::Retry { .. }
+        | Disposition::Snooze { .. }
+        | Disposition::Requeue { .. }
+        | Disposition::Republish
+        | Disposition::Release => return None,
     };
     let (items, bytes) =
-        yielded.as_ref().map(|yielded| (yielded.items.total(), yielded.bytes)).unwrap_or_default();
+        handled.output().map(|output| (output.items.total(), output.bytes)).unwrap_or_default();
     Some(PageEnd {
         crawl: message.crawl.clone(),
         key: message.key(),

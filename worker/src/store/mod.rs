@@ -21,7 +21,8 @@ use trawl_common::trace;
 
 use crate::context::Context;
 use crate::job::items_file::FileItems;
-use crate::job::settlement::{ForSinks, Settlement};
+use crate::job::page_output::ForSinks;
+use crate::job::settlement::Settlement;
 use crate::spiders::Loaded;
 
 /// Maximum number of pages of a spider that are stored in one step.

@@ -108,7 +108,7 @@ impl Tasks {
         let settlement = match self.begin(&claimed).await {
             Ok(Some((spider, task))) => self.work(&claimed, spider, &task).await.after(began.elapsed()),
             Ok(None) => return,
-            Err(outcome) => Settlement::of_task(claimed, outcome, None),
+            Err(outcome) => Settlement::of_task(claimed, outcome),
         };
         let settlement = settlement.with_slot(place);
         // Closed only when the settler is gone, which ends after this.
@@ -166,7 +166,7 @@ impl Tasks {
             () = watched.lost() => {
                 let (task, crawl) = (&task.key, &claimed.message.crawl.id);
                 info!(%task, %crawl, "its program is ended: the task was cancelled, or another worker has it");
-                return Settlement::of_task(claimed.clone(), Outcome::SentAgain, None);
+                return Settlement::of_task(claimed.clone(), Outcome::SentAgain);
             }
         };
         if matches!(ran, Ok(Ran::Done(_) | Ran::Failed(_) | Ran::Skipped)) {
@@ -176,7 +176,7 @@ impl Tasks {
             Ok(ran) => outcome::settlement(self, claimed, spider, task, ran),
             Err(_) => {
                 let failure = Failure::new(Class::Handler, "handling it made the worker panic");
-                Settlement::of_task(claimed.clone(), Outcome::Failed(failure, Reason::Final), None)
+                Settlement::of_task(claimed.clone(), Outcome::Failed(failure, Reason::Final))
             }
         }
     }

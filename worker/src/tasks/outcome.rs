@@ -26,7 +26,8 @@ use super::runner::{Gave, Ran};
 use crate::context::Context;
 use crate::job::items_file::{Contents, Equals, FileItems, Ids, as_text};
 use crate::job::new_work::{asked_for, led_to};
-use crate::job::settlement::{Settlement, Yield};
+use crate::job::page_output::PageOutput;
+use crate::job::settlement::Settlement;
 use crate::programs::say_refused;
 use crate::spiders::Loaded;
 
@@ -63,18 +64,18 @@ pub(super) fn settlement(
     match ran {
         Ran::Done(gave) => {
             let max = max_retries(&spider, task, settings);
-            let yielded = yielded(log, &claimed.message, spider, gave);
-            Settlement::of_task(claimed.clone(), Outcome::Done, Some(yielded)).with_retries(Some(max))
+            let output = output(log, &claimed.message, spider, gave);
+            Settlement::of_done_task(claimed.clone(), output).with_retries(Some(max))
         }
         Ran::Failed(failure) => {
             let max = max_retries(&spider, task, settings);
             let outcome = failed(max, &settings.retry, claimed.attempts + 1, failure);
-            Settlement::of_task(claimed.clone(), outcome, None).with_retries(Some(max))
+            Settlement::of_task(claimed.clone(), outcome).with_retries(Some(max))
         }
-        Ran::Skipped => Settlement::of_task(claimed.clone(), Outcome::Skipped(Skip::Handler), None),
+        Ran::Skipped => Settlement::of_task(claimed.clone(), Outcome::Skipped(Skip::Handler)),
         Ran::NotRun(why) => {
             let outcome = tasks.standstill.cannot_run(health, &claimed.message, why);
-            Settlement::of_task(claimed.clone(), outcome, None)
+            Settlement::of_task(claimed.clone(), outcome)
         }
     }
 }
@@ -87,12 +88,12 @@ fn failed(max: u32, settings: &Retry, attempts: u32, failure: Failure) -> Outcom
 }
 
 /// Returns the results of a finished task.
-fn yielded(
+fn output(
     log: &LogWriter,
     message: &Message,
     spider: Arc<Loaded>,
     Gave { items, file, tasks, urls }: Gave,
-) -> Yield {
+) -> PageOutput {
     let key = message.key();
     let (mut left_out, mut refused) = (LeftOut::default(), Vec::new());
     let (mut links, elsewhere) = asked_for(message, tasks);
@@ -116,7 +117,7 @@ fn yielded(
         let (like, ids) = (item(message, &page.key), Ids::ByContent(Contents::new(equals, &file)));
         Box::new(FileItems::new(file, &page, like, ids))
     });
-    Yield {
+    PageOutput {
         spider,
         page: has_own.then_some(page),
         file,

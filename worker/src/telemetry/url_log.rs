@@ -8,14 +8,14 @@ use trawl_common::fleet_log::LogWriter;
 use trawl_common::frontier::Work;
 use trawl_common::frontier::dead_letter::Cause;
 use trawl_common::frontier::message::Message;
-use trawl_common::frontier::outcome::{Class, Failure, Outcome, Reason};
+use trawl_common::frontier::outcome::{Class, Failure, Reason};
 use trawl_common::handler::stream::FailureView;
 use trawl_common::logs::{LogEntry, LogLevel};
 use trawl_common::settings::Settings;
 use trawl_common::time::UnixMs;
 
 use crate::job::Job;
-use crate::job::settlement::Handled;
+use crate::job::settlement::{Disposition, Handled};
 
 /// Logs the outcomes of URLs.
 pub(crate) struct UrlLog {
@@ -42,32 +42,29 @@ impl UrlLog {
     /// Logs the outcome of a URL, if it is an end or a failure. Dead letters are [logged](Self::dead_letter)
     /// when they are written.
     pub(crate) fn settles(&self, handled: &Handled) {
-        if let Outcome::Retry(failure, until) = &handled.outcome {
+        if let Disposition::Retry { failure, until } = &handled.disposition {
             self.retries(handled, failure, *until);
         }
         if !self.urls {
             return;
         }
         let (url, ms) = (&handled.message.work, milliseconds(handled.took.unwrap_or_default()));
-        match &handled.outcome {
-            Outcome::Done => {
-                let yielded = handled.yielded.as_ref();
-                let (status, bytes, items) = yielded.map_or((0, 0, 0), |yielded| {
-                    (yielded.status.unwrap_or(0), yielded.bytes, yielded.items.total())
-                });
+        match &handled.disposition {
+            Disposition::Done { output, .. } => {
+                let (status, bytes, items) = (output.status.unwrap_or(0), output.bytes, output.items.total());
                 info!(%url, status, ms, bytes, items, "finished");
             }
-            Outcome::Skipped(skip) => info!(%url, why = skip.as_str(), ms, "skipped"),
-            Outcome::Retry(failure, until) => {
+            Disposition::Skipped { skip, .. } => info!(%url, why = skip.as_str(), ms, "skipped"),
+            Disposition::Retry { failure, until } => {
                 let retry = self.retry(handled, failure);
                 info!(%url, retry, why = %failure, ms, %until, "retrying");
             }
-            Outcome::Failed(..)
-            | Outcome::Expired
-            | Outcome::Deferred { .. }
-            | Outcome::Unready { .. }
-            | Outcome::SentAgain
-            | Outcome::Released => {}
+            Disposition::Failed { .. }
+            | Disposition::Expired
+            | Disposition::Snooze { .. }
+            | Disposition::Requeue { .. }
+            | Disposition::Republish
+            | Disposition::Release => {}
         }
     }
 
@@ -153,15 +150,15 @@ mod tests {
         let message = Message::of(task.into(), crawl, Lane::Task);
         for (class, retries) in [(Class::Handler, Some(7)), (Class::Handler, None), (Class::Timeout, Some(7))]
         {
-            let outcome = Outcome::Retry(Failure::new(class, "no"), UnixMs(0));
-            let settlement = Settlement::untouched(message.clone(), outcome).with_retries(retries);
+            let retry = Disposition::Retry { failure: Failure::new(class, "no"), until: UnixMs(0) };
+            let settlement = Settlement::new(message.clone(), retry).with_retries(retries);
             urls.settles(&settlement.into_handled());
         }
         let request = NewRequest { retries: Some(9), ..NewRequest::get("/") };
         let work = Work::of_request("http://a.example/".parse().unwrap(), request).unwrap();
         let message = Message::of(work, CrawlRef::adhoc(), Lane::Bulk);
-        let outcome = Outcome::Retry(Failure::new(Class::Timeout, "no"), UnixMs(0));
-        urls.settles(&Settlement::untouched(message, outcome).into_handled());
+        let retry = Disposition::Retry { failure: Failure::new(Class::Timeout, "no"), until: UnixMs(0) };
+        urls.settles(&Settlement::new(message, retry).into_handled());
         let said: Vec<String> =
             log.entries().await.into_iter().map(|entry| entry.message.as_str().to_owned()).collect();
         let usual = Settings::default().retry.max;

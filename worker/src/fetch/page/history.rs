@@ -12,7 +12,7 @@ use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 use crate::fetch::Fetching;
 use crate::job::Job;
 use crate::job::items_file::InFile;
-use crate::job::settlement::aborted;
+use crate::job::settlement::{Disposition, aborted};
 
 /// The state of a page before it is requested.
 pub(crate) struct History {
@@ -103,16 +103,19 @@ impl History {
         self.last.as_ref().filter(|_| !self.recrawl.is_never() && answers_gone(outcome))
     }
 
-    /// Returns what to remember of a page without items.
-    pub(crate) fn memory(self, outcome: &Outcome) -> Option<Memory> {
+    /// Returns what becomes of a page without items, with what to remember of it.
+    pub(crate) fn disposition(self, outcome: Outcome) -> Disposition {
+        let is_gone = self.compares() && answers_gone(&outcome);
         match outcome {
-            Outcome::Skipped(Skip::Unchanged) => {
+            Outcome::Skipped(skip @ Skip::Unchanged) => {
                 let fetched_at = UnixMs::now();
-                self.last
-                    .map(|last| Memory::Visited(Visited { fetched_at, change: Change::Unchanged, ..last }))
+                let visited = |last| Visited { fetched_at, change: Change::Unchanged, ..last };
+                Disposition::Skipped { skip, memory: self.last.map(visited).map(Memory::Visited) }
             }
-            outcome if answers_gone(outcome) => (!self.recrawl.is_never()).then_some(Memory::Gone),
-            _ => None,
+            Outcome::Failed(failure, reason) => {
+                Disposition::Failed { failure, reason, memory: is_gone.then_some(Memory::Gone) }
+            }
+            outcome => outcome.into(),
         }
     }
 

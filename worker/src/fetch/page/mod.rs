@@ -80,7 +80,7 @@ impl Fetched {
     pub(crate) async fn settled(self, fetching: &Fetching) -> Settlement {
         let Self { job, history, response } = self;
         match read(fetching, &job, &history, response).await {
-            Ok(Some((yielded, memory))) => Settlement::done(job, yielded, memory),
+            Ok(Some((output, memory))) => Settlement::done(job, output, memory),
             Ok(None) => Settlement::of(job, Outcome::Skipped(Skip::ContentType)),
             Err(outcome) => Settlement::of(job, outcome),
         }

@@ -27,7 +27,7 @@ use crate::fetch::Fetching;
 use crate::job::Job;
 use crate::job::items_file::{FileItems, Ids, InFile};
 use crate::job::new_work::asked_for;
-use crate::job::settlement::Yield;
+use crate::job::page_output::PageOutput;
 use crate::programs::{Came, PageAbout, Reading, Unread, read_page};
 
 /// Reads the page, and returns its results and the update of the page memory; `None` if the spider does not read its
@@ -37,7 +37,7 @@ pub(super) async fn read(
     job: &Job,
     history: &History,
     response: Response,
-) -> Result<Option<(Yield, Option<Memory>)>, Outcome> {
+) -> Result<Option<(PageOutput, Option<Memory>)>, Outcome> {
     let program = job.reader();
     if program.is_none() && !job.spider.extractor.reads(&response) {
         return Ok(None);
@@ -52,14 +52,14 @@ pub(super) async fn read(
     Ok(Some(given))
 }
 
-/// Returns the yield of a page, with the update of the page memory.
+/// Returns the results of a page, with the update of the page memory.
 pub(super) async fn given(
     fetching: &Fetching,
     job: &Job,
     history: &History,
     response: Response,
     Reading { extraction, file, requests, tasks }: Reading,
-) -> Result<(Yield, Option<Memory>), Outcome> {
+) -> Result<(PageOutput, Option<Memory>), Outcome> {
     let Job { url: own, message, spider, .. } = job;
     let landed = landed(job, &response);
     let Extraction { items, links, canonical, left_out, missing, unfit } = extraction;
@@ -93,7 +93,7 @@ pub(super) async fn given(
     let file = file.zip(like).map(|(file, like)| Box::new(FileItems::new(file, &page, like, ids)));
     let (own_tasks, elsewhere) = asked_for(message, tasks);
     links.extend(own_tasks);
-    let yielded = Yield {
+    let output = PageOutput {
         spider: Arc::clone(spider),
         page: (page.exchange.is_some() || !page.items.is_empty()).then_some(page),
         file,
@@ -106,7 +106,7 @@ pub(super) async fn given(
         bytes,
         missing,
     };
-    Ok((yielded, memory))
+    Ok((output, memory))
 }
 
 /// Returns the final URL of the redirects, in its canonical form for the spider; `None` for a request, whose key does
