@@ -87,7 +87,7 @@ async fn start(
                 continue;
             }
             Start::Poison => {
-                let failure = Failure::new(Class::Parse, "started several times and never finished");
+                let failure = Failure::new(Class::Crash, "started several times and never finished");
                 Outcome::Failed(failure, Reason::Poison)
             }
             Start::Full => Outcome::Skipped(Skip::Limit),
@@ -190,7 +190,7 @@ async fn unless_panicked(job: Job, handling: impl Future<Output = Settlement>) -
 
 /// The page is not retried: it would do to other workers what it has done to this one.
 fn panicked() -> Outcome {
-    Outcome::Failed(Failure::new(Class::Parse, "handling it made the worker panic"), Reason::Final)
+    Outcome::Failed(Failure::new(Class::Crash, "handling it made the worker panic"), Reason::Final)
 }
 
 async fn pass_on(settle: &mpsc::Sender<Settlement>, settlement: Settlement) {

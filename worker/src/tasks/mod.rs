@@ -146,7 +146,7 @@ impl Tasks {
                 Err(Outcome::Deferred { until })
             }
             Some(Start::Poison) => {
-                let failure = Failure::new(Class::Handler, "started several times and never finished");
+                let failure = Failure::new(Class::Crash, "started several times and never finished");
                 Err(Outcome::Failed(failure, Reason::Poison))
             }
             Some(Start::Full) => Err(Outcome::Skipped(Skip::Limit)),
@@ -175,7 +175,7 @@ impl Tasks {
         match ran {
             Ok(ran) => outcome::settlement(self, claimed, spider, task, ran),
             Err(_) => {
-                let failure = Failure::new(Class::Handler, "handling it made the worker panic");
+                let failure = Failure::new(Class::Crash, "handling it made the worker panic");
                 Settlement::of_task(claimed.clone(), Outcome::Failed(failure, Reason::Final))
             }
         }
