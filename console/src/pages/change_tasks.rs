@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::form::{Asked, Posted, Segments, written};
 use crate::guard::Visitor;
 use crate::page::{Answer, Confirm, Here, Page, html, to};
-use crate::shown::counted;
+use trawl_common::text::counted;
 
 /// The tasks named by a form or an address: one, or all unfinished ones of a crawl.
 #[derive(Deserialize)]
@@ -116,7 +116,7 @@ pub(crate) async fn cancel(
         (Some(task), crawl, _) => Ok(to(&address::task(task, crawl))),
         (None, Some(crawl), Some(cursor)) => html(&Cancelled {
             page: Page::new("Cancel tasks", Here::Tasks, &visitor),
-            what: format!("{} cancelled.", counted(cancelled, "task was", "tasks were")),
+            what: format!("Cancelled: {}.", counted(cancelled, "task")),
             crawl: crawl.to_owned(),
             cursor,
         }),

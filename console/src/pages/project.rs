@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::form::{Asked, Posted, Segments, written};
 use crate::guard::Visitor;
 use crate::page::{Answer, Confirm, Here, Page, html, to};
-use crate::shown::counted;
+use trawl_common::text::counted;
 
 /// The version to remove; `None` for all.
 #[derive(Deserialize)]
@@ -83,7 +83,7 @@ pub(crate) async fn ask_to_remove(
             (format!("Remove version {version} of project {project}?"), "It is not the latest.".to_owned())
         }
         None => {
-            let number = counted(versions.len() as u64, "version", "versions");
+            let number = counted(versions.len() as u64, "version");
             (format!("Remove project {project}?"), format!("It has {number}."))
         }
     };

@@ -18,7 +18,8 @@ use crate::failure::Failure;
 use crate::form::{Asked, Posted, Segments, written};
 use crate::guard::Visitor;
 use crate::page::{Answer, Here, Page, html};
-use crate::shown::{Text, counted};
+use crate::shown::Text;
+use trawl_common::text::counted;
 
 /// The version to show; `None` for the latest.
 #[derive(Deserialize)]
@@ -103,7 +104,7 @@ impl SpiderPage {
     fn verdict(&self) -> String {
         match self.checked.mistakes.len() as u64 {
             0 => "no mistakes".to_owned(),
-            number => counted(number, "mistake", "mistakes"),
+            number => counted(number, "mistake"),
         }
     }
 }
