@@ -22,7 +22,7 @@ pub async fn await_end(stats: &dyn Stats, id: &CrawlId, progress: &Progress) -> 
     let health = Health::default();
     let mut seen = Instant::now();
     while seen.elapsed() < FORGOTTEN {
-        if let Some(stats) = health.patiently("looking at the crawl", || stats.crawl_stats(id)).await? {
+        if let Some(stats) = health.retry("looking at the crawl", || stats.crawl_stats(id)).await? {
             seen = Instant::now();
             if stats.status.is_over() && stats.pending == 0 {
                 progress.clear();

@@ -1,8 +1,8 @@
 //! Sentences about what is amiss with a crawl, where its counters alone do not say it.
 
+use crate::frontier::DedupScope;
 use crate::frontier::crawl::CrawlStats;
 use crate::names::SpiderName;
-use crate::spider::DedupScope;
 use crate::text::{counted, printable};
 
 /// Maximum number of reasons that are named.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
+use trawl_common::text::counted;
 
 use super::Nothing;
 use super::task::OfCrawl;
@@ -14,9 +15,8 @@ use crate::answers::{CancelledTasks, Replayed};
 use crate::ask::Call;
 use crate::failure::Failure;
 use crate::form::{Asked, Posted, Segments, written};
-use crate::guard::Visitor;
 use crate::page::{Answer, Confirm, Here, Page, html, to};
-use trawl_common::text::counted;
+use crate::visitor::Visitor;
 
 /// The tasks named by a form or an address: one, or all unfinished ones of a crawl.
 #[derive(Deserialize)]

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use trawl_common::frontier::crawl::CrawlState;
+use trawl_common::text::counted;
 
 use super::Nothing;
 use crate::Console;
 use crate::answers::{Crawl, CrawlHost, CrawlHosts, CrawlTasks};
 use crate::ask::Call;
 use crate::form::{Posted, Segments};
-use crate::guard::Visitor;
 use crate::page::{Answer, Confirm, Here, Page, html, to};
-use trawl_common::text::counted;
+use crate::visitor::Visitor;
 
 /// The number of hosts shown.
 const SHOWN: usize = 25;

@@ -8,6 +8,7 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 use strum::VariantNames;
 use trawl_common::frontier::outcome::Reason;
+use trawl_common::text::counted;
 
 use super::selection::Selection;
 use crate::Console;
@@ -16,9 +17,8 @@ use crate::answers::{Counted, DeadLetter, DeadLetters, Purged, Replayed};
 use crate::ask::Call;
 use crate::failure::Failure;
 use crate::form::{Asked, Posted, written};
-use crate::guard::Visitor;
 use crate::page::{Answer, Confirm, Here, Page, html};
-use trawl_common::text::counted;
+use crate::visitor::Visitor;
 
 /// The number of dead letters on one page. The API's pages are larger, and as the store has them.
 const SHOWN: usize = 500;

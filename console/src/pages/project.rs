@@ -6,6 +6,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Deserialize;
+use trawl_common::text::counted;
 
 use crate::Console;
 use crate::address::address;
@@ -13,9 +14,8 @@ use crate::answers::{Removed, Version, Versions};
 use crate::ask::Call;
 use crate::failure::Failure;
 use crate::form::{Asked, Posted, Segments, written};
-use crate::guard::Visitor;
 use crate::page::{Answer, Confirm, Here, Page, html, to};
-use trawl_common::text::counted;
+use crate::visitor::Visitor;
 
 /// The version to remove; `None` for all.
 #[derive(Deserialize)]

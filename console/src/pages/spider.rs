@@ -7,6 +7,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
+use trawl_common::text::counted;
 
 use super::arguments::{self, Given};
 use super::source::Source;
@@ -16,10 +17,9 @@ use crate::answers::{Checked, Spider, SpiderText, Trial};
 use crate::ask::Call;
 use crate::failure::Failure;
 use crate::form::{Asked, Posted, Segments, written};
-use crate::guard::Visitor;
 use crate::page::{Answer, Here, Page, html};
 use crate::shown::Text;
-use trawl_common::text::counted;
+use crate::visitor::Visitor;
 
 /// The version to show; `None` for the latest.
 #[derive(Deserialize)]

@@ -9,8 +9,8 @@ use crate::address::address;
 use crate::answers::{Crawl, Worker};
 use crate::ask::Call;
 use crate::failure::Failure;
-use crate::guard::Visitor;
 use crate::shown::{Text, Time};
+use crate::visitor::Visitor;
 
 /// Maximum number of open crawls that are asked what they wait for.
 const ASKED: usize = 10;

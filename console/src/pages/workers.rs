@@ -5,16 +5,16 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use serde::Deserialize;
+use trawl_common::text::counted;
 
 use crate::Console;
 use crate::answers::{Lane, Lanes, Worker, Workers};
 use crate::ask::Call;
 use crate::failure::Failure;
 use crate::form::{Asked, Posted};
-use crate::guard::Visitor;
 use crate::page::{Answer, Confirm, Here, Page, html, to};
 use crate::shown::Time;
-use trawl_common::text::counted;
+use crate::visitor::Visitor;
 
 #[derive(Template)]
 #[template(path = "workers.html")]
