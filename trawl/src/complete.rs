@@ -7,6 +7,7 @@ use clap::Command;
 use clap_complete::CompletionCandidate;
 use clap_complete::engine::ArgValueCandidates;
 use trawl_cli::{Fail, Global};
+use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::spider::folder::Folder;
 
 use crate::backend::{Backend, Where};
@@ -22,17 +23,15 @@ pub(crate) fn with_values(command: Command) -> Command {
     let command = command.mut_args(|argument| match argument.get_id().as_str() {
         "crawl" | "crawls" => argument.add(ArgValueCandidates::new(crawls)),
         "spider" | "spiders" => argument.add(ArgValueCandidates::new(spiders)),
-        "host" | "hosts" if argument.get_action().takes_values() => {
-            argument.add(ArgValueCandidates::new(hosts))
-        }
+        "host" => argument.add(ArgValueCandidates::new(hosts)),
         _ => argument,
     });
     command.mut_subcommands(with_values)
 }
 
 fn crawls() -> Vec<CompletionCandidate> {
-    let found = ask(async |backend| Ok(backend.stats.crawls().await?)).unwrap_or_default();
-    let candidate = |stats: trawl_common::frontier::crawl::CrawlStats| {
+    let found = ask(async |backend: &Backend| Ok(backend.stats.crawls().await?)).unwrap_or_default();
+    let candidate = |stats: CrawlStats| {
         let help = format!("{}, {}", stats.spider, stats.status);
         CompletionCandidate::new(stats.crawl.to_string()).help(Some(help.into()))
     };
@@ -44,13 +43,13 @@ fn spiders() -> Vec<CompletionCandidate> {
     let settings = Global::default().source().load().unwrap_or_default();
     let files = Folder::of(&settings).names().unwrap_or_default();
     let mut names: BTreeSet<String> = files.iter().map(ToString::to_string).collect();
-    let crawls = ask(async |backend| Ok(backend.stats.crawls().await?)).unwrap_or_default();
+    let crawls = ask(async |backend: &Backend| Ok(backend.stats.crawls().await?)).unwrap_or_default();
     names.extend(crawls.iter().map(|stats| stats.spider.to_string()));
     names.into_iter().map(CompletionCandidate::new).collect()
 }
 
 fn hosts() -> Vec<CompletionCandidate> {
-    let found = ask(async |backend| Ok(backend.hosts.hosts().await?)).unwrap_or_default();
+    let found = ask(async |backend: &Backend| Ok(backend.hosts.hosts().await?)).unwrap_or_default();
     found.iter().map(|host| CompletionCandidate::new(host.key.as_str())).collect()
 }
 
