@@ -1,4 +1,4 @@
-//! What is amiss in the fleet, with its cause and the next step: of crawls that make no progress, that ended badly, and
+//! Problems of the fleet, each with cause and next step: of crawls that make no progress, that ended badly, and
 //! of workers.
 
 use std::collections::HashSet;
