@@ -8,7 +8,7 @@ use trawl_common::health::Health;
 use trawl_common::names::CrawlId;
 use trawl_common::ports::Stats;
 
-use crate::{Fail, Progress, count};
+use crate::{Fail, Progress, count, counted};
 
 /// Time between checks.
 const LOOK: Duration = Duration::from_millis(250);
@@ -29,7 +29,7 @@ pub async fn await_end(stats: &dyn Stats, id: &CrawlId, progress: &Progress) -> 
                 return Ok(stats);
             }
             let (ended, admitted) = (stats.counts.ended(), stats.counts.admitted);
-            progress.show(format!("{} of {} URLs ended", count(ended), count(admitted)));
+            progress.show(format!("{} of {} ended", count(ended), counted(admitted, "URL")));
         }
         sleep(LOOK).await;
     }

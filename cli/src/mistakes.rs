@@ -8,7 +8,7 @@ use trawl_common::mistake::{Mistake, Place};
 use trawl_common::settings::Invalid;
 use trawl_common::text::{printable, without_credentials};
 
-use crate::Fail;
+use crate::{Fail, counted};
 
 /// Maximum number of characters of a line that are shown.
 const SHOWN: usize = 160;
@@ -23,8 +23,8 @@ pub fn of_settings(invalid: Invalid) -> Fail {
     }
     print(&path, &text, &placed);
     others.iter().for_each(|mistake| anstream::eprintln!("{}", printable(&mistake.what, 2000)));
-    let count = placed.len() + others.len();
-    Fail::usage(format!("settings: {count} {}", if count == 1 { "mistake" } else { "mistakes" }))
+    let number = (placed.len() + others.len()) as u64;
+    Fail::usage(format!("settings: {}", counted(number, "mistake")))
 }
 
 /// Prints mistakes to standard error.

@@ -1,4 +1,4 @@
-//! Progress on a terminal or in a log, and numbers with separators.
+//! Progress on a terminal or in a log.
 
 use std::io::IsTerminal;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -70,14 +70,4 @@ impl Progress {
             bar.finish_and_clear();
         }
     }
-}
-
-/// Formats a number with a noun: `1 task`, `1,234 tasks`.
-pub fn counted(number: u64, what: &str) -> String {
-    format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
-}
-
-/// Formats a number with separators: `1234567` as `1,234,567`.
-pub fn count(number: u64) -> String {
-    indicatif::HumanCount(number).to_string()
 }

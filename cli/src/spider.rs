@@ -11,7 +11,7 @@ use trawl_common::spider::Spider;
 use trawl_common::spider::arguments::Arguments;
 use trawl_common::spider::folder::{self, Folder, Unusable};
 
-use crate::{Fail, mistakes};
+use crate::{Fail, counted, mistakes};
 
 /// A spider, given by its name or by its file. A name may have a file in `spiders_dir`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,9 +119,7 @@ pub fn unusable(error: Unusable) -> Fail {
     match error {
         Unusable::Mistaken { path, text, mistakes } => {
             mistakes::print(&path, &text, &mistakes);
-            let count = mistakes.len();
-            let plural = if count == 1 { "mistake" } else { "mistakes" };
-            Fail::usage(format!("{}: {count} {plural}", path.display()))
+            Fail::usage(format!("{}: {}", path.display(), counted(mistakes.len() as u64, "mistake")))
         }
         other => Fail::usage(other),
     }

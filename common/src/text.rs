@@ -95,6 +95,29 @@ pub fn is_harmful(c: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
+/// Formats a number with separators: `1234567` as `1,234,567`.
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Formats a number with its noun, which is given in the singular: `1 task`, `1,234 tasks`.
+pub fn counted(number: u64, what: &str) -> String {
+    let plural = match what.strip_suffix('y') {
+        _ if number == 1 => what.to_owned(),
+        Some(stem) if !stem.ends_with(['a', 'e', 'o']) => format!("{stem}ies"),
+        _ => format!("{what}s"),
+    };
+    format!("{} {plural}", count(number))
+}
+
 /// Returns an error with its causes, outermost first. A cause that the text so far already has is left out.
 pub fn with_causes(error: &dyn std::error::Error) -> String {
     let mut all = error.to_string();
@@ -116,6 +139,18 @@ mod tests {
     /// One of each kind.
     const HARMFUL: &str = "\0\u{7}\u{1b}\n\u{7f}\u{85}\u{9b}\u{ad}\u{61c}\u{200b}\u{200d}\u{200f}\u{2028}\u{2029}\
         \u{202a}\u{202e}\u{2060}\u{2066}\u{2069}\u{feff}\u{fff9}\u{e0041}";
+
+    #[test]
+    fn numbers_have_separators_and_their_nouns_the_right_form() {
+        let shown = [0, 999, 1_000, 1_234_567].map(count);
+        assert_eq!(shown, ["0", "999", "1,000", "1,234,567"]);
+        let shown = [0, 1, 2_000].map(|number| counted(number, "URL"));
+        assert_eq!(shown, ["0 URLs", "1 URL", "2,000 URLs"]);
+        assert_eq!(
+            (counted(1, "entry"), counted(2, "entry")),
+            ("1 entry".to_owned(), "2 entries".to_owned())
+        );
+    }
 
     #[test]
     fn the_start_of_a_text_has_no_half_character() {

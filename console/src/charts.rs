@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Write;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -18,13 +18,62 @@ use crate::shown::{Number, Rate};
 const EVERY: Duration = Duration::from_secs(5);
 /// Number of samples that are kept: ten minutes.
 const KEPT: usize = 120;
+/// Number of samples in each mean of the longer span: five minutes.
+const IN_MEAN: usize = 60;
+/// Number of means that are kept: a day.
+const MEANS: usize = 288;
+/// A crawl moves if a URL of it has ended since then.
+const LATELY: Duration = Duration::from_secs(60);
 /// The size of a chart, in its own units.
 const WIDTH: f64 = 240.0;
 const HEIGHT: f64 = 48.0;
 
-/// The latest samples, oldest first.
+/// The samples.
 #[derive(Default)]
-pub(crate) struct Samples(Mutex<VecDeque<Sample>>);
+pub(crate) struct Samples(Mutex<Kept>);
+
+/// The samples that are kept, oldest first.
+#[derive(Default)]
+struct Kept {
+    latest: VecDeque<Sample>,
+    /// The samples of the last five minutes, which have no mean yet.
+    partial: Vec<Sample>,
+    means: VecDeque<Sample>,
+    /// When a URL of each crawl was last seen to end.
+    moved: HashMap<CrawlId, Instant>,
+}
+
+/// The time that charts span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Span {
+    Minutes,
+    Day,
+}
+
+impl Span {
+    /// Returns the span of this name; by default the shorter.
+    pub(crate) fn named(name: Option<&str>) -> Self {
+        if name == Some("day") { Self::Day } else { Self::Minutes }
+    }
+
+    pub(crate) fn is_day(self) -> bool {
+        self == Self::Day
+    }
+
+    pub(crate) fn title(self) -> &'static str {
+        if self.is_day() { "The last day" } else { "The last ten minutes" }
+    }
+
+    /// The labels of the time axis.
+    pub(crate) fn axis(self) -> [&'static str; 3] {
+        if self.is_day() { ["24 h ago", "12 h ago", "now"] } else { ["10 min ago", "5 min ago", "now"] }
+    }
+
+    /// The number of points that fit.
+    fn points(self) -> usize {
+        if self.is_day() { MEANS } else { KEPT }
+    }
+}
 
 /// A sample. A value that could not be determined is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -76,28 +125,57 @@ impl Samples {
             let waiting = crawls.iter().map(|crawl| crawl.pending).sum::<u64>() as f64;
             let seen = Sample { pages_per_second, failures_per_second, waiting, ..Sample::default() };
             self.keep(seen.of_workers(&workers).of_lanes(&lanes));
+            self.note_moves(before, &crawls, now);
         }
         let counts = |crawl: CrawlStats| (crawl.crawl, (crawl.counts.handled(), crawl.counts.failed));
         *before = Some(Look { at: now, counts: crawls.into_iter().map(counts).collect() });
         Ok(())
     }
 
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn keep(&self, sample: Sample) {
-        let mut samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if samples.len() == KEPT {
-            samples.pop_front();
+        let kept = &mut *self.kept();
+        push(&mut kept.latest, sample, KEPT);
+        kept.partial.push(sample);
+        if kept.partial.len() == IN_MEAN {
+            push(&mut kept.means, Sample::mean(&kept.partial), MEANS);
+            kept.partial.clear();
         }
-        samples.push_back(sample);
+    }
+
+    /// Notes the crawls of which a URL has ended since the sample before.
+    fn note_moves(&self, before: &Look, crawls: &[CrawlStats], now: Instant) {
+        let ended = |stats: &CrawlStats| (stats.counts.handled(), stats.counts.failed);
+        let has_moved = |stats: &&CrawlStats| before.counts.get(&stats.crawl) != Some(&ended(stats));
+        let moved = &mut self.kept().moved;
+        moved.retain(|_, at| now.duration_since(*at) < LATELY);
+        moved.extend(crawls.iter().filter(has_moved).map(|stats| (stats.crawl.clone(), now)));
+    }
+
+    /// Returns whether a URL of the crawl was seen to end lately.
+    pub(crate) fn is_moving(&self, crawl: &str) -> bool {
+        let moved = &self.kept().moved;
+        moved.iter().any(|(id, at)| id.as_str() == crawl && at.elapsed() < LATELY)
     }
 
     /// Returns the charts of the samples.
-    pub(crate) fn charts(&self) -> Vec<Chart> {
-        let samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn charts(&self, span: Span) -> Vec<Chart> {
+        let kept = self.kept();
+        let means = kept.means.iter().copied().chain(Some(Sample::mean(&kept.partial)));
+        let samples: Vec<Sample> = match span {
+            Span::Minutes => kept.latest.iter().copied().collect(),
+            Span::Day if kept.partial.is_empty() => kept.means.iter().copied().collect(),
+            Span::Day => means.skip((kept.means.len() + 1).saturating_sub(MEANS)).collect(),
+        };
         let rate = |value| Rate(value).to_string();
         let count = |value: f64| Number(value as u64).to_string();
         let time = |value: f64| format!("{} ms", Number(value as u64));
         let one = |title, read: fn(&Sample) -> f64, shown: &dyn Fn(f64) -> String| {
-            Chart::of(title, vec![("", samples.iter().map(|sample| Some(read(sample))).collect())], shown)
+            let values = samples.iter().map(|sample| Some(read(sample))).collect();
+            Chart::of(title, vec![("", values)], shown, span)
         };
         let line = |name, read: fn(&Sample) -> Option<f64>| (name, samples.iter().map(read).collect());
         vec![
@@ -109,6 +187,7 @@ impl Samples {
                 "Request time",
                 vec![line("median", |sample| sample.median), line("95 %", |sample| sample.slow)],
                 &time,
+                span,
             ),
             Chart::of(
                 "Queued",
@@ -118,12 +197,39 @@ impl Samples {
                     line("parked", |sample| sample.parked),
                 ],
                 &count,
+                span,
             ),
         ]
     }
 }
 
+fn push(samples: &mut VecDeque<Sample>, sample: Sample, most: usize) {
+    if samples.len() == most {
+        samples.pop_front();
+    }
+    samples.push_back(sample);
+}
+
 impl Sample {
+    /// Returns the mean of samples, of those in which a value could be determined.
+    fn mean(samples: &[Self]) -> Self {
+        let of = |read: fn(&Self) -> Option<f64>| {
+            let values: Vec<f64> = samples.iter().filter_map(read).collect();
+            (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+        };
+        Self {
+            pages_per_second: of(|sample| Some(sample.pages_per_second)).unwrap_or_default(),
+            failures_per_second: of(|sample| Some(sample.failures_per_second)).unwrap_or_default(),
+            in_flight: of(|sample| Some(sample.in_flight)).unwrap_or_default(),
+            waiting: of(|sample| Some(sample.waiting)).unwrap_or_default(),
+            median: of(|sample| sample.median),
+            slow: of(|sample| sample.slow),
+            priority: of(|sample| sample.priority),
+            bulk: of(|sample| sample.bulk),
+            parked: of(|sample| sample.parked),
+        }
+    }
+
     /// Adds the workers' values: the median weighted by the request rate of each, and the 95th percentile of the
     /// slowest.
     fn of_workers(self, workers: &[WorkerState]) -> Self {
@@ -190,12 +296,13 @@ impl Chart {
         title: &'static str,
         series: Vec<(&'static str, Vec<Option<f64>>)>,
         shown: &dyn Fn(f64) -> String,
+        span: Span,
     ) -> Self {
         let most = series.iter().flat_map(|(_, values)| values).flatten().copied().fold(0.0, f64::max);
         let of = |(name, values): (_, Vec<Option<f64>>)| Series {
             name,
             now: values.last().copied().flatten().map(shown),
-            line: line(&values, if most > 0.0 { most } else { 1.0 }),
+            line: line(&values, if most > 0.0 { most } else { 1.0 }, span.points()),
         };
         Self { title, most: shown(most), series: series.into_iter().map(of).collect() }
     }
@@ -217,13 +324,13 @@ impl Series {
     }
 }
 
-/// Returns the points of these values. The latest is at the right edge, however many there are.
-fn line(values: &[Option<f64>], most: f64) -> String {
-    let first = KEPT - values.len();
+/// Returns the points of these values, of which `points` fit. The latest is at the right edge, however many there are.
+fn line(values: &[Option<f64>], most: f64, points: usize) -> String {
+    let first = points - values.len();
     let mut line = String::new();
     for (index, value) in values.iter().enumerate() {
         let Some(value) = value else { continue };
-        let x = (first + index) as f64 / (KEPT - 1) as f64 * WIDTH;
+        let x = (first + index) as f64 / (points - 1) as f64 * WIDTH;
         let y = HEIGHT - 1.0 - value / most * (HEIGHT - 3.0);
         let _ = write!(line, "{x:.1},{y:.1} ");
     }
@@ -258,11 +365,11 @@ mod tests {
     fn only_the_last_minutes_are_kept_and_the_latest_is_at_the_right() {
         let samples = Samples::default();
         let is_empty = |series: &Series| series.now.is_none() && series.line.is_empty();
-        assert!(samples.charts().iter().flat_map(|chart| &chart.series).all(is_empty));
+        assert!(samples.charts(Span::Minutes).iter().flat_map(|chart| &chart.series).all(is_empty));
         for number in 0..2 * KEPT {
             samples.keep(Sample { waiting: number as f64, ..Sample::default() });
         }
-        let charts = samples.charts();
+        let charts = samples.charts(Span::Minutes);
         let waiting = charts[3].only().unwrap();
         assert_eq!(waiting.now.as_deref(), Some("239"));
         assert_eq!(waiting.line.split_whitespace().count(), KEPT);
@@ -271,6 +378,35 @@ mod tests {
             charts[0].only().unwrap().line.ends_with("240.0,47.0 "),
             "a line without height is on the ground"
         );
+    }
+
+    #[test]
+    fn the_chart_of_a_day_has_means_of_five_minutes() {
+        let samples = Samples::default();
+        let waiting = |span| samples.charts(span)[3].only().map(|series| series.now.clone()).unwrap();
+        for number in 0..IN_MEAN {
+            samples.keep(Sample { waiting: number as f64, ..Sample::default() });
+        }
+        assert_eq!(waiting(Span::Day).as_deref(), Some("29"), "the mean of 0 to 59");
+        assert_eq!(waiting(Span::Minutes).as_deref(), Some("59"));
+        samples.keep(Sample { waiting: 7.0, ..Sample::default() });
+        assert_eq!(waiting(Span::Day).as_deref(), Some("7"), "of those since");
+        for _ in 0..(MEANS + 2) * IN_MEAN {
+            samples.keep(Sample::default());
+        }
+        let charts = samples.charts(Span::Day);
+        assert_eq!(charts[3].only().unwrap().line.split_whitespace().count(), MEANS);
+    }
+
+    #[test]
+    fn a_crawl_moves_while_urls_of_it_end() {
+        let (samples, at) = (Samples::default(), Instant::now());
+        let id = "20260101-000000-aaaaaa";
+        let before = Look { at, counts: [(id.parse().unwrap(), (10, 0))].into() };
+        samples.note_moves(&before, &[crawl(id, 10)], at);
+        assert!(!samples.is_moving(id));
+        samples.note_moves(&before, &[crawl(id, 11)], at);
+        assert!(samples.is_moving(id));
     }
 
     #[test]
@@ -283,7 +419,7 @@ mod tests {
             lane(LaneName::Wait, 43),
         ]);
         samples.keep(seen);
-        let chart = &samples.charts()[5];
+        let chart = &samples.charts(Span::Minutes)[5];
         let now: Vec<_> = chart.series.iter().map(|series| series.now.as_deref()).collect();
         assert_eq!(now, [None, Some("90"), Some("45")]);
         assert!(

@@ -1,10 +1,14 @@
 //! The format of numbers, times and texts on pages.
 
 use std::fmt;
+use std::time::Duration;
 
 use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::StrDeserializer;
 use serde_json::Value;
-use trawl_common::text::{escape_json, printable};
+use trawl_common::text::{count, escape_json, printable};
+use trawl_common::time::{UnixMs, as_rfc_3339};
 
 /// Maximum length of a text, in bytes.
 const LONGEST: usize = 8 * 1024;
@@ -17,14 +21,7 @@ pub(crate) struct Number(pub(crate) u64);
 
 impl fmt::Display for Number {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let digits = self.0.to_string();
-        for (index, digit) in digits.chars().enumerate() {
-            if index > 0 && (digits.len() - index).is_multiple_of(3) {
-                f.write_str(",")?;
-            }
-            write!(f, "{digit}")?;
-        }
-        Ok(())
+        f.write_str(&count(self.0))
     }
 }
 
@@ -75,11 +72,12 @@ impl fmt::Display for Seconds {
     }
 }
 
-/// An instant in RFC 3339, shown to the second.
+/// An instant in RFC 3339, shown as how long ago it was.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct Time(pub(crate) String);
 
 impl fmt::Display for Time {
+    /// Writes the instant to the second.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.0.get(..10), self.0.get(11..19)) {
             (Some(day), Some(time)) => write!(f, "{day} {time}"),
@@ -88,13 +86,47 @@ impl fmt::Display for Time {
     }
 }
 
+/// Instants further away than this are shown by their date.
+const NEAR: Duration = Duration::from_secs(48 * 3600);
+
 impl Time {
-    /// The offset of its time zone; empty for UTC.
-    pub(crate) fn offset(&self) -> &str {
-        let rest = self.0.get(19..).unwrap_or_default();
-        let offset = rest.trim_start_matches(|c: char| c == '.' || c.is_ascii_digit());
-        if matches!(offset, "Z" | "+00:00") { "" } else { offset }
+    /// Returns the instant; `None` if it is not one.
+    pub(crate) fn instant(&self) -> Option<UnixMs> {
+        let text: StrDeserializer<'_, serde::de::value::Error> = self.0.as_str().into_deserializer();
+        as_rfc_3339::deserialize(text).ok()
     }
+
+    /// Returns the element that shows how far away it is, and exactly when it is to whoever points at it.
+    pub(crate) fn html(&self) -> String {
+        let exact = escaped(&self.to_string());
+        let shown = self.instant().map_or_else(|| exact.clone(), |at| relative(at, UnixMs::now(), self));
+        format!("<time datetime=\"{}\" title=\"{exact}\">{shown}</time>", escaped(&self.0))
+    }
+}
+
+/// Returns how long before or after `now` an instant is, in its largest unit: `3 min ago`.
+fn relative(at: UnixMs, now: UnixMs, exact: &Time) -> String {
+    let (away, is_past) = if at > now { (at.since(now), false) } else { (now.since(at), true) };
+    let shown = match away.as_secs() {
+        _ if away > NEAR => return escaped(exact.to_string().get(..16).unwrap_or(&exact.0)),
+        0..5 => return "now".to_owned(),
+        seconds @ ..60 => format!("{seconds} s"),
+        seconds @ ..3_600 => format!("{} min", seconds / 60),
+        seconds => format!("{} h", seconds / 3_600),
+    };
+    if is_past { format!("{shown} ago") } else { format!("in {shown}") }
+}
+
+/// Returns text that is safe within HTML.
+fn escaped(text: &str) -> String {
+    let safe = |c: char| match c {
+        '&' => "&amp;".to_owned(),
+        '<' => "&lt;".to_owned(),
+        '>' => "&gt;".to_owned(),
+        '"' => "&quot;".to_owned(),
+        c => c.to_string(),
+    };
+    text.chars().map(safe).collect()
 }
 
 /// A text that may have external content, without invisible characters and those that change the reading
@@ -122,6 +154,18 @@ impl fmt::Display for Text {
 }
 
 impl Text {
+    /// Returns HTML, with what is between backticks as code.
+    pub(crate) fn html(&self) -> String {
+        let part = |(index, text): (usize, &str)| match index % 2 {
+            1 => format!("<code>{}</code>", escaped(text)),
+            _ => escaped(text),
+        };
+        match self.0.matches('`').count() % 2 {
+            0 => self.0.split('`').enumerate().map(part).collect(),
+            _ => escaped(&self.0),
+        }
+    }
+
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
@@ -140,11 +184,6 @@ pub(crate) fn json(value: &Value) -> String {
         shown.push('\n');
     }
     shown
-}
-
-/// Formats a number with its noun: `1 page`, `2 pages`.
-pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
-    format!("{} {}", Number(number), if number == 1 { one } else { many })
 }
 
 #[cfg(test)]
@@ -170,10 +209,31 @@ mod tests {
         let shown = [0.25, 12.9, 83.0, 7_260.0, 90_000.0].map(|seconds| Seconds(seconds).to_string());
         assert_eq!(shown, ["0.2 s", "12 s", "1 min 23 s", "2 h 01 min", "1 d 01 h"]);
         assert_eq!(Time("2026-01-31T12:00:01.500Z".to_owned()).to_string(), "2026-01-31 12:00:01");
-        let offset = |text: &str| Time(text.to_owned()).offset().to_owned();
-        assert_eq!(offset("2026-01-31T12:00:01.500Z") + &offset("2026-01-31T12:00:01+00:00"), "");
-        assert_eq!(offset("2026-01-31T12:00:01+01:00"), "+01:00");
         assert_eq!(Time("\u{e4}".repeat(12)).to_string(), "\u{e4}".repeat(12));
+    }
+
+    #[test]
+    fn an_instant_is_shown_by_how_far_away_it_is_and_exactly_on_hover() {
+        let now = UnixMs(1_700_000_000_000);
+        let shown = |seconds: i64| {
+            let at = UnixMs(now.0.saturating_add_signed(seconds * 1000));
+            relative(at, now, &Time(at.to_string()))
+        };
+        let all = [0, -4, -59, -180, -3 * 3_600 - 59, -47 * 3_600, 90, 7_200].map(shown);
+        assert_eq!(all, ["now", "now", "59 s ago", "3 min ago", "3 h ago", "47 h ago", "in 1 min", "in 2 h"]);
+        assert_eq!(shown(-49 * 3_600), "2023-11-12 21:13");
+        let html = Time("2023-11-14T22:13:20.123Z".to_owned()).html();
+        let expected = "<time datetime=\"2023-11-14T22:13:20.123Z\" title=\"2023-11-14 22:13:20\">2023-11-14 22:13</time>";
+        assert_eq!(html, expected);
+        let odd = Time("<b>\"".to_owned()).html();
+        assert!(!odd.contains("<b>") && odd.contains("&lt;b&gt;"), "{odd}");
+    }
+
+    #[test]
+    fn commands_within_a_text_are_code_and_nothing_in_it_is_markup() {
+        let html = |text: &str| Text::from(text).html();
+        assert_eq!(html("run `a <b>` & wait"), "run <code>a &lt;b&gt;</code> &amp; wait");
+        assert_eq!(html("an odd ` <i>"), "an odd ` &lt;i&gt;");
     }
 
     #[test]

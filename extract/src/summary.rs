@@ -8,7 +8,7 @@ use trawl_common::spider::arguments::Declaration;
 use trawl_common::spider::{
     Field, FieldSource, Follow, Handler, ItemRule, Kind, Mode, ProxyUse, Required, Spider,
 };
-use trawl_common::text::printable;
+use trawl_common::text::{counted, printable};
 use trawl_common::time::UnixMs;
 
 use crate::Examined;
@@ -27,8 +27,9 @@ impl Examined {
         lines.push(("takes", takes(spider)));
         lines.push(("follows", spider.follow.as_ref().map_or(follows_nothing(spider).to_owned(), follows)));
         lines.push(("obeys", self.obeys()));
-        lines
-            .extend(spider.max_pages.map(|pages| ("ends", format!("after {}", number(pages.get(), "page")))));
+        lines.extend(
+            spider.max_pages.map(|pages| ("ends", format!("after {}", counted(pages.get(), "page")))),
+        );
         lines.push(("dedups", dedups(spider.dedup)));
         lines.extend(spider.schedule.as_ref().map(|schedule| ("runs", runs(schedule))));
         lines.extend(spider.handler.as_ref().map(|handler| ("program", program(handler))));
@@ -51,7 +52,7 @@ impl Examined {
     pub fn in_one_line(&self) -> String {
         if self.ready.is_none() {
             let mistakes = self.reading.mistakes.len() as u64;
-            return format!("{}: see `trawl spider check`", number(mistakes, "mistake"));
+            return format!("{}: see `trawl spider check`", counted(mistakes, "mistake"));
         }
         let spider = &self.reading.spider;
         let links = if spider.follow.is_some() { "follows links" } else { "follows no links" };
@@ -124,7 +125,7 @@ fn starts(spider: &Spider) -> String {
     let parts: Vec<_> = lists
         .into_iter()
         .filter(|(length, _)| *length > 0)
-        .map(|(length, name)| number(length as u64, name))
+        .map(|(length, name)| counted(length as u64, name))
         .collect();
     if parts.is_empty() { "where a command says".to_owned() } else { format!("from {}", parts.join(", ")) }
 }
@@ -237,8 +238,4 @@ fn sends_to(sink: &SinkSettings) -> String {
         SinkSettings::Parquet(folder) => format!("parquet {}", folder.path.display()),
         SinkSettings::Warc(folder) => format!("warc {}", folder.path.display()),
     }
-}
-
-fn number(count: u64, name: &str) -> String {
-    format!("{count} {name}{}", if count == 1 { "" } else { "s" })
 }

@@ -11,7 +11,7 @@ use trawl_backends::embedded::Embedded;
 use trawl_backends::fleet;
 use trawl_cli::{
     ArgumentFlags, CrawlArg, DedupFlags, EndFlags, Fail, Global, Outcome, Progress as ProgressLine, Signals,
-    SpiderArg, await_end, count, metrics, print_json, trace,
+    SpiderArg, await_end, count, counted, metrics, print_json, trace,
 };
 use trawl_common::exit::Exit;
 use trawl_common::frontier::DedupScope;
@@ -121,8 +121,8 @@ impl Args {
             let show = if self.json { show_json } else { show };
             let spider = Arc::clone(&job.spider);
             let report = preview(settings, alone.hosts(), job, signals.stop(), show).await.map_err(fail)?;
-            let found = count(report.counters.found);
-            eprint_report(&global, &format!("{found} URLs would be admitted, if new"), &report);
+            let found = counted(report.counters.found, "URL");
+            eprint_report(&global, &format!("{found} would be admitted, if new"), &report);
             if self.json {
                 print_json(&Summary { crawl: None, spider: &spider.name, report: &report, stats: None });
             }
@@ -211,9 +211,8 @@ impl Args {
             }
             result => result.map_err(fail)?,
         };
-        let (new, seen) = (count(report.counters.new), count(report.counters.seen));
-        let head =
-            format!("{new} URLs new in crawl {}, {seen} seen before{}", crawl.id, spared(&report.counters));
+        let (new, seen) = (counted(report.counters.new, "URL"), count(report.counters.seen));
+        let head = format!("{new} new in crawl {}, {seen} seen before{}", crawl.id, spared(&report.counters));
         eprint_report(global, &head, &report);
         self.name(crawl);
         let stats = match self.wait && !report.stopped {
@@ -326,15 +325,15 @@ async fn draw(line: ProgressLine, progress: Arc<Progress>) {
         let now = progress.snapshot();
         let backlog = progress.backlog().map(|pending| {
             format!(
-                "waiting: {} URLs are still to be fetched (producer.max_backlog, max_backlog_bytes)",
-                count(pending)
+                "waiting: {} still to be fetched (producer.max_backlog, max_backlog_bytes)",
+                counted(pending, "URL")
             )
         });
         let waits = backlog.or_else(|| progress.awaited_host()).map(|waits| format!("; {waits}"));
         line.show(format!(
-            "{} sources read, {} URLs found, {} new{}",
-            now.sources,
-            count(now.found),
+            "{} read, {} found, {} new{}",
+            counted(now.sources as u64, "source"),
+            counted(now.found, "URL"),
             count(now.new),
             waits.unwrap_or_default(),
         ));
@@ -375,7 +374,7 @@ fn eprint_report(global: &Global, head: &str, report: &Report) {
         anstream::eprintln!("warning: {overload}");
     }
     if let Some(more @ 1..) = report.overloads.len().checked_sub(SHOWN_OVERLOADS) {
-        anstream::eprintln!("warning: and {more} more hosts");
+        anstream::eprintln!("warning: and {}", counted(more as u64, "more host"));
     }
     let sources = report.counters.sources + report.problems.len() as u64;
     let invalid = count(report.counters.invalid);
@@ -383,14 +382,13 @@ fn eprint_report(global: &Global, head: &str, report: &Report) {
         0 => String::new(),
         number => format!(", {} outside allowed_domains", count(number)),
     };
-    let plural = if sources == 1 { "" } else { "s" };
     let problems = match report.problems.len() {
         0 => String::new(),
         number => format!(", {number} of them with problems"),
     };
     global.say(format_args!(
-        "{head}, {invalid} invalid{outside}, from {} source{plural}{problems}",
-        count(sources)
+        "{head}, {invalid} invalid{outside}, from {}{problems}",
+        counted(sources, "source")
     ));
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use trawl_common::politeness::gcra::Pace;
 use trawl_common::settings::{HostPolicy, Politeness};
+use trawl_common::text::counted;
 use trawl_common::web::host::HostKey;
 use trawl_common::web::url::Host;
 
@@ -75,8 +76,9 @@ impl std::fmt::Display for Overload {
         let Self { host, urls, needs, ttl, expiring } = self;
         write!(
             f,
-            "{host}: {urls} URLs take {} at its rate and may wait for {}, so about {expiring} will expire: \
+            "{host}: {} take {} at its rate and may wait for {}, so about {expiring} will expire: \
              raise politeness.rate, or the ttl in [[route]]",
+            counted(*urls, "URL"),
             whole(*needs),
             whole(*ttl),
         )

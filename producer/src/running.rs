@@ -8,6 +8,7 @@ use trawl_common::frontier::crawl::{CrawlState, CrawlStats};
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
 use trawl_common::ports::{Result, Stats};
 use trawl_common::settings::IfRunning;
+use trawl_common::text::counted;
 use trawl_common::time::UnixMs;
 
 use crate::rate_warning::whole;
@@ -67,7 +68,8 @@ pub(crate) fn message(stats: &CrawlStats) -> String {
     };
     let age = whole(Duration::from_secs_f64(stats.seconds.max(0.0)));
     format!(
-        "nothing to do: crawl {crawl} of spider {spider} is {status}, begun {age} ago, {pending} URLs left; {way_out}"
+        "nothing to do: crawl {crawl} of spider {spider} is {status}, begun {age} ago, {} left; {way_out}",
+        counted(*pending, "URL")
     )
 }
 

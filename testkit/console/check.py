@@ -244,6 +244,15 @@ def nothing_ran(driver):
     assert "\u202e" not in driver.page_source
 
 
+def a_worker_is_drained_after_a_question(driver, fleet, site):
+    driver.get(f"{fleet.url}/workers")
+    press(driver, "Drain…")
+    until("it is asked about", lambda: "No other worker lives" in text(driver))
+    serious(driver, "drain")
+    press(driver, "Back")
+    until("nothing was done", lambda: driver.current_url == f"{fleet.url}/workers" and "draining" not in text(driver))
+
+
 def a_schedule_is_held_let_go_on_and_run(driver, fleet, site):
     driver.get(f"{fleet.url}/schedules")
     assert "0 3 * * *" in text(driver), text(driver)
@@ -322,6 +331,7 @@ def main():
         a_dead_letter_is_sent_again,
         a_spider_is_written_deployed_tried_and_crawled_with_its_arguments,
         a_schedule_is_held_let_go_on_and_run,
+        a_worker_is_drained_after_a_question,
         tasks_are_submitted_watched_tried_again_and_cancelled,
         a_list_of_urls_requests_and_tasks_is_one_crawl,
         every_page_can_be_used_by_keyboard_and_screen_reader,
@@ -348,9 +358,14 @@ def main():
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--pictures"]:
-        from pictures import take
+    match sys.argv[1:]:
+        case ["--pictures"]:
+            from pictures import take
 
-        take()
-    else:
-        main()
+            take()
+        case ["--night"]:
+            import night
+
+            night.main()
+        case _:
+            main()

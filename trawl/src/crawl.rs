@@ -12,7 +12,7 @@ use trawl_backends::embedded::Embedded;
 use trawl_backends::sinks::Sinks;
 use trawl_cli::{
     ArgumentFlags, DedupFlags, EndFlags, Fail, Global, Outcome, Progress as ProgressLine, Signals, SpiderArg,
-    count, print_json, trace,
+    count, counted, print_json, trace,
 };
 use trawl_common::exit::Exit;
 use trawl_common::explain;
@@ -254,8 +254,8 @@ impl Args {
             number => format!(", {} outside allowed_domains", count(number)),
         };
         global.say(format_args!(
-            "{} pages in {:.1} s ({:.0}/s), {} failed, {} skipped, {} expired, {} invalid{outside}; {} -> {out}",
-            count(counts.done),
+            "{} in {:.1} s ({:.0}/s), {} failed, {} skipped, {} expired, {} invalid{outside}; {} -> {out}",
+            counted(counts.done, "page"),
             stats.seconds,
             stats::pages_per_second(stats),
             count(counts.failed),
@@ -273,9 +273,9 @@ impl Args {
             self.say_what_failed(counts);
         }
         if signal.is_some() {
-            let left = count(stats.pending);
+            let left = counted(stats.pending, "URL");
             anstream::eprintln!(
-                "stopped with {left} URLs left: the same command goes on from {}",
+                "stopped with {left} left: the same command goes on from {}",
                 self.state.display()
             );
         }
@@ -414,9 +414,9 @@ impl Run {
                 let waits = backlog.or_else(|| progress.awaited_host());
                 let waits = waits.map_or_else(String::new, |waits| format!(", {waits}"));
                 self.progress.show(format!(
-                    "reading: {} sources, {} URLs, {} new{waits}",
-                    now.sources,
-                    count(now.found),
+                    "reading: {}, {}, {} new{waits}",
+                    counted(now.sources as u64, "source"),
+                    counted(now.found, "URL"),
                     count(now.new)
                 ));
             }
@@ -454,9 +454,9 @@ fn progress_line(stats: &CrawlStats) -> String {
     let counts = &stats.counts;
     let rate = stats::pages_per_second(stats);
     format!(
-        "{} of {} pages, {} failed, {:.0}/s, {:.0} s to go",
+        "{} of {}, {} failed, {:.0}/s, {:.0} s to go",
         count(counts.done),
-        count(counts.admitted),
+        counted(counts.admitted, "page"),
         count(counts.failed),
         rate,
         stats.pending as f64 / rate.max(0.001),

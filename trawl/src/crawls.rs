@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 use serde_json::json;
-use trawl_cli::{CrawlArg, Fail, Global, Outcome, count, print_json};
+use trawl_cli::{CrawlArg, Fail, Global, Outcome, counted, print_json};
 use trawl_common::exit::Exit;
 use trawl_common::frontier::crawl::CrawlStats;
 
@@ -61,25 +61,21 @@ impl Forget {
         let failed = all.iter().map(|stats| stats.counts.failed + stats.counts.expired).sum();
         confirm(
             &format!(
-                "forget {} with {} URLs, and {} dead letters with them?",
-                crawls(all.len() as u64),
-                count(urls),
-                count(failed)
+                "forget {} with {}, and {} with them?",
+                counted(all.len() as u64, "crawl"),
+                counted(urls, "URL"),
+                counted(failed, "dead letter")
             ),
             self.yes,
         )?;
         for stats in &all {
             backend.control.forget_crawl(&stats.crawl_ref()).await?;
         }
-        backend.say(format_args!("{} forgotten", crawls(all.len() as u64)));
+        backend.say(format_args!("{} forgotten", counted(all.len() as u64, "crawl")));
         if self.json {
             let ids: Vec<_> = all.iter().map(|stats| &stats.crawl).collect();
             print_json(&json!({ "forgotten": ids }));
         }
         Ok(Exit::Ok)
     }
-}
-
-fn crawls(number: u64) -> String {
-    format!("{} crawl{}", count(number), if number == 1 { "" } else { "s" })
 }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tracing::{debug, warn};
 use trawl_backends::rabbitmq::{EventQueue, EventQueues, Received};
-use trawl_cli::{Fail, Global, Outcome, Signals, count};
+use trawl_cli::{Fail, Global, Outcome, Signals, counted};
 use trawl_common::backoff::Backoff;
 use trawl_common::events::Pattern;
 use trawl_common::exit::Exit;
@@ -107,7 +107,10 @@ impl Args {
         }
         queue.close().await;
         if strange > 0 {
-            anstream::eprintln!("warning: {} messages in the queue are no events", count(strange));
+            anstream::eprintln!(
+                "warning: left out of the queue: {} that are no events",
+                counted(strange, "message")
+            );
         }
         Ok(Exit::Ok)
     }

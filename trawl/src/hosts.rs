@@ -147,15 +147,15 @@ fn as_json(host: &HostState) -> Value {
     json!({
         "host": key.as_str(),
         "interval_ms": interval.map(|interval| interval.as_secs_f64() * 1_000.0),
-        "next": next,
-        "line": line,
+        "next": next.to_string(),
+        "line": line.to_string(),
         "under_way": under_way,
         "requests_this_minute": requests,
         "latency_ms": latency.map(|latency| latency.as_millis() as u64),
         "backoff": backoff.as_ref().map(|backoff| json!({
-            "since": backoff.since, "until": backoff.until, "status": backoff.status, "strikes": backoff.strikes,
+            "since": backoff.since.to_string(), "until": backoff.until.to_string(), "status": backoff.status, "strikes": backoff.strikes,
         })),
-        "blocked": blocked,
+        "blocked": blocked.map(|blocked| blocked.to_string()),
     })
 }
 

@@ -4,6 +4,7 @@
 
 mod api;
 mod backend;
+mod complete;
 mod confirm;
 mod console;
 mod control;
@@ -39,6 +40,7 @@ use std::process::ExitCode;
 
 use api::Served;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap_complete::CompleteEnv;
 use control::Verb;
 use trawl_cli::{Global, Outcome};
 
@@ -126,6 +128,8 @@ fn main() -> ExitCode {
         Some("producer") => trawl_producer::cli::main(),
         Some("worker") => trawl_worker::cli::main(),
         _ => {
+            let command = || complete::with_values(Program::command());
+            CompleteEnv::with_factory(command).var(complete::VARIABLE).complete();
             let matches = Program::command().get_matches();
             let parsed = Program::from_arg_matches(&matches);
             let Program { command, global } = parsed.unwrap_or_else(|error| error.exit());
@@ -170,7 +174,7 @@ async fn run(command: Command, global: Global) -> Outcome {
         Command::Config(args) => args.run(&global),
         Command::Producer(args) => args.run(global).await,
         Command::Worker(args) => args.run(global).await,
-        Command::Completions(args) => args.run(Program::command()),
+        Command::Completions(args) => args.run(),
         Command::Man(args) => args.run(Program::command()),
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 use trawl_backends::redis::{self, Link, Packing};
-use trawl_cli::{Fail, Global, Outcome, Progress, count, print_json};
+use trawl_cli::{Fail, Global, Outcome, Progress, count, counted, print_json};
 use trawl_common::exit::Exit;
 use trawl_common::names::SpiderName;
 
@@ -32,7 +32,7 @@ impl Args {
             match pack(&redis, &spider, &global.progress()).await? {
                 urls if self.json => print_json(&json!({ "spider": spider, "urls": urls })),
                 0 => global.say(format_args!("spider {spider}: nothing to pack")),
-                urls => global.say(format_args!("spider {spider}: {} URLs packed", count(urls))),
+                urls => global.say(format_args!("spider {spider}: {} packed", counted(urls, "URL"))),
             }
         }
         Ok(Exit::Ok)
@@ -45,7 +45,7 @@ async fn pack(redis: &Link, spider: &SpiderName, progress: &Progress) -> Result<
     let urls = packing.left().await?;
     let mut left = urls;
     while left > 0 {
-        progress.show(format!("spider {spider}: {} of {} URLs left to pack", count(left), count(urls)));
+        progress.show(format!("spider {spider}: {} of {} left to pack", count(left), counted(urls, "URL")));
         left = packing.step().await?;
     }
     progress.clear();

@@ -142,9 +142,9 @@ pub(crate) fn as_json(schedule: &Schedule) -> Value {
     })
 }
 
-/// Returns the next three instants, in the schedule's time zone.
+/// Returns the next three instants.
 fn next_three(schedule: &Schedule) -> Vec<String> {
-    schedule.instants(UnixMs::now()).take(3).map(|instant| schedule.shown(instant)).collect()
+    schedule.instants(UnixMs::now()).take(3).map(|instant| instant.to_string()).collect()
 }
 
 const DIM: Style = Style::new().dimmed();
@@ -178,6 +178,6 @@ fn row_as_json(standing: &Standing) -> Value {
         "schedule": as_json(schedule),
         "paused": is_paused,
         "last": last,
-        "next": standing.next(UnixMs::now()).map(|next| schedule.shown(next)),
+        "next": standing.next(UnixMs::now()).map(|next| next.to_string()),
     })
 }

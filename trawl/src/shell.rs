@@ -5,8 +5,11 @@ use std::path::PathBuf;
 
 use clap::Command;
 use clap_complete::Shell;
+use clap_complete::env::{EnvCompleter, Shells};
 use trawl_cli::{Fail, Outcome};
 use trawl_common::exit::Exit;
+
+use crate::complete::VARIABLE;
 
 /// The command-line arguments of `trawl completions`.
 #[derive(clap::Args)]
@@ -24,9 +27,13 @@ pub(crate) struct Man {
 }
 
 impl Completions {
-    pub(crate) fn run(self, mut command: Command) -> Outcome {
+    /// Prints a script that has the program itself complete, so that it knows crawls, spiders and hosts.
+    pub(crate) fn run(self) -> Outcome {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut command, "trawl", &mut script);
+        let shells = Shells::builtins();
+        let shell = self.shell.to_string();
+        let shell = shells.completer(&shell).ok_or_else(|| Fail::usage(format!("{shell}: unknown shell")))?;
+        shell.write_registration(VARIABLE, "trawl", "trawl", "trawl", &mut script).map_err(Fail::run)?;
         print(&script)
     }
 }

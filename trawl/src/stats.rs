@@ -6,6 +6,7 @@ use anstream::println;
 use anstyle::{AnsiColor, Style};
 use bytesize::ByteSize;
 use trawl_cli::{count, counted};
+use trawl_common::explain;
 use trawl_common::frontier::crawl::{CrawlState, CrawlStats, HostStats};
 use trawl_common::ports::WorkerState;
 
@@ -17,8 +18,18 @@ const LEFT_OUT: &str = "left_out";
 /// The header of a table of crawls.
 pub(crate) fn print_header() {
     println!(
-        "{DIM}{:<24} {:<12} {:<10} {:>10} {:>10} {:>8} {:>8} {:>8} {:>10} {:>9}{DIM:#}",
-        "crawl", "spider", "status", "admitted", "done", "failed", "skipped", "expired", "pending", "pages/s"
+        "{DIM}{:<12} {:<24} {:<10} {:>10} {:>10} {:>10} {:>8} {:>8} {:>8} {:>10} {:>9}{DIM:#}",
+        "spider",
+        "crawl",
+        "status",
+        "admitted",
+        "done",
+        "items",
+        "failed",
+        "skipped",
+        "expired",
+        "pending",
+        "pages/s"
     );
 }
 
@@ -27,12 +38,13 @@ pub(crate) fn print_row(stats: &CrawlStats) {
     let counts = &stats.counts;
     let (failed, status) = (red_if(counts.failed > 0), status_style(stats));
     println!(
-        "{:<24} {:<12} {status}{:<10}{status:#} {:>10} {:>10} {failed}{:>8}{failed:#} {:>8} {:>8} {:>10} {:>9.1}",
-        stats.crawl.as_str(),
+        "{:<12} {:<24} {status}{:<10}{status:#} {:>10} {:>10} {:>10} {failed}{:>8}{failed:#} {:>8} {:>8} {:>10} {:>9.1}",
         stats.spider.as_str(),
+        stats.crawl.as_str(),
         status_word(stats),
         count(counts.admitted),
         count(counts.done),
+        count(stats.items),
         count(counts.failed),
         count(counts.skipped),
         count(counts.expired),
@@ -158,12 +170,13 @@ fn size(bytes: u64) -> String {
 }
 
 /// Returns the crawl's status, or its main problem.
-fn status_word(stats: &CrawlStats) -> &'static str {
+pub(crate) fn status_word(stats: &CrawlStats) -> &'static str {
     stats.status.word(stats.incomplete, stats.empty, stats.stalled)
 }
 
-fn status_style(stats: &CrawlStats) -> Style {
-    if stats.incomplete || stats.empty || stats.stalled {
+/// Returns how the status is shown: a crawl in which something is amiss is not green.
+pub(crate) fn status_style(stats: &CrawlStats) -> Style {
+    if !explain::notes(stats).is_empty() || stats.stalled {
         return coloured(AnsiColor::Yellow);
     }
     match stats.status {

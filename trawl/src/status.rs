@@ -1,8 +1,10 @@
 //! `trawl status`: crawls and their stats.
 
+use std::collections::HashSet;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
+use anstyle::Style;
 use serde::Serialize;
 use trawl_cli::{CrawlArg, Fail, Global, Outcome, Signals, print_json};
 use trawl_common::duration;
@@ -17,6 +19,11 @@ use crate::stats;
 
 /// Maximum number of queued jobs shown among the crawls.
 const PENDING: usize = 100;
+
+/// Maximum number of crawls of which it is shown what is amiss.
+const TROUBLED: usize = 10;
+
+const BOLD: Style = Style::new().bold();
 
 /// The command-line arguments of `trawl status`.
 #[derive(clap::Args)]
@@ -134,7 +141,40 @@ impl Args {
             anstream::println!();
         }
         troubles.iter().for_each(|trouble| anstream::println!("{trouble}"));
+        self.show_troubles(backend, &all, &troubles).await?;
         Ok(all)
+    }
+
+    /// Shows what is amiss with crawls: of those that go on, what they wait for, and of those of a spider that are over,
+    /// what is amiss with the latest. What is `told` already is left out.
+    async fn show_troubles(
+        &self,
+        backend: &Backend,
+        all: &[CrawlStats],
+        told: &[String],
+    ) -> Result<(), Fail> {
+        let pages = backend.pages();
+        let explainer = backend.explainer(&*pages);
+        let (mut spiders, mut shown) = (HashSet::new(), 0);
+        for stats in all {
+            let is_old = stats.status.is_over() && !spiders.insert(&stats.spider);
+            let mut words = if is_old { Vec::new() } else { explain::notes(stats) };
+            if stats.pending > 0 {
+                words.extend(explainer.waits(stats).await?);
+            }
+            words.retain(|words| told.iter().all(|told| !words.contains(told.as_str())));
+            if words.is_empty() {
+                continue;
+            }
+            if shown == TROUBLED {
+                anstream::println!("\nand others: `trawl status CRAWL` says what is amiss with each");
+                break;
+            }
+            shown += 1;
+            anstream::println!("\n{BOLD}{} {}{BOLD:#}", stats.spider, stats.crawl);
+            words.iter().for_each(|words| anstream::println!("  {words}"));
+        }
+        Ok(())
     }
 }
 

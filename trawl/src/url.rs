@@ -13,8 +13,10 @@ use trawl_common::names::SpiderName;
 use trawl_common::request::{MAX_DATA_BYTES, RequestView};
 use trawl_common::spider::page_history::Visited;
 use trawl_common::text::printable;
+use trawl_common::time::UnixMs;
 
 use crate::backend::{Backend, Where};
+use crate::dlq::note_as_json;
 
 /// The command-line arguments of `trawl url`.
 #[derive(clap::Args)]
@@ -93,14 +95,19 @@ fn print(report: &UrlReport) {
     }
 }
 
+/// Formats an instant as all JSON does.
+fn shown(instant: UnixMs) -> String {
+    instant.to_string()
+}
+
 fn as_json(report: &UrlReport) -> Value {
     let UrlReport { key, host, schedule, robots, request, crawls, spiders } = report;
     let backoff = schedule.as_ref().and_then(|schedule| schedule.backoff);
     json!({
         "url": key.as_str(),
         "host": host.as_str(),
-        "blocked": schedule.as_ref().and_then(|schedule| schedule.blocked),
-        "backoff_until": backoff.map(|backoff| backoff.until),
+        "blocked": schedule.as_ref().and_then(|schedule| schedule.blocked).map(shown),
+        "backoff_until": backoff.map(|backoff| shown(backoff.until)),
         "robots": robots,
         "request": request.as_ref().map(|request| RequestView::from(&request.new)),
         "crawls": crawls.iter().map(crawl_json).collect::<Vec<_>>(),
@@ -117,7 +124,7 @@ fn crawl_json(InCrawl { crawl, status, state, dead_letter, words }: &InCrawl) ->
     };
     json!({
         "crawl": crawl.id, "spider": crawl.spider, "status": status, "state": name, "record": record,
-        "dead_letter": dead_letter, "words": words,
+        "dead_letter": dead_letter.as_ref().map(note_as_json), "words": words,
     })
 }
 
@@ -129,14 +136,14 @@ fn record_json(record: &Record) -> Value {
         State::Held { by, since, has_started } => ("held", Some(since), None, Some(by), *has_started),
     };
     json!({
-        "place": place, "since": since.filter(|since| since.0 > 0), "until": until, "worker": worker, "started": started,
-        "lane": lane, "deadline": deadline, "attempts": attempts, "starts": starts,
+        "place": place, "since": since.filter(|since| since.0 > 0).copied().map(shown), "until": until.copied().map(shown), "worker": worker, "started": started,
+        "lane": lane, "deadline": deadline.map(shown), "attempts": attempts, "starts": starts,
     })
 }
 
 fn spider_json(OfSpider { spider, seen, page, words }: &OfSpider) -> Value {
     let page = page.as_ref().map(|Visited { fetched_at, change, depth, .. }| {
-        json!({ "fetched_at": fetched_at, "change": change, "depth": depth })
+        json!({ "fetched_at": fetched_at.to_string(), "change": change, "depth": depth })
     });
     json!({ "spider": spider, "seen": seen, "page": page, "words": words })
 }

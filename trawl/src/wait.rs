@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use tokio::time::{Instant, sleep, timeout};
-use trawl_cli::{CrawlArg, EndFlags, Fail, Global, Outcome, Progress, await_end, count, print_json};
+use trawl_cli::{CrawlArg, EndFlags, Fail, Global, Outcome, Progress, await_end, counted, print_json};
 use trawl_common::duration;
 use trawl_common::exit::Exit;
 use trawl_common::frontier::crawl::CrawlStats;
@@ -96,7 +96,7 @@ impl Args {
                 }
             }
             if !waiting.is_empty() {
-                progress.show(format!("{} crawls are left", count(waiting.len() as u64)));
+                progress.show(format!("{} left", counted(waiting.len() as u64, "crawl")));
             }
         }
         Ok(*worst)

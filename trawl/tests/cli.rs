@@ -260,9 +260,16 @@ async fn shells_complete_every_command_and_every_command_has_a_manual_page() {
     let folder = tempfile::tempdir().unwrap();
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let script = stdout(&run(folder.path(), &["completions", shell]).await);
-        for word in ["crawl", "replay", "if-running"] {
-            assert!(script.contains(word), "{word} in that of {shell}");
-        }
+        assert!(script.contains("TRAWL_COMPLETE"), "{script}");
+    }
+    fs::create_dir(folder.path().join("spiders")).unwrap();
+    fs::write(folder.path().join("spiders/shop.toml"), "").unwrap();
+    for (words, expected) in
+        [("dlq re", "replay"), ("producer --if-r", "--if-running"), ("spider check sh", "shop")]
+    {
+        let line = ["--", "trawl"].into_iter().chain(words.split(' ')).collect::<Vec<_>>();
+        let completed = trawl(folder.path(), &line).env("TRAWL_COMPLETE", "fish").output().await.unwrap();
+        assert!(stdout(&completed).contains(expected), "{words}: {completed:?}");
     }
     assert!(stdout(&run(folder.path(), &["man"]).await).contains(".TH trawl 1"));
     assert!(run(folder.path(), &["man", "share/man1"]).await.status.success());

@@ -1,7 +1,7 @@
 //! Metrics of the fleet for Prometheus. Metrics of a single worker are served by the worker itself (`[metrics]
 //! listen`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use metrics::{Unit, describe_gauge, gauge, with_local_recorder};
 use metrics_exporter_prometheus::PrometheusBuilder;
 use strum::VariantNames;
 use tokio::time::Instant;
+use trawl_common::explain;
 use trawl_common::frontier::crawl::{CrawlState, CrawlStats, HostStats};
 use trawl_common::politeness::sizing::{Demand, workers_of_use};
 use trawl_common::ports::{self, HostState, JobCounts, LaneState};
@@ -30,6 +31,8 @@ const FRESH: Duration = Duration::from_secs(5);
 const CRAWLS: usize = 20;
 /// Maximum number of hosts examined per crawl: those with the most URLs.
 const HOSTS: usize = 1_000;
+/// How long the end of a crawl is of interest.
+const LATELY: Duration = Duration::from_secs(24 * 3600);
 /// Assumed duration of a request to an unknown host.
 const LATENCY: Duration = Duration::from_millis(500);
 
@@ -57,6 +60,8 @@ struct Numbers {
     crawls: BTreeMap<&'static str, u64>,
     pending: u64,
     stalled: u64,
+    /// The number of crawls by what is amiss with them.
+    amiss: BTreeMap<&'static str, u64>,
     workers: u64,
     /// The number of workers that could be kept busy.
     of_use: u64,
@@ -89,6 +94,7 @@ impl Numbers {
             crawls,
             pending: all.iter().map(|stats| stats.pending).sum(),
             stalled: all.iter().filter(|stats| stats.stalled).count() as u64,
+            amiss: amiss(&all, now),
             workers: workers.len() as u64,
             of_use,
             in_flight: workers.iter().map(|worker| worker.in_flight).sum(),
@@ -102,6 +108,24 @@ impl Numbers {
             lanes,
         })
     }
+}
+
+/// Returns the number of crawls by what is amiss with them, of those that run, and of the latest of each spider that
+/// ended lately. `all` has the newest first.
+fn amiss(all: &[CrawlStats], now: UnixMs) -> BTreeMap<&'static str, u64> {
+    let mut amiss: BTreeMap<_, u64> = explain::KINDS.iter().map(|kind| (*kind, 0)).collect();
+    let mut spiders = BTreeSet::new();
+    for stats in all {
+        let took = Duration::try_from_secs_f64(stats.seconds).unwrap_or_default();
+        let is_old = || now.since(stats.started.plus(took)) > LATELY;
+        if stats.status.is_over() && (!spiders.insert(&stats.spider) || is_old()) {
+            continue;
+        }
+        for (kind, _) in explain::amiss(stats) {
+            *amiss.entry(kind).or_default() += 1;
+        }
+    }
+    amiss
 }
 
 /// Returns the lanes; `None` while the broker is unavailable, because everything else is known without it.
@@ -158,6 +182,10 @@ fn tell(numbers: &Numbers) {
         "trawl_crawls_stalled",
         "Crawls that run and have URLs left of which none has ended for events.stalled_after"
     );
+    describe_gauge!(
+        "trawl_crawls_amiss",
+        "Crawls that run, or are the last of their spider and ended within a day, by what is amiss with them"
+    );
     describe_gauge!("trawl_urls_pending", "URLs of all crawls without a final state");
     describe_gauge!("trawl_jobs", "Jobs that are known: pending, running, and those that are over");
     describe_gauge!("trawl_jobs_pending", "Jobs that wait for a worker");
@@ -185,6 +213,9 @@ fn tell(numbers: &Numbers) {
         gauge!("trawl_crawls", "status" => *status).set(*count as f64);
     }
     gauge!("trawl_crawls_stalled").set(numbers.stalled as f64);
+    for (kind, count) in &numbers.amiss {
+        gauge!("trawl_crawls_amiss", "what" => *kind).set(*count as f64);
+    }
     gauge!("trawl_urls_pending").set(numbers.pending as f64);
     let JobCounts { pending, running, ended } = numbers.jobs;
     gauge!("trawl_jobs_pending").set(pending as f64);

@@ -20,7 +20,7 @@ use crate::Api;
 use crate::cursor::{self, Paging};
 use crate::extract::{Params, Segment};
 use crate::problem::Problem;
-use crate::view::Job;
+use crate::view::{Job, Time};
 
 /// A page of schedules, by project and spider
 #[derive(Serialize, ToSchema)]
@@ -39,8 +39,8 @@ struct Scheduled {
     spider: String,
     schedule: Schedule,
     paused: bool,
-    /// The time at which the next crawl is due, in the schedule's time zone; null while it is paused
-    next: Option<String>,
+    /// The time at which the next crawl is due; null while it is paused
+    next: Option<Time>,
     /// The spider's last job, scheduled or not, if it is among the newest thousand
     last: Option<Last>,
 }
@@ -55,8 +55,8 @@ pub(crate) struct Schedule {
     missed: &'static str,
     /// The rule for an instant at which the spider's last crawl is not over: `skip`, `queue`
     overlap: &'static str,
-    /// The next three instants, in its time zone
-    next: Vec<String>,
+    /// The next three instants
+    next: Vec<Time>,
 }
 
 /// A job, with the id of its crawl
@@ -83,7 +83,7 @@ impl From<&schedule::Schedule> for Schedule {
             timezone: schedule.timezone_name().to_owned(),
             missed: schedule.missed.into(),
             overlap: schedule.overlap.into(),
-            next: next.map(|instant| schedule.shown(instant)).collect(),
+            next: next.map(Time::from).collect(),
         }
     }
 }
@@ -95,7 +95,7 @@ impl From<Standing> for Scheduled {
         Self {
             project: project.to_string(),
             spider: spider.to_string(),
-            next: next.map(|next| schedule.shown(next)),
+            next: next.map(Time::from),
             schedule: (&schedule).into(),
             paused: is_paused,
             last: last.map(|job| Last { crawl: job.new.id.to_string(), job: (&job).into() }),

@@ -52,8 +52,10 @@ impl RedisRecords {
             news.push(CrawlEvent::started(stats.clone()));
         }
         let is_running = stats.status == CrawlState::Running;
+        // A short crawl may have finished before it is looked at.
+        let has_run = is_running || stats.status == CrawlState::Finished;
         let was_failing = noted.count(&EventKind::Failing.to_string())? > 0;
-        if is_running && !was_failing && self.events.is_failing(&stats.counts) {
+        if has_run && !was_failing && self.events.is_failing(&stats.counts) {
             news.push(CrawlEvent { kind: EventKind::Failing, at: now, stats: stats.clone() });
         }
         let progress = noted.read(PROGRESS)?;
@@ -90,6 +92,7 @@ impl RedisRecords {
         let was_noted = noted.read(&EventKind::Stalled.to_string())? == Some(ended);
         let has_stalled = self.events.has_stalled(now.since(since)) && !was_noted;
         let at = since.plus(self.events.stalled_after);
+        let stats = CrawlStats { stalled: true, ..stats };
         Ok(has_stalled.then_some(CrawlEvent { kind: EventKind::Stalled, at, stats }))
     }
 

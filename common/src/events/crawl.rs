@@ -5,6 +5,8 @@ use std::time::Duration;
 use serde::{Serialize, Serializer};
 
 use crate::frontier::crawl::{CrawlState, CrawlStats};
+use crate::frontier::notes;
+use crate::text::counted;
 use crate::time::UnixMs;
 
 /// The kinds of events that subscribers are notified of.
@@ -17,7 +19,7 @@ pub enum EventKind {
     Stalled,
     /// Too many of its URLs fail.
     Failing,
-    /// It has finished, and its pages yielded no items although its spider extracts some
+    /// It has finished, and its pages yielded no items, or not a required field
     /// ([`CrawlStats::has_lost_items`]). While it runs, items may still come: listings are often fetched first.
     Quality,
     /// It has finished without any result ([`CrawlStats::empty`]).
@@ -75,6 +77,18 @@ impl CrawlEvent {
         quality.into_iter().chain(empty).chain(end)
     }
 
+    /// Returns sentences about what is amiss with the crawl, and the next step.
+    fn notes(&self) -> Vec<String> {
+        let CrawlStats { crawl, pending, .. } = &self.stats;
+        let stalled = (self.kind == EventKind::Stalled).then(|| {
+            let urls = counted(*pending, "URL");
+            format!(
+                "crawl {crawl} has {urls} left, and none ends; `trawl status {crawl}` says what it waits for"
+            )
+        });
+        stalled.into_iter().chain(notes::notes(&self.stats)).collect()
+    }
+
     /// The name of the event, which is its routing key: `crawl.finished`.
     pub fn name(&self) -> String {
         format!("crawl.{}", self.kind)
@@ -99,9 +113,11 @@ impl Serialize for CrawlEvent {
             time: String,
             #[serde(flatten)]
             stats: &'a CrawlStats,
+            notes: Vec<String>,
         }
         let Self { at, stats, .. } = self;
-        Body { id: self.id(), r#type: self.name(), time: at.to_string(), stats }.serialize(to)
+        Body { id: self.id(), r#type: self.name(), time: at.to_string(), stats, notes: self.notes() }
+            .serialize(to)
     }
 }
 

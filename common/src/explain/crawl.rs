@@ -1,9 +1,11 @@
 //! Explains why a crawl makes no progress.
 
+use super::host::LEFT_ALONE;
 use super::{Explainer, Workers, host, now, shortened};
 use crate::frontier::crawl::{CrawlState, CrawlStats, HostStats};
 use crate::ports::{HostState, Places, Result};
 use crate::settings::Politeness;
+use crate::text::counted;
 use crate::time::UnixMs;
 
 /// Maximum number of hosts of a crawl whose state is checked: those with the most URLs.
@@ -11,6 +13,10 @@ const HOSTS: usize = 1_000;
 
 /// Maximum number of held hosts that are named.
 const NAMED: usize = 5;
+
+/// The next step where hosts are in a back-off.
+const ASKED_AGAIN: &str = "hosts that are left alone are asked again by themselves; if they refuse again and again, lower their rate ([[politeness.host]]), \
+     or ask their owners";
 
 impl Explainer<'_> {
     /// Returns the known reasons why a crawl's URLs are waiting: a person, hosts, what workers report, or that there
@@ -53,9 +59,14 @@ impl Facts<'_> {
         all.extend(self.workers.nobody());
         if self.stats.pending > 0 {
             all.extend(self.places.held.keys().filter_map(|holder| self.workers.loss(holder)));
-            all.extend(shortened(self.hosts(), NAMED, "hosts are not asked now"));
+            let hosts = self.hosts();
+            let is_backed_off = hosts.iter().any(|words| words.contains(LEFT_ALONE));
+            all.extend(shortened(hosts, NAMED, "hosts are not asked now"));
+            all.extend(is_backed_off.then(|| ASKED_AGAIN.to_owned()));
             all.extend(self.lack());
-            all.extend(self.put_aside());
+            if all.is_empty() {
+                all.extend(self.put_aside());
+            }
             all.extend(self.workers.troubles(&self.stats.spider));
         }
         all
@@ -97,7 +108,8 @@ impl Facts<'_> {
         Some(match is_all {
             true => format!("all its URLs are put aside, the first until {next}"),
             false => {
-                format!("all of {parked} URLs that were looked at are put aside, the first until {next}")
+                let looked_at = counted(*parked, "URL");
+                format!("all of {looked_at} that were looked at are put aside, the first until {next}")
             }
         })
     }
@@ -193,7 +205,8 @@ mod tests {
             found,
             [
                 format!("busy.example answered 503 and is left alone until {until}"),
-                "forbidden.example is blocked: `trawl hosts unblock forbidden.example` lifts that".to_owned()
+                "forbidden.example is blocked: `trawl hosts unblock forbidden.example` lifts that".to_owned(),
+                ASKED_AGAIN.to_owned(),
             ]
         );
     }
@@ -209,7 +222,7 @@ mod tests {
                 .map(|number| HostStats { host: format!("h{number:02}.example"), counts, bytes: 0 })
                 .collect();
         });
-        assert_eq!((found.len(), &*found[NAMED]), (NAMED + 1, "25 more hosts are not asked now"));
+        assert_eq!((found.len(), &*found[NAMED]), (NAMED + 2, "25 more hosts are not asked now"));
     }
 
     #[test]
@@ -238,7 +251,8 @@ mod tests {
             facts.workers = workers(vec![worker("w1", "redis is full")]);
         });
         let put_aside = format!("all its URLs are put aside, the first until {until}");
-        assert_eq!(found, [put_aside, "w1: redis is full".to_owned()]);
+        let trouble = "the worker w1 goes on by itself once this is mended: redis is full".to_owned();
+        assert_eq!(found, [put_aside, trouble]);
     }
 
     #[test]
@@ -250,7 +264,8 @@ mod tests {
             })
         };
         assert_eq!(of("shop"), Vec::<String>::new());
-        assert_eq!(of("default"), ["w1: spider default: postgres: connection refused"]);
+        let trouble = "the worker w1 goes on by itself once this is mended: spider default: postgres: connection refused";
+        assert_eq!(of("default"), [trouble]);
     }
 
     #[test]

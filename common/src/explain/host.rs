@@ -25,16 +25,19 @@ pub fn not_asked<'a>(
     states.filter_map(|state| keeps_waiting(state, now)).collect()
 }
 
+/// The words for a host in a back-off.
+pub(super) const LEFT_ALONE: &str = "is left alone until";
+
 /// Describes why the host is not to be requested now, if that is so.
 pub(super) fn keeps_waiting(host: &HostState, now: UnixMs) -> Option<String> {
     let HostState { key, blocked, backoff, .. } = host;
     match (blocked, backoff) {
         (Some(_), _) => Some(format!("{key} is blocked: `trawl hosts unblock {key}` lifts that")),
         (None, Some(HostBackoff { until, status: 0, .. })) if *until > now => {
-            Some(format!("{key} redirects to a ban and is left alone until {until}"))
+            Some(format!("{key} redirects to a ban and {LEFT_ALONE} {until}"))
         }
         (None, Some(HostBackoff { until, status, .. })) if *until > now => {
-            Some(format!("{key} answered {status} and is left alone until {until}"))
+            Some(format!("{key} answered {status} and {LEFT_ALONE} {until}"))
         }
         _ => None,
     }

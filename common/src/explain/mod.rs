@@ -5,7 +5,6 @@
 
 mod crawl;
 mod host;
-mod notes;
 mod url;
 mod url_words;
 
@@ -16,11 +15,12 @@ use crate::health;
 use crate::names::{SpiderName, WorkerId};
 use crate::ports::{Control, HostControl, Pages, Result, Stats, Vanished, WorkerState};
 use crate::settings::Settings;
+use crate::text::counted;
 use crate::time::UnixMs;
 
 pub use self::host::not_asked;
-pub use self::notes::{empty, incomplete, notes, without_items};
 pub use self::url::{InCrawl, OfSpider, RobotsVerdict, UrlReport};
+pub use crate::frontier::notes::{KINDS, amiss, empty, incomplete, notes, without_items};
 
 /// Reads an engine's state, and describes it in words.
 #[derive(Clone, Copy)]
@@ -92,7 +92,9 @@ impl Workers {
     fn troubles(&self, spider: &SpiderName) -> impl Iterator<Item = String> {
         let is_of = |worker: &&WorkerState| health::spider_of(&worker.health).is_none_or(|of| of == *spider);
         let unwell = self.living.iter().filter(|worker| !worker.is_well()).filter(is_of);
-        unwell.map(|worker| format!("{}: {}", worker.worker, worker.health))
+        unwell.map(|WorkerState { worker, health, .. }| {
+            format!("the worker {worker} goes on by itself once this is mended: {health}")
+        })
     }
 }
 
@@ -111,8 +113,7 @@ impl Explainer<'_> {
 fn vanished(Vanished { worker, seen, in_flight }: &Vanished) -> String {
     let held = match in_flight {
         0 => "nothing".to_owned(),
-        1 => "1 URL, which others take over".to_owned(),
-        urls => format!("{urls} URLs, which others take over"),
+        urls => format!("{}, which others take over", counted(*urls, "URL")),
     };
     format!("the worker {worker} vanished without a word: it last spoke at {seen}, and held {held}")
 }

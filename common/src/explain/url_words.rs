@@ -10,7 +10,7 @@ use crate::names::{CrawlRef, SpiderName};
 use crate::ports::{HostState, Seen};
 use crate::spider::item::Change;
 use crate::spider::page_history::Visited;
-use crate::text::printable;
+use crate::text::{counted, printable};
 use crate::time::UnixMs;
 
 /// Maximum length of an error that is repeated, in bytes.
@@ -56,9 +56,9 @@ impl Words<'_> {
         match record.attempts {
             0 => {}
             attempts => all.push(format!(
-                "{} failed so far; it is tried {} times at most.",
-                if attempts == 1 { "1 attempt".to_owned() } else { format!("{attempts} attempts") },
-                self.retries.saturating_add(1)
+                "{} failed so far; it is tried {} at most.",
+                counted(attempts.into(), "attempt"),
+                counted(u64::from(self.retries) + 1, "time")
             )),
         }
         all.extend(self.robots_words());
@@ -146,7 +146,11 @@ impl Words<'_> {
         let by = worker.as_ref().map(|worker| format!(" by {worker}")).unwrap_or_default();
         vec![
             format!("It is a dead letter since {failed_at}: {reason}{class}{status}."),
-            format!("It was tried {attempts} times{by}; the last error: {}", printable(error, ERROR)),
+            format!(
+                "It was tried {}{by}; the last error: {}",
+                counted((*attempts).into(), "time"),
+                printable(error, ERROR)
+            ),
             "Next: nothing, unless `trawl dlq replay` sends it again.".to_owned(),
         ]
     }
@@ -169,7 +173,8 @@ pub(super) fn of_spider(spider: &SpiderName, seen: Seen, page: Option<&Visited>)
             Change::Gone => "gone",
         };
         all.push(format!(
-            "Its page was fetched last at {fetched_at}, {depth} links from the start; its content was {change}."
+            "Its page was fetched last at {fetched_at}, {} from the start; its content was {change}.",
+            counted((*depth).into(), "link")
         ));
         all.push(format!("`--recrawl AGE` fetches it again when {fetched_at} is longer ago than AGE."));
     }

@@ -18,6 +18,9 @@ pub const HAS: &str = "has:";
 /// The reason that counts pages which gave no item although their spider extracts some.
 pub const WITHOUT_ITEMS: &str = "done:without_items";
 
+/// The beginning of reasons that count pages which lack a required field.
+const MISSING: &str = "missing:";
+
 /// Fewer pages say nothing of the others.
 pub const FEWEST: u64 = 20;
 
@@ -89,6 +92,12 @@ impl Counts {
     /// their crawl.
     pub fn handled(&self) -> u64 {
         self.ended() - self.cancelled
+    }
+
+    /// Whether more than `percent` of many fetched URLs have failed.
+    pub fn is_mostly_failed(&self, percent: u8) -> bool {
+        let fetched = self.done + self.failed;
+        fetched >= FEWEST && self.failed * 100 > fetched * u64::from(percent)
     }
 
     /// The counter of a terminal state.
@@ -238,9 +247,21 @@ impl CrawlStats {
         AS_THEY_WERE.iter().any(|reason| self.reasons.contains_key(*reason))
     }
 
-    /// Whether many of its pages gave no item, and none gave any, although its spider extracts some: a selector no
-    /// longer matches. Always false if pages were left out because they were as they were: those may have items.
+    /// Whether a selector no longer matches: many pages gave no item or lack a required field, and none has it.
     pub fn has_lost_items(&self) -> bool {
+        self.has_no_items() || self.lost_fields().next().is_some()
+    }
+
+    /// The required fields that many pages lack, and none has.
+    pub fn lost_fields(&self) -> impl Iterator<Item = &str> {
+        let is_lost = |number: u64| number >= FEWEST && number >= self.counts.done;
+        let lost = self.reasons.iter().filter(move |(_, number)| is_lost(**number));
+        lost.filter_map(|(reason, _)| reason.strip_prefix(MISSING))
+    }
+
+    /// Whether many of its pages gave no item, and none gave any, although its spider extracts some. Always false if
+    /// pages were left out because they were as they were: those may have items.
+    pub fn has_no_items(&self) -> bool {
         let without = self.reasons.get(WITHOUT_ITEMS).copied().unwrap_or_default();
         self.items == 0 && without >= FEWEST && !self.found_some_as_they_were()
     }

@@ -16,6 +16,7 @@ pub mod ladder;
 pub mod lane;
 pub mod limit;
 pub mod message;
+pub mod notes;
 pub mod outcome;
 mod record;
 mod recrawl;

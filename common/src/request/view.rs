@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::{Failures, Method, NewRequest, Pairs};
 use crate::priority::Priority;
+use crate::text::counted;
 
 /// A request as people and programs see it: only the names of header fields and cookies, because their values may
 /// be secrets, and only the length of the body.
@@ -59,7 +60,7 @@ impl fmt::Display for RequestView {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.method)?;
         if self.body_bytes > 0 {
-            write!(f, ", {} bytes", self.body_bytes)?;
+            write!(f, ", {}", counted(self.body_bytes as u64, "byte"))?;
         }
         for (what, names) in [("headers", &self.headers), ("cookies", &self.cookies)] {
             if !names.is_empty() {

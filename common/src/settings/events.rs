@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::duration::{self, minutes};
-use crate::frontier::crawl::{Counts, FEWEST};
+use crate::frontier::crawl::Counts;
 
 /// `[events]`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,8 +35,7 @@ impl Events {
 
     /// Whether too many of the fetched URLs have failed.
     pub fn is_failing(&self, counts: &Counts) -> bool {
-        let fetched = counts.done + counts.failed;
-        fetched >= FEWEST && counts.failed * 100 > fetched * u64::from(self.failing_above)
+        counts.is_mostly_failed(self.failing_above)
     }
 }
 

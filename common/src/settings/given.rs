@@ -17,7 +17,8 @@ impl Given {
         let is_scalar =
             |text: &str| text.parse::<bool>().is_ok() || text.parse::<i64>().is_ok() || is_float(text);
         let list = |write: &dyn Fn(&str) -> String| {
-            let parts: Vec<String> = value.split(',').map(|part| write(part.trim())).collect();
+            let parts = value.split(',').filter(|_| !value.trim().is_empty());
+            let parts: Vec<String> = parts.map(|part| write(part.trim())).collect();
             format!("[{}]", parts.join(", "))
         };
         let mut values = vec![quoted(value), list(&quoted)];

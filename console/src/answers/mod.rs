@@ -6,11 +6,13 @@ mod spiders;
 mod tasks;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::jobs::JobStatus;
+use trawl_common::time::UnixMs;
 
 pub(crate) use self::logs::{Entry, Logs};
 pub(crate) use self::schedules::{Scheduled, Schedules};
@@ -76,6 +78,23 @@ impl Crawl {
     /// Its status, or its main problem.
     pub(crate) fn status(&self) -> &'static str {
         self.status.word(self.incomplete, self.empty, self.stalled)
+    }
+
+    /// The CSS class of its status: a crawl that has ended is well only if nothing is amiss with it.
+    pub(crate) fn style(&self) -> &'static str {
+        match self.status() {
+            "finished" if self.failed.0 > self.done.0 => "bad",
+            "finished" if !self.notes.is_empty() => "warn",
+            "stalled" => "bad",
+            "incomplete" | "empty" => "warn",
+            status => status,
+        }
+    }
+
+    /// The time of its end; `None` while it goes on.
+    pub(crate) fn ended_at(&self) -> Option<UnixMs> {
+        let took = Duration::try_from_secs_f64(self.seconds.0).unwrap_or_default();
+        self.is_over().then(|| Some(self.started.instant()?.plus(took))).flatten()
     }
 
     pub(crate) fn may_pause(&self) -> bool {

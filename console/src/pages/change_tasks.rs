@@ -5,6 +5,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
+use trawl_common::text::counted;
 
 use super::Nothing;
 use super::task::OfCrawl;
@@ -15,7 +16,6 @@ use crate::ask::Call;
 use crate::failure::Failure;
 use crate::form::{Asked, Posted, Segments, written};
 use crate::page::{Answer, Confirm, Here, Page, html, to};
-use crate::shown::counted;
 use crate::visitor::Visitor;
 
 /// The tasks named by a form or an address: one, or all unfinished ones of a crawl.
@@ -116,7 +116,7 @@ pub(crate) async fn cancel(
         (Some(task), crawl, _) => Ok(to(&address::task(task, crawl))),
         (None, Some(crawl), Some(cursor)) => html(&Cancelled {
             page: Page::new("Cancel tasks", Here::Tasks, &visitor),
-            what: format!("{} cancelled.", counted(cancelled, "task was", "tasks were")),
+            what: format!("Cancelled: {}.", counted(cancelled, "task")),
             crawl: crawl.to_owned(),
             cursor,
         }),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use trawl_common::frontier::crawl::CrawlState;
+use trawl_common::text::counted;
 
 use super::Nothing;
 use crate::Console;
@@ -12,7 +13,6 @@ use crate::answers::{Crawl, CrawlHost, CrawlHosts, CrawlTasks};
 use crate::ask::Call;
 use crate::form::{Posted, Segments};
 use crate::page::{Answer, Confirm, Here, Page, html, to};
-use crate::shown::counted;
 use crate::visitor::Visitor;
 
 /// The number of hosts shown.
@@ -103,8 +103,8 @@ pub(crate) async fn ask_to_cancel(
     let note = match crawl.status {
         CrawlState::Pending => "It has not begun, and will not begin.".to_owned(),
         _ => {
-            let dropped = counted(crawl.pending.0, "URL that is", "URLs that are");
-            format!("{dropped} still waiting will not be fetched. What was fetched stays.")
+            let dropped = counted(crawl.pending.0, "URL");
+            format!("{dropped} will not be fetched any more. What was fetched stays.")
         }
     };
     html(&Confirm {

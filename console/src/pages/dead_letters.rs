@@ -8,6 +8,7 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 use strum::VariantNames;
 use trawl_common::frontier::outcome::Reason;
+use trawl_common::text::counted;
 
 use super::selection::Selection;
 use crate::Console;
@@ -17,11 +18,13 @@ use crate::ask::Call;
 use crate::failure::Failure;
 use crate::form::{Asked, Posted, written};
 use crate::page::{Answer, Confirm, Here, Page, html};
-use crate::shown::{Number, counted};
 use crate::visitor::Visitor;
 
 /// The number of dead letters on one page. The API's pages are larger, and as the store has them.
-const SHOWN: usize = 100;
+const SHOWN: usize = 500;
+
+/// Maximum number of API pages requested to fill one page.
+const ASKED: usize = 16;
 
 /// The fields of a page or a form.
 #[derive(Deserialize)]
@@ -53,7 +56,8 @@ struct DeadLettersPage {
     page: Page,
     selection: Selection,
     reasons: &'static [&'static str],
-    letters: Vec<DeadLetter>,
+    /// The dead letters by what failed, the most frequent first.
+    groups: Vec<(String, Vec<DeadLetter>)>,
     is_first: bool,
     next: Option<String>,
 }
@@ -74,6 +78,15 @@ impl DeadLetter {
         address::standing(self.url.as_str(), &self.crawl)
     }
 
+    /// The class of the failure, and the HTTP status if there was one.
+    fn kind(&self) -> String {
+        let class = self.class.as_ref().unwrap_or(&self.reason);
+        match self.status {
+            Some(status) => format!("{class} {status}"),
+            None => class.clone(),
+        }
+    }
+
     /// A short description of the failure.
     pub(crate) fn what(&self) -> String {
         match (self.status, &self.class) {
@@ -91,28 +104,51 @@ pub(crate) async fn list(
 ) -> Answer {
     let selection = said.selection();
     let skip: usize = written(&said.skip).and_then(|skip| skip.parse().ok()).unwrap_or_default();
-    let call = selection.call().with_any("cursor", said.cursor.as_deref());
-    let DeadLetters { dead_letters: mut letters, next } = console.ask(&visitor, call).await?;
-    let is_cut = letters.len() > skip.saturating_add(SHOWN);
-    letters = letters.into_iter().skip(skip).take(SHOWN).collect();
-    let cursor = said.cursor.as_deref().map(|cursor| ("cursor", cursor));
-    let next = match (is_cut, &next) {
-        (true, _) => {
-            let skip = (skip + SHOWN).to_string();
-            let more: Vec<_> = cursor.into_iter().chain([("skip", skip.as_str())]).collect();
-            Some(selection.path_with("/dead-letters", &more))
+    let is_first = said.cursor.is_none() && skip == 0;
+    let (mut letters, mut at) = (Vec::new(), Some((said.cursor, skip)));
+    for _ in 0..ASKED {
+        let Some((cursor, skip)) = at.take() else { break };
+        let call = selection.call().with_any("cursor", cursor.as_deref());
+        let DeadLetters { dead_letters, next } = console.ask(&visitor, call).await?;
+        let (count, left) = (dead_letters.len(), SHOWN - letters.len());
+        letters.extend(dead_letters.into_iter().skip(skip).take(left));
+        at = match count > skip.saturating_add(left) {
+            true => Some((cursor, skip + left)),
+            false => next.map(|next| (Some(next), 0)),
+        };
+        // If a page of the API is empty, the search has taken long already.
+        if letters.len() == SHOWN || count == 0 {
+            break;
         }
-        (false, Some(next)) => Some(selection.path_with("/dead-letters", &[("cursor", next)])),
-        (false, None) => None,
-    };
+    }
+    let next = at.map(|(cursor, skip)| {
+        let skip = (skip > 0).then(|| skip.to_string());
+        let cursor = cursor.as_deref().map(|cursor| ("cursor", cursor));
+        let more: Vec<_> = cursor.into_iter().chain(skip.as_deref().map(|skip| ("skip", skip))).collect();
+        selection.path_with("/dead-letters", &more)
+    });
     html(&DeadLettersPage {
         page: Page::new("Dead letters", Here::DeadLetters, &visitor),
         reasons: Reason::VARIANTS,
-        is_first: cursor.is_none() && skip == 0,
+        is_first,
+        groups: grouped(letters),
         selection,
-        letters,
         next,
     })
+}
+
+/// Groups dead letters by what failed, the most frequent first.
+fn grouped(letters: Vec<DeadLetter>) -> Vec<(String, Vec<DeadLetter>)> {
+    let mut groups: Vec<(String, Vec<DeadLetter>)> = Vec::new();
+    for letter in letters {
+        let what = letter.kind();
+        match groups.iter_mut().find(|(other, _)| *other == what) {
+            Some((_, group)) => group.push(letter),
+            None => groups.push((what, vec![letter])),
+        }
+    }
+    groups.sort_by_key(|(_, group)| std::cmp::Reverse(group.len()));
+    groups
 }
 
 #[derive(Template)]
@@ -197,7 +233,7 @@ async fn count(
 ) -> Result<(u64, String), Failure> {
     let call = selection.call_for(&["dead-letters", "count"]);
     let Counted { count, more } = console.ask(visitor, call).await?;
-    let counted = counted(count, "dead letter", "dead letters");
+    let counted = counted(count, "dead letter");
     match (count, more) {
         (0, false) => Err(Failure::malformed(format!("there is no dead letter of {}", selection.words()))),
         (count, true) => Ok((count, format!("more than {counted}"))),
@@ -258,5 +294,5 @@ pub(crate) async fn purge(
 }
 
 fn was(number: u64) -> String {
-    if number == 1 { "1 dead letter was".to_owned() } else { format!("{} dead letters were", Number(number)) }
+    format!("{} {}", counted(number, "dead letter"), if number == 1 { "was" } else { "were" })
 }

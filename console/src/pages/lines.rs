@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 
 use axum::http::StatusCode;
 use trawl_common::list::{self, Line};
+use trawl_common::text::counted;
 
 use crate::failure::Failure;
 use crate::shown::{Number, Text};
@@ -58,10 +59,7 @@ impl WrongLines {
 
     /// The number of wrong lines, in words.
     pub(crate) fn counted(&self) -> String {
-        match self.count {
-            1 => "one line cannot be read".to_owned(),
-            count => format!("{} lines cannot be read", Number(count)),
-        }
+        format!("{} cannot be read", counted(self.count, "line"))
     }
 
     /// The number of wrong lines not named.

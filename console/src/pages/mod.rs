@@ -22,6 +22,7 @@ mod spider;
 mod spiders;
 mod task;
 mod tasks;
+mod trouble;
 mod url;
 mod workers;
 
@@ -92,4 +93,5 @@ fn changing() -> Router<Arc<Console>> {
         .route("/tasks/{task}/retry", post(change_tasks::retry))
         .route("/hosts/block", get(hosts::ask_to_block).post(hosts::block))
         .route("/hosts/unblock", post(hosts::unblock))
+        .route("/workers/drain", get(workers::ask_to_drain).post(workers::drain))
 }

@@ -1,15 +1,21 @@
-//! The overview: the state of the fleet.
+//! The overview: what is amiss, and the state of the fleet.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use askama::Template;
 use axum::extract::State;
+use serde::Deserialize;
 use trawl_common::frontier::crawl::CrawlState;
+use trawl_common::jobs::JobStatus;
+use trawl_common::time::UnixMs;
 
+use super::trouble::{self, Trouble};
 use crate::Console;
 use crate::answers::{Crawl, Crawls, Worker, Workers};
 use crate::ask::Call;
-use crate::charts::Chart;
+use crate::charts::{Chart, Span};
+use crate::form::Asked;
 use crate::page::{Answer, Here, Page, html};
 use crate::shown::Number;
 use crate::visitor::Visitor;
@@ -18,42 +24,92 @@ use crate::visitor::Visitor;
 const LATEST: &str = "1000";
 /// The number of crawls shown.
 const SHOWN: usize = 10;
+/// How long a crawl that has ended is of interest.
+const LATELY: Duration = Duration::from_secs(24 * 3600);
+
+/// The choice of charts.
+#[derive(Deserialize)]
+pub(crate) struct Listing {
+    charts: Option<String>,
+}
 
 #[derive(Template)]
 #[template(path = "overview.html")]
 struct Overview {
     page: Page,
+    troubles: Vec<Trouble>,
+    /// The number of further troubles.
+    more: Number,
+    span: Span,
     charts: Vec<Chart>,
     running: Number,
     paused: Number,
     pending: Number,
+    items: Number,
     failed: Number,
+    failed_jobs: Number,
     crawls: Vec<Crawl>,
     workers: Number,
-    /// The workers with a problem.
-    unwell: Vec<Worker>,
+    /// Whether any worker has a problem.
+    is_any_unwell: bool,
 }
 
-pub(crate) async fn show(State(console): State<Arc<Console>>, visitor: Visitor) -> Answer {
+impl Overview {
+    /// The sentence that nothing is amiss.
+    fn well(&self) -> &'static str {
+        match (self.running.0, self.crawls.is_empty()) {
+            (0, true) => "Nothing is amiss: nothing was asked for yet",
+            (0, false) => "Nothing is amiss: no crawl runs, and those that ended within a day are complete",
+            _ => "Nothing is amiss: all crawls go on, and those that ended within a day are complete",
+        }
+    }
+
+    fn lacks_workers(&self) -> bool {
+        self.is_any_unwell || (self.workers.0 == 0 && self.running.0 > 0)
+    }
+}
+
+pub(crate) async fn show(
+    State(console): State<Arc<Console>>,
+    visitor: Visitor,
+    Asked(listing): Asked<Listing>,
+) -> Answer {
     let Crawls { mut crawls, .. } =
         console.ask(&visitor, Call::get(&["crawls"]).with("limit", LATEST)).await?;
     let Workers { workers } = console.ask(&visitor, Call::get(&["workers"])).await?;
     let with = |status| Number(crawls.iter().filter(|crawl| crawl.status == status).count() as u64);
     let (running, paused, pending) =
         (with(CrawlState::Running), with(CrawlState::Paused), with(CrawlState::Pending));
-    let failed = Number(crawls.iter().filter(|crawl| !crawl.is_over()).map(|crawl| crawl.failed.0).sum());
     // Open crawls first; the sort keeps the latest first among equals.
     crawls.sort_by_key(|crawl| (crawl.is_over(), crawl.status == CrawlState::Pending));
+    let now = UnixMs::now();
+    let is_recent = |crawl: &&Crawl| crawl.ended_at().is_none_or(|ended| now.since(ended) < LATELY);
+    let recent: Vec<&Crawl> = crawls.iter().filter(is_recent).collect();
+    let sum = |count: fn(&Crawl) -> Number| Number(recent.iter().map(|crawl| count(crawl).0).sum());
+    let (items, failed) = (sum(|crawl| crawl.items), sum(|crawl| crawl.failed));
+    let failed_jobs = Number(recent.iter().filter(|crawl| has_failed(crawl)).count() as u64);
+    let (troubles, more) = trouble::find(&console, &visitor, &recent, &workers).await?;
+    let span = Span::named(listing.charts.as_deref());
+    let is_any_unwell = workers.iter().any(|worker: &Worker| !worker.is_well());
     crawls.truncate(SHOWN);
     html(&Overview {
         page: Page::new("Overview", Here::Overview, &visitor).live(true),
-        charts: console.samples.charts(),
+        troubles,
+        more: Number(more),
+        span,
+        charts: console.samples.charts(span),
         running,
         paused,
         pending,
+        items,
         failed,
+        failed_jobs,
         crawls,
         workers: Number(workers.len() as u64),
-        unwell: workers.into_iter().filter(|worker| !worker.is_well()).collect(),
+        is_any_unwell,
     })
+}
+
+pub(super) fn has_failed(crawl: &Crawl) -> bool {
+    crawl.job.as_ref().is_some_and(|job| job.status == JobStatus::Failed)
 }

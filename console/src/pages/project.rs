@@ -6,6 +6,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Deserialize;
+use trawl_common::text::counted;
 
 use crate::Console;
 use crate::address::address;
@@ -14,7 +15,6 @@ use crate::ask::Call;
 use crate::failure::Failure;
 use crate::form::{Asked, Posted, Segments, written};
 use crate::page::{Answer, Confirm, Here, Page, html, to};
-use crate::shown::counted;
 use crate::visitor::Visitor;
 
 /// The version to remove; `None` for all.
@@ -83,7 +83,7 @@ pub(crate) async fn ask_to_remove(
             (format!("Remove version {version} of project {project}?"), "It is not the latest.".to_owned())
         }
         None => {
-            let number = counted(versions.len() as u64, "version", "versions");
+            let number = counted(versions.len() as u64, "version");
             (format!("Remove project {project}?"), format!("It has {number}."))
         }
     };

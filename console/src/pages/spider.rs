@@ -7,6 +7,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
+use trawl_common::text::counted;
 
 use super::arguments::{self, Given};
 use super::source::Source;
@@ -17,7 +18,7 @@ use crate::ask::Call;
 use crate::failure::Failure;
 use crate::form::{Asked, Posted, Segments, written};
 use crate::page::{Answer, Here, Page, html};
-use crate::shown::{Text, counted};
+use crate::shown::Text;
 use crate::visitor::Visitor;
 
 /// The version to show; `None` for the latest.
@@ -103,7 +104,7 @@ impl SpiderPage {
     fn verdict(&self) -> String {
         match self.checked.mistakes.len() as u64 {
             0 => "no mistakes".to_owned(),
-            number => counted(number, "mistake", "mistakes"),
+            number => counted(number, "mistake"),
         }
     }
 }

@@ -4,11 +4,15 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::State;
+use serde::Deserialize;
+use trawl_common::text::counted;
 
 use crate::Console;
 use crate::answers::{Lane, Lanes, Worker, Workers};
 use crate::ask::Call;
-use crate::page::{Answer, Here, Page, html};
+use crate::failure::Failure;
+use crate::form::{Asked, Posted};
+use crate::page::{Answer, Confirm, Here, Page, html, to};
 use crate::shown::Time;
 use crate::visitor::Visitor;
 
@@ -36,4 +40,50 @@ pub(crate) async fn list(State(console): State<Arc<Console>>, visitor: Visitor) 
     let Workers { workers } = console.ask(&visitor, Call::get(&["workers"])).await?;
     let Lanes { lanes } = console.ask(&visitor, Call::get(&["lanes"])).await?;
     html(&WorkersPage { page: Page::new("Workers", Here::Workers, &visitor).live(true), workers, lanes })
+}
+
+/// The worker that is to end.
+#[derive(Deserialize)]
+pub(crate) struct Named {
+    #[serde(default)]
+    worker: String,
+}
+
+/// The response to a drain.
+#[derive(Deserialize)]
+struct Draining {}
+
+pub(crate) async fn ask_to_drain(
+    State(console): State<Arc<Console>>,
+    visitor: Visitor,
+    Asked(Named { worker }): Asked<Named>,
+) -> Answer {
+    let Workers { workers } = console.ask(&visitor, Call::get(&["workers"])).await?;
+    let Some(found) = workers.iter().find(|one| one.worker == worker) else { return Err(Failure::no_page()) };
+    let is_last = workers.iter().all(|one| one.draining || one.worker == worker);
+    let last = is_last.then(|| "No other worker lives: all crawls wait until another is started.".into());
+    html(&Confirm {
+        page: Page::new("Drain a worker", Here::Workers, &visitor),
+        question: format!("Drain the worker {worker}?").into(),
+        notes: [
+            "It takes no more URLs, finishes what it has begun, gives the rest back, and ends.".into(),
+            format!("It holds {} now.", counted(found.in_flight.0, "URL")).into(),
+        ]
+        .into_iter()
+        .chain(last)
+        .collect(),
+        action: "/workers/drain".to_owned(),
+        fields: vec![("worker", worker)],
+        verb: "Drain the worker",
+        back: "/workers".to_owned(),
+    })
+}
+
+pub(crate) async fn drain(
+    State(console): State<Arc<Console>>,
+    visitor: Visitor,
+    Posted(Named { worker }): Posted<Named>,
+) -> Answer {
+    let Draining {} = console.ask(&visitor, Call::post(&["workers", &worker, "drain"])).await?;
+    Ok(to("/workers"))
 }

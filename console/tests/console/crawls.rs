@@ -35,7 +35,7 @@ async fn a_crawl_is_paused_resumed_and_after_a_question_cancelled() {
     anna.submit(&path, &format!("{path}/resume"), &[]).await;
     assert!(anna.get(&path).await.has("status running"));
     let question = anna.get(&format!("{path}/cancel")).await;
-    assert!(question.has("2 URLs that are still waiting"), "{}", question.text);
+    assert!(question.has("2 URLs will not be fetched any more"), "{}", question.text);
     assert_eq!(console.pending(&crawl).await, 2, "a question does nothing");
     let shown = anna.submit(&format!("{path}/cancel"), &format!("{path}/cancel"), &[]).await;
     assert_eq!(shown.location(), path);
@@ -43,6 +43,22 @@ async fn a_crawl_is_paused_resumed_and_after_a_question_cancelled() {
     assert_eq!(console.pending(&crawl).await, 0);
     let again = anna.submit(&format!("{path}/cancel"), &format!("{path}/cancel"), &[]).await;
     assert_eq!(again.status, 303, "to cancel it again changes nothing: {}", again.text);
+}
+
+#[tokio::test]
+async fn the_overview_says_what_is_amiss_and_what_to_do() {
+    let console = Fixture::fleet().await;
+    let anna = console.log_in(OPERATOR).await;
+    let well = anna.get("/").await;
+    assert!(well.has("Nothing is amiss: nothing was asked for yet"), "{}", well.text);
+    console.failed("20260102-120000-a1b2c3", 30, "not found").await;
+    let failing = anna.get("/").await;
+    assert!(failing.has("30 of 30 URLs (http)") && failing.has("mostly failed"), "{}", failing.text);
+    console.crawl(ID, 2).await;
+    let waiting = anna.get("/").await;
+    let says = "no worker lives: start one with <code>worker</code>";
+    assert!(waiting.has(says) && !waiting.has("Nothing is amiss"), "{}", waiting.text);
+    assert!(anna.get("/?charts=day").await.has("24 h ago"));
 }
 
 #[tokio::test]

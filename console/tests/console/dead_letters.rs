@@ -19,6 +19,8 @@ async fn dead_letters_are_found_by_crawl_host_and_reason() {
     assert_eq!(rows(&format!("?crawl={ONE}")).await, 2);
     assert_eq!(rows(&format!("?host={OTHER}.example&reason=")).await, 1);
     assert_eq!(rows("?reason=poison").await, 0);
+    let all = anna.get("/dead-letters").await;
+    assert!(all.has("<summary><h2>http 404</h2> <span class=\"quiet\">3</span>"), "{}", all.text);
 }
 
 #[tokio::test]

@@ -3,11 +3,13 @@
 use std::io;
 use std::sync::Arc;
 
+use trawl_common::text::counted;
+
 use super::summary::Summary;
 
 /// A source that could not be read to its end, and the totals read before.
 #[derive(Debug, thiserror::Error)]
-#[error("{fault}, after {} entries", before.entries())]
+#[error("{fault}, after {}", counted(before.entries(), "entry"))]
 pub struct SitemapError {
     /// The cause.
     pub fault: Fault,

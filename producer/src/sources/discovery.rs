@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tracing::{debug, info};
 use trawl_common::frontier::outcome::Class;
 use trawl_common::list::Entry;
-use trawl_common::text::printable;
+use trawl_common::text::{counted, printable};
 use trawl_common::web::url::{CanonicalUrl, MAX_URL_BYTES};
 
 use crate::finding::Finding;
@@ -221,7 +221,7 @@ impl Lines {
 
     fn into_vec(mut self) -> Vec<String> {
         if self.more > 0 {
-            self.lines.push(format!("and {} more sources", self.more));
+            self.lines.push(format!("and {}", counted(self.more as u64, "more source")));
         }
         self.lines
     }

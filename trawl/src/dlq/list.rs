@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use anstream::println;
 use anstyle::{AnsiColor, Style};
-use serde_json::json;
+use serde_json::{Value, json};
 use trawl_cli::{Outcome, count, print_json};
 use trawl_common::dead_letters::Failed;
 use trawl_common::exit::Exit;
+use trawl_common::frontier::dead_letter::Note;
 use trawl_common::frontier::outcome::Reason;
 use trawl_common::text::{escape_json, printable};
 use trawl_common::web::url::MAX_URL_BYTES;
@@ -76,12 +77,17 @@ impl Args {
 pub(super) fn as_json(failed: &Failed) -> String {
     let Failed { crawl, url, note } = failed;
     let mut object = json!({ "url": url, "crawl": crawl.id, "spider": crawl.spider });
-    if let (Some(object), Ok(serde_json::Value::Object(note))) =
-        (object.as_object_mut(), serde_json::to_value(note))
-    {
+    if let (Some(object), Value::Object(note)) = (object.as_object_mut(), note_as_json(note)) {
         object.extend(note);
     }
     escape_json(&object.to_string())
+}
+
+/// Formats a dead letter's note as JSON, with its time as all JSON has times.
+pub(crate) fn note_as_json(note: &Note) -> Value {
+    let mut json = json!(note);
+    json["failed_at"] = note.cause.failed_at.to_string().into();
+    json
 }
 
 fn print_line(failed: &Failed) {

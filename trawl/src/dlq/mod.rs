@@ -6,8 +6,9 @@ mod replay;
 mod show;
 
 use clap::Subcommand;
-use trawl_cli::{Global, Outcome, count};
+use trawl_cli::{Global, Outcome, counted};
 
+pub(crate) use self::list::note_as_json;
 use crate::backend::{Backend, Subcommands};
 
 pub(crate) type Args = Subcommands<Command>;
@@ -38,5 +39,5 @@ impl Args {
 
 /// `1 dead letter`, `1,234 dead letters`.
 fn dead_letters(number: u64) -> String {
-    format!("{} dead letter{}", count(number), if number == 1 { "" } else { "s" })
+    counted(number, "dead letter")
 }

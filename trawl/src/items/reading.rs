@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use futures::FutureExt;
 use tracing::{debug, warn};
 use trawl_backends::rabbitmq::{Entry, ItemStream, StreamReader, StreamStart};
-use trawl_cli::{Fail, Outcome, count};
+use trawl_cli::{Fail, Outcome, counted};
 use trawl_common::backoff::Backoff;
 use trawl_common::exit::Exit;
 use trawl_common::health::Health;
@@ -235,7 +235,10 @@ impl<'a> Reading<'a> {
 
     fn warn_of_losses(&self) {
         if self.strange > 0 {
-            anstream::eprintln!("warning: {} messages in the stream are no items", count(self.strange));
+            anstream::eprintln!(
+                "warning: left out of the stream: {} that are no items",
+                counted(self.strange, "message")
+            );
         }
         if let Some(message) = self.rows.left_out() {
             anstream::eprintln!("warning: {message}");

@@ -12,14 +12,14 @@ const DIM: Style = Style::new().dimmed();
 /// Prints one row per job.
 pub(super) fn print(jobs: &[Job]) {
     println!(
-        "{DIM}{:<24} {:<12} {:<10} {:>8}  {:<24}  {}{DIM:#}",
-        "job", "spider", "status", "priority", "asked", "problem"
+        "{DIM}{:<12} {:<24} {:<10} {:>8}  {:<24}  {}{DIM:#}",
+        "spider", "job", "status", "priority", "asked", "problem"
     );
     for job in jobs {
         println!(
-            "{:<24} {:<12} {:<10} {:>8}  {:<24}  {}",
-            job.new.id.as_str(),
+            "{:<12} {:<24} {:<10} {:>8}  {:<24}  {}",
             job.new.spider.as_str(),
+            job.new.id.as_str(),
             job.status().as_str(),
             job.new.priority.to_string(),
             job.asked.to_string(),

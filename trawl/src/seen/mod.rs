@@ -5,7 +5,7 @@ mod of_host;
 use clap::Subcommand;
 use of_host::of_host;
 use serde_json::json;
-use trawl_cli::{Fail, Global, Outcome, count, print_json};
+use trawl_cli::{Fail, Global, Outcome, count, counted, print_json};
 use trawl_common::exit::Exit;
 use trawl_common::frontier::Key;
 use trawl_common::names::SpiderName;
@@ -131,8 +131,8 @@ impl Forget {
 
     async fn everything(&self, backend: &Backend) -> Result<Tally, Fail> {
         let all = backend.stats.seen(&self.spider).await?;
-        let many = all.map_or_else(|| "all".to_owned(), count);
-        confirm(&format!("have the spider {} forget {many} URLs, which is all?", self.spider), self.yes)?;
+        let many = all.map_or_else(|| "all URLs".to_owned(), |all| counted(all, "URL"));
+        confirm(&format!("have the spider {} forget {many}, which is all?", self.spider), self.yes)?;
         backend.control.forget_all_seen(&self.spider).await?;
         let pages = backend.pages();
         let mut cursor = Some(0);
@@ -168,7 +168,7 @@ impl Forget {
 
 /// `1 URL`, `1,234 URLs`.
 fn urls(number: u64) -> String {
-    format!("{} URL{}", count(number), if number == 1 { "" } else { "s" })
+    counted(number, "URL")
 }
 
 fn host_of(text: &str) -> Result<Host, Fail> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anstream::println;
 use anstyle::Style;
 use serde_json::{Value, json};
-use trawl_cli::{Fail, Outcome, print_json};
+use trawl_cli::{Fail, Outcome, counted, print_json};
 use trawl_common::exit::Exit;
 use trawl_common::frontier::TaskKey;
 use trawl_common::handler::{Answer, LogLine, Verdict};
@@ -84,7 +84,10 @@ fn print(answer: &Answer, in_file: Option<u64>) {
         line("item", printable(&Value::Object(item.clone()).to_string(), SHOWN));
     }
     if let (Some(count), Some(name)) = (in_file, &answer.items_file) {
-        line("file", format!("{}: {count} items, the first of them above", printable(name, SHOWN)));
+        line(
+            "file",
+            format!("{}: {}, the first of them above", printable(name, SHOWN), counted(count, "item")),
+        );
     }
     for task in &answer.tasks {
         line("task", printable(task.recipe.as_str(), SHOWN));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anstream::println;
 use serde_json::json;
-use trawl_cli::{Fail, Global, Outcome, SpiderArg, count, mistakes, print_json};
+use trawl_cli::{Fail, Global, Outcome, SpiderArg, counted, mistakes, print_json};
 use trawl_common::exit::Exit;
 use trawl_common::names::{ProjectName, SpiderName};
 use trawl_common::ports::Deployed;
@@ -84,8 +84,8 @@ impl Push {
             }
         }
         if wrong > 0 {
-            let plural = if wrong == 1 { "mistake" } else { "mistakes" };
-            return Err(Fail::usage(format!("{} {plural}: nothing is deployed", count(wrong as u64))));
+            let mistakes = counted(wrong as u64, "mistake");
+            return Err(Fail::usage(format!("{mistakes}: nothing is deployed")));
         }
         let names: Vec<SpiderName> = files.keys().cloned().collect();
         let files = SpiderFiles::of(files).map_err(Fail::usage)?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anstream::println;
 use anstyle::{AnsiColor, Style};
 use serde_json::{Value, json};
-use trawl_cli::count;
+use trawl_cli::{count, counted};
 use trawl_common::spider::{LinkVerdict, Required};
 use trawl_common::text::printable;
 use trawl_common::web::response::Response;
@@ -39,7 +39,7 @@ pub(super) fn print(url: &CanonicalUrl, tried: &Tried, took: Duration, links: bo
         println!("{yellow}{word}{yellow:#} {field}: `{value}`: {reason}");
     }
     let followed = tried.links.iter().filter(|(_, verdict)| *verdict == LinkVerdict::Follow).count();
-    println!("{} links, {} of them followed", count(tried.links.len() as u64), count(followed as u64));
+    println!("{}, {} of them followed", counted(tried.links.len() as u64, "link"), count(followed as u64));
     if links {
         let (green, dim) = (AnsiColor::Green.on_default(), Style::new().dimmed());
         for (link, verdict) in &tried.links {
@@ -62,8 +62,8 @@ fn head(url: &CanonicalUrl, response: &Response, took: Duration) {
             println!("  {dim}{name:<14}{dim:#} {}", printable(value, SHOWN));
         }
     }
-    let bytes = count(response.body.len() as u64);
-    println!("  {dim}{:<14}{dim:#} {bytes} bytes in {:.2} s", "body", took.as_secs_f64());
+    let bytes = counted(response.body.len() as u64, "byte");
+    println!("  {dim}{:<14}{dim:#} {bytes} in {:.2} s", "body", took.as_secs_f64());
 }
 
 fn print_item(Extracted { rule, number, fields }: &Extracted) {

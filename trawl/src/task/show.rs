@@ -11,6 +11,7 @@ use trawl_common::text::printable;
 
 use super::list::where_it_is;
 use crate::backend::Backend;
+use crate::dlq::note_as_json;
 
 /// The command-line arguments of `trawl task show`.
 #[derive(clap::Args)]
@@ -36,7 +37,7 @@ impl Args {
                     let failure = backend.control.failure(&crawl, &self.task.clone().into()).await?;
                     print_json(&json!({ "task": report.task, "crawl": report.crawl, "spider": report.spider,
                         "place": report.place, "since": report.since, "until": report.until, "why": report.why, "worker": report.worker,
-                        "attempts": report.attempts, "failure": failure, "says": report.says }));
+                        "attempts": report.attempts, "failure": failure.as_ref().map(note_as_json), "says": report.says }));
                 }
             }
         }

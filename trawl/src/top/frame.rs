@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
-use trawl_cli::count;
-use trawl_common::frontier::crawl::CrawlState;
+use trawl_cli::{count, counted};
 use trawl_common::ports::WorkerState;
 use trawl_common::time::UnixMs;
 
 use super::row::{BOLD, DIM, PLAIN, Row, coloured, fixed};
 use super::view::{CrawlView, HostView, View};
+use crate::stats;
 
 /// The width of a row without a terminal.
 const WIDE: usize = 160;
@@ -81,8 +81,22 @@ fn head(view: &View) -> Row {
     let held: u64 = view.workers.iter().map(|worker| worker.in_flight).sum();
     Row::default()
         .with(BOLD, format!("{:.1} pages/s", view.pages_per_second))
-        .with(PLAIN, format!("  {running} crawls  {} workers", view.workers.len()))
-        .with(PLAIN, format!("  {} URLs in hand  {} hosts left alone", count(held), view.hosts.len()))
+        .with(
+            PLAIN,
+            format!(
+                "  {}  {}",
+                counted(running as u64, "crawl"),
+                counted(view.workers.len() as u64, "worker")
+            ),
+        )
+        .with(
+            PLAIN,
+            format!(
+                "  {} in hand  {} left alone",
+                counted(held, "URL"),
+                counted(view.hosts.len() as u64, "host")
+            ),
+        )
         .with(DIM, format!("  {}", view.at))
 }
 
@@ -107,8 +121,8 @@ fn lanes(view: &View, width: usize) -> Vec<Row> {
 
 fn crawls_head(name: usize) -> Row {
     let head = format!(
-        "{} {:<9} {:<bar$} {:>5} {:>19} {:>8} {:>9} {:>8}",
-        fixed("crawl", name),
+        "{} {:<10} {:<bar$} {:>5} {:>19} {:>8} {:>9} {:>8}",
+        fixed("spider and crawl", name),
         "status",
         "progress",
         "",
@@ -133,8 +147,8 @@ fn crawl_row(CrawlView { stats, pages_per_second }: &CrawlView, name: usize) -> 
     };
     let failed = if stats.counts.failed > 0 { red() } else { PLAIN };
     Row::default()
-        .with(PLAIN, format!("{} ", fixed(stats.crawl.as_str(), name)))
-        .with(status_style(stats.status), format!("{:<9} ", stats.status.as_str()))
+        .with(PLAIN, format!("{} ", fixed(&format!("{} {}", stats.spider, stats.crawl), name)))
+        .with(stats::status_style(stats), format!("{:<10} ", stats::status_word(stats)))
         .with(coloured(AnsiColor::Green), "\u{2588}".repeat(filled.min(BAR)))
         .with(DIM, "\u{2591}".repeat(BAR - filled.min(BAR)))
         .with(
@@ -200,17 +214,9 @@ fn red() -> Style {
     coloured(AnsiColor::Red)
 }
 
-fn status_style(status: CrawlState) -> Style {
-    match status {
-        CrawlState::Finished => coloured(AnsiColor::Green),
-        CrawlState::Running => coloured(AnsiColor::Cyan),
-        CrawlState::Pending | CrawlState::Paused | CrawlState::Cancelled => coloured(AnsiColor::Yellow),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use trawl_common::frontier::crawl::{Counts, CrawlStats};
+    use trawl_common::frontier::crawl::{Counts, CrawlState, CrawlStats};
     use trawl_common::names::CrawlRef;
     use trawl_common::ports::{LaneName, LaneState, Latency};
 

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use trawl_cli::Fail;
 use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::names::CrawlId;
 use trawl_common::ports::{HostState, LaneState, WorkerState};
-use trawl_common::time::UnixMs;
+use trawl_common::time::{UnixMs, as_rfc_3339};
 
 use crate::backend::Backend;
 use crate::stats;
@@ -20,6 +20,7 @@ const OVER: usize = 3;
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct View {
     /// The time of the snapshot.
+    #[serde(with = "as_rfc_3339")]
     pub(super) at: UnixMs,
     /// The number of pages done per second in all crawls.
     pub(super) pages_per_second: f64,
@@ -46,9 +47,14 @@ pub(super) struct CrawlView {
 pub(super) struct HostView {
     pub(super) host: String,
     /// The end of its back-off; `None` while it is blocked.
+    #[serde(serialize_with = "optional")]
     pub(super) until: Option<UnixMs>,
     /// The status of its response.
     pub(super) status: Option<u16>,
+}
+
+fn optional<S: Serializer>(until: &Option<UnixMs>, to: S) -> Result<S::Ok, S::Error> {
+    until.map(|until| until.to_string()).serialize(to)
 }
 
 impl View {

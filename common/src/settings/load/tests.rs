@@ -43,6 +43,14 @@ fn a_time_that_would_take_what_is_slow_for_lost_is_refused() {
 }
 
 #[test]
+fn an_empty_variable_is_an_empty_list() {
+    let file = "[retry]\nstatuses = [500]\n[spiders]\nvariables = [\"A\"]";
+    let empty = [("TRAWL__RETRY__STATUSES", ""), ("TRAWL__SPIDERS__VARIABLES", " ")];
+    let settings = from(file, &empty).unwrap();
+    assert!(settings.retry.statuses.is_empty() && settings.spiders.variables.is_empty(), "{settings:?}");
+}
+
+#[test]
 fn the_folder_for_items_of_delivered_spiders_holds_no_programs() {
     for (root, is_refused) in
         [(".", true), ("spiders", true), ("./spiders/../items", false), ("items", false)]

@@ -1,0 +1,177 @@
+//! Sentences about what is amiss with a crawl, where its counters alone do not say it.
+
+use crate::frontier::DedupScope;
+use crate::frontier::crawl::CrawlStats;
+use crate::names::SpiderName;
+use crate::text::{counted, printable};
+
+/// Maximum number of reasons that are named.
+const NAMED: usize = 3;
+
+/// Percentage of failed URLs above which most fail.
+const MOST_FAILED: u8 = 50;
+
+/// The kinds of what can be amiss with a crawl, as metrics name them.
+pub const KINDS: [&str; 5] = ["incomplete", "failing", "no_items", "no_fields", "empty"];
+
+/// Returns sentences about what is amiss with a crawl.
+pub fn notes(stats: &CrawlStats) -> Vec<String> {
+    amiss(stats).map(|(_, sentence)| sentence).collect()
+}
+
+/// Returns what is amiss with a crawl: one of [`KINDS`], and a sentence about it.
+pub fn amiss(stats: &CrawlStats) -> impl Iterator<Item = (&'static str, String)> {
+    let all = [incomplete(stats), failing(stats), without_items(stats), without_fields(stats), empty(stats)];
+    KINDS.into_iter().zip(all).filter_map(|(kind, sentence)| Some((kind, sentence?)))
+}
+
+/// Returns a sentence if its sources were not all read.
+pub fn incomplete(CrawlStats { crawl, incomplete, status, .. }: &CrawlStats) -> Option<String> {
+    let way_out = match status.is_over() {
+        true => "another crawl reads them again".to_owned(),
+        false => format!("the same command with `--crawl {crawl}` reads them again"),
+    };
+    incomplete.then(|| {
+        format!(
+            "crawl {crawl} is incomplete: its sources were not all read, as who read them died, was stopped, or met an error; {way_out}"
+        )
+    })
+}
+
+/// Returns a sentence if most of what was fetched has failed.
+fn failing(stats: &CrawlStats) -> Option<String> {
+    let CrawlStats { crawl, counts, reasons, .. } = stats;
+    let why = reasons.iter().filter_map(|(reason, number)| Some((reason.strip_prefix("failed:")?, *number)));
+    let (why, _) = why.max_by_key(|(_, number)| *number)?;
+    counts.is_mostly_failed(MOST_FAILED).then(|| {
+        format!(
+            "most of crawl {crawl} fails: {} of {} ({why}); `trawl dlq list --crawl {crawl} --limit 5` shows the answers, \
+             and `trawl dlq replay --crawl {crawl}` sends all again once the cause is gone",
+            counts.failed,
+            counted(counts.done + counts.failed, "URL")
+        )
+    })
+}
+
+/// Returns a sentence if none of its pages gives an item although its spider extracts some.
+pub fn without_items(stats: &CrawlStats) -> Option<String> {
+    let CrawlStats { crawl, spider, counts, .. } = stats;
+    stats.has_no_items().then(|| {
+        format!(
+            "crawl {crawl} gives no item: none of its {} pages has any, though its spider extracts some; {}",
+            counts.done,
+            way_out(spider)
+        )
+    })
+}
+
+/// Returns a sentence if none of its pages has a field that its spider requires.
+fn without_fields(stats: &CrawlStats) -> Option<String> {
+    let CrawlStats { crawl, spider, counts, .. } = stats;
+    let lost: Vec<String> = stats.lost_fields().map(|field| format!("`{}`", printable(field, 100))).collect();
+    let (are, fields) = if lost.len() == 1 { ("is", "field") } else { ("are", "fields") };
+    (!lost.is_empty()).then(|| {
+        format!(
+            "the required {fields} {} {are} missing on all {} of crawl {crawl}: {}",
+            lost.join(", "),
+            counted(counts.done, "page"),
+            way_out(spider)
+        )
+    })
+}
+
+/// The next step if a selector no longer matches.
+fn way_out(spider: &SpiderName) -> String {
+    format!("the site may have changed; `trawl spider try {spider} URL` shows what a page yields")
+}
+
+/// Returns a sentence if nothing came of it, with the reason. With a dedup by spider that may be in order.
+pub fn empty(stats: &CrawlStats) -> Option<String> {
+    stats.empty.then(|| format!("nothing came of crawl {}: {}", stats.crawl, why_empty(stats)))
+}
+
+fn why_empty(stats: &CrawlStats) -> String {
+    let CrawlStats { reasons, dedup, .. } = stats;
+    let mut most: Vec<_> = reasons.iter().filter(|(reason, _)| !reason.starts_with("left_out:")).collect();
+    most.sort_by_key(|(_, number)| std::cmp::Reverse(**number));
+    let words: Vec<String> =
+        most.into_iter().take(NAMED).map(|(reason, number)| words(reason, *number)).collect();
+    let words = if words.is_empty() { "its sources name no URL".to_owned() } else { words.join(", ") };
+    match dedup {
+        DedupScope::Spider if reasons.contains_key("dropped:seen") => {
+            format!(
+                "{words}; `--dedup crawl` fetches what earlier crawls have seen, `--recrawl changed` what has changed"
+            )
+        }
+        _ => words,
+    }
+}
+
+fn words(reason: &str, number: u64) -> String {
+    let (are, urls) = (if number == 1 { "was" } else { "were" }, counted(number, "URL"));
+    match reason.split_once(':').unwrap_or((reason, "")) {
+        ("dropped", "seen") => format!("{urls} {are} seen before"),
+        ("dropped", "outside") => format!("{urls} {are} outside allowed_domains"),
+        ("dropped", "invalid") => format!("{number} of the sources' lines {are} no URL"),
+        (kind, "") => format!("{number} {kind}"),
+        (kind, why) => format!("{urls} {are} {kind} ({why})"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frontier::crawl::{Counts, CrawlState};
+    use crate::names::CrawlRef;
+    use crate::time::UnixMs;
+
+    fn finished(reasons: &[(&str, u64)]) -> CrawlStats {
+        let crawl = CrawlRef { id: "c1".parse().unwrap(), spider: "docs".parse().unwrap() };
+        let reasons = reasons.iter().map(|(reason, number)| ((*reason).to_owned(), *number)).collect();
+        CrawlStats { reasons, ..CrawlStats::empty(crawl, CrawlState::Finished, UnixMs(0)) }.concluded()
+    }
+
+    #[test]
+    fn a_crawl_that_took_nothing_says_why_and_what_takes_it() {
+        let [note] = notes(&finished(&[("dropped:seen", 1)])).try_into().unwrap();
+        assert!(note.contains("1 URL was seen before; `--dedup crawl`"), "{note}");
+        let [note] = notes(&finished(&[("skipped:type", 240), ("left_out:depth", 3)])).try_into().unwrap();
+        assert!(note.ends_with("240 URLs were skipped (type)"), "{note}");
+        let [note] = notes(&finished(&[])).try_into().unwrap();
+        assert!(note.ends_with("its sources name no URL"), "{note}");
+    }
+
+    #[test]
+    fn a_crawl_that_mostly_fails_says_why_and_how_it_is_sent_again() {
+        let counts = Counts { done: 3, failed: 30, ..Counts::default() };
+        let [note] = notes(&CrawlStats { counts, ..finished(&[("failed:dns", 1), ("failed:http", 29)]) })
+            .try_into()
+            .unwrap();
+        assert!(note.starts_with("most of crawl c1 fails: 30 of 33 URLs (http); "), "{note}");
+        assert!(note.contains("`trawl dlq replay --crawl c1`"), "{note}");
+    }
+
+    #[test]
+    fn a_crawl_whose_pages_all_lack_a_required_field_says_which_and_how_to_look() {
+        let counts = Counts { done: 60, ..Counts::default() };
+        let stats =
+            CrawlStats { counts, items: 60, ..finished(&[("missing:name", 7), ("missing:price", 60)]) };
+        let [note] = notes(&stats).try_into().unwrap();
+        assert!(
+            note.starts_with("the required field `price` is missing on all 60 pages of crawl c1: "),
+            "{note}"
+        );
+        assert!(note.contains("`trawl spider try docs URL`"), "{note}");
+    }
+
+    #[test]
+    fn a_recrawl_that_found_all_as_it_was_is_no_empty_one() {
+        assert_eq!(notes(&finished(&[("skipped:unchanged", 7)])), Vec::<String>::new());
+    }
+
+    #[test]
+    fn an_incomplete_crawl_says_how_it_is_completed() {
+        let stats = CrawlStats { incomplete: true, status: CrawlState::Running, ..finished(&[]) };
+        assert!(notes(&stats)[0].contains("`--crawl c1` reads them again"));
+    }
+}
