@@ -76,6 +76,7 @@ pub(crate) fn print_reasons(stats: &CrawlStats) {
             "dropped" if why == "outside" => (Style::new(), "outside allowed_domains"),
             "failed" => (coloured(AnsiColor::Red), ""),
             "done" if why == "without_items" => (Style::new(), "pages that gave no item"),
+            "handed" => (Style::new(), "handed to this spider, in its crawl adhoc.<spider>"),
             LEFT_OUT => (coloured(AnsiColor::Yellow), "links beyond this limit"),
             _ => (Style::new(), ""),
         };

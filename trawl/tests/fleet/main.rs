@@ -5,6 +5,7 @@
 mod feeding;
 mod fileless;
 mod full;
+mod handed;
 mod items;
 mod keys;
 mod priorities;
