@@ -418,6 +418,7 @@ mod vanishing {
             trouble: None,
             lacks: Default::default(),
             running: Default::default(),
+            programs: Default::default(),
         }
     }
 

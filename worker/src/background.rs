@@ -24,6 +24,9 @@ const WATCH_EVERY: Duration = Duration::from_secs(2);
 /// Interval at which spiders' files and the idle state are checked.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
+/// Interval at which the files of programs are looked at.
+const PROGRAMS_EVERY: Duration = Duration::from_secs(5);
+
 /// Sends the first heartbeat, before the first message is received.
 pub(crate) async fn first_heartbeat(shared: &Shared) -> Result<()> {
     // The reply is ignored: nobody can have sent a command to a worker that was unknown.
@@ -109,6 +112,17 @@ pub(crate) async fn reload_spiders(shared: Arc<Shared>) {
     }
 }
 
+/// Looks for changed files of programs, until the task is ended.
+pub(crate) async fn look_at_programs(shared: Arc<Shared>) {
+    let mut ticks = every(PROGRAMS_EVERY);
+    loop {
+        ticks.tick().await;
+        let shared = Arc::clone(&shared);
+        // As above.
+        let _ = tokio::task::spawn_blocking(move || shared.spiders.look_at_programs()).await;
+    }
+}
+
 /// Ends programs whose tasks are no longer this worker's, until the task is ended.
 pub(crate) async fn watch_programs(shared: Arc<Shared>) {
     let mut ticks = every(WATCH_EVERY);
@@ -144,6 +158,7 @@ async fn beat(shared: &Shared, pages_per_second: f64) -> Result<BeatReply> {
         trouble: shared.waits(),
         lacks: shared.standstill.lacks(),
         running: shared.watch.tasks(),
+        programs: shared.spiders.programs(),
     };
     shared.frontier.beat(&beat).await
 }

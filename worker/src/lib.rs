@@ -231,6 +231,7 @@ async fn run_with(
     background.spawn(background::renew_in_flight(Arc::clone(&shared)));
     background.spawn(background::reload_spiders(Arc::clone(&shared)));
     background.spawn(background::summaries(Arc::clone(&shared)));
+    background.spawn(background::look_at_programs(Arc::clone(&shared)));
     background.spawn(background::watch_programs(Arc::clone(&shared)));
     background.spawn(background::report_standstill(Arc::clone(&shared)));
     let schedules = shared.schedules.clone();

@@ -131,6 +131,7 @@ mod tests {
             health: health.to_owned(),
             lacks: Default::default(),
             running: Default::default(),
+            programs: Default::default(),
         }
     }
 

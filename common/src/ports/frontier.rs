@@ -13,6 +13,7 @@ use crate::frontier::message::Message;
 use crate::frontier::outcome::Terminal;
 use crate::names::{CrawlRef, SpiderName, WorkerId};
 use crate::spider::page_history::Visited;
+use crate::spider::{FileHash, ItemCounts};
 use crate::time::UnixMs;
 use crate::web::url::CanonicalUrl;
 
@@ -205,6 +206,9 @@ pub struct Heartbeat {
     /// The tasks that its programs are running, by their keys, each with its start; only some of them, if there are
     /// many.
     pub running: BTreeMap<String, UnixMs>,
+    /// The versions of the programs of spiders that it uses: a hash of their files and of the spider's file. Only some
+    /// of them, if there are many.
+    pub programs: BTreeMap<SpiderName, FileHash>,
 }
 
 /// The command for a running worker.

@@ -9,7 +9,7 @@ use super::{LaneState, Result, Terms};
 use crate::frontier::crawl::{CrawlStats, HostStats};
 use crate::frontier::{Key, State, TaskKey, UrlState};
 use crate::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
-use crate::spider::SpiderText;
+use crate::spider::{FileHash, SpiderText};
 use crate::time::UnixMs;
 
 /// Reads the counters of an engine. Nothing here changes anything.
@@ -130,6 +130,8 @@ pub struct WorkerState {
     /// many.
     #[serde(skip)]
     pub running: BTreeMap<String, UnixMs>,
+    /// The versions of the programs that it uses, by spider. Where workers differ, they do the same work differently.
+    pub programs: BTreeMap<SpiderName, FileHash>,
 }
 
 /// The duration of requests to hosts, bodies included, in milliseconds.

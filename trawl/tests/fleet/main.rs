@@ -9,6 +9,7 @@ mod handed;
 mod items;
 mod keys;
 mod priorities;
+mod programs;
 mod robots;
 mod stores;
 mod strangers;
