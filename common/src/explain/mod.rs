@@ -20,7 +20,7 @@ use crate::time::UnixMs;
 
 pub use self::host::not_asked;
 pub use self::notes::{empty, incomplete, notes, without_items};
-pub use self::url::{InCrawl, OfSpider, RobotsVerdict, UrlReport};
+pub use self::url::{InCrawl, OfSpider, PageOutcome, RobotsVerdict, UrlReport};
 
 /// Reads an engine's state, and describes it in words.
 #[derive(Clone, Copy)]
