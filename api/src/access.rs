@@ -4,7 +4,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use axum::extract::{FromRequestParts, Request, State};
+use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Method, header};
@@ -15,10 +15,11 @@ use tracing::info;
 use trawl_common::settings;
 use trawl_common::text::printable;
 
-use crate::holders::{Credentials, Holder, Holders};
+use crate::holders::{Credentials, Holders};
+use crate::identity::{Identity, Role};
 use crate::limits::{Caller, Rates};
+use crate::peer::Peer;
 use crate::problem::{Kind, Problem};
-use crate::serve::Peer;
 
 /// Paths open to everyone: they reveal nothing about crawls.
 const PUBLIC: [&str; 2] = ["/healthz", "/api/v1/openapi.json"];
@@ -27,44 +28,6 @@ const PUBLIC: [&str; 2] = ["/healthz", "/api/v1/openapi.json"];
 pub struct Access {
     holders: Holders,
     requests: Rates,
-}
-
-/// An authenticated caller and their role. Only [`Access`] makes one, so a request that carries one has been
-/// checked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
-    caller: Caller,
-    role: Role,
-}
-
-impl Identity {
-    fn of(holder: &Holder) -> Self {
-        Self { caller: Caller::Named(holder.name.clone()), role: holder.role }
-    }
-
-    /// Returns the name of the token's holder, or the address of a caller without a token.
-    pub fn name(&self) -> String {
-        self.caller.to_string()
-    }
-
-    /// Returns the caller under which the requests are counted.
-    pub(crate) fn caller(&self) -> &Caller {
-        &self.caller
-    }
-
-    /// Whether they may change things.
-    pub fn is_operator(&self) -> bool {
-        self.role == Role::Operator
-    }
-}
-
-/// The permissions of a caller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// May read.
-    Viewer,
-    /// May also change things.
-    Operator,
 }
 
 /// The error for an address at which anyone could do anything.
@@ -94,7 +57,7 @@ impl Access {
         let credentials = Credentials { name: None, token: token.to_owned() };
         let holder = self.holders.log_in(peer, credentials).await?;
         let holder = holder.ok_or_else(|| Problem::new(Kind::Unauthorized, "nobody has this token"))?;
-        Ok(Identity::of(&holder))
+        Ok(holder.identity())
     }
 
     /// Returns the identity of a caller from `peer` if no tokens are set; `None` if there are tokens. A
@@ -108,7 +71,7 @@ impl Access {
             let detail = "without tokens, the API answers only to localhost, 127.0.0.1 and [::1]";
             return Err(Problem::new(Kind::Misdirected, detail));
         }
-        Ok(Some(Identity { caller: Caller::Address(peer), role: Role::Operator }))
+        Ok(Some(Identity::new(Caller::Address(peer), Role::Operator)))
     }
 
     /// Authenticates a request, or fails if it may not be answered at all.
@@ -121,13 +84,13 @@ impl Access {
             return Err(Problem::new(Kind::Forbidden, detail));
         }
         if let Some(known) = head.extensions.get::<Identity>() {
-            self.requests.check(&known.caller)?;
+            self.requests.check(known.caller())?;
             return Ok(known.clone());
         }
         if PUBLIC.contains(&head.uri.path()) {
             let caller = Caller::Address(peer);
             self.requests.check(&caller)?;
-            return Ok(Identity { caller, role: Role::Viewer });
+            return Ok(Identity::new(caller, Role::Viewer));
         }
         if self.holders.is_empty() {
             self.requests.check(&Caller::Address(peer))?;
@@ -144,19 +107,9 @@ impl Access {
             let detail = "send `Authorization: Bearer <token>`, with a token of api.viewers or api.operators";
             return Err(Problem::new(Kind::Unauthorized, detail));
         };
-        let identity = Identity::of(&holder);
-        self.requests.check(&identity.caller)?;
+        let identity = holder.identity();
+        self.requests.check(identity.caller())?;
         Ok(identity)
-    }
-}
-
-/// Handlers are reached only through `guard`, which adds the identity.
-impl<S: Send + Sync> FromRequestParts<S> for Identity {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let nobody = || Problem::new(Kind::Unauthorized, "nobody has said who calls");
-        parts.extensions.get().cloned().ok_or_else(nobody)
     }
 }
 

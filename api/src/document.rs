@@ -45,7 +45,7 @@ macro_rules! handlers {
 
 handlers![
     meta::healthz,
-    meta::openapi,
+    itself::openapi,
     metrics::show_metrics,
     crawls::list_crawls,
     new_crawl::start_crawl,
@@ -88,6 +88,21 @@ handlers![
     dead_letters::replay_dead_letters,
     dead_letters::purge_dead_letters,
 ];
+
+/// The route to the document.
+mod itself {
+    use axum::Json;
+    use utoipa::openapi::OpenApi;
+
+    /// This document
+    #[utoipa::path(
+        get, path = "/api/v1/openapi.json", tag = "meta",
+        responses((status = 200, body = serde_json::Value))
+    )]
+    pub(crate) async fn openapi() -> Json<OpenApi> {
+        Json(super::document())
+    }
+}
 
 /// Returns the document of the whole API.
 pub(crate) fn document() -> Document {

@@ -17,10 +17,10 @@ use tokio::sync::Semaphore;
 use trawl_common::names::CallerName;
 use trawl_common::settings::{ApiToken, Proof, SecretHash};
 
-use crate::access::Role;
+use crate::identity::{Identity, Role};
 use crate::limits::{Caller, Rates};
 use crate::problem::{Kind, Problem};
-use crate::spiders::on_a_thread_apart;
+use crate::threads::on_a_thread_apart;
 
 /// Maximum number of pairs of holders and addresses to remember: more than there are desks.
 const SEEN: usize = 10_000;
@@ -179,6 +179,11 @@ impl Holders {
 }
 
 impl Holder {
+    /// Returns the identity under which they call.
+    pub(crate) fn identity(&self) -> Identity {
+        Identity::new(Caller::Named(self.name.clone()), self.role)
+    }
+
     fn of(name: &CallerName, role: Role, token: &ApiToken) -> Self {
         let (hash, digest) = match token.proof() {
             Proof::Token(token) => (None, OnceLock::from(digest(token))),

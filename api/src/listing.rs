@@ -9,8 +9,8 @@ use trawl_common::jobs::{Job, JobStatus};
 use trawl_common::names::CrawlId;
 use trawl_common::ports::{JobFilter, JobPage, Jobs, Result};
 
-use crate::Backend;
-use crate::known::Known;
+use crate::backend::Backend;
+use crate::view::Known;
 
 /// Maximum number of crawls to check for one part, whether they match or not.
 const LOOKED_AT: usize = 2_000;

@@ -12,9 +12,9 @@ use utoipa::openapi::schema::{
 };
 use utoipa::{PartialSchema, ToSchema};
 
+use crate::given_url::{page, wrong};
 use crate::new_tasks::{number, retries, text};
 use crate::problem::Problem;
-use crate::routes::urls::{page, wrong};
 
 /// Returns the work of a request in the member `urls`, and the canonical URL of its page.
 pub(crate) fn asked(new: NewRequest, urls: &Urls) -> Result<(CanonicalUrl, Work), Problem> {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
-use crate::access::Identity;
+use crate::identity::Identity;
 use crate::limits::Caller;
 use crate::problem::{Kind, Problem, RETRY_AFTER};
 

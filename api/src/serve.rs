@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::Router;
-use axum::http::{Extensions, HeaderMap};
+use axum::http::HeaderMap;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -18,10 +18,11 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 use trawl_common::settings::Network;
-use trawl_common::web::newcomers::{Newcomer, Newcomers};
+use trawl_common::web::newcomers::Newcomers;
 use trawl_common::web::paced::Paced;
 
 use crate::limits::Caller;
+use crate::peer::{Connection, Peer};
 use crate::places::{Place, Places, Refused};
 use crate::proxies;
 
@@ -45,36 +46,6 @@ const REFUSED: &[u8] =
 const GRACE: Duration = Duration::from_secs(10);
 /// Delay before the next attempt to accept a connection when the process has too many files open.
 const PAUSE: Duration = Duration::from_millis(100);
-
-/// The origin of a request.
-#[derive(Clone)]
-pub struct Peer {
-    address: IpAddr,
-    connection: Arc<Connection>,
-}
-
-impl Peer {
-    /// Returns the address from which the request with these extensions came.
-    pub fn of(extensions: &Extensions) -> IpAddr {
-        extensions.get::<Self>().map_or(IpAddr::from([0; 4]), |peer| peer.address)
-    }
-
-    /// Marks the caller of the request with these extensions as authenticated: their connection will not be
-    /// closed in favour of another.
-    pub fn note_known(extensions: &Extensions) {
-        if let Some(Self { connection, .. }) = extensions.get()
-            && let Some(place) = connection.newcomer.leave()
-        {
-            let _ = connection.place.set(place);
-        }
-    }
-}
-
-/// A connection, and its place once its caller is authenticated.
-struct Connection {
-    newcomer: Newcomer<Place>,
-    place: OnceLock<Place>,
-}
 
 /// Serves HTTP/1.1 on `listener` until `stop`; then lets requests in progress end. Proxies at the addresses
 /// `trusted` state the origin of a request.

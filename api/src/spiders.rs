@@ -2,25 +2,25 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
-use std::panic::resume_unwind;
 use std::path::Path;
 use std::time::Duration;
 
 use flate2::read::GzDecoder;
-use tokio::task::spawn_blocking;
 use trawl_common::jobs::NewJob;
+use trawl_common::mistake::Mistake;
 use trawl_common::names::{ProjectName, SpiderName};
 use trawl_common::ports::{self, SpiderStore};
 use trawl_common::settings::Settings;
 use trawl_common::spider::arguments::{Arguments, Declaration, Declarations};
 use trawl_common::spider::file::with_arguments;
 use trawl_common::spider::folder::{Folder, Unusable, name_of};
-use trawl_common::spider::{FileHash, InvalidFiles, Mistake, Origin, Spider, SpiderFiles, Version};
+use trawl_common::spider::{FileHash, InvalidFiles, Origin, Spider, SpiderFiles, Version};
 use trawl_extract::Examined;
 
 use crate::Api;
-use crate::access::Identity;
+use crate::identity::Identity;
 use crate::problem::Problem;
+use crate::threads::on_a_thread_apart;
 
 /// Maximum size of an unpacked bundle with everything in it, in bytes.
 const MAX_UNPACKED: u64 = 16 * 1024 * 1024;
@@ -64,14 +64,6 @@ pub(crate) enum Unfit {
     /// Some of the files have mistakes.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Mistaken(Vec<Unusable>),
-}
-
-/// Runs work that may take a while, such as compiling text from strangers, on another thread.
-pub(crate) async fn on_a_thread_apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    match spawn_blocking(work).await {
-        Ok(done) => done,
-        Err(panicked) => resume_unwind(panicked.into_panic()),
-    }
 }
 
 /// Returns the spiders in an upload: one file `NAME.toml`, or a tar of such files, optionally compressed with

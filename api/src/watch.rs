@@ -9,11 +9,11 @@ use tokio_util::sync::CancellationToken;
 use tracing::debug;
 use trawl_common::names::CrawlId;
 
-use crate::Backend;
-use crate::access::Identity;
-use crate::known::{Known, no_crawl};
+use crate::backend::{Backend, no_crawl};
+use crate::identity::Identity;
 use crate::places::{Place, Places};
 use crate::problem::Problem;
+use crate::view::Known;
 
 /// Interval at which a crawl is read.
 const LOOK: Duration = Duration::from_secs(1);

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::Instant;
-use tracing::{info, warn};
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+use trawl_common::health::Health;
 use trawl_common::names::WorkerId;
 use trawl_common::ports::{Engine, Error, ErrorKind, History, Jobs, Ports, Result, Schedules, SpiderStore};
 use trawl_common::settings::{Cache, Redis, Settings, SinkSettings};
@@ -28,10 +29,10 @@ pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
         .rabbitmq
         .noticing(settings.recovery.lost_after)
         .map_err(|unnoticed| Error::new(ErrorKind::Refused, unnoticed))?;
-    let store = patiently("redis", || redis::connect(&settings.redis)).await?;
+    let store = connected("redis", || redis::connect(&settings.redis)).await?;
     let cache = match settings.cache_server() {
         Some(server) => {
-            cache_on(patiently("cache", || redis::connect(&server)).await?, &settings.cache).await
+            cache_on(connected("cache", || redis::connect(&server)).await?, &settings.cache).await
         }
         None => cache_on(store.clone(), &settings.cache).await,
     };
@@ -41,7 +42,7 @@ pub async fn connect(settings: &Settings, worker: &WorkerId) -> Result<Ports> {
     let (records, hosts) = records_beside(settings, store.clone(), Some(asked.journal.clone()))?;
     records.check_clock().await?;
     let Settings { queues, items, .. } = settings;
-    let queue = patiently("rabbitmq", || RabbitMq::connect(&broker, queues, items)).await?;
+    let queue = connected("rabbitmq", || RabbitMq::connect(&broker, queues, items)).await?;
     let queue = Arc::new(queue.open_to_strangers(&settings.adhoc.spiders));
     records.seal_log().await;
     asked.journal.seal().await;
@@ -150,22 +151,19 @@ fn records_beside(
     Ok((Arc::new(records), hosts))
 }
 
-async fn patiently<T, F: Future<Output = Result<T>>>(server: &str, connect: impl Fn() -> F) -> Result<T> {
-    let deadline = Instant::now() + STARTUP;
-    let mut pause = Duration::from_millis(250);
-    for attempt in 1.. {
-        match connect().await {
-            Ok(connected) => {
-                info!(server, attempt, "connected");
-                return Ok(connected);
-            }
-            Err(error) if !error.is_temporary() || Instant::now() + pause > deadline => {
-                return Err(error.during("connecting"));
-            }
-            Err(error) => warn!(server, attempt, %error, retry_in = ?pause, "cannot connect yet"),
-        }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(Duration::from_secs(5));
-    }
-    unreachable!("the loop ends by a return")
+/// Connects to a server, trying again until it is up or [`STARTUP`] has passed.
+async fn connected<T, F: Future<Output = Result<T>>>(server: &str, connect: impl Fn() -> F) -> Result<T> {
+    let deadline = CancellationToken::new();
+    let health = Health::until(deadline.clone());
+    let expiry = async {
+        tokio::time::sleep(STARTUP).await;
+        deadline.cancel();
+        std::future::pending().await
+    };
+    let connected = tokio::select! {
+        connected = health.retry("connecting", connect) => connected?,
+        never = expiry => never,
+    };
+    info!(server, "connected");
+    Ok(connected)
 }

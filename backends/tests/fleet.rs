@@ -29,10 +29,11 @@ use trawl_backends::redis::{Link, RedisCache, RedisHosts, RedisPages, RedisRecor
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
 use trawl_common::names::CrawlRef;
-use trawl_common::politeness::robots::RobotsKey;
-use trawl_common::ports::{Cache, Hosts, Pages, Response, RobotsEntry, RobotsFile};
+use trawl_common::politeness::robots::{RobotsFile, RobotsKey};
+use trawl_common::ports::{Cache, Hosts, Pages, RobotsEntry};
 use trawl_common::settings::{self, Dedup, Encoding, Items, QueueType, Queues};
 use trawl_common::time::UnixMs;
+use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_engine::{Coordinator, Delivery};
 use trawl_testkit::conformance::carrying::Carrier;

@@ -376,7 +376,7 @@ mod postgres {
                         })
                         .collect();
                     started.send_replace(number);
-                    health.until_done("storing items", || sink.put(&pages)).await;
+                    health.insist("storing items", || sink.put(&pages)).await.unwrap();
                 }
             }
         });

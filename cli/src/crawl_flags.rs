@@ -3,7 +3,8 @@
 use trawl_common::exit::Exit;
 use trawl_common::explain;
 use trawl_common::frontier::crawl::CrawlStats;
-use trawl_common::spider::{DedupScope, Expect, Recrawl};
+use trawl_common::frontier::{DedupScope, Recrawl};
+use trawl_common::spider::Expect;
 
 use crate::Global;
 

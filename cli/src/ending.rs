@@ -23,7 +23,7 @@ pub async fn await_end(stats: &dyn Stats, id: &CrawlId, progress: &Progress) -> 
     let health = Health::default();
     let mut seen = Instant::now();
     while seen.elapsed() < FORGOTTEN {
-        if let Some(stats) = health.patiently("looking at the crawl", || stats.crawl_stats(id)).await? {
+        if let Some(stats) = health.retry("looking at the crawl", || stats.crawl_stats(id)).await? {
             seen = Instant::now();
             if stats.pending == 0 && (stats.status.is_over() || stats.crawl_ref().is_adhoc()) {
                 progress.clear();
@@ -47,7 +47,7 @@ pub async fn await_handed(stats: &dyn Stats, from: &CrawlStats, progress: &Progr
     let health = Health::default();
     let mut before = None;
     loop {
-        let crawls = health.patiently("looking at the work of other spiders", || stats.handed(from)).await?;
+        let crawls = health.retry("looking at the work of other spiders", || stats.handed(from)).await?;
         let pending: u64 = crawls.iter().map(|stats| stats.pending).sum();
         let now = crawls.into_iter().map(|stats| (stats.crawl, stats.counts.admitted)).collect::<Vec<_>>();
         if pending == 0 && (now.is_empty() || before.as_ref() == Some(&now)) {

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
 use serde_json::{Value, json};
+use trawl_common::mistake::{Mistake, Place};
 use trawl_common::settings::Invalid;
-use trawl_common::spider::{Mistake, Place};
 use trawl_common::text::{printable, without_credentials};
 
 use crate::Fail;

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use crate::jobs::Priority;
 use crate::nearest::{meant, nearest};
+use crate::priority::Priority;
 use crate::text::printable;
 
 /// The highest number of retries that a task or a request may set.

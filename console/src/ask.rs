@@ -11,7 +11,7 @@ use url::form_urlencoded;
 
 use crate::Console;
 use crate::failure::Failure;
-use crate::guard::Visitor;
+use crate::visitor::Visitor;
 
 /// The characters of a segment to escape: all that could end it, and dots, as two of them would lead up.
 /// Paths of the API have hyphens.

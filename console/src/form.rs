@@ -14,8 +14,8 @@ use serde::de::DeserializeOwned;
 use subtle::ConstantTimeEq;
 
 use crate::failure::Failure;
-use crate::guard::Visitor;
 use crate::shown::Text;
+use crate::visitor::Visitor;
 
 /// Maximum size of a form, in bytes.
 const LARGEST: usize = 1024 * 1024;

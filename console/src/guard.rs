@@ -4,34 +4,18 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::extract::{FromRequestParts, Request, State};
-use axum::http::request::Parts;
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
-use trawl_api::{Identity, Peer, is_cross_site};
+use trawl_api::{Peer, is_cross_site};
 
 use crate::Console;
 use crate::address::address;
 use crate::failure::Failure;
 use crate::page;
 use crate::sessions;
-
-/// The visitor who requested a page.
-#[derive(Clone)]
-pub(crate) struct Visitor {
-    pub(crate) identity: Identity,
-    /// The token that forms on the page must contain.
-    pub(crate) csrf: String,
-    /// Whether the visitor has logged in, and so can log out.
-    pub(crate) has_session: bool,
-}
-
-impl Visitor {
-    pub(crate) fn is_operator(&self) -> bool {
-        self.identity.is_operator()
-    }
-}
+use crate::visitor::{Visitor, ended};
 
 impl Console {
     /// Returns the visitor who sent a request; `None` if a log-in is needed first.
@@ -85,20 +69,7 @@ pub(crate) async fn operators(visitor: Visitor, request: Request, next: Next) ->
     Failure::new(StatusCode::FORBIDDEN, "You may look, but change nothing", detail).into_response()
 }
 
-fn ended() -> Failure {
-    let detail = "your session has ended, and nothing was done: log in, and try again";
-    Failure::new(StatusCode::UNAUTHORIZED, "You are logged out", detail)
-}
-
 fn to_log_in(request: &Request) -> Redirect {
     let wanted = request.uri().path_and_query().map_or("/", |wanted| wanted.as_str());
     Redirect::to(&address("/log-in", [("next", wanted)]))
-}
-
-impl<S: Send + Sync> FromRequestParts<S> for Visitor {
-    type Rejection = Failure;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
-        parts.extensions.get().cloned().ok_or_else(ended)
-    }
 }

@@ -7,8 +7,8 @@ use axum::response::{Html, IntoResponse, Response};
 
 use crate::assets;
 use crate::failure::Failure;
-use crate::guard::Visitor;
 use crate::shown::Text;
+use crate::visitor::Visitor;
 
 /// The sections of the console: each page is one of these, or below one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

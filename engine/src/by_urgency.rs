@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use tokio::sync::mpsc;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
-use trawl_common::jobs::Priority;
 use trawl_common::ports::Claimed;
+use trawl_common::priority::Priority;
 
 /// Claimed messages that are not handed out yet, most urgent first, and equally urgent ones in the order of arrival.
 /// There are no more than the broker's prefetch.

@@ -15,7 +15,7 @@ use trawl_common::frontier::ClaimReply;
 use trawl_common::frontier::ladder::until_another_worker;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::{Malformed, Message};
-use trawl_common::ports::{Claim, Error, ErrorKind, one_each};
+use trawl_common::ports::{Claim, Error, ErrorKind, Fatal, one_each};
 use trawl_common::settings::Acks;
 use trawl_common::time::UnixMs;
 
@@ -42,7 +42,7 @@ pub(crate) struct Claiming<'a> {
 
 impl Claiming<'_> {
     /// Consumes until the member is to stop. Replaces a broken consumer.
-    pub(crate) async fn run(self) {
+    pub(crate) async fn run(self) -> Result<(), Fatal> {
         let mut backoff = Backoff::default();
         let Member { health, stop, .. } = self.member;
         while !stop.is_cancelled() {
@@ -57,7 +57,7 @@ impl Claiming<'_> {
                     health.works(TAKING);
                     info!("waiting for messages");
                     backoff = Backoff::default();
-                    self.consume(consumer).await;
+                    self.consume(consumer).await?;
                 }
                 Err(error) => {
                     health.fails(TAKING, &error);
@@ -65,22 +65,26 @@ impl Claiming<'_> {
                 }
             }
         }
+        Ok(())
     }
 
     /// Consumes until the member is to stop, or the consumer breaks.
-    async fn consume(&self, mut consumer: Box<dyn Consumer>) {
+    async fn consume(&self, mut consumer: Box<dyn Consumer>) -> Result<(), Fatal> {
         let most = usize::from(self.member.settings.worker.concurrency).max(16);
         loop {
             let is_crowded = self.is_crowded();
             let taken = tokio::select! {
                 biased;
-                () = self.member.stop.cancelled() => return,
+                () = self.member.stop.cancelled() => return Ok(()),
                 () = sleep(CROWDED), if is_crowded => continue,
                 taken = consumer.next(most), if !is_crowded => taken,
             };
             match taken {
-                Ok(deliveries) => self.receive(deliveries).await,
-                Err(error) => return self.member.health.fails(TAKING, &error),
+                Ok(deliveries) => self.receive(deliveries).await?,
+                Err(error) => {
+                    self.member.health.fails(TAKING, &error);
+                    return Ok(());
+                }
             }
         }
     }
@@ -98,7 +102,7 @@ impl Claiming<'_> {
     /// 3. Joins redeliveries with URLs that are held already.
     /// 4. Claims the rest.
     /// 5. Hands these out.
-    async fn receive(&self, deliveries: Vec<Delivery>) {
+    async fn receive(&self, deliveries: Vec<Delivery>) -> Result<(), Fatal> {
         self.acknowledge(&deliveries).await;
         let mut messages = Vec::with_capacity(deliveries.len());
         for Delivery { content, receipt } in deliveries {
@@ -116,26 +120,27 @@ impl Claiming<'_> {
                 Content::Malformed(malformed) => {
                     self.settle(Own::Malformed(malformed, vec![receipt])).await;
                 }
-                Content::Unproven(unproven) => match self.request_in(unproven).await {
+                Content::Unproven(unproven) => match self.request_in(unproven).await? {
                     Some(request) => self.take(request, Some(receipt), &mut messages).await,
                     None => self.drop_unproven(receipt).await,
                 },
             }
         }
-        self.claim(messages).await;
+        self.claim(messages).await
     }
 
     /// Claims messages that are in flight, and hands out those that this worker is to handle.
-    pub(crate) async fn claim(&self, messages: Vec<Message>) {
+    pub(crate) async fn claim(&self, messages: Vec<Message>) -> Result<(), Fatal> {
         if messages.is_empty() {
-            return;
+            return Ok(());
         }
         let Member { records, worker, health, .. } = self.member;
         let claiming = async || one_each(records.claim(worker, &messages).await?, messages.len(), "messages");
-        let replies = health.until_done("claiming URLs", claiming).await;
+        let replies = health.insist("claiming URLs", claiming).await?;
         for (message, reply) in messages.into_iter().zip(replies) {
-            self.decide(message, reply).await;
+            self.decide(message, reply).await?;
         }
+        Ok(())
     }
 
     async fn take(&self, message: Message, receipt: Option<Receipt>, taken: &mut Vec<Message>) {
@@ -156,13 +161,13 @@ impl Claiming<'_> {
         }
     }
 
-    async fn decide(&self, message: Message, reply: ClaimReply) {
+    async fn decide(&self, message: Message, reply: ClaimReply) -> Result<(), Fatal> {
         match reply {
             // The record decides; the copy in a message may be outdated.
             ClaimReply::Take { attempts, starts, deadline } => {
-                self.member.hand_out(Message { deadline, ..message }, attempts, starts, false).await;
+                self.member.hand_out(Message { deadline, ..message }, attempts, starts, false).await?;
             }
-            ClaimReply::Full => self.member.hand_out(message, 0, 0, true).await,
+            ClaimReply::Full => self.member.hand_out(message, 0, 0, true).await?,
             ClaimReply::SendAgain => self.settle(Own::SentAgain(message)).await,
             ClaimReply::Wait { until } => self.settle(Own::Waits { message, until }).await,
             ClaimReply::StoreFull => {
@@ -191,23 +196,24 @@ impl Claiming<'_> {
                 self.settle(Own::Malformed(malformed, receipts)).await;
             }
         }
+        Ok(())
     }
 
     /// Returns what remains of a message that claims without proof to be the fleet's own. `None` if the store
     /// knows its crawl, whose record sends the URL again, signed. Otherwise it is treated as an external
     /// request, so that nothing is lost if the store is.
-    async fn request_in(&self, unproven: Unproven) -> Option<Message> {
+    async fn request_in(&self, unproven: Unproven) -> Result<Option<Message>, Fatal> {
         let Member { records, health, .. } = self.member;
         match unproven {
-            Unproven::Probe => None,
+            Unproven::Probe => Ok(None),
             Unproven::Message { request, crawl } => {
                 let looking = async || match records.crawl_stats(&crawl.id).await {
                     // The record exists but cannot be read.
                     Err(error) if error.kind == ErrorKind::Corrupt => Ok(true),
                     stats => stats.map(|stats| stats.is_some_and(|stats| stats.crawl_ref() == crawl)),
                 };
-                let is_known = health.until_done(LOOKING_UP, looking).await;
-                (!is_known).then_some(*request)
+                let is_known = health.insist(LOOKING_UP, looking).await?;
+                Ok((!is_known).then_some(*request))
             }
         }
     }

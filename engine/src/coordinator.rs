@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use trawl_common::events::Event;
 use trawl_common::frontier::Key;
 use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{Engine, History, Joined, Joining, Opening, Pages, Result, Session};
+use trawl_common::ports::{Engine, Fatal, History, Joined, Joining, Opening, Pages, Result, Session};
 
 use crate::broker::Broker;
 use crate::by_urgency::ByUrgency;
@@ -104,24 +104,26 @@ impl Engine for Coordinator {
     }
 }
 
-/// Runs the background tasks of a worker until cancelled. A panic in one of them is passed on.
-async fn maintain(member: Arc<Member>, to_settle: mpsc::Receiver<Own>) {
+/// Runs the background tasks of a worker until one of them fails. A panic in one of them is passed on.
+async fn maintain(member: Arc<Member>, to_settle: mpsc::Receiver<Own>) -> Fatal {
     let mut parts = JoinSet::new();
     let of = || Arc::clone(&member);
     let (claiming, settling, extending, sweeping) = (of(), of(), of(), of());
     parts.spawn(async move {
         // Triggered on a panic too.
         let _has_stopped = claiming.has_stopped.clone().drop_guard();
-        Claiming { member: &claiming }.run().await;
+        Claiming { member: &claiming }.run().await
     });
     parts.spawn(async move { upkeep::settles_own(&settling, to_settle).await });
     parts.spawn(async move { upkeep::extends_leases(&extending).await });
     parts.spawn(async move { upkeep::sweeps(&sweeping).await });
     while let Some(ended) = parts.join_next().await {
-        if let Err(panicked) = ended
-            && let Ok(panic) = panicked.try_into_panic()
-        {
-            resume_unwind(panic);
+        match ended.map_err(JoinError::try_into_panic) {
+            Ok(Err(fatal)) => return fatal,
+            Err(Ok(panic)) => resume_unwind(panic),
+            // Claiming ends when the worker stops, and cancelled parts only with this task.
+            Ok(Ok(())) | Err(Err(_)) => {}
         }
     }
+    unreachable!("leases are extended, and lost URLs looked for, until the task is cancelled")
 }

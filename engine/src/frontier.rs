@@ -12,7 +12,8 @@ use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{
-    Activity, BeatReply, Claim, Claimed, Frontier, Heartbeat, Result, Settled, Settlement, Verdict, one_each,
+    self, Activity, BeatReply, Claim, Claimed, Fatal, Frontier, Heartbeat, Settled, Settlement, Verdict,
+    one_each,
 };
 use trawl_common::settings::Acks;
 use trawl_common::web::url::CanonicalUrl;
@@ -49,29 +50,29 @@ impl Member {
 
 #[async_trait]
 impl Frontier for Member {
-    async fn claim(&self, max: usize) -> Vec<Claimed> {
-        self.claimed.lock().await.next(max).await
+    async fn claim(&self, max: usize) -> Result<Vec<Claimed>, Fatal> {
+        Ok(self.claimed.lock().await.next(max).await)
     }
 
-    async fn claim_tasks(&self, max: usize) -> Vec<Claimed> {
-        self.claimed_tasks.lock().await.next(max).await
+    async fn claim_tasks(&self, max: usize) -> Result<Vec<Claimed>, Fatal> {
+        Ok(self.claimed_tasks.lock().await.next(max).await)
     }
 
     /// Acknowledges the messages of URLs that start, on lanes with early acknowledgements.
-    async fn start(&self, urls: &[Claim]) -> Result<Vec<Start>> {
+    async fn start(&self, urls: &[Claim]) -> Result<Vec<Start>, Fatal> {
         let Self { records, health, worker, .. } = self;
         let counting = async || one_each(records.start(worker, urls).await?, urls.len(), "starts");
-        let starts = health.patiently(COUNTING, counting).await?;
+        let starts = health.insist(COUNTING, counting).await?;
         let begun = urls.iter().zip(&starts).filter(|(_, start)| **start == Start::Go);
         self.acknowledge_early(begun.map(|(claim, _)| claim)).await;
         Ok(starts)
     }
 
     /// If a more urgent task comes first, hands out that task, and then the given one again.
-    async fn start_task(&self, task: &Claimed) -> Result<Option<Start>> {
+    async fn start_task(&self, task: &Claimed) -> Result<Option<Start>, Fatal> {
         let Self { records, health, worker, .. } = self;
         let starting = || records.start_task(worker, &task.message);
-        match health.patiently(COUNTING, starting).await? {
+        match health.insist(COUNTING, starting).await? {
             TaskStart::This(start) => {
                 let claim = (start == Start::Go).then(|| Claim::of(&task.message));
                 self.acknowledge_early(claim.as_ref()).await;
@@ -81,7 +82,7 @@ impl Frontier for Member {
                 let Urgent { message, attempts, starts } = *urgent;
                 // A task that this worker holds already, because its lease had lapsed, is carried on.
                 if self.in_flight.take(&message, None) {
-                    self.hand_out(message, attempts, starts, false).await;
+                    self.hand_out(message, attempts, starts, false).await?;
                 }
                 self.send_out(task.clone());
                 Ok(None)
@@ -89,17 +90,17 @@ impl Frontier for Member {
         }
     }
 
-    async fn extend(&self, urls: &[&Message]) -> Vec<bool> {
+    async fn extend(&self, urls: &[&Message]) -> Result<Vec<bool>, Fatal> {
         // Checked once: other leases may become doubtful in the meantime.
         let is_in_doubt: Vec<bool> =
             urls.iter().map(|url| self.in_flight.is_older(url, self.lease_period())).collect();
         let in_doubt = urls.iter().zip(&is_in_doubt).filter(|(_, is_in_doubt)| **is_in_doubt);
         let in_doubt: Vec<Message> = in_doubt.map(|(url, _)| (*url).clone()).collect();
-        let mut held = self.extend(&in_doubt).await.into_iter();
-        is_in_doubt.into_iter().map(|is_in_doubt| !is_in_doubt || held.next() == Some(true)).collect()
+        let mut held = self.extend(&in_doubt).await?.into_iter();
+        Ok(is_in_doubt.into_iter().map(|is_in_doubt| !is_in_doubt || held.next() == Some(true)).collect())
     }
 
-    async fn settle(&self, batch: Vec<Settlement>) -> Settled {
+    async fn settle(&self, batch: Vec<Settlement>) -> Result<Settled, Fatal> {
         let mut plan = Plan::default();
         batch.into_iter().for_each(|settlement| plan.add(self, settlement));
         plan.carry_out(self).await
@@ -112,7 +113,7 @@ impl Frontier for Member {
     /// 3. Releases the rest.
     /// 4. Has the broker handle every acknowledgement.
     /// 5. Signs this worker off.
-    async fn release(&self) {
+    async fn release(&self) -> Result<(), Fatal> {
         self.stop.cancel();
         let settled = async {
             self.has_stopped.cancelled().await;
@@ -128,7 +129,7 @@ impl Frontier for Member {
         if !held.is_empty() {
             info!(urls = held.len(), "giving back what did not finish in time");
             let released = |message| Settlement { message, verdict: Verdict::Released };
-            self.settle(held.into_iter().map(released).collect()).await;
+            self.settle(held.into_iter().map(released).collect()).await?;
         }
         match timeout(LAST_WAIT, self.broker.close()).await {
             Ok(Ok(())) => {}
@@ -140,14 +141,15 @@ impl Frontier for Member {
         if let Err(error) = self.records.leave(&self.worker).await {
             debug!(%error, "could not say that this worker ends");
         }
+        Ok(())
     }
 
-    async fn has_seen(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> bool {
+    async fn has_seen(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> Result<bool, Fatal> {
         let Self { records, health, .. } = self;
-        health.until_done("looking for a URL", || records.has_seen(crawl, url)).await
+        health.insist("looking for a URL", || records.has_seen(crawl, url)).await
     }
 
-    async fn beat(&self, beat: &Heartbeat) -> Result<BeatReply> {
+    async fn beat(&self, beat: &Heartbeat) -> ports::Result<BeatReply> {
         self.records.beat(beat, BEAT_TTL).await
     }
 

@@ -6,9 +6,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
+use trawl_common::frontier::fingerprint;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
-use trawl_common::ports::{Claim, fingerprint};
+use trawl_common::ports::Claim;
 use trawl_common::web::url::Fingerprint;
 
 use crate::broker::Receipt;

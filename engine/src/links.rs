@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use trawl_common::frontier::Taken;
 use trawl_common::frontier::limit::{LeftOut, Limit};
+use trawl_common::frontier::trace::Trace;
 use trawl_common::names::{CrawlRef, SpiderName};
-use trawl_common::ports::{Claim, NewWork, one_each};
-use trawl_common::trace::{Admission, Trace};
+use trawl_common::ports::{Claim, Fatal, NewWork, one_each};
+use trawl_common::trace::Admission;
 
 use crate::member::Member;
-use crate::outbox;
+use crate::outbox::{self, Tries};
 use crate::records::{Linked, Linking};
 
 /// The part of a page's links that the records accepted.
@@ -22,7 +23,7 @@ pub(crate) struct Admitted {
 
 /// Admits the URLs that pages and tasks submit to other spiders, and publishes and confirms the new ones.
 /// Repeating the call admits none twice.
-pub(crate) async fn admit_elsewhere(member: &Member, asked: Vec<(SpiderName, NewWork)>) {
+pub(crate) async fn admit_elsewhere(member: &Member, asked: Vec<(SpiderName, NewWork)>) -> Result<(), Fatal> {
     let Member { records, broker, health, .. } = member;
     let mut by_crawl: BTreeMap<CrawlRef, Vec<NewWork>> = BTreeMap::new();
     for (spider, new) in asked {
@@ -30,11 +31,12 @@ pub(crate) async fn admit_elsewhere(member: &Member, asked: Vec<(SpiderName, New
     }
     for (crawl, urls) in by_crawl {
         let admitting = async || one_each(records.take_in(&crawl, &urls).await?, urls.len(), "URLs");
-        let new = health.until_done("admitting for another spider", admitting).await;
+        let new = health.insist("admitting for another spider", admitting).await?;
         let new = urls.iter().zip(new).filter(|(_, new)| *new);
         let messages = new.map(|(url, _)| url.message(&crawl)).collect();
-        outbox::send_until_done(&**records, &**broker, messages, health).await;
+        outbox::send(&**records, &**broker, messages, Tries::Repeated(health)).await.map_err(Fatal)?;
     }
+    Ok(())
 }
 
 /// Admits the links of pages, and publishes and confirms the new ones. Returns the result for each page, in
@@ -43,11 +45,11 @@ pub(crate) async fn admit(
     member: &Member,
     pages: Vec<Linking>,
     traces: &[Option<&Trace>],
-) -> Vec<Linked<Admitted>> {
+) -> Result<Vec<Linked<Admitted>>, Fatal> {
     let Member { records, broker, health, worker, .. } = member;
     let admission = Admission::begin();
     let admitting = async || one_each(records.admit_links(worker, &pages).await?, pages.len(), "pages");
-    let admitted = health.until_done("admitting links", admitting).await;
+    let admitted = health.insist("admitting links", admitting).await?;
     let mut messages = Vec::new();
     let mut all = Vec::with_capacity(pages.len());
     for ((Linking { page: Claim { crawl, .. }, links }, linked), trace) in
@@ -72,6 +74,6 @@ pub(crate) async fn admit(
         }));
         admission.ends(&mut messages[first..], *trace);
     }
-    outbox::send_until_done(&**records, &**broker, messages, health).await;
-    all
+    outbox::send(&**records, &**broker, messages, Tries::Repeated(health)).await.map_err(Fatal)?;
+    Ok(all)
 }

@@ -12,7 +12,7 @@ use trawl_common::frontier::message::Message;
 use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::health::Health;
 use trawl_common::names::{CrawlRef, WorkerId};
-use trawl_common::ports::{Claimed, ErrorKind, History, OpenCrawl, Pages, Requests, Result, one_each};
+use trawl_common::ports::{Claimed, ErrorKind, Fatal, History, OpenCrawl, Pages, Requests, Result, one_each};
 use trawl_common::settings::{Acks, Settings};
 use trawl_common::time::UnixMs;
 
@@ -76,17 +76,19 @@ impl Member {
         Cache::new(CRAWLS)
     }
 
-    /// Returns the settled terms of a crawl, looked up once. Fails if its records cannot be read.
-    pub(crate) async fn crawl(&self, crawl: &CrawlRef) -> Result<OpenCrawl> {
+    /// Returns the settled terms of a crawl, looked up once, or the error if its records cannot be read.
+    pub(crate) async fn crawl(&self, crawl: &CrawlRef) -> std::result::Result<Result<OpenCrawl>, Fatal> {
         if let Some(known) = self.crawls.get(crawl) {
-            return Ok(known);
+            return Ok(Ok(known));
         }
         let looking = async || match self.look_up(crawl).await {
             Err(error) if error.kind == ErrorKind::Corrupt => Ok(Err(error)),
             known => known.map(Ok),
         };
-        let known = self.health.until_done(LOOKING_UP, looking).await?;
-        self.crawls.insert(crawl.clone(), known);
+        let known = self.health.insist(LOOKING_UP, looking).await?;
+        if let Ok(known) = &known {
+            self.crawls.insert(crawl.clone(), *known);
+        }
         Ok(known)
     }
 
@@ -97,18 +99,26 @@ impl Member {
     }
 
     /// Hands out a message that this worker holds.
-    pub(crate) async fn hand_out(&self, message: Message, attempts: u32, starts: u32, is_beyond_limit: bool) {
-        let crawl = match self.crawl(&message.crawl).await {
+    pub(crate) async fn hand_out(
+        &self,
+        message: Message,
+        attempts: u32,
+        starts: u32,
+        is_beyond_limit: bool,
+    ) -> std::result::Result<(), Fatal> {
+        let crawl = match self.crawl(&message.crawl).await? {
             Ok(crawl) => crawl,
             // The crawl makes no progress until it is repaired; all others continue.
             Err(error) => {
                 self.health.fails_lately(LOOKING_UP, &error, 2 * UNREADABLE);
                 let until = UnixMs::now().plus(UNREADABLE);
-                return self.settle_own(Own::Waits { message, until }).await;
+                self.settle_own(Own::Waits { message, until }).await;
+                return Ok(());
             }
         };
         let claimed = Claimed { message, attempts, starts, is_beyond_limit, crawl };
         self.send_out(claimed);
+        Ok(())
     }
 
     /// Hands out a claimed message. One that was handed out before and has not started keeps its turn.
@@ -141,12 +151,12 @@ impl Member {
     }
 
     /// Extends the leases of these messages. Returns, in order, which this worker still holds.
-    pub(crate) async fn extend(&self, messages: &[Message]) -> Vec<bool> {
+    pub(crate) async fn extend(&self, messages: &[Message]) -> std::result::Result<Vec<bool>, Fatal> {
         let Self { records, health, worker, .. } = self;
         if messages.is_empty() {
-            return Vec::new();
+            return Ok(Vec::new());
         }
         let keeping = async || one_each(records.extend(worker, messages).await?, messages.len(), "messages");
-        health.until_done("extending leases", keeping).await
+        health.insist("extending leases", keeping).await
     }
 }

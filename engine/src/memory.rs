@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use trawl_common::frontier::Key;
 use trawl_common::names::SpiderName;
-use trawl_common::ports::{Ending, Memory, Result};
+use trawl_common::ports::{Ending, Error, ErrorKind, Memory, Result};
 use trawl_common::spider::page_history::Visited;
 use trawl_common::web::url::CanonicalUrl;
 
@@ -40,17 +40,18 @@ impl<'a> Memories<'a> {
         all
     }
 
-    /// Writes everything; fails if the store is full. Links come first: if the process dies in between, too
+    /// Writes everything; fails at once if the store is full. Links come first: if the process dies in between, too
     /// much is remembered and nothing is lost.
     pub(crate) async fn write(self, Member { pages, health, .. }: &Member) -> Result<()> {
+        let is_away = |error: &Error| error.kind == ErrorKind::Unavailable;
         for (spider, found) in self.links.iter().filter(|(_, found)| !found.is_empty()) {
-            health.unless_full("remembering links", || pages.know(spider, found)).await?;
+            health.retry_if("remembering links", is_away, || pages.know(spider, found)).await?;
         }
         for (spider, visits) in &self.visits {
-            health.unless_full("remembering pages", || pages.note(spider, visits)).await?;
+            health.retry_if("remembering pages", is_away, || pages.note(spider, visits)).await?;
         }
         for (spider, urls) in &self.gone {
-            health.until_done("forgetting pages", || pages.forget(spider, urls)).await;
+            health.retry("forgetting pages", || pages.forget(spider, urls)).await?;
         }
         Ok(())
     }

@@ -18,10 +18,8 @@ use crate::records::Records;
 pub(crate) enum Tries<'a> {
     /// Once.
     One,
-    /// Repeats while another try may succeed and the process is not stopping.
-    WhileItMayPass(&'a Health),
-    /// Repeats while another try may succeed; does not return otherwise.
-    UntilDone(&'a Health),
+    /// Repeats while another try may succeed.
+    Repeated(&'a Health),
 }
 
 impl Tries<'_> {
@@ -33,8 +31,7 @@ impl Tries<'_> {
     ) -> Result<T> {
         match self {
             Self::One => call().await,
-            Self::WhileItMayPass(health) => health.patiently(what, call).await,
-            Self::UntilDone(health) => Ok(health.until_done(what, call).await),
+            Self::Repeated(health) => health.retry(what, call).await,
         }
     }
 }
@@ -54,17 +51,6 @@ pub(crate) async fn send(
     confirm(records, messages, tries).await
 }
 
-/// Like [`send`], but retries until it succeeds.
-pub(crate) async fn send_until_done(
-    records: &dyn Records,
-    broker: &dyn Broker,
-    messages: Vec<Message>,
-    health: &Health,
-) {
-    // Each step is retried until it succeeds, so none fails.
-    let _ = send(records, broker, messages, Tries::UntilDone(health)).await;
-}
-
 /// Lists the urgent tasks among requeued messages. This comes before they are confirmed: if the process dies
 /// in between, they are sent once more, and listed then.
 pub(crate) async fn list_urgent(records: &dyn Records, messages: &[Message], tries: Tries<'_>) -> Result<()> {
@@ -76,20 +62,19 @@ pub(crate) async fn list_urgent(records: &dyn Records, messages: &[Message], tri
     }
 }
 
-/// Stores the messages of parked URLs and confirms them, retrying until it succeeds.
-pub(crate) async fn park_until_done(
+/// Stores the messages of parked URLs, and confirms them.
+pub(crate) async fn park(
     records: &dyn Records,
     broker: &dyn Broker,
     parked: Vec<Parked>,
     health: &Health,
-) {
+) -> Result<()> {
     if parked.is_empty() {
-        return;
+        return Ok(());
     }
-    health.until_done("parking", || broker.park(&parked)).await;
+    health.retry("parking", || broker.park(&parked)).await?;
     let messages = parked.into_iter().map(|parked| parked.message).collect();
-    // Never fails, as above.
-    let _ = confirm(records, messages, Tries::UntilDone(health)).await;
+    confirm(records, messages, Tries::Repeated(health)).await
 }
 
 /// Removes the messages from the outbox. A record that is still new counts as queued from now on.

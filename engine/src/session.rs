@@ -53,11 +53,11 @@ impl LeasedSession {
                 false => records.open(&crawl, terms, &holder, ttl).await,
             }
         };
-        let lease = RwLock::new(health.patiently("opening the crawl", opening).await?);
+        let lease = RwLock::new(health.retry("opening the crawl", opening).await?);
         // Before any URL is admitted, because workers need the text once they claim one.
         if let Some(text) = &text {
             let keeping = || records.keep_spider_text(&crawl, text);
-            health.patiently("keeping what the spider's file says", keeping).await?;
+            health.retry("keeping what the spider's file says", keeping).await?;
         }
         let retaking = tokio::sync::Mutex::default();
         let held = Arc::new(Held { records, broker, health, holder, crawl, ttl, lease, retaking });
@@ -89,14 +89,14 @@ impl Session for LeasedSession {
         let mut messages: Vec<Message> =
             urls.iter().zip(&new).filter(|(_, new)| **new).map(|(url, _)| url.message(crawl)).collect();
         admission.ends(&mut messages, None);
-        outbox::send(&**records, &**broker, messages, Tries::WhileItMayPass(health)).await?;
+        outbox::send(&**records, &**broker, messages, Tries::Repeated(health)).await?;
         Ok(new)
     }
 
     async fn refuse(&self, dead_letters: &[DeadLetter]) -> Result<()> {
         let Held { records, broker, health, .. } = &*self.held;
-        health.patiently("storing dead letters", || broker.dead_letter(dead_letters)).await?;
-        health.patiently("noting what is no URL", || records.note_invalid(dead_letters)).await
+        health.retry("storing dead letters", || broker.dead_letter(dead_letters)).await?;
+        health.retry("noting what is no URL", || records.note_invalid(dead_letters)).await
     }
 
     async fn close_read(self: Box<Self>, read: Option<SourcesRead>) -> Result<()> {
@@ -132,7 +132,7 @@ impl Held {
     ) -> Result<T> {
         loop {
             let lease = self.current();
-            match self.health.patiently(what, || call(lease.clone())).await {
+            match self.health.retry(what, || call(lease.clone())).await {
                 Err(error) if error.kind == ErrorKind::Stale => self.retake(&lease, &error).await?,
                 result => return result,
             }
@@ -144,7 +144,7 @@ impl Held {
         if self.current() == *lost {
             tracing::warn!(%error, "lost the lease; taking it again");
             let opening = || self.records.reopen(lost, &self.holder, self.ttl);
-            let taken = self.health.patiently("opening the crawl again", opening).await?;
+            let taken = self.health.retry("opening the crawl again", opening).await?;
             *self.lease.write().unwrap_or_else(PoisonError::into_inner) = taken;
         }
         Ok(())

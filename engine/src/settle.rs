@@ -10,7 +10,7 @@ use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::ladder::until_another_worker;
 use trawl_common::frontier::message::{Malformed, Message};
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{Claim, Ending, Finish, Settled, Settlement, Verdict, one_each};
+use trawl_common::ports::{Claim, Ending, ErrorKind, Fatal, Finish, Settled, Settlement, Verdict, one_each};
 use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
 
@@ -141,62 +141,67 @@ impl Plan {
     /// 9. Records which probes returned.
     /// 10. Acknowledges.
     /// 11. Wakes callers that wait for all previous steps.
-    pub(crate) async fn carry_out(mut self, member: &Member) -> Settled {
-        self.extend_leases(member).await;
-        self.publish_dead_letters(member).await;
-        self.admit_links(member).await;
-        self.park(member).await;
-        self.remember(member).await;
-        self.finish(member).await;
-        self.send_round(member).await;
-        self.release_records(member).await;
-        self.note_probes(member).await;
+    pub(crate) async fn carry_out(mut self, member: &Member) -> Result<Settled, Fatal> {
+        self.extend_leases(member).await?;
+        self.publish_dead_letters(member).await?;
+        self.admit_links(member).await?;
+        self.park(member).await?;
+        self.remember(member).await?;
+        self.finish(member).await?;
+        self.send_round(member).await?;
+        self.release_records(member).await?;
+        self.note_probes(member).await?;
         self.acknowledge(member).await;
         self.answer_flushes();
-        self.settled
+        Ok(self.settled)
     }
 
     /// A URL that was held for long may have another holder by now, and a published dead letter cannot be taken back.
-    async fn extend_leases(&mut self, member: &Member) {
+    async fn extend_leases(&mut self, member: &Member) -> Result<(), Fatal> {
         let is_in_doubt = |ends: &mut Ends| {
             ends.ending.dead_letter.is_some()
                 || member.in_flight.is_older(&ends.message, member.lease_period())
         };
         let in_doubt: Vec<Ends> = self.ends.extract_if(.., is_in_doubt).collect();
         let messages: Vec<Message> = in_doubt.iter().map(|ends| ends.message.clone()).collect();
-        for (ends, is_held) in in_doubt.into_iter().zip(member.extend(&messages).await) {
+        for (ends, is_held) in in_doubt.into_iter().zip(member.extend(&messages).await?) {
             match is_held {
                 true => self.ends.push(ends),
                 false => self.goes_round.push(ends.message),
             }
         }
+        Ok(())
     }
 
-    async fn publish_dead_letters(&mut self, Member { records, broker, health, .. }: &Member) {
+    async fn publish_dead_letters(
+        &mut self,
+        Member { records, broker, health, .. }: &Member,
+    ) -> Result<(), Fatal> {
         if !self.dead_letters.is_empty() {
-            health.until_done("noting what is no URL", || records.note_invalid(&self.dead_letters)).await;
+            health.insist("noting what is no URL", || records.note_invalid(&self.dead_letters)).await?;
         }
         self.dead_letters.extend(self.ends.iter().filter_map(Ends::dead_letter));
         if !self.dead_letters.is_empty() {
-            health.until_done("storing dead letters", || broker.dead_letter(&self.dead_letters)).await;
+            health.insist("storing dead letters", || broker.dead_letter(&self.dead_letters)).await?;
         }
+        Ok(())
     }
 
     /// A page that this worker no longer holds is republished: another worker has it, or the store has forgotten it.
-    async fn admit_links(&mut self, member: &Member) {
+    async fn admit_links(&mut self, member: &Member) -> Result<(), Fatal> {
         self.ends.iter_mut().for_each(|ends| ends.ending.count_handed());
         let elsewhere = self.ends.iter().flat_map(|ends| ends.ending.elsewhere.iter().cloned()).collect();
-        links::admit_elsewhere(member, elsewhere).await;
+        links::admit_elsewhere(member, elsewhere).await?;
         let linking: Vec<Ends> = self.ends.extract_if(.., |ends| !ends.ending.links.is_empty()).collect();
         if linking.is_empty() {
-            return;
+            return Ok(());
         }
         let linking_of = |Ends { ending, .. }: &Ends| Linking {
             page: ending.finish.claim.clone(),
             links: ending.links.clone(),
         };
         let traces: Vec<_> = linking.iter().map(|ends| ends.message.trace.as_deref()).collect();
-        let admitted = links::admit(member, linking.iter().map(linking_of).collect(), &traces).await;
+        let admitted = links::admit(member, linking.iter().map(linking_of).collect(), &traces).await?;
         for (mut ends, taken) in linking.into_iter().zip(admitted) {
             match taken {
                 Linked::Taken(Admitted { links, left_out }) => {
@@ -209,10 +214,11 @@ impl Plan {
                 Linked::StoreFull => self.settled.not_stored.push(ends.into()),
             }
         }
+        Ok(())
     }
 
     /// Record and message have the same instant. URLs that this worker no longer holds are republished.
-    async fn park(&mut self, member: &Member) {
+    async fn park(&mut self, member: &Member) -> Result<(), Fatal> {
         let Member { records, broker, health, worker, .. } = member;
         if !self.put_aside.is_empty() {
             let mut parkings = Vec::with_capacity(self.put_aside.len());
@@ -223,12 +229,12 @@ impl Plan {
                 parked.push(Parked { message: Message { wake: Some(wake.at), ..message }, wake });
             }
             let parking = async || one_each(records.park(worker, &parkings).await?, parkings.len(), "URLs");
-            let mut held = health.until_done("putting aside", parking).await.into_iter();
+            let mut held = health.insist("putting aside", parking).await?.into_iter();
             let (parked, lost): (Vec<Parked>, Vec<Parked>) =
                 parked.into_iter().partition(|_| held.next() == Some(true));
             parked.iter().for_each(|parked| self.forget(member, &parked.message));
             self.goes_round.extend(lost.into_iter().map(|parked| parked.message));
-            outbox::park_until_done(&**records, &**broker, parked, health).await;
+            outbox::park(&**records, &**broker, parked, health).await.map_err(Fatal)?;
         }
         if !self.waiting.is_empty() {
             let mut parked = Vec::with_capacity(self.waiting.len());
@@ -236,31 +242,36 @@ impl Plan {
                 self.forget(member, &message);
                 parked.push(Parked { message, wake: broker.wake(until) });
             }
-            health.until_done("parking", || broker.park(&parked)).await;
+            health.insist("parking", || broker.park(&parked)).await?;
         }
         if !self.newer.is_empty() {
             let wake = broker.wake(UnixMs::now().plus(until_another_worker(0)));
-            health.until_done("parking", || broker.pass_on(&self.newer, wake)).await;
+            health.insist("parking", || broker.pass_on(&self.newer, wake)).await?;
         }
+        Ok(())
     }
 
-    async fn remember(&mut self, member: &Member) {
+    async fn remember(&mut self, member: &Member) -> Result<(), Fatal> {
         let memories = Memories::of(self.ends.iter().map(|ends| &ends.ending));
-        if memories.write(member).await.is_err() {
-            let remembers = |ends: &mut Ends| ends.ending.memory.is_some();
-            self.settled.not_stored.extend(self.ends.extract_if(.., remembers).map(Settlement::from));
+        match memories.write(member).await {
+            Err(error) if error.kind == ErrorKind::Full => {
+                let remembers = |ends: &mut Ends| ends.ending.memory.is_some();
+                self.settled.not_stored.extend(self.ends.extract_if(.., remembers).map(Settlement::from));
+                Ok(())
+            }
+            written => written.map_err(Fatal),
         }
     }
 
     /// URLs that this worker no longer holds are republished.
-    async fn finish(&mut self, member: &Member) {
+    async fn finish(&mut self, member: &Member) -> Result<(), Fatal> {
         let Member { records, health, worker, .. } = member;
         if self.ends.is_empty() {
-            return;
+            return Ok(());
         }
         let finishes: Vec<Finish> = self.ends.iter().map(|ends| ends.ending.finish.clone()).collect();
         let finishing = async || one_each(records.finish(worker, &finishes).await?, finishes.len(), "ends");
-        let ended = health.until_done("finishing", finishing).await;
+        let ended = health.insist("finishing", finishing).await?;
         for (Ends { message, ending }, ended) in std::mem::take(&mut self.ends).into_iter().zip(ended) {
             match ended {
                 true => {
@@ -270,35 +281,38 @@ impl Plan {
                 false => self.goes_round.push(message),
             }
         }
+        Ok(())
     }
 
-    async fn send_round(&mut self, member: &Member) {
+    async fn send_round(&mut self, member: &Member) -> Result<(), Fatal> {
         let messages = std::mem::take(&mut self.goes_round);
         if !messages.is_empty() {
             messages.iter().for_each(|message| self.forget(member, message));
             let Member { records, broker, health, .. } = member;
-            health.until_done("sending again", || broker.publish(&messages)).await;
-            // Tasks that another worker has, or the store has forgotten, are not listed. Retried until it succeeds.
-            let _ = outbox::list_urgent(&**records, &messages, Tries::UntilDone(health)).await;
+            health.insist("sending again", || broker.publish(&messages)).await?;
+            // Tasks that another worker has, or the store has forgotten, are not listed.
+            outbox::list_urgent(&**records, &messages, Tries::Repeated(health)).await.map_err(Fatal)?;
         }
+        Ok(())
     }
 
-    async fn release_records(&mut self, member: &Member) {
+    async fn release_records(&mut self, member: &Member) -> Result<(), Fatal> {
         let Member { records, health, worker, in_flight, .. } = member;
         if !self.releases.is_empty() {
             let claims: Vec<Claim> = self.releases.iter().map(Claim::of).collect();
-            health.until_done("giving back", || records.release(worker, &claims)).await;
-            // Retried until it succeeds.
-            let _ = outbox::list_urgent(&**records, &self.releases, Tries::UntilDone(health)).await;
+            health.insist("giving back", || records.release(worker, &claims)).await?;
+            outbox::list_urgent(&**records, &self.releases, Tries::Repeated(health)).await.map_err(Fatal)?;
             let late = claims.iter().flat_map(|claim| in_flight.forget(claim));
             self.receipts_to_release.extend(late);
         }
+        Ok(())
     }
 
-    async fn note_probes(&self, Member { records, health, .. }: &Member) {
+    async fn note_probes(&self, Member { records, health, .. }: &Member) -> Result<(), Fatal> {
         if !self.probes.is_empty() {
-            health.until_done("noting probes", || records.probes_returned(&self.probes)).await;
+            health.insist("noting probes", || records.probes_returned(&self.probes)).await?;
         }
+        Ok(())
     }
 
     fn answer_flushes(&mut self) {

@@ -9,9 +9,10 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use tracing::{info, warn};
 use trawl_common::batching::gather;
 use trawl_common::events::{CrawlEvent, Event};
+use trawl_common::frontier::fingerprint;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
-use trawl_common::ports::{Error, ErrorKind, Result, fingerprint};
+use trawl_common::ports::{Error, ErrorKind, Fatal};
 use trawl_common::web::url::Fingerprint;
 
 use crate::claiming::Claiming;
@@ -21,31 +22,32 @@ use crate::own::Own;
 use crate::settle::{BATCH, Plan};
 
 /// Settles the engine's own messages in batches, until every sender is gone.
-pub(crate) async fn settles_own(member: &Member, mut from: mpsc::Receiver<Own>) {
+pub(crate) async fn settles_own(member: &Member, mut from: mpsc::Receiver<Own>) -> Result<(), Fatal> {
     let mut batch = Vec::with_capacity(BATCH);
     while gather(&mut from, &mut batch, BATCH).await > 0 {
         let mut plan = Plan::default();
         batch.drain(..).for_each(|own| plan.add_own(member, own));
-        plan.carry_out(member).await;
+        plan.carry_out(member).await?;
     }
+    Ok(())
 }
 
 /// Extends the leases that are about half a period old or older, until the task is cancelled. Most pages are
 /// settled before that. A lease lasts three periods and is extended in its first half, however it falls among
 /// the ticks: a worker, or Redis, may stall for the other half.
-pub(crate) async fn extends_leases(member: &Member) {
+pub(crate) async fn extends_leases(member: &Member) -> Result<(), Fatal> {
     let period = member.lease_period();
     let mut ticks = interval(period);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
         // If another worker has taken over a lease, settling the URL will show it.
-        member.extend(&member.in_flight.older_than(period / 2)).await;
+        member.extend(&member.in_flight.older_than(period / 2)).await?;
     }
 }
 
 /// Looks for lost records and sends their messages again, until the task is cancelled.
-pub(crate) async fn sweeps(member: &Member) {
+pub(crate) async fn sweeps(member: &Member) -> Result<(), Fatal> {
     let mut resent = Resent::new(member.settings.recovery.lost_after);
     loop {
         match sweep(member, &mut resent).await {
@@ -53,12 +55,33 @@ pub(crate) async fn sweeps(member: &Member) {
                 member.health.works("sweeping");
                 sleep(rest).await;
             }
-            Err(error) => {
+            Err(Failed::Fatally(error)) => return Err(error),
+            Err(Failed::ForNow(error)) => {
                 member.health.fails("sweeping", &error);
                 // After an outage, let others extend their leases first.
                 sleep(member.settings.recovery.lost_after / 4).await;
             }
         }
+    }
+}
+
+/// Why a sweep was not completed.
+enum Failed {
+    /// It is repeated.
+    ForNow(Error),
+    /// The worker ends.
+    Fatally(Fatal),
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Self::ForNow(error)
+    }
+}
+
+impl From<Fatal> for Failed {
+    fn from(error: Fatal) -> Self {
+        Self::Fatally(error)
     }
 }
 
@@ -71,7 +94,7 @@ pub(crate) async fn sweeps(member: &Member) {
 /// 5. Publishes dead letters for records that could not be read.
 /// 6. Announces events of crawls and hosts; those of a crawl only once the history has it. An event that is
 ///    not announced yet is found again, and no crawl is forgotten before its end was announced.
-async fn sweep(member: &Member, resent: &mut Resent) -> Result<Duration> {
+async fn sweep(member: &Member, resent: &mut Resent) -> Result<Duration, Failed> {
     let Member { records, broker, worker, .. } = member;
     let found = records.sweep(worker).await?;
     if let Some(crawl) = found.evicted.first() {
@@ -102,7 +125,7 @@ async fn sweep(member: &Member, resent: &mut Resent) -> Result<Duration> {
             "the messages of these URLs were lost {MOST_RESENT} times: does another program take from trawl's queues? Claiming them \
              without a message"
         );
-        Claiming { member }.claim(claimed.clone()).await;
+        Claiming { member }.claim(claimed.clone()).await?;
         outbox::confirm(&**records, claimed, Tries::One).await?;
     }
     for crawl in &found.awaiting {

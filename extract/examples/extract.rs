@@ -7,12 +7,13 @@ use std::io::{BufRead, Write, stdin, stdout};
 use std::sync::atomic::AtomicBool;
 
 use serde_json::json;
+use trawl_common::mistake::Sited;
 use trawl_common::names::SpiderName;
-use trawl_common::ports::Response;
 use trawl_common::settings;
-use trawl_common::spider::{Field, FieldSource, ItemRule, Kind, Sited, Spider};
+use trawl_common::spider::{Field, FieldSource, ItemRule, Kind, Spider};
 use trawl_common::time::UnixMs;
 use trawl_common::web::headers::Headers;
+use trawl_common::web::response::Response;
 use trawl_extract::Extractor;
 
 fn main() -> Result<(), Box<dyn Error>> {

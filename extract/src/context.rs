@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use scraper::{ElementRef, Html};
 use serde_json::Value;
 use trawl_common::frontier::outcome::{Class, Failure};
-use trawl_common::ports::Response;
 use trawl_common::spider::PageField;
+use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
 
 use crate::document::base::{Base, without_fragment};

@@ -1,11 +1,12 @@
 //! The file of a spider with all its mistakes.
 
+use trawl_common::mistake::Mistake;
 use trawl_common::names::SpiderName;
 use trawl_common::politeness::robots::RobotsName;
 use trawl_common::settings::Settings;
 use trawl_common::spider::arguments::Arguments;
 use trawl_common::spider::file::{self, Reading};
-use trawl_common::spider::{Mistake, Origin, Spider, folder};
+use trawl_common::spider::{Origin, Spider, folder};
 
 use crate::Ready;
 

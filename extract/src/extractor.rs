@@ -6,10 +6,11 @@ use encoding_rs::UTF_8;
 use scraper::Html;
 use serde_json::Value;
 use trawl_common::frontier::outcome::{Class, Failure};
+use trawl_common::mistake::Mistake;
 use trawl_common::politeness::robots::RobotsName;
-use trawl_common::ports::Response;
 use trawl_common::settings::Urls;
-use trawl_common::spider::{Mistake, Spider};
+use trawl_common::spider::Spider;
+use trawl_common::web::response::Response;
 use trawl_common::web::sniff::{MediaKind, is_html, is_json};
 use trawl_common::web::url::CanonicalUrl;
 

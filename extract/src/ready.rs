@@ -1,7 +1,8 @@
 //! Prepares a spider's file for extraction.
 
+use trawl_common::mistake::Mistake;
 use trawl_common::settings::Fetch;
-use trawl_common::spider::{Bans, Mistake, Scope, Spider};
+use trawl_common::spider::{Bans, Scope, Spider};
 
 use crate::Extractor;
 

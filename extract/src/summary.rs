@@ -1,12 +1,12 @@
 //! Summarizes a spider in a few lines.
 
 use trawl_common::events::Pattern;
+use trawl_common::frontier::{DedupScope, Recrawl};
 use trawl_common::schedule::Schedule;
 use trawl_common::settings::SinkSettings;
 use trawl_common::spider::arguments::Declaration;
 use trawl_common::spider::{
-    DedupScope, Field, FieldSource, Follow, Handler, ItemRule, Kind, Mode, ProxyUse, Recrawl, Required,
-    Spider,
+    Field, FieldSource, Follow, Handler, ItemRule, Kind, Mode, ProxyUse, Required, Spider,
 };
 use trawl_common::text::printable;
 use trawl_common::time::UnixMs;

@@ -1,6 +1,6 @@
 //! The body of a response as text.
 
-use trawl_common::ports::Response;
+use trawl_common::web::response::Response;
 
 use crate::document::charset::decode;
 

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use trawl_common::frontier::limit::Limit;
 use trawl_common::frontier::outcome::{Failure, Skip};
-use trawl_common::ports::{Error, Response};
+use trawl_common::ports::Error;
 use trawl_common::spider::{LinkVerdict, Scope, Spider};
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
+use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
 
 use crate::{Extraction, Link};

@@ -6,11 +6,11 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use trawl_common::names::SpiderName;
-use trawl_common::ports::Response;
 use trawl_common::settings;
 use trawl_common::spider::Spider;
 use trawl_common::time::UnixMs;
 use trawl_common::web::headers::Headers;
+use trawl_common::web::response::Response;
 use trawl_extract::Extractor;
 
 /// The folder of Debian's package rust-doc.

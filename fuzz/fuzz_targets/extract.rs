@@ -7,12 +7,13 @@ use std::sync::atomic::AtomicBool;
 
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
+use trawl_common::mistake::Sited;
 use trawl_common::names::SpiderName;
-use trawl_common::ports::Response;
 use trawl_common::settings::Items;
-use trawl_common::spider::{Field, FieldSource, Follow, ItemRule, Kind, PageField, Required, Sited, Spider};
+use trawl_common::spider::{Field, FieldSource, Follow, ItemRule, Kind, PageField, Required, Spider};
 use trawl_common::time::UnixMs;
 use trawl_common::web::headers::Headers;
+use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::{Extraction, Extractor};
 

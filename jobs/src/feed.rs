@@ -47,7 +47,7 @@ pub(crate) async fn run(runner: &Runner, job: Job, stop: &CancellationToken) {
     // While a server is unavailable the lease may lapse; another worker then takes the job, and this one
     // reports nothing.
     let health = Health::until(stop.clone());
-    let settled = health.patiently("settling a job", || settle(runner, &job, &fed)).await;
+    let settled = health.retry("settling a job", || settle(runner, &job, &fed)).await;
     if let Err(error) = settled {
         warn!(job = %crawl.id, %error, "what came of a job could not be written: it will be taken again");
     }

@@ -10,8 +10,9 @@ use tracing::{info, warn};
 use trawl_common::jobs::{JobStatus, NewJob};
 use trawl_common::names::{CrawlId, SpiderRef};
 use trawl_common::ports::{JobFilter, JobPage, Result, ScheduleState, Submitted};
-use trawl_common::schedule::{self, Due, Overlap, Schedule, Timetable};
+use trawl_common::schedule::{Due, Overlap, Schedule};
 use trawl_common::time::UnixMs;
+use trawl_common::timetable::Timetable;
 
 use crate::Runner;
 
@@ -70,7 +71,7 @@ async fn settle(runner: &Runner, spider: &SpiderRef, schedule: &Schedule, due: D
 }
 
 async fn ask(runner: &Runner, spider: &SpiderRef, schedule: &Schedule, instant: UnixMs) -> Result<()> {
-    let job = schedule::job(spider, instant);
+    let job = NewJob::scheduled(spider, instant);
     if schedule.overlap == Overlap::Skip && is_busy(runner, &job).await? {
         info!(%spider, %instant, "a scheduled crawl is left out: the spider's last one is not over");
         return Ok(());

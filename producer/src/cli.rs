@@ -14,6 +14,7 @@ use trawl_cli::{
     SpiderArg, await_end, await_handed, count, metrics, print_json, trace,
 };
 use trawl_common::exit::Exit;
+use trawl_common::frontier::DedupScope;
 use trawl_common::frontier::crawl::CrawlStats;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
@@ -21,7 +22,7 @@ use trawl_common::ports::{ErrorKind, Ports, Stats};
 use trawl_common::request::{MAX_DATA_BYTES, RequestView};
 use trawl_common::settings::{IfRunning, Settings};
 use trawl_common::spider::folder::Folder;
-use trawl_common::spider::{DedupScope, Spider, SpiderOverrides, SpiderText};
+use trawl_common::spider::{Spider, SpiderOverrides, SpiderText};
 use trawl_common::text::printable;
 
 use crate::running::{self, Beginning};

@@ -5,14 +5,16 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
+use trawl_common::frontier::DedupScope;
 use trawl_common::health::Health;
+use trawl_common::host_schedules::HostSchedules;
+use trawl_common::mistake::Mistake;
 use trawl_common::names::CrawlRef;
 use trawl_common::politeness::addresses::AddressRate;
 use trawl_common::politeness::ceiling::Ceiling;
-use trawl_common::politeness::schedules::HostSchedules;
 use trawl_common::ports::{self, Hosts, Opening, Ports, SourcesRead, Terms};
 use trawl_common::settings::{Politeness, Settings};
-use trawl_common::spider::{DedupScope, Mistake, Scope, Spider, SpiderText};
+use trawl_common::spider::{Scope, Spider, SpiderText};
 use trawl_common::web::url::Fingerprint;
 use trawl_web::{Fetcher, Threads};
 

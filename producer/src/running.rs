@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
+use trawl_common::frontier::DedupScope;
 use trawl_common::frontier::crawl::{CrawlState, CrawlStats};
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
 use trawl_common::ports::{Result, Stats};
 use trawl_common::settings::IfRunning;
-use trawl_common::spider::DedupScope;
 use trawl_common::time::UnixMs;
 
 use crate::rate_warning::whole;
@@ -76,8 +76,8 @@ mod tests {
     use std::sync::Arc;
 
     use trawl_backends::embedded::Embedded;
+    use trawl_common::frontier::Recrawl;
     use trawl_common::ports::{Opening, Terms};
-    use trawl_common::spider::Recrawl;
 
     use super::*;
 

@@ -108,13 +108,13 @@ impl Case {
             stop: CancellationToken::new(),
         });
         while urls > 0 {
-            let claimed = frontier.claim(urls as usize).await;
+            let claimed = frontier.claim(urls as usize).await.unwrap();
             urls -= claimed.len() as u64;
             let settlements = claimed.into_iter().map(|Claimed { message, .. }| {
                 let ending = Ending::of(Finish::new(Claim::of(&message), Terminal::Done));
                 Settlement { message, verdict: Verdict::Ends(Box::new(ending)) }
             });
-            frontier.settle(settlements.collect()).await;
+            frontier.settle(settlements.collect()).await.unwrap();
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Real servers: the RabbitMQ, the Redis and the PostgreSQL that `scripts/test` starts, or that the environment names.
 
 use std::env;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
@@ -47,7 +48,8 @@ pub async fn own_database() -> ServerUrl {
     ServerUrl::new(url)
 }
 
-/// A virtual host on the RabbitMQ of the tests, for one test alone. Its queues are deleted with it.
+/// A virtual host on the RabbitMQ of the tests, for one test alone. It and its queues are deleted some time after it is
+/// dropped.
 pub struct VirtualHost {
     name: String,
     /// The URL to connect to.
@@ -173,18 +175,42 @@ impl VirtualHost {
     }
 }
 
+/// The time between a test's end and the deletion of its virtual host. RabbitMQ 3.10 dead-letters nothing more on the
+/// whole node once a queue is deleted while its dead-letter worker starts, which takes the worker a moment after the
+/// queue's declaration.
+const SETTLING: Duration = Duration::from_secs(10);
+
+/// The description of a virtual host whose test has ended, followed by the time in Unix seconds.
+const ENDED: &str = "ended at ";
+
 impl Drop for VirtualHost {
     fn drop(&mut self) {
         let name = self.name.clone();
         // A drop cannot wait, and the test's runtime is ending: a runtime of its own can.
         let deleting = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            runtime
-                .expect("a runtime can be built")
-                .block_on(call(Method::DELETE, &format!("/api/vhosts/{name}")));
+            runtime.expect("a runtime can be built").block_on(end(&name));
         });
         // Anything left behind goes with the server.
         let _ = deleting.join();
+    }
+}
+
+/// Marks a virtual host as ended, and deletes those that ended [`SETTLING`] ago.
+async fn end(name: &str) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("the clock is past 1970");
+    let body = json!({"description": format!("{ENDED}{}", now.as_secs())});
+    send(Method::PUT, &format!("/api/vhosts/{name}"), body.to_string()).await;
+    let hosts = call(Method::GET, "/api/vhosts?columns=name,description").await;
+    let hosts: Vec<Value> = serde_json::from_str(&hosts).expect("the answer is JSON");
+    for host in hosts {
+        let ended = host["description"].as_str().and_then(|text| text.strip_prefix(ENDED)?.parse().ok());
+        if let (Some(name), Some(ended)) = (host["name"].as_str(), ended)
+            && now.saturating_sub(Duration::from_secs(ended)) >= SETTLING
+        {
+            // Another test may have deleted it.
+            let _ = request(Method::DELETE, &format!("/api/vhosts/{name}"), String::new()).await;
+        }
     }
 }
 
@@ -193,6 +219,11 @@ async fn call(method: Method, path: &str) -> String {
 }
 
 async fn send(method: Method, path: &str, body: String) -> String {
+    let answer = request(method, path, body).await.expect("the management API answers");
+    answer.text().await.expect("the management API answers to the end")
+}
+
+async fn request(method: Method, path: &str, body: String) -> reqwest::Result<reqwest::Response> {
     // Every test of the process installs it; only the first succeeds.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let base = Url::parse(&var("RABBITMQ_MANAGEMENT_URL")).expect("RABBITMQ_MANAGEMENT_URL is a URL");
@@ -201,8 +232,7 @@ async fn send(method: Method, path: &str, body: String) -> String {
     // The client takes user and password from the URL.
     let request = client.request(method, url);
     let answer = request.header("content-type", "application/json").body(body).send().await;
-    let answer = answer.and_then(reqwest::Response::error_for_status).expect("the management API answers");
-    answer.text().await.expect("the management API answers to the end")
+    answer.and_then(reqwest::Response::error_for_status)
 }
 
 fn var(name: &str) -> String {

@@ -10,9 +10,10 @@ use trawl_backends::fleet;
 use trawl_backends::rabbitmq::ItemStream;
 use trawl_backends::redis::{self, Link, RedisLogs, RedisPages, RedisRecords};
 use trawl_cli::{CrawlArg, Fail, Global};
+use trawl_common::cancel::cancel_crawl;
 use trawl_common::explain::Explainer;
 use trawl_common::frontier::crawl::CrawlStats;
-use trawl_common::jobs::{self, Job, JobStatus, Problem};
+use trawl_common::jobs::{Job, JobStatus, Problem};
 use trawl_common::names::{CrawlId, CrawlRef};
 use trawl_common::ports::{
     Control, Engine, Error, ErrorKind, HostControl, Hosts, Items, Jobs, Logs, Pages, Schedules, SpiderStore,
@@ -213,7 +214,7 @@ impl Backend {
 
     /// Cancels a crawl, and its job if it has one. Returns whether the crawl had not begun.
     pub(crate) async fn cancel(&self, crawl: &CrawlRef) -> Result<bool, Fail> {
-        Ok(jobs::cancel(crawl, &*self.jobs, &*self.control, &*self.stats).await?)
+        Ok(cancel_crawl(crawl, &*self.jobs, &*self.control, &*self.stats).await?)
     }
 
     fn missing(&self, id: &CrawlId) -> Fail {

@@ -7,8 +7,9 @@ use anstyle::{AnsiColor, Style};
 use trawl_cli::{CrawlArg, Fail, Global, Outcome, Signals};
 use trawl_common::duration;
 use trawl_common::exit::Exit;
+use trawl_common::fleet_log::{newer, newest};
 use trawl_common::health::Health;
-use trawl_common::logs::{LogEntry, LogFilter, LogLevel, newer, newest};
+use trawl_common::logs::{LogEntry, LogFilter, LogLevel};
 use trawl_common::names::{CrawlId, SpiderName};
 use trawl_common::ports::{self, LogLine, LogPart, LogPlace, Logs};
 use trawl_common::text::escape_json;
@@ -118,7 +119,7 @@ impl Args {
         }
         let health = Health::default();
         loop {
-            let read = health.patiently("reading the log", || newer(logs, filter, place)).await?;
+            let read = health.retry("reading the log", || newer(logs, filter, place)).await?;
             let LogPart { lines, next, has_more } = read;
             place = next;
             self.write(&lines)?;

@@ -12,6 +12,8 @@ use crate::Program;
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/cli.md");
 /// The first generated line.
 const MARKER: &str = "## Every command";
+/// The help of `--state`, where it does not name a file to write.
+const STATE: &str = "Look into the state file FILE of `trawl crawl`, not at the fleet";
 
 /// With `UPDATE_DOCS=1` it writes the file.
 #[test]
@@ -48,9 +50,11 @@ fn the_document_of_commands_has_every_exit_code() {
 fn reference() -> String {
     let mut root = Program::command();
     root.build();
-    let mut text = String::from("\n### With every command\n\n| flag | meaning |\n|---|---|\n");
+    let mut text = String::from("\n### With every command\n\n");
     let globals = root.get_arguments().filter(|argument| argument.is_global_set());
     globals.for_each(|argument| row(&mut text, argument));
+    text.push_str("\nMany commands also take these:\n\n- `--json`: Print JSON: one object, or one a line\n");
+    writeln!(text, "- `--state <FILE>`: {STATE}").unwrap();
     text.push_str("\n`trawl --version`, `producer --version` and `worker --version` print the version (`-V`), and `--help` (`-h`) of any command what it takes.\n");
     root.get_subcommands().for_each(|command| section(&mut text, command));
     text
@@ -63,21 +67,32 @@ fn section(text: &mut String, command: &Command) {
     let words = command.get_bin_name().unwrap();
     let about = command.get_about().unwrap();
     writeln!(text, "\n### `{words}`\n\n{about}.").unwrap();
-    // Global flags and --help are documented once; --state with each command that takes it.
+    // Global flags and --help are documented once; shared ones too, and named with each command that takes them.
     let is_own = |argument: &&Arg| {
         let name = argument.get_id().as_str();
         !["config", "verbose", "quiet", "color", "help", "version"].contains(&name)
     };
-    let own: Vec<&Arg> = command.get_arguments().filter(is_own).collect();
+    let (shared, own): (Vec<&Arg>, Vec<&Arg>) =
+        command.get_arguments().filter(is_own).partition(|argument| is_shared(argument));
     if !own.is_empty() && !command.is_subcommand_required_set() {
-        text.push_str("\n| argument | meaning |\n|---|---|\n");
+        text.push('\n');
         own.into_iter().for_each(|argument| row(text, argument));
+    }
+    if !shared.is_empty() && !command.is_subcommand_required_set() {
+        let names: Vec<_> =
+            shared.into_iter().filter_map(Arg::get_long).map(|long| format!("`--{long}`")).collect();
+        writeln!(text, "\nAlso {}.", names.join(", ")).unwrap();
     }
     command.get_subcommands().for_each(|below| section(text, below));
 }
 
+/// Whether the argument is described once for all commands that take it.
+fn is_shared(argument: &Arg) -> bool {
+    argument.get_long() == Some("json") || argument.get_help().is_some_and(|help| help.to_string() == STATE)
+}
+
 fn row(text: &mut String, argument: &Arg) {
-    let help = argument.get_help().unwrap().to_string().replace('\n', " ").replace('|', "\\|");
+    let help = argument.get_help().unwrap().to_string().replace('\n', " ");
     let mut notes = String::new();
     if argument.get_action().takes_values() {
         let possible: Vec<_> = argument.get_possible_values();
@@ -88,11 +103,11 @@ fn row(text: &mut String, argument: &Arg) {
             notes += &format!(" [default: {}]", value.to_string_lossy());
         }
     }
-    writeln!(text, "| `{}` | {help}{notes} |", name(argument)).unwrap();
+    writeln!(text, "- `{}`: {help}{notes}", name(argument)).unwrap();
 }
 
 /// Formats an argument as in a shell: `-y, --yes`, `--limit <N>`, `[CRAWL]`.
 fn name(argument: &Arg) -> String {
     let short = argument.get_short().map_or_else(String::new, |short| format!("-{short}, "));
-    short + argument.to_string().replace('|', "\\|").as_str()
+    short + &argument.to_string()
 }

@@ -10,8 +10,9 @@ use trawl_cli::{Fail, Global, Outcome, print_json};
 use trawl_common::exit::Exit;
 use trawl_common::jobs::NewJob;
 use trawl_common::names::{CrawlId, SpiderRef};
-use trawl_common::schedule::{Schedule, Standing, Timetable, is_known, standings};
+use trawl_common::schedule::Schedule;
 use trawl_common::time::UnixMs;
+use trawl_common::timetable::{Standing, Timetable, is_known, standings};
 
 use crate::backend::{Backend, Where};
 

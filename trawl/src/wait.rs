@@ -156,8 +156,8 @@ async fn running(backend: &Backend, spider: &SpiderName) -> Result<Vec<CrawlArg>
 async fn end_of(backend: &Backend, id: &CrawlId, progress: &Progress) -> Result<CrawlStats, Fail> {
     let health = Health::default();
     loop {
-        let job = health.patiently("looking at the job", || backend.jobs.job(id)).await?;
-        let stats = health.patiently("looking at the crawl", || backend.stats.crawl_stats(id)).await?;
+        let job = health.retry("looking at the job", || backend.jobs.job(id)).await?;
+        let stats = health.retry("looking at the crawl", || backend.stats.crawl_stats(id)).await?;
         match (job, stats) {
             (_, Some(_)) | (None, None) => return await_end(&*backend.stats, id, progress).await,
             (Some(job), None) => match job.status() {

@@ -13,10 +13,10 @@ use trawl_backends::sinks::Sinks;
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
 use trawl_common::politeness::gcra::Slot;
 use trawl_common::politeness::rate::Rate;
-use trawl_common::politeness::robots::RobotsKey;
+use trawl_common::politeness::robots::{RobotsFile, RobotsKey};
 use trawl_common::ports::{
     BackoffRequest, Ended, ErrorKind, HostSlotRequest, Hosts, InFlightRequest, Opening, Ports, Result,
-    RobotsEntry, RobotsFile, Terms,
+    RobotsEntry, Terms,
 };
 use trawl_common::settings::Settings;
 use trawl_common::spider::Spider;

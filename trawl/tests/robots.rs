@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trawl_backends::embedded::Embedded;
+use trawl_common::host_schedules::HostSchedules;
 use trawl_common::politeness::addresses::AddressRate;
-use trawl_common::politeness::schedules::HostSchedules;
 use trawl_common::settings::{Fetch, HostRule, Politeness};
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use trawl_common::ports::Response;
+use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
 
 use super::redirect::Redirect;

@@ -8,8 +8,9 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt};
 use tokio_util::io::StreamReader;
 use trawl_common::frontier::outcome::{Class, Failure};
 
-use super::coding::{self, Reader, TooLarge};
+use super::coding::{self, Reader};
 use super::failure;
+use super::limited::TooLarge;
 use super::memory::{MemoryBudget, MemoryShare};
 
 /// Size of an unpacked part in bytes.

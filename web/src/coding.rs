@@ -11,6 +11,7 @@ use tokio::io::{AsyncBufRead, AsyncRead, AsyncReadExt, BufReader, ReadBuf};
 use trawl_common::frontier::outcome::{Class, Failure};
 
 use super::gzip::Gzip;
+use super::limited::{Limited, is_from_below};
 
 /// The supported codings, for `Accept-Encoding`.
 pub(super) const ACCEPTED: &str = "gzip, deflate, br, zstd";
@@ -60,7 +61,7 @@ pub(super) fn codings(headers: &HeaderMap) -> Result<Vec<Coding>, Failure> {
 }
 
 /// Returns a reader of `packed` with `codings` undone. If more than `limit` bytes are read, packed, unpacked or in
-/// between, it fails with an error that holds a [`TooLarge`].
+/// between, it fails with an error that holds a [`TooLarge`](super::limited::TooLarge).
 pub(super) async fn unpacked(
     packed: impl AsyncRead + Send + Unpin + 'static,
     codings: &[Coding],
@@ -97,11 +98,6 @@ async fn inflated(mut packed: impl AsyncBufRead + Send + Unpin + 'static) -> io:
     Ok(Box::pin(bufread::DeflateDecoder::new(io::Cursor::new(start).chain(packed))))
 }
 
-/// Whether an error comes from what a decoder reads, and not from the decoder.
-pub(super) fn is_from_below(error: &io::Error) -> bool {
-    error.get_ref().is_some_and(|cause| cause.is::<reqwest::Error>() || cause.is::<TooLarge>())
-}
-
 /// Reads frames of zstd. What follows a frame and is none is ignored, as by the decoder of gzip.
 struct Zstd<R> {
     frames: bufread::ZstdDecoder<R>,
@@ -127,40 +123,6 @@ impl<R: AsyncBufRead + Unpin> AsyncRead for Zstd<R> {
 /// Whether the decoder found something else where a frame of zstd could begin: it says so by a text alone.
 fn is_no_frame(error: &io::Error) -> bool {
     !is_from_below(error) && error.to_string() == "Unknown frame descriptor"
-}
-
-/// More bytes than allowed.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("larger than allowed")]
-pub(super) struct TooLarge;
-
-/// A reader that fails once it has returned more than its limit. Unpacking may run for long without waiting, so each
-/// call counts against the task's budget, and time limits hold.
-struct Limited<R> {
-    inner: R,
-    left: u64,
-}
-
-impl<R> Limited<R> {
-    fn new(inner: R, limit: u64) -> Self {
-        Self { inner, left: limit }
-    }
-}
-
-impl<R: AsyncRead + Unpin> AsyncRead for Limited<R> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let budget = ready!(tokio::task::coop::poll_proceed(cx));
-        let before = buf.filled().len();
-        ready!(Pin::new(&mut self.inner).poll_read(cx, buf))?;
-        budget.made_progress();
-        let read = (buf.filled().len() - before) as u64;
-        self.left = self.left.checked_sub(read).ok_or_else(|| io::Error::other(TooLarge))?;
-        Poll::Ready(Ok(()))
-    }
 }
 
 #[cfg(test)]

@@ -9,27 +9,23 @@ use jiff::Timestamp;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use reqwest::{Response, StatusCode};
 use trawl_common::frontier::outcome::{Class, Failure, is_refusal};
-use trawl_common::ports::Response as Page;
 use trawl_common::time::UnixMs;
 use trawl_common::web::http_date;
+use trawl_common::web::response::Response as Page;
 
 use super::guard::Refused;
-use super::machine;
+use super::machine::{self, causes};
 
 /// Returns the failure of a request to one of these addresses that got no response.
 pub(super) fn no_answer(error: &reqwest::Error, addresses: &[IpAddr]) -> Failure {
-    of_machine(error, addresses)
+    machine::failure(error, addresses)
         .unwrap_or_else(|| Failure::new(classify(error, Class::Connect), innermost(error)))
-}
-
-/// Returns the failure of a request for which this machine lacked a resource. `addresses` are those of the host.
-pub(super) fn of_machine(error: &(dyn Error + 'static), addresses: &[IpAddr]) -> Option<Failure> {
-    machine::failure(causes(error), addresses)
 }
 
 /// Returns the failure of a response that ended before its body was complete, or whose content coding is broken.
 pub(super) fn broken_body(error: &reqwest::Error) -> Failure {
-    of_machine(error, &[]).unwrap_or_else(|| Failure::new(classify(error, Class::Body), innermost(error)))
+    machine::failure(error, &[])
+        .unwrap_or_else(|| Failure::new(classify(error, Class::Body), innermost(error)))
 }
 
 /// Whether a connection ended without the closing message by which TLS confirms that nothing is missing.
@@ -105,18 +101,6 @@ fn is_broken_connection(cause: &(dyn Error + 'static)) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset};
     let kind = cause.downcast_ref().map(io::Error::kind);
     matches!(kind, Some(BrokenPipe | ConnectionAborted | ConnectionReset))
-}
-
-/// Returns the error and its causes, outermost first.
-fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    std::iter::successors(Some(error), |&error| {
-        // The source of an I/O error that wraps another is the wrapped error's source, so the wrapped error itself
-        // would be skipped.
-        match error.downcast_ref().and_then(io::Error::get_ref) {
-            Some(wrapped) => Some(wrapped),
-            None => error.source(),
-        }
-    })
 }
 
 /// Returns the most specific cause: the errors around it say "error sending request" and the like.

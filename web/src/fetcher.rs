@@ -16,13 +16,13 @@ use trawl_common::frontier::Request;
 use trawl_common::frontier::message::Hop;
 use trawl_common::frontier::outcome::{Failure, is_refusal};
 use trawl_common::open_files;
-use trawl_common::ports::Response;
 use trawl_common::request::Method;
 use trawl_common::settings;
 use trawl_common::spider::Spider;
 use trawl_common::spider::page_history::Validators;
 use trawl_common::time::UnixMs;
 use trawl_common::web::headers::Headers;
+use trawl_common::web::response::Response;
 use trawl_common::web::url::{CanonicalUrl, Host};
 use url::Url;
 
@@ -39,7 +39,7 @@ use super::sent::Sent;
 use super::threads::Threads;
 use super::time_limit::within;
 use super::unusable::Unusable;
-use super::{conditions, failure, kind, lenient, machine, redirect, resolver, sent, trust};
+use super::{blame, conditions, failure, kind, lenient, redirect, resolver, sent, trust};
 
 /// The memory budget in bytes for all bodies of a fetcher that shares none.
 const MEMORY: u64 = 256 << 20;
@@ -275,7 +275,7 @@ impl Fetcher {
     ) -> Result<T, Failure> {
         match within(self.settings.timeout, call).await {
             Err(failure) => {
-                Err(machine::blame(failure, self.proxy.as_ref(), &self.guard, &url.to_url()).await)
+                Err(blame::assign(failure, self.proxy.as_ref(), &self.guard, &url.to_url()).await)
             }
             answer => answer,
         }

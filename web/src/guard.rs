@@ -20,8 +20,7 @@ use trawl_common::web::url::literal_address;
 use url::Url;
 
 use super::address::is_public;
-use super::proxy::Proxy;
-use super::{failure, resolver};
+use super::{machine, resolver};
 
 /// Looks up the addresses of a name.
 pub(super) type Lookup = fn(String) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>>;
@@ -147,17 +146,6 @@ impl Guard {
         Ok(allowed.iter().map(|address| SocketAddr::new(address.ip(), port)).collect())
     }
 
-    /// Makes all checks that are due before a request for `url`, sent through `proxy` if there is one.
-    pub(super) async fn check_behind(&self, proxy: Option<&Proxy>, url: &Url) -> Result<(), Failure> {
-        self.check(url)?;
-        proxy.map_or(Ok(()), Proxy::check)?;
-        match proxy {
-            Some(proxy) if proxy.resolves_names => Ok(self.check_public_name(url, &proxy.host)?),
-            Some(_) => self.check_name(url).await,
-            None => Ok(()),
-        }
-    }
-
     /// Returns the allowed addresses of `url`'s host.
     pub(super) async fn allowed(&self, url: &Url) -> Result<Vec<IpAddr>, Failure> {
         if let Some(address) = literal_address(url) {
@@ -234,7 +222,7 @@ impl Resolve for Guard {
 
 /// Converts an error of a lookup: either the name has no address, or this machine cannot look up names.
 fn not_found(error: io::Error) -> Failure {
-    failure::of_machine(&error, &[]).unwrap_or_else(|| no_name(error))
+    machine::failure(&error, &[]).unwrap_or_else(|| no_name(error))
 }
 
 /// The failure of a name that has no allowed address, or none at all.

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use async_compression::tokio::bufread::DeflateDecoder;
 use tokio::io::{AsyncBufRead, AsyncRead, ReadBuf};
 
-use super::coding::is_from_below;
+use super::limited::is_from_below;
 
 /// The size of the checksum and the length at the end of a member. Browsers look at neither.
 const TRAILER: usize = 8;

@@ -3,6 +3,7 @@
 
 mod address;
 mod answer;
+mod blame;
 mod body;
 mod client;
 mod coding;
@@ -13,6 +14,7 @@ mod guard;
 mod gzip;
 mod kind;
 mod lenient;
+mod limited;
 mod machine;
 mod memory;
 mod own;

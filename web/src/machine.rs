@@ -12,20 +12,14 @@ use rustix::io::Errno;
 use tower::{BoxError, Layer, Service};
 use trawl_common::frontier::outcome::{Class, Failure};
 use trawl_common::open_files::{Opening, TooFewFiles};
-use url::Url;
 
-use super::guard::Guard;
-use super::proxy::Proxy;
-use super::resolver::{self, NoResolver};
+use super::resolver::NoResolver;
 
-/// Returns the failure of a request for which this machine lacked a resource, if `causes` show that. `addresses` are
-/// those of the host.
-pub(super) fn failure<'a>(
-    mut causes: impl Iterator<Item = &'a (dyn Error + 'static)>,
-    addresses: &[IpAddr],
-) -> Option<Failure> {
+/// Returns the failure of a request for which this machine lacked a resource, if the causes of `error` show that.
+/// `addresses` are those of the host.
+pub(super) fn failure(error: &(dyn Error + 'static), addresses: &[IpAddr]) -> Option<Failure> {
     let lack = |detail: &dyn std::fmt::Display| Some(Failure::new(Class::Machine, detail));
-    causes.find_map(|cause| {
+    causes(error).find_map(|cause| {
         if cause.is::<TooFewFiles>() || cause.is::<NoResolver>() {
             return lack(&cause);
         }
@@ -42,6 +36,20 @@ pub(super) fn failure<'a>(
     })
 }
 
+/// Returns the error and its causes, outermost first.
+pub(super) fn causes<'a>(
+    error: &'a (dyn Error + 'static),
+) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&error| {
+        // The source of an I/O error that wraps another is the wrapped error's source, so the wrapped error itself
+        // would be skipped.
+        match error.downcast_ref().and_then(io::Error::get_ref) {
+            Some(wrapped) => Some(wrapped),
+            None => error.source(),
+        }
+    })
+}
+
 /// Whether this machine has a local address from which `address` can be reached.
 fn has_source(address: IpAddr) -> bool {
     let any: IpAddr = match address {
@@ -51,26 +59,6 @@ fn has_source(address: IpAddr) -> bool {
     // Connecting a UDP socket sends nothing.
     let connect = |socket: UdpSocket| socket.connect(SocketAddr::new(address, 9));
     UdpSocket::bind(SocketAddr::new(any, 0)).and_then(connect).is_ok()
-}
-
-/// Replaces the failure of a request for `url` if the host is not to blame: the proxy cannot be reached, or the
-/// resolver does not answer.
-pub(super) async fn blame(failure: Failure, proxy: Option<&Proxy>, guard: &Guard, url: &Url) -> Failure {
-    let failure = match proxy {
-        Some(proxy) => proxy.or_is_away(failure).await,
-        None => failure,
-    };
-    // A name in the cache was resolved, so the resolver did not cause the timeout.
-    let is_unknown = |name| guard.found(name).is_none();
-    let asks_resolver = proxy.is_none_or(|proxy| !proxy.resolves_names);
-    match failure.class {
-        Class::Timeout
-            if asks_resolver && url.domain().is_some_and(is_unknown) && !resolver::is_answering().await =>
-        {
-            Failure::new(Class::Machine, NoResolver)
-        }
-        _ => failure,
-    }
 }
 
 /// Keeps a client from opening a connection when this process has no free file descriptor for it.

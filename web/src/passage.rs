@@ -19,7 +19,7 @@ use super::guard::Guard;
 use super::proxy::Proxy;
 use super::threads::Threads;
 use super::time_limit::within;
-use super::{failure, machine};
+use super::{blame, failure};
 
 /// Fields that concern one connection (RFC 9110 7.6.1). `Expect` is among them because the proxy itself has asked for
 /// the body, and `Host` because it is derived from the URL again (RFC 9112 3.2.2).
@@ -100,7 +100,7 @@ impl Passage {
             passed(answer.map_err(|error| failure::no_answer(&error, &self.guard.known_addresses(&asked)))?)
         });
         match answer.await {
-            Err(failure) => Err(machine::blame(failure, proxy, &self.guard, &url).await),
+            Err(failure) => Err(blame::assign(failure, proxy, &self.guard, &url).await),
             passed => passed,
         }
     }

@@ -85,3 +85,16 @@ impl Proxy {
         Failure::new(Class::Proxy, format_args!("no connection to the proxy {}: {why}", self.shown))
     }
 }
+
+impl Guard {
+    /// Makes all checks that are due before a request for `url`, sent through `proxy` if there is one.
+    pub(super) async fn check_behind(&self, proxy: Option<&Proxy>, url: &Url) -> Result<(), Failure> {
+        self.check(url)?;
+        proxy.map_or(Ok(()), Proxy::check)?;
+        match proxy {
+            Some(proxy) if proxy.resolves_names => Ok(self.check_public_name(url, &proxy.host)?),
+            Some(_) => self.check_name(url).await,
+            None => Ok(()),
+        }
+    }
+}

@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 use trawl_common::frontier::outcome::{Class, Failure, is_refusal};
-use trawl_common::politeness::robots::MAX_BYTES;
-use trawl_common::politeness::schedules::{HostSchedules, NotNow, WaitlistPlace};
-use trawl_common::ports::{Error, RobotsFile};
+use trawl_common::host_schedules::{HostSchedules, NotNow, WaitlistPlace};
+use trawl_common::politeness::robots::{MAX_BYTES, RobotsFile};
+use trawl_common::ports::Error;
 use trawl_common::settings::Politeness;
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;

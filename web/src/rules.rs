@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 use trawl_common::frontier::outcome::Failure;
-use trawl_common::ports::Response;
 use trawl_common::spider::page_history::Validators;
 use trawl_common::spider::{Bans, Scope};
 use trawl_common::time::UnixMs;
 use trawl_common::web::headers::Headers;
+use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
 
 use super::answer::Answer;

@@ -24,11 +24,11 @@ use tokio::net::TcpListener;
 
 use trawl_common::frontier::Request;
 use trawl_common::frontier::outcome::{Class, Failure};
-use trawl_common::ports::Response;
 use trawl_common::request::NewRequest;
 use trawl_common::settings;
 use trawl_common::spider::Spider;
 use trawl_common::spider::page_history::Validators;
+use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
 
 use super::answer::Hop;

@@ -17,7 +17,7 @@ use url::Url;
 
 use super::passage::{Passage, no_url};
 use super::proxy::Proxy;
-use super::{failure, machine};
+use super::{blame, machine};
 
 impl Passage {
     /// Connects to the host and port of `url` within `fetch.connect_timeout`, to the very address that was checked.
@@ -40,7 +40,7 @@ impl Passage {
             Err(Failure::new(Class::Timeout, what))
         });
         match connected {
-            Err(failure) => Err(machine::blame(failure, proxy, &self.guard, &url).await),
+            Err(failure) => Err(blame::assign(failure, proxy, &self.guard, &url).await),
             connected => connected,
         }
     }
@@ -82,7 +82,7 @@ async fn directly(addresses: Vec<IpAddr>, port: u16) -> Result<TcpStream, Failur
     let addresses: Vec<_> = addresses.into_iter().map(|address| SocketAddr::new(address, port)).collect();
     machine::connect(&addresses).await.map_err(|error| {
         let ips: Vec<_> = addresses.iter().map(SocketAddr::ip).collect();
-        failure::of_machine(&error, &ips).unwrap_or_else(|| broken(error))
+        machine::failure(&error, &ips).unwrap_or_else(|| broken(error))
     })
 }
 

@@ -128,7 +128,9 @@ pub(crate) async fn watch_programs(shared: Arc<Shared>) {
     let mut ticks = every(WATCH_EVERY);
     loop {
         ticks.tick().await;
-        shared.watch.look(&*shared.frontier).await;
+        if let Err(error) = shared.watch.look(&*shared.frontier).await {
+            return shared.health.ends_by(error);
+        }
     }
 }
 

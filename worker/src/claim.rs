@@ -10,7 +10,7 @@ use trawl_common::frontier::Work;
 use trawl_common::frontier::message::{Malformed, Message};
 use trawl_common::frontier::outcome::{Outcome, Skip};
 use trawl_common::names::{CrawlRef, SpiderName};
-use trawl_common::ports::{Claimed, Requests, Terms};
+use trawl_common::ports::{Claimed, Fatal, Requests, Terms};
 use trawl_common::spider::SpiderText;
 use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
@@ -54,15 +54,15 @@ impl Claims {
 
     /// Waits for the next jobs, and returns between one and `most`. `None` when settling has stopped.
     /// Cancelling the call loses nothing.
-    pub(crate) async fn up_to(&mut self, most: usize) -> Option<Vec<Job>> {
+    pub(crate) async fn up_to(&mut self, most: usize) -> Result<Option<Vec<Job>>, Fatal> {
         while self.jobs.is_empty() {
             if self.claimed.is_empty() {
-                self.claimed.extend(self.shared.frontier.claim(most).await);
+                self.claimed.extend(self.shared.frontier.claim(most).await?);
             }
             while let Some(next) = self.claimed.front() {
                 // The calls that wait come first: if one is cancelled, nothing has been taken yet.
-                let text = self.spiders.text(&next.message.crawl, &next.crawl.terms).await;
-                let room = self.settle.reserve().await.ok()?;
+                let text = self.spiders.text(&next.message.crawl, &next.crawl.terms).await?;
+                let Ok(room) = self.settle.reserve().await else { return Ok(None) };
                 match self.claimed.pop_front().map(|claimed| self.job(claimed, text)) {
                     Some(Ok(job)) => self.jobs.push_back(job),
                     Some(Err(settlement)) => room.send(*settlement),
@@ -71,7 +71,7 @@ impl Claims {
             }
         }
         let count = most.min(self.jobs.len());
-        Some(self.jobs.drain(..count).collect())
+        Ok(Some(self.jobs.drain(..count).collect()))
     }
 
     fn job(
@@ -112,11 +112,15 @@ impl CrawlSpiders {
 
     /// Returns the spider of a crawl's task, or the reason why it cannot be used here. A spider without a
     /// file has no program, and is not loaded.
-    pub(crate) async fn of(&self, crawl: &CrawlRef, terms: &Terms) -> Result<Arc<Loaded>, String> {
-        let text = self.text(crawl, terms).await;
+    pub(crate) async fn of(
+        &self,
+        crawl: &CrawlRef,
+        terms: &Terms,
+    ) -> Result<Result<Arc<Loaded>, String>, Fatal> {
+        let text = self.text(crawl, terms).await?;
         let is_known = text.is_some() || self.shared.spiders.is_for_strangers(&crawl.spider);
         let spider = if is_known { self.spider(crawl, terms, text.as_ref()) } else { None };
-        spider.ok_or_else(|| self.lack(crawl, text.as_ref()))
+        Ok(spider.ok_or_else(|| self.lack(crawl, text.as_ref())))
     }
 
     /// Returns the reason why a crawl's spider cannot be used here.
@@ -125,15 +129,17 @@ impl CrawlSpiders {
     }
 
     /// Returns the spider's file of a crawl, if the crawl has its own copy; fetched once.
-    async fn text(&self, crawl: &CrawlRef, terms: &Terms) -> Option<SpiderText> {
-        terms.file?;
+    async fn text(&self, crawl: &CrawlRef, terms: &Terms) -> Result<Option<SpiderText>, Fatal> {
+        if terms.file.is_none() {
+            return Ok(None);
+        }
         if let Some(known) = self.texts.get(crawl) {
-            return known;
+            return Ok(known);
         }
         let Shared { ports, health, .. } = &*self.shared;
-        let text = health.until_done("looking up a crawl's spider", || ports.stats.spider_text(crawl)).await;
+        let text = health.insist("looking up a crawl's spider", || ports.stats.spider_text(crawl)).await?;
         self.texts.insert(crawl.clone(), text.clone());
-        text
+        Ok(text)
     }
 
     /// Returns a crawl's spider: from the crawl's own copy of its file, or else from the local one.

@@ -1,15 +1,17 @@
 //! The remembered state of a URL's page, and the work that it saves, in a crawl that fetches pages again.
 
+use trawl_common::frontier::Recrawl;
 use trawl_common::frontier::outcome::{Class, Failure, Outcome, Skip};
-use trawl_common::ports::{Memory, OpenCrawl, Response, Terms};
-use trawl_common::spider::Recrawl;
+use trawl_common::ports::{Memory, OpenCrawl, Terms};
 use trawl_common::spider::item::{Change, Item};
 use trawl_common::spider::page_history::{self, NOT_MODIFIED, PageAnswer, Tally, Validators, Visited};
 use trawl_common::time::UnixMs;
+use trawl_common::web::response::Response;
 use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 
 use crate::items_file::InFile;
 use crate::job::Job;
+use crate::settlement::aborted;
 use crate::shared::Shared;
 
 /// The state of a page before it is requested.
@@ -24,15 +26,16 @@ pub(crate) struct History {
 impl History {
     /// Returns the remembered state of a job's page. It is empty, at no cost, if the job's crawl fetches each
     /// page once, and for requests.
-    pub(crate) async fn of(shared: &Shared, job: &Job) -> Self {
+    pub(crate) async fn of(shared: &Shared, job: &Job) -> Result<Self, Outcome> {
         let (crawl, url) = (&job.message.crawl, &job.url);
         let OpenCrawl { terms: Terms { recrawl, .. }, started: start } = job.crawl;
         if recrawl.is_never() || job.request().is_some() {
-            return Self { recrawl: Recrawl::Never, start, last: None };
+            return Ok(Self { recrawl: Recrawl::Never, start, last: None });
         }
         let looking = || shared.ports.pages.look(&crawl.spider, std::slice::from_ref(url));
-        let mut known = shared.health.until_done("looking up what is remembered", looking).await;
-        Self { recrawl, start, last: known.pop().flatten() }
+        let known = shared.health.insist("looking up what is remembered", looking).await;
+        let mut known = known.map_err(|error| aborted(&shared.health, error))?;
+        Ok(Self { recrawl, start, last: known.pop().flatten() })
     }
 
     /// Returns the reason to skip the page, if it need not be requested.

@@ -1,8 +1,9 @@
 //! Logs each back-off of a host once, however many of its URLs in flight meet it.
 
 use moka::sync::Cache;
+use trawl_common::fleet_log::LogWriter;
 use trawl_common::frontier::outcome::Failure;
-use trawl_common::logs::{LogLevel, LogWriter};
+use trawl_common::logs::LogLevel;
 use trawl_common::names::CrawlRef;
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;

@@ -1,8 +1,8 @@
 //! Links that need not be admitted again.
 
 use moka::sync::Cache;
+use trawl_common::frontier::fingerprint;
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::fingerprint;
 use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 
 /// The number of links to remember as known.

@@ -16,7 +16,7 @@
 //!
 //! Beside them, `background` shows that the worker is alive, and reports the reason if no URL ends
 //! (`schedule::standstill`). A port's error that no waiting resolves stops the whole worker
-//! ([`Health::fatal`]), except for that of a sink, which stops only its spider.
+//! ([`Fatal`]), except for that of a sink, which stops only its spider.
 //!
 //! Requests of spiders' programs go through `proxy`. It and `trial` ask hosts through `polite`.
 //!
@@ -79,17 +79,18 @@ pub use spiders::Unready;
 use tally::{Counts, Tally};
 use tasks::{TaskRunner, Tasks};
 use tokio::sync::{Semaphore, mpsc};
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{info, warn};
+use trawl_common::fleet_log::{LogTargets, LogWriter};
 use trawl_common::health::Health;
-use trawl_common::logs::{LogLevel, LogTargets, LogWriter};
+use trawl_common::host_schedules::HostSchedules;
+use trawl_common::logs::LogLevel;
 use trawl_common::names::WorkerId;
 use trawl_common::politeness::addresses::AddressRate;
 use trawl_common::politeness::ceiling::Ceiling;
-use trawl_common::politeness::schedules::HostSchedules;
-use trawl_common::ports::{self, Joined, Joining, Ports};
+use trawl_common::ports::{self, Fatal, Joined, Joining, Ports};
 use trawl_common::settings::Settings;
 use trawl_common::spider::folder::Folder;
 use trawl_web::Threads;
@@ -165,7 +166,7 @@ async fn run_with(
     let written = CancellationToken::new();
     // Log entries are written until this function ends, and its last ones a moment longer.
     let writing = AbortOnDropHandle::new(tokio::spawn(targets.run(written.clone())));
-    health.log_to(log.clone());
+    health.log_to(log.reporter());
     let sink_factory = Arc::clone(&ports.sink_factory);
     let schedules = HostSchedules {
         hosts: Arc::clone(&ports.hosts),
@@ -269,8 +270,11 @@ async fn run_with(
             shared.spiders.close().await;
             Ok(())
         }
-        // Ends only by a panic.
-        () = end(&mut maintenance) => Ok(()),
+        Some(ended) = maintenance.join_next() => match ended.map_err(JoinError::try_into_panic) {
+            Ok(Fatal(error)) => Err(error.into()),
+            Err(Ok(panic)) => resume_unwind(panic),
+            Err(Err(_)) => unreachable!("it is cancelled only when this function returns"),
+        },
         () = too_late => Ok(()),
     };
     pipeline.shutdown().await;
@@ -320,7 +324,10 @@ async fn end(parts: &mut JoinSet<()>) {
 /// Releases the worker's URLs and tasks, if the servers respond: otherwise these find out that the worker is
 /// gone.
 async fn give_back(shared: &Shared) {
-    if tokio::time::timeout(LAST_WORD, shared.frontier.release()).await.is_err() {
-        warn!("could not give back what is in hand; others take it over when it counts as lost");
-    }
+    let error = match tokio::time::timeout(LAST_WORD, shared.frontier.release()).await {
+        Ok(Ok(())) => return,
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => format!("it takes longer than {LAST_WORD:?}"),
+    };
+    warn!(error, "could not give back what is in hand; others take it over when it counts as lost");
 }

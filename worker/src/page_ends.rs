@@ -3,6 +3,7 @@
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Class, Outcome, Reason, Terminal};
 use trawl_common::history::PageEnd;
+use trawl_common::ports::Fatal;
 use trawl_common::time::UnixMs;
 
 use crate::settlement::Handled;
@@ -10,18 +11,19 @@ use crate::shared::Shared;
 
 /// Keeps the ends among these, unless there is no history. One that is away is waited for, as sinks are: no page ends meanwhile.
 /// What another worker holds by now is for that one to keep.
-pub(crate) async fn keep(shared: &Shared, all: &[Handled]) {
-    let Some(history) = &shared.ports.history else { return };
+pub(crate) async fn keep(shared: &Shared, all: &[Handled]) -> Result<(), Fatal> {
+    let Some(history) = &shared.ports.history else { return Ok(()) };
     let ends: Vec<(&Message, PageEnd)> =
         all.iter().filter_map(|handled| Some((&handled.message, end(shared, handled)?))).collect();
     if ends.is_empty() {
-        return;
+        return Ok(());
     }
     let messages: Vec<&Message> = ends.iter().map(|(message, _)| *message).collect();
-    let held = shared.frontier.extend(&messages).await;
+    let held = shared.frontier.extend(&messages).await?;
     let held: Vec<PageEnd> =
         ends.into_iter().zip(held).filter_map(|((_, end), is_held)| is_held.then_some(end)).collect();
-    shared.health.until_mended(history.name(), || history.keep_pages(&held)).await;
+    let keeping = || history.keep_pages(&held);
+    shared.health.retry_if(history.name(), |_| true, keeping).await.map_err(Fatal)
 }
 
 /// How a page or a task ended; `None` if it has not.

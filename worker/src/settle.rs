@@ -14,7 +14,7 @@ use trawl_common::frontier::dead_letter::{Cause, Note};
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Class, Failure, Outcome, Reason, Skip, Terminal};
 use trawl_common::metrics;
-use trawl_common::ports::{self, Claim, Ending, Error, Finish, Settled, Verdict};
+use trawl_common::ports::{self, Claim, Ending, Error, Fatal, Finish, Settled, Verdict};
 use trawl_common::time::UnixMs;
 use trawl_common::trace::Attempt;
 use trawl_common::web::host::HostKey;
@@ -29,7 +29,13 @@ const BATCH: usize = 256;
 
 /// Settles what comes, in batches, until every sender is gone. Pages with many links are settled beside the others, one after the other. What there is no
 /// room for in a full store is held back, and keeps no other from its end.
-pub(crate) async fn run(shared: Arc<Shared>, mut settlements: mpsc::Receiver<Settlement>) {
+pub(crate) async fn run(shared: Arc<Shared>, settlements: mpsc::Receiver<Settlement>) {
+    if let Err(error) = settle_all(&shared, settlements).await {
+        shared.health.ends_by(error);
+    }
+}
+
+async fn settle_all(shared: &Arc<Shared>, mut settlements: mpsc::Receiver<Settlement>) -> Result<(), Fatal> {
     let mut batch = Vec::with_capacity(BATCH);
     let (mut held_back, mut linking, mut is_open) = (HeldBack::default(), JoinSet::new(), true);
     let turn = Arc::new(Mutex::new(()));
@@ -39,21 +45,21 @@ pub(crate) async fn run(shared: Arc<Shared>, mut settlements: mpsc::Receiver<Set
                 is_open = count > 0;
             }
             Some(settled) = linking.join_next() => match settled {
-                Ok(not_stored) => held_back.add(&shared, not_stored),
+                Ok(not_stored) => held_back.add(shared, not_stored?),
                 Err(error) => match error.try_into_panic() {
                     Ok(panic) => resume_unwind(panic),
                     // Only ever with this task.
-                    Err(_) => return,
+                    Err(_) => return Ok(()),
                 },
             },
             () = held_back.due(), if !held_back.settlements.is_empty() => {}
-            else => return,
+            else => return Ok(()),
         }
         let batch: Vec<Handled> = batch.drain(..).map(Settlement::into_handled).collect();
-        page_ends::keep(&shared, &batch).await;
+        page_ends::keep(shared, &batch).await?;
         let (now, apart) = by_links(batch);
         for pages in apart {
-            let (shared, turn) = (Arc::clone(&shared), Arc::clone(&turn));
+            let (shared, turn) = (Arc::clone(shared), Arc::clone(&turn));
             linking.spawn(async move {
                 let has_many = pages.iter().any(|page| page.links() > MANY_LINKS);
                 let _turn = OptionFuture::from(has_many.then(|| turn.lock())).await;
@@ -62,8 +68,8 @@ pub(crate) async fn run(shared: Arc<Shared>, mut settlements: mpsc::Receiver<Set
         }
         let due = held_back.take_due();
         if !now.is_empty() || !due.is_empty() {
-            let not_stored = settle(&shared, due, now).await;
-            held_back.add(&shared, not_stored);
+            let not_stored = settle(shared, due, now).await?;
+            held_back.add(shared, not_stored);
         }
     }
 }
@@ -97,7 +103,7 @@ async fn settle(
     shared: &Shared,
     mut rulings: Vec<ports::Settlement>,
     batch: Vec<Handled>,
-) -> Vec<ports::Settlement> {
+) -> Result<Vec<ports::Settlement>, Fatal> {
     let (mut held, mut attempts) = (Vec::new(), Vec::new());
     for mut handled in batch {
         shared.url_log.settles(&handled);
@@ -106,7 +112,7 @@ async fn settle(
         rulings.push(ruling(shared, handled));
     }
     let begun = Instant::now();
-    let Settled { ended, not_stored } = shared.frontier.settle(rulings).await;
+    let Settled { ended, not_stored } = shared.frontier.settle(rulings).await?;
     attempts.into_iter().for_each(|attempt| attempt.ends(begun.elapsed()));
     for Ending { finish, links, .. } in &ended {
         shared.tally.count(finish.terminal);
@@ -115,7 +121,7 @@ async fn settle(
         let urls = links.iter().filter_map(|link| link.work.url());
         urls.for_each(|url| shared.known_links.add(&finish.claim.crawl, url));
     }
-    not_stored
+    Ok(not_stored)
 }
 
 /// URLs that have ended, but for what a full store has no room for: what their pages link to, and what is to be remembered of them.

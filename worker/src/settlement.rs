@@ -8,8 +8,9 @@ use trawl_common::frontier::limit::LeftOut;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Failure, Outcome};
 use trawl_common::frontier::retry;
+use trawl_common::health::Health;
 use trawl_common::names::SpiderName;
-use trawl_common::ports::{Claimed, Memory, NewWork, Page};
+use trawl_common::ports::{Claimed, Error, Memory, NewWork, Page};
 use trawl_common::settings::Retry;
 use trawl_common::spider::ItemCounts;
 use trawl_common::time::UnixMs;
@@ -95,6 +96,12 @@ impl Yield {
             self.spider.backlog.add();
         }
     }
+}
+
+/// Ends the worker by this error. Returns the outcome of the work that met it.
+pub(crate) fn aborted(health: &Health, error: impl Into<Error>) -> Outcome {
+    health.ends_by(error);
+    Outcome::Released
 }
 
 impl Settlement {

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use trawl_common::fleet_log::LogWriter;
 use trawl_common::health::Health;
-use trawl_common::logs::LogWriter;
+use trawl_common::host_schedules::HostSchedules;
 use trawl_common::names::WorkerId;
-use trawl_common::politeness::schedules::HostSchedules;
 use trawl_common::ports::{Frontier, Ports};
 use trawl_common::settings::Settings;
 use trawl_web::Threads;

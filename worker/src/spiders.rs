@@ -9,14 +9,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use moka::sync::Cache;
 use tracing::{error, info, warn};
+use trawl_common::fleet_log::LogWriter;
 use trawl_common::frontier::route::Rule;
-use trawl_common::logs::{LogLevel, LogWriter};
+use trawl_common::logs::LogLevel;
+use trawl_common::mistake::Mistake;
 use trawl_common::names::SpiderName;
 use trawl_common::politeness::robots::RobotsName;
 use trawl_common::ports::{self, Sink, SinkFactory};
 use trawl_common::settings::{Politeness, Retry, Settings};
 use trawl_common::spider::folder::{Folder, Unusable};
-use trawl_common::spider::{Bans, FileHash, Handler, Mistake, Scope, Spider, SpiderText};
+use trawl_common::spider::{Bans, FileHash, Handler, Scope, Spider, SpiderText};
 use trawl_extract::{Extractor, Ready};
 use trawl_handlers::CannotRun;
 use trawl_web::{Fetcher, MemoryBudget, Threads};

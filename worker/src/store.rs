@@ -6,16 +6,17 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use futures::future::join_all;
+use futures::future::try_join_all;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 use trawl_common::batching::gather;
 use trawl_common::frontier::message::Message;
 use trawl_common::health::of_spider;
-use trawl_common::ports::Page;
+use trawl_common::ports::{Fatal, Page};
 use trawl_common::time::UnixMs;
 use trawl_common::trace;
 
@@ -52,7 +53,8 @@ pub(crate) async fn run(
     loop {
         tokio::select! {
             Some(stored) = stores.storing.join_next() => match stored {
-                Ok(spider) => stores.mark_idle(&spider),
+                Ok(Ok(spider)) => stores.mark_idle(&spider),
+                Ok(Err(error)) => return stores.shared.health.ends_by(error),
                 Err(error) => match error.try_into_panic() {
                     Ok(panic) => std::panic::resume_unwind(panic),
                     // A step is cancelled only together with this task.
@@ -80,7 +82,7 @@ struct Stores {
     shared: Arc<Shared>,
     to: mpsc::Sender<Settlement>,
     lines: Vec<Line>,
-    storing: JoinSet<Arc<Loaded>>,
+    storing: JoinSet<Result<Arc<Loaded>, Fatal>>,
 }
 
 impl Stores {
@@ -103,8 +105,8 @@ impl Stores {
             let waiting: Vec<_> = line.waiting.drain(..count).collect();
             let (shared, to, spider) = (Arc::clone(&self.shared), self.to.clone(), Arc::clone(&line.spider));
             self.storing.spawn(async move {
-                store(&shared, &spider, waiting, &to).await;
-                spider
+                store(&shared, &spider, waiting, &to).await?;
+                Ok(spider)
             });
         }
     }
@@ -127,11 +129,11 @@ async fn store(
     spider: &Loaded,
     waiting: Vec<(ForSinks, Settlement)>,
     to: &mpsc::Sender<Settlement>,
-) {
+) -> Result<(), Fatal> {
     let (mut pages, mut all, mut with_files) =
         (Vec::with_capacity(waiting.len()), Vec::with_capacity(waiting.len()), Vec::new());
     let messages: Vec<&Message> = waiting.iter().map(|(_, settlement)| settlement.message()).collect();
-    let held = shared.frontier.extend(&messages).await;
+    let held = shared.frontier.extend(&messages).await?;
     for ((ForSinks { page, file, .. }, settlement), is_held) in waiting.into_iter().zip(held) {
         if !is_held {
             all.push(settlement.lost());
@@ -150,10 +152,10 @@ async fn store(
         let of: Vec<&Message> = settlements.map(Settlement::message).collect();
         let mut storing = pin!(put(shared, spider, &pages, &of));
         match timeout(ALONE, &mut storing).await {
-            Ok(is_stored) => is_stored,
+            Ok(is_stored) => is_stored?,
             Err(_) => {
                 slots.iter_mut().for_each(|slot| *slot = None);
-                storing.await
+                storing.await?
             }
         }
     };
@@ -164,25 +166,35 @@ async fn store(
     }
     for (file, settlement) in with_files {
         let settlement = match is_stored {
-            true => store_file(shared, spider, *file, settlement).await,
+            true => store_file(shared, spider, *file, settlement).await?,
             false => settlement.lost(),
         };
         spider.backlog.take_off(1);
         stored(to, settlement, begun).await;
     }
+    Ok(())
 }
 
 /// Writes pages to every sink. Each sink is retried separately: pages that it has stored are not sent again because
 /// another sink is unavailable. People fix a table that lacks a column, or a file that another process writes to, while
 /// other spiders continue. `of` are the messages of the pages. Returns whether all sinks have all pages; false if none of
 /// the pages is this worker's any more.
-async fn put(shared: &Shared, spider: &Loaded, pages: &[Page], of: &[&Message]) -> bool {
+async fn put(shared: &Shared, spider: &Loaded, pages: &[Page], of: &[&Message]) -> Result<bool, Fatal> {
     let storing = spider.sinks.iter().filter(|_| !pages.is_empty()).map(async |sink| {
         let what = of_spider(&spider.spider.name, sink.name());
-        let wants = || async { shared.frontier.extend(of).await.contains(&true) };
-        shared.health.until_mended_if_wanted(&what, || sink.put(pages), wants).await.is_some()
+        let is_retry = AtomicBool::new(false);
+        let putting = async || {
+            if is_retry.swap(true, Ordering::Relaxed) {
+                match shared.frontier.extend(of).await {
+                    Ok(held) if held.contains(&true) => {}
+                    lost => return Ok(lost.map(|_| false)),
+                }
+            }
+            sink.put(pages).await.map(|()| Ok(true))
+        };
+        shared.health.retry_if(&what, |_| true, putting).await.map_err(Fatal).flatten()
     });
-    join_all(storing).await.into_iter().all(|is_stored| is_stored)
+    Ok(try_join_all(storing).await?.into_iter().all(|is_stored| is_stored))
 }
 
 /// Stores the items of a file, as long as its page or task is this worker's. This may take long, but is no danger to
@@ -192,20 +204,20 @@ async fn store_file(
     spider: &Loaded,
     mut file: FileItems,
     mut settlement: Settlement,
-) -> Settlement {
+) -> Result<Settlement, Fatal> {
     drop(settlement.take_slot());
     loop {
         match file.next().await {
             Ok(Some(page)) => {
-                if !put(shared, spider, &[page], &[settlement.message()]).await {
-                    return settlement.lost();
+                if !put(shared, spider, &[page], &[settlement.message()]).await? {
+                    return Ok(settlement.lost());
                 }
             }
-            Ok(None) => return settlement,
-            Err(failure) => return settlement.failed(&shared.settings.retry, failure),
+            Ok(None) => return Ok(settlement),
+            Err(failure) => return Ok(settlement.failed(&shared.settings.retry, failure)),
         }
-        if shared.frontier.extend(&[settlement.message()]).await != [true] {
-            return settlement.lost();
+        if shared.frontier.extend(&[settlement.message()]).await? != [true] {
+            return Ok(settlement.lost());
         }
     }
 }

@@ -4,12 +4,13 @@
 use std::time::Duration;
 
 use tracing::info;
+use trawl_common::fleet_log::LogWriter;
 use trawl_common::frontier::Work;
 use trawl_common::frontier::dead_letter::Cause;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Class, Failure, Outcome, Reason};
 use trawl_common::handler::stream::FailureView;
-use trawl_common::logs::{LogEntry, LogLevel, LogWriter};
+use trawl_common::logs::{LogEntry, LogLevel};
 use trawl_common::settings::Settings;
 use trawl_common::time::UnixMs;
 

@@ -7,19 +7,18 @@ use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, timeout_at};
+use trawl_common::cancel;
 use trawl_common::duration;
 use trawl_common::frontier::crawl::CrawlState;
-use trawl_common::jobs;
 use trawl_common::names::{CrawlId, SpiderName};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::access::Identity;
 use crate::cursor::{self, Limit};
 use crate::extract::{Params, Segment};
-use crate::known::Known;
+use crate::identity::Identity;
 use crate::listing::Place;
 use crate::problem::{Kind, Problem};
-use crate::view::{Crawl, CrawlHost, CrawlTasks, Status};
+use crate::view::{Crawl, CrawlHost, CrawlTasks, Known, Status};
 use crate::{Api, Backend};
 
 /// The longest wait of one request for the end of a crawl.
@@ -196,7 +195,7 @@ pub(crate) async fn cancel_crawl(
         return Err(Problem::new(Kind::Conflict, detail));
     }
     let Backend { jobs, control, stats, .. } = &api.backend;
-    jobs::cancel(&crawl, &**jobs, &**control, &**stats).await?;
+    cancel::cancel_crawl(&crawl, &**jobs, &**control, &**stats).await?;
     Ok(Json(api.known(&id).await?.into()))
 }
 

@@ -16,9 +16,9 @@ use trawl_common::names::{CrawlId, SpiderName};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::Api;
-use crate::access::Identity;
 use crate::cursor;
 use crate::extract::{Json, Params};
+use crate::identity::Identity;
 use crate::problem::Problem;
 use crate::view::{DeadLetter, Reason};
 

@@ -12,8 +12,8 @@ use trawl_common::names::CrawlId;
 use utoipa::ToSchema;
 
 use crate::Api;
-use crate::access::Identity;
 use crate::extract::Segment;
+use crate::identity::Identity;
 use crate::problem::Problem;
 use crate::view::Crawl;
 use crate::watch::Watch;

@@ -21,9 +21,9 @@ use trawl_common::time::UnixMs;
 use utoipa::ToSchema;
 
 use crate::Api;
-use crate::access::Identity;
 use crate::cursor::{self, Paging};
 use crate::extract::{Params, Segment};
+use crate::identity::Identity;
 use crate::places::Place;
 use crate::problem::{Kind, Problem};
 

@@ -1,7 +1,4 @@
-//! The health check, and the document of the API.
-
-use axum::Json;
-use utoipa::openapi::OpenApi;
+//! The health check.
 
 /// Whether the API is up
 #[utoipa::path(
@@ -10,13 +7,4 @@ use utoipa::openapi::OpenApi;
 )]
 pub(crate) async fn healthz() -> &'static str {
     "ok\n"
-}
-
-/// This document
-#[utoipa::path(
-    get, path = "/api/v1/openapi.json", tag = "meta",
-    responses((status = 200, body = serde_json::Value))
-)]
-pub(crate) async fn openapi() -> Json<OpenApi> {
-    Json(crate::document::document())
 }

@@ -11,7 +11,6 @@ use axum::response::IntoResponse;
 use metrics::{Unit, describe_gauge, gauge, with_local_recorder};
 use metrics_exporter_prometheus::PrometheusBuilder;
 use strum::VariantNames;
-use tokio::sync::Mutex;
 use tokio::time::Instant;
 use trawl_common::frontier::crawl::{CrawlState, CrawlStats, HostStats};
 use trawl_common::politeness::sizing::{Demand, workers_of_use};
@@ -33,9 +32,6 @@ const CRAWLS: usize = 20;
 const HOSTS: usize = 1_000;
 /// Assumed duration of a request to an unknown host.
 const LATENCY: Duration = Duration::from_millis(500);
-
-/// The latest response, and when it was created. Concurrent requests wait for the same one.
-pub(crate) type Latest = Mutex<Option<(Instant, String)>>;
 
 /// The fleet in numbers, as Prometheus reads them
 #[utoipa::path(

@@ -13,8 +13,8 @@ use trawl_common::time::UnixMs;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::Api;
-use crate::access::Identity;
 use crate::extract::{Params, Segment, body};
+use crate::identity::Identity;
 use crate::problem::Problem;
 use crate::spiders::{Unfit, Unrunnable, files_of};
 use crate::view::Time;

@@ -10,8 +10,9 @@ use tokio::sync::MutexGuard;
 use trawl_common::jobs::NewJob;
 use trawl_common::names::{CrawlId, ProjectName, SpiderName, SpiderRef};
 use trawl_common::ports;
-use trawl_common::schedule::{self, Standing, Timetable, is_known, standings};
+use trawl_common::schedule;
 use trawl_common::time::UnixMs;
+use trawl_common::timetable::{Standing, Timetable, is_known, standings};
 use utoipa::ToSchema;
 
 use super::new_crawl::asked;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
+use trawl_common::mistake;
 use trawl_common::names::{ProjectName, SpiderName};
 use trawl_common::settings::Settings;
 use trawl_common::spider::arguments::Arguments;
@@ -16,8 +17,8 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::schedules::Schedule;
 use crate::Api;
-use crate::access::Identity;
 use crate::extract::{self, Params, Segment};
+use crate::identity::Identity;
 use crate::problem::Problem;
 
 /// The filter of the list.
@@ -239,7 +240,7 @@ impl From<Examined> for Checked {
     fn from(examined: Examined) -> Self {
         let does = examined.summary().into_iter().map(|(what, how)| Does { what, how }).collect();
         let Examined { reading, ready, robots, .. } = examined;
-        let list = |mistakes: Vec<spider::Mistake>| mistakes.into_iter().map(Mistake::from).collect();
+        let list = |mistakes: Vec<mistake::Mistake>| mistakes.into_iter().map(Mistake::from).collect();
         let argument = |(name, declared): (String, spider::arguments::Declaration)| Argument {
             name,
             default: declared.value,
@@ -258,8 +259,8 @@ impl From<Examined> for Checked {
     }
 }
 
-impl From<spider::Mistake> for Mistake {
-    fn from(spider::Mistake { place, what }: spider::Mistake) -> Self {
+impl From<mistake::Mistake> for Mistake {
+    fn from(mistake::Mistake { place, what }: mistake::Mistake) -> Self {
         Self { line: place.map(|place| place.line), column: place.map(|place| place.column), what }
     }
 }

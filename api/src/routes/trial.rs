@@ -15,12 +15,13 @@ use trawl_extract::{Attempt, Examined, Extracted, NotTried, RobotsOutcome, Tried
 use utoipa::ToSchema;
 
 use super::spiders::Mistake;
-use super::urls::parsed;
 use crate::Api;
-use crate::access::Identity;
 use crate::extract;
+use crate::given_url::parsed;
+use crate::identity::Identity;
 use crate::problem::{Kind, Problem};
-use crate::spiders::{not_given, on_a_thread_apart};
+use crate::spiders::not_given;
+use crate::threads::on_a_thread_apart;
 
 /// The number of bytes of items after which a response has no more of them.
 const ITEM_BYTES: usize = 8 * 1024 * 1024;

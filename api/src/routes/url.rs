@@ -16,9 +16,9 @@ use trawl_common::spider::page_history::{Tally, Visited};
 use trawl_common::web::url::CanonicalUrl;
 use utoipa::{IntoParams, ToSchema};
 
-use super::urls::page;
 use crate::Api;
 use crate::extract::{Params, Segment};
+use crate::given_url::page;
 use crate::problem::Problem;
 use crate::view::{Change, DeadLetter, Host, Request, RobotsVerdict, Time};
 

@@ -1,6 +1,5 @@
 //! Adds URLs to a running crawl.
 
-use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,10 +11,8 @@ use trawl_common::health::Health;
 use trawl_common::names::CrawlId;
 use trawl_common::ports::{NewWork, Opening};
 use trawl_common::request::NewRequest;
-use trawl_common::settings::{Settings, Urls};
-use trawl_common::text::printable;
+use trawl_common::settings::Settings;
 use trawl_common::time::UnixMs;
-use trawl_common::web::url::CanonicalUrl;
 use utoipa::ToSchema;
 
 use crate::Api;
@@ -102,19 +99,4 @@ fn new_work(settings: &Settings, new: NewRequest, now: UnixMs) -> Result<NewWork
     let (url, work) = asked(new, &settings.urls)?;
     let routed = route(&settings.route, &url, Hints::default());
     Ok(NewWork { written, deadline: routed.ttl.map(|ttl| now.plus(ttl)), ..NewWork::of(work, routed.lane) })
-}
-
-/// Parses the value of the member or parameter `name` as the URL of a page.
-pub(crate) fn page(name: &str, text: &str, urls: &Urls) -> Result<CanonicalUrl, Problem> {
-    let url = urls.canonical(parsed(name, text)?);
-    if urls.takes(&url) { Ok(url) } else { Err(wrong(name, text, urls.too_long())) }
-}
-
-/// Parses the value of the member or parameter `name` as a URL.
-pub(crate) fn parsed(name: &str, text: &str) -> Result<CanonicalUrl, Problem> {
-    CanonicalUrl::parse(text).map_err(|error| wrong(name, text, error))
-}
-
-pub(crate) fn wrong(name: &str, text: &str, reason: impl Display) -> Problem {
-    Problem::malformed(format_args!("{name}: `{}`: {reason}", printable(text, 200)))
 }

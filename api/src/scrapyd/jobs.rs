@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use serde_json::{Value, json};
-use trawl_common::jobs::{InvalidOverride, Job, JobStatus, NewJob, Problem, cancel as cancel_job};
+use trawl_common::cancel::cancel_crawl;
+use trawl_common::jobs::{InvalidOverride, Job, JobStatus, NewJob, Problem};
 use trawl_common::names::{CrawlId, ProjectName, SpiderName};
 use trawl_common::ports::{ErrorKind, JobFilter, JobPage, Submitted};
 use trawl_common::spider::arguments::{Argument, Arguments};
@@ -122,7 +123,7 @@ pub(super) async fn cancel(State(api): State<Arc<Api>>, mut sent: Parameters) ->
         Some(job) if job.status().is_over() => None,
         Some(job) => {
             let Backend { jobs, control, stats, .. } = &api.backend;
-            match cancel_job(&job.new.crawl(), &**jobs, &**control, &**stats).await {
+            match cancel_crawl(&job.new.crawl(), &**jobs, &**control, &**stats).await {
                 // It has ended in the meantime.
                 Err(error) if error.kind == ErrorKind::Stale => None,
                 cancelled => cancelled.map(|_| Some(word(job.status())))?,

@@ -11,7 +11,7 @@ use trawl_common::spider::Version;
 use super::form::Parameters;
 use super::{Answer, Done, Refusal};
 use crate::Api;
-use crate::access::Identity;
+use crate::identity::Identity;
 use crate::spiders::{Unrunnable, files_of};
 
 /// `addversion.json`: the file `egg` is a spider file, or a tar of them.

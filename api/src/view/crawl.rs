@@ -10,8 +10,8 @@ use trawl_common::spider::Version;
 use trawl_common::spider::arguments::{ArgumentName, ArgumentValue};
 use utoipa::ToSchema;
 
+use super::known::Known;
 use super::{JobStatus, Status, Time};
-use crate::known::Known;
 
 /// The number of URLs by outcome
 #[derive(Serialize, ToSchema)]

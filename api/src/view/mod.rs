@@ -4,6 +4,7 @@ mod crawl;
 mod dead_letter;
 mod fleet;
 mod host;
+mod known;
 mod log;
 
 use std::borrow::Cow;
@@ -26,6 +27,7 @@ pub(crate) use self::crawl::{Crawl, CrawlHost, CrawlTasks, Job};
 pub(crate) use self::dead_letter::{DeadLetter, Request};
 pub(crate) use self::fleet::{Lane, Worker};
 pub(crate) use self::host::Host;
+pub(crate) use self::known::Known;
 pub(crate) use self::log::LogEntry;
 
 /// An instant in RFC 3339

@@ -22,8 +22,8 @@ use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::outcome::{Reason, Terminal};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{
-    BeatReply, Claim, Claimed, Ending, Finish, Frontier, Heartbeat, Hosts, Joined, Joining, NewWork, Opening,
-    Session, Settlement, Terms, Verdict,
+    BeatReply, Claim, Claimed, Ending, Fatal, Finish, Frontier, Heartbeat, Hosts, Joined, Joining, NewWork,
+    Opening, Session, Settlement, Terms, Verdict,
 };
 use trawl_common::settings::{self, Dedup, Politeness, Settings};
 use trawl_common::time::UnixMs;
@@ -327,7 +327,7 @@ impl Fixture {
 pub(crate) struct Worker {
     pub(crate) name: WorkerId,
     frontier: Arc<dyn Frontier>,
-    _maintenance: JoinSet<()>,
+    _maintenance: JoinSet<Fatal>,
 }
 
 impl Worker {
@@ -342,7 +342,7 @@ impl Worker {
         let mut claimed = Vec::new();
         while claimed.len() < count {
             let more = self.frontier.claim(count - claimed.len());
-            claimed.extend(tokio::time::timeout(LIMIT, more).await.unwrap());
+            claimed.extend(tokio::time::timeout(LIMIT, more).await.unwrap().unwrap());
         }
         claimed
     }
@@ -357,7 +357,7 @@ impl Worker {
         let mut claimed = Vec::new();
         while claimed.len() < count {
             let more = self.frontier.claim_tasks(count - claimed.len());
-            claimed.extend(tokio::time::timeout(LIMIT, more).await.unwrap());
+            claimed.extend(tokio::time::timeout(LIMIT, more).await.unwrap().unwrap());
         }
         claimed
     }
@@ -396,7 +396,7 @@ impl Worker {
     /// Has these end so.
     pub(crate) async fn end(&self, claimed: Vec<Claimed>, terminal: Terminal) {
         let batch = claimed.into_iter().map(|claimed| settlement(claimed, terminal)).collect();
-        self.frontier.settle(batch).await;
+        self.frontier.settle(batch).await.unwrap();
     }
 }
 

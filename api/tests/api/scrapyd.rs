@@ -1,4 +1,4 @@
-//! What clients of Scrapyd send.
+//! Jobs that clients of Scrapyd submit.
 
 use reqwest::Method;
 use serde_json::{Value, json};

@@ -6,7 +6,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use moka::Expiry;
 use moka::sync::Cache as Moka;
-use trawl_common::ports::{Cache, Response, Result};
+use trawl_common::ports::{Cache, Result};
+use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
 
 /// Maximum weight of all responses together, in bytes.

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, Row};
+use trawl_common::frontier::Recrawl;
 use trawl_common::frontier::crawl::{Counts, CrawlStats, HostStats};
 use trawl_common::names::CrawlId;
 use trawl_common::ports::Backlog;
-use trawl_common::spider::Recrawl;
 use trawl_common::time::UnixMs;
 
 use super::error::{Result, unless_corrupt};

@@ -9,7 +9,7 @@ use tokio::time::sleep;
 use trawl_common::frontier::Key;
 use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{Engine, Joined, Joining, Opening, Result, Session};
+use trawl_common::ports::{Engine, Fatal, Joined, Joining, Opening, Result, Session};
 
 use super::commands;
 use super::ending::end_lapsed;
@@ -53,9 +53,11 @@ impl Engine for EmbeddedEngine {
 
 /// Ends discovery for sessions that are gone. Records held by workers need no maintenance: they are held until the
 /// worker leaves.
-async fn maintain(store: Arc<Store>, health: Arc<Health>, pause: Duration) {
+async fn maintain(store: Arc<Store>, health: Arc<Health>, pause: Duration) -> Fatal {
     loop {
         sleep(pause).await;
-        health.until_done("ending discovery", || store.call(end_lapsed)).await;
+        if let Err(fatal) = health.insist("ending discovery", || store.call(end_lapsed)).await {
+            return fatal;
+        }
     }
 }

@@ -16,7 +16,7 @@ use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{
-    self, Activity, BeatReply, Claimed, Frontier, Heartbeat, Joining, Result, Settled, Settlement,
+    self, Activity, BeatReply, Claimed, Fatal, Frontier, Heartbeat, Joining, Settled, Settlement,
 };
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
@@ -63,7 +63,7 @@ impl Claims {
 /// The state that a cancelled call leaves to the next one.
 #[derive(Default)]
 struct Claiming {
-    asked: Option<oneshot::Receiver<Result<Got>>>,
+    asked: Option<oneshot::Receiver<ports::Result<Got>>>,
     ready: VecDeque<Claim>,
     unreadable: Vec<Unreadable>,
 }
@@ -87,7 +87,12 @@ impl EmbeddedFrontier {
     }
 
     /// Waits until there is something to hand out.
-    async fn wait(&self, of: &Claims, Claiming { asked, ready, .. }: &mut Claiming, max: usize) {
+    async fn wait(
+        &self,
+        of: &Claims,
+        Claiming { asked, ready, .. }: &mut Claiming,
+        max: usize,
+    ) -> Result<(), Fatal> {
         let mut backoff = Backoff::default();
         while ready.is_empty() {
             // Listening starts before checking, so that no change is missed in between.
@@ -106,10 +111,7 @@ impl EmbeddedFrontier {
                     backoff.pause().await;
                     continue;
                 }
-                Err(error) => {
-                    self.health.ends_by(error.during(CLAIMING));
-                    return pending().await;
-                }
+                Err(error) => return Err(Fatal(error.during(CLAIMING))),
             };
             // An old answer says nothing about the present.
             if !ready.is_empty() || is_old {
@@ -121,31 +123,37 @@ impl EmbeddedFrontier {
                 None => stirred.await,
             }
         }
+        Ok(())
     }
 
-    fn ask(&self, &Claims { lines, prefetch, .. }: &Claims, max: usize) -> oneshot::Receiver<Result<Got>> {
+    fn ask(
+        &self,
+        &Claims { lines, prefetch, .. }: &Claims,
+        max: usize,
+    ) -> oneshot::Receiver<ports::Result<Got>> {
         let want = Want { holder: Arc::clone(&self.holder), lines, prefetch, max };
         self.store.submit(move |db, memory| claim(db, memory, &want))
     }
 
     /// Removes records that cannot be read.
-    async fn clear(&self, unreadable: &mut Vec<Unreadable>) {
+    async fn clear(&self, unreadable: &mut Vec<Unreadable>) -> Result<(), Fatal> {
         while let Some(record) = unreadable.last() {
             let clearing = || {
                 let record = record.clone();
                 self.store.call(move |db, memory| quarantine(db, memory, &record))
             };
-            self.health.until_done("taking a record out of the way", clearing).await;
+            self.health.insist("taking a record out of the way", clearing).await?;
             unreadable.pop();
         }
+        Ok(())
     }
 
-    async fn next(&self, of: &Claims, max: usize) -> Vec<Claimed> {
+    async fn next(&self, of: &Claims, max: usize) -> Result<Vec<Claimed>, Fatal> {
         let mut claiming = of.claiming.lock().await;
         let mut next = Vec::new();
         while next.is_empty() {
-            self.clear(&mut claiming.unreadable).await;
-            self.wait(of, &mut claiming, max).await;
+            self.clear(&mut claiming.unreadable).await?;
+            self.wait(of, &mut claiming, max).await?;
             let Claiming { ready, unreadable, .. } = &mut *claiming;
             for claim in ready.drain(..max.min(ready.len())) {
                 match claim.claimed() {
@@ -154,11 +162,11 @@ impl EmbeddedFrontier {
                 }
             }
         }
-        next
+        Ok(next)
     }
 
     /// Returns the next records of some queues; none once the worker is to stop.
-    async fn claim_of(&self, of: &Claims, max: usize) -> Vec<Claimed> {
+    async fn claim_of(&self, of: &Claims, max: usize) -> Result<Vec<Claimed>, Fatal> {
         let claimed = tokio::select! {
             biased;
             () = self.stop.cancelled() => None,
@@ -178,63 +186,64 @@ fn addressed(url: &Message) -> (Address, Message) {
 
 #[async_trait]
 impl Frontier for EmbeddedFrontier {
-    async fn claim(&self, max: usize) -> Vec<Claimed> {
+    async fn claim(&self, max: usize) -> Result<Vec<Claimed>, Fatal> {
         self.claim_of(&self.urls, max).await
     }
 
-    async fn claim_tasks(&self, max: usize) -> Vec<Claimed> {
+    async fn claim_tasks(&self, max: usize) -> Result<Vec<Claimed>, Fatal> {
         self.claim_of(&self.tasks, max).await
     }
 
-    async fn start(&self, urls: &[ports::Claim]) -> Result<Vec<Start>> {
+    async fn start(&self, urls: &[ports::Claim]) -> Result<Vec<Start>, Fatal> {
         let addresses: Arc<[Address]> =
             urls.iter().map(|claim| Address::new(&claim.crawl, claim.key.as_str())).collect();
         let starting = || {
             let (holder, addresses) = (Arc::clone(&self.holder), Arc::clone(&addresses));
             self.store.call(move |db, memory| transitions::start(db, memory, &holder.worker, &addresses))
         };
-        self.health.patiently("counting starts", starting).await
+        self.health.insist("counting starts", starting).await
     }
 
-    async fn extend(&self, urls: &[&Message]) -> Vec<bool> {
+    async fn extend(&self, urls: &[&Message]) -> Result<Vec<bool>, Fatal> {
         let urls: Arc<[(Address, Message)]> = urls.iter().copied().map(addressed).collect();
         let extending = || {
             let (holder, urls) = (Arc::clone(&self.holder), Arc::clone(&urls));
             self.store.call(move |db, memory| transitions::extend(db, memory, &holder.worker, &urls))
         };
-        self.health.until_done("extending leases", extending).await
+        self.health.insist("extending leases", extending).await
     }
 
-    async fn settle(&self, batch: Vec<Settlement>) -> Settled {
+    async fn settle(&self, batch: Vec<Settlement>) -> Result<Settled, Fatal> {
         let batch = Arc::new(Batch::new(batch));
         let settling = || {
             let (holder, batch) = (Arc::clone(&self.holder), Arc::clone(&batch));
             self.store.call(move |db, memory| batch.settle(db, memory, &holder.worker))
         };
-        let ended = self.health.until_done("settling", settling).await;
-        Arc::unwrap_or_clone(batch).settled(ended)
+        let ended = self.health.insist("settling", settling).await?;
+        Ok(Arc::unwrap_or_clone(batch).settled(ended))
     }
 
-    async fn release(&self) {
+    async fn release(&self) -> Result<(), Fatal> {
         self.stop.cancel();
         let leaving = || {
             let holder = Arc::clone(&self.holder);
             self.store.call(move |db, memory| transitions::leave(db, memory, &holder))
         };
-        self.health.until_done("giving back", leaving).await;
+        self.health.insist("giving back", leaving).await?;
         self.last_beat.end(&self.holder.worker);
+        Ok(())
     }
 
-    async fn has_seen(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> bool {
+    async fn has_seen(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> Result<bool, Fatal> {
         let looking = || {
             let address = Address::new(crawl, url.as_str());
             self.store.call(move |db, memory| Ok(memory.seen.find(db, &address)?.is_some()))
         };
-        self.health.until_done("looking for a URL", looking).await
+        self.health.insist("looking for a URL", looking).await
     }
 
     /// Stores the heartbeat for people to see; the file also notes the time, for those who read it from outside.
-    async fn beat(&self, beat: &Heartbeat) -> Result<BeatReply> {
+    async fn beat(&self, beat: &Heartbeat) -> ports::Result<BeatReply> {
         clock::go_on();
         drop(self.store.submit(|db, _| crawls::touch(db)));
         Ok(self.last_beat.is(beat))

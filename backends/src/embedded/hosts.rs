@@ -11,10 +11,10 @@ use rusqlite::{Connection, Row, params};
 use tracing::error;
 use trawl_common::clock::now_micros as now;
 use trawl_common::politeness::gcra::{Backoff, Pace, Schedule, Slot};
-use trawl_common::politeness::robots::RobotsKey;
+use trawl_common::politeness::robots::{RobotsFile, RobotsKey};
 use trawl_common::ports::{
     BackoffRequest, Ended, Error, HostBackoff, HostControl, HostSlotRequest, HostState, Hosts,
-    InFlightRequest, Result, RobotsEntry, RobotsFile,
+    InFlightRequest, Result, RobotsEntry,
 };
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;

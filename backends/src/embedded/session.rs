@@ -35,7 +35,7 @@ impl EmbeddedSession {
             let lease = (token, reads);
             store.call(move |db, memory| admission::open(db, memory, &crawl, &terms, text.as_ref(), lease))
         };
-        let terms = health.patiently("opening the crawl", open).await?;
+        let terms = health.retry("opening the crawl", open).await?;
         Ok(Self { store, health, crawl, terms, token, ttl })
     }
 }
@@ -57,7 +57,7 @@ impl Session for EmbeddedSession {
             let (crawl, urls) = (self.crawl.clone(), Arc::clone(&urls));
             self.store.call(move |db, memory| admission::admit(db, memory, &crawl, &urls))
         };
-        self.health.patiently("admitting", admitting).await
+        self.health.retry("admitting", admitting).await
     }
 
     async fn refuse(&self, dead_letters: &[DeadLetter]) -> Result<()> {
@@ -66,7 +66,7 @@ impl Session for EmbeddedSession {
             let dead_letters = Arc::clone(&dead_letters);
             self.store.call(move |db, _| failures::refuse(db, &dead_letters))
         };
-        self.health.patiently("noting what is no URL", noting).await
+        self.health.retry("noting what is no URL", noting).await
     }
 
     async fn close_read(self: Box<Self>, read: Option<SourcesRead>) -> Result<()> {
@@ -74,7 +74,7 @@ impl Session for EmbeddedSession {
             let (crawl, token) = (self.crawl.clone(), self.token);
             self.store.call(move |db, memory| admission::close(db, memory, &crawl, token, read.as_ref()))
         };
-        self.health.patiently("ending discovery", closing).await
+        self.health.retry("ending discovery", closing).await
     }
 
     async fn abandon(self: Box<Self>) -> Result<()> {

@@ -8,8 +8,8 @@ use hmac::{Hmac, KeyInit, Mac};
 use lapin::types::{AMQPValue, FieldTable, LongString, ShortString};
 use sha2::Sha256;
 use trawl_common::frontier::source_queue::SourceQueue;
+use trawl_common::frontier::trace::{TRACE_PARENT, TRACE_STATE};
 use trawl_common::settings;
-use trawl_common::trace::{TRACE_PARENT, TRACE_STATE};
 
 use super::newer::is_brokers;
 

@@ -9,10 +9,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use trawl_common::ports::{Cache, Error, ErrorKind, Response, Result};
+use trawl_common::ports::{Cache, Error, ErrorKind, Result};
 use trawl_common::settings::Encoding;
 use trawl_common::time::UnixMs;
 use trawl_common::web::headers::Headers;
+use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
 use zstd::bulk::Compressor;
 
@@ -165,7 +166,7 @@ fn corrupt(error: impl std::fmt::Display) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use trawl_common::spider::Recrawl;
+    use trawl_common::frontier::Recrawl;
 
     use super::*;
 

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use trawl_common::frontier::Recrawl;
 use trawl_common::frontier::crawl::{Counts, CrawlState, CrawlStats, HostStats};
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Error, ErrorKind, Result, Terms};
-use trawl_common::spider::Recrawl;
 use trawl_common::time::UnixMs;
 
 use super::RedisRecords;

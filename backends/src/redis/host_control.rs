@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::try_join_all;
-use trawl_common::politeness::robots::RobotsKey;
-use trawl_common::ports::{ErrorKind, HostBackoff, HostControl, HostState, Result, RobotsEntry, RobotsFile};
+use trawl_common::politeness::robots::{RobotsFile, RobotsKey};
+use trawl_common::ports::{ErrorKind, HostBackoff, HostControl, HostState, Result, RobotsEntry};
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 

@@ -9,10 +9,9 @@ use moka::sync::Cache as Memory;
 use redis::ScriptInvocation;
 use tracing::error;
 use trawl_common::politeness::gcra::{BackoffTerms, FORGIVEN_AFTER, Slot, Standing};
-use trawl_common::politeness::robots::RobotsKey;
+use trawl_common::politeness::robots::{RobotsFile, RobotsKey};
 use trawl_common::ports::{
     BackoffRequest, Ended, Error, ErrorKind, HostSlotRequest, Hosts, InFlightRequest, Result, RobotsEntry,
-    RobotsFile,
 };
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;

@@ -2,8 +2,8 @@
 //! word `zstd` and its size in bytes after the status, then the file compressed.
 
 use bytes::Bytes;
-use trawl_common::politeness::robots::MAX_BYTES;
-use trawl_common::ports::{Error, ErrorKind, Result, RobotsEntry, RobotsFile};
+use trawl_common::politeness::robots::{MAX_BYTES, RobotsFile};
+use trawl_common::ports::{Error, ErrorKind, Result, RobotsEntry};
 
 /// The value that stands for a file while a worker fetches it.
 pub(super) const AWAITED: &str = "awaited";

@@ -136,39 +136,33 @@ impl Flip {
 async fn crawl_on(path: &Path) -> Result<(), Error> {
     let engine = Embedded::open(path)?;
     let health = Arc::new(Health::default());
-    let working = async {
-        let session = engine
-            .engine()
-            .open(
-                trawl_common::ports::Opening {
-                    crawl: crawl(),
-                    terms: trawl_common::ports::Terms::default(),
-                    text: None,
-                    is_new: false,
-                    lease: LONG,
-                    reads: None,
-                },
-                Arc::clone(&health),
-            )
-            .await?;
-        session.admit(&work()).await?;
-        session.close().await?;
-        let worker = join_with(&engine, Arc::clone(&health), LONG).frontier;
-        while !engine.stats().crawl_stats(&crawl().id).await?.is_some_and(|stats| stats.status.is_over()) {
-            let claimed = tokio::select! {
-                claimed = worker.claim(4) => claimed,
-                claimed = worker.claim_tasks(4) => claimed,
-                // It may have ended by what was taken out of the way.
-                () = tokio::time::sleep(std::time::Duration::from_millis(20)) => continue,
-            };
-            finish(&*worker, claimed).await?;
-        }
-        Ok(())
-    };
-    tokio::select! {
-        result = working => result,
-        error = health.fatal() => Err(error),
+    let session = engine
+        .engine()
+        .open(
+            trawl_common::ports::Opening {
+                crawl: crawl(),
+                terms: trawl_common::ports::Terms::default(),
+                text: None,
+                is_new: false,
+                lease: LONG,
+                reads: None,
+            },
+            Arc::clone(&health),
+        )
+        .await?;
+    session.admit(&work()).await?;
+    session.close().await?;
+    let worker = join_with(&engine, Arc::clone(&health), LONG).frontier;
+    while !engine.stats().crawl_stats(&crawl().id).await?.is_some_and(|stats| stats.status.is_over()) {
+        let claimed = tokio::select! {
+            claimed = worker.claim(4) => claimed?,
+            claimed = worker.claim_tasks(4) => claimed?,
+            // It may have ended by what was taken out of the way.
+            () = tokio::time::sleep(std::time::Duration::from_millis(20)) => continue,
+        };
+        finish(&*worker, claimed).await?;
     }
+    Ok(())
 }
 
 async fn finish(worker: &dyn Frontier, claimed: Vec<Claimed>) -> Result<(), Error> {
@@ -178,7 +172,7 @@ async fn finish(worker: &dyn Frontier, claimed: Vec<Claimed>) -> Result<(), Erro
         Start::Poison => failed(claimed),
         _ => done(claimed),
     };
-    worker.settle(claimed.iter().zip(starts).map(settle).collect()).await;
+    worker.settle(claimed.iter().zip(starts).map(settle).collect()).await?;
     Ok(())
 }
 

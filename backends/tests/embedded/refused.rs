@@ -45,7 +45,7 @@ async fn a_url_whose_end_the_file_refuses_stays_in_hand_and_ends_when_it_can() {
         let _session = admit(&engine, 0..1).await;
         let health = Arc::new(Health::default());
         let Joined { frontier, .. } = join_with(&engine, Arc::clone(&health), LONG);
-        let claimed = frontier.claim(1).await.remove(0);
+        let claimed = frontier.claim(1).await.unwrap().remove(0);
         assert_eq!(frontier.start(&[Claim::of(&claimed.message)]).await.unwrap(), [Start::Go]);
         let refusal = Refusal::of(&["DELETE ON records"], undoes_at_once, &directory.path().join("crawl.db"));
         let settling = frontier.settle(vec![done(&claimed)]);
@@ -56,7 +56,7 @@ async fn a_url_whose_end_the_file_refuses_stays_in_hand_and_ends_when_it_can() {
             drop(refusal);
         };
         let (settled, ()) = tokio::join!(settling, meanwhile);
-        assert_eq!((settled.ended.len(), frontier.activity().in_flight), (1, 0));
+        assert_eq!((settled.unwrap().ended.len(), frontier.activity().in_flight), (1, 0));
     }
 }
 

@@ -90,10 +90,10 @@ pub(super) async fn claim_all(frontier: &dyn Frontier, count: usize) -> Vec<Clai
     let mut all = Vec::new();
     while all.len() < count {
         let claiming = timeout(Duration::from_secs(30), frontier.claim(1000));
-        all.extend(claiming.await.unwrap_or_else(|_| panic!("{} of {count} came", all.len())));
+        all.extend(claiming.await.unwrap_or_else(|_| panic!("{} of {count} came", all.len())).unwrap());
     }
     if let Ok(more) = timeout(Duration::from_millis(50), frontier.claim(1000)).await {
-        all.extend(more);
+        all.extend(more.unwrap());
     }
     all
 }
@@ -116,7 +116,7 @@ pub(super) fn done(claimed: &Claimed) -> Settlement {
 /// Puts a claimed URL aside until so many ms ago.
 pub(super) async fn put_aside(frontier: &dyn Frontier, claimed: &Claimed, ago: u64) {
     let verdict = Verdict::PutAside { until: UnixMs(UnixMs::now().0 - ago), failed: false };
-    frontier.settle(vec![Settlement { message: claimed.message.clone(), verdict }]).await;
+    frontier.settle(vec![Settlement { message: claimed.message.clone(), verdict }]).await.unwrap();
 }
 
 /// A state file that refuses some changes as long as this lives, as it does where its disk is full.

@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use bytesize::ByteSize;
 use flate2::bufread::GzDecoder;
 use tempfile::TempDir;
-use trawl_common::ports::{Page, Response};
+use trawl_common::ports::Page;
 use trawl_common::settings::Folder;
 use trawl_common::web::headers::Headers;
+use trawl_common::web::response::Response;
 use trawl_testkit::faults::disk::Disk;
 
 use super::*;

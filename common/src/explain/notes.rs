@@ -1,7 +1,7 @@
 //! Sentences about what is amiss with a crawl, where its counters alone do not say it.
 
+use crate::frontier::DedupScope;
 use crate::frontier::crawl::{CrawlStats, HANDED};
-use crate::spider::DedupScope;
 
 /// Maximum number of reasons that are named.
 const NAMED: usize = 3;

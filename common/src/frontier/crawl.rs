@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::frontier::DedupScope;
 use crate::frontier::outcome::Terminal;
 use crate::names::{CrawlId, CrawlRef, SpiderName};
-use crate::spider::DedupScope;
 use crate::time::UnixMs;
 
 /// The beginning of reasons that count items.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::as_text::as_text;
-use crate::names::SpiderName;
+use crate::names::{CrawlRef, SpiderName};
 use crate::request::NewRequest;
 use crate::task::NewTask;
 use crate::web::url::{CanonicalUrl, Fingerprint, InvalidUrl, MAX_URL_BYTES};
@@ -24,6 +24,11 @@ pub enum Key {
     Request(RequestKey),
     /// A task for its spider's program.
     Task(TaskKey),
+}
+
+/// Returns the fingerprint that stands in memory for a URL or a task of a crawl, given as the text of its key.
+pub fn fingerprint(crawl: &CrawlRef, key: &str) -> Fingerprint {
+    Fingerprint::of(&format!("{} {} {key}", crawl.spider, crawl.id))
 }
 
 impl Key {

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::frontier::Work;
-use crate::jobs::Priority;
+use crate::priority::Priority;
 
 /// A work queue. Workers empty `Priority` before they take from `Bulk`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

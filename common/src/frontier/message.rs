@@ -1,12 +1,12 @@
 //! The message that a queue carries: a wake-up for one URL, one request or one task.
 
 use crate::frontier::lane::Lane;
+use crate::frontier::trace::Trace;
 use crate::frontier::{Key, Work};
 use crate::names::CrawlRef;
 #[cfg(doc)]
 use crate::request::Method;
 use crate::time::UnixMs;
-use crate::trace::Trace;
 use crate::web::url::{CanonicalUrl, InvalidUrl};
 
 /// A URL or a task on its way to a worker. The record in the frontier is authoritative; the message only says "look".

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::key::{Key, TaskKey};
 use super::request::Request;
-use crate::jobs::Priority;
 use crate::names::SpiderName;
+use crate::priority::Priority;
 use crate::request::NewRequest;
 use crate::task::NewTask;
 use crate::web::url::{CanonicalUrl, InvalidUrl};

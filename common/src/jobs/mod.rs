@@ -5,25 +5,23 @@
 //! The worker that takes a job feeds it: it reads the job's sources into its crawl, under a lease. After that the
 //! job waits for the end of its crawl without a lease.
 
-mod cancel;
 mod idempotency_key;
 mod job;
 mod new_job;
 mod outcome;
 mod overrides;
-mod priority;
+mod queue_position;
 mod shown;
 mod status;
 mod stored;
 mod transitions;
 
-pub use cancel::cancel;
 pub use idempotency_key::{IdempotencyKey, InvalidIdempotencyKey};
 pub use job::{Ended, Job, JobState, Run};
 pub use new_job::{InvalidJob, NewJob};
 pub use outcome::{JobOutcome, Problem};
 pub use overrides::{InvalidOverride, JobOverrides};
-pub use priority::{InvalidPriority, Priority, QueuePosition};
+pub use queue_position::QueuePosition;
 pub use status::JobStatus;
 pub use stored::{ImpossibleState, StoredState};
 pub use transitions::Hold;

@@ -2,14 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{IdempotencyKey, JobOverrides, Priority};
+use super::{IdempotencyKey, JobOverrides};
+use crate::frontier::DedupScope;
 use crate::list::Entry;
 use crate::names::{CrawlId, CrawlRef, ProjectName, SpiderName, SpiderRef};
+use crate::priority::Priority;
 use crate::request::NewRequest;
-use crate::schedule::key_prefix;
+use crate::spider::Version;
 use crate::spider::arguments::Arguments;
-use crate::spider::{DedupScope, Version};
 use crate::task::NewTask;
+use crate::time::UnixMs;
 use crate::web::url::CanonicalUrl;
 
 /// Maximum number of URLs and sources of a job.
@@ -102,6 +104,13 @@ impl NewJob {
         }
     }
 
+    /// Creates the job of a spider for an instant of its schedule: the same, whichever worker submits it.
+    pub fn scheduled(spider: &SpiderRef, instant: UnixMs) -> Self {
+        let key = format!("{}{instant}", schedule_prefix(spider));
+        let new = Self::of(CrawlId::of_schedule(spider, instant), spider.clone());
+        Self { idempotency_key: key.parse().ok(), is_scheduled: true, ..new }
+    }
+
     /// The spider with its project.
     pub fn spider_ref(&self) -> SpiderRef {
         SpiderRef { project: self.project.clone(), spider: self.spider.clone() }
@@ -120,7 +129,7 @@ impl NewJob {
 
     /// Whether its key is one of its spider's schedule. Older programs mark the jobs of schedules by nothing else.
     fn has_key_of_schedule(&self) -> bool {
-        let prefix = key_prefix(&self.spider_ref());
+        let prefix = schedule_prefix(&self.spider_ref());
         self.idempotency_key.as_ref().is_some_and(|key| key.as_str().starts_with(&prefix))
     }
 
@@ -157,10 +166,16 @@ impl NewJob {
     }
 }
 
+/// Returns the beginning of the idempotency keys of a spider's scheduled jobs.
+fn schedule_prefix(spider: &SpiderRef) -> String {
+    format!("schedule:{spider}:")
+}
+
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
-    use crate::time::UnixMs;
 
     fn job(id: &str) -> NewJob {
         NewJob::new(id.parse().unwrap(), SpiderName::default())
@@ -186,7 +201,7 @@ mod tests {
     #[test]
     fn a_job_of_a_schedule_that_an_older_program_asked_for_is_known_by_its_key() {
         let spider: SpiderRef = "books/shop".parse().unwrap();
-        let due = crate::schedule::job(&spider, UnixMs(1_795_435_200_000));
+        let due = NewJob::scheduled(&spider, UnixMs(1_795_435_200_000));
         let of_older = NewJob { is_scheduled: false, ..due };
         assert_eq!(of_older.usual_dedup(), DedupScope::Spider);
         let of_another = NewJob { spider: "shop2".parse().unwrap(), ..of_older };
@@ -199,5 +214,23 @@ mod tests {
         for id in ["adhoc", "adhoc.shop"] {
             assert!(job(id).check().unwrap_err().to_string().contains(id));
         }
+    }
+    #[test]
+    fn a_job_of_a_schedule_is_the_same_whoever_asks_for_it() {
+        let (shop, news) = ("shop".parse().unwrap(), "x".repeat(64).parse().unwrap());
+        let elsewhere = "books/shop".parse().unwrap();
+        let instant = UnixMs(1_795_450_500_000);
+        assert_eq!(NewJob::scheduled(&shop, instant), NewJob::scheduled(&shop, instant));
+        assert!(NewJob::scheduled(&shop, instant).id.as_str().starts_with("20261123-161500-"));
+        let key = NewJob::scheduled(&shop, instant).idempotency_key.unwrap();
+        assert_eq!(key.as_str(), "schedule:shop:2026-11-23T16:15:00.000Z");
+        assert!(NewJob::scheduled(&news, instant).idempotency_key.is_some());
+        assert_ne!(NewJob::scheduled(&news, instant).id, NewJob::scheduled(&shop, instant).id);
+        assert_ne!(NewJob::scheduled(&elsewhere, instant).id, NewJob::scheduled(&shop, instant).id);
+        assert_eq!(NewJob::scheduled(&elsewhere, instant).project.as_str(), "books");
+        assert_ne!(
+            NewJob::scheduled(&shop, instant.plus(Duration::from_secs(24 * 3_600))).id,
+            NewJob::scheduled(&shop, instant).id
+        );
     }
 }

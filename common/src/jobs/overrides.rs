@@ -5,8 +5,9 @@ use std::num::NonZeroU64;
 
 use serde::{Deserialize, Serialize};
 
+use crate::frontier::{DedupScope, Recrawl, UnknownDedupScope, UnknownRecrawl};
 use crate::nearest::nearest;
-use crate::spider::{DedupScope, Recrawl, SpiderOverrides, UnknownDedupScope, UnknownRecrawl};
+use crate::spider::SpiderOverrides;
 use crate::text::printable;
 
 /// Settings that override the spider's file in one job. Only settings that the crawl itself carries to all workers can

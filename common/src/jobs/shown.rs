@@ -2,8 +2,9 @@
 
 use serde::{Serialize, Serializer};
 
-use super::{Job, JobOverrides, JobStatus, Priority, Problem};
+use super::{Job, JobOverrides, JobStatus, Problem};
 use crate::names::{CrawlId, ProjectName, SpiderName, WorkerId};
+use crate::priority::Priority;
 use crate::spider::Version;
 use crate::spider::arguments::Arguments;
 use crate::web::url::CanonicalUrl;

@@ -1,22 +1,18 @@
 //! The fleet's log: failures, retries and obstacles, in one place for all workers.
 //!
 //! It is for people who watch what happens. It is capped, and nothing depends on it: entries that cannot be
-//! written in time are dropped and counted ([`LogWriter`]), and no page waits for it. A worker's own log, on its
+//! written in time are dropped and counted (`fleet_log`), and no page waits for it. A worker's own log, on its
 //! standard error, is `telemetry`.
 
 mod filter;
 mod level;
 mod message;
-mod reading;
-mod writer;
 
 use serde::{Deserialize, Serialize};
 
 pub use filter::LogFilter;
 pub use level::{LogLevel, UnknownLevel};
 pub use message::{LogMessage, MAX_MESSAGE};
-pub use reading::{LogPage, newer, newest};
-pub use writer::{LogTargets, LogWriter};
 
 use crate::frontier::message::Message;
 use crate::names::{CrawlId, CrawlRef, SpiderName, WorkerId};

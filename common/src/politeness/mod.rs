@@ -3,9 +3,7 @@
 pub mod addresses;
 pub mod ceiling;
 pub mod gcra;
-pub mod permit;
 pub mod rate;
 pub mod robots;
-pub mod schedules;
 pub mod sizing;
 pub mod waiting;

@@ -1,15 +1,11 @@
 //! The response cache.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bytes::Bytes;
 
 use super::Result;
-use crate::time::UnixMs;
-use crate::web::headers::Headers;
-use crate::web::sniff::content_type;
+use crate::web::response::Response;
 use crate::web::url::CanonicalUrl;
 
 /// Stores successful responses for a short time. Best effort: a caller treats an error as a miss.
@@ -20,31 +16,4 @@ pub trait Cache: Send + Sync {
 
     /// Stores `response` for `ttl`.
     async fn put(&self, url: &CanonicalUrl, response: &Response, ttl: Duration) -> Result<()>;
-}
-
-/// A response as fetched, with the content codings of its body undone.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Response {
-    /// The HTTP status.
-    pub status: u16,
-    /// Its header fields.
-    pub headers: Headers,
-    /// The final URL after redirects, if that differs from the requested one.
-    pub redirected_to: Option<CanonicalUrl>,
-    /// When it arrived; [`Response::UNKNOWN`] if another program keeps it.
-    pub fetched_at: UnixMs,
-    /// The address of the server, if known: not behind a proxy.
-    pub address: Option<IpAddr>,
-    /// The body.
-    pub body: Bytes,
-}
-
-impl Response {
-    /// The arrival of a response whose time nobody knows: before any crawl.
-    pub const UNKNOWN: UnixMs = UnixMs(0);
-
-    /// The `Content-Type` as sent; of several, the one that counts.
-    pub fn content_type(&self) -> Option<&str> {
-        content_type(self.headers.all("content-type"))
-    }
 }

@@ -7,12 +7,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
-use super::{Frontier, NewWork, Result, Terms};
+use super::health::Health;
+use super::{Fatal, Frontier, NewWork, Result, Terms};
 use crate::events::Event;
 use crate::frontier::Key;
 use crate::frontier::dead_letter::DeadLetter;
 use crate::frontier::message::{Malformed, Message};
-use crate::health::Health;
 use crate::names::{CrawlRef, WorkerId};
 use crate::settings::Settings;
 use crate::spider::SpiderText;
@@ -65,8 +65,8 @@ pub struct Joined {
     /// Claims and settles URLs.
     pub frontier: Arc<dyn Frontier>,
     /// The engine's background work: it receives messages, renews what the worker holds, and finds lost records. It
-    /// must be polled until the worker ends; it never completes by itself, except by a panic.
-    pub maintenance: Pin<Box<dyn Future<Output = ()> + Send>>,
+    /// must be polled until the worker ends; it completes by itself only with an error that ends the worker.
+    pub maintenance: Pin<Box<dyn Future<Output = Fatal> + Send>>,
 }
 
 /// Decides which requests of other programs a worker takes.

@@ -58,6 +58,17 @@ impl fmt::Display for Error {
 /// The result of a port's methods.
 pub type Result<T> = std::result::Result<T, Error>;
 
+/// An error that no waiting resolves, where everything else is waited for: it ends the process.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(transparent)]
+pub struct Fatal(pub Error);
+
+impl From<Fatal> for Error {
+    fn from(Fatal(error): Fatal) -> Self {
+        error
+    }
+}
+
 impl Error {
     /// Returns an error of `kind`. `context` describes what is wrong and what people can do about it.
     pub fn new(kind: ErrorKind, context: impl fmt::Display) -> Self {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 
-use super::{Claim, Latency, NewWork, Result, Terms, one_each};
+use super::{Claim, Fatal, Latency, NewWork, Terms, one_each};
 use crate::frontier::Start;
 use crate::frontier::crawl::HANDED;
 use crate::frontier::dead_letter::{Cause, Note};
@@ -19,52 +19,51 @@ use crate::web::url::CanonicalUrl;
 
 /// One worker's part in an engine: it claims URLs, starts them, and settles them.
 ///
-/// Whatever an engine cannot do because a server is unavailable, it retries until it succeeds: no call except `start`
-/// and `beat` returns before it is done, and [`Health`](crate::health::Health) reports the wait. A permanent error ends
-/// the worker: a call that returns no error never returns then, and [`Health::fatal`](crate::health::Health::fatal)
-/// returns the error. A claimed URL stays this worker's until it is settled, released, or taken over by another worker
-/// because this one gave no sign of life for long.
+/// Whatever an engine cannot do because a server is unavailable, it retries until it succeeds: no call except `beat`
+/// returns before it is done, and [`Health`](super::health::Health) reports the wait. Any other error is [`Fatal`], and
+/// the caller has to end the worker. A claimed URL stays this worker's until it is settled, released, or taken over by
+/// another worker because this one gave no sign of life for long.
 #[async_trait]
 pub trait Frontier: Send + Sync {
     /// Waits for URLs and returns between one and `max`, urgent ones first. Cancelling the call loses nothing.
-    async fn claim(&self, max: usize) -> Vec<Claimed>;
+    async fn claim(&self, max: usize) -> Result<Vec<Claimed>, Fatal>;
 
     /// Like [`claim`](Self::claim), but for tasks, those with the highest priority first. Between a claim and the start
     /// of its task, a more urgent one may arrive ([`Frontier::start_task`]).
-    async fn claim_tasks(&self, max: usize) -> Vec<Claimed>;
+    async fn claim_tasks(&self, max: usize) -> Result<Vec<Claimed>, Fatal>;
 
     /// Counts a start of each URL, just before it is fetched; repeated calls while the worker holds it count once.
-    /// Returns, in order, whether each may start. An error is permanent.
-    async fn start(&self, urls: &[Claim]) -> Result<Vec<Start>>;
+    /// Returns, in order, whether each may start.
+    async fn start(&self, urls: &[Claim]) -> Result<Vec<Start>, Fatal>;
 
     /// Counts the start of a task, just before it is run, like `start`. Returns `None` if nothing was started because a
     /// more urgent task of its spider comes first; [`Frontier::claim_tasks`] hands out both of them, the urgent one
     /// first.
     ///
     /// The default is `start`, for engines whose claims take the most urgent of all waiting tasks.
-    async fn start_task(&self, task: &Claimed) -> Result<Option<Start>> {
+    async fn start_task(&self, task: &Claimed) -> Result<Option<Start>, Fatal> {
         let starts = self.start(&[Claim::of(&task.message)]).await?;
-        Ok(Some(one_each(starts, 1, "starts")?.remove(0)))
+        Ok(Some(one_each(starts, 1, "starts").map_err(Fatal)?.remove(0)))
     }
 
     /// Confirms that messages claimed a while ago are still this worker's, before anything is written that cannot be
     /// undone. Returns, in order, whether each is.
-    async fn extend(&self, urls: &[&Message]) -> Vec<bool>;
+    async fn extend(&self, urls: &[&Message]) -> Result<Vec<bool>, Fatal>;
 
     /// Records the outcomes of URLs. When it returns, everything is durable, written in an order in which a crash
     /// between two steps repeats a step and loses nothing.
-    async fn settle(&self, batch: Vec<Settlement>) -> Settled;
+    async fn settle(&self, batch: Vec<Settlement>) -> Result<Settled, Fatal>;
 
     /// Stops claiming, and releases everything that this worker holds, for any worker to take at once.
-    async fn release(&self);
+    async fn release(&self) -> Result<(), Fatal>;
 
     /// Whether the spider of `crawl` has seen a URL: it is pending, or has ended.
-    async fn has_seen(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> bool;
+    async fn has_seen(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> Result<bool, Fatal>;
 
     /// Publishes that the worker is running, and returns the commands for it. Nothing else depends on it.
     ///
     /// Fails with `Refused`, after doing so, if this machine's clock is far from the engine's.
-    async fn beat(&self, beat: &Heartbeat) -> Result<BeatReply>;
+    async fn beat(&self, beat: &Heartbeat) -> super::Result<BeatReply>;
 
     /// Returns what this worker holds, and what it has rejected.
     fn activity(&self) -> Activity;

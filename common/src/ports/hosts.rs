@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bytes::Bytes;
 
 use super::Result;
 use crate::names::CrawlRef;
 use crate::politeness::gcra::{BackoffTerms, Slot, SlotRequest};
-use crate::politeness::robots::RobotsKey;
+use crate::politeness::robots::{RobotsFile, RobotsKey};
 use crate::time::UnixMs;
 use crate::web::host::HostKey;
 
@@ -105,15 +104,6 @@ pub enum RobotsEntry {
     Yours,
     /// Another is fetching it.
     Awaited,
-}
-
-/// A robots.txt as its origin answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RobotsFile {
-    /// The status of the answer; 0 if there was none.
-    pub status: u16,
-    /// The start of the file, or the reason why there was no answer.
-    pub body: Bytes,
 }
 
 /// The state of one host.

@@ -1,5 +1,6 @@
-//! The ports, grouped by their callers. Each is small and has two real adapters, one on servers and one embedded, that
-//! pass one conformance suite.
+//! The ports, grouped by their callers. Most have two adapters, one on servers and one embedded, that pass one conformance
+//! suite. A sink is written for each kind of destination; items are read again from Redis alone, and the permanent history
+//! is on PostgreSQL alone. [`Requests`] is implemented by the worker, for the engine.
 //!
 //! | port | for |
 //! |---|---|
@@ -22,6 +23,7 @@ mod control;
 mod engine;
 mod error;
 mod frontier;
+pub mod health;
 mod history;
 mod hosts;
 mod items;
@@ -37,10 +39,10 @@ mod urls;
 
 use std::sync::Arc;
 
-pub use cache::{Cache, Response};
+pub use cache::Cache;
 pub use control::{Control, FailedPage};
 pub use engine::{Engine, Joined, Joining, Opening, Requests, Session, SourcesRead};
-pub use error::{Error, ErrorKind, Result, one_each};
+pub use error::{Error, ErrorKind, Fatal, Result, one_each};
 pub use frontier::{
     Activity, BeatReply, Claimed, Ending, Finish, Frontier, Heartbeat, Memory, OpenCrawl, Settled,
     Settlement, Verdict,
@@ -48,7 +50,7 @@ pub use frontier::{
 pub use history::History;
 pub use hosts::{
     BackoffRequest, Ended, HostBackoff, HostControl, HostSlotRequest, HostState, Hosts, InFlightRequest,
-    RobotsEntry, RobotsFile,
+    RobotsEntry,
 };
 pub use items::{ItemReader, Items, ItemsFrom, StoredItem};
 pub use jobs::{JobCounts, JobFilter, JobPage, Jobs, Submitted};
@@ -61,7 +63,7 @@ pub use spider_store::{Deployed, MAX_VERSIONS, SpiderStore};
 pub use stats::{
     Backlog, Latency, PendingTask, Places, Seen, SeenUrls, Stats, TaskPage, Vanished, WorkerState,
 };
-pub use urls::{Claim, MAX_INVALID, NewWork, Terms, fingerprint};
+pub use urls::{Claim, MAX_INVALID, NewWork, Terms};
 
 /// One set of adapters, which all parts of the programs use.
 #[derive(Clone)]

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{Response, Result};
+use super::Result;
 use crate::frontier::Key;
 use crate::frontier::message::Message;
 use crate::names::CrawlRef;
 use crate::spider::Spider;
 use crate::spider::item::Item;
 use crate::web::headers::Headers;
+use crate::web::response::Response;
 
 /// The output of one page or one task.
 #[derive(Clone, Debug, PartialEq)]

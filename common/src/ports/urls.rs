@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::frontier::lane::Lane;
 use crate::frontier::message::{Hop, Message};
-use crate::frontier::{Key, Task, Work};
+use crate::frontier::{Key, Recrawl, Task, Work};
 use crate::names::CrawlRef;
-use crate::spider::{FileHash, Recrawl, Spider};
+use crate::spider::{FileHash, Spider};
 use crate::time::UnixMs;
-use crate::web::url::{CanonicalUrl, Fingerprint};
+use crate::web::url::CanonicalUrl;
 
 /// Maximum number of invalid URLs that a crawl keeps for people to look at: anyone can publish any number.
 pub const MAX_INVALID: usize = 1000;
@@ -29,11 +29,6 @@ impl Claim {
     pub fn of(message: &Message) -> Self {
         Self { crawl: message.crawl.clone(), key: message.key() }
     }
-}
-
-/// Returns the fingerprint that stands in memory for a URL or a task of a crawl, given as the text of its key.
-pub fn fingerprint(crawl: &CrawlRef, key: &str) -> Fingerprint {
-    Fingerprint::of(&format!("{} {} {key}", crawl.spider, crawl.id))
 }
 
 /// A URL or a task on its way into the frontier.

@@ -10,8 +10,7 @@ use serde_json::Value;
 use super::body::Body;
 use super::failures::Failures;
 use super::method::Method;
-use super::read::InvalidRequest;
-use crate::jobs::Priority;
+use crate::priority::Priority;
 use crate::task::Unique;
 use crate::web::url::CanonicalUrl;
 
@@ -119,14 +118,6 @@ impl NewRequest {
             priority: Priority::default(),
             retries: None,
         }
-    }
-
-    /// Parses JSON.
-    ///
-    /// Fails if the text is no JSON, or no request.
-    pub fn from_json(json: &str) -> Result<Self, InvalidRequest> {
-        let value: Value = serde_json::from_str(json).map_err(InvalidRequest::no_json)?;
-        value.try_into()
     }
 
     /// Returns whether it is a plain GET, which its URL describes in full.

@@ -83,8 +83,18 @@ pub enum InvalidRequest {
 
 impl InvalidRequest {
     /// Creates the error of a text that is not JSON.
-    pub(super) fn no_json(error: impl fmt::Display) -> Self {
+    fn no_json(error: impl fmt::Display) -> Self {
         Self::NotJson(printable(&error.to_string(), 200))
+    }
+}
+
+impl NewRequest {
+    /// Parses JSON.
+    ///
+    /// Fails if the text is no JSON, or no request.
+    pub fn from_json(json: &str) -> Result<Self, InvalidRequest> {
+        let value: Value = serde_json::from_str(json).map_err(InvalidRequest::no_json)?;
+        value.try_into()
     }
 }
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{Failures, Method, NewRequest, Pairs};
-use crate::jobs::Priority;
+use crate::priority::Priority;
 
 /// A request as people and programs see it: only the names of header fields and cookies, because their values may
 /// be secrets, and only the length of the body.

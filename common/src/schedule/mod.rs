@@ -5,8 +5,6 @@
 
 mod cron;
 mod field;
-mod standing;
-mod timetable;
 
 use std::time::Duration;
 
@@ -15,11 +13,7 @@ use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, TimeZone};
 
 pub use cron::{Cron, InvalidCron};
-pub use standing::{Standing, is_known, standings};
-pub use timetable::Timetable;
 
-use crate::jobs::NewJob;
-use crate::names::{CrawlId, SpiderRef};
 use crate::time::UnixMs;
 
 /// An instant is missed if no worker has checked the schedule for this long after it.
@@ -159,18 +153,6 @@ impl Schedule {
     }
 }
 
-/// Returns the beginning of the idempotency keys of a spider's scheduled jobs.
-pub(crate) fn key_prefix(spider: &SpiderRef) -> String {
-    format!("schedule:{spider}:")
-}
-
-/// Returns the job of a spider for an instant of its schedule: the same, whichever worker submits it.
-pub fn job(spider: &SpiderRef, instant: UnixMs) -> NewJob {
-    let key = format!("{}{instant}", key_prefix(spider));
-    let new = NewJob::of(CrawlId::of_schedule(spider, instant), spider.clone());
-    NewJob { idempotency_key: key.parse().ok(), is_scheduled: true, ..new }
-}
-
 fn timestamp(instant: UnixMs) -> Option<Timestamp> {
     Timestamp::from_millisecond(i64::try_from(instant.0).ok()?).ok()
 }
@@ -257,22 +239,6 @@ mod tests {
         for back in [0, 1, 3_600_000] {
             assert_eq!(minutely.due(until, UnixMs(until.0 - back)), None);
         }
-    }
-
-    #[test]
-    fn a_job_of_a_schedule_is_the_same_whoever_asks_for_it() {
-        let (shop, news) = ("shop".parse().unwrap(), "x".repeat(64).parse().unwrap());
-        let elsewhere = "books/shop".parse().unwrap();
-        let instant = at("2026-11-23T16:15:00Z");
-        assert_eq!(job(&shop, instant), job(&shop, instant));
-        assert!(job(&shop, instant).id.as_str().starts_with("20261123-161500-"));
-        let key = job(&shop, instant).idempotency_key.unwrap();
-        assert_eq!(key.as_str(), "schedule:shop:2026-11-23T16:15:00.000Z");
-        assert!(job(&news, instant).idempotency_key.is_some());
-        assert_ne!(job(&news, instant).id, job(&shop, instant).id);
-        assert_ne!(job(&elsewhere, instant).id, job(&shop, instant).id);
-        assert_eq!(job(&elsewhere, instant).project.as_str(), "books");
-        assert_ne!(job(&shop, instant.plus(DAY)).id, job(&shop, instant).id);
     }
 
     fn schedules() -> impl Strategy<Value = Schedule> {

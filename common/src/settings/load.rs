@@ -11,7 +11,7 @@ use super::check::check;
 use super::given::Given;
 use super::tree::{self, Fault, Step, What};
 use super::variables::Variables;
-use crate::spider::{Mistake, Places};
+use crate::mistake::{Mistake, Places};
 
 /// The file that is read when no other is named; it may be absent.
 const DEFAULT_FILE: &str = "trawl.toml";

@@ -30,7 +30,6 @@ mod queues;
 mod rabbitmq;
 mod recovery;
 mod redis;
-mod retry;
 mod secret;
 mod secret_hash;
 pub(crate) mod sinks;
@@ -68,7 +67,6 @@ pub use queues::{Acks, Failed, LaneSettings, QueueName, QueueType, Queues, Topol
 pub use rabbitmq::RabbitMq;
 pub use recovery::Recovery;
 pub use redis::Redis;
-pub use retry::Retry;
 pub use secret::ServerUrl;
 pub use secret_hash::{NoHash, SecretHash, WeakSecret};
 use serde::{Deserialize, Serialize};
@@ -81,6 +79,7 @@ pub use worker::Worker;
 
 use crate::duration::minutes;
 use crate::frontier::lane::Lane;
+pub use crate::frontier::retry::Retry;
 use crate::frontier::route::{Rule, When};
 
 /// All settings of all programs. `trawl.toml` in the repository documents every key.

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::given::Given;
 use super::{ServerUrl, Settings};
+use crate::mistake::Mistake;
 use crate::small_file;
-use crate::spider::Mistake;
 
 /// The prefix of variables that are settings.
 const PREFIX: &str = "TRAWL__";

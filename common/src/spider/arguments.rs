@@ -7,8 +7,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::Place;
 use crate::as_text::as_text;
+use crate::mistake::Place;
 use crate::text::printable;
 
 /// Maximum length of a name, in bytes.

@@ -3,9 +3,9 @@
 use regex::RegexSet;
 
 use super::pattern;
-use super::place::{Mistake, Sited};
 use crate::frontier::outcome::{Class, Failure};
-use crate::ports::Response;
+use crate::mistake::{Mistake, Sited};
+use crate::web::response::Response;
 use crate::web::url::CanonicalUrl;
 
 /// `[ban]`

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use super::arguments::Arguments;
 use super::file::{self, Reading};
-use super::{FileHash, Handler, Mistake, Origin, Spider, SpiderOverrides};
+use super::{FileHash, Handler, Origin, Spider, SpiderOverrides};
+use crate::mistake::Mistake;
 use crate::names::{InvalidName, SpiderName};
 use crate::settings::{self, Settings, Urls};
 use crate::small_file;

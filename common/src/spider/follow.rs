@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU64;
 
-use super::place::Sited;
+use crate::mistake::Sited;
 
 /// `[follow]`
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
-use super::place::Sited;
+use crate::mistake::Sited;
 use crate::settings;
 
 /// A kind of item: one per page, or one for each element that a selector matches.

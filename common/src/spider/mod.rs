@@ -3,7 +3,6 @@
 
 pub mod arguments;
 mod ban;
-mod dedup_scope;
 mod domains;
 mod expect;
 pub mod file;
@@ -19,20 +18,18 @@ mod origin;
 mod overrides;
 pub mod page_history;
 pub mod pattern;
-mod place;
 mod politeness;
-mod recrawl;
 mod request;
 mod scope;
 mod secret;
 mod start;
+mod tasks;
 mod text;
 mod version;
 
 use std::num::NonZeroU64;
 
 pub use ban::{Ban, Bans, Then};
-pub use dedup_scope::{DedupScope, UnknownDedupScope};
 pub use expect::Expect;
 pub use file_hash::{FileHash, InvalidFileHash};
 pub use follow::Follow;
@@ -42,17 +39,17 @@ pub use item_counts::ItemCounts;
 pub use items::{Field, FieldSource, ItemRule, Kind, PageField, Required, Whitespace};
 pub use origin::Origin;
 pub use overrides::SpiderOverrides;
-pub use place::{Mistake, Place, Places, Sited};
 pub use politeness::PolitenessOverrides;
-pub use recrawl::{Recrawl, UnknownRecrawl};
 pub use request::Request;
 pub use scope::{LinkVerdict, Scope};
 pub use secret::Secret;
 pub use start::Start;
+pub use tasks::{NotSubmitted, crawl_for};
 pub use text::SpiderText;
 pub use version::{InvalidFiles, InvalidVersion, SpiderFiles, Version};
 
 use crate::frontier::route::Rule;
+use crate::frontier::{DedupScope, Recrawl};
 use crate::names::SpiderName;
 use crate::schedule::Schedule;
 use crate::settings::{self, Settings, SinkSettings, Urls, Webhook};

@@ -2,7 +2,8 @@
 
 use std::num::NonZeroU64;
 
-use super::{DedupScope, Follow, Spider};
+use super::{Follow, Spider};
+use crate::frontier::DedupScope;
 use crate::politeness::rate::Rate;
 use crate::settings::SinkSettings;
 

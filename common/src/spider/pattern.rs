@@ -4,7 +4,7 @@
 use regex::{Regex, RegexSet, RegexSetBuilder};
 use regex_automata::nfa::thompson::{NFA, WhichCaptures};
 
-use super::place::{Mistake, Sited};
+use crate::mistake::{Mistake, Sited};
 
 /// Maximum memory of the compiled patterns of one list, in bytes.
 const MAX: usize = 16 << 20;

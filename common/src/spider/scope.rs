@@ -3,9 +3,9 @@
 
 use regex::RegexSet;
 
-use super::place::Mistake;
 use super::{Follow, Spider, domains, pattern};
 use crate::frontier::limit::Limit;
+use crate::mistake::Mistake;
 use crate::web::url::CanonicalUrl;
 
 /// The bounds of a spider, compiled.
@@ -114,8 +114,8 @@ fn most_repeats(url: &CanonicalUrl) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::place::Sited;
     use super::*;
+    use crate::mistake::Sited;
     use crate::names::SpiderName;
     use crate::settings::Items;
 

@@ -6,8 +6,6 @@
 mod new_task;
 mod read;
 mod recipe;
-pub mod report;
-pub mod submission;
 mod unique;
 mod view;
 

@@ -3,11 +3,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::read::InvalidTask;
 use super::recipe::Recipe;
 use super::unique::Unique;
-use crate::jobs::Priority;
 use crate::names::{ProjectName, SpiderName};
+use crate::priority::Priority;
 
 /// A submitted task: a line of `tasks.jsonl`, an element of the body of `POST /api/v1/tasks`, or a task of a handler's
 /// answer.
@@ -60,11 +59,9 @@ impl NewTask {
         }
     }
 
-    /// Parses a line of `tasks.jsonl`.
-    ///
-    /// Fails if the line is not JSON, or not a task.
-    pub fn from_line(line: &str) -> Result<Self, InvalidTask> {
-        let value: Value = serde_json::from_str(line).map_err(InvalidTask::no_json)?;
-        value.try_into()
+    /// Returns the task with this priority and these retries where it sets none. A priority of 0 counts as unset.
+    pub fn or(self, priority: Option<Priority>, retries: Option<u32>) -> Self {
+        let priority = priority.filter(|_| self.priority == Priority::default()).unwrap_or(self.priority);
+        Self { priority, retries: self.retries.or(retries), ..self }
     }
 }

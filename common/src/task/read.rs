@@ -74,8 +74,28 @@ pub enum InvalidTask {
 
 impl InvalidTask {
     /// Creates the error of a text that is not JSON.
-    pub(super) fn no_json(error: impl fmt::Display) -> Self {
+    fn no_json(error: impl fmt::Display) -> Self {
         Self::NotJson(printable(&error.to_string(), 200))
+    }
+}
+
+impl NewTask {
+    /// Parses a line of `tasks.jsonl`.
+    ///
+    /// Fails if the line is not JSON, or not a task.
+    pub fn from_line(line: &str) -> Result<Self, InvalidTask> {
+        let value: Value = serde_json::from_str(line).map_err(InvalidTask::no_json)?;
+        value.try_into()
+    }
+
+    /// Returns the task if it is for `spider`, or names no spider.
+    pub fn only_for(self, spider: &SpiderName) -> Result<Self, InvalidTask> {
+        match &self.spider {
+            Some(other) if other != spider => {
+                Err(InvalidTask::OtherSpider { named: other.clone(), read_for: spider.clone() })
+            }
+            _ => Ok(self),
+        }
     }
 }
 

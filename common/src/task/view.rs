@@ -3,8 +3,8 @@
 use serde::{Serialize, Serializer};
 
 use super::recipe::Recipe;
-use crate::jobs::Priority;
 use crate::names::{CrawlId, ProjectName, SpiderName};
+use crate::priority::Priority;
 use crate::web::url::Fingerprint;
 
 /// A task as its program sees it: the `<task-json>` that a handler is given, on one line.

@@ -12,7 +12,6 @@
 //! A trace is a hint: if a message is lost, the URL continues with a new trace. Without `[tracing] otlp` nothing is
 //! exported; then no URL has a trace, and each of these calls only checks a pointer.
 
-mod context;
 mod secrets;
 mod span;
 mod steps;
@@ -21,12 +20,12 @@ mod tests;
 
 use std::sync::OnceLock;
 
-pub use context::{TRACE_PARENT, TRACE_STATE, Trace};
 pub use span::{Kind, Span, Value};
 pub use steps::{Admission, Attempt, fetched, scheduled, sent, step, take_up, waited};
 
+use crate::frontier::fingerprint;
+use crate::frontier::trace::Trace;
 use crate::names::CrawlRef;
-use crate::ports::fingerprint;
 
 /// The destination of spans.
 pub trait Exporter: Send + Sync {

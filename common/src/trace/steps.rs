@@ -4,9 +4,10 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use super::secrets::{port, without_secrets};
-use super::{Kind, Span, Trace, Value, begin, export, is_on};
+use super::{Kind, Span, Value, begin, export, is_on};
 use crate::frontier::Work;
 use crate::frontier::message::Message;
+use crate::frontier::trace::Trace;
 use crate::time::UnixMs;
 use crate::web::url::CanonicalUrl;
 

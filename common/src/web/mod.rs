@@ -1,5 +1,5 @@
-//! The web's parts: URLs, hosts, header fields, the freshness of a response, the kind and charset of a body, clients
-//! that read too slowly, and clients that send nothing.
+//! The web's parts: URLs, hosts, responses, header fields, the freshness of a response, the kind and charset of a body,
+//! clients that read too slowly, and clients that send nothing.
 
 pub mod charset;
 pub mod field;
@@ -9,5 +9,6 @@ pub mod host;
 pub mod http_date;
 pub mod newcomers;
 pub mod paced;
+pub mod response;
 pub mod sniff;
 pub mod url;

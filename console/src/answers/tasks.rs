@@ -1,7 +1,7 @@
 //! Tasks that have not ended, or have failed.
 
 use serde::Deserialize;
-use trawl_common::task::report::TaskPlace;
+use trawl_common::task_report::TaskPlace;
 use trawl_common::text::printable;
 
 use crate::address::{self, address};

@@ -14,9 +14,9 @@ use crate::answers::{CancelledTasks, Replayed};
 use crate::ask::Call;
 use crate::failure::Failure;
 use crate::form::{Asked, Posted, Segments, written};
-use crate::guard::Visitor;
 use crate::page::{Answer, Confirm, Here, Page, html, to};
 use crate::shown::counted;
+use crate::visitor::Visitor;
 
 /// The tasks named by a form or an address: one, or all unfinished ones of a crawl.
 #[derive(Deserialize)]

@@ -11,9 +11,9 @@ use crate::Console;
 use crate::answers::{Crawl, CrawlHost, CrawlHosts, CrawlTasks};
 use crate::ask::Call;
 use crate::form::{Posted, Segments};
-use crate::guard::Visitor;
 use crate::page::{Answer, Confirm, Here, Page, html, to};
 use crate::shown::counted;
+use crate::visitor::Visitor;
 
 /// The number of hosts shown.
 const SHOWN: usize = 25;

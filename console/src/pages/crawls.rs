@@ -13,9 +13,9 @@ use crate::address::address;
 use crate::answers::{Crawl, Crawls};
 use crate::ask::Call;
 use crate::form::{Asked, written};
-use crate::guard::Visitor;
 use crate::page::{Answer, Here, Page, html};
 use crate::shown::Text;
+use crate::visitor::Visitor;
 
 /// The number of crawls on one page.
 const LIMIT: &str = "50";

@@ -16,9 +16,9 @@ use crate::answers::{Counted, DeadLetter, DeadLetters, Purged, Replayed};
 use crate::ask::Call;
 use crate::failure::Failure;
 use crate::form::{Asked, Posted, written};
-use crate::guard::Visitor;
 use crate::page::{Answer, Confirm, Here, Page, html};
 use crate::shown::{Number, counted};
+use crate::visitor::Visitor;
 
 /// The number of dead letters on one page. The API's pages are larger, and as the store has them.
 const SHOWN: usize = 100;

@@ -17,8 +17,8 @@ use crate::answers::{Added, Checked, SpiderText, Versions};
 use crate::ask::Call;
 use crate::failure::Failure;
 use crate::form::{Asked, Uploaded, written};
-use crate::guard::Visitor;
 use crate::page::{Answer, Here, Page, html, to};
+use crate::visitor::Visitor;
 
 /// The default project.
 const PROJECT: &str = "default";

@@ -12,9 +12,9 @@ use crate::answers::{Host, Hosts};
 use crate::ask::Call;
 use crate::failure::Failure;
 use crate::form::{Asked, Posted, written};
-use crate::guard::Visitor;
 use crate::page::{Answer, Confirm, Here, Page, html, to};
 use crate::shown::Text;
+use crate::visitor::Visitor;
 
 /// The number of hosts on one page.
 const LIMIT: &str = "100";

@@ -9,9 +9,9 @@ use crate::Console;
 use crate::answers::Items;
 use crate::ask::Call;
 use crate::form::Segments;
-use crate::guard::Visitor;
 use crate::page::{Answer, Here, Page, html};
 use crate::shown::{Text, json};
+use crate::visitor::Visitor;
 
 /// The number of items shown.
 const LIMIT: &str = "20";

@@ -11,8 +11,8 @@ use crate::address::address;
 use crate::answers::{Crawl, Crawls, Job};
 use crate::ask::Call;
 use crate::form::Asked;
-use crate::guard::Visitor;
 use crate::page::{Answer, Here, Page, html};
+use crate::visitor::Visitor;
 
 /// The number of jobs on one page.
 const LIMIT: &str = "50";

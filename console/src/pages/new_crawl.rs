@@ -22,10 +22,10 @@ use crate::answers::{Argument, Checked, Crawl, Spiders};
 use crate::ask::Call;
 use crate::failure::Failure;
 use crate::form::{Asked, Posted, written};
-use crate::guard::Visitor;
 use crate::page::{Answer, Here, Page, html, to};
 use crate::sessions::secret;
 use crate::shown::Text;
+use crate::visitor::Visitor;
 
 /// The content of the form as it was entered.
 #[derive(Clone, Default, Deserialize)]

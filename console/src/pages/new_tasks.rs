@@ -18,9 +18,9 @@ use crate::answers::{Crawl, Spiders, SubmittedTasks};
 use crate::ask::Call;
 use crate::failure::Failure;
 use crate::form::{Asked, Uploaded};
-use crate::guard::Visitor;
 use crate::page::{Answer, Here, Page, html, to};
 use crate::shown::Text;
+use crate::visitor::Visitor;
 
 /// The contents of the form, as they were written.
 #[derive(Default)]

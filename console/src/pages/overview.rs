@@ -10,9 +10,9 @@ use crate::Console;
 use crate::answers::{Crawl, Crawls, Worker, Workers};
 use crate::ask::Call;
 use crate::charts::Chart;
-use crate::guard::Visitor;
 use crate::page::{Answer, Here, Page, html};
 use crate::shown::Number;
+use crate::visitor::Visitor;
 
 /// The number of crawls requested: those that run are among the latest.
 const LATEST: &str = "1000";

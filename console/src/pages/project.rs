@@ -13,9 +13,9 @@ use crate::answers::{Removed, Version, Versions};
 use crate::ask::Call;
 use crate::failure::Failure;
 use crate::form::{Asked, Posted, Segments, written};
-use crate::guard::Visitor;
 use crate::page::{Answer, Confirm, Here, Page, html, to};
 use crate::shown::counted;
+use crate::visitor::Visitor;
 
 /// The version to remove; `None` for all.
 #[derive(Deserialize)]

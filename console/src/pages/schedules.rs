@@ -12,8 +12,8 @@ use crate::address::address;
 use crate::answers::{Crawl, Scheduled, Schedules};
 use crate::ask::Call;
 use crate::form::{Asked, Posted, Segments};
-use crate::guard::Visitor;
 use crate::page::{Answer, Here, Page, html, to};
+use crate::visitor::Visitor;
 
 /// The number of schedules on one page.
 const LIMIT: &str = "100";

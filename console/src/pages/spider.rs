@@ -16,9 +16,9 @@ use crate::answers::{Checked, Spider, SpiderText, Trial};
 use crate::ask::Call;
 use crate::failure::Failure;
 use crate::form::{Asked, Posted, Segments, written};
-use crate::guard::Visitor;
 use crate::page::{Answer, Here, Page, html};
 use crate::shown::{Text, counted};
+use crate::visitor::Visitor;
 
 /// The version to show; `None` for the latest.
 #[derive(Deserialize)]

@@ -8,8 +8,8 @@ use axum::extract::State;
 use crate::Console;
 use crate::answers::{Spider, Spiders};
 use crate::ask::Call;
-use crate::guard::Visitor;
 use crate::page::{Answer, Here, Page, html};
+use crate::visitor::Visitor;
 
 #[derive(Template)]
 #[template(path = "spiders.html")]

@@ -12,10 +12,10 @@ use crate::answers::{Entry, Logs, Task};
 use crate::ask::Call;
 use crate::failure::Failure;
 use crate::form::{Asked, Segments, written};
-use crate::guard::Visitor;
 use crate::page::{Answer, Here, Page, html};
 use crate::recipe::Shown;
 use crate::shown::{Number, Text};
+use crate::visitor::Visitor;
 
 /// The number of log entries shown.
 const LOG: &str = "50";

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use serde::Deserialize;
-use trawl_common::task::report::TaskPlace;
+use trawl_common::task_report::TaskPlace;
 
 use crate::Console;
 use crate::address::address;
@@ -13,9 +13,9 @@ use crate::answers::{IN_LIST, Task, Tasks};
 use crate::ask::Call;
 use crate::failure::Failure;
 use crate::form::{Asked, written};
-use crate::guard::Visitor;
 use crate::page::{Answer, Here, Page, html};
 use crate::shown::Text;
+use crate::visitor::Visitor;
 
 /// The number of tasks on one page. The API's pages are larger, and as the store has them.
 const SHOWN: usize = 100;

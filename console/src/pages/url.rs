@@ -10,9 +10,9 @@ use crate::Console;
 use crate::answers::Url;
 use crate::ask::Call;
 use crate::form::{Asked, Segments, written};
-use crate::guard::Visitor;
 use crate::page::{Answer, Here, Page, html};
 use crate::shown::Text;
+use crate::visitor::Visitor;
 
 #[derive(Deserialize)]
 pub(crate) struct Wanted {

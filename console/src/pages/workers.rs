@@ -8,9 +8,9 @@ use axum::extract::State;
 use crate::Console;
 use crate::answers::{Lane, Lanes, Worker, Workers};
 use crate::ask::Call;
-use crate::guard::Visitor;
 use crate::page::{Answer, Here, Page, html};
 use crate::shown::Time;
+use crate::visitor::Visitor;
 
 #[derive(Template)]
 #[template(path = "workers.html")]

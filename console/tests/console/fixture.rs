@@ -22,11 +22,12 @@ use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::outcome::{Reason, Terminal};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{
-    Claim, Claimed, Ending, Finish, Frontier, Heartbeat, Joined, Joining, NewWork, Opening, Response,
+    Claim, Claimed, Ending, Fatal, Finish, Frontier, Heartbeat, Joined, Joining, NewWork, Opening,
     Settlement, Terms, Verdict,
 };
 use trawl_common::settings::{self, Dedup, Settings};
 use trawl_common::time::UnixMs;
+use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_engine::Coordinator;
 use trawl_extract::{Attempt, RobotsOutcome, Tried};
@@ -182,7 +183,7 @@ impl Fixture {
         let worker = self.worker();
         let mut left = pages;
         while left > 0 {
-            let claimed = tokio::time::timeout(LIMIT, worker.frontier.claim(left)).await.unwrap();
+            let claimed = tokio::time::timeout(LIMIT, worker.frontier.claim(left)).await.unwrap().unwrap();
             left -= claimed.len();
             worker.fail(claimed, error).await;
         }
@@ -213,7 +214,7 @@ impl Fixture {
 pub(crate) struct Worker {
     name: WorkerId,
     frontier: Arc<dyn Frontier>,
-    _maintenance: JoinSet<()>,
+    _maintenance: JoinSet<Fatal>,
 }
 
 impl Worker {
@@ -231,12 +232,13 @@ impl Worker {
             let ending = Ending { dead_letter: Some(cause), ..Ending::of(finish) };
             Settlement { message, verdict: Verdict::Ends(Box::new(ending)) }
         };
-        self.frontier.settle(claimed.into_iter().map(fail).collect()).await;
+        self.frontier.settle(claimed.into_iter().map(fail).collect()).await.unwrap();
     }
 
     /// Begins a task, and says so.
     pub(crate) async fn begin_task(&self) -> Claimed {
-        let claimed = tokio::time::timeout(LIMIT, self.frontier.claim_tasks(1)).await.unwrap().remove(0);
+        let claimed =
+            tokio::time::timeout(LIMIT, self.frontier.claim_tasks(1)).await.unwrap().unwrap().remove(0);
         self.frontier.start(&[Claim::of(&claimed.message)]).await.unwrap();
         let beat = Heartbeat {
             worker: self.name.clone(),

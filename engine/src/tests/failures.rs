@@ -6,7 +6,7 @@ use tokio::time::{sleep, timeout};
 use trawl_common::frontier::Start;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::outcome::Terminal;
-use trawl_common::ports::{Claim, Ending, ErrorKind, NewWork, Settlement, Verdict};
+use trawl_common::ports::{Claim, Ending, ErrorKind, Fatal, NewWork, Settlement, Verdict};
 
 use super::servers::{Fault, Servers};
 use super::{A, B, LIMIT, Member, VerdictOf, ends, fails, links, waits};
@@ -18,11 +18,11 @@ async fn a_missing_answer_ends_the_worker_and_its_urls_are_released() {
     servers.deliver(A);
     servers.deliver(B);
     let member = Member::join(&servers, |_| {});
-    let error = member.fatal().await;
+    let Fatal(error) = member.fatal().await;
     assert_eq!(error.to_string(), "claiming URLs: 1 answers for 2 messages");
     assert_eq!((error.kind, member.frontier.activity().in_flight), (ErrorKind::Corrupt, 2));
     servers.fault(Fault::None);
-    timeout(LIMIT, member.frontier.release()).await.unwrap();
+    timeout(LIMIT, member.frontier.release()).await.unwrap().unwrap();
     let calls = servers.calls();
     assert_eq!(calls.iter().filter(|call| call.starts_with("release record of")).count(), 2, "{calls:#?}");
 }
@@ -55,7 +55,7 @@ async fn a_refused_step_of_settlement_ends_the_worker_and_an_outage_is_waited_fo
             };
             if fault == Fault::Refused(call) {
                 let error = tokio::select! {
-                    settled = settled => panic!("{call}: {settled:?}"),
+                    settled = settled => settled.unwrap_err(),
                     error = member.fatal() => error,
                 };
                 assert_eq!(error.to_string(), format!("{named}: no permission"));
@@ -115,9 +115,12 @@ async fn what_does_not_fit_a_full_store_is_returned_and_delays_no_other() {
     let linking = Ending { links, ..ends(&a, Terminal::Done) };
     let held_back = Settlement { message: a, verdict: Verdict::Ends(Box::new(linking)) };
     let plain = Verdict::Ends(Box::new(ends(&b, Terminal::Done)));
-    let settled =
-        member.frontier.settle(vec![held_back.clone(), Settlement { message: b, verdict: plain }]).await;
+    let settled = member
+        .frontier
+        .settle(vec![held_back.clone(), Settlement { message: b, verdict: plain }])
+        .await
+        .unwrap();
     assert_eq!((settled.ended.len(), settled.not_stored), (1, vec![held_back.clone()]));
     servers.fault(Fault::None);
-    assert_eq!(member.frontier.settle(vec![held_back]).await.ended.len(), 1);
+    assert_eq!(member.frontier.settle(vec![held_back]).await.unwrap().ended.len(), 1);
 }

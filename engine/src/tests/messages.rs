@@ -28,7 +28,7 @@ async fn what_is_held_does_not_count_as_lost_because_leases_take_long_to_extend(
     // A lease is extended after five seconds.
     sleep(Duration::from_millis(4_500)).await;
     servers.fault(Fault::SlowLeases);
-    assert_eq!(member.frontier.extend(&[&first, &second]).await, [true, true]);
+    assert_eq!(member.frontier.extend(&[&first, &second]).await.unwrap(), [true, true]);
 }
 
 /// A lease lasts fifteen seconds and is checked every five. A claim made just after a check is still young at
@@ -58,7 +58,7 @@ async fn a_message_that_was_acknowledged_when_its_url_began_gets_a_successor_whe
     let member = Member::join(&servers, early);
     let claimed = member.claim().await;
     assert_eq!(member.frontier.start(&[Claim::of(&claimed.message)]).await.unwrap(), [Start::Go]);
-    timeout(LIMIT, member.frontier.release()).await.unwrap();
+    timeout(LIMIT, member.frontier.release()).await.unwrap().unwrap();
     let calls = servers.calls();
     assert_eq!(calls[..3], [format!("claim {A}"), format!("start {A}"), "ack 1".to_owned()]);
     assert_eq!(
@@ -76,7 +76,7 @@ async fn a_message_that_comes_twice_is_claimed_once_and_both_are_acknowledged() 
     servers.deliver(A);
     timeout(LIMIT, servers.until_taken()).await.unwrap();
     let ending = ends(&claimed.message, Terminal::Done);
-    member.settle(claimed.message, Verdict::Ends(Box::new(ending))).await;
+    member.settle(claimed.message, Verdict::Ends(Box::new(ending))).await.unwrap();
     assert_eq!(
         servers.calls(),
         [format!("claim {A}"), format!("finish {A}"), "ack 1".into(), "ack 2".into()]
@@ -148,8 +148,10 @@ async fn a_url_whose_messages_are_lost_again_and_again_is_claimed_without_one() 
     assert_eq!((claimed.message.key(), claimed.attempts), (lost.key(), 0));
     let calls = servers.calls();
     assert_eq!(calls.iter().filter(|call| call.starts_with("publish")).count(), 3);
-    let settled =
-        member.settle(claimed.message.clone(), Verdict::Ends(Box::new(ends(&lost, Terminal::Done)))).await;
+    let settled = member
+        .settle(claimed.message.clone(), Verdict::Ends(Box::new(ends(&lost, Terminal::Done))))
+        .await
+        .unwrap();
     assert_eq!(settled.ended.len(), 1);
     timeout(LIMIT, servers.until("finish", 1)).await.unwrap();
     assert!(!servers.calls().iter().any(|call| call.starts_with("ack")), "there is no message");

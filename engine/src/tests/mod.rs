@@ -9,6 +9,7 @@ mod tasks;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -18,7 +19,7 @@ use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Reason, Terminal};
 use trawl_common::health::Health;
 use trawl_common::ports::{
-    Claim, Claimed, Ending, Engine, Error, Finish, Frontier, Joined, Joining, NewWork, Settled, Settlement,
+    Claim, Claimed, Ending, Engine, Fatal, Finish, Frontier, Joined, Joining, NewWork, Settled, Settlement,
     Verdict,
 };
 use trawl_common::settings::Settings;
@@ -35,7 +36,7 @@ const LIMIT: Duration = Duration::from_secs(600);
 struct Member {
     frontier: Arc<dyn Frontier>,
     health: Arc<Health>,
-    _maintenance: JoinSet<()>,
+    maintenance: Mutex<JoinSet<Fatal>>,
 }
 
 impl Member {
@@ -57,19 +58,20 @@ impl Member {
             tasks,
             stop: CancellationToken::new(),
         });
-        Self { frontier, health, _maintenance: JoinSet::from_iter([maintenance]) }
+        Self { frontier, health, maintenance: JoinSet::from_iter([maintenance]).into() }
     }
 
     async fn claim(&self) -> Claimed {
-        timeout(LIMIT, self.frontier.claim(1)).await.unwrap().remove(0)
+        timeout(LIMIT, self.frontier.claim(1)).await.unwrap().unwrap().remove(0)
     }
 
-    /// The error that ends it.
-    async fn fatal(&self) -> Error {
-        timeout(LIMIT, self.health.fatal()).await.unwrap()
+    /// The error with which its background work ends.
+    async fn fatal(&self) -> Fatal {
+        let mut maintenance = self.maintenance.lock().await;
+        timeout(LIMIT, maintenance.join_next()).await.unwrap().unwrap().unwrap()
     }
 
-    async fn settle(&self, message: Message, verdict: Verdict) -> Settled {
+    async fn settle(&self, message: Message, verdict: Verdict) -> Result<Settled, Fatal> {
         timeout(LIMIT, self.frontier.settle(vec![Settlement { message, verdict }])).await.unwrap()
     }
 }

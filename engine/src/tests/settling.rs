@@ -16,7 +16,7 @@ async fn a_dead_letter_is_stored_before_its_record_ends_and_its_message_is_ackno
     let member = Member::join(&servers, |_| {});
     let claimed = member.claim().await;
     let verdict = fails(&claimed.message);
-    member.settle(claimed.message, verdict).await;
+    member.settle(claimed.message, verdict).await.unwrap();
     let expected = [
         format!("claim {A}"),
         format!("extend {A}"),
@@ -34,7 +34,7 @@ async fn links_are_published_before_their_page_ends() {
     let member = Member::join(&servers, |_| {});
     let claimed = member.claim().await;
     let verdict = links(&claimed.message);
-    let settled = member.settle(claimed.message, verdict).await;
+    let settled = member.settle(claimed.message, verdict).await.unwrap();
     assert_eq!(settled.ended[0].links.len(), 1);
     let expected = [
         format!("claim {A}"),
@@ -54,7 +54,7 @@ async fn what_is_parked_has_its_record_written_first_then_its_message_and_its_ac
     let member = Member::join(&servers, |_| {});
     let claimed = member.claim().await;
     let verdict = waits(&claimed.message);
-    member.settle(claimed.message, verdict).await;
+    member.settle(claimed.message, verdict).await.unwrap();
     let calls = ["claim", "park record of", "park message of", "confirm"].map(|call| format!("{call} {A}"));
     assert_eq!(servers.calls(), [&calls[..], &["ack 1".to_owned()]].concat());
     assert_eq!(member.frontier.activity().in_flight, 0);
@@ -68,7 +68,7 @@ async fn what_is_no_longer_held_is_sent_again_and_ends_nothing() {
     let claimed = member.claim().await;
     servers.fault(Fault::NotHeld);
     let ending = ends(&claimed.message, Terminal::Done);
-    let settled = member.settle(claimed.message, Verdict::Ends(Box::new(ending))).await;
+    let settled = member.settle(claimed.message, Verdict::Ends(Box::new(ending))).await.unwrap();
     assert_eq!(settled, Settled::default());
     assert_eq!(
         servers.calls(),
@@ -82,7 +82,7 @@ async fn what_is_released_is_free_before_its_message_is() {
     servers.deliver(A);
     let member = Member::join(&servers, |_| {});
     member.claim().await;
-    timeout(LIMIT, member.frontier.release()).await.unwrap();
+    timeout(LIMIT, member.frontier.release()).await.unwrap().unwrap();
     assert_eq!(servers.calls(), [format!("claim {A}"), format!("release record of {A}"), "release 1".into()]);
     assert_eq!(member.frontier.activity(), Default::default());
 }
@@ -93,7 +93,7 @@ async fn nothing_is_claimed_once_a_worker_releases_what_it_has() {
     servers.deliver(A);
     let member = Member::join(&servers, |_| {});
     member.claim().await;
-    timeout(LIMIT, member.frontier.release()).await.unwrap();
+    timeout(LIMIT, member.frontier.release()).await.unwrap().unwrap();
     servers.deliver(B);
     sleep(Duration::from_secs(1)).await;
     assert!(!servers.calls().contains(&format!("claim {B}")), "{:#?}", servers.calls());

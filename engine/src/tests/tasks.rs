@@ -24,7 +24,7 @@ async fn a_more_urgent_task_comes_first_and_is_settled_though_its_message_is_sti
     let servers = Servers::default();
     let task = servers.deliver_task("recipe");
     let member = Member::join(&servers, |_| {});
-    let claim = async || timeout(LIMIT, member.frontier.claim_tasks(9)).await.unwrap();
+    let claim = async || timeout(LIMIT, member.frontier.claim_tasks(9)).await.unwrap().unwrap();
     let claimed = claim().await.remove(0);
     let first = urgent("first");
     servers.urge(first.clone());
@@ -35,7 +35,7 @@ async fn a_more_urgent_task_comes_first_and_is_settled_though_its_message_is_sti
     assert_eq!(member.frontier.start_task(&both[0]).await.unwrap(), Some(Start::Go));
     for claimed in both {
         let verdict = Verdict::Ends(Box::new(ends(&claimed.message, Terminal::Done)));
-        member.settle(claimed.message, verdict).await;
+        member.settle(claimed.message, verdict).await.unwrap();
     }
     let first = first.key();
     let expected = [
@@ -55,10 +55,10 @@ async fn an_urgent_task_that_the_worker_has_already_is_handed_out_once() {
     let servers = Servers::default();
     let task = servers.deliver_task("recipe");
     let member = Member::join(&servers, |_| {});
-    let claimed = timeout(LIMIT, member.frontier.claim_tasks(9)).await.unwrap().remove(0);
+    let claimed = timeout(LIMIT, member.frontier.claim_tasks(9)).await.unwrap().unwrap().remove(0);
     servers.urge(claimed.message.clone());
     assert_eq!(member.frontier.start_task(&claimed).await.unwrap(), None);
-    let again = timeout(LIMIT, member.frontier.claim_tasks(9)).await.unwrap();
+    let again = timeout(LIMIT, member.frontier.claim_tasks(9)).await.unwrap().unwrap();
     assert_eq!(again.iter().map(|claimed| claimed.message.key()).collect::<Vec<_>>(), [task]);
 }
 
@@ -78,10 +78,10 @@ async fn a_task_is_claimed_by_itself_and_settled_as_a_url_is() {
     let servers = Servers::default();
     let task = servers.deliver_task("recipe");
     let member = Member::join(&servers, |_| {});
-    let claimed = timeout(LIMIT, member.frontier.claim_tasks(1)).await.unwrap().remove(0);
+    let claimed = timeout(LIMIT, member.frontier.claim_tasks(1)).await.unwrap().unwrap().remove(0);
     assert_eq!(claimed.message.key(), task);
     let verdict = links(&claimed.message);
-    member.settle(claimed.message, verdict).await;
+    member.settle(claimed.message, verdict).await.unwrap();
     let expected = [
         format!("claim {task}"),
         format!("admit links of {task}"),
@@ -107,10 +107,10 @@ async fn tasks_for_another_spider_are_published_before_their_parent_ends() {
     let servers = Servers::default();
     let task = servers.deliver_task("recipe");
     let member = Member::join(&servers, |_| {});
-    let claimed = timeout(LIMIT, member.frontier.claim_tasks(1)).await.unwrap().remove(0);
+    let claimed = timeout(LIMIT, member.frontier.claim_tasks(1)).await.unwrap().unwrap().remove(0);
     let other = ("other".parse().unwrap(), NewWork::seed(B.parse().unwrap(), Lane::Bulk));
     let ending = Ending { elsewhere: vec![other], ..ends(&claimed.message, Terminal::Done) };
-    member.settle(claimed.message, Verdict::Ends(Box::new(ending))).await;
+    member.settle(claimed.message, Verdict::Ends(Box::new(ending))).await.unwrap();
     let expected = [
         format!("claim {task}"),
         "take in for adhoc.other".into(),

@@ -1,8 +1,9 @@
 //! Creates the plan of a spider, and finds its mistakes.
 
 use regex::Regex;
+use trawl_common::mistake::{Mistake, Sited};
 use trawl_common::spider::pattern::reason;
-use trawl_common::spider::{self, FieldSource, Kind, Mistake, PageField, Sited, Spider, Whitespace};
+use trawl_common::spider::{self, FieldSource, Kind, PageField, Spider, Whitespace};
 
 use crate::document::json::Path;
 use crate::document::stream::Wanted;

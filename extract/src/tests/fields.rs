@@ -1,6 +1,6 @@
 //! Fields of all kinds in HTML.
 
-use trawl_common::spider::Place;
+use trawl_common::mistake::Place;
 
 use super::*;
 

@@ -11,12 +11,13 @@ use std::sync::atomic::AtomicBool;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use trawl_common::frontier::outcome::{Class, Failure};
+use trawl_common::mistake::Sited;
 use trawl_common::names::SpiderName;
-use trawl_common::ports::Response;
 use trawl_common::settings;
-use trawl_common::spider::{Field, FieldSource, Follow, ItemRule, Kind, PageField, Required, Sited, Spider};
+use trawl_common::spider::{Field, FieldSource, Follow, ItemRule, Kind, PageField, Required, Spider};
 use trawl_common::time::UnixMs;
 use trawl_common::web::headers::Headers;
+use trawl_common::web::response::Response;
 use trawl_common::web::sniff::is_html;
 
 use super::*;

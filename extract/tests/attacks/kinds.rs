@@ -1,9 +1,10 @@
 //! Attacks on fields that are more than a selector.
 
 use serde_json::Value;
+use trawl_common::mistake::Sited;
 use trawl_common::names::SpiderName;
 use trawl_common::settings;
-use trawl_common::spider::{Field, FieldSource, Follow, ItemRule, Kind, PageField, Sited, Spider};
+use trawl_common::spider::{Field, FieldSource, Follow, ItemRule, Kind, PageField, Spider};
 
 use super::Verdict::{self, Read, Refused};
 use super::{OPEN, filled, survives};

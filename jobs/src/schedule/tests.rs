@@ -97,7 +97,7 @@ fn scheduled(timetable: &Timetable) -> Vec<String> {
 }
 
 fn minute(instant: UnixMs) -> String {
-    schedule::job(&"any".parse().unwrap(), instant).id.as_str()[..15].to_owned()
+    NewJob::scheduled(&"any".parse().unwrap(), instant).id.as_str()[..15].to_owned()
 }
 
 #[tokio::test]
@@ -139,7 +139,7 @@ async fn what_a_worker_asked_for_that_died_before_it_noted_that_is_not_asked_for
         let fleet = Fleet::new();
         fleet.write("shop", &format!("schedule = {{ cron = '* * * * *', overlap = '{overlap}' }}"));
         fleet.done("shop", UnixMs(NOON.0 - 1)).await;
-        let job = schedule::job(&"shop".parse().unwrap(), NOON);
+        let job = NewJob::scheduled(&"shop".parse().unwrap(), NOON);
         fleet.store.jobs().submit(&job).await.unwrap();
         fleet.look(NOON).await;
         assert_eq!(fleet.asked().await.len(), 1);

@@ -45,7 +45,7 @@ impl Backlog {
         health: Arc<Health>,
         progress: Arc<Progress>,
     ) -> Result<Self> {
-        let open = health.patiently("listing the crawls", || stats.open_crawls(&crawl.spider)).await?;
+        let open = health.retry("listing the crawls", || stats.open_crawls(&crawl.spider)).await?;
         let mut crawls: Vec<CrawlRef> = open.iter().map(CrawlStats::crawl_ref).collect();
         if !crawls.contains(crawl) {
             crawls.push(crawl.clone());
@@ -109,7 +109,7 @@ impl Backlog {
         let mut waiting = Waiting { urls: self.on_their_way.load(Ordering::Relaxed), bytes: 0 };
         for crawl in &self.crawls {
             let looking = || self.stats.backlog(crawl);
-            let Waiting { urls, bytes } = self.health.patiently("looking at the backlog", looking).await?;
+            let Waiting { urls, bytes } = self.health.retry("looking at the backlog", looking).await?;
             waiting = Waiting { urls: waiting.urls + urls, bytes: waiting.bytes + bytes };
         }
         Ok(waiting)

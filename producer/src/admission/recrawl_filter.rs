@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
+use trawl_common::frontier::Recrawl;
 use trawl_common::health::Health;
 use trawl_common::names::SpiderName;
 use trawl_common::ports::{Pages, Result};
-use trawl_common::spider::Recrawl;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 
@@ -48,7 +48,7 @@ impl<'a> RecrawlFilter<'a> {
         let urls: Vec<CanonicalUrl> =
             found.iter().filter_map(|candidate| candidate.page.work.url().cloned()).collect();
         let looking = || self.pages.look(self.spider, &urls);
-        let visits = self.health.patiently("looking up what is remembered", looking).await?;
+        let visits = self.health.retry("looking up what is remembered", looking).await?;
         let now = UnixMs::now();
         let mut spared = self.spared.lock().unwrap_or_else(PoisonError::into_inner);
         let mut is_due = |candidate: &Candidate, last: Option<UnixMs>| {

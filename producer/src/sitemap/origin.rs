@@ -1,8 +1,8 @@
 //! The origin of a source.
 
 use encoding_rs::Encoding;
-use trawl_common::ports::Response;
 use trawl_common::web::charset;
+use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
 use url::Url;
 

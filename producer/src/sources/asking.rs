@@ -7,13 +7,13 @@ use std::time::Duration;
 use futures::{StreamExt, stream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::{sleep, timeout};
+use trawl_common::host_schedules::{Decision, HostPermit, HostRequest, HostSchedules};
 use trawl_common::politeness::gcra::Standing;
-use trawl_common::politeness::permit::HostPermit;
-use trawl_common::politeness::schedules::{Decision, HostRequest, HostSchedules};
 use trawl_common::politeness::waiting::{FIRST_LOOK, NEAR, SOON};
-use trawl_common::ports::{Error, ErrorKind, Response};
+use trawl_common::ports::{Error, ErrorKind};
 use trawl_common::settings::{HostPolicy, Politeness};
 use trawl_common::time::UnixMs;
+use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_web::{Fetcher, MAX_REDIRECTS, Opened, Trail};
 
@@ -163,8 +163,8 @@ fn holding(body: Parts, reader: impl Send + 'static, permit: HostPermit) -> Part
 
 #[cfg(test)]
 mod tests {
+    use trawl_common::host_schedules::InFlight;
     use trawl_common::politeness::gcra::{Pace, SlotRequest};
-    use trawl_common::politeness::permit::InFlight;
     use trawl_common::web::host::HostKey;
 
     use super::*;

@@ -10,8 +10,8 @@ use tokio::task::JoinHandle;
 use tracing::warn;
 use trawl_common::frontier::route::Hints;
 use trawl_common::list::{self, Broken, Entry, Line};
-use trawl_common::ports::Response;
 use trawl_common::text::printable;
+use trawl_common::web::response::Response;
 use trawl_common::web::url::{CanonicalUrl, MAX_URL_BYTES};
 
 use crate::finding::Finding;

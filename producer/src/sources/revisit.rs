@@ -30,7 +30,7 @@ impl Revisit {
         let mut cursor = Some(0);
         while let Some(at) = cursor {
             let walking = || self.pages.walk(&self.spider, at);
-            let walk = self.health.patiently("reading what is remembered", walking).await?;
+            let walk = self.health.retry("reading what is remembered", walking).await?;
             let known = walk.pages.into_iter().filter_map(|(url, depth)| {
                 if depth > 0 && !self.scope.follows(&url, &url, depth) {
                     return None;

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use trawl_common::ports::{Cache, Response, Result};
+use trawl_common::ports::{Cache, Result};
 use trawl_common::time::UnixMs;
 use trawl_common::web::headers::Headers;
+use trawl_common::web::response::Response;
 
 use super::{eventually, page, unique};
 

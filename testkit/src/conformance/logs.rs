@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use trawl_common::logs::{LogEntry, LogFilter, LogLevel, LogPage, newer, newest};
+use trawl_common::fleet_log::{LogPage, newer, newest};
+use trawl_common::logs::{LogEntry, LogFilter, LogLevel};
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{LogPart, LogPlace, Logs, Result};
 use trawl_common::settings::Log;

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures::future::try_join_all;
 use serde_json::{Map, Value, json};
+use trawl_common::mistake::Sited;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Page, Result, Sink};
 use trawl_common::settings;
 use trawl_common::spider::item::{Change, Item, item_id};
-use trawl_common::spider::{Field, FieldSource, ItemRule, Kind, Sited, Spider};
+use trawl_common::spider::{Field, FieldSource, ItemRule, Kind, Spider};
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 

@@ -204,7 +204,7 @@ impl<'a> Reading<'a> {
     async fn keep_place(&self) -> ports::Result<()> {
         match (&self.bookmark, self.next) {
             (Some(bookmark), Some(next)) => {
-                self.health.patiently("keeping the place", || bookmark.put(next)).await
+                self.health.retry("keeping the place", || bookmark.put(next)).await
             }
             _ => Ok(()),
         }

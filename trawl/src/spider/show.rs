@@ -6,9 +6,9 @@ use anstream::println;
 use anstyle::{AnsiColor, Style};
 use serde_json::{Value, json};
 use trawl_cli::count;
-use trawl_common::ports::Response;
 use trawl_common::spider::{LinkVerdict, Required};
 use trawl_common::text::printable;
+use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::{Extracted, Tried, Unfit};
 

@@ -5,7 +5,7 @@ use trawl_cli::{CrawlArg, Fail, Outcome, counted, print_json};
 use trawl_common::exit::Exit;
 use trawl_common::frontier::TaskKey;
 use trawl_common::names::{CrawlRef, SpiderName};
-use trawl_common::task::report::{TaskPlace, TaskReader, TaskReport};
+use trawl_common::task_report::{TaskPlace, TaskReader, TaskReport};
 use trawl_common::text::printable;
 
 use crate::backend::Backend;

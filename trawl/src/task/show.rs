@@ -6,7 +6,7 @@ use trawl_cli::{Fail, Outcome, print_json};
 use trawl_common::exit::Exit;
 use trawl_common::frontier::TaskKey;
 use trawl_common::task::MAX_RECIPE_BYTES;
-use trawl_common::task::report::{TaskReader, TaskReport};
+use trawl_common::task_report::{TaskReader, TaskReport};
 use trawl_common::text::printable;
 
 use super::list::where_it_is;

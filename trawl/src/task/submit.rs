@@ -14,12 +14,11 @@ use trawl_cli::{ArgumentFlags, CrawlArg, Fail, Outcome, SpiderArg, count, counte
 use trawl_common::exit::Exit;
 use trawl_common::frontier::Task;
 use trawl_common::health::Health;
-use trawl_common::jobs::Priority;
 use trawl_common::list::{self, Line};
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
 use trawl_common::ports::{NewWork, Opening, Session, Terms};
-use trawl_common::spider::SpiderText;
-use trawl_common::task::submission::crawl_for;
+use trawl_common::priority::Priority;
+use trawl_common::spider::{SpiderText, crawl_for};
 use trawl_common::task::{NewTask, Recipe, Unique};
 use trawl_common::time::UnixMs;
 use trawl_producer::sitemap::Plain;

@@ -14,17 +14,17 @@ use tokio_util::sync::CancellationToken;
 use trawl_backends::embedded::Embedded;
 use trawl_backends::sinks::Sinks;
 use trawl_common::frontier::message::Message;
-use trawl_common::frontier::{Key, Start};
+use trawl_common::frontier::{DedupScope, Key, Recrawl, Start};
 use trawl_common::health::Health;
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
 use trawl_common::politeness::rate::Rate;
 use trawl_common::ports::{
-    Activity, BeatReply, Claim, Claimed, Ending, Engine, Frontier, Heartbeat, Joined, Joining, Memory,
+    Activity, BeatReply, Claim, Claimed, Ending, Engine, Fatal, Frontier, Heartbeat, Joined, Joining, Memory,
     Opening, Page, Pages, Ports, Result, Session, Settled, Settlement, Sink, SinkFactory, Verdict,
 };
 use trawl_common::settings::{Compress, Lines, Settings, SinkSettings};
+use trawl_common::spider::Spider;
 use trawl_common::spider::folder::Folder;
-use trawl_common::spider::{DedupScope, Recrawl, Spider};
 use trawl_common::web::url::CanonicalUrl;
 use trawl_producer::{Html, Job, Progress, Source};
 use trawl_testkit::changing_site::{ChangingPage, ChangingSite};
@@ -73,36 +73,36 @@ struct DeadlyFrontier {
 
 #[async_trait]
 impl Frontier for DeadlyFrontier {
-    async fn claim(&self, max: usize) -> Vec<Claimed> {
+    async fn claim(&self, max: usize) -> std::result::Result<Vec<Claimed>, Fatal> {
         self.frontier.claim(max).await
     }
 
-    async fn claim_tasks(&self, max: usize) -> Vec<Claimed> {
+    async fn claim_tasks(&self, max: usize) -> std::result::Result<Vec<Claimed>, Fatal> {
         self.frontier.claim_tasks(max).await
     }
 
-    async fn start(&self, urls: &[Claim]) -> Result<Vec<Start>> {
+    async fn start(&self, urls: &[Claim]) -> std::result::Result<Vec<Start>, Fatal> {
         self.frontier.start(urls).await
     }
 
-    async fn start_task(&self, task: &Claimed) -> Result<Option<Start>> {
+    async fn start_task(&self, task: &Claimed) -> std::result::Result<Option<Start>, Fatal> {
         self.frontier.start_task(task).await
     }
 
-    async fn extend(&self, urls: &[&Message]) -> Vec<bool> {
+    async fn extend(&self, urls: &[&Message]) -> std::result::Result<Vec<bool>, Fatal> {
         self.frontier.extend(urls).await
     }
 
-    async fn settle(&self, batch: Vec<Settlement>) -> Settled {
+    async fn settle(&self, batch: Vec<Settlement>) -> std::result::Result<Settled, Fatal> {
         (self.settling)(batch).await;
         pending().await
     }
 
-    async fn release(&self) {
-        self.frontier.release().await;
+    async fn release(&self) -> std::result::Result<(), Fatal> {
+        self.frontier.release().await
     }
 
-    async fn has_seen(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> bool {
+    async fn has_seen(&self, crawl: &CrawlRef, url: &CanonicalUrl) -> std::result::Result<bool, Fatal> {
         self.frontier.has_seen(crawl, url).await
     }
 

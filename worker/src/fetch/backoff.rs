@@ -10,6 +10,7 @@ use trawl_web::Answer;
 use super::page::status;
 use crate::job::Job;
 use crate::schedule::standstill::Why;
+use crate::settlement::aborted;
 use crate::shared::Shared;
 
 /// The number of refusals after which further ones of a URL count as failures: it may be the URL that the
@@ -48,10 +49,7 @@ pub(super) async fn leave_alone(shared: &Shared, job: &Job, failure: &Failure) -
             shared.standstill.waits(&key, until, Why::Refused(failure.status.unwrap_or_default()));
             Ok(until)
         }
-        Err(error) => {
-            shared.health.ends_by(error);
-            Err(Outcome::Released)
-        }
+        Err(error) => Err(aborted(&shared.health, error)),
     }
 }
 

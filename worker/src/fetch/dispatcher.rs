@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use trawl_common::frontier::Start;
 use trawl_common::frontier::outcome::{Class, Failure, Outcome, Reason, Skip};
 use trawl_common::politeness::gcra::{Pace, QUANTUM};
-use trawl_common::ports::{Claim, Result};
+use trawl_common::ports::{Claim, Fatal};
 use trawl_common::time::UnixMs;
 use trawl_common::trace;
 
@@ -67,7 +67,11 @@ pub(crate) async fn run(
 }
 
 /// Counts the starts, and returns the jobs that may start.
-async fn start(shared: &Shared, jobs: Vec<Ready>, settle: &mpsc::Sender<Settlement>) -> Result<Vec<Ready>> {
+async fn start(
+    shared: &Shared,
+    jobs: Vec<Ready>,
+    settle: &mpsc::Sender<Settlement>,
+) -> Result<Vec<Ready>, Fatal> {
     let claims: Vec<Claim> = jobs.iter().map(|ready| ready.job.claim()).collect();
     let starts = shared.frontier.start(&claims).await?;
     let mut go = Vec::with_capacity(jobs.len());

@@ -1,8 +1,9 @@
 //! The logs of programs: in the log of their worker, and in the fleet's.
 
 use tracing::{debug, error, info, trace, warn};
+use trawl_common::fleet_log::LogWriter;
 use trawl_common::handler::LogLine;
-use trawl_common::logs::{LogLevel, LogWriter};
+use trawl_common::logs::LogLevel;
 use trawl_common::names::CrawlRef;
 
 /// Logs a warning about a program's answer for the URL or task with this key.

@@ -1,8 +1,8 @@
 //! Tasks run by a program.
 
 use async_trait::async_trait;
+use trawl_common::fleet_log::LogWriter;
 use trawl_common::handler::{Answer, LogLine, Verdict};
-use trawl_common::logs::LogWriter;
 use trawl_common::names::CrawlRef;
 use trawl_common::task::TaskView;
 use trawl_handlers::{Ended, ItemsFile};

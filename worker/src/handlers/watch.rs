@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 use trawl_common::frontier::message::Message;
-use trawl_common::ports::Frontier;
+use trawl_common::ports::{Fatal, Frontier};
 use trawl_common::time::UnixMs;
 
 /// Maximum number of tasks to report.
@@ -47,19 +47,20 @@ impl Watch {
     }
 
     /// Checks which of them no longer belong to this worker.
-    pub(crate) async fn look(&self, frontier: &dyn Frontier) {
+    pub(crate) async fn look(&self, frontier: &dyn Frontier) -> Result<(), Fatal> {
         let watched: Vec<(Message, CancellationToken)> =
             self.lock().values().map(|busy| (busy.message.clone(), busy.lost.clone())).collect();
         if watched.is_empty() {
-            return;
+            return Ok(());
         }
         let messages: Vec<&Message> = watched.iter().map(|(message, _)| message).collect();
-        let held = frontier.extend(&messages).await;
+        let held = frontier.extend(&messages).await?;
         for ((_, lost), is_held) in watched.iter().zip(held) {
             if !is_held {
                 lost.cancel();
             }
         }
+        Ok(())
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, Busy>> {

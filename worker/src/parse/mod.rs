@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use moka::sync::Cache;
 use trawl_common::frontier::outcome::{Class, Failure};
-use trawl_common::ports::Response;
 use trawl_common::web::host::HostKey;
+use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::{Extraction, Extractor};
 use trawl_web::MemoryBudget;

@@ -10,8 +10,8 @@ use http_body_util::BodyExt;
 use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::{Request, Response};
 use tokio::time::{Instant, Sleep, sleep};
+use trawl_common::host_schedules::HostPermit;
 use trawl_common::metrics;
-use trawl_common::politeness::permit::HostPermit;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_web::{Passed, PassedBody};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 use trawl_common::frontier::outcome::{Class, Failure};
-use trawl_common::politeness::permit::HostPermit;
+use trawl_common::host_schedules::HostPermit;
 use trawl_common::settings::HostPolicy;
 use trawl_common::web::url::CanonicalUrl;
 

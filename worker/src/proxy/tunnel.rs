@@ -13,7 +13,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
 use tokio::time::{Instant, interval};
 use tracing::debug;
-use trawl_common::politeness::permit::HostPermit;
+use trawl_common::host_schedules::HostPermit;
 use trawl_common::web::url::CanonicalUrl;
 
 use super::credentials::Run;

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use trawl_common::politeness::ceiling::Ceiling;
+use trawl_common::ports::Fatal;
 
 use super::fetch_permits::FetchPermits;
 use crate::claim::Claims;
@@ -22,14 +23,14 @@ impl Due {
 
     /// Waits for permits. Returns as many jobs: those that are due, or, unless `claimed` is `None`, newly
     /// claimed ones. `None` when settling has stopped. Cancelling the call loses nothing.
-    pub(super) async fn next(&mut self, claimed: Option<&mut Claims>) -> Option<Vec<Job>> {
+    pub(super) async fn next(&mut self, claimed: Option<&mut Claims>) -> Result<Option<Vec<Job>>, Fatal> {
         if self.jobs.is_empty() && claimed.is_none() {
             return std::future::pending().await;
         }
         let most = self.permits.some().await;
         match claimed {
             Some(claimed) if self.jobs.is_empty() => claimed.up_to(most).await,
-            _ => Some(self.jobs.drain(..most.min(self.jobs.len())).collect()),
+            _ => Ok(Some(self.jobs.drain(..most.min(self.jobs.len())).collect())),
         }
     }
 }

@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use tokio::sync::oneshot::{self, Receiver, Sender};
 use tokio::time::{Instant, sleep_until};
-use trawl_common::jobs::Priority;
-use trawl_common::politeness::schedules::HostRequest;
+use trawl_common::host_schedules::HostRequest;
+use trawl_common::priority::Priority;
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 

@@ -1,7 +1,7 @@
 //! Jobs that may start.
 
 use tokio::sync::OwnedSemaphorePermit;
-use trawl_common::politeness::permit::HostPermit;
+use trawl_common::host_schedules::HostPermit;
 
 use crate::fetch::domains::UnderWay;
 use crate::handlers::NoPage;

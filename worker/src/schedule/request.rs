@@ -4,10 +4,9 @@ use std::ops::Range;
 use std::time::Duration;
 
 use trawl_common::frontier::outcome::{Outcome, Skip};
+use trawl_common::host_schedules::{Decision, HostPermit, HostRequest};
 use trawl_common::metrics;
 use trawl_common::politeness::gcra::Standing;
-use trawl_common::politeness::permit::HostPermit;
-use trawl_common::politeness::schedules::{Decision, HostRequest};
 use trawl_common::politeness::waiting::{SOON, not_before, waitlisted};
 use trawl_common::ports::Result;
 use trawl_common::settings::HostPolicy;
@@ -17,6 +16,7 @@ use trawl_common::web::url::Origin;
 use super::robots_memory::RobotsVerdict;
 use super::standstill::Why;
 use crate::job::Job;
+use crate::settlement::aborted;
 use crate::shared::Shared;
 
 /// A URL in a waitlist stays away for this part of its wait at least: so how many of a host come back in a second to look depends on the host's rate, and not
@@ -95,10 +95,7 @@ pub(crate) async fn ask(shared: &Shared, job: &mut Job) -> std::result::Result<H
             note(shared, &request, &decision);
             decided(job, decision)
         }
-        Err(error) => {
-            shared.health.ends_by(error);
-            Err(Outcome::Released)
-        }
+        Err(error) => Err(aborted(&shared.health, error)),
     }
 }
 

@@ -7,9 +7,9 @@ use tracing::{debug, warn};
 use trawl_common::frontier::outcome::Failure;
 use trawl_common::health::Health;
 use trawl_common::politeness::gcra::HORIZON;
-use trawl_common::politeness::robots::{KEPT_FOR, RobotsKey};
+use trawl_common::politeness::robots::{KEPT_FOR, RobotsFile, RobotsKey};
 use trawl_common::politeness::waiting::NEAR;
-use trawl_common::ports::{Error, ErrorKind, Hosts, Result, RobotsEntry, RobotsFile};
+use trawl_common::ports::{Error, ErrorKind, Hosts, Result, RobotsEntry};
 use trawl_common::settings::{Retry, Settings};
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
@@ -70,7 +70,7 @@ pub(crate) async fn known_or_fetched<E>(
 ) -> Result<std::result::Result<RobotsFile, E>> {
     let lease = settings.fetch.timeout + HORIZON + NEAR;
     loop {
-        match health.patiently("looking for robots.txt", || hosts.robots(key, lease)).await {
+        match health.retry("looking for robots.txt", || hosts.robots(key, lease)).await {
             Ok(RobotsEntry::Known(file)) => return Ok(Ok(file)),
             Ok(RobotsEntry::Awaited) => sleep(LOOK).await,
             Ok(RobotsEntry::Yours) => break,
@@ -84,9 +84,9 @@ pub(crate) async fn known_or_fetched<E>(
     let fetched = fetch().await;
     match &fetched {
         Ok((file, ttl)) => {
-            health.patiently("keeping robots.txt", || hosts.keep_robots(key, file, *ttl)).await?;
+            health.retry("keeping robots.txt", || hosts.keep_robots(key, file, *ttl)).await?;
         }
-        Err(_) => health.patiently("giving up robots.txt", || hosts.give_up_robots(key)).await?,
+        Err(_) => health.retry("giving up robots.txt", || hosts.give_up_robots(key)).await?,
     }
     Ok(fetched.map(|(file, _)| file))
 }

@@ -11,9 +11,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::time::DelayQueue;
 use trawl_common::frontier::SUSPECT_STARTS;
 use trawl_common::frontier::outcome::{Class, Failure, Outcome, Skip};
+use trawl_common::host_schedules::{Decision, HostPermit, HostRequest};
 use trawl_common::politeness::gcra::Standing;
-use trawl_common::politeness::permit::HostPermit;
-use trawl_common::politeness::schedules::{Decision, HostRequest};
 use trawl_common::politeness::waiting::{NEAR, SOON, is_near, max_waiting};
 use trawl_common::ports::Result;
 use trawl_common::time::UnixMs;
@@ -159,8 +158,8 @@ impl Scheduler {
                 () = sleep_until(crowded.unwrap_or_else(Instant::now)), if crowded.is_some() => {}
                 () = sleep_until(slow.unwrap_or_else(Instant::now)), if slow.is_some() => self.send_away().await,
                 () = sleep_until(wanting.unwrap_or_else(Instant::now)), if wanting.is_some() => {}
-                Some(jobs) = self.suspects.next(None), if wanting.is_none() => self.ask(jobs).await?,
-                jobs = self.due.next(claimed), if wanting.is_none() => match jobs {
+                Ok(Some(jobs)) = self.suspects.next(None), if wanting.is_none() => self.ask(jobs).await?,
+                jobs = self.due.next(claimed), if wanting.is_none() => match jobs? {
                     Some(mut jobs) => {
                         jobs.extract_if(.., |job| job.is_suspect()).for_each(|job| self.suspect(job));
                         self.ask(jobs).await?;

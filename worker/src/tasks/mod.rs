@@ -35,7 +35,7 @@ pub(crate) use self::outcome::asked_for;
 pub(crate) use self::runner::{Gave, Ran, TaskRunner};
 use crate::claim::CrawlSpiders;
 use crate::schedule::standstill::left_to_others;
-use crate::settlement::Settlement;
+use crate::settlement::{Settlement, aborted};
 use crate::shared::Shared;
 use crate::spiders::Loaded;
 use crate::{store, tasks_ahead};
@@ -76,8 +76,13 @@ impl Tasks {
     /// Claims the next task, with a permit for it. Cancelling the call loses nothing.
     async fn next(&self, permits: &Arc<Semaphore>) -> Option<(Claimed, OwnedSemaphorePermit)> {
         let permit = Arc::clone(permits).acquire_owned().await.ok()?;
-        let claimed = self.shared.frontier.claim_tasks(1).await.pop()?;
-        Some((claimed, permit))
+        match self.shared.frontier.claim_tasks(1).await {
+            Ok(mut claimed) => Some((claimed.pop()?, permit)),
+            Err(error) => {
+                self.shared.health.ends_by(error);
+                None
+            }
+        }
     }
 
     async fn handle(&self, claimed: Claimed) {
@@ -104,7 +109,8 @@ impl Tasks {
         if *is_beyond_limit {
             return Err(Outcome::Skipped(Skip::Limit));
         }
-        let spider = match self.spiders.of(&message.crawl, &crawl.terms).await {
+        let known = self.spiders.of(&message.crawl, &crawl.terms).await;
+        let spider = match known.map_err(|error| aborted(&self.shared.health, error))? {
             Ok(spider) if self.runner.runs(&spider) => spider,
             other => {
                 let why = other.err().unwrap_or_else(|| "it has no [handler]".to_owned());
@@ -117,14 +123,8 @@ impl Tasks {
         if let Some(until) = store::put_off(&spider, tasks_ahead(self.at_once)) {
             return Err(Outcome::Deferred { until });
         }
-        let start = match self.shared.frontier.start_task(claimed).await {
-            Ok(start) => start,
-            Err(error) => {
-                self.shared.health.ends_by(error);
-                return Err(Outcome::Released);
-            }
-        };
-        match start {
+        let start = self.shared.frontier.start_task(claimed).await;
+        match start.map_err(|error| aborted(&self.shared.health, error))? {
             None => Ok(None),
             Some(Start::Go) => Ok(Some((spider, Arc::clone(task)))),
             Some(Start::Awaited) => {

@@ -1,8 +1,8 @@
 //! The interface for running tasks.
 
 use async_trait::async_trait;
+use trawl_common::fleet_log::LogWriter;
 use trawl_common::frontier::outcome::Failure;
-use trawl_common::logs::LogWriter;
 use trawl_common::request::NewRequest;
 use trawl_common::task::{NewTask, TaskView};
 use trawl_handlers::ItemsFile;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 use trawl_backends::embedded::Embedded;
-use trawl_common::logs::{LogEntry, LogTargets, LogWriter};
+use trawl_common::fleet_log::{LogTargets, LogWriter};
+use trawl_common::logs::LogEntry;
 use trawl_common::ports::{LogPlace, Logs};
 
 /// A log of its own.

@@ -1,7 +1,7 @@
 //! Tests of a program that asks a host during a crawl.
 
 use async_trait::async_trait;
-use trawl_common::logs::LogWriter;
+use trawl_common::fleet_log::LogWriter;
 use trawl_common::task::TaskView;
 use trawl_common::web::url::CanonicalUrl;
 

@@ -5,8 +5,8 @@ use std::io::Write;
 
 use async_trait::async_trait;
 use serde_json::json;
+use trawl_common::fleet_log::LogWriter;
 use trawl_common::frontier::outcome::{Class, Failure};
-use trawl_common::logs::LogWriter;
 use trawl_common::request::NewRequest;
 use trawl_common::task::TaskView;
 use trawl_handlers::ItemsFile;

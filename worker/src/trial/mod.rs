@@ -7,14 +7,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use polite::Trials;
+use trawl_common::fleet_log::LogWriter;
 use trawl_common::frontier::Work;
 use trawl_common::frontier::outcome::{Class, Failure, Skip};
-use trawl_common::logs::LogWriter;
 use trawl_common::names::{CrawlRef, WorkerId};
-use trawl_common::ports::Response;
 use trawl_common::settings::Settings;
 use trawl_common::spider::{Scope, Spider};
 use trawl_common::task::TaskView;
+use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::{Extracted, Extraction, Extractor, Link, Tried, Untried};
 use trawl_handlers::{CannotRun, Ended, Place, Stream};

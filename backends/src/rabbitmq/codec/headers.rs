@@ -2,10 +2,10 @@
 
 use lapin::types::{AMQPValue, FieldTable};
 use trawl_common::frontier::message::Hop;
-use trawl_common::jobs::Priority;
+use trawl_common::frontier::trace::{TRACE_PARENT, TRACE_STATE, Trace};
 use trawl_common::names::{CrawlId, CrawlRef};
+use trawl_common::priority::Priority;
 use trawl_common::time::UnixMs;
-use trawl_common::trace::{TRACE_PARENT, TRACE_STATE, Trace};
 
 /// Headers as anyone may have set them.
 #[derive(Clone, Copy)]

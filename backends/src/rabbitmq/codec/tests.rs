@@ -7,13 +7,13 @@ use trawl_common::format::{FORMAT, REQUESTS};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::{Hop, Malformed, Message};
 use trawl_common::frontier::source_queue::SourceQueue;
+use trawl_common::frontier::trace::{TRACE_PARENT, Trace};
 use trawl_common::frontier::{Request, Task, Work};
 use trawl_common::names::CrawlRef;
 use trawl_common::request::NewRequest;
 use trawl_common::settings;
 use trawl_common::task::NewTask;
 use trawl_common::time::UnixMs;
-use trawl_common::trace::{TRACE_PARENT, Trace};
 use trawl_common::web::url::{Fingerprint, MAX_URL_BYTES};
 use trawl_engine::{Content, Probe, ProbeTimes};
 

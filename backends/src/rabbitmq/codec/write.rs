@@ -8,12 +8,12 @@ use trawl_common::format::REQUESTS;
 use trawl_common::frontier::Work;
 use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::message::Message;
-use trawl_common::jobs::Priority;
+use trawl_common::frontier::trace::{TRACE_PARENT, TRACE_STATE};
 use trawl_common::names::CrawlRef;
+use trawl_common::priority::Priority;
 use trawl_common::spider::item::Item;
 use trawl_common::task::NewTask;
 use trawl_common::time::UnixMs;
-use trawl_common::trace::{TRACE_PARENT, TRACE_STATE};
 use trawl_common::web::url::Fingerprint;
 use trawl_engine::Probe;
 

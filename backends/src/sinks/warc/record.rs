@@ -7,9 +7,10 @@ use data_encoding::BASE32;
 use sha1::{Digest, Sha1};
 use trawl_common::frontier::Key;
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{Page, Response};
+use trawl_common::ports::Page;
 use trawl_common::time::UnixMs;
 use trawl_common::web::headers::Headers;
+use trawl_common::web::response::Response;
 use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 
 use super::super::whole::gzip;

@@ -5,6 +5,7 @@
 //! is `disallow /` without its colon, and a rule that allows `/dir/index.html` allows `/dir/`. A line that means
 //! this crawler applies to it, even if the RFC does not allow such a name ([`RobotsName`]).
 
+mod file;
 mod key;
 mod name;
 mod path;
@@ -17,6 +18,7 @@ mod tests;
 
 use std::time::Duration;
 
+pub use self::file::RobotsFile;
 pub use self::key::RobotsKey;
 pub use self::name::{InvalidRobotsName, RobotsName};
 use self::path::Path;
@@ -24,7 +26,6 @@ use self::pattern::Pattern;
 pub use self::record::MAX_BYTES;
 use self::record::{Agent, Record};
 use self::rules::Rules;
-use crate::ports::RobotsFile;
 use crate::web::url::CanonicalUrl;
 
 /// Time that the fleet keeps a file. With [`REMEMBERED_FOR`] it is a day, the maximum use of a file (RFC 9309

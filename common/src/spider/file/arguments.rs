@@ -6,9 +6,9 @@ use super::given::{Given, is_inline_table};
 use super::notes::Notes;
 use super::placeholders::placeholder;
 use super::section::Section;
+use crate::mistake::{Mistake, Place, Places};
 use crate::nearest::nearest;
 use crate::spider::arguments::{ArgumentName, ArgumentValue, Arguments, Declaration, Declarations};
-use crate::spider::{Mistake, Place, Places};
 
 /// Maximum number of arguments that a file may declare.
 const MAX: usize = 100;

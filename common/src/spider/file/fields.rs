@@ -7,9 +7,10 @@ use toml::de::DeValue;
 use super::given::Given;
 use super::patterns::{path, regex, selector_or_path};
 use super::section::Section;
+use crate::mistake::Sited;
 use crate::nearest::listed;
 use crate::schedule::timezone;
-use crate::spider::{Field, FieldSource, ItemRule, Kind, PageField, Required, Sited, Whitespace};
+use crate::spider::{Field, FieldSource, ItemRule, Kind, PageField, Required, Whitespace};
 
 /// Maximum length of a name in bytes, that of a PostgreSQL column.
 const MAX_NAME: usize = 63;

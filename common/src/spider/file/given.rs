@@ -9,8 +9,8 @@ use toml::Spanned;
 use toml::de::{DeString, DeValue};
 
 use super::notes::Notes;
+use crate::mistake::{Place, Sited};
 use crate::nearest::nearest;
-use crate::spider::{Place, Sited};
 use crate::text::printable;
 
 /// Maximum length of a value that is repeated in a mistake.

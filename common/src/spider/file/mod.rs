@@ -32,7 +32,9 @@ use self::given::Given;
 use self::notes::Notes;
 use self::section::Section;
 use super::arguments::Declarations;
-use super::{DedupScope, ItemRule, Mistake, Origin, Place, Spider};
+use super::{ItemRule, Origin, Spider};
+use crate::frontier::DedupScope;
+use crate::mistake::{Mistake, Place};
 
 /// The content of a file.
 #[derive(Clone, Debug, PartialEq)]

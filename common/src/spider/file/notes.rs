@@ -5,10 +5,11 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use super::placeholders::{self, Unfilled};
+use crate::mistake::{Mistake, Place, Places};
 use crate::settings;
+use crate::spider::Origin;
 use crate::spider::arguments::{Declaration, Declarations};
 use crate::spider::pattern::{Allowance, Untaken};
-use crate::spider::{Mistake, Origin, Place, Places};
 
 /// The environment, as a function from the names of variables to their values.
 pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;

@@ -1,7 +1,7 @@
 //! Regular expressions, and paths into JSON.
 
 use super::given::Given;
-use crate::spider::Sited;
+use crate::mistake::Sited;
 use crate::spider::pattern::Untaken;
 
 /// Reads a regular expression.

@@ -3,8 +3,9 @@
 use super::given::Given;
 use super::placeholders;
 use super::section::Section;
+use crate::mistake::Place;
 use crate::settings::ServerUrl;
-use crate::spider::{Place, Secret};
+use crate::spider::Secret;
 use crate::text::printable;
 
 /// Reads a text, or `{ env = "NAME" }` for the value of a variable.

@@ -7,8 +7,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::given::Given;
 use super::notes::Notes;
+use crate::mistake::Place;
 use crate::nearest::nearest;
-use crate::spider::Place;
 use crate::text::printable;
 
 /// A table, and the keys read so far.

@@ -5,11 +5,10 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::frontier::lane::Lane;
+use crate::frontier::{DedupScope, Recrawl};
 use crate::politeness::rate::Rate;
 use crate::settings::{Compress, Items, SinkSettings, Spiders, Urls};
-use crate::spider::{
-    Ban, DedupScope, Field, FieldSource, Kind, PageField, Recrawl, Required, Start, Then, Whitespace,
-};
+use crate::spider::{Ban, Field, FieldSource, Kind, PageField, Required, Start, Then, Whitespace};
 use crate::web::url::CanonicalUrl;
 
 /// A file with every possible setting.
@@ -170,9 +169,9 @@ fn fields_are_read_in_order_with_all_their_options() {
     assert_eq!((kind.value.as_str(), path.as_ref().unwrap().value.as_str()), ("Product", "/brand/name"));
     assert_eq!(
         field(&spider, "server").from,
-        FieldSource::Header(crate::spider::Sited {
+        FieldSource::Header(crate::mistake::Sited {
             value: "server".to_owned(),
-            place: Some(crate::spider::Place { line: 80, column: 21 }),
+            place: Some(crate::mistake::Place { line: 80, column: 21 }),
         })
     );
     assert_eq!(field(&spider, "links").from, FieldSource::Page(PageField::Links));

@@ -76,14 +76,14 @@ pub async fn a_batch_of_any_size_is_answered_in_order(carrier: &Carrier) -> Resu
     assert!(new.iter().enumerate().all(|(number, new)| *new == (number % 3 != 0)));
     let claimed = worker.claim(1200).await;
     let urls: Vec<&Message> = claimed.iter().map(|claimed| &claimed.message).collect();
-    assert!(worker.frontier.extend(&urls).await.into_iter().all(|held| held));
+    assert!(worker.frontier.extend(&urls).await?.into_iter().all(|held| held));
     for claimed in claimed.chunks(500) {
         let done = |message: &Message| super::done(message, Vec::new());
         let batch = claimed.iter().map(|claimed| trawl_common::ports::Settlement {
             message: claimed.message.clone(),
             verdict: done(&claimed.message),
         });
-        let settled = worker.frontier.settle(batch.collect()).await;
+        let settled = worker.frontier.settle(batch.collect()).await?;
         let expected: Vec<_> = claimed.iter().map(|claimed| claimed.message.key()).collect();
         let ended: Vec<_> = settled.ended.into_iter().map(|ended| ended.finish.claim.key).collect();
         assert_eq!(ended, expected);
@@ -126,7 +126,7 @@ pub async fn cancelling_a_claim_loses_nothing(carrier: &Carrier) -> Result<()> {
                 }
             }
         };
-        let claimed = timeout(LIMIT, claiming).await.expect("it comes");
+        let claimed = timeout(LIMIT, claiming).await.expect("it comes")?;
         assert_eq!(claimed.len(), 1);
         worker.finish(claimed.into_iter().next().expect("it is one")).await;
     }
@@ -158,6 +158,7 @@ pub async fn two_workers_share_the_work(carrier: &Carrier) -> Result<()> {
     let work = async |worker: &Worker| {
         let mut count = 0;
         while let Ok(claimed) = timeout(GLANCE, worker.frontier.claim(3)).await {
+            let claimed = claimed.expect("no server fails");
             count += claimed.len();
             for claimed in claimed {
                 worker.finish(claimed).await;

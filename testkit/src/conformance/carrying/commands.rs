@@ -367,7 +367,7 @@ pub async fn what_was_fetched_beyond_the_limit_stays_seen(carrier: &Carrier) -> 
         message: claimed.message.clone(),
         verdict: done(&claimed.message, Vec::new()),
     });
-    worker.frontier.settle(batch.collect()).await;
+    worker.frontier.settle(batch.collect()).await?;
     let stats = carrier.stats(&first).await?;
     let counts = Counts { admitted: 3, done: 1, skipped: 2, ..Counts::default() };
     assert_eq!((stats.status, stats.counts), (CrawlState::Finished, counts));

@@ -22,7 +22,7 @@ pub async fn a_url_ends_once(carrier: &Carrier) -> Result<()> {
     let claimed = worker.claim_pages(2).await.remove(&0).expect("it is claimed");
     let settlement =
         || Settlement { message: claimed.message.clone(), verdict: ends(case.ending(0, Terminal::Done)) };
-    let settled = worker.frontier.settle(vec![settlement(), settlement()]).await;
+    let settled = worker.frontier.settle(vec![settlement(), settlement()]).await?;
     assert_eq!(settled.ended.len(), 2, "repeated, it is as before");
     for terminal in [Terminal::Done, Terminal::Failed] {
         assert!(worker.end(&case, &claimed, terminal).await);
@@ -84,7 +84,7 @@ pub async fn urls_of_several_crawls_end_in_one_call(carrier: &Carrier) -> Result
         };
         batch.push(Settlement { message: claimed.message, verdict: ends(of.ending(0, terminal)) });
     }
-    assert_eq!(worker.frontier.settle(batch).await.ended.len(), 2);
+    assert_eq!(worker.frontier.settle(batch).await?.ended.len(), 2);
     let (of_one, of_two) = (carrier.stats(&one).await?, carrier.stats(&two).await?);
     assert_eq!((of_one.status, of_one.counts.failed), (CrawlState::Finished, 1));
     assert_eq!((of_two.status, of_two.counts.done), (CrawlState::Running, 1));

@@ -7,11 +7,10 @@ use std::time::Duration;
 use trawl_common::frontier::crawl::CrawlState;
 use trawl_common::frontier::limit::Limit;
 use trawl_common::frontier::outcome::Terminal;
-use trawl_common::frontier::{MAX_STARTS, Start};
+use trawl_common::frontier::{MAX_STARTS, Recrawl, Start};
 use trawl_common::ports::{
     Claimed, Ending, Finish, Memory, NewWork, Opening, Result, Settlement, Terms, Verdict,
 };
-use trawl_common::spider::Recrawl;
 use trawl_common::spider::item::Change;
 use trawl_common::spider::page_history::{Validators, Visited};
 use trawl_common::time::UnixMs;
@@ -69,7 +68,7 @@ pub async fn any_number_of_links_is_admitted_in_order(carrier: &Carrier) -> Resu
     let all = links(&case, &(0..1300).collect::<Vec<_>>());
     let settlement =
         Settlement { message: claimed.message.clone(), verdict: done(&claimed.message, all.clone()) };
-    let settled = worker.frontier.settle(vec![settlement]).await;
+    let settled = worker.frontier.settle(vec![settlement]).await?;
     assert_eq!(settled.ended[0].links, all);
     assert_eq!(carrier.stats(&case).await?.counts.admitted, 1300);
     Ok(())
@@ -87,7 +86,7 @@ pub async fn links_to_one_host_are_taken_up_to_a_limit(carrier: &Carrier) -> Res
     to.push(elsewhere.new_work(0));
     let message = claimed[&0].message.clone();
     let settlement = Settlement { verdict: done(&message, to), message };
-    let settled = worker.frontier.settle(vec![settlement]).await;
+    let settled = worker.frontier.settle(vec![settlement]).await?;
     let mut known = links(&case, &[1, 2, 3]);
     known.push(elsewhere.new_work(0));
     assert_eq!(settled.ended[0].links, known);
@@ -133,8 +132,8 @@ pub async fn a_recrawl_takes_each_url_once_though_all_were_seen(carrier: &Carrie
     let session = carrier.open(&again, Terms { recrawl: Recrawl::Always, ..Terms::default() }).await?;
     let urls = [0, 1, 0].map(|number| again.new_work(number));
     assert_eq!(session.admit(&urls).await?, [true, true, false]);
-    assert!(worker.frontier.has_seen(&again.crawl, &again.url(1)).await);
-    assert!(!worker.frontier.has_seen(&again.crawl, &again.url(2)).await);
+    assert!(worker.frontier.has_seen(&again.crawl, &again.url(1)).await?);
+    assert!(!worker.frontier.has_seen(&again.crawl, &again.url(2)).await?);
     let claimed = worker.claim_pages(2).await;
     assert!(worker.follow(&again, &claimed[&0], &[0, 1, 2, 3]).await);
     let landed = Finish { landed: Some(again.url(9)), ..again.ending(1, Terminal::Done) };
@@ -176,7 +175,7 @@ pub async fn what_is_remembered_of_pages_is_there_when_they_have_ended(carrier: 
         let ending = Ending { links: to, memory, ..Ending::of(finish) };
         batch.push(Settlement { message, verdict: Verdict::Ends(Box::new(ending)) });
     }
-    assert_eq!(worker.frontier.settle(batch).await.ended.len(), 2);
+    assert_eq!(worker.frontier.settle(batch).await?.ended.len(), 2);
     let urls = [0, 1, 5].map(|number| case.url(number));
     assert_eq!(carrier.pages.look(spider, &urls).await?, [Some(visited), None, None]);
     let walk = carrier.pages.walk(spider, 0).await?;
@@ -263,7 +262,7 @@ pub async fn more_than_it_may_do_is_never_counted_as_done(carrier: &Carrier) -> 
         .await
         .into_iter()
         .map(|Claimed { message, .. }| Settlement { verdict: done(&message, Vec::new()), message });
-    assert_eq!(worker.frontier.settle(batch.collect()).await.ended.len(), 2);
+    assert_eq!(worker.frontier.settle(batch.collect()).await?.ended.len(), 2);
     let stats = carrier.stats(&case).await?;
     assert_eq!((stats.counts.done, stats.counts.skipped, stats.pending), (1, 2, 0));
     Ok(())

@@ -22,10 +22,10 @@ pub async fn a_url_is_seen_while_it_is_pending_and_when_it_has_ended(carrier: &C
     let claimed = worker.claim_one().await;
     worker.finish(claimed).await;
     for number in [0, 1] {
-        assert!(worker.frontier.has_seen(&case.crawl, &case.url(number)).await);
-        assert!(!worker.frontier.has_seen(&other.crawl, &case.url(number)).await);
+        assert!(worker.frontier.has_seen(&case.crawl, &case.url(number)).await?);
+        assert!(!worker.frontier.has_seen(&other.crawl, &case.url(number)).await?);
     }
-    assert!(!worker.frontier.has_seen(&case.crawl, &case.url(2)).await);
+    assert!(!worker.frontier.has_seen(&case.crawl, &case.url(2)).await?);
     Ok(())
 }
 
@@ -40,7 +40,7 @@ pub async fn where_redirects_led_counts_as_seen(carrier: &Carrier) -> Result<()>
     for _ in 0..2 {
         worker.settle_unstarted(&claimed, verdict()).await;
     }
-    assert!(worker.frontier.has_seen(&case.crawl, &case.url(7)).await);
+    assert!(worker.frontier.has_seen(&case.crawl, &case.url(7)).await?);
     assert_eq!(session.admit(&[case.new_work(7), case.new_work(8)]).await?, [false, true]);
     let stats = carrier.stats(&case).await?;
     assert_eq!((stats.counts.admitted, stats.counts.done, stats.pending), (2, 1, 1));
@@ -129,7 +129,7 @@ pub async fn what_is_parked_keeps_its_slot_and_its_place_in_the_waitlist_unless_
         batch.push(Settlement { message, verdict: Verdict::PutAside { until, failed: number == 1 } });
     }
     let known = batch[0].message.clone();
-    worker.frontier.settle(batch).await;
+    worker.frontier.settle(batch).await?;
     let claimed = worker.claim_pages(2).await;
     let (deferred, failed) = (&claimed[&0].message, &claimed[&1].message);
     assert_eq!((&deferred.hop, deferred.slot, deferred.turn), (&known.hop, known.slot, known.turn));

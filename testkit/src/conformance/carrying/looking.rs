@@ -3,7 +3,7 @@
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::ports::{
-    Claim, Ending, Finish, Heartbeat, LaneName, Latency, NewWork, Places, Result, Terms, Verdict,
+    Claim, Ending, Error, Finish, Heartbeat, LaneName, Latency, NewWork, Places, Result, Terms, Verdict,
 };
 use trawl_common::spider::FileHash;
 use trawl_common::time::UnixMs;
@@ -89,7 +89,7 @@ pub async fn the_heartbeat_of_a_worker_is_shown(carrier: &Carrier) -> Result<()>
     };
     let shown = async || {
         let all = carrier.stats.workers().await?;
-        Ok(all.into_iter().find(|state| state.worker == case.worker))
+        Ok::<_, Error>(all.into_iter().find(|state| state.worker == case.worker))
     };
     assert_eq!(shown().await?, None);
     let latency = Some(Latency { p50_ms: 120, p95_ms: 4_800 });
@@ -103,7 +103,7 @@ pub async fn the_heartbeat_of_a_worker_is_shown(carrier: &Carrier) -> Result<()>
     let state = shown().await?.expect("it lives");
     assert_eq!((state.latency, state.health.as_str()), (None, "redis is away"));
     assert_eq!(state.lacks, [(case.crawl.spider.clone(), "its file is not there".to_owned())].into());
-    worker.frontier.release().await;
+    worker.frontier.release().await?;
     assert_eq!(shown().await?, None);
     assert_eq!(carrier.stats.vanished().await?, []);
     Ok(())

@@ -228,7 +228,7 @@ async fn take(step: Step, case: &Case, process: &mut Process, model: &mut Model)
         Step::Extend(who, url) => {
             if model.pages.contains_key(&url) {
                 let message = case.message(url);
-                let held = process.worker(who).frontier.extend(&[&message]).await;
+                let held = process.worker(who).frontier.extend(&[&message]).await?;
                 assert_eq!(held, [model.extend(who, url)]);
             }
         }
@@ -241,21 +241,21 @@ async fn take(step: Step, case: &Case, process: &mut Process, model: &mut Model)
             let until = if long { much_later() } else { long_ago() }.plus(model.next_moment());
             model.park(who, url, long, failed);
             let verdict = Verdict::PutAside { until, failed };
-            assert!(process.worker(who).frontier.settle(settlement(url, verdict)).await.ended.is_empty());
+            assert!(process.worker(who).frontier.settle(settlement(url, verdict)).await?.ended.is_empty());
         }
         Step::GiveBack(who, url) => {
             model.release(who, url);
             let verdict = Verdict::Released;
-            assert!(process.worker(who).frontier.settle(settlement(url, verdict)).await.ended.is_empty());
+            assert!(process.worker(who).frontier.settle(settlement(url, verdict)).await?.ended.is_empty());
         }
         Step::End(who, url, terminal) => {
             let expected = model.finish(who, url, terminal);
             let verdict = ends(case.ending(url, terminal));
-            let settled = process.worker(who).frontier.settle(settlement(url, verdict)).await;
+            let settled = process.worker(who).frontier.settle(settlement(url, verdict)).await?;
             assert_eq!(settled.ended.len(), usize::from(expected));
         }
         Step::Leave(who) => {
-            process.worker(who).frontier.release().await;
+            process.worker(who).frontier.release().await?;
             (0..URLS).for_each(|url| model.release(who, url));
             process.replace(who, case);
         }
@@ -265,21 +265,20 @@ async fn take(step: Step, case: &Case, process: &mut Process, model: &mut Model)
             held.for_each(|page| page.holder = None);
         }
         Step::Pause => {
-            let paused = health.patiently("pausing", || process.carrier.control.pause(&case.crawl)).await;
+            let paused = health.retry("pausing", || process.carrier.control.pause(&case.crawl)).await;
             goes(paused, model.pause());
         }
         Step::Resume => {
-            let resumed = health.patiently("resuming", || process.carrier.control.resume(&case.crawl)).await;
+            let resumed = health.retry("resuming", || process.carrier.control.resume(&case.crawl)).await;
             goes(resumed, model.resume());
         }
         Step::Cancel => {
-            let cancelled =
-                health.patiently("cancelling", || process.carrier.control.cancel(&case.crawl)).await;
+            let cancelled = health.retry("cancelling", || process.carrier.control.cancel(&case.crawl)).await;
             goes(cancelled, model.cancel());
         }
         Step::Replay(url) => {
             let urls = [url];
-            let replayed = health.patiently("replaying", || process.carrier.replay(case, &urls)).await;
+            let replayed = health.retry("replaying", || process.carrier.replay(case, &urls)).await;
             if let Some(replayed) = goes(replayed, is_going) {
                 assert_eq!(replayed, u64::from(model.replay(url)));
             }

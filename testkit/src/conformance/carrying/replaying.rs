@@ -78,7 +78,7 @@ pub async fn the_list_is_read_page_by_page(carrier: &Carrier) -> Result<()> {
         let verdict = ends(of.ending(super::number(&claimed), Terminal::Failed));
         Settlement { message: claimed.message, verdict }
     });
-    worker.frontier.settle(batch.collect()).await;
+    worker.frontier.settle(batch.collect()).await?;
     let (all, pages) = list(carrier, &case).await?;
     assert_eq!(all.len(), COUNT);
     assert!(pages > 1, "a page of {COUNT}");

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 use trawl_common::frontier::crawl::CrawlState;
+use trawl_common::frontier::{DedupScope, Recrawl};
 use trawl_common::ports::{ErrorKind, Opening, Result, SourcesRead, Terms};
 use trawl_common::spider::SpiderText;
-use trawl_common::spider::{DedupScope, Recrawl};
 
 use super::{Carrier, kind};
 use crate::conformance::engine::LIMIT;

@@ -46,7 +46,7 @@ impl Worker {
         let claiming = async {
             let mut all = Vec::new();
             while all.len() < count {
-                all.extend(self.frontier.claim_tasks(count - all.len()).await);
+                all.extend(self.frontier.claim_tasks(count - all.len()).await.expect("no server fails"));
             }
             all
         };
@@ -66,7 +66,10 @@ impl Worker {
     /// Settles a task as done that the worker no longer holds.
     async fn finish_lost(&self, claimed: Claimed) {
         let verdict = done(&claimed.message, Vec::new());
-        self.frontier.settle(vec![Settlement { message: claimed.message, verdict }]).await;
+        self.frontier
+            .settle(vec![Settlement { message: claimed.message, verdict }])
+            .await
+            .expect("no server fails");
     }
 }
 
@@ -220,8 +223,8 @@ pub async fn a_task_that_is_released_is_claimed_by_another(carrier: &Carrier) ->
     };
     let message = claimed.message.clone();
     first.stop.cancel();
-    first.frontier.settle(vec![Settlement { message, verdict: Verdict::Released }]).await;
-    first.frontier.release().await;
+    first.frontier.settle(vec![Settlement { message, verdict: Verdict::Released }]).await?;
+    first.frontier.release().await?;
     let again = second.claim_task().await;
     assert_eq!(recipes(std::slice::from_ref(&again)), ["moved"]);
     second.finish(again).await;
@@ -392,7 +395,7 @@ pub async fn a_task_that_others_asked_for_is_cancelled_and_may_be_asked_for_agai
     assert_eq!(carrier.control.cancel_tasks(&crawl, std::slice::from_ref(&child.key)).await?, 1);
     assert_eq!(worker.frontier.start(&[Claim::of(&claimed.message)]).await?, [Start::Lost]);
     let goes_round = Settlement { message: claimed.message, verdict: Verdict::GoesRound };
-    worker.frontier.settle(vec![goes_round]).await;
+    worker.frontier.settle(vec![goes_round]).await.expect("no server fails");
     worker.claims_no_task().await;
     asks(parents.remove(0)).await;
     let again = worker.claim_task().await;

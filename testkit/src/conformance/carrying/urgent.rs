@@ -42,7 +42,10 @@ impl Worker {
 
     async fn end_task(&self, claimed: Claimed) {
         let verdict = done(&claimed.message, Vec::new());
-        self.frontier.settle(vec![Settlement { message: claimed.message, verdict }]).await;
+        self.frontier
+            .settle(vec![Settlement { message: claimed.message, verdict }])
+            .await
+            .expect("no server fails");
     }
 
     /// Does `count` tasks, one after the other. Returns their recipes.
@@ -133,7 +136,7 @@ pub async fn an_urgent_task_that_comes_back_is_done_once(carrier: &Carrier) -> R
     let fails = worker.begin_task().await;
     let until = UnixMs::now().plus(Duration::from_millis(50));
     let verdict = Verdict::PutAside { until, failed: true };
-    worker.frontier.settle(vec![Settlement { message: fails.message, verdict }]).await;
+    worker.frontier.settle(vec![Settlement { message: fails.message, verdict }]).await?;
     // It may have come back by then.
     let mut begun = worker.begin_task().await;
     if recipe(&begun) == "fails" {
@@ -144,8 +147,8 @@ pub async fn an_urgent_task_that_comes_back_is_done_once(carrier: &Carrier) -> R
     assert_eq!(recipe(&begun), "moves");
     worker.stop.cancel();
     let released = Settlement { message: begun.message, verdict: Verdict::Released };
-    worker.frontier.settle(vec![released]).await;
-    worker.frontier.release().await;
+    worker.frontier.settle(vec![released]).await?;
+    worker.frontier.release().await?;
     let other = carrier.join_for(other, 1, |_| {});
     let left = 5 - carrier.stats(&next).await?.counts.done as usize;
     let all: BTreeSet<String> = other.do_tasks(left).await.into_iter().collect();

@@ -10,7 +10,7 @@ use trawl_common::frontier::Start;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::ports::{
-    Claim, Claimed, Ending, ErrorKind, Finish, Frontier, NewWork, Result, Settled, Settlement, Verdict,
+    Claim, Claimed, Ending, ErrorKind, Fatal, Finish, Frontier, NewWork, Result, Settled, Settlement, Verdict,
 };
 use trawl_common::time::UnixMs;
 
@@ -21,7 +21,7 @@ use crate::conformance::fixture::Case;
 pub(super) struct Worker {
     pub(super) frontier: Arc<dyn Frontier>,
     pub(super) stop: CancellationToken,
-    pub(super) maintenance: JoinSet<()>,
+    pub(super) maintenance: JoinSet<Fatal>,
 }
 
 impl Worker {
@@ -30,7 +30,7 @@ impl Worker {
         let claiming = async {
             let mut all = Vec::new();
             while all.len() < count {
-                all.extend(self.frontier.claim(count - all.len()).await);
+                all.extend(self.frontier.claim(count - all.len()).await.expect("no server fails"));
             }
             all
         };
@@ -51,7 +51,10 @@ impl Worker {
     pub(super) async fn settle(&self, claimed: Claimed, verdict: Verdict) -> Settled {
         let claim = Claim::of(&claimed.message);
         assert_eq!(self.frontier.start(&[claim]).await.expect("it starts"), [Start::Go]);
-        self.frontier.settle(vec![Settlement { message: claimed.message, verdict }]).await
+        self.frontier
+            .settle(vec![Settlement { message: claimed.message, verdict }])
+            .await
+            .expect("no server fails")
     }
 
     pub(super) async fn finish(&self, claimed: Claimed) -> Settled {
@@ -72,13 +75,19 @@ impl Worker {
     }
 
     pub(super) async fn extends(&self, claimed: &Claimed) -> bool {
-        self.frontier.extend(&[&claimed.message]).await[0]
+        self.frontier.extend(&[&claimed.message]).await.expect("no server fails")[0]
     }
 
     /// Settles a URL without starting it. Returns whether it has ended.
     pub(super) async fn settle_unstarted(&self, claimed: &Claimed, verdict: Verdict) -> bool {
         let message = claimed.message.clone();
-        !self.frontier.settle(vec![Settlement { message, verdict }]).await.ended.is_empty()
+        !self
+            .frontier
+            .settle(vec![Settlement { message, verdict }])
+            .await
+            .expect("no server fails")
+            .ended
+            .is_empty()
     }
 
     /// Ends a URL without starting it, with a dead letter if it failed.

@@ -53,8 +53,8 @@ pub async fn a_url_is_admitted_once_however_often_it_is_found(carrier: &Carrier)
     worker.settle(page, verdict).await;
     let last = worker.claim_one().await;
     worker.finish(last).await;
-    assert!(worker.frontier.has_seen(&case.crawl, &case.url(1)).await);
-    assert!(!worker.frontier.has_seen(&case.crawl, &case.url(2)).await);
+    assert!(worker.frontier.has_seen(&case.crawl, &case.url(1)).await?);
+    assert!(!worker.frontier.has_seen(&case.crawl, &case.url(2)).await?);
     let stats = carrier.stats(&case).await?;
     assert_eq!((stats.status, stats.counts.admitted, stats.counts.done), (CrawlState::Finished, 2, 2));
     Ok(())
@@ -148,8 +148,8 @@ pub async fn what_is_left_to_others_comes_to_another_worker(carrier: &Carrier) -
     let (message, until) = (claimed.message, UnixMs::now());
     // It is not to claim it again itself.
     first.stop.cancel();
-    first.frontier.settle(vec![Settlement { message, verdict: Verdict::LeftToOthers { until } }]).await;
-    first.frontier.release().await;
+    first.frontier.settle(vec![Settlement { message, verdict: Verdict::LeftToOthers { until } }]).await?;
+    first.frontier.release().await?;
     let second = carrier.join_as(case.other.clone());
     let claimed = second.claim_one().await;
     assert!(claimed.message.until.is_none_or(|until| until <= UnixMs::now()));
@@ -166,7 +166,7 @@ pub async fn what_a_worker_releases_is_claimed_by_another(carrier: &Carrier) -> 
     let claimed = first.claim(2).await;
     assert_eq!(first.frontier.start(&[Claim::of(&claimed[0].message)]).await?, [Start::Go]);
     first.stop.cancel();
-    first.frontier.release().await;
+    first.frontier.release().await?;
     assert_eq!(first.frontier.activity().in_flight, 0);
     let second = carrier.join_as(case.other.clone());
     for claimed in second.claim(3).await {
@@ -185,7 +185,7 @@ pub async fn what_is_no_longer_a_workers_is_not_counted_for_it(carrier: &Carrier
     carrier.begin(&case, 1, Terms::default()).await?;
     let late = first.claim_one().await;
     first.stop.cancel();
-    first.frontier.release().await;
+    first.frontier.release().await?;
     let second = carrier.join_as(case.other.clone());
     let claimed = second.claim_one().await;
 
@@ -193,7 +193,7 @@ pub async fn what_is_no_longer_a_workers_is_not_counted_for_it(carrier: &Carrier
     failed.why = Some("timeout");
     let ending = Ending { links: vec![case.new_work(5)], ..Ending::of(failed) };
     let verdict = Verdict::Ends(Box::new(ending));
-    let settled = first.frontier.settle(vec![Settlement { message: late.message, verdict }]).await;
+    let settled = first.frontier.settle(vec![Settlement { message: late.message, verdict }]).await?;
     assert_eq!(settled, Settled::default());
 
     second.finish(claimed).await;
@@ -211,7 +211,7 @@ pub async fn what_is_settled_twice_counts_once(carrier: &Carrier) -> Result<()> 
     let settlement =
         Settlement { message: claimed.message.clone(), verdict: done(&claimed.message, Vec::new()) };
     assert_eq!(worker.settle(claimed, settlement.verdict.clone()).await.ended.len(), 1);
-    worker.frontier.settle(vec![settlement]).await;
+    worker.frontier.settle(vec![settlement]).await?;
     let stats = carrier.stats(&case).await?;
     assert_eq!((stats.status, stats.counts.done), (CrawlState::Finished, 1));
     Ok(())
@@ -234,7 +234,7 @@ pub async fn beyond_the_page_limit_urls_are_handed_out_to_be_skipped(carrier: &C
     let finish = Finish { why: Some("limit"), ..Finish::new(Claim::of(&beyond.message), Terminal::Skipped) };
     let ending = Ending::of(finish);
     let verdict = Verdict::Ends(Box::new(ending));
-    worker.frontier.settle(vec![Settlement { message: beyond.message, verdict }]).await;
+    worker.frontier.settle(vec![Settlement { message: beyond.message, verdict }]).await?;
     let stats = carrier.stats(&case).await?;
     assert_eq!((stats.status, stats.counts.done, stats.counts.skipped), (CrawlState::Finished, 1, 1));
     Ok(())
@@ -323,7 +323,7 @@ pub async fn nothing_is_claimed_after_the_stop(carrier: &Carrier) -> Result<()> 
     worker.stop.cancel();
     carrier.begin(&case, 1, Terms::default()).await?;
     worker.claims_nothing().await;
-    worker.frontier.release().await;
+    worker.frontier.release().await?;
     let second = carrier.join_as(case.other.clone());
     let claimed = second.claim_one().await;
     second.finish(claimed).await;

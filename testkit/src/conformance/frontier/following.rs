@@ -7,10 +7,9 @@ use std::time::Duration;
 use trawl_common::frontier::crawl::{CrawlState, CrawlStats};
 use trawl_common::frontier::limit::{LeftOut, Limit};
 use trawl_common::frontier::outcome::{Skip, Terminal};
-use trawl_common::frontier::{ClaimReply, MAX_STARTS, Start, Taken};
+use trawl_common::frontier::{ClaimReply, MAX_STARTS, Recrawl, Start, Taken};
 use trawl_common::names::WorkerId;
 use trawl_common::ports::{Finish, NewWork, Result, Terms};
-use trawl_common::spider::Recrawl;
 use trawl_engine::{Lease, Linked, Linking, Records};
 
 use crate::conformance::eventually;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use trawl_common::politeness::robots::RobotsKey;
-use trawl_common::ports::{Result, RobotsEntry, RobotsFile};
+use trawl_common::politeness::robots::{RobotsFile, RobotsKey};
+use trawl_common::ports::{Result, RobotsEntry};
 
 use super::{Frugal, HostPorts};
 use crate::conformance::{eventually, page, unique};

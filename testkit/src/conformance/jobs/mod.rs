@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
+use trawl_common::frontier::Recrawl;
 use trawl_common::jobs::{Hold, Job, JobOutcome, JobState, JobStatus, NewJob, Problem};
 use trawl_common::list::Entry;
 use trawl_common::names::{CrawlId, WorkerId};
 use trawl_common::ports::{ErrorKind, JobCounts, JobFilter, JobPage, Jobs, Result, Submitted};
 use trawl_common::request::NewRequest;
-use trawl_common::spider::Recrawl;
 use trawl_common::spider::arguments::Arguments;
 use trawl_common::web::url::CanonicalUrl;
 

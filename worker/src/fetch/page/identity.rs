@@ -1,11 +1,13 @@
 //! The identity of a page: it may be known as another page, or represent it.
 
 use trawl_common::frontier::message::Message;
+use trawl_common::frontier::outcome::Outcome;
 use trawl_common::names::CrawlRef;
 use trawl_common::web::host::HostKey;
 use trawl_common::web::url::CanonicalUrl;
 
 use crate::job::Job;
+use crate::settlement::aborted;
 use crate::shared::Shared;
 
 /// Whether `page`, to which a redirect or a canonical link of `from` leads, was seen before.
@@ -14,15 +16,16 @@ pub(super) async fn is_known(
     crawl: &CrawlRef,
     from: &CanonicalUrl,
     page: &CanonicalUrl,
-) -> bool {
+) -> Result<bool, Outcome> {
     let mut names = vec![page.clone(), seen_as(page.clone(), from)];
     names.dedup();
     for name in &names {
-        if shared.frontier.has_seen(crawl, name).await {
-            return true;
+        let is_seen = shared.frontier.has_seen(crawl, name).await;
+        if is_seen.map_err(|error| aborted(&shared.health, error))? {
+            return Ok(true);
         }
     }
-    false
+    Ok(false)
 }
 
 /// Returns the URL to mark as seen when `from` led to `page`. Within a registrable domain that is the page
@@ -45,15 +48,19 @@ pub(super) enum Form {
 
 /// Returns the relation of a job's page to its canonical URL. A page counts as its canonical one unless the
 /// spider does not follow that. The response to a request always counts as itself.
-pub(super) async fn form(shared: &Shared, job: &Job, canonical: Option<CanonicalUrl>) -> Form {
+pub(super) async fn form(
+    shared: &Shared,
+    job: &Job,
+    canonical: Option<CanonicalUrl>,
+) -> Result<Form, Outcome> {
     let Job { url, message: Message { crawl, .. }, spider, .. } = job;
     let Some(canonical) = canonical.filter(|canonical| {
         job.request().is_none() && canonical != url && spider.scope.follows(url, canonical, 0)
     }) else {
-        return Form::Own;
+        return Ok(Form::Own);
     };
-    match is_known(shared, crawl, url, &canonical).await {
+    Ok(match is_known(shared, crawl, url, &canonical).await? {
         true => Form::Known,
         false => Form::Of(canonical),
-    }
+    })
 }

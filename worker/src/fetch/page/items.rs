@@ -1,9 +1,9 @@
 //! The items of a page.
 
-use trawl_common::ports::Response;
 use trawl_common::spider::item::{Change, Item, item_id};
 use trawl_common::spider::page_history::{Tally, Visited};
 use trawl_common::time::UnixMs;
+use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::Extracted;
 

@@ -8,8 +8,8 @@ mod without;
 
 use tracing::debug;
 use trawl_common::frontier::outcome::{Failure, Outcome, Skip};
-use trawl_common::politeness::permit::HostPermit;
-use trawl_common::ports::Response;
+use trawl_common::host_schedules::HostPermit;
+use trawl_common::web::response::Response;
 
 pub(super) use self::response::status;
 pub(super) use self::without::hand_over;
@@ -34,7 +34,10 @@ use crate::shared::Shared;
 ///
 /// Acting on the outcome is left to `settle`.
 pub(crate) async fn process(shared: &Shared, mut job: Job, permit: HostPermit) -> Processed {
-    let history = History::of(shared, &job).await;
+    let history = match History::of(shared, &job).await {
+        Ok(history) => history,
+        Err(outcome) => return Processed::Settled(Settlement::of(job, outcome)),
+    };
     if let Some(skip) = history.reason_to_skip() {
         return Processed::Settled(Settlement::of(job, Outcome::Skipped(skip)));
     }

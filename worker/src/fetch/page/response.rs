@@ -3,14 +3,14 @@
 use tokio::time::Instant;
 use tracing::debug;
 use trawl_common::frontier::outcome::{Failure, Outcome, Skip};
+use trawl_common::host_schedules::HostPermit;
 use trawl_common::metrics;
-use trawl_common::politeness::permit::HostPermit;
-use trawl_common::ports::Response;
 use trawl_common::spider;
 use trawl_common::time::UnixMs;
 use trawl_common::trace;
 use trawl_common::web::freshness::lifetime;
 use trawl_common::web::host::HostKey;
+use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_web::{Answer, MAX_REDIRECTS, NoPage, Redirect, Trail};
 
@@ -39,7 +39,7 @@ pub(super) async fn response(
     }
     if let Some(response) = cached(shared, job, history).await {
         return match &response.redirected_to {
-            Some(page) if leads_to_known(shared, job, page).await => Err(Outcome::Skipped(Skip::Duplicate)),
+            Some(page) if leads_to_known(shared, job, page).await? => Err(Outcome::Skipped(Skip::Duplicate)),
             _ => Ok(response),
         };
     }
@@ -83,12 +83,12 @@ fn may_be_led(shared: &Shared, job: &Job, page: &CanonicalUrl) -> bool {
 }
 
 /// Whether a page to which a redirect leads is another one that was seen.
-async fn leads_to_known(shared: &Shared, job: &Job, page: &CanonicalUrl) -> bool {
+async fn leads_to_known(shared: &Shared, job: &Job, page: &CanonicalUrl) -> Result<bool, Outcome> {
     let Job { url, message, .. } = job;
     // A target that is canonically the same page is requested nevertheless, because servers insist on it.
     let page = job.spider.spider.urls.canonical(page.clone());
     let is_plain = message.work.url().is_some();
-    is_plain && page != *url && is_known(shared, &message.crawl, url, &page).await
+    Ok(is_plain && page != *url && is_known(shared, &message.crawl, url, &page).await?)
 }
 
 /// Requests the URL, and follows redirects as long as their hosts have a slot at once.
@@ -178,7 +178,7 @@ async fn follow(shared: &Shared, job: &mut Job, next: Redirect) -> Result<HostPe
         Err(NoPage::Failed(failure)) => return Err(failed(shared, job, failure)),
         Err(NoPage::OutOfScope(_)) => return Err(Outcome::Skipped(Skip::Scope)),
     }
-    if leads_to_known(shared, job, &next.target.normalised()).await {
+    if leads_to_known(shared, job, &next.target.normalised()).await? {
         return Err(Outcome::Skipped(Skip::Duplicate));
     }
     let message = &mut job.message;

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use trawl_common::frontier::outcome::{Class, Failure, Outcome, Skip};
 use trawl_common::handler::stream::FailureView;
-use trawl_common::ports::{Memory, Page, Response};
+use trawl_common::ports::{Memory, Page};
 use trawl_common::spider::ItemCounts;
 use trawl_common::time::UnixMs;
 use trawl_common::web::headers::Headers;
+use trawl_common::web::response::Response;
 
 use super::items::gone;
 use super::read::{ask_program, given, program_failed};
@@ -51,7 +52,7 @@ async fn taken_in(shared: &Shared, job: &Job, NoPage { outcome, view }: NoPage) 
     let landed = job.redirected_to();
     match ask_program(program, shared, job, landed.as_ref(), Came::Failure(&view)).await? {
         Ok(reading) => {
-            let (history, nothing) = (History::of(shared, job).await, no_response(job, &view));
+            let (history, nothing) = (History::of(shared, job).await?, no_response(job, &view));
             given(shared, job, &history, nothing, reading).await.map(|(yielded, _)| yielded)
         }
         Err(unread) => Err(not_taken_in(shared, job, outcome, unread)),

@@ -12,8 +12,8 @@ use trawl_common::frontier::{Key, Start};
 use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{
-    Activity, BeatReply, Claim, Claimed, Engine, Error, ErrorKind, Frontier, Heartbeat, Joined, Joining,
-    Opening, Result, Session, Settled, Settlement, Verdict,
+    self, Activity, BeatReply, Claim, Claimed, Engine, Error, ErrorKind, Fatal, Frontier, Heartbeat, Joined,
+    Joining, Opening, Session, Settled, Settlement, Verdict,
 };
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
@@ -22,16 +22,15 @@ use super::{Memory, State};
 
 #[async_trait]
 impl Engine for Memory {
-    fn join(&self, Joining { health, .. }: Joining) -> Joined {
-        self.state().health = health;
+    fn join(&self, _: Joining) -> Joined {
         Joined { frontier: Arc::new(self.clone()), maintenance: Box::pin(pending()) }
     }
 
-    async fn open(&self, _: Opening, _: Arc<Health>) -> Result<Box<dyn Session>> {
+    async fn open(&self, _: Opening, _: Arc<Health>) -> ports::Result<Box<dyn Session>> {
         unreachable!("a worker opens no crawl")
     }
 
-    async fn replay(&self, _: &CrawlRef, _: &CrawlRef, _: &[Key]) -> Result<u64> {
+    async fn replay(&self, _: &CrawlRef, _: &CrawlRef, _: &[Key]) -> ports::Result<u64> {
         unreachable!("a worker replays nothing")
     }
 }
@@ -43,7 +42,7 @@ impl Memory {
         queue: fn(&mut State) -> &mut VecDeque<Claimed>,
         some: &Notify,
         max: usize,
-    ) -> Vec<Claimed> {
+    ) -> Result<Vec<Claimed>, Fatal> {
         loop {
             {
                 let mut state = self.state();
@@ -52,7 +51,7 @@ impl Memory {
                 let claimed: Vec<Claimed> = queue.drain(..count).collect();
                 if !claimed.is_empty() {
                     state.held.extend(claimed.iter().map(|claimed| claimed.message.key()));
-                    return claimed;
+                    return Ok(claimed);
                 }
             }
             some.notified().await;
@@ -62,22 +61,22 @@ impl Memory {
 
 #[async_trait]
 impl Frontier for Memory {
-    async fn claim(&self, max: usize) -> Vec<Claimed> {
+    async fn claim(&self, max: usize) -> Result<Vec<Claimed>, Fatal> {
         self.claim_from(|state| &mut state.queue, &self.some_queued, max).await
     }
 
-    async fn claim_tasks(&self, max: usize) -> Vec<Claimed> {
+    async fn claim_tasks(&self, max: usize) -> Result<Vec<Claimed>, Fatal> {
         self.claim_from(|state| &mut state.tasks, &self.some_tasks, max).await
     }
 
-    async fn start(&self, urls: &[Claim]) -> Result<Vec<Start>> {
+    async fn start(&self, urls: &[Claim]) -> Result<Vec<Start>, Fatal> {
         urls.iter().for_each(|claim| self.called("start", &claim.key));
         let state = self.state();
         let start = |claim: &Claim| state.starts.get(claim.key.as_str()).copied().unwrap_or(Start::Go);
         Ok(urls.iter().map(start).collect())
     }
 
-    async fn start_task(&self, task: &Claimed) -> Result<Option<Start>> {
+    async fn start_task(&self, task: &Claimed) -> Result<Option<Start>, Fatal> {
         if std::mem::take(&mut self.state().comes_behind) {
             self.called("comes behind", &task.message.work);
             self.state().tasks.push_back(task.clone());
@@ -87,17 +86,15 @@ impl Frontier for Memory {
         Ok(self.start(&[Claim::of(&task.message)]).await?.pop())
     }
 
-    async fn extend(&self, urls: &[&Message]) -> Vec<bool> {
+    async fn extend(&self, urls: &[&Message]) -> Result<Vec<bool>, Fatal> {
         let state = self.state();
-        urls.iter().map(|url| !state.lost.contains(&url.key())).collect()
+        Ok(urls.iter().map(|url| !state.lost.contains(&url.key())).collect())
     }
 
-    async fn settle(&self, batch: Vec<Settlement>) -> Settled {
+    async fn settle(&self, batch: Vec<Settlement>) -> Result<Settled, Fatal> {
         let refuses = self.state().refuses_settlement;
         if refuses {
-            let health = Arc::clone(&self.state().health);
-            let refused = || async { Err(Error::new(ErrorKind::Refused, "no permission")) };
-            return health.until_done("finishing", refused).await;
+            return Err(Fatal(Error::new(ErrorKind::Refused, "no permission").during("finishing")));
         }
         if batch.iter().any(
             |settlement| matches!(&settlement.verdict, Verdict::Ends(ending) if !ending.links.is_empty()),
@@ -140,19 +137,20 @@ impl Frontier for Memory {
                 Verdict::Released => self.called("release", url),
             }
         }
-        settled
+        Ok(settled)
     }
 
-    async fn release(&self) {
+    async fn release(&self) -> Result<(), Fatal> {
         let held = std::mem::take(&mut self.state().held);
         held.iter().for_each(|url| self.called("release", url));
+        Ok(())
     }
 
-    async fn has_seen(&self, _crawl: &CrawlRef, _url: &CanonicalUrl) -> bool {
-        false
+    async fn has_seen(&self, _crawl: &CrawlRef, _url: &CanonicalUrl) -> Result<bool, Fatal> {
+        Ok(false)
     }
 
-    async fn beat(&self, _beat: &Heartbeat) -> Result<BeatReply> {
+    async fn beat(&self, _beat: &Heartbeat) -> ports::Result<BeatReply> {
         Ok(BeatReply::GoOn)
     }
 

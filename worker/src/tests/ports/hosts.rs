@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use trawl_common::politeness::gcra::Slot;
-use trawl_common::politeness::robots::RobotsKey;
+use trawl_common::politeness::robots::{RobotsFile, RobotsKey};
 use trawl_common::ports::{
     BackoffRequest, Ended, Error, ErrorKind, HostSlotRequest, Hosts, InFlightRequest, Result, RobotsEntry,
-    RobotsFile,
 };
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;

@@ -15,7 +15,6 @@ use trawl_backends::embedded::Embedded;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::{Key, Start, Task, Work};
-use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
 use trawl_common::politeness::gcra::Schedule;
 use trawl_common::ports::{Claimed, NewWork, OpenCrawl, Ports, Terms};
@@ -64,7 +63,6 @@ struct State {
     links_without_end: Option<String>,
     /// How often the sink still refuses pages.
     sink_refusals: u32,
-    health: Arc<Health>,
 }
 
 impl Default for State {
@@ -88,7 +86,6 @@ impl Default for State {
             refuses_settlement: false,
             links_without_end: None,
             sink_refusals: 0,
-            health: Arc::default(),
         }
     }
 }

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::time::sleep;
-use trawl_common::ports::{Cache, Error, ErrorKind, Page, Response, Result, Sink, SinkFactory};
+use trawl_common::ports::{Cache, Error, ErrorKind, Page, Result, Sink, SinkFactory};
 use trawl_common::spider::Spider;
 use trawl_common::time::UnixMs;
+use trawl_common::web::response::Response;
 use trawl_common::web::url::CanonicalUrl;
 
 use super::Memory;

@@ -8,10 +8,9 @@ use trawl_common::frontier::crawl::{CrawlState, HostStats};
 use trawl_common::frontier::dead_letter::{Cause, Note};
 use trawl_common::frontier::outcome::Reason;
 use trawl_common::frontier::source_queue::SourceQueue;
-use trawl_common::frontier::{Key, Start, State, Taken, UrlState, Watermark, Work};
+use trawl_common::frontier::{Key, Recrawl, Start, State, Taken, UrlState, Watermark, Work};
 use trawl_common::ports::{Control, ErrorKind, Finish, Stats};
 use trawl_common::request::NewRequest;
-use trawl_common::spider::Recrawl;
 use trawl_engine::{Linked, Linking, Parking};
 
 use super::row::Row;

@@ -1,10 +1,7 @@
-//! Submitting tasks, and the crawl that they go to.
+//! Which tasks a spider takes, and the crawl that they go to.
 
-use super::InvalidTask;
-use super::new_task::NewTask;
-use crate::jobs::Priority;
+use super::Spider;
 use crate::names::{CrawlId, CrawlRef, SpiderName};
-use crate::spider::Spider;
 use crate::time::UnixMs;
 
 /// The reason why tasks cannot be submitted.
@@ -41,24 +38,6 @@ impl Spider {
             Some(_) => Ok(()),
             None => Err(NotSubmitted::NoHandler(self.name.clone())),
         }
-    }
-}
-
-impl NewTask {
-    /// Returns the task if it is for `spider`, or names no spider.
-    pub fn only_for(self, spider: &SpiderName) -> Result<Self, InvalidTask> {
-        match &self.spider {
-            Some(other) if other != spider => {
-                Err(InvalidTask::OtherSpider { named: other.clone(), read_for: spider.clone() })
-            }
-            _ => Ok(self),
-        }
-    }
-
-    /// Returns the task with this priority and these retries where it sets none. A priority of 0 counts as unset.
-    pub fn or(self, priority: Option<Priority>, retries: Option<u32>) -> Self {
-        let priority = priority.filter(|_| self.priority == Priority::default()).unwrap_or(self.priority);
-        Self { priority, retries: self.retries.or(retries), ..self }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Reading the entries that pass a filter from the log.
 
-use super::LogFilter;
+use crate::logs::LogFilter;
 use crate::ports::{LogLine, LogPart, LogPlace, Logs, Result};
 
 /// Number of entries read at a time.

@@ -10,8 +10,8 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::{LogEntry, LogLevel, LogMessage};
 use crate::backoff::Backoff;
+use crate::logs::{LogEntry, LogLevel, LogMessage};
 use crate::names::WorkerId;
 use crate::ports::{Error, ErrorKind, History, Logs, Result};
 
@@ -85,6 +85,12 @@ impl LogWriter {
     /// Returns an entry of this process with the current time.
     pub fn entry(&self, level: LogLevel, message: impl Into<LogMessage>) -> LogEntry {
         LogEntry::new(&self.worker, level, message)
+    }
+
+    /// Returns a function that writes entries of this process.
+    pub fn reporter(&self) -> impl Fn(LogLevel, String) + Send + Sync + 'static {
+        let writer = self.clone();
+        move |level, message| writer.write(writer.entry(level, message))
     }
 
     /// Queues an entry for writing.

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{Schedule, Timetable};
+use super::Timetable;
 use crate::jobs::Job;
 use crate::names::SpiderRef;
 use crate::ports::{JobFilter, JobPage, Jobs, Result, ScheduleState, Schedules};
+use crate::schedule::Schedule;
 use crate::time::UnixMs;
 
 /// Number of jobs, the newest, among which the last ones of spiders are searched.

@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{NewTask, Recipe};
 use crate::frontier::dead_letter::Note;
 use crate::frontier::{Key, State, TaskKey, UrlState, Work};
 use crate::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
 use crate::ports::{Control, Result, Stats, WorkerState};
+use crate::task::{NewTask, Recipe};
 use crate::time::UnixMs;
 
 /// The place of an unfinished task.

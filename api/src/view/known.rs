@@ -2,12 +2,8 @@
 
 use trawl_common::frontier::crawl::{CrawlState, CrawlStats};
 use trawl_common::jobs::{self, JobState, JobStatus};
-use trawl_common::names::CrawlId;
-use trawl_common::ports::Result;
 
-use crate::problem::{Kind, Problem};
-use crate::view::Job;
-use crate::{Api, Backend};
+use super::Job;
 
 /// A crawl.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,40 +42,4 @@ impl Known {
     pub(crate) fn timeless(&self) -> Self {
         Self { stats: CrawlStats { seconds: 0.0, ..self.stats.clone() }, ..self.clone() }
     }
-}
-
-impl Backend {
-    /// Returns a crawl; `None` if there is neither such a crawl nor such a job.
-    pub(crate) async fn known(&self, id: &CrawlId) -> Result<Option<Known>> {
-        // The job first: its crawl ends before it does.
-        let job = self.jobs.job(id).await?;
-        let stats = self.stats.crawl_stats(id).await?;
-        Ok(match job {
-            Some(job) => Some(Known::of_job(&job, stats)),
-            None => stats.map(Known::of_no_job),
-        })
-    }
-}
-
-impl Api {
-    /// Returns a crawl, which must be known.
-    pub(crate) async fn known(&self, id: &CrawlId) -> std::result::Result<Known, Problem> {
-        self.backend.known(id).await?.ok_or_else(|| no_crawl(id))
-    }
-
-    /// Returns the stats of a crawl, which must have begun.
-    pub(crate) async fn begun(&self, id: &CrawlId) -> std::result::Result<CrawlStats, Problem> {
-        match self.backend.stats.crawl_stats(id).await? {
-            Some(stats) => Ok(stats),
-            None => {
-                let status = self.known(id).await?.stats.status;
-                let detail = format!("crawl {id} is {status}, and nothing of it has begun");
-                Err(Problem::new(Kind::Conflict, detail))
-            }
-        }
-    }
-}
-
-pub(crate) fn no_crawl(id: &CrawlId) -> Problem {
-    Problem::not_found(format_args!("no crawl {id}: GET /api/v1/crawls lists them"))
 }

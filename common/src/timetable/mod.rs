@@ -1,14 +1,18 @@
 //! The schedules of spiders, both deployed ones and those with files on this machine.
 
+mod standing;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tokio::task::spawn_blocking;
 use tracing::warn;
 
-use super::Schedule;
+pub use standing::{Standing, is_known, standings};
+
 use crate::names::{ProjectName, SpiderName, SpiderRef};
 use crate::ports::{ErrorKind, Result, SpiderStore};
+use crate::schedule::Schedule;
 use crate::settings::Settings;
 use crate::spider::folder::Folder;
 use crate::spider::{SpiderFiles, Version};

@@ -30,7 +30,7 @@ pub struct Trace {
 
 impl Trace {
     /// Creates a new trace.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let since = UnixMs::now();
         Self { id: rand::random(), parent: rand::random(), attempt: None, previous: None, since }
     }

@@ -5,18 +5,21 @@
 //! process.
 
 use std::collections::BTreeMap;
-use std::future::pending;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::SetOnce;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use super::{Error, Fatal, Result};
 use crate::backoff::Backoff;
-use crate::logs::{LogLevel, LogWriter};
+use crate::logs::LogLevel;
 use crate::names::SpiderName;
-use crate::ports::{Error, ErrorKind, Result};
+
+/// Writes a message to a log.
+type Log = dyn Fn(LogLevel, String) + Send + Sync;
 
 /// The current problems, by the name of the failing operation.
 #[derive(Default)]
@@ -25,10 +28,9 @@ pub struct Health {
     /// Once cancelled, failed calls are not retried.
     stop: CancellationToken,
     /// The first error that does not go away by waiting.
-    fatal: OnceLock<Error>,
-    is_fatal: CancellationToken,
-    /// The fleet's log, which also receives problems.
-    log: OnceLock<LogWriter>,
+    fatal: SetOnce<Error>,
+    /// Writes problems to the fleet's log as well.
+    log: OnceLock<Box<Log>>,
 }
 
 struct Trouble {
@@ -88,23 +90,42 @@ impl Health {
         Self::until(stop)
     }
 
-    /// Also writes problems to the fleet's log from now on.
-    pub fn log_to(&self, log: LogWriter) {
+    /// Also writes problems with `log`, which returns at once, from now on.
+    pub fn log_to(&self, log: impl Fn(LogLevel, String) + Send + Sync + 'static) {
         // The first call wins.
-        let _ = self.log.set(log);
+        let _ = self.log.set(Box::new(log));
     }
 
-    /// Repeats `call`, which is idempotent, as long as another try may succeed and the process is not to stop. An error that is
-    /// returned names `what`.
-    pub async fn patiently<T, F: Future<Output = Result<T>>>(
+    /// Repeats `call`, which is idempotent, while a server is away or full, and the process is not to stop. An error that
+    /// is returned names `what`.
+    pub async fn retry<T, F: Future<Output = Result<T>>>(
         &self,
         what: &str,
+        call: impl Fn() -> F,
+    ) -> Result<T> {
+        self.retry_if(what, Error::is_temporary, call).await
+    }
+
+    /// Like [`retry`](Self::retry), where every other error ends the process.
+    pub async fn insist<T, F: Future<Output = Result<T>>>(
+        &self,
+        what: &str,
+        call: impl Fn() -> F,
+    ) -> std::result::Result<T, Fatal> {
+        self.retry(what, call).await.map_err(Fatal)
+    }
+
+    /// Like [`retry`](Self::retry), but repeats `call` while `may_pass` holds of its error.
+    pub async fn retry_if<T, F: Future<Output = Result<T>>>(
+        &self,
+        what: &str,
+        may_pass: impl Fn(&Error) -> bool,
         call: impl Fn() -> F,
     ) -> Result<T> {
         let mut backoff = Backoff::default();
         loop {
             let error = match call().await {
-                Err(error) if error.is_temporary() => error,
+                Err(error) if may_pass(&error) => error,
                 result => {
                     self.works(what);
                     return result.map_err(|error| error.during(what));
@@ -120,104 +141,14 @@ impl Health {
         }
     }
 
-    /// Repeats `call`, which is idempotent, until it succeeds, however long a server is away or full. Never returns where no waiting
-    /// helps: [`Self::fatal`] has the error then, which names `what`.
-    pub async fn until_done<T, F: Future<Output = Result<T>>>(&self, what: &str, call: impl Fn() -> F) -> T {
-        match self.insist(what, call, Error::is_temporary).await {
-            Ok(value) => value,
-            Err(error) => self.never(error).await,
-        }
-    }
-
-    /// Like [`until_done`](Self::until_done), but returns the error if the store is full.
-    pub async fn unless_full<T, F: Future<Output = Result<T>>>(
-        &self,
-        what: &str,
-        call: impl Fn() -> F,
-    ) -> Result<T> {
-        match self.insist(what, call, |error| error.kind == ErrorKind::Unavailable).await {
-            Err(error) if error.kind != ErrorKind::Full => self.never(error).await,
-            result => result,
-        }
-    }
-
-    /// Repeats `call`, which is idempotent, until it succeeds, whatever its error: for problems that people fix while
-    /// the process does everything else.
-    pub async fn until_mended<T, F: Future<Output = Result<T>>>(
-        &self,
-        what: &str,
-        call: impl Fn() -> F,
-    ) -> T {
-        match self.insist(what, call, |_| true).await {
-            Ok(value) => value,
-            Err(_) => unreachable!("every error is waited for"),
-        }
-    }
-
-    /// Like [`until_mended`](Self::until_mended), but only while `wants` returns true, which is checked before each
-    /// retry. Otherwise returns `None`, and the problem counts as over.
-    pub async fn until_mended_if_wanted<T, F: Future<Output = Result<T>>, W: Future<Output = bool>>(
-        &self,
-        what: &str,
-        call: impl Fn() -> F,
-        wants: impl Fn() -> W,
-    ) -> Option<T> {
-        let mut backoff = Backoff::default();
-        loop {
-            match call().await {
-                Ok(value) => {
-                    self.works(what);
-                    return Some(value);
-                }
-                Err(error) => self.fails(what, &error),
-            }
-            backoff.pause().await;
-            if !wants().await {
-                self.works(what);
-                return None;
-            }
-        }
-    }
-
-    /// Repeats `call` until it succeeds, or fails with an error for which `is_waited_for` is false. That error names
-    /// `what`.
-    async fn insist<T, F: Future<Output = Result<T>>>(
-        &self,
-        what: &str,
-        call: impl Fn() -> F,
-        is_waited_for: impl Fn(&Error) -> bool,
-    ) -> Result<T> {
-        let mut backoff = Backoff::default();
-        loop {
-            match call().await {
-                Err(error) if is_waited_for(&error) => self.fails(what, &error),
-                result => {
-                    self.works(what);
-                    return result.map_err(|error| error.during(what));
-                }
-            }
-            backoff.pause().await;
-        }
-    }
-
-    async fn never<T>(&self, error: Error) -> T {
-        self.ends_by(error);
-        pending().await
-    }
-
     /// Ends the process with this error, unless another has ended it already.
-    pub fn ends_by(&self, error: Error) {
-        let _ = self.fatal.set(error);
-        self.is_fatal.cancel();
+    pub fn ends_by(&self, error: impl Into<Error>) {
+        let _ = self.fatal.set(error.into());
     }
 
     /// Waits for the error that ends the process.
     pub async fn fatal(&self) -> Error {
-        self.is_fatal.cancelled().await;
-        match self.fatal.get() {
-            Some(error) => error.clone(),
-            None => pending().await,
-        }
+        self.fatal.wait().await.clone()
     }
 
     /// Records that `what` failed.
@@ -259,7 +190,7 @@ impl Health {
 
     fn log(&self, level: LogLevel, text: impl FnOnce() -> String) {
         if let Some(log) = self.log.get() {
-            log.write(log.entry(level, text()));
+            log(level, text());
         }
     }
 
@@ -294,24 +225,25 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;
+    use crate::ports::ErrorKind;
 
     #[tokio::test(start_paused = true)]
     async fn a_call_is_repeated_until_it_succeeds_and_its_trouble_is_forgotten_then() {
         let health = Health::default();
         let calls = AtomicU32::new(0);
         let away = || Error::new(ErrorKind::Unavailable, "redis is away");
-        let done = health.until_done("finishing", || async {
+        let done = health.insist("finishing", || async {
             match calls.fetch_add(1, Ordering::Relaxed) {
                 4 => Ok(()),
                 _ => Err(away()),
             }
         });
-        done.await;
+        assert_eq!(done.await, Ok(()));
         assert_eq!((calls.load(Ordering::Relaxed), health.trouble()), (5, None));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_error_that_no_waiting_mends_ends_the_process_at_once_and_is_named() {
+    async fn an_error_that_no_waiting_mends_is_fatal_at_once_and_is_named() {
         for kind in [ErrorKind::Refused, ErrorKind::Corrupt, ErrorKind::Stale, ErrorKind::Busy] {
             let health = Health::default();
             let calls = AtomicU32::new(0);
@@ -319,18 +251,23 @@ mod tests {
                 calls.fetch_add(1, Ordering::Relaxed);
                 Result::<()>::Err(Error::new(kind, "no permission"))
             };
-            let error = tokio::select! {
-                () = health.until_done("finishing", refused) => unreachable!("it is refused"),
-                _ = health.unless_full("remembering", refused) => unreachable!("it is refused"),
-                error = health.fatal() => error,
-            };
-            assert_eq!((error.kind, calls.load(Ordering::Relaxed) <= 2), (kind, true));
-            assert!(error.to_string().ends_with("ing: no permission"), "{error}");
+            let Fatal(error) = health.insist("finishing", refused).await.unwrap_err();
+            assert_eq!((error.kind, calls.load(Ordering::Relaxed), health.trouble()), (kind, 1, None));
+            assert_eq!(error.to_string(), "finishing: no permission");
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_full_store_is_an_error_at_once_and_an_outage_is_waited_for() {
+    async fn the_first_fatal_error_ends_the_process() {
+        let health = Health::default();
+        let error = |text: &str| Error::new(ErrorKind::Refused, text);
+        health.ends_by(Fatal(error("no permission")));
+        health.ends_by(error("no such queue"));
+        assert_eq!(health.fatal().await, error("no permission"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_full_store_may_be_an_error_at_once_where_an_outage_is_waited_for() {
         let health = Health::default();
         let calls = AtomicU32::new(0);
         let full_after_an_outage = || async {
@@ -339,7 +276,8 @@ mod tests {
                 _ => Err(Error::full()),
             }
         };
-        let error = health.unless_full("remembering pages", full_after_an_outage).await.unwrap_err();
+        let is_away = |error: &Error| error.kind == ErrorKind::Unavailable;
+        let error = health.retry_if("remembering pages", is_away, full_after_an_outage).await.unwrap_err();
         assert_eq!((error.kind, calls.load(Ordering::Relaxed)), (ErrorKind::Full, 5));
     }
 
@@ -347,30 +285,19 @@ mod tests {
     async fn what_people_set_right_is_waited_for_whatever_the_error() {
         let health = Health::default();
         let calls = AtomicU32::new(0);
+        let shop: SpiderName = "shop".parse().unwrap();
+        let what = of_spider(&shop, "postgres");
         let refused = || async {
+            if calls.load(Ordering::Relaxed) > 0 {
+                assert_eq!(spider_of(&health.trouble().unwrap()), Some(shop.clone()));
+            }
             match calls.fetch_add(1, Ordering::Relaxed) {
                 4 => Ok(()),
                 _ => Err(Error::new(ErrorKind::Refused, "there is no such column")),
             }
         };
-        health.until_mended("storing items", refused).await;
+        assert_eq!(health.retry_if(&what, |_| true, refused).await, Ok(()));
         assert_eq!((calls.load(Ordering::Relaxed), health.trouble()), (5, None));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn what_nobody_wants_any_more_is_given_up_and_is_no_trouble() {
-        let (health, wanted) = (Health::default(), AtomicU32::new(3));
-        let away = || async { Result::<()>::Err(Error::new(ErrorKind::Unavailable, "postgres is away")) };
-        let shop: SpiderName = "shop".parse().unwrap();
-        let what = of_spider(&shop, "postgres");
-        let wants = || async {
-            assert_eq!(spider_of(&health.trouble().unwrap()), Some(shop.clone()));
-            wanted.fetch_sub(1, Ordering::Relaxed) > 1
-        };
-        assert_eq!(health.until_mended_if_wanted(&what, away, wants).await, None);
-        assert_eq!((wanted.load(Ordering::Relaxed), health.trouble()), (0, None));
-        let done = health.until_mended_if_wanted(&what, || async { Ok(7) }, || async { false }).await;
-        assert_eq!(done, Some(7), "what works is not asked about");
         assert_eq!(spider_of("finishing: redis is full"), None);
     }
 
@@ -380,7 +307,7 @@ mod tests {
         let health = Health::until(stop.clone());
         let full = || async { Result::<()>::Err(Error::new(ErrorKind::Full, "redis is full")) };
         let begun = Instant::now();
-        let (given_up, ()) = tokio::join!(health.patiently("admitting", full), async {
+        let (given_up, ()) = tokio::join!(health.retry("admitting", full), async {
             tokio::time::sleep(Duration::from_secs(60)).await;
             stop.cancel();
         });

@@ -1,13 +1,13 @@
 //! Cancelling a crawl that may belong to a job.
 
-use super::JobStatus;
 use crate::frontier::crawl::CrawlState;
+use crate::jobs::JobStatus;
 use crate::names::CrawlRef;
 use crate::ports::{Control, ErrorKind, Jobs, Result, Stats};
 
 /// Cancels a crawl, and its job if it has one. Returns whether it had not begun. Fails with `Stale` if the crawl
 /// is finished, or if there is neither.
-pub async fn cancel(
+pub async fn cancel_crawl(
     crawl: &CrawlRef,
     jobs: &dyn Jobs,
     control: &dyn Control,

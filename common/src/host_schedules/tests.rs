@@ -8,8 +8,8 @@ use tokio::time::{Instant, advance};
 use super::*;
 use crate::politeness::gcra::Schedule;
 use crate::politeness::rate::{Rate, Unit};
-use crate::politeness::robots::RobotsKey;
-use crate::ports::{Ended, ErrorKind, InFlightRequest, RobotsEntry, RobotsFile};
+use crate::politeness::robots::{RobotsFile, RobotsKey};
+use crate::ports::{Ended, ErrorKind, InFlightRequest, RobotsEntry};
 use crate::web::url::CanonicalUrl;
 
 /// Schedules in memory, in the test's time.

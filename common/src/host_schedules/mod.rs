@@ -1,6 +1,8 @@
 //! Permission to send one request to a host. Workers and producers ask for it here, for pages, redirects,
 //! `robots.txt` and sources alike; nothing else reads a [`Slot`].
 
+mod permit;
+
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,13 +10,14 @@ use std::time::Duration;
 use tokio::time::sleep;
 use tracing::info;
 
+pub use permit::{HostPermit, InFlight};
+
 use crate::frontier::outcome::Failure;
 use crate::health::Health;
 use crate::names::CrawlRef;
 use crate::politeness::addresses::AddressRate;
 use crate::politeness::ceiling::Ceiling;
 use crate::politeness::gcra::{BackoffTerms, Pace, Slot, SlotRequest, Standing};
-use crate::politeness::permit::{HostPermit, InFlight};
 use crate::politeness::waiting::{NEAR, waitlisted};
 use crate::ports::{BackoffRequest, Error, HostSlotRequest, Hosts, Result, one_each};
 use crate::settings::{HostPolicy, Politeness};
@@ -267,7 +270,7 @@ impl HostSchedules {
 
     async fn reserve(&self, asks: &[HostSlotRequest]) -> Result<Vec<Slot>> {
         let reserving = async || one_each(self.hosts.reserve(asks).await?, asks.len(), "slots");
-        self.health.patiently("reserving slots", reserving).await
+        self.health.retry("reserving slots", reserving).await
     }
 
     fn decide(&self, HostSlotRequest { key, request }: HostSlotRequest, slot: Slot) -> Decision {
@@ -312,7 +315,7 @@ impl HostSchedules {
             BackoffRequest { status: failure.status.unwrap_or_default(), terms, crawl: crawl.cloned() };
         self.in_flight.refused(key);
         let pushing = || self.hosts.push_back(key, &refusal);
-        let until = self.health.patiently("pushing a host back", pushing).await?;
+        let until = self.health.retry("pushing a host back", pushing).await?;
         info!(host = %key, status = refusal.status, %until, "the host wants to be left alone");
         Ok(until)
     }

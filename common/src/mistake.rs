@@ -1,4 +1,4 @@
-//! Places in a file, and the mistakes there.
+//! Mistakes in TOML files, and their places.
 
 use std::fmt;
 use std::ops::Range;

@@ -1,0 +1,86 @@
+//! The ports behind the API.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use trawl_common::explain::Explainer;
+use trawl_common::names::CrawlId;
+use trawl_common::ports::{
+    Control, Engine, HostControl, Items, Jobs, Logs, Pages, Result, Schedules, SpiderStore, Stats,
+};
+use trawl_common::settings::Settings;
+use trawl_common::spider::Spider;
+use trawl_common::web::url::CanonicalUrl;
+use trawl_extract::{Attempt, NotTried, Ready};
+
+use crate::problem::Problem;
+use crate::view::Known;
+
+/// Fetches a page by a spider's rules and the schedules of the fleet, and reads it. It answers within a
+/// minute, or a little later.
+pub type TryPage = Arc<
+    dyn Fn(Spider, Ready, CanonicalUrl) -> BoxFuture<'static, std::result::Result<Attempt, NotTried>>
+        + Send
+        + Sync,
+>;
+
+/// The engine's ports, and other parts that handlers need.
+#[derive(Clone)]
+pub struct Backend {
+    /// Crawls and workers.
+    pub stats: Arc<dyn Stats>,
+    /// Changes of crawls and dead letters.
+    pub control: Arc<dyn Control>,
+    /// Submitted crawls.
+    pub jobs: Arc<dyn Jobs>,
+    /// Deployed spiders.
+    pub spider_store: Arc<dyn SpiderStore>,
+    /// The state of cron schedules.
+    pub schedules: Arc<dyn Schedules>,
+    /// The page history.
+    pub pages: Arc<dyn Pages>,
+    /// The extracted items; `None` if they cannot be read again, as outside a fleet.
+    pub items: Option<Arc<dyn Items>>,
+    /// The fleet's log.
+    pub logs: Arc<dyn Logs>,
+    /// Hosts.
+    pub hosts: Arc<dyn HostControl>,
+    /// Admits URLs and replays dead letters.
+    pub engine: Arc<dyn Engine>,
+    /// Tries spiders on pages.
+    pub try_page: TryPage,
+    /// The settings, which name hosts and route URLs.
+    pub settings: Arc<Settings>,
+}
+
+impl Backend {
+    /// Returns an explainer of the states of URLs. A state file has no items to read, and no workers that
+    /// come and go.
+    pub(crate) fn explainer(&self) -> Explainer<'_> {
+        let Self { stats, control, hosts, pages, settings, items, .. } = self;
+        Explainer {
+            stats: &**stats,
+            control: &**control,
+            hosts: &**hosts,
+            pages: &**pages,
+            settings,
+            is_fleet: items.is_some(),
+        }
+    }
+
+    /// Returns a crawl; `None` if there is neither such a crawl nor such a job.
+    pub(crate) async fn known(&self, id: &CrawlId) -> Result<Option<Known>> {
+        // The job first: its crawl ends before it does.
+        let job = self.jobs.job(id).await?;
+        let stats = self.stats.crawl_stats(id).await?;
+        Ok(match job {
+            Some(job) => Some(Known::of_job(&job, stats)),
+            None => stats.map(Known::of_no_job),
+        })
+    }
+}
+
+/// Returns the problem of a crawl that is not known.
+pub(crate) fn no_crawl(id: &CrawlId) -> Problem {
+    Problem::not_found(format_args!("no crawl {id}: GET /api/v1/crawls lists them"))
+}

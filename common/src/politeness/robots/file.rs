@@ -1,0 +1,12 @@
+//! A `robots.txt` as fetched.
+
+use bytes::Bytes;
+
+/// A robots.txt as its origin answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RobotsFile {
+    /// The status of the answer; 0 if there was none.
+    pub status: u16,
+    /// The start of the file, or the reason why there was no answer.
+    pub body: Bytes,
+}
