@@ -111,7 +111,7 @@ async fn settle(runner: &Runner, job: &Job, fed: &Fed) -> Result<()> {
             if hold != [Hold::Lost] {
                 runner.cancel_crawl(crawl).await?;
                 if hold == [Hold::Kept] {
-                    runner.announce_failure(&job.new, Problem::new(error.clone())).await?;
+                    runner.announce_failure(&job.new, error).await?;
                 }
                 jobs.end(id, &JobOutcome::failed(error)).await?;
             }

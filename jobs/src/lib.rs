@@ -24,7 +24,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use trawl_common::events::{Event, JobEvent};
 use trawl_common::health::Health;
-use trawl_common::jobs::{NewJob, Problem};
+use trawl_common::jobs::NewJob;
 use trawl_common::names::WorkerId;
 use trawl_common::ports::{Ports, Result};
 use trawl_common::settings::Settings;
@@ -100,8 +100,9 @@ impl Runner {
 
     /// Announces that a job fails. Call it before the job ends: if this process dies in between, the job is taken or
     /// looked at again, and the event is repeated.
-    async fn announce_failure(&self, job: &NewJob, problem: Problem) -> Result<()> {
-        let event = JobEvent { at: UnixMs::now(), job: job.clone(), problem };
+    async fn announce_failure(&self, job: &NewJob, problem: &str) -> Result<()> {
+        let (crawl, project, problem) = (job.crawl(), job.project.clone(), problem.to_owned());
+        let event = JobEvent { at: UnixMs::now(), crawl, project, problem };
         self.ports.engine.announce(&Event::Job(event)).await
     }
 

@@ -2,7 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
-use crate::jobs::{NewJob, Problem};
+use crate::names::{CrawlRef, ProjectName};
 use crate::time::UnixMs;
 
 /// A job that has failed. A repeated event has the same id.
@@ -10,10 +10,12 @@ use crate::time::UnixMs;
 pub struct JobEvent {
     /// The time of the event.
     pub at: UnixMs,
-    /// The job.
-    pub job: NewJob,
-    /// Why it has failed.
-    pub problem: Problem,
+    /// The crawl that the job was to become.
+    pub crawl: CrawlRef,
+    /// The project of its spider.
+    pub project: ProjectName,
+    /// The reason why it has failed.
+    pub problem: String,
 }
 
 impl JobEvent {
@@ -24,7 +26,7 @@ impl JobEvent {
 
     /// The id of the event, equal for all copies of it.
     pub fn id(&self) -> String {
-        format!("{}.job.failed", self.job.id)
+        format!("{}.job.failed", self.crawl.id)
     }
 }
 
@@ -41,16 +43,16 @@ impl Serialize for JobEvent {
             status: &'static str,
             problem: &'a str,
         }
-        let Self { at, job, problem } = self;
+        let Self { at, crawl: CrawlRef { id, spider }, project, problem } = self;
         let body = Body {
             id: self.id(),
             r#type: self.name(),
             time: at.to_string(),
-            crawl: job.id.as_str(),
-            spider: job.spider.as_str(),
-            project: job.project.as_str(),
+            crawl: id.as_str(),
+            spider: spider.as_str(),
+            project: project.as_str(),
             status: "failed",
-            problem: problem.as_str(),
+            problem,
         };
         body.serialize(to)
     }
