@@ -419,6 +419,7 @@ mod vanishing {
             trouble: None,
             lacks: Default::default(),
             running: Default::default(),
+            programs: Default::default(),
         }
     }
 

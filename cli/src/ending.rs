@@ -16,7 +16,8 @@ const LOOK: Duration = Duration::from_millis(250);
 /// from its messages; one that it has not learnt of by then had none left.
 const FORGOTTEN: Duration = Duration::from_secs(300);
 
-/// Waits until crawl `id`, which existed a moment ago, is over, and shows its progress. Waits through outages of the
+/// Waits until crawl `id`, which existed a moment ago, is over, and shows its progress. An ad-hoc crawl never is: of it,
+/// until nothing is pending. Waits through outages of the
 /// store.
 pub async fn await_end(stats: &dyn Stats, id: &CrawlId, progress: &Progress) -> Result<CrawlStats, Fail> {
     let health = Health::default();
@@ -24,7 +25,7 @@ pub async fn await_end(stats: &dyn Stats, id: &CrawlId, progress: &Progress) -> 
     while seen.elapsed() < FORGOTTEN {
         if let Some(stats) = health.retry("looking at the crawl", || stats.crawl_stats(id)).await? {
             seen = Instant::now();
-            if stats.status.is_over() && stats.pending == 0 {
+            if stats.pending == 0 && (stats.status.is_over() || stats.crawl_ref().is_adhoc()) {
                 progress.clear();
                 return Ok(stats);
             }
@@ -35,4 +36,28 @@ pub async fn await_end(stats: &dyn Stats, id: &CrawlId, progress: &Progress) -> 
     }
     progress.clear();
     Err(Fail::run(format!("crawl {id} is gone: was the store emptied after its last URL?")))
+}
+
+/// Waits until nothing is pending in the ad-hoc crawls to which a crawl that is over handed work, directly or through
+/// each other.
+///
+/// Work may move from a crawl that is yet to be looked at to one that was found empty. So nothing may have been admitted
+/// between two looks that find them all empty: then there is an instant between the two at which all were.
+pub async fn await_handed(stats: &dyn Stats, from: &CrawlStats, progress: &Progress) -> Result<(), Fail> {
+    let health = Health::default();
+    let mut before = None;
+    loop {
+        let crawls = health.retry("looking at the work of other spiders", || stats.handed(from)).await?;
+        let pending: u64 = crawls.iter().map(|stats| stats.pending).sum();
+        let now = crawls.into_iter().map(|stats| (stats.crawl, stats.counts.admitted)).collect::<Vec<_>>();
+        if pending == 0 && (now.is_empty() || before.as_ref() == Some(&now)) {
+            progress.clear();
+            return Ok(());
+        }
+        if pending > 0 {
+            progress.show(format!("{} pending that were handed to other spiders", count(pending)));
+            sleep(LOOK).await;
+        }
+        before = (pending == 0).then_some(now);
+    }
 }

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
+use trawl_common::events::Event;
 use trawl_common::frontier::Key;
 use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
@@ -96,6 +97,10 @@ impl Engine for Coordinator {
             outbox::send(&*self.records, &*self.broker, messages, Tries::One).await?;
         }
         Ok(count)
+    }
+
+    async fn announce(&self, event: &Event) -> Result<()> {
+        self.broker.announce(event).await
     }
 }
 

@@ -189,6 +189,7 @@ impl Plan {
 
     /// A page that this worker no longer holds is republished: another worker has it, or the store has forgotten it.
     async fn admit_links(&mut self, member: &Member) -> Result<(), Fatal> {
+        self.ends.iter_mut().for_each(|ends| ends.ending.count_handed());
         let elsewhere = self.ends.iter().flat_map(|ends| ends.ending.elsewhere.iter().cloned()).collect();
         links::admit_elsewhere(member, elsewhere).await?;
         let linking: Vec<Ends> = self.ends.extract_if(.., |ends| !ends.ending.links.is_empty()).collect();

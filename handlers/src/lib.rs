@@ -21,6 +21,7 @@ mod proxy;
 mod strays;
 mod stream;
 mod supervised;
+mod version;
 
 pub use ended::Ended;
 pub use items_file::{Batch, ItemsFile, Place};
@@ -29,3 +30,4 @@ pub use once::once;
 pub use program::{Program, Supervisor, file_of};
 pub use proxy::{Admission, ProxyAccess};
 pub use stream::{Came, Page, Response, Stream, Work};
+pub use version::ProgramFiles;

@@ -43,6 +43,9 @@ pub(crate) async fn run(runner: Arc<Runner>) {
 async fn look(runner: &Runner) -> Result<()> {
     for job in runner.ports.jobs.look_after(JOBS, LOOK / 2).await? {
         if let Some(outcome) = outcome_of(runner, &job).await? {
+            if let JobOutcome::Failed(problem) = &outcome {
+                runner.announce_failure(&job.new, problem.as_str()).await?;
+            }
             info!(job = %job.new.id, spider = %job.new.spider, ?outcome, "a job has ended");
             runner.ports.jobs.end(&job.new.id, &outcome).await?;
         }

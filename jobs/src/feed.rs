@@ -47,7 +47,7 @@ pub(crate) async fn run(runner: &Runner, job: Job, stop: &CancellationToken) {
     // While a server is unavailable the lease may lapse; another worker then takes the job, and this one
     // reports nothing.
     let health = Health::until(stop.clone());
-    let settled = health.retry("settling a job", || settle(runner, &crawl, &fed)).await;
+    let settled = health.retry("settling a job", || settle(runner, &job, &fed)).await;
     if let Err(error) = settled {
         warn!(job = %crawl.id, %error, "what came of a job could not be written: it will be taken again");
     }
@@ -98,8 +98,8 @@ fn of_report(report: &Report) -> Fed {
     }
 }
 
-async fn settle(runner: &Runner, crawl: &CrawlRef, fed: &Fed) -> Result<()> {
-    let (jobs, id) = (&runner.ports.jobs, &crawl.id);
+async fn settle(runner: &Runner, job: &Job, fed: &Fed) -> Result<()> {
+    let (jobs, id, crawl) = (&runner.ports.jobs, &job.new.id, &job.new.crawl());
     match fed {
         Fed::Wholly(problem) => mark_fed(runner, crawl, problem.clone()).await?,
         Fed::Before => mark_fed(runner, crawl, None).await?,
@@ -107,8 +107,12 @@ async fn settle(runner: &Runner, crawl: &CrawlRef, fed: &Fed) -> Result<()> {
         Fed::NotNow(wait) => jobs.put_back(&runner.id, id, *wait).await?,
         Fed::Never(error) => {
             warn!(job = %id, error, "a job has failed");
-            if jobs.extend(&runner.id, std::slice::from_ref(id), runner.lease()).await? != [Hold::Lost] {
+            let hold = jobs.extend(&runner.id, std::slice::from_ref(id), runner.lease()).await?;
+            if hold != [Hold::Lost] {
                 runner.cancel_crawl(crawl).await?;
+                if hold == [Hold::Kept] {
+                    runner.announce_failure(&job.new, error).await?;
+                }
                 jobs.end(id, &JobOutcome::failed(error)).await?;
             }
         }

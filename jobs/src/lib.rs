@@ -22,11 +22,14 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
+use trawl_common::events::{Event, JobEvent};
 use trawl_common::health::Health;
+use trawl_common::jobs::NewJob;
 use trawl_common::names::WorkerId;
 use trawl_common::ports::{Ports, Result};
 use trawl_common::settings::Settings;
 use trawl_common::spider::folder::Folder;
+use trawl_common::time::UnixMs;
 
 /// Interval at which to look for jobs to take and crawls that have ended, even without a wake-up.
 const LOOK: Duration = Duration::from_secs(2);
@@ -93,6 +96,14 @@ impl Runner {
                 None
             }
         }
+    }
+
+    /// Announces that a job fails. Call it before the job ends: if this process dies in between, the job is taken or
+    /// looked at again, and the event is repeated.
+    async fn announce_failure(&self, job: &NewJob, problem: &str) -> Result<()> {
+        let (crawl, project, problem) = (job.crawl(), job.project.clone(), problem.to_owned());
+        let event = JobEvent { at: UnixMs::now(), crawl, project, problem };
+        self.ports.engine.announce(&Event::Job(event)).await
     }
 
     /// The number of jobs fed at once.

@@ -92,6 +92,7 @@ mod tests {
             health,
             lacks,
             running: Default::default(),
+            programs: Default::default(),
         }
     }
 

@@ -1,4 +1,4 @@
-//! `trawl events`: the events of crawls and hosts, kept for subscribers that may connect later.
+//! `trawl events`: the events of crawls, jobs and hosts, kept for subscribers that may connect later.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -174,6 +174,7 @@ struct Shown {
 #[serde(untagged)]
 enum What {
     Hosts(Hosts),
+    Job(Job),
     Crawl(Crawl),
 }
 
@@ -189,6 +190,14 @@ struct Host {
     host: String,
     until: Option<String>,
     status: Option<u16>,
+}
+
+#[derive(Deserialize)]
+struct Job {
+    /// The id of the job, which is that of its crawl.
+    crawl: String,
+    spider: String,
+    problem: String,
 }
 
 #[derive(Deserialize)]
@@ -210,6 +219,7 @@ impl fmt::Display for Shown {
         match what {
             What::Crawl(crawl) => crawl.fmt(f),
             What::Hosts(hosts) => hosts.fmt(f),
+            What::Job(Job { crawl, spider, problem }) => write!(f, "{crawl} {spider}: {problem}"),
         }
     }
 }
@@ -273,6 +283,16 @@ mod tests {
         assert_eq!(
             line(&[], event).unwrap(),
             "2026-01-01T00:00:00.000Z host.backoff    c: a.example until 2026-01-01T00:02:00.000Z (429), b.example"
+        );
+    }
+
+    #[test]
+    fn people_read_which_job_has_failed_and_why() {
+        let event = r#"{"id":"j.job.failed","type":"job.failed","time":"2026-01-01T00:00:00.000Z","crawl":"j","spider":"docs",
+            "project":"default","status":"failed","problem":"there is no spider docs here"}"#;
+        assert_eq!(
+            line(&[], event).unwrap(),
+            "2026-01-01T00:00:00.000Z job.failed      j docs: there is no spider docs here"
         );
     }
 

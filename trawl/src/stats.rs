@@ -1,5 +1,6 @@
 //! A crawl's stats for display and as JSON.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anstream::println;
@@ -8,7 +9,9 @@ use bytesize::ByteSize;
 use trawl_cli::{count, counted};
 use trawl_common::explain;
 use trawl_common::frontier::crawl::{CrawlState, CrawlStats, HostStats};
+use trawl_common::names::SpiderName;
 use trawl_common::ports::WorkerState;
+use trawl_common::spider::FileHash;
 
 const DIM: Style = Style::new().dimmed();
 
@@ -88,6 +91,7 @@ pub(crate) fn print_reasons(stats: &CrawlStats) {
             "dropped" if why == "outside" => (Style::new(), "outside allowed_domains"),
             "failed" => (coloured(AnsiColor::Red), ""),
             "done" if why == "without_items" => (Style::new(), "pages that gave no item"),
+            "handed" => (Style::new(), "handed to this spider, in its crawl adhoc.<spider>"),
             LEFT_OUT => (coloured(AnsiColor::Yellow), "links beyond this limit"),
             _ => (Style::new(), ""),
         };
@@ -146,6 +150,28 @@ pub(crate) fn print_workers(workers: &[WorkerState]) {
             milliseconds(worker.latency.map(|latency| latency.p95_ms)),
             worker.health
         );
+    }
+    print_programs(workers);
+}
+
+/// Prints the versions of the programs of spiders, each with its workers. More than one of a spider is marked: the files
+/// of those workers differ.
+fn print_programs(workers: &[WorkerState]) {
+    let mut programs: BTreeMap<&SpiderName, BTreeMap<FileHash, Vec<&str>>> = BTreeMap::new();
+    for worker in workers {
+        for (spider, version) in &worker.programs {
+            programs.entry(spider).or_default().entry(*version).or_default().push(worker.worker.as_str());
+        }
+    }
+    if !programs.is_empty() {
+        println!("\n{DIM}{:<24} {:<16}  workers{DIM:#}", "program of", "version");
+    }
+    for (spider, versions) in programs {
+        let style = if versions.len() > 1 { coloured(AnsiColor::Yellow) } else { Style::new() };
+        let note = if versions.len() > 1 { "  (workers differ)" } else { "" };
+        for (version, workers) in versions {
+            println!("{:<24} {style}{version}  {}{note}{style:#}", spider.as_str(), workers.join(", "));
+        }
     }
 }
 

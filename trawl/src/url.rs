@@ -11,7 +11,7 @@ use trawl_common::explain::{InCrawl, OfSpider, RobotsVerdict, UrlReport};
 use trawl_common::frontier::{Key, Record, State, TaskKey, UrlState};
 use trawl_common::names::SpiderName;
 use trawl_common::request::{MAX_DATA_BYTES, RequestView};
-use trawl_common::spider::page_history::Visited;
+use trawl_common::spider::page_history::{Tally, Visited};
 use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
 
@@ -115,7 +115,7 @@ fn as_json(report: &UrlReport) -> Value {
     })
 }
 
-fn crawl_json(InCrawl { crawl, status, state, dead_letter, words }: &InCrawl) -> Value {
+fn crawl_json(InCrawl { crawl, status, state, dead_letter, words, .. }: &InCrawl) -> Value {
     let (name, record) = match state {
         _ if dead_letter.is_some() => ("failed", None),
         UrlState::Unseen => ("unseen", None),
@@ -142,8 +142,13 @@ fn record_json(record: &Record) -> Value {
 }
 
 fn spider_json(OfSpider { spider, seen, page, words }: &OfSpider) -> Value {
-    let page = page.as_ref().map(|Visited { fetched_at, change, depth, .. }| {
-        json!({ "fetched_at": fetched_at.to_string(), "change": change, "depth": depth })
+    let page = page.as_ref().map(|Visited { fetched_at, change, depth, items, answer, .. }| {
+        let answer = answer.as_ref();
+        json!({
+            "fetched_at": fetched_at.to_string(), "change": change, "depth": depth, "items": items.as_ref().map(Tally::total),
+            "status": answer.map(|answer| answer.status), "links": answer.map(|answer| answer.links),
+            "final_url": answer.and_then(|answer| answer.landed.as_ref()),
+        })
     });
     json!({ "spider": spider, "seen": seen, "page": page, "words": words })
 }

@@ -276,6 +276,30 @@ async fn a_webhook_is_posted_again_with_the_same_id_and_signed_until_it_is_accep
 }
 
 #[tokio::test]
+async fn a_job_that_fails_is_an_event_for_subscribers_and_webhooks() {
+    let fleet = Fleet::new().await;
+    let mut receiver = Receiver::serve().await;
+    webhooks(&fleet, &[receiver.section("job.*")]);
+    run(fleet.command(&["events", "--name", "jobs", "--type", "job.failed"]), 0).await;
+    let spider = "[start]\nsitemaps = [\"http://127.0.0.1:9/sitemap.xml\"]\n";
+    fs::write(fleet.folder.path().join("spiders").join(format!("{}.toml", fleet.name)), spider).unwrap();
+    let worker = fleet.worker(&[HOOK]);
+    let job = run(fleet.command(&["jobs", "submit", &fleet.name]), 0).await;
+    let job = job.trim();
+    run(fleet.command(&["wait", job, "-q"]), 1).await;
+    let posted = receiver.next().await;
+    assert!(posted.is_signed());
+    let event = posted.event();
+    let member = |name: &str| event[name].as_str().unwrap_or_default();
+    assert_eq!((member("type"), member("crawl"), member("spider")), ("job.failed", job, &*fleet.name));
+    assert!(member("problem").contains("127.0.0.1:9"), "{event}");
+    posted.answer.send(StatusCode::OK).unwrap();
+    let shown = run(fleet.command(&["events", "--name", "jobs"]), 0).await;
+    assert!(shown.contains(job) && shown.contains("127.0.0.1:9"), "{shown}");
+    ends_well(worker).await;
+}
+
+#[tokio::test]
 async fn an_event_is_posted_again_when_its_worker_dies_before_it_was_accepted() {
     let (fleet, site) = (Fleet::new().await, Site::serve(1).await);
     let mut receiver = Receiver::serve().await;

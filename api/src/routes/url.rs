@@ -12,7 +12,7 @@ use trawl_common::names::CrawlId;
 use trawl_common::request::RequestView;
 use trawl_common::settings::Urls;
 use trawl_common::spider::item;
-use trawl_common::spider::page_history::Visited;
+use trawl_common::spider::page_history::{Tally, Visited};
 use trawl_common::web::url::CanonicalUrl;
 use utoipa::{IntoParams, ToSchema};
 
@@ -64,7 +64,31 @@ enum Standing {
     /// It failed, expired, or was skipped because its host is blocked: it is a dead letter
     Failed { dead_letter: Box<DeadLetter> },
     /// It has its final state, or another crawl of the spider has it
-    Ended,
+    Ended {
+        /// How it ended in this crawl: null if nothing tells, as of pages that were skipped for another reason than
+        /// that they had not changed, of requests, of crawls whose `dedup` is `spider`, and of pages that a later
+        /// crawl has fetched
+        outcome: Option<PageOutcome>,
+    },
+}
+
+/// How a page has ended
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum PageOutcome {
+    /// It was fetched and stored
+    Done,
+    /// It was left out, because its server said that it had not changed
+    Skipped,
+}
+
+impl From<explain::PageOutcome> for PageOutcome {
+    fn from(outcome: explain::PageOutcome) -> Self {
+        match outcome {
+            explain::PageOutcome::Done => Self::Done,
+            explain::PageOutcome::Skipped => Self::Skipped,
+        }
+    }
 }
 
 /// A URL without a final state
@@ -104,6 +128,14 @@ struct PageHistory {
     change: item::Change,
     /// The number of links from the start of the crawl
     depth: u16,
+    /// The status of the last answer, 304 if it had not changed; null if an older version fetched it
+    status: Option<u16>,
+    /// The number of items that it gave when it was last read; null if an older version fetched it
+    items: Option<u64>,
+    /// The number of its links that were followed then; null if an older version fetched it
+    links: Option<u32>,
+    /// The final URL of its redirects, if there were any
+    final_url: Option<String>,
 }
 
 /// One URL of a crawl: its place while it is pending, why it failed, and when its page was last fetched
@@ -156,7 +188,7 @@ fn standing(key: &Key, known: &InCrawl) -> Standing {
             Standing::Failed { dead_letter: Box::new(failed.into()) }
         }
         (UrlState::Unseen, None) => Standing::Unseen,
-        (UrlState::Ended, None) => Standing::Ended,
+        (UrlState::Ended, None) => Standing::Ended { outcome: known.outcome.map(PageOutcome::from) },
     }
 }
 
@@ -176,6 +208,15 @@ impl From<frontier::Record> for PendingUrl {
 
 impl From<Visited> for PageHistory {
     fn from(visited: Visited) -> Self {
-        Self { fetched_at: visited.fetched_at.into(), change: visited.change, depth: visited.depth }
+        let answer = visited.answer;
+        Self {
+            fetched_at: visited.fetched_at.into(),
+            change: visited.change,
+            depth: visited.depth,
+            status: answer.as_ref().map(|answer| answer.status),
+            items: visited.items.as_ref().map(Tally::total),
+            links: answer.as_ref().map(|answer| answer.links),
+            final_url: answer.and_then(|answer| Some(answer.landed?.to_string())),
+        }
     }
 }

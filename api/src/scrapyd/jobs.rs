@@ -1,5 +1,6 @@
 //! Submitting and listing jobs.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -9,6 +10,8 @@ use trawl_common::jobs::{InvalidOverride, Job, JobStatus, NewJob, Problem};
 use trawl_common::names::{CrawlId, ProjectName, SpiderName};
 use trawl_common::ports::{ErrorKind, JobFilter, JobPage, Submitted};
 use trawl_common::spider::arguments::{Argument, Arguments};
+use trawl_common::spider::folder::Folder;
+use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
 
 use super::form::Parameters;
@@ -21,6 +24,15 @@ const LISTED: usize = 1_000;
 
 /// Maximum number of settings that are noted as ignored.
 const IGNORED: usize = 100;
+
+/// Maximum length of the name of an ignored setting.
+const NAME: usize = 64;
+
+/// Scrapy's setting that a job does as well.
+const PAGE_COUNT: &str = "CLOSESPIDER_PAGECOUNT";
+
+/// The argument through which a spider takes Scrapy's settings, as a JSON object.
+const SETTINGS: &str = "scrapy_settings";
 
 /// The final states of a job; Scrapyd has only one.
 pub(super) const ENDED: &[JobStatus] = &[JobStatus::Finished, JobStatus::Failed, JobStatus::Cancelled];
@@ -48,19 +60,26 @@ pub(super) async fn schedule(State(api): State<Arc<Api>>, mut sent: Parameters) 
     let mut new = NewJob { project, ..NewJob::new(id, spider) };
     new.version = sent.optional("_version")?;
     new.priority = sent.optional("priority")?.unwrap_or_default();
+    let mut others = BTreeMap::new();
     for setting in sent.all("setting") {
-        set(&mut new, &setting)?;
+        set(&mut new, &mut others, &setting)?;
     }
-    let arguments = sent.rest().into_iter().map(|(name, value)| {
+    let mut arguments = sent.rest();
+    if !others.is_empty() {
+        if api.takes_settings(&new).await.map_err(unrunnable)? {
+            arguments.push((SETTINGS.to_owned(), json!(others).to_string()));
+        } else {
+            others.remove(PAGE_COUNT);
+            new.ignored = others.into_keys().take(IGNORED).map(|name| printable(&name, NAME)).collect();
+        }
+    }
+    let arguments = arguments.into_iter().map(|(name, value)| {
         let name = name.parse().map_err(Refusal::of)?;
         Ok(Argument { name, value: value.parse().map_err(Refusal::of)? })
     });
     new.arguments = Arguments::of(arguments.collect::<Result<Vec<_>, Refusal>>()?).map_err(Refusal::of)?;
     new.check().map_err(Refusal::of)?;
-    api.check(&new).await.map_err(|wrong| match wrong {
-        Unrunnable::Port(error) => Refusal::from(error),
-        wrong => Refusal::of(wrong),
-    })?;
+    api.check(&new).await.map_err(unrunnable)?;
     let id = match api.backend.jobs.submit(&new).await? {
         Submitted::New => new.id,
         Submitted::Known(id) => id,
@@ -72,21 +91,27 @@ pub(super) async fn schedule(State(api): State<Arc<Api>>, mut sent: Parameters) 
     Done::with(answer)
 }
 
-/// Applies a Scrapy setting to the job, if a job can override it: the names differ. Other settings are noted as
-/// ignored.
-fn set(new: &mut NewJob, setting: &str) -> Result<(), Refusal> {
+fn unrunnable(wrong: Unrunnable) -> Refusal {
+    match wrong {
+        Unrunnable::Port(error) => Refusal::from(error),
+        wrong => Refusal::of(wrong),
+    }
+}
+
+/// Applies a setting to the job if a job can override it; Scrapy's name for one of them differs. All of Scrapy's go to
+/// `others`.
+fn set(new: &mut NewJob, others: &mut BTreeMap<String, String>, setting: &str) -> Result<(), Refusal> {
     let wrong = || Refusal::of(format_args!("setting: `{setting}` is not NAME=VALUE"));
     let (name, value) = setting.split_once('=').ok_or_else(wrong)?;
-    let name = if name == "CLOSESPIDER_PAGECOUNT" { "max_pages" } else { name };
-    match new.settings.set(name, value) {
-        Err(InvalidOverride::Name { name, .. }) => {
-            if new.ignored.len() < IGNORED && !new.ignored.contains(&name) {
-                new.ignored.push(name);
-            }
-            Ok(())
-        }
-        set => set.map_err(|error| Refusal::of(format_args!("setting: {error}"))),
+    let known = if name == PAGE_COUNT { "max_pages" } else { name };
+    let is_known = match new.settings.set(known, value) {
+        Err(InvalidOverride::Name { .. }) => false,
+        set => set.map(|()| true).map_err(|error| Refusal::of(format_args!("setting: {error}")))?,
+    };
+    if !is_known || name == PAGE_COUNT {
+        others.insert(name.to_owned(), value.to_owned());
     }
+    Ok(())
 }
 
 /// `cancel.json`. The parameter `signal` has no effect.
@@ -188,6 +213,17 @@ impl Api {
             Found::Nowhere if is_default && new.spider == SpiderName::default() => Ok(()),
             Found::Here(_) | Found::Nowhere => Err(missing(&**spider_store, new).await?),
         }
+    }
+
+    /// Whether the file of a job's spider declares the argument for Scrapy's settings.
+    async fn takes_settings(&self, new: &NewJob) -> Result<bool, Unrunnable> {
+        let Backend { spider_store, settings, .. } = &self.backend;
+        Ok(match find(&**spider_store, new, settings).await? {
+            Found::Deployed(text) | Found::Here(text) => {
+                Folder::of(settings).reading(&new.spider, &text).arguments.contains_key(SETTINGS)
+            }
+            Found::Nowhere => false,
+        })
     }
 
     /// Returns the pending jobs of a project, or of all projects, in the order of the queue.

@@ -27,6 +27,8 @@ pub(crate) struct Worker {
     /// The keys of the tasks that its programs were running at its last heartbeat, and their start times; at
     /// most 200
     running: BTreeMap<String, Time>,
+    /// The versions of the programs that it uses, by spider: where two workers differ, their files do; at most 200
+    programs: BTreeMap<String, String>,
 }
 
 impl From<WorkerState> for Worker {
@@ -40,6 +42,11 @@ impl From<WorkerState> for Worker {
             pages_per_second: state.pages_per_second,
             latency: state.latency.map(latency),
             health: state.health,
+            programs: state
+                .programs
+                .iter()
+                .map(|(spider, version)| (spider.to_string(), version.to_string()))
+                .collect(),
             running: state.running.into_iter().map(|(task, since)| (task, since.into())).collect(),
         }
     }

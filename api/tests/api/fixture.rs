@@ -388,6 +388,7 @@ impl Worker {
             trouble,
             lacks,
             running,
+            programs: Default::default(),
         };
         self.frontier.beat(&beat).await.unwrap()
     }

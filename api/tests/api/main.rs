@@ -16,6 +16,7 @@ mod items;
 mod logs;
 mod new_crawls;
 mod schedules;
+mod scrapyd;
 mod spiders;
 mod tasks;
 mod trial;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::spider::item::Change;
-use trawl_common::spider::page_history::{Validators, Visited};
+use trawl_common::spider::page_history::{Tally, Validators, Visited};
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::Fingerprint;
 
@@ -13,6 +13,7 @@ promises! {
     a_url_tells_where_it_is_from_its_lane_to_its_end
     a_url_that_failed_is_told_with_its_dead_letter
     what_is_remembered_of_a_page_is_told
+    a_page_that_a_crawl_fetched_says_what_came_of_it
     a_text_that_is_no_url_is_named
     a_request_is_told_with_how_it_asks_and_without_what_may_be_secret
 }
@@ -106,11 +107,50 @@ async fn what_is_remembered_of_a_page_is_told(fixture: &Fixture) {
         content: Fingerprint::of("x"),
         change: Change::Changed,
         depth: 2,
-        items: None,
+        items: Some(Tally::one_each([None, None].into_iter())),
+        answer: Some("200 12 http://one.example/final".parse().unwrap()),
     };
     fixture.backend.pages.note(&crawl.spider, &[(page("one", 0), visited)]).await.unwrap();
-    let history = &report(fixture, "one", 0).await["page"];
-    assert_eq!(*history, json!({"fetched_at": "2023-11-14T22:13:20.123Z", "change": "changed", "depth": 2}));
+    let report = report(fixture, "one", 0).await;
+    let answer = json!({
+        "fetched_at": "2023-11-14T22:13:20.123Z", "change": "changed", "depth": 2, "status": 200, "items": 2, "links": 12,
+        "final_url": "http://one.example/final",
+    });
+    assert_eq!(report["page"], answer);
+    let words = report["words"].to_string();
+    assert!(
+        words.contains("Its status was 200") && words.contains("2 items and 12 links to follow"),
+        "{words}"
+    );
+}
+
+async fn a_page_that_a_crawl_fetched_says_what_came_of_it(fixture: &Fixture) {
+    let crawl = fixture.crawl("one", "a", 1).await;
+    let worker = fixture.worker();
+    let claimed = worker.claim(1).await;
+    let during = UnixMs::now();
+    worker.end(claimed, Terminal::Done).await;
+    let unknown = report(fixture, "one", 0).await;
+    assert_eq!((&unknown["state"], &unknown["outcome"]), (&"ended".into(), &Value::Null), "{unknown}");
+    assert!(words_of(&unknown).contains("whose dedup is not `spider`"), "{unknown}");
+    for (fetched_at, answer, outcome) in [
+        (during, "200 0", json!("done")),
+        (during, "304 0", json!("skipped")),
+        (UnixMs(1_700_000_000_123), "200 0", Value::Null),
+    ] {
+        let visited = Visited {
+            fetched_at,
+            validators: Validators::default(),
+            content: Fingerprint::of("x"),
+            change: Change::New,
+            depth: 0,
+            items: Some(Tally::default()),
+            answer: Some(answer.parse().unwrap()),
+        };
+        fixture.backend.pages.note(&crawl.spider, &[(page("one", 0), visited)]).await.unwrap();
+        let known = report(fixture, "one", 0).await;
+        assert_eq!((&known["state"], &known["outcome"]), (&"ended".into(), &outcome), "{known}");
+    }
 }
 
 async fn a_text_that_is_no_url_is_named(fixture: &Fixture) {

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;
 use trawl_common::names::SpiderName;
 use trawl_common::ports::{Memory, NewWork, Pages, Result, Walk};
-use trawl_common::spider::page_history::{Validators, Visited};
+use trawl_common::spider::page_history::{PageAnswer, Validators, Visited};
 use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 
 use super::error;
@@ -18,7 +18,7 @@ use super::store::Store;
 const PART: usize = 500;
 
 /// The columns that [`read`] reads beside the URL.
-const COLUMNS: &str = "depth, fetched_at, change, content, etag, modified, items";
+const COLUMNS: &str = "depth, fetched_at, change, content, etag, modified, items, answer";
 
 /// A page history in the state file.
 pub(super) struct EmbeddedPages {
@@ -110,10 +110,10 @@ fn add(db: &Connection, spider: &SpiderName, url: &CanonicalUrl, depth: u16) -> 
 
 /// Keeps the row of an entry that is written again, so that a walk does not meet it endlessly.
 fn put(db: &Connection, spider: &SpiderName, url: &CanonicalUrl, visited: &Visited) -> error::Result<()> {
-    let Visited { fetched_at, validators, content, change, depth, items } = visited;
+    let Visited { fetched_at, validators, content, change, depth, items, answer } = visited;
     db.prepare_cached(&format!(
-        "INSERT INTO pages (spider, url, {COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
-         ON CONFLICT (spider, url) DO UPDATE SET ({COLUMNS}) = (?3, ?4, ?5, ?6, ?7, ?8, ?9)"
+        "INSERT INTO pages (spider, url, {COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+         ON CONFLICT (spider, url) DO UPDATE SET ({COLUMNS}) = (?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
     ))?
     .execute(params![
         spider.as_str(),
@@ -124,7 +124,8 @@ fn put(db: &Connection, spider: &SpiderName, url: &CanonicalUrl, visited: &Visit
         content.0,
         validators.etag(),
         validators.last_modified(),
-        items.as_ref().map(|items| json!(items).to_string())
+        items.as_ref().map(|items| json!(items).to_string()),
+        answer.as_ref().map(PageAnswer::to_string)
     ])?;
     Ok(())
 }
@@ -158,6 +159,7 @@ fn read(row: &Row<'_>) -> error::Result<Visited> {
     let fields = Fields::new(row, "page", "url");
     let text = |column: &str| row.get::<_, Option<String>>(column);
     let items = |text: String| serde_json::from_str(&text).map_err(|_| fields.unreadable("items"));
+    let answer = |text: String| text.parse().map_err(|_| fields.unreadable("answer"));
     Ok(Visited {
         fetched_at: fields.instant("fetched_at")?,
         depth: fields.number("depth")?,
@@ -165,5 +167,6 @@ fn read(row: &Row<'_>) -> error::Result<Visited> {
         content: Fingerprint(row.get("content").map_err(|_| fields.unreadable("content"))?),
         validators: Validators::new(text("etag")?.as_deref(), text("modified")?.as_deref()),
         items: text("items")?.map(items).transpose()?,
+        answer: text("answer")?.map(answer).transpose()?,
     })
 }

@@ -15,7 +15,7 @@ use super::file_lock::FileLock;
 const APPLICATION: i64 = 0x7472_776c;
 
 /// The version of the tables below (`user_version`).
-const VERSION: i64 = 12;
+const VERSION: i64 = 13;
 
 /// The current tables. A URL costs an insertion at the end of `records` and of `fresh`, and later a share of a
 /// sorted one in `seen`; its terminal state costs a search and a deletion. The partial indexes hold only parked
@@ -244,6 +244,12 @@ const OUT_OF_11: &str = "
     PRAGMA user_version = 12;
 ";
 
+/// The additions of version 13: the answer to the last request for a page.
+const OUT_OF_12: &str = "
+    ALTER TABLE pages ADD COLUMN answer TEXT;
+    PRAGMA user_version = 13;
+";
+
 /// The page history of each spider, also of version 4; for pages not visited yet only the depth.
 const PAGES: &str = "
     CREATE TABLE pages (
@@ -279,7 +285,7 @@ const INTO_2: &str = "
 ";
 
 /// The steps that take a file of each version to the next one, in order.
-const STEPS: [(i64, &str); 11] = [
+const STEPS: [(i64, &str); 12] = [
     (2, OUT_OF_2),
     (3, OUT_OF_3),
     (3, PAGES),
@@ -291,6 +297,7 @@ const STEPS: [(i64, &str); 11] = [
     (9, OUT_OF_9),
     (10, OUT_OF_10),
     (11, OUT_OF_11),
+    (12, OUT_OF_12),
 ];
 
 /// Opens the state file at `path` for changes by this process alone; creates it if there is none, readable only by

@@ -79,7 +79,10 @@ impl Batch {
 }
 
 impl Item {
-    fn new(Settlement { message, verdict }: Settlement) -> Self {
+    fn new(Settlement { message, mut verdict }: Settlement) -> Self {
+        if let Verdict::Ends(ending) = &mut verdict {
+            ending.count_handed();
+        }
         let crawl = &message.crawl;
         let links = match &verdict {
             Verdict::Ends(ending) => {

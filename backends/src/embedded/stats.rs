@@ -42,6 +42,7 @@ impl LastBeat {
             health: beat.trouble.clone().unwrap_or_else(|| WorkerState::WELL.to_owned()),
             lacks: beat.lacks.clone(),
             running: beat.running.clone(),
+            programs: beat.programs.clone(),
         };
         *last = Some((state, Instant::now() + BEAT_TTL));
         if draining { BeatReply::Drain } else { BeatReply::GoOn }

@@ -1,6 +1,7 @@
 //! Page history: the hash `T:pages`, URL -> `depth fetched_at change content`, then on separate lines the entity
-//! tag and the date of the last change, each empty if there is none, and the number of items of each kind, in
-//! JSON. For a page that was not visited yet there is only the depth.
+//! tag and the date of the last change, each empty if there is none, the number of items of each kind, in JSON,
+//! and the answer (`status links landed`), which programs before December 2026 do not know. For a page that was not
+//! visited yet there is only the depth.
 
 use async_trait::async_trait;
 use redis::AsyncCommands;
@@ -108,11 +109,14 @@ fn names(urls: &[CanonicalUrl]) -> Vec<&str> {
 }
 
 fn encode(visited: &Visited) -> String {
-    let Visited { fetched_at, validators, content, change, depth, items } = visited;
+    let Visited { fetched_at, validators, content, change, depth, items, answer } = visited;
     let (etag, date) =
         (validators.etag().unwrap_or_default(), validators.last_modified().unwrap_or_default());
     let items = items.as_ref().map(|items| format!("\n{}", json!(items))).unwrap_or_default();
-    format!("{depth} {} {} {content}\n{etag}\n{date}{items}", fetched_at.0, change.as_str())
+    // Without a line of items there is no line after it. Only an entry of an old program has none.
+    let answer = answer.as_ref().filter(|_| !items.is_empty());
+    let answer = answer.map(|answer| format!("\n{answer}")).unwrap_or_default();
+    format!("{depth} {} {} {content}\n{etag}\n{date}{items}{answer}", fetched_at.0, change.as_str())
 }
 
 /// Parses a page and its depth, which may be all there is.
@@ -148,5 +152,6 @@ fn decode(text: &str) -> Option<Visited> {
         content: facts.next()?.parse().ok()?,
         validators: Validators::new(Some(etag), Some(date)),
         items: lines.next().map(serde_json::from_str).transpose().ok()?,
+        answer: lines.next().map(str::parse).transpose().ok()?,
     })
 }

@@ -36,6 +36,8 @@ impl RedisRecords {
             .arg(serde_json::to_string(&beat.lacks).unwrap_or_default())
             .arg("running")
             .arg(serde_json::to_string(&beat.running).unwrap_or_default())
+            .arg("programs")
+            .arg(serde_json::to_string(&beat.programs).unwrap_or_default())
             .arg("seen")
             .arg(now.to_string());
         let () = self.write(&says).await?;
@@ -114,6 +116,7 @@ impl RedisRecords {
                 // Fields that an older program does not send are empty.
                 lacks: serde_json::from_str(text("lacks")).unwrap_or_default(),
                 running: serde_json::from_str(text("running")).unwrap_or_default(),
+                programs: serde_json::from_str(text("programs")).unwrap_or_default(),
             });
         }
         Ok(workers)

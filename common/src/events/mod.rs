@@ -1,13 +1,15 @@
-//! Events of crawls and hosts, for programs that listen to the exchange `events`.
+//! Events of crawls, jobs and hosts, for programs that listen to the exchange `events`.
 
 mod crawl;
 mod host;
+mod job;
 mod pattern;
 
 use serde::Serialize;
 
 pub use crawl::{CrawlEvent, EventKind};
 pub use host::{HostEvent, HostEventKind, HostNews, Refusal};
+pub use job::JobEvent;
 pub use pattern::{NoPattern, Pattern};
 
 /// A notification for subscribers. A repeated event has the same id.
@@ -16,6 +18,8 @@ pub use pattern::{NoPattern, Pattern};
 pub enum Event {
     /// An event of a crawl.
     Crawl(CrawlEvent),
+    /// An event of a job.
+    Job(JobEvent),
     /// An event of hosts.
     Host(HostEvent),
 }
@@ -25,6 +29,7 @@ impl Event {
     pub fn name(&self) -> String {
         match self {
             Self::Crawl(event) => event.name(),
+            Self::Job(event) => event.name(),
             Self::Host(event) => event.name(),
         }
     }
@@ -33,6 +38,7 @@ impl Event {
     pub fn id(&self) -> String {
         match self {
             Self::Crawl(event) => event.id(),
+            Self::Job(event) => event.id(),
             Self::Host(event) => event.id(),
         }
     }

@@ -143,6 +143,7 @@ mod tests {
             health: health.to_owned(),
             lacks: Default::default(),
             running: Default::default(),
+            programs: Default::default(),
         }
     }
 

@@ -19,7 +19,7 @@ use crate::text::counted;
 use crate::time::UnixMs;
 
 pub use self::host::not_asked;
-pub use self::url::{InCrawl, OfSpider, RobotsVerdict, UrlReport};
+pub use self::url::{InCrawl, OfSpider, PageOutcome, RobotsVerdict, UrlReport};
 pub use crate::frontier::notes::{KINDS, amiss, empty, incomplete, notes, without_items};
 
 /// Reads an engine's state, and describes it in words.

@@ -1,6 +1,7 @@
 //! The state of a URL and everything known of it, read from the ports.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -12,7 +13,7 @@ use crate::frontier::{Key, Request, UrlState};
 use crate::names::{CrawlRef, SpiderName};
 use crate::politeness::robots::Robots;
 use crate::ports::{ErrorKind, HostState, Result, Seen};
-use crate::spider::page_history::Visited;
+use crate::spider::page_history::{NOT_MODIFIED, Visited};
 use crate::web::host::HostKey;
 use crate::web::url::CanonicalUrl;
 
@@ -53,8 +54,26 @@ pub struct InCrawl {
     pub state: UrlState,
     /// Its dead letter, if it has one.
     pub dead_letter: Option<Note>,
+    /// How it ended; `None` if it has not, is a dead letter, or nothing tells.
+    pub outcome: Option<PageOutcome>,
     /// Sentences about its state, the reason, and what happens next.
     pub words: Vec<String>,
+}
+
+/// How a page ended that its spider remembers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageOutcome {
+    /// It was fetched and stored.
+    Done,
+    /// It was left out, because its server said that it had not changed.
+    Skipped,
+}
+
+impl PageOutcome {
+    fn of(page: &Visited) -> Self {
+        let is_unread = page.answer.as_ref().is_some_and(|answer| answer.status == NOT_MODIFIED);
+        if is_unread { Self::Skipped } else { Self::Done }
+    }
 }
 
 /// The state of a URL in a spider's memory.
@@ -120,8 +139,13 @@ impl Explainer<'_> {
     /// Returns the state in one crawl of a URL or a request of it, with everything else known of it.
     pub async fn url_in(&self, url: &CanonicalUrl, key: &Key, crawl: &CrawlStats) -> Result<UrlReport> {
         let asked = self.asked(url).await?;
-        let (known, request) = self.in_crawl(key, crawl, &asked).await?;
+        let (mut known, request) = self.in_crawl(key, crawl, &asked).await?;
         let spider = self.of_spider(key, crawl.spider.clone()).await?;
+        let page = spider.as_ref().and_then(|known| known.page.as_ref());
+        if let (UrlState::Ended, None) = (&known.state, &known.dead_letter) {
+            known.outcome = page.filter(|page| self.is_of(page, crawl)).map(PageOutcome::of);
+            known.words = super::url_words::ended(&known.crawl, known.outcome);
+        }
         Ok(UrlReport {
             key: key.clone(),
             host: asked.host,
@@ -131,6 +155,13 @@ impl Explainer<'_> {
             crawls: vec![known],
             spiders: spider.into_iter().collect(),
         })
+    }
+
+    /// Whether a page was last visited by this crawl. That of one process may have paused in between.
+    fn is_of(&self, page: &Visited, crawl: &CrawlStats) -> bool {
+        let took = Duration::try_from_secs_f64(crawl.seconds).unwrap_or_default();
+        let is_before_end = page.fetched_at <= crawl.started.plus(took);
+        page.is_since(crawl.started) && (is_before_end || !crawl.status.is_over() || !self.is_fleet)
     }
 
     async fn asked(&self, url: &CanonicalUrl) -> Result<AskedOnce> {
@@ -192,7 +223,8 @@ impl Explainer<'_> {
             now: now(),
         };
         let words = words.all();
-        Ok((InCrawl { crawl, status: stats.status, state, dead_letter, words }, request))
+        let known = InCrawl { crawl, status: stats.status, state, dead_letter, outcome: None, words };
+        Ok((known, request))
     }
 
     /// Returns `None` if the spider knows nothing of it. There is no page history for requests.

@@ -1,6 +1,6 @@
 //! The state of a URL, the reason, and what happens next, in words.
 
-use super::url::RobotsVerdict;
+use super::url::{PageOutcome, RobotsVerdict};
 use super::{Workers, host};
 use crate::frontier::crawl::CrawlState;
 use crate::frontier::dead_letter::{Cause, Note};
@@ -9,7 +9,7 @@ use crate::frontier::{Record, State, UrlState};
 use crate::names::{CrawlRef, SpiderName};
 use crate::ports::{HostState, Seen};
 use crate::spider::item::Change;
-use crate::spider::page_history::Visited;
+use crate::spider::page_history::{NOT_MODIFIED, PageAnswer, Tally, Visited};
 use crate::text::{counted, printable};
 use crate::time::UnixMs;
 
@@ -39,14 +39,7 @@ impl Words<'_> {
             (UrlState::Unseen, None) => {
                 vec![format!("The spider {} has not seen it, or has forgotten it.", self.crawl.spider)]
             }
-            (UrlState::Ended, None) => vec![
-                format!(
-                    "It has ended: this crawl or another one of the spider {} has fetched it, or left it out.",
-                    self.crawl.spider
-                ),
-                "Next: nothing, unless a recrawl fetches it (`--recrawl`), or `trawl seen forget` makes it new."
-                    .to_owned(),
-            ],
+            (UrlState::Ended, None) => ended(self.crawl, None),
         }
     }
 
@@ -156,6 +149,48 @@ impl Words<'_> {
     }
 }
 
+/// Returns sentences about a URL that has ended and is no dead letter.
+pub(super) fn ended(crawl: &CrawlRef, outcome: Option<PageOutcome>) -> Vec<String> {
+    let how = match outcome {
+        Some(PageOutcome::Done) => "It is done: this crawl has fetched it.".to_owned(),
+        Some(PageOutcome::Skipped) => {
+            "This crawl has left it out, as its server said that it had not changed.".to_owned()
+        }
+        None => format!(
+            "It has ended: this crawl or another one of the spider {} has fetched it, or left it out. How is kept of dead letters, and of \
+             the pages that were fetched last by a crawl whose dedup is not `spider`.",
+            crawl.spider
+        ),
+    };
+    vec![
+        how,
+        "Next: nothing, unless a recrawl fetches it (`--recrawl`), or `trawl seen forget` makes it new."
+            .to_owned(),
+    ]
+}
+
+/// Returns a sentence about the answer at a page's last visit, and what it gave.
+fn answered(page: &Visited) -> Option<String> {
+    let PageAnswer { status, links, landed } = page.answer.as_ref()?;
+    let items = page.items.as_ref().map_or(0, Tally::total);
+    let landed = landed.as_ref().map(|url| format!(", and it led to {}", printable(url.as_str(), ERROR)));
+    let gave = format!("{} and {}", number(items, "item"), number(u64::from(*links), "link to follow"));
+    Some(match *status {
+        NOT_MODIFIED => {
+            format!("Its server answered that it had not changed (304); before that it gave {gave}.")
+        }
+        status => format!("Its status was {status}{}. It gave {gave}.", landed.unwrap_or_default()),
+    })
+}
+
+fn number(count: u64, what: &str) -> String {
+    match (count, what.split_once(' ')) {
+        (1, _) => format!("1 {what}"),
+        (count, None) => format!("{count} {what}s"),
+        (count, Some((noun, rest))) => format!("{count} {noun}s {rest}"),
+    }
+}
+
 /// Returns sentences about a URL in a spider's memory.
 pub(super) fn of_spider(spider: &SpiderName, seen: Seen, page: Option<&Visited>) -> Vec<String> {
     let mut all = vec![match seen {
@@ -176,6 +211,7 @@ pub(super) fn of_spider(spider: &SpiderName, seen: Seen, page: Option<&Visited>)
             "Its page was fetched last at {fetched_at}, {} from the start; its content was {change}.",
             counted((*depth).into(), "link")
         ));
+        all.extend(page.and_then(answered));
         all.push(format!("`--recrawl AGE` fetches it again when {fetched_at} is longer ago than AGE."));
     }
     all
@@ -211,6 +247,7 @@ mod tests {
             health: WorkerState::WELL.to_owned(),
             lacks: Default::default(),
             running: Default::default(),
+            programs: Default::default(),
         };
         let vanished = vec![Vanished { worker: "w2".parse().unwrap(), seen: NOW, in_flight: 1 }];
         Workers { living: vec![living], vanished, is_fleet: true, lease: Duration::from_secs(15) }

@@ -21,6 +21,9 @@ pub const WITHOUT_ITEMS: &str = "done:without_items";
 /// The beginning of reasons that count pages which lack a required field.
 const MISSING: &str = "missing:";
 
+/// The beginning of reasons that count what pages and tasks handed to another spider.
+pub const HANDED: &str = "handed:";
+
 /// Fewer pages say nothing of the others.
 pub const FEWEST: u64 = 20;
 
@@ -144,8 +147,8 @@ pub struct CrawlStats {
     /// How many of each kind; those of a spider without kinds have an empty name.
     pub item_kinds: BTreeMap<String, u64>,
     /// The number of URLs by the reason why they ended: `failed:http`, `skipped:robots`; of pages without a required
-    /// field: `missing:price`; of links that each limit left out: `left_out:depth`; and of sources' entries that were
-    /// not admitted: `dropped:seen`.
+    /// field: `missing:price`; of links that each limit left out: `left_out:depth`; of work handed
+    /// to another spider: `handed:shop`; and of sources' entries that were not admitted: `dropped:seen`.
     pub reasons: BTreeMap<String, u64>,
     /// The number of links that limits left out. A link counts for each page that has it.
     pub left_out: u64,
@@ -264,6 +267,12 @@ impl CrawlStats {
     pub fn has_no_items(&self) -> bool {
         let without = self.reasons.get(WITHOUT_ITEMS).copied().unwrap_or_default();
         self.items == 0 && without >= FEWEST && !self.found_some_as_they_were()
+    }
+
+    /// Returns the ad-hoc crawls of the spiders to which its pages and tasks handed work.
+    pub fn handed_to(&self) -> impl Iterator<Item = CrawlRef> {
+        let spiders = self.reasons.keys().filter_map(|reason| reason.strip_prefix(HANDED)?.parse().ok());
+        spiders.map(CrawlRef::adhoc_of)
     }
 
     /// The crawl's address.

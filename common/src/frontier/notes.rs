@@ -1,7 +1,7 @@
 //! Sentences about what is amiss with a crawl, where its counters alone do not say it.
 
 use crate::frontier::DedupScope;
-use crate::frontier::crawl::CrawlStats;
+use crate::frontier::crawl::{CrawlStats, HANDED};
 use crate::names::SpiderName;
 use crate::text::{counted, printable};
 
@@ -92,7 +92,7 @@ pub fn empty(stats: &CrawlStats) -> Option<String> {
 
 fn why_empty(stats: &CrawlStats) -> String {
     let CrawlStats { reasons, dedup, .. } = stats;
-    let mut most: Vec<_> = reasons.iter().filter(|(reason, _)| !reason.starts_with("left_out:")).collect();
+    let mut most: Vec<_> = reasons.iter().filter(|(reason, _)| !is_no_end(reason)).collect();
     most.sort_by_key(|(_, number)| std::cmp::Reverse(**number));
     let words: Vec<String> =
         most.into_iter().take(NAMED).map(|(reason, number)| words(reason, *number)).collect();
@@ -105,6 +105,11 @@ fn why_empty(stats: &CrawlStats) -> String {
         }
         _ => words,
     }
+}
+
+/// Whether a reason counts something else than URLs of the crawl and entries of its sources.
+fn is_no_end(reason: &str) -> bool {
+    reason.starts_with("left_out:") || reason.starts_with(HANDED)
 }
 
 fn words(reason: &str, number: u64) -> String {

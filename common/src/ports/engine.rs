@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::health::Health;
 use super::{Fatal, Frontier, NewWork, Result, Terms};
+use crate::events::Event;
 use crate::frontier::Key;
 use crate::frontier::dead_letter::DeadLetter;
 use crate::frontier::message::{Malformed, Message};
@@ -36,6 +37,11 @@ pub trait Engine: Send + Sync {
     /// the same crawl or to another of the same spider. Returns their number once none of them can be lost. Fails with
     /// `Stale` if `into` is over or was never opened.
     async fn replay(&self, from: &CrawlRef, into: &CrawlRef, keys: &[Key]) -> Result<u64>;
+
+    /// Publishes an event to its subscribers. A repeated event has the same id. One process has no subscribers.
+    async fn announce(&self, _: &Event) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// A worker that joins.

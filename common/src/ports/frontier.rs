@@ -6,13 +6,14 @@ use async_trait::async_trait;
 
 use super::{Claim, Fatal, Latency, NewWork, Terms, one_each};
 use crate::frontier::Start;
+use crate::frontier::crawl::HANDED;
 use crate::frontier::dead_letter::{Cause, Note};
 use crate::frontier::limit::LeftOut;
 use crate::frontier::message::Message;
 use crate::frontier::outcome::Terminal;
 use crate::names::{CrawlRef, SpiderName, WorkerId};
-use crate::spider::ItemCounts;
 use crate::spider::page_history::Visited;
+use crate::spider::{FileHash, ItemCounts};
 use crate::time::UnixMs;
 use crate::web::url::CanonicalUrl;
 
@@ -145,6 +146,14 @@ impl Ending {
     pub fn of(finish: Finish) -> Self {
         Self { finish, dead_letter: None, links: Vec::new(), elsewhere: Vec::new(), memory: None }
     }
+
+    /// Counts the requests for other spiders, for its crawl's stats. A repeated call changes nothing.
+    pub fn count_handed(&mut self) {
+        self.finish.handed.clear();
+        for (spider, _) in &self.elsewhere {
+            *self.finish.handed.entry(spider.clone()).or_default() += 1;
+        }
+    }
 }
 
 /// An update of the page memory.
@@ -196,6 +205,9 @@ pub struct Heartbeat {
     /// The tasks that its programs are running, by their keys, each with its start; only some of them, if there are
     /// many.
     pub running: BTreeMap<String, UnixMs>,
+    /// The versions of the programs of spiders that it uses: a hash of their files and of the spider's file. Only some
+    /// of them, if there are many.
+    pub programs: BTreeMap<SpiderName, FileHash>,
 }
 
 /// The command for a running worker.
@@ -224,6 +236,8 @@ pub struct Finish {
     pub items: ItemCounts,
     /// How many of its page's links limits left out.
     pub left_out: LeftOut,
+    /// The number of URLs and tasks that it handed to each other spider ([`Ending::elsewhere`]). Set by the engine.
+    pub handed: BTreeMap<SpiderName, u64>,
     /// The entry for the list of dead letters, for `Failed` and `Expired`, and for a URL that was skipped because its
     /// host is blocked.
     pub note: Option<Note>,
@@ -234,15 +248,28 @@ pub struct Finish {
 impl Finish {
     /// Creates the end of a URL with nothing but its terminal state.
     pub fn new(claim: Claim, terminal: Terminal) -> Self {
-        let (missing, items, left_out) = Default::default();
-        Self { claim, terminal, why: None, bytes: 0, missing, items, left_out, note: None, landed: None }
+        let (missing, items, left_out, handed) = Default::default();
+        Self {
+            claim,
+            terminal,
+            why: None,
+            bytes: 0,
+            missing,
+            items,
+            left_out,
+            handed,
+            note: None,
+            landed: None,
+        }
     }
 
-    /// Returns its additions to the reasons in the stats: `missing:price` 1, `left_out:depth` 12, `items:offer` 3.
+    /// Returns its additions to the reasons in the stats: `missing:price` 1, `left_out:depth` 12, `handed:shop` 2,
+    /// `items:offer` 3.
     pub fn reasons(&self) -> impl Iterator<Item = (String, u64)> {
         let missing = self.missing.iter().map(|field| (format!("missing:{field}"), 1));
         let left_out =
             self.left_out.iter().map(|(limit, links)| (format!("left_out:{}", limit.as_str()), links));
-        missing.chain(left_out).chain(self.items.reasons())
+        let handed = self.handed.iter().map(|(spider, number)| (format!("{HANDED}{spider}"), *number));
+        missing.chain(left_out).chain(handed).chain(self.items.reasons())
     }
 }

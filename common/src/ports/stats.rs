@@ -1,6 +1,6 @@
 //! Operator view of crawls and workers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use serde::Serialize;
@@ -9,7 +9,7 @@ use super::{LaneState, Result, Terms};
 use crate::frontier::crawl::{CrawlStats, HostStats};
 use crate::frontier::{Key, State, TaskKey, UrlState};
 use crate::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
-use crate::spider::SpiderText;
+use crate::spider::{FileHash, SpiderText};
 use crate::time::UnixMs;
 
 /// Reads the counters of an engine. Nothing here changes anything.
@@ -17,6 +17,22 @@ use crate::time::UnixMs;
 pub trait Stats: Send + Sync {
     /// Returns the stats of one crawl; `None` if there is no such crawl.
     async fn crawl_stats(&self, crawl: &CrawlId) -> Result<Option<CrawlStats>>;
+
+    /// Returns the stats of the ad-hoc crawls in which the work is that a crawl handed to other spiders, and that this
+    /// work handed on.
+    async fn handed(&self, from: &CrawlStats) -> Result<Vec<CrawlStats>> {
+        let mut found: Vec<CrawlStats> = Vec::new();
+        let mut seen: BTreeSet<CrawlRef> = from.handed_to().collect();
+        let mut next: Vec<CrawlRef> = seen.iter().cloned().collect();
+        while let Some(crawl) = next.pop() {
+            if let Some(stats) = self.crawl_stats(&crawl.id).await? {
+                next.extend(stats.handed_to().filter(|further| seen.insert(further.clone())));
+                found.push(stats);
+            }
+        }
+        found.sort_by(|one, other| one.crawl.cmp(&other.crawl));
+        Ok(found)
+    }
 
     /// Returns the stats of every known crawl, the newest first.
     async fn crawls(&self) -> Result<Vec<CrawlStats>>;
@@ -114,6 +130,8 @@ pub struct WorkerState {
     /// many.
     #[serde(skip)]
     pub running: BTreeMap<String, UnixMs>,
+    /// The versions of the programs that it uses, by spider. Where workers differ, they do the same work differently.
+    pub programs: BTreeMap<SpiderName, FileHash>,
 }
 
 /// The duration of requests to hosts, bodies included, in milliseconds.

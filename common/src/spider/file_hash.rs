@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::as_text::as_text;
 use crate::web::url::Fingerprint;
 
-/// The first 64 bits of the SHA-256 of a spider's file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// The first 64 bits of the SHA-256 of a spider's file, or of the files of its program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct FileHash(u64);
 

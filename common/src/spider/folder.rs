@@ -141,6 +141,11 @@ impl Folder {
         folder.unwrap_or(Path::new(".")).to_owned()
     }
 
+    /// Whether the spider's file has a folder of its own: `<name>/spider.toml`.
+    pub fn has_own_folder(&self, name: &SpiderName) -> bool {
+        self.file(name).file_name().is_some_and(|file| file == IN_OWN_FOLDER)
+    }
+
     /// Returns the spiders in the folder, by name; none if there is no folder. Other files are left out.
     pub fn names(&self) -> io::Result<Vec<SpiderName>> {
         let entries = match std::fs::read_dir(&self.path) {

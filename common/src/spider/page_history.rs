@@ -1,5 +1,8 @@
 //! Page history: what is remembered of a page between crawls.
 
+use std::fmt;
+use std::str::FromStr;
+
 use serde::{Deserialize, Serialize};
 
 use crate::names::SpiderName;
@@ -7,6 +10,9 @@ use crate::spider::item::{Change, Item, item_id};
 use crate::time::UnixMs;
 use crate::web::headers::Headers;
 use crate::web::url::{CanonicalUrl, Fingerprint};
+
+/// The status of a server that says that a page has not changed.
+pub const NOT_MODIFIED: u16 = 304;
 
 /// A page at its last request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +29,47 @@ pub struct Visited {
     pub depth: u16,
     /// Its items, counted by kind; `None` if an older version of trawl remembered the page.
     pub items: Option<Tally>,
+    /// The answer at the last request; `None` if an older version of trawl remembered the page.
+    pub answer: Option<PageAnswer>,
+}
+
+/// The answer to the last request for a page, for people who ask what came of it. Its text has the status, the number of
+/// links, and the final URL of redirects if there were any.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageAnswer {
+    /// The status: 304 if the server said that the page had not changed.
+    pub status: u16,
+    /// The number of its links that were followed, when it was last read.
+    pub links: u32,
+    /// The final URL of its redirects.
+    pub landed: Option<CanonicalUrl>,
+}
+
+impl fmt::Display for PageAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { status, links, landed } = self;
+        write!(f, "{status} {links}")?;
+        landed.as_ref().map_or(Ok(()), |url| write!(f, " {url}"))
+    }
+}
+
+/// The error for a text that is no [`PageAnswer`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not the answer to a request: that has a status and a number of links")]
+pub struct InvalidAnswer;
+
+impl FromStr for PageAnswer {
+    type Err = InvalidAnswer;
+    fn from_str(text: &str) -> Result<Self, InvalidAnswer> {
+        let mut parts = text.splitn(3, ' ');
+        let mut next = || parts.next().ok_or(InvalidAnswer);
+        let (status, links) = (next()?.parse(), next()?.parse());
+        let landed = parts.next().map(CanonicalUrl::recorded).transpose();
+        match (status, links, landed) {
+            (Ok(status), Ok(links), Ok(landed)) => Ok(Self { status, links, landed }),
+            _ => Err(InvalidAnswer),
+        }
+    }
 }
 
 impl Visited {
@@ -83,6 +130,11 @@ impl Tally {
             None => self.0.push((None, more)),
         }
         self
+    }
+
+    /// The number of items.
+    pub fn total(&self) -> u64 {
+        self.0.iter().map(|(_, count)| u64::from(*count)).sum()
     }
 
     /// Counts one item of each of these kinds.
@@ -177,6 +229,7 @@ mod tests {
             change,
             depth: 0,
             items: None,
+            answer: None,
         }
     }
 

@@ -215,6 +215,8 @@ pub(crate) struct Worker {
     pub(crate) health: Text,
     /// The tasks that its programs process, each with its start.
     pub(crate) running: BTreeMap<String, Time>,
+    /// The versions of the programs that it uses, by spider.
+    pub(crate) programs: BTreeMap<String, String>,
 }
 
 impl Worker {

@@ -249,6 +249,7 @@ impl Worker {
             trouble: None,
             lacks: Default::default(),
             running: [(claimed.message.key().to_string(), UnixMs::now())].into(),
+            programs: Default::default(),
         };
         self.frontier.beat(&beat).await.unwrap();
         claimed

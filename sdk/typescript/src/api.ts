@@ -1298,7 +1298,29 @@ export interface components {
             depth: number;
             /** @description The time of its last fetch, including those that found it unchanged */
             fetched_at: components["schemas"]["Time"];
+            /** @description The final URL of its redirects, if there were any */
+            final_url?: string | null;
+            /**
+             * Format: int64
+             * @description The number of items that it gave when it was last read; null if an older version fetched it
+             */
+            items?: number | null;
+            /**
+             * Format: int32
+             * @description The number of its links that were followed then; null if an older version fetched it
+             */
+            links?: number | null;
+            /**
+             * Format: int32
+             * @description The status of the last answer, 304 if it had not changed; null if an older version fetched it
+             */
+            status?: number | null;
         };
+        /**
+         * @description How a page has ended
+         * @enum {string}
+         */
+        PageOutcome: "done" | "skipped";
         /** @description A task that is not done */
         PendingTask: {
             /**
@@ -1529,6 +1551,7 @@ export interface components {
             /** @enum {string} */
             state: "failed";
         } | {
+            outcome?: null | components["schemas"]["PageOutcome"];
             /** @enum {string} */
             state: "ended";
         };
@@ -1717,6 +1740,10 @@ export interface components {
             latency?: components["schemas"]["Latency"];
             /** Format: double */
             pages_per_second: number;
+            /** @description The versions of the programs that it uses, by spider: where two workers differ, their files do; at most 200 */
+            programs: {
+                [key: string]: string;
+            };
             /**
              * @description The keys of the tasks that its programs were running at its last heartbeat, and their start times; at
              *     most 200

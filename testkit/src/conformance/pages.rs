@@ -6,7 +6,7 @@ use std::sync::Arc;
 use trawl_common::names::SpiderName;
 use trawl_common::ports::{Pages, Result};
 use trawl_common::spider::item::Change;
-use trawl_common::spider::page_history::{Tally, Validators, Visited};
+use trawl_common::spider::page_history::{PageAnswer, Tally, Validators, Visited};
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 
@@ -42,6 +42,11 @@ fn visited(number: usize) -> Visited {
         depth: number as u16,
         items: (number > 0)
             .then(|| Tally::one_each([None, Some("a 'book'\n".to_owned())].into_iter().take(number - 1))),
+        answer: (number > 0).then(|| PageAnswer {
+            status: 200 + number as u16,
+            links: number as u32,
+            landed: (number > 1).then(|| page("landed", number)),
+        }),
     }
 }
 

@@ -245,6 +245,7 @@ mod tests {
             health: WorkerState::WELL.to_owned(),
             lacks: Default::default(),
             running: Default::default(),
+            programs: Default::default(),
         };
         let host = |number| HostView {
             host: format!("h{number}.example"),

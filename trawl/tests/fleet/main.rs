@@ -5,9 +5,11 @@
 mod feeding;
 mod fileless;
 mod full;
+mod handed;
 mod items;
 mod keys;
 mod priorities;
+mod programs;
 mod robots;
 mod stores;
 mod strangers;

@@ -1,9 +1,10 @@
 //! The spiders whose URLs this worker takes, each with its resources for fetching, extracting and storing.
 
 mod empty_fields;
+mod program_versions;
 mod sink_backlog;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -21,12 +22,13 @@ use trawl_common::politeness::robots::RobotsName;
 use trawl_common::ports::{self, Sink, SinkFactory};
 use trawl_common::settings::{Politeness, Retry, Settings};
 use trawl_common::spider::folder::{Folder, Unusable};
-use trawl_common::spider::{Bans, FileHash, Scope, Spider, SpiderText};
+use trawl_common::spider::{Bans, FileHash, Handler, Scope, Spider, SpiderText};
 use trawl_extract::{Extractor, Ready};
 use trawl_handlers::{CannotRun, ProxyAccess};
 use trawl_web::{Fetcher, MemoryBudget, Threads};
 
 use self::empty_fields::EmptyFields;
+use self::program_versions::ProgramVersions;
 use self::sink_backlog::SinkBacklog;
 use crate::programs::Running;
 
@@ -51,7 +53,21 @@ pub(crate) struct Loaded {
     pub(crate) backlog: SinkBacklog,
     /// The spider's running program, if it has one.
     pub(crate) program: Option<Running>,
+    /// The version of that program.
+    version: Option<ProgramVersion>,
 }
+
+/// The version of a spider's program.
+#[derive(Clone, Copy)]
+struct ProgramVersion {
+    /// The hash of the program's files.
+    files: FileHash,
+    /// The hash of these and of the spider's file on this machine, for people to compare.
+    shown: FileHash,
+}
+
+/// Maximum number of programs whose versions are reported.
+const REPORTED: usize = 200;
 
 impl Loaded {
     /// Returns the retries of pages that its program fails at.
@@ -70,6 +86,9 @@ impl Loaded {
 
 /// Interval at which spiders' files are checked.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// The number of looks at the files of spiders for one at the files of their programs.
+const LOOKS_FOR_PROGRAMS: u64 = 5;
 
 /// Maximum number of loaded spiders without a file, beside the default one: anybody may invent more names.
 const FILELESS: usize = 256;
@@ -143,6 +162,7 @@ pub(crate) struct Spiders {
     memory: MemoryBudget,
     threads: Threads,
     proxy: ProxyForPrograms,
+    versions: ProgramVersions,
     known: RwLock<HashMap<SpiderName, Known>>,
     /// The spiders whose text came with a crawl.
     brought: Cache<(SpiderName, FileHash), Brought>,
@@ -173,6 +193,7 @@ impl Spiders {
             memory: MemoryBudget::new(settings.worker.page_memory.as_u64() / 2),
             threads,
             proxy,
+            versions: ProgramVersions::default(),
             known: RwLock::default(),
             brought: Cache::new(BROUGHT),
             missing: Mutex::default(),
@@ -325,11 +346,17 @@ impl Spiders {
     pub(crate) async fn reload(self: Arc<Self>) {
         let mut ticks = interval(LOOK_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
+        for look in 0_u64.. {
             ticks.tick().await;
             let spiders = Arc::clone(&self);
+            let look = move || {
+                if look.is_multiple_of(LOOKS_FOR_PROGRAMS) {
+                    spiders.look_at_programs();
+                }
+                spiders.look_again();
+            };
             // It ends early only by a panic, which is logged where it happens: the next check may succeed.
-            let _ = tokio::task::spawn_blocking(move || spiders.look_again()).await;
+            let _ = tokio::task::spawn_blocking(look).await;
         }
     }
 
@@ -342,11 +369,38 @@ impl Spiders {
             self.look(&name, known);
         }
         for (key, Brought { text, loaded }) in &self.brought {
-            if let Err(wrong) = loaded {
-                let brought = self.bring(&key.0, text, Some(&wrong));
-                self.brought.insert((*key).clone(), brought);
-            }
+            let wrong = match loaded {
+                Ok(loaded) if self.is_current(&loaded) => continue,
+                Ok(loaded) => {
+                    program_has_changed(&loaded.spider.name);
+                    None
+                }
+                Err(wrong) => Some(wrong),
+            };
+            let brought = self.bring(&key.0, text, wrong.as_deref());
+            self.brought.insert((*key).clone(), brought);
         }
+    }
+
+    /// Looks for changed files of programs. Reads files, so it blocks.
+    fn look_at_programs(&self) {
+        self.versions.look(&self.folder);
+    }
+
+    /// Whether a spider's program, if it has one, is of the version that its files have.
+    fn is_current(&self, loaded: &Loaded) -> bool {
+        let Spider { name, handler, .. } = &loaded.spider;
+        let current = handler.as_ref().map(|handler| self.versions.of(&self.folder, name, handler));
+        current == loaded.version.map(|version| version.files)
+    }
+
+    /// Returns the versions of the programs of spiders that are in use here; only some of them if there are many.
+    pub(crate) fn programs(&self) -> BTreeMap<SpiderName, FileHash> {
+        let all: Vec<_> =
+            self.known.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
+        let loaded = self.all_brought().chain(all.into_iter().filter_map(|known| known.loaded));
+        let versions = loaded.filter_map(|loaded| Some((loaded.spider.name.clone(), loaded.version?.shown)));
+        versions.take(REPORTED).collect()
     }
 
     fn look(&self, name: &SpiderName, before: Known) -> Known {
@@ -356,7 +410,9 @@ impl Spiders {
                 if known.text.is_none() && *name != SpiderName::default() {
                     warn!(spider = %name, "the spider has no file here: [items] of the settings holds");
                 }
-                if before.loaded.is_some() || before.wrong.is_some() {
+                if before.loaded.is_some() && before.wrong.is_none() && before.text == known.text {
+                    program_has_changed(name);
+                } else if before.loaded.is_some() || before.wrong.is_some() {
                     info!(spider = %name, "the spider's file has changed and is used");
                 }
                 known
@@ -392,11 +448,11 @@ impl Spiders {
         self.known.write().unwrap_or_else(PoisonError::into_inner).insert(name, known);
     }
 
-    /// Loads the spider from its file; `None` if the text is the same as `before`.
+    /// Loads the spider from its file; `None` if the text is the same as `before`, and so are the files of its program.
     fn load(&self, name: &SpiderName, before: &Known) -> Result<Option<Known>, Unready> {
         let text = self.folder.text(name)?;
-        if before.loaded.is_some() {
-            if text == before.text && before.wrong.is_none() {
+        if let Some(loaded) = &before.loaded {
+            if text == before.text && before.wrong.is_none() && self.is_current(loaded) {
                 return Ok(None);
             }
             if text.is_none() && before.text.is_some() {
@@ -420,6 +476,7 @@ impl Spiders {
         let fetcher = Fetcher::of(&spider, &self.settings.fetch)?.within(self.memory.clone());
         let apart = fetcher.on(&self.threads)?;
         let proxy = (self.proxy)(&spider, &apart)?;
+        let program = Running::of(&spider, self.folder.program_folder(name), proxy)?;
         Ok(Loaded {
             scope,
             bans,
@@ -432,9 +489,16 @@ impl Spiders {
             empty_fields: EmptyFields::of(&spider),
             sinks: Vec::new(),
             backlog: SinkBacklog::default(),
-            program: Running::of(&spider, self.folder.program_folder(name), proxy)?,
+            program,
+            version: spider.handler.as_ref().map(|handler| self.version(name, handler)),
             spider,
         })
+    }
+
+    fn version(&self, name: &SpiderName, handler: &Handler) -> ProgramVersion {
+        let files = self.versions.of(&self.folder, name, handler);
+        let text = self.folder.text(name).ok().flatten().unwrap_or_default();
+        ProgramVersion { files, shown: FileHash::of(&format!("{files} {text}")) }
     }
 
     /// Returns its sinks: the same as before, if they have the same settings and take the same items.
@@ -444,6 +508,11 @@ impl Spiders {
             _ => self.sink_factory.open(spider),
         }
     }
+}
+
+/// Logs that a spider's program is started anew, with its next work; the old one ends when it has done what it has.
+fn program_has_changed(name: &SpiderName) {
+    info!(spider = %name, "the files of the spider's program have changed: it is started anew");
 }
 
 #[cfg(test)]

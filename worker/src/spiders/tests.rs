@@ -262,6 +262,40 @@ fn a_crawl_brings_no_program_that_the_files_of_this_machine_do_not_have() {
 }
 
 #[test]
+fn a_program_whose_files_have_changed_and_settled_is_started_anew_and_no_other() {
+    let fixture = Fixture::new();
+    let program = fixture.folder.path().join("run.sh");
+    let text = "[handler]\nrun = ['sh', 'run.sh']";
+    fixture.write(text);
+    fs::write(&program, "echo 1").unwrap();
+    let by_file = || fixture.spiders.get(&fixture.name).unwrap();
+    let brought = || {
+        let text = SpiderText::from(format!("max_pages = 7\n{text}"));
+        fixture.spiders.of_text(&fixture.name, &text).unwrap()
+    };
+    let (first, first_brought) = (by_file(), brought());
+    let version = || fixture.spiders.programs()[&fixture.name];
+    let before = version();
+    let look = || {
+        fixture.spiders.look_at_programs();
+        fixture.spiders.look_again();
+    };
+    let is_first = || Arc::ptr_eq(&first, &by_file()) && Arc::ptr_eq(&first_brought, &brought());
+    look();
+    assert!(is_first() && version() == before);
+    fs::write(&program, "echo two").unwrap();
+    look();
+    assert!(is_first(), "the next look shows whether all files are there");
+    look();
+    assert!(!Arc::ptr_eq(&first, &by_file()) && !Arc::ptr_eq(&first_brought, &brought()));
+    assert_ne!(version(), before);
+    let second = by_file();
+    fs::write(fixture.folder.path().join("other.sh"), "").unwrap();
+    (0..3).for_each(|_| look());
+    assert!(Arc::ptr_eq(&second, &by_file()));
+}
+
+#[test]
 fn a_program_works_in_a_crawl_that_gives_the_arguments_which_its_file_lacks() {
     let fixture = Fixture::new();
     let text = |arguments: &str| {

@@ -14,6 +14,7 @@ use super::standstill::{STILL, Standstill};
 use super::tally::{Counts, Tally};
 use crate::context::Context;
 use crate::programs::Watch;
+use crate::spiders::Spiders;
 
 const BEAT_EVERY: Duration = Duration::from_secs(5);
 
@@ -31,6 +32,7 @@ pub(crate) struct Reporter {
     pub(crate) standstill: Arc<Standstill>,
     /// The work that programs are doing.
     pub(crate) watch: Arc<Watch>,
+    pub(crate) spiders: Arc<Spiders>,
 }
 
 impl Reporter {
@@ -121,6 +123,7 @@ impl Reporter {
             trouble: self.waits(),
             lacks: self.standstill.lacks(),
             running: self.watch.tasks(),
+            programs: self.spiders.programs(),
         };
         self.frontier.beat(&beat).await
     }

@@ -97,6 +97,7 @@ impl Worker {
             latencies,
             standstill: Arc::clone(&standstill),
             watch: Arc::clone(&watch),
+            spiders: Arc::clone(&spiders),
         };
         Ok(Self {
             context,

@@ -80,6 +80,7 @@ pub async fn a_draining_worker_learns_it_with_each_heartbeat_and_no_other_does(
             trouble,
             lacks,
             running: Default::default(),
+            programs: Default::default(),
         };
         workers[number].frontier.beat(&beat).await
     };

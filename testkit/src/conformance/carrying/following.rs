@@ -163,6 +163,7 @@ pub async fn what_is_remembered_of_pages_is_there_when_they_have_ended(carrier: 
         change: Change::New,
         depth: 0,
         items: None,
+        answer: None,
     };
     carrier.pages.note(spider, &[(case.url(1), visited.clone())]).await?;
     let memories = [Memory::Visited(visited.clone()), Memory::Gone];

@@ -5,6 +5,7 @@ use trawl_common::frontier::outcome::Terminal;
 use trawl_common::ports::{
     Claim, Ending, Error, Finish, Heartbeat, LaneName, Latency, NewWork, Places, Result, Terms, Verdict,
 };
+use trawl_common::spider::FileHash;
 use trawl_common::time::UnixMs;
 
 use super::Carrier;
@@ -84,6 +85,7 @@ pub async fn the_heartbeat_of_a_worker_is_shown(carrier: &Carrier) -> Result<()>
             .into_iter()
             .collect(),
         running: [("task:1".to_owned(), UnixMs(7))].into(),
+        programs: [(case.crawl.spider.clone(), FileHash::of("x"))].into(),
     };
     let shown = async || {
         let all = carrier.stats.workers().await?;
@@ -96,6 +98,7 @@ pub async fn the_heartbeat_of_a_worker_is_shown(carrier: &Carrier) -> Result<()>
     assert_eq!((state.in_flight, state.pages_per_second, state.latency), (7, 2.5, latency));
     assert!(state.is_well() && state.lacks.is_empty());
     assert_eq!(state.running, [("task:1".to_owned(), UnixMs(7))].into());
+    assert_eq!(state.programs, [(case.crawl.spider.clone(), FileHash::of("x"))].into());
     worker.frontier.beat(&beat(None, Some("redis is away"))).await?;
     let state = shown().await?.expect("it lives");
     assert_eq!((state.latency, state.health.as_str()), (None, "redis is away"));

@@ -436,11 +436,19 @@ pub async fn what_a_task_asks_for_of_another_spider_is_admitted_before_it_ends(
         let ending = Ending { elsewhere: vec![(other.clone(), child)], ..Ending::of(finish) };
         worker.settle(claimed, Verdict::Ends(Box::new(ending))).await;
     }
-    assert_eq!(carrier.stats(&case).await?.status, CrawlState::Finished);
+    let parents = carrier.stats(&case).await?;
+    let crawl = CrawlRef::adhoc_of(other.clone());
+    assert_eq!(parents.status, CrawlState::Finished);
+    assert_eq!(parents.reasons.get(&format!("handed:{other}")), Some(&2), "{parents:?}");
+    let handed = async || {
+        let crawls = carrier.stats.handed(&parents).await?;
+        Ok(crawls.into_iter().map(|stats| (stats.crawl, stats.pending)).collect::<Vec<_>>())
+    };
+    assert_eq!(handed().await?, [(crawl.id.clone(), 1)]);
     let child = worker.claim_task().await;
-    let crawl = CrawlRef::adhoc_of(other);
     assert_eq!((&child.message.crawl, recipes(std::slice::from_ref(&child))), (&crawl, vec!["child"]));
     worker.finish(child).await;
+    assert_eq!(handed().await?, [(crawl.id.clone(), 0)]);
     let stats = carrier.stats.crawl_stats(&crawl.id).await?.expect("it is known");
     assert_eq!(stats.counts, Counts { admitted: 1, done: 1, ..Counts::default() });
     worker.claims_no_task().await;

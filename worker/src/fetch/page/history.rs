@@ -4,7 +4,7 @@ use trawl_common::frontier::Recrawl;
 use trawl_common::frontier::outcome::{Class, Failure, Outcome, Skip};
 use trawl_common::ports::{Memory, OpenCrawl, Terms};
 use trawl_common::spider::item::{Change, Item};
-use trawl_common::spider::page_history::{self, Tally, Validators, Visited};
+use trawl_common::spider::page_history::{self, NOT_MODIFIED, PageAnswer, Tally, Validators, Visited};
 use trawl_common::time::UnixMs;
 use trawl_common::web::response::Response;
 use trawl_common::web::url::{CanonicalUrl, Fingerprint};
@@ -66,13 +66,14 @@ impl History {
     }
 
     /// Marks the items of a page with its change, and returns what to remember. Further items may be in a
-    /// file.
+    /// file. `links` of its links are followed.
     pub(crate) fn compare(
         &self,
         job: &Job,
         response: &Response,
         items: &mut [Item],
         in_file: Option<InFile>,
+        links: usize,
     ) -> Option<Memory> {
         if !self.compares() {
             return None;
@@ -95,6 +96,11 @@ impl History {
             change,
             depth: job.message.depth,
             items: Some(tally),
+            answer: Some(PageAnswer {
+                status: response.status,
+                links: links.try_into().unwrap_or(u32::MAX),
+                landed: response.redirected_to.clone(),
+            }),
         }))
     }
 
@@ -109,7 +115,10 @@ impl History {
         match outcome {
             Outcome::Skipped(skip @ Skip::Unchanged) => {
                 let fetched_at = UnixMs::now();
-                let visited = |last| Visited { fetched_at, change: Change::Unchanged, ..last };
+                let visited = |last: Visited| {
+                    let answer = last.answer.map(|answer| PageAnswer { status: NOT_MODIFIED, ..answer });
+                    Visited { fetched_at, change: Change::Unchanged, answer, ..last }
+                };
                 Disposition::Skipped { skip, memory: self.last.map(visited).map(Memory::Visited) }
             }
             Outcome::Failed(failure, reason) => {

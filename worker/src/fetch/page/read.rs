@@ -78,7 +78,7 @@ pub(super) async fn given(
         }
         _ => None,
     };
-    let memory = history.compare(job, &response, &mut items, in_file);
+    let memory = history.compare(job, &response, &mut items, in_file, links.len());
     let like = file.is_some().then(|| {
         let change = History::change(memory.as_ref());
         Item { change, ..item(job, own, &response, Extracted::default()) }
