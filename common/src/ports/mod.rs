@@ -48,7 +48,7 @@ pub use frontier::{
 pub use history::History;
 pub use hosts::{
     BackoffRequest, Ended, HostBackoff, HostControl, HostSlotRequest, HostState, Hosts, InFlightRequest,
-    RobotsEntry, RobotsFile,
+    RobotsEntry, RobotsFile, SentLate,
 };
 pub use items::{ItemReader, Items, ItemsFrom, StoredItem};
 pub use jobs::{JobCounts, JobFilter, JobPage, Jobs, Submitted};

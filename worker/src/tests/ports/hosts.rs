@@ -8,7 +8,7 @@ use trawl_common::politeness::gcra::Slot;
 use trawl_common::politeness::robots::RobotsKey;
 use trawl_common::ports::{
     BackoffRequest, Ended, Error, ErrorKind, HostSlotRequest, Hosts, InFlightRequest, Result, RobotsEntry,
-    RobotsFile,
+    RobotsFile, SentLate,
 };
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
@@ -70,6 +70,10 @@ impl Hosts for Memory {
                 schedule.leave(visit.token, *is_welcome, now);
             }
         }
+        Ok(())
+    }
+
+    async fn sent_late(&self, _sent: &[SentLate]) -> Result<()> {
         Ok(())
     }
 
