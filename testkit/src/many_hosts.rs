@@ -27,6 +27,8 @@ pub struct Plan {
     pub pages: usize,
     /// The duration of each page.
     pub latency: Duration,
+    /// One of so many pages takes this time instead.
+    pub long: Option<(usize, Duration)>,
     /// Its robots.txt; without one, 404.
     pub robots: Option<Robots>,
     /// The number of requests for pages and parts of sitemaps that are first refused, with 429 and this `Retry-After`
@@ -260,7 +262,11 @@ impl Host {
         }
         let under_way = self.under_way.fetch_add(1, Ordering::Relaxed) + 1;
         self.most_under_way.fetch_max(under_way, Ordering::Relaxed);
-        let latency = self.plan.hostile.map_or(self.plan.latency, Hostile::latency);
+        let latency = match (self.plan.hostile, self.plan.long) {
+            (Some(hostile), _) => hostile.latency(),
+            (None, Some((each, long))) if page % each == each - 1 => long,
+            (None, _) => self.plan.latency,
+        };
         if !latency.is_zero() {
             sleep(latency).await;
         }

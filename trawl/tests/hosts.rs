@@ -16,7 +16,7 @@ use trawl_common::politeness::rate::Rate;
 use trawl_common::politeness::robots::{RobotsFile, RobotsKey};
 use trawl_common::ports::{
     BackoffRequest, Ended, ErrorKind, HostSlotRequest, Hosts, InFlightRequest, Opening, Ports, Result,
-    RobotsEntry, Terms,
+    RobotsEntry, SentLate, Terms,
 };
 use trawl_common::settings::Settings;
 use trawl_common::spider::Spider;
@@ -46,6 +46,10 @@ impl Hosts for SlowToPushBack {
 
     async fn leave(&self, ended: &[Ended]) -> Result<()> {
         self.0.leave(ended).await
+    }
+
+    async fn sent_late(&self, sent: &[SentLate]) -> Result<()> {
+        self.0.sent_late(sent).await
     }
 
     async fn push_back(&self, key: &HostKey, refusal: &BackoffRequest) -> Result<UnixMs> {

@@ -14,7 +14,7 @@ use trawl_common::politeness::gcra::{Backoff, Pace, Schedule, Slot};
 use trawl_common::politeness::robots::{RobotsFile, RobotsKey};
 use trawl_common::ports::{
     BackoffRequest, Ended, Error, HostBackoff, HostControl, HostSlotRequest, HostState, Hosts,
-    InFlightRequest, Result, RobotsEntry,
+    InFlightRequest, Result, RobotsEntry, SentLate,
 };
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
@@ -188,6 +188,17 @@ impl Hosts for MemoryHosts {
         for Ended { visit: InFlightRequest { key, token }, is_welcome } in ended {
             if let Some(host) = schedules.by_key.get_mut(key) {
                 host.schedule.leave(*token, *is_welcome, now);
+            }
+        }
+        Ok(())
+    }
+
+    async fn sent_late(&self, sent: &[SentLate]) -> Result<()> {
+        let now = now();
+        let mut schedules = self.schedules();
+        for SentLate { key, next_after } in sent {
+            if let Some(host) = schedules.by_key.get_mut(key) {
+                host.schedule.sent_late(*next_after, now);
             }
         }
         Ok(())

@@ -12,6 +12,7 @@ use trawl_common::politeness::gcra::{BackoffTerms, FORGIVEN_AFTER, Slot, Standin
 use trawl_common::politeness::robots::{RobotsFile, RobotsKey};
 use trawl_common::ports::{
     BackoffRequest, Ended, Error, ErrorKind, HostSlotRequest, Hosts, InFlightRequest, Result, RobotsEntry,
+    SentLate,
 };
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
@@ -172,6 +173,14 @@ impl Hosts for RedisHosts {
         };
         let parts = parts(&self.redis, ended, |ended| &ended.visit.key);
         all_done(parts.into_iter().map(|part| call(&self.redis, &self.scripts.leave, part, tell))).await
+    }
+
+    async fn sent_late(&self, sent: &[SentLate]) -> Result<()> {
+        let tell = |call: &mut ScriptInvocation<'_>, place: usize| {
+            call.arg(sent[place].next_after.as_micros() as u64);
+        };
+        let parts = parts(&self.redis, sent, |sent| &sent.key);
+        all_done(parts.into_iter().map(|part| call(&self.redis, &self.scripts.late, part, tell))).await
     }
 
     async fn push_back(&self, key: &HostKey, refusal: &BackoffRequest) -> Result<UnixMs> {

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tracing::info;
 
 pub use permit::{HostPermit, InFlight};
@@ -128,8 +128,9 @@ impl HostSchedules {
             return Ok(Vec::new());
         }
         let asks: Vec<HostSlotRequest> = requests.iter().map(|request| self.question(request)).collect();
+        let asked = Instant::now();
         let slots = self.reserve(&asks).await?;
-        Ok(asks.into_iter().zip(slots).map(|(ask, slot)| self.decide(ask, slot)).collect())
+        Ok(asks.into_iter().zip(slots).map(|(ask, slot)| self.decide(ask, slot, asked)).collect())
     }
 
     /// Asks for one request: first its host, then the host's `addresses`, waiting for at most `most` at each, then
@@ -199,7 +200,10 @@ impl HostSchedules {
         let mut request = HostRequest { standing, ..HostRequest::new(policy) };
         loop {
             match self.ask(&mut request, addresses, NEAR).await.map_err(NotNow::Failed)? {
-                Decision::Go(permit) => return Ok(permit),
+                Decision::Go(permit) => {
+                    permit.wait_to_send().await;
+                    return Ok(permit);
+                }
                 Decision::At { wait, .. } => sleep(wait).await,
                 Decision::Later { wait, turn: new } => {
                     let (away, turn) = waitlisted(wait, new, turn, rand::random());
@@ -252,10 +256,10 @@ impl HostSchedules {
     }
 
     async fn ask_host(&self, request: &mut HostRequest) -> Result<Decision> {
-        let ask = self.question(request);
+        let (ask, asked) = (self.question(request), Instant::now());
         let slots = self.reserve(std::slice::from_ref(&ask)).await?;
         let Ok([slot]) = <[Slot; 1]>::try_from(slots) else { unreachable!("each question has its answer") };
-        let decision = self.decide(ask, slot);
+        let decision = self.decide(ask, slot, asked);
         request.slot = if let Decision::At { slot, .. } = decision { Some(slot) } else { None };
         Ok(decision)
     }
@@ -273,9 +277,14 @@ impl HostSchedules {
         self.health.retry("reserving slots", reserving).await
     }
 
-    fn decide(&self, HostSlotRequest { key, request }: HostSlotRequest, slot: Slot) -> Decision {
+    fn decide(
+        &self,
+        HostSlotRequest { key, request }: HostSlotRequest,
+        slot: Slot,
+        asked: Instant,
+    ) -> Decision {
         match slot {
-            Slot::Now => Decision::Go(HostPermit::new(&self.in_flight, key, &request)),
+            Slot::Now => Decision::Go(HostPermit::new(&self.in_flight, key, &request, asked)),
             Slot::Reserved { wait, at } => Decision::At { wait, slot: at },
             Slot::Later { wait, turn } => Decision::Later { wait, turn },
             Slot::TooLate => Decision::TooLate,

@@ -6,18 +6,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 use tracing::debug;
 
-use crate::politeness::gcra::SlotRequest;
-use crate::ports::{Ended, Hosts, InFlightRequest};
+use crate::politeness::gcra::{Pace, SlotRequest};
+use crate::ports::{Ended, Hosts, InFlightRequest, SentLate};
 use crate::web::host::HostKey;
 
 /// Permission to send one request to a host now. The request counts as in flight until this is dropped.
 #[derive(Debug)]
 pub struct HostPermit {
-    /// The time after which the slot has passed.
-    void_after: Instant,
+    pace: Pace,
+    /// When its schedule was asked.
+    asked: Instant,
+    /// When its schedule answered.
+    granted: Instant,
     visit: InFlightRequest,
     is_counted: bool,
     is_welcome: bool,
@@ -25,16 +28,16 @@ pub struct HostPermit {
 }
 
 impl HostPermit {
-    /// Creates the permit for a request that was granted at this moment.
-    pub fn new(in_flight: &Arc<InFlight>, key: HostKey, request: &SlotRequest) -> Self {
+    /// Creates the permit for a request that was granted at this moment by a schedule that was asked then.
+    pub fn new(in_flight: &Arc<InFlight>, key: HostKey, request: &SlotRequest, asked: Instant) -> Self {
         let SlotRequest { pace, token, .. } = *request;
         let visit = InFlightRequest { key, token };
         let is_counted = pace.concurrency > 0;
         if is_counted {
             in_flight.enter(visit.clone());
         }
-        let void_after = Instant::now() + pace.grace();
-        Self { void_after, visit, is_counted, is_welcome: false, in_flight: Arc::clone(in_flight) }
+        let (granted, in_flight) = (Instant::now(), Arc::clone(in_flight));
+        Self { pace, asked, granted, visit, is_counted, is_welcome: false, in_flight }
     }
 
     /// Returns the key of the schedule that gave it.
@@ -44,7 +47,16 @@ impl HostPermit {
 
     /// Returns whether its slot has passed unused; then it needs another one.
     pub(crate) fn is_void(&self) -> bool {
-        Instant::now() > self.void_after
+        self.granted.elapsed() > self.pace.grace()
+    }
+
+    /// Waits for the instant at which the request is to be sent: each is sent as long after its grant, however
+    /// busy this machine is. If this one is late nevertheless, the schedule learns of it.
+    pub async fn wait_to_send(&self) {
+        sleep_until(self.granted + self.pace.send_delay()).await;
+        if let Some(next_after) = self.pace.next_after(self.asked.elapsed()) {
+            self.in_flight.sent_late(SentLate { key: self.visit.key.clone(), next_after });
+        }
     }
 
     /// Ends the request. If the host answered as it should, it no longer counts as in flight. Otherwise returns
@@ -61,17 +73,19 @@ impl Drop for HostPermit {
     }
 }
 
-/// The requests of a process in flight, and the finished ones that the store of the schedules still counts.
+/// The requests of a process in flight, and what the store of the schedules is still to be told: which are finished,
+/// and which were sent late.
 #[derive(Debug, Default)]
 pub struct InFlight {
     lists: Mutex<Lists>,
-    some_over: Notify,
+    some_to_tell: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Lists {
     under_way: HashMap<u64, (InFlightRequest, Instant)>,
     over: Vec<Ended>,
+    late: Vec<SentLate>,
     /// The hosts that asked for a back-off, and have not answered since.
     refusing: HashSet<HostKey>,
 }
@@ -88,8 +102,13 @@ impl InFlight {
         let ends_streak = is_welcome && lists.refusing.remove(&visit.key);
         if is_counted || ends_streak {
             lists.over.push(Ended { visit: visit.clone(), is_welcome });
-            self.some_over.notify_one();
+            self.some_to_tell.notify_one();
         }
+    }
+
+    fn sent_late(&self, sent: SentLate) {
+        self.lists().late.push(sent);
+        self.some_to_tell.notify_one();
     }
 
     /// Notes that a host asked for a back-off.
@@ -104,17 +123,25 @@ impl InFlight {
         old.map(|(visit, _)| visit.clone()).collect()
     }
 
-    /// Reports finished requests to `hosts`, in batches, until the future is dropped.
+    /// Reports late and finished requests to `hosts`, in batches, until the future is dropped.
     pub async fn freeing(&self, hosts: &dyn Hosts) -> Infallible {
         loop {
-            self.some_over.notified().await;
+            self.some_to_tell.notified().await;
             self.free(hosts).await;
         }
     }
 
-    /// Reports the requests finished so far to `hosts`. Requests that cannot be reported lapse.
+    /// Reports the requests sent late and finished so far to `hosts`. Requests that cannot be reported lapse.
     pub async fn free(&self, hosts: &dyn Hosts) {
-        let over = std::mem::take(&mut self.lists().over);
+        let (late, over) = {
+            let mut lists = self.lists();
+            (std::mem::take(&mut lists.late), std::mem::take(&mut lists.over))
+        };
+        if !late.is_empty()
+            && let Err(error) = hosts.sent_late(&late).await
+        {
+            debug!(%error, "requests were sent late, and the next ones may follow too soon");
+        }
         if !over.is_empty()
             && let Err(error) = hosts.leave(&over).await
         {

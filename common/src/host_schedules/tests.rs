@@ -9,7 +9,7 @@ use super::*;
 use crate::politeness::gcra::Schedule;
 use crate::politeness::rate::{Rate, Unit};
 use crate::politeness::robots::{RobotsFile, RobotsKey};
-use crate::ports::{Ended, ErrorKind, InFlightRequest, RobotsEntry};
+use crate::ports::{Ended, ErrorKind, InFlightRequest, RobotsEntry, SentLate};
 use crate::web::url::CanonicalUrl;
 
 /// Schedules in memory, in the test's time.
@@ -24,6 +24,13 @@ struct Memory {
     away: Mutex<u32>,
 }
 
+impl Memory {
+    /// The time in microseconds, as in schedules.
+    fn now(&self) -> u64 {
+        self.began.0 * 1_000 + self.begun.elapsed().as_micros() as u64
+    }
+}
+
 #[async_trait]
 impl Hosts for Memory {
     async fn reserve(&self, asks: &[HostSlotRequest]) -> Result<Vec<Slot>> {
@@ -32,7 +39,7 @@ impl Hosts for Memory {
             *away -= 1;
             return Err(Error::new(ErrorKind::Unavailable, "away"));
         }
-        let now = self.began.0 * 1_000 + self.begun.elapsed().as_micros() as u64;
+        let now = self.now();
         let mut schedules = self.schedules.lock().unwrap();
         let reserve =
             |ask: &HostSlotRequest| schedules.entry(ask.key.clone()).or_default().reserve(&ask.request, now);
@@ -44,6 +51,15 @@ impl Hosts for Memory {
     }
 
     async fn leave(&self, _ended: &[Ended]) -> Result<()> {
+        Ok(())
+    }
+
+    async fn sent_late(&self, sent: &[SentLate]) -> Result<()> {
+        let now = self.now();
+        let mut schedules = self.schedules.lock().unwrap();
+        for SentLate { key, next_after } in sent {
+            schedules.entry(key.clone()).or_default().sent_late(*next_after, now);
+        }
         Ok(())
     }
 
@@ -124,6 +140,28 @@ async fn what_waited_elsewhere_until_its_slot_had_passed_asks_its_host_once_more
     let never = async { unreachable!("it has waited") };
     let decision = schedules.wait_elsewhere(&mut first, permit, never).await.unwrap();
     assert!(matches!(decision, Decision::Go(_)) && !first.waits_for_host_only);
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_are_sent_as_long_after_their_grants_and_a_late_one_delays_the_next() {
+    let schedules = schedules(memory());
+    // The wait for the next slot after a request that something has delayed.
+    let next = async |host: &str, delay: u64| {
+        let begun = Instant::now();
+        let Decision::Go(permit) = schedules.ask_host(&mut request(host)).await.unwrap() else { panic!() };
+        advance(Duration::from_millis(delay)).await;
+        permit.wait_to_send().await;
+        schedules.in_flight.free(&*schedules.hosts).await;
+        let sent = begun.elapsed().as_millis();
+        let Decision::At { wait, .. } = schedules.ask_host(&mut request(host)).await.unwrap() else {
+            panic!()
+        };
+        (sent, wait.as_millis())
+    };
+    assert_eq!(next("a.example", 0).await, (50, 950));
+    assert_eq!(next("b.example", 40).await, (50, 950));
+    assert_eq!(next("c.example", 100).await, (100, 900), "by less than a sixteenth");
+    assert_eq!(next("d.example", 300).await, (300, 887), "a gap of 15/16 after it, less the usual delay");
 }
 
 #[tokio::test(start_paused = true)]

@@ -48,7 +48,20 @@ impl Pace {
             return UNPACED_GRACE;
         }
         let least = if self.interval < QUANTUM { QUANTUM } else { GRACE };
-        (self.interval / (2 * TOLERANCE as u32)).max(least)
+        (self.interval / TOLERANCE as u32).max(least)
+    }
+
+    /// Returns the time after its grant at which a request is sent. Whatever delays it for less makes no gap
+    /// shorter.
+    pub fn send_delay(self) -> Duration {
+        if self.interval < QUANTUM { Duration::ZERO } else { (self.interval / 8).clamp(GRACE, QUANTUM) }
+    }
+
+    /// Returns the minimum time from a request that is sent `late` to the grant of the next one, if the schedule
+    /// has to know: later than its delay by so much that the gap to the next one might be too short.
+    pub fn next_after(self, late: Duration) -> Option<Duration> {
+        let is_late = self.interval >= QUANTUM && late > self.send_delay() + self.interval / TOLERANCE as u32;
+        is_late.then(|| Duration::from_micros(step(micros(self.interval))).saturating_sub(self.send_delay()))
     }
 }
 
@@ -68,10 +81,10 @@ pub const EARLY: Duration = Duration::from_millis(2);
 /// Minimum wait before asking again when the limit of requests in flight is reached.
 pub const MIN_STEP: Duration = Duration::from_millis(5);
 
-/// Requests may be closer than the interval by this fraction of it, an eighth, so that the others catch up after a
-/// late one. A granted slot is used within half of that, or within a few milliseconds if that is less. So two
-/// requests are hardly ever closer than 85 % of the interval.
-pub const TOLERANCE: u64 = 8;
+/// Requests may be granted closer than the interval by this fraction of it, a sixteenth, so that the others catch up
+/// after a late one. One that is sent later after its grant than others by as much again is reported
+/// ([`Schedule::sent_late`]). So no two requests are sent closer than 85 % of the interval.
+pub const TOLERANCE: u64 = 16;
 
 /// The precision of timers, schedulers and round trips. A rate with a shorter interval is kept over this time, not
 /// from each request to the next: requests late by less catch up.
@@ -168,6 +181,13 @@ impl Schedule {
             sent.until = now + micros(lapse);
             self.at = now;
         }
+    }
+
+    /// Records that a request was sent late at `now`: the next one comes `after` that at the earliest.
+    pub fn sent_late(&mut self, after: Duration, now: u64) {
+        self.go_back(now);
+        self.taken = self.taken.max(now + micros(after));
+        self.at = now;
     }
 
     /// Ends the request `token`. If the host answered it without asking for a back-off, its series of refusals

@@ -24,6 +24,9 @@ pub trait Hosts: Send + Sync {
     /// Ends requests: they no longer count as in flight.
     async fn leave(&self, ended: &[Ended]) -> Result<()>;
 
+    /// Records requests that were sent late just now, so that the next one to each host comes as much later.
+    async fn sent_late(&self, sent: &[SentLate]) -> Result<()>;
+
     /// Starts a back-off that a host asked for. Returns its end, by this machine's clock.
     async fn push_back(&self, key: &HostKey, refusal: &BackoffRequest) -> Result<UnixMs>;
 
@@ -82,6 +85,15 @@ pub struct Ended {
     pub visit: InFlightRequest,
     /// Whether the host answered it without asking for a back-off, which ends a streak of refusals.
     pub is_welcome: bool,
+}
+
+/// A request that was sent late.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SentLate {
+    /// The key of the host's schedule.
+    pub key: HostKey,
+    /// The minimum time until the next request is granted.
+    pub next_after: Duration,
 }
 
 /// A host's answer that asks for a back-off.

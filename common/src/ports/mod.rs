@@ -50,7 +50,7 @@ pub use frontier::{
 pub use history::History;
 pub use hosts::{
     BackoffRequest, Ended, HostBackoff, HostControl, HostSlotRequest, HostState, Hosts, InFlightRequest,
-    RobotsEntry,
+    RobotsEntry, SentLate,
 };
 pub use items::{ItemReader, Items, ItemsFrom, StoredItem};
 pub use jobs::{JobCounts, JobFilter, JobPage, Jobs, Submitted};

@@ -132,7 +132,10 @@ impl Asking {
             let reader = self.reader().await;
             let decision = self.schedules.ask(&mut request, addresses, NEAR).await;
             let wait = match decision.map_err(ReadError::Port)? {
-                Decision::Go(permit) => return Ok((reader, permit)),
+                Decision::Go(permit) => {
+                    permit.wait_to_send().await;
+                    return Ok((reader, permit));
+                }
                 Decision::At { wait, .. } => wait,
                 // An operator may lift a back-off.
                 Decision::Later { wait, .. } | Decision::Crowded { wait } => wait.clamp(SOON, FIRST_LOOK),
@@ -163,6 +166,7 @@ fn holding(body: Parts, reader: impl Send + 'static, permit: HostPermit) -> Part
 
 #[cfg(test)]
 mod tests {
+    use tokio::time::Instant;
     use trawl_common::host_schedules::InFlight;
     use trawl_common::politeness::gcra::{Pace, SlotRequest};
     use trawl_common::web::host::HostKey;
@@ -175,7 +179,7 @@ mod tests {
         let pace = Pace { concurrency: 1, ..Pace::UNLIMITED };
         let (standing, lapse) = (Standing::Aside, Duration::from_secs(60));
         let request = SlotRequest { pace, held: None, standing, deadline: None, token: 7, lapse };
-        let permit = HostPermit::new(&in_flight, HostKey::from_text("a.example"), &request);
+        let permit = HostPermit::new(&in_flight, HostKey::from_text("a.example"), &request, Instant::now());
         (Arc::clone(&in_flight), holding(stream::pending().boxed(), (), permit))
     }
 

@@ -37,6 +37,7 @@ macro_rules! hosts_conformance {
             a_held_slot_is_honoured_and_reserves_nothing
             a_missed_slot_is_void
             a_late_request_delays_those_after_it
+            a_request_that_was_sent_late_delays_those_after_it
             a_rate_finer_than_any_timer_is_reached
             a_request_that_would_be_sent_after_its_deadline_reserves_nothing
             no_more_requests_are_in_flight_than_the_pace_allows

@@ -8,11 +8,10 @@ use std::time::Duration;
 use futures::FutureExt;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use trawl_common::frontier::Start;
 use trawl_common::frontier::outcome::{Class, Failure, Outcome, Reason, Skip};
-use trawl_common::politeness::gcra::{Pace, QUANTUM};
 use trawl_common::ports::{Claim, Fatal};
 use trawl_common::time::UnixMs;
 use trawl_common::trace;
@@ -107,9 +106,6 @@ async fn fetch(
     fetching.url_log.begins(&job);
     trace::scheduled(job.message.trace.as_deref());
     let mut fetch_permit = fetch_permit;
-    // What has delayed it since its slot by less than this makes no gap to the next request shorter.
-    let pace = job.spider.politeness.host_policy(&job.target().host()).pace;
-    sleep_until(under_way.began() + steadying(pace)).await;
     let began = Instant::now();
     let mut working = pin!(AssertUnwindSafe(process(fetching, job.clone(), host_permit)).catch_unwind());
     let processed = match timeout(SLOW, &mut working).await {
@@ -151,11 +147,6 @@ async fn fetch(
         true => (settlement.with_slot(fetch_permit), None),
         false => (settlement, fetch_permit),
     }
-}
-
-/// How long after its grant a request is sent.
-fn steadying(pace: Pace) -> Duration {
-    if pace.interval < QUANTUM { Duration::ZERO } else { pace.grace().min(QUANTUM) }
 }
 
 /// Whether its host gave an answer, whatever that was.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 use trawl_common::frontier::outcome::{Class, Failure};
 use trawl_common::host_schedules::HostPermit;
+use trawl_common::politeness::gcra::QUANTUM;
 use trawl_common::settings::HostPolicy;
 use trawl_common::web::url::CanonicalUrl;
 
@@ -54,7 +55,8 @@ async fn wait<T>(
     proxy: &HandlerProxy,
     asking: impl Future<Output = Result<T, NotAsked>>,
 ) -> Result<T, Refusal> {
-    let asked = timeout(LONGEST, asking).await.map_err(|_| Refusal::overdue(LONGEST))?;
+    // A slot at the end of that time can be used.
+    let asked = timeout(LONGEST + QUANTUM, asking).await.map_err(|_| Refusal::overdue(LONGEST))?;
     asked.map_err(|not_asked| {
         if let NotAsked::Port(error) = &not_asked {
             proxy.asker.schedules.health.ends_by(error.clone());

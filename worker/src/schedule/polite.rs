@@ -177,7 +177,10 @@ impl Asker {
         loop {
             let decision = self.schedules.ask(&mut request, &addresses, NEAR).await;
             let (wait, slot) = match decision.map_err(NotAsked::Port)? {
-                Decision::Go(permit) => return Ok(permit),
+                Decision::Go(permit) => {
+                    permit.wait_to_send().await;
+                    return Ok(permit);
+                }
                 Decision::At { wait, slot } => (wait, Some(slot)),
                 Decision::Later { wait, .. } | Decision::Crowded { wait } => (wait.max(SOON), None),
                 Decision::Blocked => return Err(NotAsked::Blocked(policy.key.clone())),

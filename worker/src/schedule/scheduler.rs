@@ -96,7 +96,8 @@ impl Scheduler {
         let ceiling = &scheduling.asker.schedules.ceiling;
         let due = Due::new(scheduling.context.settings.worker.concurrency.into(), ceiling);
         let suspects = Due::new(1, ceiling);
-        let (last_suspects, reserved, unknown_robots, at_addresses, going_ahead) = Default::default();
+        let unknown_robots = UnknownRobots::new(scheduling.context.settings.worker.prefetch);
+        let (last_suspects, reserved, at_addresses, going_ahead) = Default::default();
         Self {
             scheduling,
             exits,
@@ -137,7 +138,7 @@ impl Scheduler {
     async fn schedule(&mut self) -> Result<()> {
         let stop = self.stop.clone();
         loop {
-            let (crowded, slow) = (self.crowded_until(), self.unknown_robots.some_slow_at());
+            let (crowded, slow) = (self.unknown_robots.crowded_until(), self.unknown_robots.some_slow_at());
             let wanting = wanting_until(&self.scheduling);
             let claimed = Some(&mut self.claims).filter(|_| crowded.is_none());
             tokio::select! {
@@ -350,19 +351,12 @@ impl Scheduler {
     }
 
     /// Whether another job can wait here. Slow pages in flight count like waiting jobs, so that the broker
-    /// sends no more.
+    /// sends no more. Jobs with an unknown robots.txt have room of their own.
     fn has_space(&self) -> bool {
-        let waiting = self.reserved.len() + self.unknown_robots.jobs();
         let elsewhere = self.at_addresses.len() + self.going_ahead.len();
         let due = self.due.jobs.len() + self.suspects.jobs.len();
-        waiting + elsewhere + due + self.scheduling.domains.slow()
+        self.reserved.len() + elsewhere + due + self.scheduling.domains.slow()
             < max_waiting(self.scheduling.context.settings.worker.prefetch)
-    }
-
-    /// The time until which no more is claimed, because there would be no room to wait for a robots.txt that
-    /// may arrive quickly.
-    fn crowded_until(&self) -> Option<Instant> {
-        self.unknown_robots.may_come_until().filter(|_| !self.has_space())
     }
 
     /// Snoozes jobs that wait for slow files, which would keep out the jobs of other hosts.
@@ -373,9 +367,7 @@ impl Scheduler {
     }
 
     async fn wait_for_robots(&mut self, origin: Origin, job: Job) {
-        // Jobs taken together with those that took the last room wait with them.
-        let has_space = self.has_space() || self.crowded_until().is_some();
-        if let Some((job, away)) = self.unknown_robots.add(&self.scheduling, origin, job, has_space) {
+        if let Some((job, away)) = self.unknown_robots.add(&self.scheduling, origin, job) {
             self.settle(job, Outcome::Deferred { until: UnixMs::now().plus(away.max(SOON)) }).await;
         }
     }

@@ -1,4 +1,7 @@
 //! Jobs that wait in a worker for a robots.txt.
+//!
+//! A page can name thousands of hosts, so these jobs take no space from those whose robots.txt is known, and no
+//! domain leads to more files at once than it leaves to others.
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -8,14 +11,17 @@ use std::time::Duration;
 use futures::FutureExt;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+use trawl_common::frontier::Key;
 use trawl_common::open_files;
 use trawl_common::politeness::robots::RobotsKey;
+use trawl_common::politeness::waiting::max_waiting;
+use trawl_common::web::host::HostKey;
 use trawl_common::web::url::Origin;
 
 use super::Scheduling;
 use super::robots::{self, Learnt};
 use crate::job::Job;
-use crate::schedule::domains::SLOW;
+use crate::schedule::domains::{PutOff, SLOW};
 
 /// Maximum number of jobs that wait for one slow robots.txt: more would keep out those of other hosts.
 const MOST_OF_ONE: usize = 16;
@@ -24,8 +30,11 @@ const MOST_OF_ONE: usize = 16;
 /// any number of jobs waits for a file, and while there is no room for more, no jobs are scheduled.
 const AT_ONCE: Duration = Duration::from_millis(250);
 
-/// Jobs that wait for a robots.txt, and since when it is being fetched.
+/// Jobs that wait for a robots.txt.
 struct Waiting {
+    /// The domain that led to it.
+    domain: HostKey,
+    /// The time since when it is being fetched.
     since: Instant,
     jobs: Vec<Job>,
 }
@@ -39,25 +48,32 @@ impl Waiting {
 }
 
 /// The waiting jobs, by the file that they wait for.
-#[derive(Default)]
 pub(super) struct UnknownRobots {
+    /// Maximum number of files that are fetched at once.
+    max_files: usize,
+    /// Maximum number of files that may still arrive soon, and approximate number of jobs that may wait.
+    max_waiting: usize,
     waiting: HashMap<RobotsKey, Waiting>,
     /// The number of waiting jobs.
     jobs: usize,
+    put_off: PutOff,
     /// The fetches of the files.
     learning: JoinSet<(RobotsKey, Learnt)>,
 }
 
 impl UnknownRobots {
-    /// The number of waiting jobs.
-    pub(super) fn jobs(&self) -> usize {
-        self.jobs
+    /// Returns room for half as many jobs as may wait in a worker for anything else.
+    pub(super) fn new(prefetch: u16) -> Self {
+        let (waiting, jobs, put_off, learning) = Default::default();
+        let max_waiting = max_waiting(prefetch).div_ceil(2);
+        Self { max_files: prefetch.into(), max_waiting, waiting, jobs, put_off, learning }
     }
 
-    /// The time until which a file that jobs wait for may still arrive quickly.
-    pub(super) fn may_come_until(&self) -> Option<Instant> {
+    /// The time until which nothing is claimed: there is no room, and a file that jobs wait for may still arrive
+    /// quickly.
+    pub(super) fn crowded_until(&self) -> Option<Instant> {
         let oldest = self.waiting.values().map(|waiting| waiting.since).min()?;
-        Some(oldest + AT_ONCE).filter(|&until| until > Instant::now())
+        Some(oldest + AT_ONCE).filter(|&until| !self.has_space() && until > Instant::now())
     }
 
     /// The time at which the next of the awaited files counts as slow.
@@ -81,40 +97,42 @@ impl UnknownRobots {
     }
 
     /// Makes a job wait for the robots.txt of `origin`, with a limited number per file. If there is no room,
-    /// or the file is slow, returns the job with the delay after which it is to be tried again: as long as
-    /// the others have waited so far, so that a slow file causes few retries. No more files are fetched at
-    /// once than the broker's prefetch.
+    /// returns the job with the delay after which it is to be tried again: by then there should be. If the file
+    /// is slow, that is as long as the others have waited so far, so that a slow file causes few retries.
     pub(super) fn add(
         &mut self,
         scheduling: &Arc<Scheduling>,
         origin: Origin,
         job: Job,
-        has_space: bool,
     ) -> Option<(Job, Duration)> {
-        let may_ask = has_space
-            && open_files::has_room()
-            && self.waiting.len() < scheduling.context.settings.worker.prefetch.into();
+        // Jobs taken together with those that took the last room wait with them.
+        let has_space = self.has_space() || self.crowded_until().is_some();
         let key = job.spider.politeness.robots_key(&origin);
-        match self.waiting.get_mut(&key) {
-            Some(waiting) if has_space && waiting.has_space() => {
-                self.jobs += 1;
-                waiting.jobs.push(job);
-                None
+        if let Some(waiting) = self.waiting.get_mut(&key) {
+            if !has_space || !waiting.has_space() {
+                return Some((job, waiting.since.elapsed()));
             }
-            Some(waiting) => Some((job, waiting.since.elapsed())),
-            None if may_ask => {
-                let (scheduling, spider) = (Arc::clone(scheduling), Arc::clone(&job.spider));
-                self.jobs += 1;
-                self.waiting.insert(key.clone(), Waiting { since: Instant::now(), jobs: vec![job] });
-                self.learning.spawn(async move {
-                    let learning =
-                        AssertUnwindSafe(robots::learn(&scheduling, &spider, &origin)).catch_unwind();
-                    (key, learning.await.unwrap_or(Learnt::Panicked))
-                });
-                None
-            }
-            None => Some((job, Duration::ZERO)),
+            self.jobs += 1;
+            waiting.jobs.push(job);
+            return None;
         }
+        let domain = led_by(&job);
+        let now = Instant::now();
+        let soon = self.files(|waiting| now - waiting.since < SLOW, &domain);
+        let may_ask = soon.leaves_space(self.max_waiting)
+            && self.files(|_| true, &domain).leaves_space(self.max_files)
+            && open_files::has_room();
+        if !has_space || !may_ask {
+            return Some((job, self.put_off.put_off(&domain, None, soon.of_domain, self.max_waiting)));
+        }
+        let (scheduling, spider) = (Arc::clone(scheduling), Arc::clone(&job.spider));
+        self.jobs += 1;
+        self.waiting.insert(key.clone(), Waiting { domain, since: Instant::now(), jobs: vec![job] });
+        self.learning.spawn(async move {
+            let learning = AssertUnwindSafe(robots::learn(&scheduling, &spider, &origin)).catch_unwind();
+            (key, learning.await.unwrap_or(Learnt::Panicked))
+        });
+        None
     }
 
     /// Waits until the fetch of a file has ended. Returns the jobs that waited for it. Never returns while no
@@ -124,8 +142,48 @@ impl UnknownRobots {
         let Some(Ok((key, learnt))) = self.learning.join_next().await else {
             return std::future::pending().await;
         };
-        let jobs = self.waiting.remove(&key).map_or_else(Vec::new, |waiting| waiting.jobs);
+        let Some(Waiting { since, jobs, .. }) = self.waiting.remove(&key) else {
+            return (Vec::new(), learnt);
+        };
+        self.put_off.comes_free(since.elapsed().min(SLOW));
         self.jobs -= jobs.len();
         (jobs, learnt)
     }
+
+    /// Whether another job may wait.
+    fn has_space(&self) -> bool {
+        self.jobs < self.max_waiting
+    }
+
+    /// Counts the files of this kind that are being fetched.
+    fn files(&self, is_of_kind: impl Fn(&Waiting) -> bool, domain: &HostKey) -> Files {
+        let (mut all, mut of_domain) = (0, 0);
+        for waiting in self.waiting.values().filter(|waiting| is_of_kind(waiting)) {
+            all += 1;
+            of_domain += usize::from(waiting.domain == *domain);
+        }
+        Files { all, of_domain }
+    }
+}
+
+/// Numbers of files.
+struct Files {
+    all: usize,
+    of_domain: usize,
+}
+
+impl Files {
+    /// Whether the domain has fewer of `max` files than it leaves to others.
+    fn leaves_space(&self, max: usize) -> bool {
+        self.of_domain < max.saturating_sub(self.all)
+    }
+}
+
+/// Returns the domain that led to a job: that of the page with the link or the redirect, or else its own.
+fn led_by(job: &Job) -> HostKey {
+    let page = match job.message.hop {
+        Some(_) => Some(job.url.clone()),
+        None => job.message.referrer.as_ref().and_then(Key::page),
+    };
+    HostKey::domain(&page.as_ref().unwrap_or(job.target()).host())
 }

@@ -203,6 +203,35 @@ async fn pages_that_never_come_keep_no_fetch_permit_from_other_hosts() {
     }
 }
 
+/// Each takes as long as a file may that others are waited for.
+#[tokio::test(start_paused = true)]
+async fn thousands_of_names_that_a_page_links_to_keep_no_other_host_waiting() {
+    let memory = Memory::default();
+    memory.robots_of_names_take(Duration::from_millis(240));
+    let (hosts, pages) = (1..=4, 40);
+    for page in 0..pages {
+        hosts.clone().for_each(|host| memory.page(&format!("{}{page}", url(host)), QUICK));
+    }
+    for name in 0..5_000 {
+        // Each is of another domain.
+        memory.link(&url(9), &format!("http://n{name}.example/"));
+    }
+    memory.page(&url(5), QUICK);
+    let begun = Instant::now();
+    let worker = Worker::start(&memory, |settings| {
+        settings.politeness.robots = true;
+        settings.politeness.rate = "5/s".parse().unwrap();
+        settings.worker.prefetch = 32;
+        settings.worker.concurrency = 8;
+    });
+    timeout(LIMIT, memory.until(&format!("fetched {}", url(5)), 1)).await.unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(2), "a host that comes last: {:?}", begun.elapsed());
+    timeout(LIMIT, memory.until("fetched", 4 * pages + 1)).await.unwrap();
+    let took = begun.elapsed().as_secs_f64();
+    assert!(took < 1.1 * f64::from(pages as u32) / 5.0, "{took} s for {pages} pages of each host");
+    worker.stop().await.unwrap();
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_worker_that_stops_ends_what_has_begun_and_gives_back_the_rest() {
     let memory = Memory::default();

@@ -8,7 +8,7 @@ use proptest::sample::select;
 use trawl_common::politeness::gcra::{
     Backoff, BackoffTerms, Pace, Schedule, SentRequest, SlotRequest, Standing,
 };
-use trawl_common::ports::{BackoffRequest, Ended, HostControl, InFlightRequest};
+use trawl_common::ports::{BackoffRequest, Ended, HostControl, InFlightRequest, SentLate};
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 
@@ -27,6 +27,7 @@ enum Step {
     Reserve(Vec<Ask>),
     Stay(Vec<u64>, Duration),
     Leave(Vec<(u64, bool)>),
+    SentLate(Vec<u64>),
     PushBack(BackoffTerms),
     Block,
     Unblock,
@@ -106,6 +107,7 @@ fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
         30 => prop::collection::vec(ask(), 1..5).prop_map(Step::Reserve),
         4 => (tokens, lapse).prop_map(|(tokens, lapse)| Step::Stay(tokens, lapse)),
         12 => prop::collection::vec((0..TOKENS, any::<bool>()), 1..4).prop_map(Step::Leave),
+        4 => prop::collection::vec(0..3_000_000_u64, 1..3).prop_map(Step::SentLate),
         5 => terms().prop_map(Step::PushBack),
         1 => Just(Step::Block),
         3 => Just(Step::Unblock),
@@ -168,6 +170,12 @@ impl Pair {
                     ended.iter().map(|&(token, is_welcome)| Ended { visit: self.visit(token), is_welcome });
                 fixture.hosts.leave(&all.collect::<Vec<_>>()).await.unwrap();
                 ended.iter().for_each(|&(token, is_welcome)| self.expected.leave(token, is_welcome, now));
+            }
+            Step::SentLate(times) => {
+                let late =
+                    |&us: &u64| SentLate { key: self.key.clone(), next_after: Duration::from_micros(us) };
+                fixture.hosts.sent_late(&times.iter().map(late).collect::<Vec<_>>()).await.unwrap();
+                times.iter().for_each(|&us| self.expected.sent_late(Duration::from_micros(us), now));
             }
             Step::PushBack(terms) => {
                 fixture

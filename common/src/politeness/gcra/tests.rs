@@ -173,7 +173,7 @@ fn a_late_request_delays_those_after_it_until_they_have_caught_up() {
     let slots: Vec<u64> =
         (0..8).map(|_| START + 1_000 * wait(schedule.reserve(&request(pace), START)) as u64).collect();
     let held = |slot| SlotRequest { held: Some(ms(slot)), ..request(pace) };
-    let mut asked = vec![START, slots[1] + 400_000];
+    let mut asked = vec![START, slots[1] + 150_000];
     assert_eq!(schedule.reserve(&held(slots[1]), asked[1]), Slot::Now);
     for &slot in &slots[2..] {
         let waits = match schedule.reserve(&held(slot), slot) {
@@ -193,7 +193,35 @@ fn a_late_request_delays_those_after_it_until_they_have_caught_up() {
         asked.push(waits);
     }
     let gaps: Vec<u64> = asked.windows(2).map(|pair| (pair[1] - pair[0]) / 1_000).collect();
-    assert_eq!(gaps, [1_400, 875, 875, 875, 975, 1_000, 1_000]);
+    assert_eq!(gaps, [1_150, 937, 937, 975, 1_000, 1_000, 1_000]);
+}
+
+/// Whatever delays requests between their grants and their sending, up to a fifth of the interval.
+#[test]
+fn no_gap_between_requests_as_they_are_sent_is_too_short_and_the_rate_is_kept() {
+    let pace = per_second(5);
+    let (interval, usual) = (micros(pace.interval), micros(pace.send_delay()));
+    let mut schedule = Schedule::default();
+    let mut sent: Vec<u64> = Vec::new();
+    let mut asks: std::collections::BTreeSet<(u64, u64, Option<UnixMs>)> =
+        (0..100).map(|url| (START, url, None)).collect();
+    while let Some((now, url, held)) = asks.pop_first() {
+        match schedule.reserve(&SlotRequest { held, ..request(pace) }, now) {
+            Slot::Now => {
+                let delay = 7_919 * url % (interval / 5);
+                sent.push(now + delay.max(usual));
+                if let Some(after) = pace.next_after(Duration::from_micros(delay.max(usual))) {
+                    schedule.sent_late(after, sent[sent.len() - 1]);
+                }
+            }
+            Slot::Reserved { wait, at } => drop(asks.insert((now + micros(wait), url, Some(at)))),
+            other => panic!("{other:?}"),
+        }
+    }
+    let gaps: Vec<u64> = sent.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(gaps.iter().all(|&gap| gap >= interval * 85 / 100), "{gaps:?}");
+    let took = sent[99] - sent[0];
+    assert!((98 * interval..=102 * interval).contains(&took), "{took}");
 }
 
 #[test]

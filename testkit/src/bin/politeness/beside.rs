@@ -6,10 +6,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use strum::IntoEnumIterator;
-use tokio::time::{Instant, sleep};
-use trawl_testkit::faults::fleet::Fleet;
+use tokio::time::sleep;
 use trawl_testkit::faults::scenario::CRAWL;
-use trawl_testkit::faults::timeline::Timeline;
 use trawl_testkit::hostile::Hostile;
 use trawl_testkit::many_hosts::{Arrival, ManyHosts, Plan};
 
@@ -61,11 +59,8 @@ async fn beside(trawl: &Path, kind: Option<Hostile>, span: Duration) -> io::Resu
     let list = list.display().to_string();
     let words = ["producer", &list, "--crawl", CRAWL, "--spider", "beside"];
     rig.fleet.produce(words.map(str::to_owned).to_vec());
-    // All is queued before the worker starts.
-    while rig.fleet.producer().is_some() || !rig.fleet.has_produced() {
-        sleep(Duration::from_millis(20)).await;
-    }
-    let _worker = Fleet::start(rig.fleet.programs().clone(), 1, Timeline::new(Instant::now(), false))?;
+    rig.produced().await;
+    let _worker = rig.worker()?;
     let asked_for_one = async {
         while world.log().is_empty() {
             sleep(Duration::from_millis(5)).await;

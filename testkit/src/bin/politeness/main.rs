@@ -1,6 +1,7 @@
 //! How politely a fleet of real processes crawls, judged by the log of the hosts that it asks.
 
 mod beside;
+mod hiccups;
 mod rate;
 mod rig;
 
@@ -11,11 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 use trawl_common::politeness::rate::Rate;
-use trawl_testkit::faults::fleet::Fleet;
 use trawl_testkit::faults::signal::Signal;
-use trawl_testkit::faults::timeline::Timeline;
 use trawl_testkit::hostile::Hostile;
 use trawl_testkit::many_hosts::{ManyHosts, Plan};
 use trawl_testkit::politeness::pacing;
@@ -68,6 +67,14 @@ enum Measure {
         /// How long each is to take
         #[arg(long, default_value_t = 20)]
         seconds: u32,
+    },
+    /// A quick host, some of whose pages take long: whether the others are asked for as fast as without those
+    Hiccups {
+        #[arg(long, default_value_t = 20_000)]
+        pages: usize,
+        /// One of so many pages takes long
+        #[arg(long, default_value_t = 1_000)]
+        each: usize,
     },
     /// Honest hosts beside hostile ones: whether these hold up those
     Beside {
@@ -145,12 +152,8 @@ async fn quick(trawl: &Path, urls: usize, slow: usize, watch: Duration) -> io::R
     let mut rig = Rig::start(trawl, 0, &[]).await?;
     std::fs::write(rig.folder.path().join("trawl.toml"), rule)?;
     rig.produce(&world.pages())?;
-    // All is queued before the first worker starts.
-    while rig.fleet.producer().is_some() || !rig.fleet.has_produced() {
-        sleep(Duration::from_millis(20)).await;
-    }
-    let programs = rig.fleet.programs().clone();
-    let workers = Fleet::start(programs, 1, Timeline::new(Instant::now(), false))?;
+    rig.produced().await;
+    let workers = rig.worker()?;
     let of_quick =
         |log: &[_]| log.iter().filter(|a: &&trawl_testkit::many_hosts::Arrival| a.host < quick).count();
     let done = async {
@@ -200,6 +203,7 @@ async fn main() -> ExitCode {
     let result = match measure {
         Measure::Pace { hosts, pages, workers, kill } => pace(&trawl, hosts, pages, workers, kill).await,
         Measure::Slow { urls, watch } => slow(&trawl, urls, watch).await,
+        Measure::Hiccups { pages, each } => hiccups::all(&trawl, pages, each).await,
         Measure::Beside { kinds, seconds } => beside::all(&trawl, &kinds, seconds).await,
         Measure::Rate { rates, workers, seconds } => rate::all(&trawl, &rates, workers, seconds).await,
     };

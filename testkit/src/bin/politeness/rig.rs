@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use tempfile::TempDir;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 use trawl_testkit::faults::fleet::{Fleet, Programs};
 use trawl_testkit::faults::scenario::CRAWL;
 use trawl_testkit::faults::timeline::Timeline;
@@ -49,5 +49,17 @@ impl Rig {
         let list = list.display().to_string();
         self.fleet.produce(["producer", &list, "--crawl", CRAWL].map(str::to_owned).to_vec());
         Ok(())
+    }
+
+    /// Waits until the producer has queued everything.
+    pub(crate) async fn produced(&self) {
+        while self.fleet.producer().is_some() || !self.fleet.has_produced() {
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Starts a worker.
+    pub(crate) fn worker(&self) -> io::Result<Fleet> {
+        Fleet::start(self.fleet.programs().clone(), 1, Timeline::new(Instant::now(), false))
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use trawl_common::politeness::gcra::{HORIZON, LEAD, Pace, Slot, Standing};
-use trawl_common::ports::Result;
+use trawl_common::ports::{Result, SentLate};
 use trawl_common::time::UnixMs;
 
 use super::{HostPorts, SLACK, ask, at, gaps, is_about, later, one, wait, with};
@@ -114,13 +114,24 @@ pub async fn a_missed_slot_is_void(ports: &HostPorts) -> Result<()> {
     Ok(())
 }
 
-/// A late request delays those after it, except for an eighth of the interval, so that the host catches up.
+/// A late request delays those after it, except for a sixteenth of the interval, so that the host catches up.
 pub async fn a_late_request_delays_those_after_it(ports: &HostPorts) -> Result<()> {
-    let fresh = ask(&unique("host"), 40, 1);
+    let fresh = ask(&unique("host"), 32, 1);
     let before = |seconds: u64| Some(UnixMs(UnixMs::now().0 - seconds * 1_000));
     assert_eq!(one(ports, &with(&fresh, |request| request.held = before(15))).await?, Slot::Now);
     let next = one(ports, &with(&fresh, |request| request.held = before(5))).await?;
-    assert!(is_about(wait(next), 35), "{next:?}");
+    assert!(is_about(wait(next), 30), "{next:?}");
+    Ok(())
+}
+
+/// A request that was sent late delays those after it: their gap counts from then on.
+pub async fn a_request_that_was_sent_late_delays_those_after_it(ports: &HostPorts) -> Result<()> {
+    let fresh = ask(&unique("host"), 20, 1);
+    assert_eq!(one(ports, &fresh).await?, Slot::Now);
+    let sent = SentLate { key: fresh.key.clone(), next_after: Duration::from_secs(40) };
+    ports.hosts.sent_late(&[sent]).await?;
+    let next = one(ports, &with(&fresh, |request| request.held = Some(UnixMs::now()))).await?;
+    assert!(is_about(wait(next), 40), "{next:?}");
     Ok(())
 }
 

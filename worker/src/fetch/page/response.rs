@@ -105,6 +105,7 @@ async fn fetch(
         let validators = history.validators_for(redirect.map(|hop| &hop.url));
         let target = job.target();
         let domain = HostKey::domain(&target.host());
+        permit.wait_to_send().await;
         let begun = Instant::now();
         let hop = job.message.hop.as_ref();
         let asking = apart::ask(&fetching.scheduling.domains, &job.spider, domain, async |fetcher| match job

@@ -30,6 +30,7 @@ use tokio::time::Instant;
 use trawl_common::settings;
 use trawl_common::web::host::HostKey;
 
+pub(crate) use self::put_off::PutOff;
 pub(crate) use self::speed::SLOW;
 use self::speed::Speed;
 use self::state::State;

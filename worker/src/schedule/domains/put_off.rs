@@ -12,7 +12,7 @@ pub(super) const LONGEST: Duration = Duration::from_secs(600);
 
 /// Schedules the return of URLs that found no free place: each after those before it, at the rate at which places become free.
 #[derive(Default)]
-pub(super) struct PutOff {
+pub(crate) struct PutOff {
     /// The instant at which the last URL of each domain returns.
     last: HashMap<HostKey, Instant>,
     /// The smoothed time for which a page keeps a place.
@@ -21,14 +21,14 @@ pub(super) struct PutOff {
 
 impl PutOff {
     /// Records that a place became free that was held for this time.
-    pub(super) fn comes_free(&mut self, kept_for: Duration) {
+    pub(crate) fn comes_free(&mut self, kept_for: Duration) {
         self.kept_for = (self.kept_for * 7 + kept_for) / 8;
     }
 
     /// Returns how long a URL of `domain` has to stay away; the domain holds `of` of `places`. This is the time that its
     /// places need after the URL that was put off last, or that all places need for one URL of each waiting domain. A
     /// domain whose speed is unknown counts as average.
-    pub(super) fn put_off(
+    pub(crate) fn put_off(
         &mut self,
         domain: &HostKey,
         takes: Option<Duration>,

@@ -23,11 +23,6 @@ pub(crate) struct UnderWay {
 }
 
 impl UnderWay {
-    /// The instant at which it started.
-    pub(crate) fn began(&self) -> Instant {
-        self.began
-    }
-
     /// Whether it needs a fetch permit.
     pub(crate) fn needs_permit(&self) -> bool {
         self.needs_permit

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use tokio::time::sleep;
 use trawl_common::politeness::gcra::Slot;
 use trawl_common::politeness::robots::{RobotsFile, RobotsKey};
 use trawl_common::ports::{
     BackoffRequest, Ended, Error, ErrorKind, HostSlotRequest, Hosts, InFlightRequest, Result, RobotsEntry,
+    SentLate,
 };
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
@@ -71,12 +73,22 @@ impl Hosts for Memory {
         Ok(())
     }
 
+    async fn sent_late(&self, _sent: &[SentLate]) -> Result<()> {
+        Ok(())
+    }
+
     async fn push_back(&self, _key: &HostKey, _refusal: &BackoffRequest) -> Result<UnixMs> {
         unreachable!("no host refuses")
     }
 
-    async fn robots(&self, _key: &RobotsKey, _lease: Duration) -> Result<RobotsEntry> {
-        unreachable!("robots.txt is not obeyed")
+    /// The file of a name forbids everything, and comes after its time; addresses have none.
+    async fn robots(&self, key: &RobotsKey, _lease: Duration) -> Result<RobotsEntry> {
+        let takes = key.as_str().ends_with(".example").then(|| self.state().robots_of_names);
+        if let Some(takes) = takes {
+            sleep(takes).await;
+        }
+        let (status, body) = if takes.is_some() { (200, "User-agent: *\nDisallow: /\n") } else { (404, "") };
+        Ok(RobotsEntry::Known(RobotsFile { status, body: body.into() }))
     }
 
     async fn keep_robots(&self, _: &RobotsKey, _: &RobotsFile, _: Duration) -> Result<()> {

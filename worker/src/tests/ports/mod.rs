@@ -57,6 +57,8 @@ struct State {
     pages: HashMap<String, Duration>,
     hosts: HashMap<HostKey, Schedule>,
     schedules: Schedules,
+    /// The time that the robots.txt of a name takes.
+    robots_of_names: Duration,
     /// Whether no settlement can be written any more.
     refuses_settlement: bool,
     /// The URL whose page has many links, which are never taken in.
@@ -83,6 +85,7 @@ impl Default for State {
             pages: HashMap::new(),
             hosts: HashMap::new(),
             schedules: Schedules::default(),
+            robots_of_names: Duration::ZERO,
             refuses_settlement: false,
             links_without_end: None,
             sink_refusals: 0,
@@ -118,6 +121,18 @@ impl Memory {
             self.state().pages.insert(url.to_owned(), takes);
         }
         self.queue(Message::seed(url.parse().unwrap(), CrawlRef::adhoc(), Lane::Bulk));
+    }
+
+    /// Queues a URL that a page links to.
+    pub(in crate::tests) fn link(&self, page: &str, url: &str) {
+        let referrer = Some(page.parse().unwrap());
+        let message = Message::seed(url.parse().unwrap(), CrawlRef::adhoc(), Lane::Bulk);
+        self.queue(Message { referrer, ..message });
+    }
+
+    /// Sets the time that the robots.txt of a name takes.
+    pub(in crate::tests) fn robots_of_names_take(&self, takes: Duration) {
+        self.state().robots_of_names = takes;
     }
 
     /// Gives the page of a URL many links, whose taking in never ends.
