@@ -11,12 +11,12 @@ use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Engine, Fatal, Joined, Joining, Opening, Result, Session};
 
-use super::commands;
-use super::ending::end_lapsed;
-use super::frontier::EmbeddedFrontier;
-use super::session::EmbeddedSession;
-use super::stats::LastBeat;
-use super::store::Store;
+use crate::embedded::admission::session::EmbeddedSession;
+use crate::embedded::crawls::commands;
+use crate::embedded::crawls::stats::LastBeat;
+use crate::embedded::frontier::EmbeddedFrontier;
+use crate::embedded::settle::ending::end_lapsed;
+use crate::embedded::store::Store;
 
 /// The engine of one state file.
 pub(super) struct EmbeddedEngine {

@@ -21,16 +21,16 @@ use trawl_common::ports::{
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
 
-use super::address::Address;
-use super::claiming::{Claim, Got, Want, claim};
-use super::corrupt::quarantine;
-use super::crawls;
-use super::holdings::Holder;
-use super::records::Unreadable;
-use super::settle::Batch;
-use super::stats::LastBeat;
-use super::store::{Store, answered};
-use super::transitions;
+use crate::embedded::claim::claiming::{Claim, Got, Want, claim};
+use crate::embedded::crawls;
+use crate::embedded::crawls::stats::LastBeat;
+use crate::embedded::records::Unreadable;
+use crate::embedded::records::address::Address;
+use crate::embedded::records::corrupt::quarantine;
+use crate::embedded::records::holdings::Holder;
+use crate::embedded::settle::Batch;
+use crate::embedded::settle::transitions;
+use crate::embedded::store::{Store, answered};
 
 /// The name of the operation in reports of failed claims.
 const CLAIMING: &str = "claiming URLs";

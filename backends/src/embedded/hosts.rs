@@ -19,9 +19,9 @@ use trawl_common::ports::{
 use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 
-use super::error;
-use super::fields::{Fields, sql_ms};
-use super::store::Store;
+use crate::embedded::store::Store;
+use crate::embedded::store::error;
+use crate::embedded::store::fields::{Fields, sql_ms};
 
 /// Maximum length of a back-off in the file; trawl writes no longer one.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(31 * 24 * 3600);

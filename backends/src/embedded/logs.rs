@@ -8,9 +8,9 @@ use trawl_common::logs::LogEntry;
 use trawl_common::ports::{Error, ErrorKind, LogLine, LogPart, LogPlace, Logs, Result};
 use trawl_common::settings::Log;
 
-use super::error::{self, Fault, unless_corrupt};
-use super::fields::Fields;
-use super::store::Store;
+use crate::embedded::store::Store;
+use crate::embedded::store::error::{self, Fault, unless_corrupt};
+use crate::embedded::store::fields::Fields;
 
 /// The capacity of the log.
 #[derive(Clone, Copy)]

@@ -13,68 +13,20 @@
 //! that every former holder is gone, and that the records they held are available again. Other processes may read it.
 //! If the file refuses a change, file and memory are left as before: `store` undoes the transaction's changes to
 //! memory.
-//!
-//! **Layers:** each file uses only those on lower lines.
-//!
-//! ```text
-//! engine
-//! frontier  session  control
-//! settle
-//! admission  claiming  commands  resuming
-//! corrupt
-//! ending
-//! transitions
-//! stats  pages  hosts  jobs  schedules  spider_store  logs
-//! store
-//! dispatch  failures
-//! records  crawl_stats  stats_delta
-//! crawls  schema  seen  holdings  leases
-//! fields
-//! address  cache  error  file_lock  transactional_map
-//! ```
 
-mod address;
 mod admission;
-mod cache;
-mod claiming;
-mod commands;
-mod control;
-mod corrupt;
-mod crawl_stats;
+mod claim;
 mod crawls;
-mod dispatch;
-mod ending;
 mod engine;
-mod error;
-mod failures;
-mod fields;
-mod file_lock;
-mod forgetting;
 mod frontier;
-mod holdings;
 mod hosts;
 mod jobs;
-mod lanes;
-mod leases;
 mod logs;
 mod pages;
-mod payloads;
-mod places;
 mod records;
-mod resuming;
-mod schedules;
-mod schema;
 mod seen;
-mod session;
 mod settle;
-mod sources;
-mod spider_store;
-mod stats;
-mod stats_delta;
 mod store;
-mod tasks;
-mod transactional_map;
-mod transitions;
 
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -90,19 +42,20 @@ use trawl_common::ports::{
 use trawl_common::settings;
 use trawl_common::time::UnixMs;
 
-use self::cache::MemoryCache;
-use self::control::EmbeddedControl;
-use self::crawl_stats::Clock;
+use self::crawls::control::EmbeddedControl;
+use self::crawls::crawl_stats::Clock;
+use self::crawls::stats::{EmbeddedStats, LastBeat};
 use self::engine::EmbeddedEngine;
 use self::hosts::{Known, MemoryHosts};
 use self::jobs::EmbeddedJobs;
+use self::jobs::schedules::EmbeddedSchedules;
+use self::jobs::spider_store::EmbeddedSpiderStore;
 use self::logs::{EmbeddedLogs, Keep};
 use self::pages::EmbeddedPages;
-use self::schedules::EmbeddedSchedules;
-use self::schema::State;
-use self::spider_store::EmbeddedSpiderStore;
-use self::stats::{EmbeddedStats, LastBeat};
+use self::pages::cache::MemoryCache;
 use self::store::Store;
+use self::store::resuming;
+use self::store::schema::{self, State};
 
 /// The adapters of one embedded engine. The file is closed when the last of them is dropped, or by [`Embedded::close`].
 pub struct Embedded {

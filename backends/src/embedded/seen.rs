@@ -15,8 +15,8 @@ use tracing::error;
 use trawl_common::names::CrawlRef;
 use trawl_common::web::url::Fingerprint;
 
-use super::address::Address;
-use super::error::Result;
+use crate::embedded::records::address::Address;
+use crate::embedded::store::error::Result;
 
 /// Number of keys that are collected before they are moved to the index: a few megabytes, and a pause of some
 /// tenths of a second.

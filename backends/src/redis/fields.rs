@@ -8,7 +8,7 @@ use std::str::FromStr;
 use serde::de::DeserializeOwned;
 use trawl_common::ports::{Error, ErrorKind, Result};
 
-use super::corrupt::shown;
+use crate::redis::recovery::corrupt::shown;
 
 /// The stored fields of a key.
 pub(super) struct Fields {

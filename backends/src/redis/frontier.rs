@@ -19,12 +19,13 @@ use trawl_common::spider::SpiderText;
 use trawl_common::web::url::CanonicalUrl;
 use trawl_engine::{Lease, Linked, Linking, Parking, Probe, ProbeTimes, Records, Sweep, TaskStart};
 
-use super::claim::Purpose;
-use super::keys::{self, CrawlKeys};
-use super::script_calls::{BATCH, batches, by_crawl, corrupt, optional};
-use super::second_home::Past;
-use super::seen::{entry, seen_keys};
-use super::{RedisRecords, control, failed};
+use crate::redis::claim::Purpose;
+use crate::redis::crawls::control;
+use crate::redis::keys::{self, CrawlKeys};
+use crate::redis::recovery::second_home::Past;
+use crate::redis::script_calls::{BATCH, batches, by_crawl, corrupt, optional};
+use crate::redis::seen::{entry, seen_keys};
+use crate::redis::{RedisRecords, failed};
 
 /// How long `failures:<url>` outlives the last failure.
 const FAILURES_TTL: Duration = Duration::from_secs(24 * 3600);

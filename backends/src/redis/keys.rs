@@ -29,7 +29,7 @@ pub(super) const SWEEPER: &str = "sweeper";
 /// position of the sweep; `log` -> the position up to which commands have been read from the log.
 pub(super) const WATERMARKS: &str = "tides";
 
-/// Sorted set: the queue of pending jobs. The keys that `scripts/jobs/queue.lua` lists share its slot.
+/// Sorted set: the queue of pending jobs. The keys that `jobs/queue.lua` lists share its slot.
 pub(super) const JOBS: &str = "jobs";
 /// Sorted set: job -> its number in the order of submission.
 pub(super) const ALL_JOBS: &str = "{jobs}:all";
@@ -78,7 +78,7 @@ fn seen_name(spider: &SpiderName) -> String {
     }
 }
 
-/// The keys of a set of URLs, in both its forms (`scripts/seen.lua`).
+/// The keys of a set of URLs, in both its forms (`seen/seen.lua`).
 pub(super) struct SeenKeys {
     /// Set: the URLs.
     pub(super) plain: String,
@@ -99,7 +99,7 @@ pub(super) struct CrawlKeys {
     /// The URLs that its spider has seen.
     pub(super) seen: SeenKeys,
     /// The URLs that it has seen itself, if it is a recrawl; in a crawl of requests the plain key is their sorted
-    /// set (`scripts/requests.lua`).
+    /// set (`admission/requests.lua`).
     pub(super) own: SeenKeys,
     /// The records that have begun, if it has a limit of pages.
     pub(super) begun: String,
@@ -125,7 +125,7 @@ pub(super) struct CrawlKeys {
     /// String: the text of its spider's file, if it does not use the file of each worker.
     pub(super) text: String,
     pub(super) leases: String,
-    /// Sorted set: task of the spider that waits and is urgent -> its priority (`scripts/urgent.lua`).
+    /// Sorted set: task of the spider that waits and is urgent -> its priority (`claim/urgent.lua`).
     pub(super) urgent: String,
 }
 

@@ -10,14 +10,15 @@ use trawl_common::names::CrawlRef;
 use trawl_common::ports::Result;
 use trawl_common::settings::{Adhoc, Dedup, Events, Keep};
 
-use super::eviction::Eviction;
-use super::named::{Named, none_named};
-use super::round::Round;
-use super::scripts::{Clock, Scripts};
-use super::second_home::SecondHome;
-use super::standings::{OVER, OVER_FOR, Standing};
-use super::{Link, RedisHosts, RedisJournal, failed, full};
 use crate::rabbitmq::{ControlLog, QueueDepths};
+use crate::redis::crawls::standings::{OVER, OVER_FOR, Standing};
+use crate::redis::recovery::named::{Named, none_named};
+use crate::redis::recovery::round::Round;
+use crate::redis::recovery::second_home::SecondHome;
+use crate::redis::scripts::{Clock, Scripts};
+use crate::redis::server::eviction::Eviction;
+use crate::redis::server::full;
+use crate::redis::{Link, RedisHosts, RedisJournal, failed};
 
 /// Number of crawls that a process remembers as indexed.
 const INDEXED: u64 = 10_000;

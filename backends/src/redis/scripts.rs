@@ -39,26 +39,26 @@ impl Clock {
 
     /// Composes a script that uses the list of urgent tasks.
     fn urgent(self, head: &str, body: &str) -> Script {
-        self.compose(head, &[include_str!("scripts/record.lua"), include_str!("scripts/urgent.lua"), body])
+        self.compose(head, &[include_str!("scripts/record.lua"), include_str!("claim/urgent.lua"), body])
     }
 
     /// Composes a script that uses the leases of discovery.
     fn leasing(self, head: &str, body: &str) -> Script {
-        let (record, leases) = (include_str!("scripts/record.lua"), include_str!("scripts/leases.lua"));
+        let (record, leases) = (include_str!("scripts/record.lua"), include_str!("admission/leases.lua"));
         self.compose(head, &[record, leases, body])
     }
 
     /// Composes a script that uses the seen URLs. A set that it creates has the form `dedup`.
     fn seeing(self, dedup: Dedup, head: &str, body: &str) -> Script {
         let begins_packed = format!("local BEGINS_PACKED = {}\n", dedup == Dedup::Packed);
-        let (record, seen) = (include_str!("scripts/record.lua"), include_str!("scripts/seen.lua"));
-        self.compose(head, &[&begins_packed, record, seen, include_str!("scripts/requests.lua"), body])
+        let (record, seen) = (include_str!("scripts/record.lua"), include_str!("seen/seen.lua"));
+        self.compose(head, &[&begins_packed, record, seen, include_str!("admission/requests.lua"), body])
     }
 }
 
 /// Returns the script that packs a plain set.
 pub(super) fn pack() -> Script {
-    Clock::SERVER.seeing(Dedup::Packed, TAKES_IN, include_str!("scripts/pack.lua"))
+    Clock::SERVER.seeing(Dedup::Packed, TAKES_IN, include_str!("seen/pack.lua"))
 }
 
 /// Every script of the frontier.
@@ -113,56 +113,59 @@ impl Scripts {
         let plain = |body| clock.plain(body);
         let leasing = |head, body| clock.leasing(head, body);
         let seeing = |head, body: &str| clock.seeing(dedup, head, body);
-        let admission = |body| seeing(TAKES_IN, &[include_str!("scripts/admission.lua"), body].concat());
+        let admission = |body| seeing(TAKES_IN, &[include_str!("admission/admission.lua"), body].concat());
         let claiming = |head, takes_new: bool| {
-            seeing(head, &format!("local TAKES_NEW = {takes_new}\n{}", include_str!("scripts/claim.lua")))
+            seeing(head, &format!("local TAKES_NEW = {takes_new}\n{}", include_str!("claim/claim.lua")))
         };
         Self {
             time: clock.script(),
-            backlog: clock.compose(READS, &[include_str!("scripts/backlog.lua")]),
+            backlog: clock.compose(READS, &[include_str!("admission/backlog.lua")]),
             places: clock
-                .compose(READS, &[include_str!("scripts/record.lua"), include_str!("scripts/places.lua")]),
-            seen_urls: seeing(GOES_ON, include_str!("scripts/seen_urls.lua")),
-            forget_all: seeing(GOES_ON, include_str!("scripts/forget_all.lua")),
-            stats: clock.compose(READS, &[include_str!("scripts/stats.lua")]),
-            create: plain(include_str!("scripts/create.lua")),
-            open: leasing(TAKES_IN, include_str!("scripts/open.lua")),
-            renew: leasing(GOES_ON, include_str!("scripts/renew.lua")),
-            admit: admission(concat!(include_str!("scripts/leases.lua"), include_str!("scripts/admit.lua"))),
-            follow: admission(include_str!("scripts/follow.lua")),
-            take_in: admission(include_str!("scripts/take_in.lua")),
-            confirm: plain(include_str!("scripts/confirm.lua")),
-            close: leasing(GOES_ON, include_str!("scripts/close.lua")),
+                .compose(READS, &[include_str!("scripts/record.lua"), include_str!("crawls/places.lua")]),
+            seen_urls: seeing(GOES_ON, include_str!("seen/seen_urls.lua")),
+            forget_all: seeing(GOES_ON, include_str!("crawls/forget_all.lua")),
+            stats: clock.compose(READS, &[include_str!("crawls/stats.lua")]),
+            create: plain(include_str!("admission/create.lua")),
+            open: leasing(TAKES_IN, include_str!("admission/open.lua")),
+            renew: leasing(GOES_ON, include_str!("admission/renew.lua")),
+            admit: admission(concat!(
+                include_str!("admission/leases.lua"),
+                include_str!("admission/admit.lua")
+            )),
+            follow: admission(include_str!("admission/follow.lua")),
+            take_in: admission(include_str!("admission/take_in.lua")),
+            confirm: plain(include_str!("admission/confirm.lua")),
+            close: leasing(GOES_ON, include_str!("admission/close.lua")),
             claim: claiming(TAKES_IN, true),
             claim_known: claiming(GOES_ON, false),
             extend: claiming(GOES_ON, true),
-            start: plain(include_str!("scripts/start.lua")),
+            start: plain(include_str!("claim/start.lua")),
             start_task: clock.urgent(
                 GOES_ON,
-                concat!(include_str!("scripts/start_task.lua"), include_str!("scripts/start.lua")),
+                concat!(include_str!("claim/start_task.lua"), include_str!("claim/start.lua")),
             ),
-            list_urgent: clock.urgent(TAKES_IN, include_str!("scripts/list_urgent.lua")),
-            park: plain(include_str!("scripts/park.lua")),
-            release: plain(include_str!("scripts/release.lua")),
-            finish: seeing(GOES_ON, include_str!("scripts/finish.lua")),
-            hold: plain(include_str!("scripts/hold.lua")),
-            sweep: plain(include_str!("scripts/sweep.lua")),
-            quarantine: plain(include_str!("scripts/quarantine.lua")),
-            tend: leasing(GOES_ON, include_str!("scripts/tend.lua")),
-            wait: plain(include_str!("scripts/await.lua")),
-            clear: seeing(GOES_ON, include_str!("scripts/clear.lua")),
-            watermark: plain(include_str!("scripts/watermark.lua")),
-            command: leasing(GOES_ON, include_str!("scripts/command.lua")),
-            purge: plain(include_str!("scripts/purge.lua")),
-            replay: seeing(TAKES_IN, include_str!("scripts/replay.lua")),
-            has_seen: seeing(READS, include_str!("scripts/has_seen.lua")),
-            url_state: seeing(READS, include_str!("scripts/url_state.lua")),
+            list_urgent: clock.urgent(TAKES_IN, include_str!("claim/list_urgent.lua")),
+            park: plain(include_str!("settle/park.lua")),
+            release: plain(include_str!("settle/release.lua")),
+            finish: seeing(GOES_ON, include_str!("settle/finish.lua")),
+            hold: plain(include_str!("recovery/hold.lua")),
+            sweep: plain(include_str!("recovery/sweep.lua")),
+            quarantine: plain(include_str!("recovery/quarantine.lua")),
+            tend: leasing(GOES_ON, include_str!("recovery/tend.lua")),
+            wait: plain(include_str!("recovery/await.lua")),
+            clear: seeing(GOES_ON, include_str!("recovery/clear.lua")),
+            watermark: plain(include_str!("recovery/watermark.lua")),
+            command: leasing(GOES_ON, include_str!("crawls/command.lua")),
+            purge: plain(include_str!("crawls/purge.lua")),
+            replay: seeing(TAKES_IN, include_str!("crawls/replay.lua")),
+            has_seen: seeing(READS, include_str!("seen/has_seen.lua")),
+            url_state: seeing(READS, include_str!("crawls/url_state.lua")),
             tasks: clock
-                .compose(READS, &[include_str!("scripts/record.lua"), include_str!("scripts/tasks.lua")]),
-            cancel_tasks: seeing(GOES_ON, include_str!("scripts/cancel_tasks.lua")),
-            invalid: plain(include_str!("scripts/invalid.lua")),
-            forget: seeing(GOES_ON, include_str!("scripts/forget.lua")),
-            drain: plain(include_str!("scripts/drain.lua")),
+                .compose(READS, &[include_str!("scripts/record.lua"), include_str!("crawls/tasks.lua")]),
+            cancel_tasks: seeing(GOES_ON, include_str!("crawls/cancel_tasks.lua")),
+            invalid: plain(include_str!("admission/invalid.lua")),
+            forget: seeing(GOES_ON, include_str!("crawls/forget.lua")),
+            drain: plain(include_str!("workers/drain.lua")),
         }
     }
 }
@@ -182,15 +185,15 @@ impl HostScripts {
     /// Composes the scripts with `clock`.
     pub(super) fn new(clock: Clock) -> Self {
         let constants = host_constants();
-        let script = |body| clock.compose(GOES_ON, &[&constants, include_str!("scripts/host.lua"), body]);
+        let script = |body| clock.compose(GOES_ON, &[&constants, include_str!("hosts/host.lua"), body]);
         Self {
-            reserve: script(include_str!("scripts/reserve.lua")),
-            stay: script(include_str!("scripts/stay.lua")),
-            leave: script(include_str!("scripts/leave.lua")),
+            reserve: script(include_str!("hosts/reserve.lua")),
+            stay: script(include_str!("hosts/stay.lua")),
+            leave: script(include_str!("hosts/leave.lua")),
             late: script(include_str!("scripts/late.lua")),
-            push: script(include_str!("scripts/push.lua")),
-            block: script(include_str!("scripts/block.lua")),
-            unlist: clock.compose(GOES_ON, &[include_str!("scripts/unlist.lua")]),
+            push: script(include_str!("hosts/push.lua")),
+            block: script(include_str!("hosts/block.lua")),
+            unlist: clock.compose(GOES_ON, &[include_str!("hosts/unlist.lua")]),
         }
     }
 }
@@ -222,24 +225,24 @@ pub(super) enum Guard {
 impl JobScripts {
     /// Composes the scripts with `clock`.
     pub(super) fn new(clock: Clock, guard: Guard) -> Self {
-        let queue = include_str!("scripts/jobs/queue.lua");
-        let guard = if guard == Guard::Journal { include_str!("scripts/jobs/guard.lua") } else { "" };
+        let queue = include_str!("jobs/queue.lua");
+        let guard = if guard == Guard::Journal { include_str!("jobs/guard.lua") } else { "" };
         let anyway = |head, body| clock.compose(head, &[queue, body]);
         let script = |head, body| clock.compose(head, &[queue, guard, body]);
         Self {
-            submit: script(TAKES_IN, include_str!("scripts/jobs/submit.lua")),
-            take: script(GOES_ON, include_str!("scripts/jobs/take.lua")),
-            extend: script(GOES_ON, include_str!("scripts/jobs/extend.lua")),
-            fed: script(GOES_ON, include_str!("scripts/jobs/fed.lua")),
-            put_back: script(GOES_ON, include_str!("scripts/jobs/put_back.lua")),
-            end: script(GOES_ON, include_str!("scripts/jobs/end.lua")),
-            cancel: script(GOES_ON, include_str!("scripts/jobs/cancel.lua")),
-            look_after: script(GOES_ON, include_str!("scripts/jobs/look_after.lua")),
-            job: script(READS, include_str!("scripts/jobs/read.lua")),
-            read: anyway(READS, include_str!("scripts/jobs/read.lua")),
-            forget: script(GOES_ON, include_str!("scripts/jobs/forget.lua")),
-            kept: anyway(GOES_ON, include_str!("scripts/jobs/kept.lua")),
-            restore: anyway(GOES_ON, include_str!("scripts/jobs/restore.lua")),
+            submit: script(TAKES_IN, include_str!("jobs/submit.lua")),
+            take: script(GOES_ON, include_str!("jobs/take.lua")),
+            extend: script(GOES_ON, include_str!("jobs/extend.lua")),
+            fed: script(GOES_ON, include_str!("jobs/fed.lua")),
+            put_back: script(GOES_ON, include_str!("jobs/put_back.lua")),
+            end: script(GOES_ON, include_str!("jobs/end.lua")),
+            cancel: script(GOES_ON, include_str!("jobs/cancel.lua")),
+            look_after: script(GOES_ON, include_str!("jobs/look_after.lua")),
+            job: script(READS, include_str!("jobs/read.lua")),
+            read: anyway(READS, include_str!("jobs/read.lua")),
+            forget: script(GOES_ON, include_str!("jobs/forget.lua")),
+            kept: anyway(GOES_ON, include_str!("jobs/kept.lua")),
+            restore: anyway(GOES_ON, include_str!("jobs/restore.lua")),
         }
     }
 }
@@ -255,9 +258,9 @@ impl Default for JournalScripts {
     fn default() -> Self {
         let script = |head, body| Clock::SERVER.compose(head, &[body]);
         Self {
-            behind: script(READS, include_str!("scripts/journal/behind.lua")),
-            taken_in: script(GOES_ON, include_str!("scripts/journal/taken_in.lua")),
-            give_up: script(GOES_ON, include_str!("scripts/journal/give_up.lua")),
+            behind: script(READS, include_str!("journal/behind.lua")),
+            taken_in: script(GOES_ON, include_str!("journal/taken_in.lua")),
+            give_up: script(GOES_ON, include_str!("journal/give_up.lua")),
         }
     }
 }
@@ -272,11 +275,11 @@ pub(super) struct VersionScripts {
 impl VersionScripts {
     /// Composes the scripts with `clock`.
     pub(super) fn new(clock: Clock) -> Self {
-        let script = |head, body| clock.compose(head, &[include_str!("scripts/versions/project.lua"), body]);
+        let script = |head, body| clock.compose(head, &[include_str!("jobs/versions/project.lua"), body]);
         Self {
-            add: script(TAKES_IN, include_str!("scripts/versions/add.lua")),
-            remove: script(GOES_ON, include_str!("scripts/versions/remove.lua")),
-            restore: script(GOES_ON, include_str!("scripts/versions/restore.lua")),
+            add: script(TAKES_IN, include_str!("jobs/versions/add.lua")),
+            remove: script(GOES_ON, include_str!("jobs/versions/remove.lua")),
+            restore: script(GOES_ON, include_str!("jobs/versions/restore.lua")),
         }
     }
 }
@@ -292,9 +295,9 @@ impl Default for ScheduleScripts {
     fn default() -> Self {
         let script = |head, body| Script::new(&format!("{head}\n{body}"));
         Self {
-            note: script(GOES_ON, include_str!("scripts/schedules/note.lua")),
-            resume: script(GOES_ON, include_str!("scripts/schedules/resume.lua")),
-            restore: script(GOES_ON, include_str!("scripts/schedules/restore.lua")),
+            note: script(GOES_ON, include_str!("jobs/schedules/note.lua")),
+            resume: script(GOES_ON, include_str!("jobs/schedules/resume.lua")),
+            restore: script(GOES_ON, include_str!("jobs/schedules/restore.lua")),
         }
     }
 }

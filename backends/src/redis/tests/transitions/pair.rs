@@ -18,7 +18,7 @@ use super::rules::{Look, Rules};
 use super::*;
 use crate::redis::Packing;
 use crate::redis::keys::CrawlKeys;
-use crate::redis::round::{Round, Watermarks};
+use crate::redis::recovery::round::{Round, Watermarks};
 
 /// A crawl in Redis, and what the rules say of it.
 pub(super) struct Pair {

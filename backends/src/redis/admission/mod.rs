@@ -1,0 +1,3 @@
+//! Opening crawls, and admitting URLs to them.
+
+pub(crate) mod opening;

@@ -1,0 +1,199 @@
+//! Operator commands for crawls and their dead letters.
+
+use async_trait::async_trait;
+use redis::AsyncCommands;
+use tracing::warn;
+use trawl_common::frontier::crawl::CrawlState;
+use trawl_common::frontier::dead_letter::Note;
+use trawl_common::frontier::lane::Lane;
+use trawl_common::frontier::message::Message;
+use trawl_common::frontier::{Key, TaskKey, Work};
+use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
+use trawl_common::ports::{Control, Error, ErrorKind, FailedPage, Result, Seen};
+
+use crate::notes;
+use crate::redis::RedisRecords;
+use crate::redis::crawls::forgetting::Seeing;
+use crate::redis::failed;
+use crate::redis::keys::CrawlKeys;
+use crate::redis::recovery::corrupt;
+use crate::redis::script_calls::{BATCH, corrupt as wrong_answer, over};
+use crate::redis::seen::{entry, seen_keys};
+
+/// Maximum number of dead letters replayed in one call of a script: each may have some megabytes.
+const REPLAYED: usize = 100;
+
+/// Approximate number of failed URLs and tasks in one page.
+const PAGE: usize = 500;
+
+/// Returns a note in stored form.
+pub(crate) fn encode(note: &Note) -> String {
+    // Names, numbers and text can always be serialised.
+    serde_json::to_string(note).unwrap_or_default()
+}
+
+impl RedisRecords {
+    /// Returns the payload of a task or a request of a crawl.
+    async fn payload(&self, crawl: &CrawlRef, key: &str) -> Result<Option<String>> {
+        let read = redis::cmd("HGET").arg(CrawlKeys::new(crawl).recipes).arg(key).to_owned();
+        self.redis.query(&read).await
+    }
+
+    /// Admits failed URLs and tasks again; returns their messages.
+    pub(crate) async fn replay_all(
+        &self,
+        from: &CrawlRef,
+        into: &CrawlRef,
+        keys: &[Key],
+    ) -> Result<Vec<Message>> {
+        let (old, new) = (CrawlKeys::new(from), CrawlKeys::new(into));
+        let mut messages = Vec::with_capacity(keys.len());
+        for batch in keys.chunks(REPLAYED) {
+            let mut call = self.scripts.replay.prepare_invoke();
+            call.key(&old.crawl).key(&new.crawl).key(&old.failed).key(&new.pending);
+            call.key(&new.outbox);
+            seen_keys(&mut call, &new);
+            call.key(&old.gone).key(&new.hosts);
+            call.arg(into.id.as_str()).arg(u8::from(from == into));
+            for key in batch {
+                entry(&mut call, key.as_str());
+            }
+            let answer: Vec<String> = self.redis.run(&call).await?;
+            match answer.split_first() {
+                Some((taken, records)) if taken == "1" => {
+                    let replayed = records.chunks_exact(5).map(|record| replayed(into, record));
+                    messages
+                        .extend(replayed.collect::<Option<Vec<_>>>().ok_or_else(|| wrong_answer("replay"))?);
+                }
+                _ => return Err(over(into, "over, or was never opened")),
+            }
+        }
+        Ok(messages)
+    }
+}
+
+#[async_trait]
+impl Control for RedisRecords {
+    async fn drain(&self, worker: &WorkerId) -> Result<bool> {
+        self.ask_to_end(worker).await
+    }
+
+    async fn forget_seen(&self, spider: &SpiderName, keys: &[Key]) -> Result<Vec<Seen>> {
+        self.see(spider, keys, Seeing::Forgetting).await
+    }
+
+    async fn forget_all_seen(&self, spider: &SpiderName) -> Result<()> {
+        self.forget_all(spider).await
+    }
+
+    async fn forget_crawl(&self, crawl: &CrawlRef) -> Result<()> {
+        self.forget_one(crawl).await
+    }
+
+    async fn pause(&self, crawl: &CrawlRef) -> Result<()> {
+        self.order(crawl, CrawlState::Paused).await
+    }
+
+    async fn resume(&self, crawl: &CrawlRef) -> Result<()> {
+        self.order(crawl, CrawlState::Running).await
+    }
+
+    async fn cancel(&self, crawl: &CrawlRef) -> Result<()> {
+        self.order(crawl, CrawlState::Cancelled).await?;
+        while self.clear_step(crawl).await? > 0 {}
+        Ok(())
+    }
+
+    async fn cancel_tasks(&self, crawl: &CrawlRef, keys: &[TaskKey]) -> Result<u64> {
+        self.cancel_each(crawl, keys).await
+    }
+
+    async fn failed(&self, crawl: &CrawlRef, cursor: u64) -> Result<FailedPage> {
+        let mut scan = redis::cmd("HSCAN");
+        scan.arg(CrawlKeys::new(crawl).failed).arg(cursor).arg("COUNT").arg(PAGE);
+        let (next, entries): (u64, Vec<(Vec<u8>, Vec<u8>)>) = self.redis.query(&scan).await?;
+        let mut failed = Vec::with_capacity(entries.len());
+        for (url, stored) in entries {
+            let note = notes::stored(&stored);
+            match str::from_utf8(&url).ok().and_then(|key| Key::recorded(key).ok()) {
+                Some(key) => failed.push((key, note)),
+                None => {
+                    warn!(crawl = %crawl.id, url = corrupt::shown(&url), error = note.cause.error, "no URL")
+                }
+            }
+        }
+        Ok(FailedPage { failed, next: (next > 0).then_some(next) })
+    }
+
+    async fn count_failed(&self, crawl: &CrawlRef) -> Result<u64> {
+        let of = CrawlKeys::new(crawl);
+        let mut count = 0;
+        for list in [of.failed, of.invalid] {
+            count += self.redis.query::<u64>(redis::cmd("HLEN").arg(list)).await?;
+        }
+        Ok(count)
+    }
+
+    async fn failure(&self, crawl: &CrawlRef, key: &Key) -> Result<Option<Note>> {
+        let mut redis = self.redis.clone();
+        let stored: Option<Vec<u8>> =
+            redis.hget(CrawlKeys::new(crawl).failed, key.as_str()).await.map_err(failed)?;
+        Ok(stored.as_deref().map(notes::stored))
+    }
+
+    async fn work(&self, crawl: &CrawlRef, key: &Key) -> Result<Option<Work>> {
+        let payload = match key {
+            Key::Url(_) => String::new(),
+            Key::Request(_) | Key::Task(_) => match self.payload(crawl, key.as_str()).await? {
+                Some(payload) => payload,
+                None => return Ok(None),
+            },
+        };
+        let unreadable =
+            || Error::new(ErrorKind::Corrupt, format!("redis: what is kept of {key} cannot be read"));
+        Work::stored(key.clone(), &payload).map(Some).ok_or_else(unreadable)
+    }
+
+    async fn invalid(&self, crawl: &CrawlRef) -> Result<Vec<(String, Note)>> {
+        let read = redis::cmd("HGETALL").arg(CrawlKeys::new(crawl).invalid).to_owned();
+        let all: Vec<(String, Vec<u8>)> = self.redis.query(&read).await?;
+        Ok(all.into_iter().map(|(text, note)| (text, notes::stored(&note))).collect())
+    }
+
+    async fn purge_invalid(&self, crawl: &CrawlRef, texts: &[String]) -> Result<u64> {
+        let mut purged = 0;
+        for batch in texts.chunks(BATCH) {
+            let delete = redis::cmd("HDEL").arg(CrawlKeys::new(crawl).invalid).arg(batch).to_owned();
+            purged += self.redis.query::<u64>(&delete).await?;
+        }
+        Ok(purged)
+    }
+
+    async fn purge(&self, crawl: &CrawlRef, keys: &[Key]) -> Result<u64> {
+        let of = CrawlKeys::new(crawl);
+        let mut purged = 0;
+        for batch in keys.chunks(BATCH) {
+            let mut call = self.scripts.purge.prepare_invoke();
+            call.key(&of.failed).key(&of.pending);
+            for key in batch {
+                call.arg(key.as_str());
+            }
+            purged += self.redis.run::<u64>(&call).await?;
+        }
+        Ok(purged)
+    }
+}
+
+fn replayed(crawl: &CrawlRef, record: &[String]) -> Option<Message> {
+    let [key, lane, depth, referrer, payload] = record else { return None };
+    Some(Message {
+        depth: depth.parse().ok()?,
+        // The referrer is only a hint for people.
+        referrer: referrer.parse().ok(),
+        ..Message::of(
+            Work::stored(Key::recorded(key).ok()?, payload)?,
+            crawl.clone(),
+            lane.parse::<Lane>().ok()?,
+        )
+    })
+}

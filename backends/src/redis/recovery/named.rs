@@ -1,0 +1,17 @@
+//! Overwritten keys of crawls and entries in their list that were logged lately.
+
+use std::time::Duration;
+
+use moka::sync::Cache as Memory;
+
+/// Maximum number of them that a process remembers.
+const NAMED: u64 = 10_000;
+/// Time that it remembers one.
+const NAMED_FOR: Duration = Duration::from_secs(24 * 3600);
+
+/// The keys of crawls, and entries in their list, that were logged lately.
+pub(crate) type Named = Memory<String, ()>;
+
+pub(crate) fn none_named() -> Named {
+    Memory::builder().max_capacity(NAMED).time_to_live(NAMED_FOR).build()
+}
