@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 use trawl_backends::redis::{self, Link, RedisJobs, RedisRecords};
 use trawl_common::frontier::crawl::{Counts, CrawlState, CrawlStats};
-use trawl_common::frontier::dead_letter::{Cause, Note};
+use trawl_common::frontier::dead_letter::{Cause, DeadLetterEntry};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::limit::{LeftOut, Limit};
 use trawl_common::frontier::message::Message;
@@ -243,7 +243,7 @@ impl Fleet {
             failed_at: UnixMs::now(),
         };
         let urls = [claim.key.clone()];
-        let note = Some(Note { cause, lane, depth: 0, referrer: None });
+        let note = Some(DeadLetterEntry { cause, lane, depth: 0, referrer: None });
         self.finish(Finish { why: Some("http"), note, ..Finish::new(claim, Terminal::Failed) }).await;
         let replayed = again(|| self.redis.replay(&self.crawl, &self.crawl, &urls)).await;
         self.send(replayed).await;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::frontier::dead_letter::Note;
+use crate::frontier::dead_letter::DeadLetterEntry;
 use crate::frontier::{Key, State, TaskKey, UrlState, Work};
 use crate::names::{CrawlId, CrawlRef, SpiderName, WorkerId};
 use crate::ports::{Control, Result, Stats, WorkerState};
@@ -249,7 +249,7 @@ fn why_parked(workers: &[WorkerState], TaskReport { spider, attempts, .. }: &Tas
     }
 }
 
-fn failed(crawl: &CrawlRef, key: &TaskKey, note: &Note) -> TaskReport {
+fn failed(crawl: &CrawlRef, key: &TaskKey, note: &DeadLetterEntry) -> TaskReport {
     let nowhere = State::Queued { since: note.cause.failed_at };
     TaskReport {
         place: TaskPlace::Failed,

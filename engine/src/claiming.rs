@@ -20,8 +20,8 @@ use trawl_common::settings::Acks;
 use trawl_common::time::UnixMs;
 
 use crate::broker::{Consumer, Content, Delivery, Receipt, Unproven};
+use crate::internal_message::InternalMessage;
 use crate::member::{LOOKING_UP, Member};
-use crate::own::Own;
 
 /// Name in the health report for calls that fail while the broker is unavailable.
 const TAKING: &str = "taking messages";
@@ -112,13 +112,13 @@ impl Claiming<'_> {
                     let receipt = (self.member.acks(&message) != Acks::None).then_some(receipt);
                     self.take(message, receipt, &mut messages).await;
                 }
-                Content::Probe(probe) => self.settle(Own::Probe(probe, receipt)).await,
+                Content::Probe(probe) => self.settle(InternalMessage::Probe(probe, receipt)).await,
                 Content::Newer(newer) => {
                     self.name_newer();
-                    self.settle(Own::Newer(newer, receipt)).await;
+                    self.settle(InternalMessage::Newer(newer, receipt)).await;
                 }
                 Content::Malformed(malformed) => {
-                    self.settle(Own::Malformed(malformed, vec![receipt])).await;
+                    self.settle(InternalMessage::Malformed(malformed, vec![receipt])).await;
                 }
                 Content::Unproven(unproven) => match self.request_in(unproven).await? {
                     Some(request) => self.take(request, Some(receipt), &mut messages).await,
@@ -153,11 +153,13 @@ impl Claiming<'_> {
                 // It was parked and has come back to a worker that runs no programs. Its lane takes it to one
                 // that does.
                 if message.lane == Lane::Task && self.member.tasks == 0 {
-                    return self.settle(Own::SentAgain(message)).await;
+                    return self.settle(InternalMessage::Republish(message)).await;
                 }
                 taken.push(message);
             }
-            Err(malformed) => self.settle(Own::Malformed(malformed, receipt.into_iter().collect())).await,
+            Err(malformed) => {
+                self.settle(InternalMessage::Malformed(malformed, receipt.into_iter().collect())).await
+            }
         }
     }
 
@@ -168,17 +170,17 @@ impl Claiming<'_> {
                 self.member.hand_out(Message { deadline, ..message }, attempts, starts, false).await?;
             }
             ClaimReply::Full => self.member.hand_out(message, 0, 0, true).await?,
-            ClaimReply::SendAgain => self.settle(Own::SentAgain(message)).await,
-            ClaimReply::Wait { until } => self.settle(Own::Waits { message, until }).await,
+            ClaimReply::SendAgain => self.settle(InternalMessage::Republish(message)).await,
+            ClaimReply::Wait { until } => self.settle(InternalMessage::Waits { message, until }).await,
             ClaimReply::StoreFull => {
                 self.member.health.fails_lately(TAKING_IN, &Error::full(), FULL_FOR);
                 let until = UnixMs::now().plus(until_another_worker(0));
-                self.settle(Own::Waits { message, until }).await;
+                self.settle(InternalMessage::Waits { message, until }).await;
             }
             ClaimReply::Newer => {
                 self.name_newer();
                 let until = UnixMs::now().plus(until_another_worker(0));
-                self.settle(Own::Waits { message, until }).await;
+                self.settle(InternalMessage::Waits { message, until }).await;
             }
             // Forgotten at once: the URL's own message may arrive at any time and must not join this one.
             ClaimReply::Drop => {
@@ -186,14 +188,14 @@ impl Claiming<'_> {
                     info!(url = %message.work, "dropped: it has ended, waits, or was asked for a moment ago");
                 }
                 let receipts = self.member.in_flight.forget(&Claim::of(&message));
-                self.settle(Own::Dropped(receipts)).await;
+                self.settle(InternalMessage::Dropped(receipts)).await;
             }
             // There is no record to settle.
             ClaimReply::Unknown => {
                 let receipts = self.member.in_flight.forget(&Claim::of(&message));
                 let reason = format!("there is no crawl {}", message.crawl.id);
                 let malformed = Malformed { text: message.work.to_string(), reason };
-                self.settle(Own::Malformed(malformed, receipts)).await;
+                self.settle(InternalMessage::Malformed(malformed, receipts)).await;
             }
         }
         Ok(())
@@ -236,7 +238,7 @@ impl Claiming<'_> {
                  before it was set, or forged"
             );
         }
-        self.settle(Own::Dropped(vec![receipt])).await;
+        self.settle(InternalMessage::Dropped(vec![receipt])).await;
     }
 
     /// Acknowledges the deliveries whose lane acknowledges on arrival. If this worker dies now, those without
@@ -255,7 +257,7 @@ impl Claiming<'_> {
         }
     }
 
-    async fn settle(&self, own: Own) {
+    async fn settle(&self, own: InternalMessage) {
         self.member.settle_own(own).await;
     }
 }

@@ -17,9 +17,9 @@ use crate::broker::Broker;
 use crate::by_urgency::ByUrgency;
 use crate::claiming::Claiming;
 use crate::in_flight::InFlight;
+use crate::internal_message::InternalMessage;
 use crate::member::{Exits, Member};
 use crate::outbox::{self, Tries};
-use crate::own::Own;
 use crate::records::Records;
 use crate::session::LeasedSession;
 use crate::upkeep;
@@ -105,7 +105,7 @@ impl Engine for Coordinator {
 }
 
 /// Runs the background tasks of a worker until one of them fails. A panic in one of them is passed on.
-async fn maintain(member: Arc<Member>, to_settle: mpsc::Receiver<Own>) -> Fatal {
+async fn maintain(member: Arc<Member>, to_settle: mpsc::Receiver<InternalMessage>) -> Fatal {
     let mut parts = JoinSet::new();
     let of = || Arc::clone(&member);
     let (claiming, settling, extending, sweeping) = (of(), of(), of(), of());

@@ -12,14 +12,14 @@ use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{
-    self, Activity, BeatReply, Claim, Claimed, Fatal, Frontier, Heartbeat, Settled, Settlement, Verdict,
+    self, Activity, BeatReply, Claim, Claimed, Disposition, Fatal, Frontier, Heartbeat, Settled, Settlement,
     one_each,
 };
 use trawl_common::settings::Acks;
 use trawl_common::web::url::CanonicalUrl;
 
+use crate::internal_message::InternalMessage;
 use crate::member::Member;
-use crate::own::Own;
 use crate::records::{TaskStart, Urgent};
 use crate::settle::Plan;
 
@@ -119,7 +119,7 @@ impl Frontier for Member {
             self.has_stopped.cancelled().await;
             let (done, flushed) = oneshot::channel();
             // Without a receiver there is nothing to wait for.
-            if self.own.send(Own::Flush(done)).await.is_ok() {
+            if self.own.send(InternalMessage::Flush(done)).await.is_ok() {
                 let _ = flushed.await;
             }
         };
@@ -128,7 +128,7 @@ impl Frontier for Member {
         let held = self.in_flight.older_than(Duration::ZERO);
         if !held.is_empty() {
             info!(urls = held.len(), "giving back what did not finish in time");
-            let released = |message| Settlement { message, verdict: Verdict::Released };
+            let released = |message| Settlement { message, disposition: Disposition::Release };
             self.settle(held.into_iter().map(released).collect()).await?;
         }
         match timeout(LAST_WAIT, self.broker.close()).await {

@@ -19,7 +19,7 @@ use trawl_common::time::UnixMs;
 use crate::broker::Broker;
 use crate::by_urgency::{Arriving, ByUrgency};
 use crate::in_flight::InFlight;
-use crate::own::Own;
+use crate::internal_message::InternalMessage;
 use crate::records::Records;
 
 /// Name of the failing operation while a crawl's terms are unknown.
@@ -63,7 +63,7 @@ pub(crate) struct Member {
     pub(crate) claimed: Mutex<ByUrgency>,
     /// Claimed tasks that are not handed out yet.
     pub(crate) claimed_tasks: Mutex<ByUrgency>,
-    pub(crate) own: mpsc::Sender<Own>,
+    pub(crate) own: mpsc::Sender<InternalMessage>,
     /// Stops the claiming of URLs.
     pub(crate) stop: CancellationToken,
     /// Cancelled once the claiming has stopped.
@@ -112,7 +112,7 @@ impl Member {
             Err(error) => {
                 self.health.fails_lately(LOOKING_UP, &error, 2 * UNREADABLE);
                 let until = UnixMs::now().plus(UNREADABLE);
-                self.settle_own(Own::Waits { message, until }).await;
+                self.settle_own(InternalMessage::Waits { message, until }).await;
                 return Ok(());
             }
         };
@@ -130,7 +130,7 @@ impl Member {
     }
 
     /// Passes a message on that the engine itself settles.
-    pub(crate) async fn settle_own(&self, own: Own) {
+    pub(crate) async fn settle_own(&self, own: InternalMessage) {
         // Closed only when the worker ends.
         let _ = self.own.send(own).await;
     }

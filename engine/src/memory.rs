@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use trawl_common::frontier::Key;
 use trawl_common::names::SpiderName;
-use trawl_common::ports::{Ending, Error, ErrorKind, Memory, Result};
+use trawl_common::ports::{Completion, Error, ErrorKind, PageVisit, Result};
 use trawl_common::spider::page_history::Visited;
 use trawl_common::web::url::CanonicalUrl;
 
@@ -21,17 +21,17 @@ pub(crate) struct Memories<'a> {
 impl<'a> Memories<'a> {
     /// Collects the facts to remember from these endings: each page and its links. The links of an unchanged
     /// page are not read again.
-    pub(crate) fn of(endings: impl Iterator<Item = &'a Ending>) -> Self {
+    pub(crate) fn of(endings: impl Iterator<Item = &'a Completion>) -> Self {
         let mut all = Self::default();
-        for Ending { finish, links, memory, .. } in endings {
+        for Completion { finish, links, memory, .. } in endings {
             let crawl = &finish.claim.crawl;
             // Only URLs have pages.
             let Key::Url(url) = &finish.claim.key else { continue };
             match memory {
-                Some(Memory::Visited(visited)) => {
+                Some(PageVisit::Visited(visited)) => {
                     all.visits.entry(&crawl.spider).or_default().push((url.clone(), visited.clone()));
                 }
-                Some(Memory::Gone) => all.gone.entry(&crawl.spider).or_default().push(url.clone()),
+                Some(PageVisit::Gone) => all.gone.entry(&crawl.spider).or_default().push(url.clone()),
                 None => continue,
             }
             let found = links.iter().filter_map(|link| Some((link.work.url()?.clone(), link.depth)));

@@ -10,16 +10,18 @@ use trawl_common::frontier::dead_letter::DeadLetter;
 use trawl_common::frontier::ladder::until_another_worker;
 use trawl_common::frontier::message::{Malformed, Message};
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{Claim, Ending, ErrorKind, Fatal, Finish, Settled, Settlement, Verdict, one_each};
+use trawl_common::ports::{
+    Claim, Completion, Disposition, ErrorKind, Fatal, Finish, Settled, Settlement, one_each,
+};
 use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
 
 use crate::broker::{Newer, Parked, Receipt};
+use crate::internal_message::InternalMessage;
 use crate::links::{self, Admitted};
 use crate::member::Member;
 use crate::memory::Memories;
 use crate::outbox::{self, Tries};
-use crate::own::Own;
 use crate::records::{Linked, Linking, Parking, Probe};
 
 /// Maximum number of outcomes that are settled in one step.
@@ -29,13 +31,13 @@ pub(crate) const BATCH: usize = 256;
 const SHOWN: usize = 200;
 
 /// A URL that ends, if this worker still holds it.
-struct Ends {
+struct Finishing {
     message: Message,
-    ending: Ending,
+    completion: Completion,
 }
 
 /// A URL to be parked on the delay ladder.
-struct PutAside {
+struct Delay {
     message: Message,
     until: UnixMs,
     failed: bool,
@@ -45,11 +47,11 @@ struct PutAside {
 #[derive(Default)]
 pub(crate) struct Plan {
     dead_letters: Vec<DeadLetter>,
-    ends: Vec<Ends>,
-    put_aside: Vec<PutAside>,
+    finishing: Vec<Finishing>,
+    delays: Vec<Delay>,
     waiting: Vec<(Message, UnixMs)>,
     newer: Vec<Newer>,
-    goes_round: Vec<Message>,
+    republish: Vec<Message>,
     releases: Vec<Message>,
     probes: Vec<Probe>,
     receipts: Vec<Receipt>,
@@ -61,32 +63,37 @@ pub(crate) struct Plan {
 impl Plan {
     /// Adds a worker's settlement. A URL stays held, and its lease is extended, until it has ended or its next message
     /// is about to be sent: a copy of its message may join it, its next message must not.
-    pub(crate) fn add(&mut self, member: &Member, Settlement { message, verdict }: Settlement) {
-        match verdict {
-            Verdict::Ends(ending) => self.ends.push(Ends { message, ending: *ending }),
-            Verdict::PutAside { until, failed } => self.put_aside(message, until, failed),
-            // Its message has no `until`, since another worker would wait for it.
-            Verdict::LeftToOthers { until } => {
-                self.put_aside.push(PutAside { message: message.left_to_others(), until, failed: false });
+    pub(crate) fn add(&mut self, member: &Member, Settlement { message, disposition }: Settlement) {
+        match disposition {
+            Disposition::Finish(completion) => {
+                self.finishing.push(Finishing { message, completion: *completion })
             }
-            Verdict::GoesRound => self.goes_round.push(message),
-            Verdict::Released => self.release(member, message),
+            Disposition::Retry { until } => {
+                self.delays.push(Delay { message: message.retry(until), until, failed: true });
+            }
+            Disposition::Snooze { until } => self.snooze(message, until),
+            // Its message has no `until`, since another worker would wait for it.
+            Disposition::Requeue { until } => {
+                self.delays.push(Delay { message: message.requeue(), until, failed: false });
+            }
+            Disposition::Republish => self.republish.push(message),
+            Disposition::Release => self.release(member, message),
         }
     }
 
     /// Adds a message that the engine settles by itself.
-    pub(crate) fn add_own(&mut self, member: &Member, own: Own) {
+    pub(crate) fn add_internal(&mut self, member: &Member, own: InternalMessage) {
         match own {
-            Own::Dropped(receipts) => self.receipts.extend(receipts),
-            Own::Probe(probe, receipt) => {
+            InternalMessage::Dropped(receipts) => self.receipts.extend(receipts),
+            InternalMessage::Probe(probe, receipt) => {
                 self.probes.push(probe);
                 self.receipts.push(receipt);
             }
-            Own::Newer(newer, receipt) => {
+            InternalMessage::Newer(newer, receipt) => {
                 self.newer.push(newer);
                 self.receipts.push(receipt);
             }
-            Own::Malformed(Malformed { text, reason }, receipts) => {
+            InternalMessage::Malformed(Malformed { text, reason }, receipts) => {
                 if member.settings.log.urls {
                     info!(text = printable(&text, SHOWN), reason, "invalid: no URL, it is a dead letter");
                 }
@@ -94,7 +101,7 @@ impl Plan {
                 self.dead_letters.push(DeadLetter::invalid(text, CrawlRef::adhoc(), reason, worker));
                 self.receipts.extend(receipts);
             }
-            Own::Waits { message, until } => {
+            InternalMessage::Waits { message, until } => {
                 // Then a slot that is still ahead stays valid: if the present holder loses the URL, the slot was not
                 // used.
                 let slot = message.slot.filter(|&slot| slot > until);
@@ -102,13 +109,13 @@ impl Plan {
                 let message = Message { until: message.until.max(Some(until)), slot, ..message };
                 self.waiting.push((message, until));
             }
-            Own::SentAgain(message) => self.goes_round.push(message),
-            Own::Flush(done) => self.flushed.push(done),
+            InternalMessage::Republish(message) => self.republish.push(message),
+            InternalMessage::Flush(done) => self.flushed.push(done),
         }
     }
 
-    fn put_aside(&mut self, message: Message, until: UnixMs, failed: bool) {
-        self.put_aside.push(PutAside { message: message.put_aside(until, failed), until, failed });
+    fn snooze(&mut self, message: Message, until: UnixMs) {
+        self.delays.push(Delay { message: message.snooze(until), until, failed: false });
     }
 
     fn release(&mut self, member: &Member, message: Message) {
@@ -116,7 +123,7 @@ impl Plan {
         let receipts = member.in_flight.receipts_if(&claim, |_| true);
         if receipts.is_empty() {
             // Its message was acknowledged when it started: it needs a new one.
-            self.put_aside(message, UnixMs::now(), false);
+            self.snooze(message, UnixMs::now());
         } else {
             self.releases.push(message);
             self.receipts_to_release.extend(receipts);
@@ -148,7 +155,7 @@ impl Plan {
         self.park(member).await?;
         self.remember(member).await?;
         self.finish(member).await?;
-        self.send_round(member).await?;
+        self.republish_messages(member).await?;
         self.release_records(member).await?;
         self.note_probes(member).await?;
         self.acknowledge(member).await;
@@ -158,16 +165,16 @@ impl Plan {
 
     /// A URL that was held for long may have another holder by now, and a published dead letter cannot be taken back.
     async fn extend_leases(&mut self, member: &Member) -> Result<(), Fatal> {
-        let is_in_doubt = |ends: &mut Ends| {
-            ends.ending.dead_letter.is_some()
+        let is_in_doubt = |ends: &mut Finishing| {
+            ends.completion.dead_letter.is_some()
                 || member.in_flight.is_older(&ends.message, member.lease_period())
         };
-        let in_doubt: Vec<Ends> = self.ends.extract_if(.., is_in_doubt).collect();
+        let in_doubt: Vec<Finishing> = self.finishing.extract_if(.., is_in_doubt).collect();
         let messages: Vec<Message> = in_doubt.iter().map(|ends| ends.message.clone()).collect();
         for (ends, is_held) in in_doubt.into_iter().zip(member.extend(&messages).await?) {
             match is_held {
-                true => self.ends.push(ends),
-                false => self.goes_round.push(ends.message),
+                true => self.finishing.push(ends),
+                false => self.republish.push(ends.message),
             }
         }
         Ok(())
@@ -180,7 +187,7 @@ impl Plan {
         if !self.dead_letters.is_empty() {
             health.insist("noting what is no URL", || records.note_invalid(&self.dead_letters)).await?;
         }
-        self.dead_letters.extend(self.ends.iter().filter_map(Ends::dead_letter));
+        self.dead_letters.extend(self.finishing.iter().filter_map(Finishing::dead_letter));
         if !self.dead_letters.is_empty() {
             health.insist("storing dead letters", || broker.dead_letter(&self.dead_letters)).await?;
         }
@@ -189,28 +196,30 @@ impl Plan {
 
     /// A page that this worker no longer holds is republished: another worker has it, or the store has forgotten it.
     async fn admit_links(&mut self, member: &Member) -> Result<(), Fatal> {
-        self.ends.iter_mut().for_each(|ends| ends.ending.count_handed());
-        let elsewhere = self.ends.iter().flat_map(|ends| ends.ending.elsewhere.iter().cloned()).collect();
+        self.finishing.iter_mut().for_each(|ends| ends.completion.count_handed());
+        let elsewhere =
+            self.finishing.iter().flat_map(|ends| ends.completion.elsewhere.iter().cloned()).collect();
         links::admit_elsewhere(member, elsewhere).await?;
-        let linking: Vec<Ends> = self.ends.extract_if(.., |ends| !ends.ending.links.is_empty()).collect();
+        let linking: Vec<Finishing> =
+            self.finishing.extract_if(.., |ends| !ends.completion.links.is_empty()).collect();
         if linking.is_empty() {
             return Ok(());
         }
-        let linking_of = |Ends { ending, .. }: &Ends| Linking {
-            page: ending.finish.claim.clone(),
-            links: ending.links.clone(),
+        let linking_of = |Finishing { completion, .. }: &Finishing| Linking {
+            page: completion.finish.claim.clone(),
+            links: completion.links.clone(),
         };
         let traces: Vec<_> = linking.iter().map(|ends| ends.message.trace.as_deref()).collect();
         let admitted = links::admit(member, linking.iter().map(linking_of).collect(), &traces).await?;
         for (mut ends, taken) in linking.into_iter().zip(admitted) {
             match taken {
                 Linked::Taken(Admitted { links, left_out }) => {
-                    let Ending { finish, links: of_page, .. } = &mut ends.ending;
+                    let Completion { finish, links: of_page, .. } = &mut ends.completion;
                     left_out.iter().for_each(|(limit, links)| finish.left_out.add(limit, links));
                     *of_page = links;
-                    self.ends.push(ends);
+                    self.finishing.push(ends);
                 }
-                Linked::NotHeld => self.goes_round.push(ends.message),
+                Linked::NotHeld => self.republish.push(ends.message),
                 Linked::StoreFull => self.settled.not_stored.push(ends.into()),
             }
         }
@@ -220,10 +229,10 @@ impl Plan {
     /// Record and message have the same instant. URLs that this worker no longer holds are republished.
     async fn park(&mut self, member: &Member) -> Result<(), Fatal> {
         let Member { records, broker, health, worker, .. } = member;
-        if !self.put_aside.is_empty() {
-            let mut parkings = Vec::with_capacity(self.put_aside.len());
-            let mut parked = Vec::with_capacity(self.put_aside.len());
-            for PutAside { message, until, failed } in self.put_aside.drain(..) {
+        if !self.delays.is_empty() {
+            let mut parkings = Vec::with_capacity(self.delays.len());
+            let mut parked = Vec::with_capacity(self.delays.len());
+            for Delay { message, until, failed } in self.delays.drain(..) {
                 let wake = broker.wake(until);
                 parkings.push(Parking { claim: Claim::of(&message), until: wake.at, failed });
                 parked.push(Parked { message: Message { wake: Some(wake.at), ..message }, wake });
@@ -233,7 +242,7 @@ impl Plan {
             let (parked, lost): (Vec<Parked>, Vec<Parked>) =
                 parked.into_iter().partition(|_| held.next() == Some(true));
             parked.iter().for_each(|parked| self.forget(member, &parked.message));
-            self.goes_round.extend(lost.into_iter().map(|parked| parked.message));
+            self.republish.extend(lost.into_iter().map(|parked| parked.message));
             outbox::park(&**records, &**broker, parked, health).await.map_err(Fatal)?;
         }
         if !self.waiting.is_empty() {
@@ -252,11 +261,13 @@ impl Plan {
     }
 
     async fn remember(&mut self, member: &Member) -> Result<(), Fatal> {
-        let memories = Memories::of(self.ends.iter().map(|ends| &ends.ending));
+        let memories = Memories::of(self.finishing.iter().map(|ends| &ends.completion));
         match memories.write(member).await {
             Err(error) if error.kind == ErrorKind::Full => {
-                let remembers = |ends: &mut Ends| ends.ending.memory.is_some();
-                self.settled.not_stored.extend(self.ends.extract_if(.., remembers).map(Settlement::from));
+                let remembers = |ends: &mut Finishing| ends.completion.memory.is_some();
+                self.settled
+                    .not_stored
+                    .extend(self.finishing.extract_if(.., remembers).map(Settlement::from));
                 Ok(())
             }
             written => written.map_err(Fatal),
@@ -266,26 +277,29 @@ impl Plan {
     /// URLs that this worker no longer holds are republished.
     async fn finish(&mut self, member: &Member) -> Result<(), Fatal> {
         let Member { records, health, worker, .. } = member;
-        if self.ends.is_empty() {
+        if self.finishing.is_empty() {
             return Ok(());
         }
-        let finishes: Vec<Finish> = self.ends.iter().map(|ends| ends.ending.finish.clone()).collect();
+        let finishes: Vec<Finish> =
+            self.finishing.iter().map(|ends| ends.completion.finish.clone()).collect();
         let finishing = async || one_each(records.finish(worker, &finishes).await?, finishes.len(), "ends");
         let ended = health.insist("finishing", finishing).await?;
-        for (Ends { message, ending }, ended) in std::mem::take(&mut self.ends).into_iter().zip(ended) {
+        for (Finishing { message, completion }, ended) in
+            std::mem::take(&mut self.finishing).into_iter().zip(ended)
+        {
             match ended {
                 true => {
                     self.forget(member, &message);
-                    self.settled.ended.push(ending);
+                    self.settled.ended.push(completion);
                 }
-                false => self.goes_round.push(message),
+                false => self.republish.push(message),
             }
         }
         Ok(())
     }
 
-    async fn send_round(&mut self, member: &Member) -> Result<(), Fatal> {
-        let messages = std::mem::take(&mut self.goes_round);
+    async fn republish_messages(&mut self, member: &Member) -> Result<(), Fatal> {
+        let messages = std::mem::take(&mut self.republish);
         if !messages.is_empty() {
             messages.iter().for_each(|message| self.forget(member, message));
             let Member { records, broker, health, .. } = member;
@@ -332,16 +346,16 @@ impl Plan {
     }
 }
 
-impl Ends {
+impl Finishing {
     /// Returns the dead letter for other programs, if there is one.
     fn dead_letter(&self) -> Option<DeadLetter> {
-        let cause = self.ending.dead_letter.clone()?;
+        let cause = self.completion.dead_letter.clone()?;
         Some(DeadLetter { url: self.message.work.to_string(), crawl: self.message.crawl.clone(), cause })
     }
 }
 
-impl From<Ends> for Settlement {
-    fn from(Ends { message, ending }: Ends) -> Self {
-        Self { message, verdict: Verdict::Ends(Box::new(ending)) }
+impl From<Finishing> for Settlement {
+    fn from(Finishing { message, completion }: Finishing) -> Self {
+        Self { message, disposition: Disposition::Finish(Box::new(completion)) }
     }
 }

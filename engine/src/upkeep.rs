@@ -16,17 +16,20 @@ use trawl_common::ports::{Error, ErrorKind, Fatal};
 use trawl_common::web::url::Fingerprint;
 
 use crate::claiming::Claiming;
+use crate::internal_message::InternalMessage;
 use crate::member::Member;
 use crate::outbox::{self, Tries};
-use crate::own::Own;
 use crate::settle::{BATCH, Plan};
 
 /// Settles the engine's own messages in batches, until every sender is gone.
-pub(crate) async fn settles_own(member: &Member, mut from: mpsc::Receiver<Own>) -> Result<(), Fatal> {
+pub(crate) async fn settles_own(
+    member: &Member,
+    mut from: mpsc::Receiver<InternalMessage>,
+) -> Result<(), Fatal> {
     let mut batch = Vec::with_capacity(BATCH);
     while gather(&mut from, &mut batch, BATCH).await > 0 {
         let mut plan = Plan::default();
-        batch.drain(..).for_each(|own| plan.add_own(member, own));
+        batch.drain(..).for_each(|own| plan.add_internal(member, own));
         plan.carry_out(member).await?;
     }
     Ok(())

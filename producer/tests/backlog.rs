@@ -16,7 +16,7 @@ use trawl_common::frontier::crawl::{CrawlState, CrawlStats};
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::names::{CrawlId, CrawlRef, SpiderName};
 use trawl_common::ports::{
-    Claim, Claimed, Ending, ErrorKind, Finish, Joined, Joining, Opening, Settlement, Terms, Verdict,
+    Claim, Claimed, Completion, Disposition, ErrorKind, Finish, Joined, Joining, Opening, Settlement, Terms,
 };
 use trawl_common::settings::{Producer, Settings};
 use trawl_common::spider::{Handler, Mode, Spider};
@@ -111,8 +111,8 @@ impl Case {
             let claimed = frontier.claim(urls as usize).await.unwrap();
             urls -= claimed.len() as u64;
             let settlements = claimed.into_iter().map(|Claimed { message, .. }| {
-                let ending = Ending::of(Finish::new(Claim::of(&message), Terminal::Done));
-                Settlement { message, verdict: Verdict::Ends(Box::new(ending)) }
+                let ending = Completion::of(Finish::new(Claim::of(&message), Terminal::Done));
+                Settlement { message, disposition: Disposition::Finish(Box::new(ending)) }
             });
             frontier.settle(settlements.collect()).await.unwrap();
         }

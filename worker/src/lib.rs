@@ -48,7 +48,7 @@ mod worker;
 use std::sync::Arc;
 
 pub use proxy::HandlerProxy;
-use schedule::polite::Asker;
+use schedule::polite::PoliteClient;
 pub use spiders::Unready;
 use tasks::{Programs, TaskRunner};
 use tokio_util::sync::CancellationToken;
@@ -73,7 +73,7 @@ pub async fn run(
     stop: CancellationToken,
 ) -> Result<(), RunError> {
     let at_once = settings.worker.handlers;
-    let programs = |_: &Asker| {
+    let programs = |_: &PoliteClient| {
         let runner: Arc<dyn TaskRunner> = Arc::new(Programs);
         (at_once > 0).then_some((runner, at_once))
     };
@@ -89,7 +89,7 @@ async fn run_with(
     id: WorkerId,
     health: Arc<Health>,
     stop: CancellationToken,
-    runner: impl FnOnce(&Asker) -> Option<(Arc<dyn TaskRunner>, u16)>,
+    runner: impl FnOnce(&PoliteClient) -> Option<(Arc<dyn TaskRunner>, u16)>,
 ) -> Result<(), RunError> {
     Worker::build(ports, settings, folder, id, health, stop, runner)?.run().await
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use trawl_common::dead_letters::Failed;
-use trawl_common::frontier::dead_letter::Note;
+use trawl_common::frontier::dead_letter::DeadLetterEntry;
 use trawl_common::frontier::{Work, outcome};
 use trawl_common::request::RequestView;
 use utoipa::ToSchema;
@@ -89,7 +89,7 @@ impl From<RequestView> for Request {
 
 impl From<Failed> for DeadLetter {
     fn from(Failed { crawl, url, note }: Failed) -> Self {
-        let Note { cause, lane, depth, referrer } = note;
+        let DeadLetterEntry { cause, lane, depth, referrer } = note;
         Self {
             url,
             crawl: crawl.id.to_string(),

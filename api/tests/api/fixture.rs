@@ -17,13 +17,13 @@ use trawl_backends::rabbitmq::{ItemStream, QueueDepths, RabbitMq};
 use trawl_backends::redis::{
     self, RedisHosts, RedisJobs, RedisLogs, RedisPages, RedisRecords, RedisSchedules, RedisSpiderStore,
 };
-use trawl_common::frontier::dead_letter::{Cause, Note};
+use trawl_common::frontier::dead_letter::{Cause, DeadLetterEntry};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::outcome::{Reason, Terminal};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{
-    BeatReply, Claim, Claimed, Ending, Fatal, Finish, Frontier, Heartbeat, Hosts, Joined, Joining, NewWork,
-    Opening, Session, Settlement, Terms, Verdict,
+    BeatReply, Claim, Claimed, Completion, Disposition, Fatal, Finish, Frontier, Heartbeat, Hosts, Joined,
+    Joining, NewWork, Opening, Session, Settlement, Terms,
 };
 use trawl_common::settings::{self, Dedup, Politeness, Settings};
 use trawl_common::time::UnixMs;
@@ -405,11 +405,11 @@ fn settlement(Claimed { message, .. }: Claimed, terminal: Terminal) -> Settlemen
         Cause { status: Some(404), attempts: 1, ..Cause::new(Reason::Final, "not found", UnixMs::now()) };
     let mut finish = Finish::new(Claim::of(&message), terminal);
     if terminal == Terminal::Failed {
-        finish.note = Some(Note::of(cause.clone()));
+        finish.note = Some(DeadLetterEntry::of(cause.clone()));
     }
     let dead_letter = finish.note.is_some().then_some(cause);
-    let ending = Ending { dead_letter, ..Ending::of(finish) };
-    Settlement { message, verdict: Verdict::Ends(Box::new(ending)) }
+    let ending = Completion { dead_letter, ..Completion::of(finish) };
+    Settlement { message, disposition: Disposition::Finish(Box::new(ending)) }
 }
 
 /// Where spiders are tried, as `trawl api` does it.

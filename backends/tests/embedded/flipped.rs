@@ -17,7 +17,9 @@ use trawl_common::frontier::outcome::Terminal;
 use trawl_common::frontier::{Start, Task, Work};
 use trawl_common::health::Health;
 use trawl_common::politeness::gcra::Pace;
-use trawl_common::ports::{Claim, Claimed, Ending, Error, Finish, Frontier, NewWork, Settlement, Verdict};
+use trawl_common::ports::{
+    Claim, Claimed, Completion, Disposition, Error, Finish, Frontier, NewWork, Settlement,
+};
 use trawl_common::request::NewRequest;
 use trawl_common::task::NewTask;
 use trawl_common::time::UnixMs;
@@ -66,12 +68,12 @@ async fn half_done() -> (TempDir, PathBuf) {
     let claimed = worker.claim(9).await;
     worker.settle(vec![done(&claimed[0]), failed(&claimed[1])]).await;
     worker.start(&[Claim::of(&claimed[2].message), Claim::of(&claimed[3].message)]).await.unwrap();
-    for (at, failed, has_slot) in [(4, true, false), (5, false, true)] {
+    let until = UnixMs::now();
+    let waiting = [(4, Disposition::Retry { until }, false), (5, Disposition::Snooze { until }, true)];
+    for (at, disposition, has_slot) in waiting {
         let mut message = claimed[at].message.clone();
         message.slot = has_slot.then(UnixMs::now);
-        worker
-            .settle(vec![Settlement { message, verdict: Verdict::PutAside { until: UnixMs::now(), failed } }])
-            .await;
+        worker.settle(vec![Settlement { message, disposition }]).await;
     }
     let mut ask = ask("site.example");
     ask.request.pace = Pace { interval: LONG, ..Pace::UNLIMITED };
@@ -89,8 +91,8 @@ async fn half_done() -> (TempDir, PathBuf) {
 
 fn failed(claimed: &Claimed) -> Settlement {
     let message = claimed.message.clone();
-    let ending = Ending::of(Finish::new(Claim::of(&message), Terminal::Failed));
-    Settlement { message, verdict: Verdict::Ends(Box::new(ending)) }
+    let ending = Completion::of(Finish::new(Claim::of(&message), Terminal::Failed));
+    Settlement { message, disposition: Disposition::Finish(Box::new(ending)) }
 }
 
 /// Which bit is flipped: by the numbers of a table, a column and a row, as far as there are so many.

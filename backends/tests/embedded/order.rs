@@ -3,7 +3,7 @@
 use super::support::*;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{Claimed, NewWork, Settlement, Verdict};
+use trawl_common::ports::{Claimed, Disposition, NewWork, Settlement};
 use trawl_common::time::UnixMs;
 
 #[tokio::test]
@@ -38,7 +38,7 @@ async fn what_is_given_back_before_its_lane_was_walked_comes_once() {
     let _session = admit(&engine, 0..3).await;
     let worker = join(&engine);
     let Claimed { message, .. } = worker.claim(1).await.remove(0);
-    worker.settle(vec![Settlement { message, verdict: Verdict::Released }]).await;
+    worker.settle(vec![Settlement { message, disposition: Disposition::Release }]).await;
     assert_eq!(available(&engine, 3).await, [0, 1, 2]);
 }
 
@@ -72,8 +72,8 @@ async fn what_is_forgotten_is_forgotten_beyond_memory_and_the_rest_is_not() {
         let (even, odd): (Vec<_>, Vec<_>) =
             claimed.into_iter().partition(|claimed| number(claimed).is_multiple_of(2));
         let later = |Claimed { message, .. }| {
-            let verdict = Verdict::PutAside { until: UnixMs::now().plus(LONG), failed: false };
-            Settlement { message, verdict }
+            let disposition = Disposition::Snooze { until: UnixMs::now().plus(LONG) };
+            Settlement { message, disposition }
         };
         worker.settle(even.iter().map(done).chain(odd.into_iter().map(later)).collect()).await;
     }

@@ -7,7 +7,7 @@ use super::support::*;
 use trawl_backends::embedded::Embedded;
 use trawl_common::frontier::outcome::Reason;
 use trawl_common::politeness::gcra::{Pace, Slot};
-use trawl_common::ports::{HostSlotRequest, Opening, Settlement, SourcesRead, Terms, Verdict};
+use trawl_common::ports::{Disposition, HostSlotRequest, Opening, Settlement, SourcesRead, Terms};
 use trawl_common::time::UnixMs;
 
 /// A request for a slot of a host that allows one request in this many seconds.
@@ -51,7 +51,11 @@ async fn what_waits_for_a_slot_of_its_host_asks_for_another_one_in_the_next_proc
         let mut message = claimed.message;
         message.slot = (number == 0).then_some(later);
         message.turn = (number == 1).then_some((later, 1));
-        batch.push(Settlement { message, verdict: Verdict::PutAside { until: later, failed: number == 2 } });
+        let disposition = match number {
+            2 => Disposition::Retry { until: later },
+            _ => Disposition::Snooze { until: later },
+        };
+        batch.push(Settlement { message, disposition });
     }
     worker.settle(batch).await;
     drop((_session, worker, engine));

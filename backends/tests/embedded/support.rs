@@ -14,8 +14,8 @@ use trawl_common::health::Health;
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::politeness::gcra::{Pace, SlotRequest, Standing};
 use trawl_common::ports::{
-    Claim, Claimed, Ending, Finish, Frontier, HostSlotRequest, Joined, Joining, NewWork, Opening, Session,
-    Settlement, Terms, Verdict,
+    Claim, Claimed, Completion, Disposition, Finish, Frontier, HostSlotRequest, Joined, Joining, NewWork,
+    Opening, Session, Settlement, Terms,
 };
 use trawl_common::settings::Settings;
 use trawl_common::time::UnixMs;
@@ -109,14 +109,14 @@ pub(super) fn number(claimed: &Claimed) -> usize {
 
 pub(super) fn done(claimed: &Claimed) -> Settlement {
     let message = claimed.message.clone();
-    let ending = Ending::of(Finish::new(Claim::of(&message), Terminal::Done));
-    Settlement { message, verdict: Verdict::Ends(Box::new(ending)) }
+    let ending = Completion::of(Finish::new(Claim::of(&message), Terminal::Done));
+    Settlement { message, disposition: Disposition::Finish(Box::new(ending)) }
 }
 
 /// Puts a claimed URL aside until so many ms ago.
 pub(super) async fn put_aside(frontier: &dyn Frontier, claimed: &Claimed, ago: u64) {
-    let verdict = Verdict::PutAside { until: UnixMs(UnixMs::now().0 - ago), failed: false };
-    frontier.settle(vec![Settlement { message: claimed.message.clone(), verdict }]).await.unwrap();
+    let disposition = Disposition::Snooze { until: UnixMs(UnixMs::now().0 - ago) };
+    frontier.settle(vec![Settlement { message: claimed.message.clone(), disposition }]).await.unwrap();
 }
 
 /// A state file that refuses some changes as long as this lives, as it does where its disk is full.

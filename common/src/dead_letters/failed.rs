@@ -1,7 +1,7 @@
 //! One dead letter.
 
 use crate::frontier::Key;
-use crate::frontier::dead_letter::Note;
+use crate::frontier::dead_letter::DeadLetterEntry;
 use crate::frontier::outcome::Reason;
 use crate::names::CrawlRef;
 
@@ -13,7 +13,7 @@ pub struct Failed {
     /// The URL, the key of the request or the task, or the text.
     pub url: String,
     /// The reason for the failure.
-    pub note: Note,
+    pub note: DeadLetterEntry,
 }
 
 impl Failed {
@@ -45,7 +45,7 @@ mod tests {
     fn a_request_has_the_host_of_its_url_and_a_task_has_none() {
         let host = |url: &str| {
             let crawl = CrawlRef::adhoc();
-            let note = Note::of(Cause::new(Reason::Retries, "503", UnixMs(0)));
+            let note = DeadLetterEntry::of(Cause::new(Reason::Retries, "503", UnixMs(0)));
             Failed { crawl, url: url.to_owned(), note }.host()
         };
         let digits = "0123456789abcdef0123456789abcdef";

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::url_words::Words;
 use super::{Explainer, Workers, now};
 use crate::frontier::crawl::{CrawlState, CrawlStats};
-use crate::frontier::dead_letter::Note;
+use crate::frontier::dead_letter::DeadLetterEntry;
 use crate::frontier::{Key, Request, UrlState};
 use crate::names::{CrawlRef, SpiderName};
 use crate::politeness::robots::Robots;
@@ -53,7 +53,7 @@ pub struct InCrawl {
     /// The state of the URL in it.
     pub state: UrlState,
     /// Its dead letter, if it has one.
-    pub dead_letter: Option<Note>,
+    pub dead_letter: Option<DeadLetterEntry>,
     /// How it ended; `None` if it has not, is a dead letter, or nothing tells.
     pub outcome: Option<PageOutcome>,
     /// Sentences about its state, the reason, and what happens next.

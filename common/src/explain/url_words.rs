@@ -3,7 +3,7 @@
 use super::url::{PageOutcome, RobotsVerdict};
 use super::{Workers, host};
 use crate::frontier::crawl::CrawlState;
-use crate::frontier::dead_letter::{Cause, Note};
+use crate::frontier::dead_letter::{Cause, DeadLetterEntry};
 use crate::frontier::lane::Lane;
 use crate::frontier::{Record, State, UrlState};
 use crate::names::{CrawlRef, SpiderName};
@@ -21,7 +21,7 @@ pub(super) struct Words<'a> {
     pub(super) crawl: &'a CrawlRef,
     pub(super) status: CrawlState,
     pub(super) state: &'a UrlState,
-    pub(super) dead_letter: Option<&'a Note>,
+    pub(super) dead_letter: Option<&'a DeadLetterEntry>,
     pub(super) schedule: Option<&'a HostState>,
     pub(super) robots: RobotsVerdict,
     pub(super) workers: &'a Workers,
@@ -132,7 +132,7 @@ impl Words<'_> {
         format!("Next: {what}.")
     }
 
-    fn failed(&self, Note { cause, .. }: &Note) -> Vec<String> {
+    fn failed(&self, DeadLetterEntry { cause, .. }: &DeadLetterEntry) -> Vec<String> {
         let Cause { reason, class, status, error, attempts, failed_at, worker } = cause;
         let class = class.map(|class| format!(", {class}")).unwrap_or_default();
         let status = status.map(|status| format!(", HTTP {status}")).unwrap_or_default();
@@ -263,7 +263,7 @@ mod tests {
 
     fn words_with(
         state: &UrlState,
-        dead_letter: Option<&Note>,
+        dead_letter: Option<&DeadLetterEntry>,
         change: impl FnOnce(&mut Words<'_>),
     ) -> String {
         let (crawl, workers) =
@@ -338,7 +338,7 @@ mod tests {
             attempts: 3,
             ..Cause::new(Reason::Retries, "the server\u{1b} answered 503", NOW)
         };
-        let note = Note::of(cause);
+        let note = DeadLetterEntry::of(cause);
         let text = words_with(&UrlState::Ended, Some(&note), |_| {});
         assert!(text.contains(&format!("since {NOW}: retries, http, HTTP 503.")), "{text}");
         assert!(text.contains("tried 3 times; the last error: the server  answered 503"), "{text}");

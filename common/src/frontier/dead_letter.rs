@@ -29,8 +29,8 @@ impl DeadLetter {
     }
 
     /// Returns the entry of it that a crawl's list keeps.
-    pub fn note(&self) -> Note {
-        Note::of(self.cause.clone())
+    pub fn note(&self) -> DeadLetterEntry {
+        DeadLetterEntry::of(self.cause.clone())
     }
 }
 
@@ -88,7 +88,7 @@ impl Cause {
 
 /// An entry of a crawl's list of failed URLs: why the URL failed, and all that is needed to send it again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Note {
+pub struct DeadLetterEntry {
     /// The cause.
     #[serde(flatten)]
     pub cause: Cause,
@@ -100,7 +100,7 @@ pub struct Note {
     pub referrer: Option<Key>,
 }
 
-impl Note {
+impl DeadLetterEntry {
     /// Returns the entry of a URL of which only the cause is known.
     pub fn of(cause: Cause) -> Self {
         Self { cause, lane: Lane::default(), depth: 0, referrer: None }
@@ -115,9 +115,9 @@ mod tests {
 
     fn written(class: Option<Class>) -> Value {
         let cause = Cause { class, ..Cause::new(Reason::Final, "no", UnixMs(7)) };
-        let note = Note::of(cause);
+        let note = DeadLetterEntry::of(cause);
         let text = serde_json::to_string(&note).unwrap();
-        assert_eq!(serde_json::from_str::<Note>(&text).unwrap(), note);
+        assert_eq!(serde_json::from_str::<DeadLetterEntry>(&text).unwrap(), note);
         serde_json::from_str(&text).unwrap()
     }
 

@@ -118,22 +118,24 @@ impl Message {
         self.hop.as_ref().map(|hop| &hop.url).or(self.work.page())
     }
 
-    /// The message with which the URL comes back at `until`. After a failure it starts afresh, in the spelling in which it was asked for
-    /// first unless a redirect has led away from that, while a deferred one keeps its slot and how far redirects have led it.
-    pub fn put_aside(self, until: UnixMs, failed: bool) -> Self {
-        let put_aside = Self { until: Some(until), left: 0, ..self };
-        match failed {
-            true => {
-                let spelling = put_aside.hop.filter(|hop| hop.count == 0);
-                Self { slot: None, turn: None, hop: spelling, ..put_aside }
-            }
-            false => put_aside,
-        }
+    /// Returns the message with which the URL comes back at `until`, with its slot and its redirects so far.
+    #[must_use]
+    pub fn snooze(self, until: UnixMs) -> Self {
+        Self { until: Some(until), left: 0, ..self }
+    }
+
+    /// Returns the message with which the URL is tried again at `until`: without a slot, and in the spelling in which it
+    /// was first requested, unless a redirect has led away from that.
+    #[must_use]
+    pub fn retry(self, until: UnixMs) -> Self {
+        let message = self.snooze(until);
+        let spelling = message.hop.filter(|hop| hop.count == 0);
+        Self { slot: None, turn: None, hop: spelling, ..message }
     }
 
     /// Returns the message with which it is passed to another worker.
     #[must_use]
-    pub fn left_to_others(self) -> Self {
+    pub fn requeue(self) -> Self {
         Self { left: self.left.saturating_add(1), ..self }
     }
 

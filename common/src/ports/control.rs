@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 use super::{ErrorKind, Result, Seen};
-use crate::frontier::dead_letter::Note;
+use crate::frontier::dead_letter::DeadLetterEntry;
 use crate::frontier::{Key, TaskKey, Work};
 use crate::names::{CrawlRef, SpiderName, WorkerId};
 
@@ -35,7 +35,7 @@ pub trait Control: Send + Sync {
     async fn count_failed(&self, crawl: &CrawlRef) -> Result<u64>;
 
     /// Returns why one URL or task failed; `None` if it is not in the list.
-    async fn failure(&self, crawl: &CrawlRef, key: &Key) -> Result<Option<Note>>;
+    async fn failure(&self, crawl: &CrawlRef, key: &Key) -> Result<Option<DeadLetterEntry>>;
 
     /// Returns a task or a request of a crawl with its whole payload, if it has not ended or is in the list;
     /// `None` otherwise. A plain URL has no payload beside its key.
@@ -51,7 +51,7 @@ pub trait Control: Send + Sync {
 
     /// Returns the texts of each crawl that were not a URL or not a message, and why; up to
     /// [`super::MAX_INVALID`]. They cannot be replayed.
-    async fn invalid(&self, crawl: &CrawlRef) -> Result<Vec<(String, Note)>>;
+    async fn invalid(&self, crawl: &CrawlRef) -> Result<Vec<(String, DeadLetterEntry)>>;
 
     /// Removes such texts from the list for good. Returns the number removed.
     async fn purge_invalid(&self, crawl: &CrawlRef, texts: &[String]) -> Result<u64>;
@@ -80,7 +80,7 @@ pub trait Control: Send + Sync {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FailedPage {
     /// The entries, each with what is known of its failure.
-    pub failed: Vec<(Key, Note)>,
+    pub failed: Vec<(Key, DeadLetterEntry)>,
     /// The cursor of the next page; `None` at the end.
     pub next: Option<u64>,
 }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use super::{Claim, Fatal, Latency, NewWork, Terms, one_each};
 use crate::frontier::Start;
 use crate::frontier::crawl::HANDED;
-use crate::frontier::dead_letter::{Cause, Note};
+use crate::frontier::dead_letter::{Cause, DeadLetterEntry};
 use crate::frontier::limit::LeftOut;
 use crate::frontier::message::Message;
 use crate::frontier::outcome::Terminal;
@@ -99,35 +99,38 @@ pub struct Settlement {
     /// The URL, with its state for the next claim: its redirects and its slot.
     pub message: Message,
     /// The decision about the URL.
-    pub verdict: Verdict,
+    pub disposition: Disposition,
 }
 
 /// The decision about a URL.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
+pub enum Disposition {
     /// It has reached its terminal state.
-    Ends(Box<Ending>),
-    /// It comes back at an instant.
-    PutAside {
-        /// When.
-        until: UnixMs,
-        /// Whether it failed: then its attempts are incremented, and it starts afresh.
-        failed: bool,
-    },
-    /// This worker cannot handle it. It comes back at about this instant, for any worker to take at once.
-    LeftToOthers {
+    Finish(Box<Completion>),
+    /// It failed, and is tried again: its attempts are incremented, and it starts afresh.
+    Retry {
         /// When.
         until: UnixMs,
     },
-    /// It is no longer this worker's ([`Frontier::extend`]), or its record was forgotten: it is requeued.
-    GoesRound,
-    /// It is released untouched.
-    Released,
+    /// It comes back without having failed.
+    Snooze {
+        /// When.
+        until: UnixMs,
+    },
+    /// This worker cannot handle it. It comes back for any worker to take at once.
+    Requeue {
+        /// When, approximately.
+        until: UnixMs,
+    },
+    /// It is no longer this worker's ([`Frontier::extend`]), or its record was forgotten: its message is sent again.
+    Republish,
+    /// It is released untouched, for any worker to take.
+    Release,
 }
 
 /// The end of a URL, and the results of its page. Its items are already stored.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ending {
+pub struct Completion {
     /// Its terminal state, for its crawl's counters.
     pub finish: Finish,
     /// The reason why it is a dead letter, if it is one.
@@ -138,10 +141,10 @@ pub struct Ending {
     /// spider.
     pub elsewhere: Vec<(SpiderName, NewWork)>,
     /// The update of the page memory.
-    pub memory: Option<Memory>,
+    pub memory: Option<PageVisit>,
 }
 
-impl Ending {
+impl Completion {
     /// Creates an end without any results.
     pub fn of(finish: Finish) -> Self {
         Self { finish, dead_letter: None, links: Vec::new(), elsewhere: Vec::new(), memory: None }
@@ -158,7 +161,7 @@ impl Ending {
 
 /// An update of the page memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Memory {
+pub enum PageVisit {
     /// The page was visited.
     Visited(Visited),
     /// The page no longer exists.
@@ -170,7 +173,7 @@ pub enum Memory {
 pub struct Settled {
     /// The URLs that have a terminal state, from now or before. Each keeps those of its links that the frontier knows
     /// now.
-    pub ended: Vec<Ending>,
+    pub ended: Vec<Completion>,
     /// The URLs that are not settled, because the store has no room for their links or for the page memory: settle them
     /// again.
     pub not_stored: Vec<Settlement>,
@@ -236,11 +239,11 @@ pub struct Finish {
     pub items: ItemCounts,
     /// How many of its page's links limits left out.
     pub left_out: LeftOut,
-    /// The number of URLs and tasks that it handed to each other spider ([`Ending::elsewhere`]). Set by the engine.
+    /// The number of URLs and tasks that it handed to each other spider ([`Completion::elsewhere`]). Set by the engine.
     pub handed: BTreeMap<SpiderName, u64>,
     /// The entry for the list of dead letters, for `Failed` and `Expired`, and for a URL that was skipped because its
     /// host is blocked.
-    pub note: Option<Note>,
+    pub note: Option<DeadLetterEntry>,
     /// The final URL of its redirects, if its page was stored: that URL counts as seen from now on.
     pub landed: Option<CanonicalUrl>,
 }

@@ -44,8 +44,8 @@ pub use control::{Control, FailedPage};
 pub use engine::{Engine, Joined, Joining, Opening, Requests, Session, SourcesRead};
 pub use error::{Error, ErrorKind, Fatal, Result, one_each};
 pub use frontier::{
-    Activity, BeatReply, Claimed, Ending, Finish, Frontier, Heartbeat, Memory, OpenCrawl, Settled,
-    Settlement, Verdict,
+    Activity, BeatReply, Claimed, Completion, Disposition, Finish, Frontier, Heartbeat, OpenCrawl, PageVisit,
+    Settled, Settlement,
 };
 pub use history::History;
 pub use hosts::{

@@ -17,13 +17,13 @@ use trawl_backends::rabbitmq::{ItemStream, RabbitMq};
 use trawl_backends::redis::{
     self, RedisHosts, RedisJobs, RedisLogs, RedisPages, RedisRecords, RedisSchedules, RedisSpiderStore,
 };
-use trawl_common::frontier::dead_letter::{Cause, Note};
+use trawl_common::frontier::dead_letter::{Cause, DeadLetterEntry};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::outcome::{Reason, Terminal};
 use trawl_common::names::{CrawlRef, WorkerId};
 use trawl_common::ports::{
-    Claim, Claimed, Ending, Fatal, Finish, Frontier, Heartbeat, Joined, Joining, NewWork, Opening,
-    Settlement, Terms, Verdict,
+    Claim, Claimed, Completion, Disposition, Fatal, Finish, Frontier, Heartbeat, Joined, Joining, NewWork,
+    Opening, Settlement, Terms,
 };
 use trawl_common::settings::{self, Dedup, Settings};
 use trawl_common::time::UnixMs;
@@ -227,10 +227,10 @@ impl Worker {
                 ..Cause::new(Reason::Final, error, UnixMs::now())
             };
             let mut finish = Finish::new(Claim::of(&message), Terminal::Failed);
-            finish.note = Some(Note::of(cause.clone()));
+            finish.note = Some(DeadLetterEntry::of(cause.clone()));
             finish.why = Some("http");
-            let ending = Ending { dead_letter: Some(cause), ..Ending::of(finish) };
-            Settlement { message, verdict: Verdict::Ends(Box::new(ending)) }
+            let ending = Completion { dead_letter: Some(cause), ..Completion::of(finish) };
+            Settlement { message, disposition: Disposition::Finish(Box::new(ending)) }
         };
         self.frontier.settle(claimed.into_iter().map(fail).collect()).await.unwrap();
     }

@@ -6,7 +6,7 @@ use tokio::time::{sleep, timeout};
 use trawl_common::frontier::Start;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::outcome::Terminal;
-use trawl_common::ports::{Claim, Ending, ErrorKind, Fatal, NewWork, Settlement, Verdict};
+use trawl_common::ports::{Claim, Completion, Disposition, ErrorKind, Fatal, NewWork, Settlement};
 
 use super::servers::{Fault, Servers};
 use super::{A, B, LIMIT, Member, VerdictOf, ends, fails, links, waits};
@@ -29,7 +29,7 @@ async fn a_missing_answer_ends_the_worker_and_its_urls_are_released() {
 
 #[tokio::test(start_paused = true)]
 async fn a_refused_step_of_settlement_ends_the_worker_and_an_outage_is_waited_for() {
-    let finishes: VerdictOf = |message| Verdict::Ends(Box::new(ends(message, Terminal::Done)));
+    let finishes: VerdictOf = |message| Disposition::Finish(Box::new(ends(message, Terminal::Done)));
     let steps: [(&str, &str, VerdictOf); 10] = [
         ("claim", "claiming URLs", finishes),
         ("extend", "extending leases", fails),
@@ -40,9 +40,9 @@ async fn a_refused_step_of_settlement_ends_the_worker_and_an_outage_is_waited_fo
         ("park record of", "putting aside", waits),
         ("park message of", "parking", waits),
         ("finish", "finishing", finishes),
-        ("release record of", "giving back", |_| Verdict::Released),
+        ("release record of", "giving back", |_| Disposition::Release),
     ];
-    for (call, named, verdict) in steps {
+    for (call, named, disposition) in steps {
         for fault in [Fault::Refused(call), Fault::Away(call)] {
             let servers = Servers::default();
             servers.fault(fault);
@@ -50,8 +50,8 @@ async fn a_refused_step_of_settlement_ends_the_worker_and_an_outage_is_waited_fo
             let member = Member::join(&servers, |_| {});
             let settled = async {
                 let message = member.claim().await.message;
-                let verdict = verdict(&message);
-                member.settle(message, verdict).await
+                let disposition = disposition(&message);
+                member.settle(message, disposition).await
             };
             if fault == Fault::Refused(call) {
                 let error = tokio::select! {
@@ -112,12 +112,12 @@ async fn what_does_not_fit_a_full_store_is_returned_and_delays_no_other() {
     let (a, b) = (member.claim().await.message, member.claim().await.message);
     servers.fault(Fault::StoreFullForLinks);
     let links = vec![NewWork::seed("http://site.example/c".parse().unwrap(), Lane::Bulk)];
-    let linking = Ending { links, ..ends(&a, Terminal::Done) };
-    let held_back = Settlement { message: a, verdict: Verdict::Ends(Box::new(linking)) };
-    let plain = Verdict::Ends(Box::new(ends(&b, Terminal::Done)));
+    let linking = Completion { links, ..ends(&a, Terminal::Done) };
+    let held_back = Settlement { message: a, disposition: Disposition::Finish(Box::new(linking)) };
+    let plain = Disposition::Finish(Box::new(ends(&b, Terminal::Done)));
     let settled = member
         .frontier
-        .settle(vec![held_back.clone(), Settlement { message: b, verdict: plain }])
+        .settle(vec![held_back.clone(), Settlement { message: b, disposition: plain }])
         .await
         .unwrap();
     assert_eq!((settled.ended.len(), settled.not_stored), (1, vec![held_back.clone()]));

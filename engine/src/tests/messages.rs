@@ -8,7 +8,7 @@ use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::frontier::{ClaimReply, Start};
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{Claim, Result, Verdict};
+use trawl_common::ports::{Claim, Disposition, Result};
 use trawl_common::settings::{Acks, Settings};
 use trawl_common::time::UnixMs;
 
@@ -76,7 +76,7 @@ async fn a_message_that_comes_twice_is_claimed_once_and_both_are_acknowledged() 
     servers.deliver(A);
     timeout(LIMIT, servers.until_taken()).await.unwrap();
     let ending = ends(&claimed.message, Terminal::Done);
-    member.settle(claimed.message, Verdict::Ends(Box::new(ending))).await.unwrap();
+    member.settle(claimed.message, Disposition::Finish(Box::new(ending))).await.unwrap();
     assert_eq!(
         servers.calls(),
         [format!("claim {A}"), format!("finish {A}"), "ack 1".into(), "ack 2".into()]
@@ -149,7 +149,7 @@ async fn a_url_whose_messages_are_lost_again_and_again_is_claimed_without_one() 
     let calls = servers.calls();
     assert_eq!(calls.iter().filter(|call| call.starts_with("publish")).count(), 3);
     let settled = member
-        .settle(claimed.message.clone(), Verdict::Ends(Box::new(ends(&lost, Terminal::Done))))
+        .settle(claimed.message.clone(), Disposition::Finish(Box::new(ends(&lost, Terminal::Done))))
         .await
         .unwrap();
     assert_eq!(settled.ended.len(), 1);

@@ -19,8 +19,8 @@ use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Reason, Terminal};
 use trawl_common::health::Health;
 use trawl_common::ports::{
-    Claim, Claimed, Ending, Engine, Fatal, Finish, Frontier, Joined, Joining, NewWork, Settled, Settlement,
-    Verdict,
+    Claim, Claimed, Completion, Disposition, Engine, Fatal, Finish, Frontier, Joined, Joining, NewWork,
+    Settled, Settlement,
 };
 use trawl_common::settings::Settings;
 use trawl_common::time::UnixMs;
@@ -71,33 +71,33 @@ impl Member {
         timeout(LIMIT, maintenance.join_next()).await.unwrap().unwrap().unwrap()
     }
 
-    async fn settle(&self, message: Message, verdict: Verdict) -> Result<Settled, Fatal> {
-        timeout(LIMIT, self.frontier.settle(vec![Settlement { message, verdict }])).await.unwrap()
+    async fn settle(&self, message: Message, disposition: Disposition) -> Result<Settled, Fatal> {
+        timeout(LIMIT, self.frontier.settle(vec![Settlement { message, disposition }])).await.unwrap()
     }
 }
 
-fn ends(message: &Message, terminal: Terminal) -> Ending {
-    Ending::of(Finish::new(Claim::of(message), terminal))
+fn ends(message: &Message, terminal: Terminal) -> Completion {
+    Completion::of(Finish::new(Claim::of(message), terminal))
 }
 
 /// The end of a URL that becomes a dead letter.
-fn fails(message: &Message) -> Verdict {
+fn fails(message: &Message) -> Disposition {
     let cause = Cause { attempts: 1, ..Cause::new(Reason::Final, "", UnixMs(0)) };
-    Verdict::Ends(Box::new(Ending { dead_letter: Some(cause), ..ends(message, Terminal::Failed) }))
+    Disposition::Finish(Box::new(Completion { dead_letter: Some(cause), ..ends(message, Terminal::Failed) }))
 }
 
 /// The end of a page that links to another.
-fn links(message: &Message) -> Verdict {
+fn links(message: &Message) -> Disposition {
     let links = vec![NewWork::seed(B.parse().unwrap(), Lane::Bulk)];
-    Verdict::Ends(Box::new(Ending { links, ..ends(message, Terminal::Done) }))
+    Disposition::Finish(Box::new(Completion { links, ..ends(message, Terminal::Done) }))
 }
 
-fn waits(_: &Message) -> Verdict {
-    Verdict::PutAside { until: UnixMs::now().plus(Duration::from_secs(60)), failed: false }
+fn waits(_: &Message) -> Disposition {
+    Disposition::Snooze { until: UnixMs::now().plus(Duration::from_secs(60)) }
 }
 
-/// Makes the verdict on a URL.
-type VerdictOf = fn(&Message) -> Verdict;
+/// Makes the disposition on a URL.
+type VerdictOf = fn(&Message) -> Disposition;
 
 const A: &str = "http://site.example/a";
 const B: &str = "http://site.example/b";

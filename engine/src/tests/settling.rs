@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
 use trawl_common::frontier::outcome::Terminal;
-use trawl_common::ports::{Settled, Verdict};
+use trawl_common::ports::{Disposition, Settled};
 
 use super::servers::{Fault, Servers};
 use super::{A, B, LIMIT, Member, ends, fails, links, waits};
@@ -15,8 +15,8 @@ async fn a_dead_letter_is_stored_before_its_record_ends_and_its_message_is_ackno
     servers.deliver(A);
     let member = Member::join(&servers, |_| {});
     let claimed = member.claim().await;
-    let verdict = fails(&claimed.message);
-    member.settle(claimed.message, verdict).await.unwrap();
+    let disposition = fails(&claimed.message);
+    member.settle(claimed.message, disposition).await.unwrap();
     let expected = [
         format!("claim {A}"),
         format!("extend {A}"),
@@ -33,8 +33,8 @@ async fn links_are_published_before_their_page_ends() {
     servers.deliver(A);
     let member = Member::join(&servers, |_| {});
     let claimed = member.claim().await;
-    let verdict = links(&claimed.message);
-    let settled = member.settle(claimed.message, verdict).await.unwrap();
+    let disposition = links(&claimed.message);
+    let settled = member.settle(claimed.message, disposition).await.unwrap();
     assert_eq!(settled.ended[0].links.len(), 1);
     let expected = [
         format!("claim {A}"),
@@ -53,8 +53,8 @@ async fn what_is_parked_has_its_record_written_first_then_its_message_and_its_ac
     servers.deliver(A);
     let member = Member::join(&servers, |_| {});
     let claimed = member.claim().await;
-    let verdict = waits(&claimed.message);
-    member.settle(claimed.message, verdict).await.unwrap();
+    let disposition = waits(&claimed.message);
+    member.settle(claimed.message, disposition).await.unwrap();
     let calls = ["claim", "park record of", "park message of", "confirm"].map(|call| format!("{call} {A}"));
     assert_eq!(servers.calls(), [&calls[..], &["ack 1".to_owned()]].concat());
     assert_eq!(member.frontier.activity().in_flight, 0);
@@ -68,7 +68,7 @@ async fn what_is_no_longer_held_is_sent_again_and_ends_nothing() {
     let claimed = member.claim().await;
     servers.fault(Fault::NotHeld);
     let ending = ends(&claimed.message, Terminal::Done);
-    let settled = member.settle(claimed.message, Verdict::Ends(Box::new(ending))).await.unwrap();
+    let settled = member.settle(claimed.message, Disposition::Finish(Box::new(ending))).await.unwrap();
     assert_eq!(settled, Settled::default());
     assert_eq!(
         servers.calls(),

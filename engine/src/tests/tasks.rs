@@ -6,7 +6,7 @@ use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::frontier::{Start, Task};
 use trawl_common::names::CrawlRef;
-use trawl_common::ports::{Ending, NewWork, Verdict};
+use trawl_common::ports::{Completion, Disposition, NewWork};
 use trawl_common::task::NewTask;
 
 use super::servers::Servers;
@@ -34,8 +34,8 @@ async fn a_more_urgent_task_comes_first_and_is_settled_though_its_message_is_sti
     assert_eq!(keys, [first.key(), task.clone()]);
     assert_eq!(member.frontier.start_task(&both[0]).await.unwrap(), Some(Start::Go));
     for claimed in both {
-        let verdict = Verdict::Ends(Box::new(ends(&claimed.message, Terminal::Done)));
-        member.settle(claimed.message, verdict).await.unwrap();
+        let disposition = Disposition::Finish(Box::new(ends(&claimed.message, Terminal::Done)));
+        member.settle(claimed.message, disposition).await.unwrap();
     }
     let first = first.key();
     let expected = [
@@ -80,8 +80,8 @@ async fn a_task_is_claimed_by_itself_and_settled_as_a_url_is() {
     let member = Member::join(&servers, |_| {});
     let claimed = timeout(LIMIT, member.frontier.claim_tasks(1)).await.unwrap().unwrap().remove(0);
     assert_eq!(claimed.message.key(), task);
-    let verdict = links(&claimed.message);
-    member.settle(claimed.message, verdict).await.unwrap();
+    let disposition = links(&claimed.message);
+    member.settle(claimed.message, disposition).await.unwrap();
     let expected = [
         format!("claim {task}"),
         format!("admit links of {task}"),
@@ -109,8 +109,8 @@ async fn tasks_for_another_spider_are_published_before_their_parent_ends() {
     let member = Member::join(&servers, |_| {});
     let claimed = timeout(LIMIT, member.frontier.claim_tasks(1)).await.unwrap().unwrap().remove(0);
     let other = ("other".parse().unwrap(), NewWork::seed(B.parse().unwrap(), Lane::Bulk));
-    let ending = Ending { elsewhere: vec![other], ..ends(&claimed.message, Terminal::Done) };
-    member.settle(claimed.message, Verdict::Ends(Box::new(ending))).await.unwrap();
+    let ending = Completion { elsewhere: vec![other], ..ends(&claimed.message, Terminal::Done) };
+    member.settle(claimed.message, Disposition::Finish(Box::new(ending))).await.unwrap();
     let expected = [
         format!("claim {task}"),
         "take in for adhoc.other".into(),

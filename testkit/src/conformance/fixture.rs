@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trawl_common::frontier::crawl::{CrawlState, CrawlStats};
-use trawl_common::frontier::dead_letter::{Cause, Note};
+use trawl_common::frontier::dead_letter::{Cause, DeadLetterEntry};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Class, Reason, Terminal};
@@ -128,7 +128,7 @@ impl Case {
     }
 
     /// Returns the note of a failed page, with all fields set for odd numbers.
-    pub(super) fn note(&self, number: usize, terminal: Terminal) -> Note {
+    pub(super) fn note(&self, number: usize, terminal: Terminal) -> DeadLetterEntry {
         let full = number % 2 == 1;
         let reason = if terminal == Terminal::Expired { Reason::Expired } else { Reason::Retries };
         let cause = Cause {
@@ -141,7 +141,7 @@ impl Case {
             failed_at: UnixMs(1_700_000_000_000 + number as u64),
         };
         let lane = if full { Lane::Priority } else { Lane::Bulk };
-        Note { cause, lane, depth: number as u16, referrer: full.then(|| self.key(number + 1)) }
+        DeadLetterEntry { cause, lane, depth: number as u16, referrer: full.then(|| self.key(number + 1)) }
     }
 }
 

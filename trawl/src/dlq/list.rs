@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use trawl_cli::{Outcome, count, print_json};
 use trawl_common::dead_letters::Failed;
 use trawl_common::exit::Exit;
-use trawl_common::frontier::dead_letter::Note;
+use trawl_common::frontier::dead_letter::DeadLetterEntry;
 use trawl_common::frontier::outcome::Reason;
 use trawl_common::text::{escape_json, printable};
 use trawl_common::web::url::MAX_URL_BYTES;
@@ -84,7 +84,7 @@ pub(super) fn as_json(failed: &Failed) -> String {
 }
 
 /// Formats a dead letter's note as JSON, with its time as all JSON has times.
-pub(crate) fn note_as_json(note: &Note) -> Value {
+pub(crate) fn note_as_json(note: &DeadLetterEntry) -> Value {
     let mut json = json!(note);
     json["failed_at"] = note.cause.failed_at.to_string().into();
     json

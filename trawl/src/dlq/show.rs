@@ -109,7 +109,7 @@ fn lines(Failed { crawl, url, note }: &Failed) -> [(&'static str, String); 13] {
 
 #[cfg(test)]
 mod tests {
-    use trawl_common::frontier::dead_letter::{Cause, Note};
+    use trawl_common::frontier::dead_letter::{Cause, DeadLetterEntry};
     use trawl_common::frontier::outcome::Reason;
     use trawl_common::text::is_harmful;
     use trawl_common::time::UnixMs;
@@ -127,7 +127,8 @@ mod tests {
     #[test]
     fn a_dead_letter_that_another_program_wrote_is_shown_harmlessly() {
         let error = "a\u{1b}[31m\u{9b}\n\u{202e}b";
-        let note = Note::of(Cause { attempts: 1, ..Cause::new(Reason::Final, error, UnixMs::now()) });
+        let note =
+            DeadLetterEntry::of(Cause { attempts: 1, ..Cause::new(Reason::Final, error, UnixMs::now()) });
         let url = "https://example.com/\u{202e}\u{1b}\u{85}?\u{7f}\u{2028}".to_owned();
         let failed = Failed { crawl: CrawlRef::adhoc(), url, note };
         for (name, value) in lines(&failed) {

@@ -19,8 +19,8 @@ use trawl_common::health::Health;
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
 use trawl_common::politeness::rate::Rate;
 use trawl_common::ports::{
-    Activity, BeatReply, Claim, Claimed, Ending, Engine, Fatal, Frontier, Heartbeat, Joined, Joining, Memory,
-    Opening, Page, Pages, Ports, Result, Session, Settled, Settlement, Sink, SinkFactory, Verdict,
+    Activity, BeatReply, Claim, Claimed, Completion, Disposition, Engine, Fatal, Frontier, Heartbeat, Joined,
+    Joining, Opening, Page, PageVisit, Pages, Ports, Result, Session, Settled, Settlement, Sink, SinkFactory,
 };
 use trawl_common::settings::{Compress, Lines, Settings, SinkSettings};
 use trawl_common::spider::Spider;
@@ -117,9 +117,9 @@ impl Frontier for DeadlyFrontier {
 
 /// Remembers the pages of a batch, as an engine does that remembers them before it has their URLs end.
 async fn remember(pages: &dyn Pages, batch: Vec<Settlement>) {
-    for Settlement { verdict, .. } in batch {
-        if let Verdict::Ends(ending) = verdict
-            && let Ending { finish, memory: Some(Memory::Visited(visited)), .. } = *ending
+    for Settlement { disposition, .. } in batch {
+        if let Disposition::Finish(ending) = disposition
+            && let Completion { finish, memory: Some(PageVisit::Visited(visited)), .. } = *ending
         {
             let Claim { crawl, key } = &finish.claim;
             pages.note(&crawl.spider, &[(key.url().unwrap().clone(), visited)]).await.unwrap();

@@ -9,7 +9,7 @@ use trawl_common::names::CrawlRef;
 use trawl_common::ports::{Fatal, Stats, Terms};
 use trawl_common::spider::SpiderText;
 
-use crate::spiders::{Loaded, Spiders};
+use crate::spiders::{LoadedSpider, Spiders};
 
 /// Maximum number of crawls to remember: whether they have their own copy of the spider's file, and whether
 /// it was compared with the local one.
@@ -38,7 +38,7 @@ impl CrawlSpiders {
         &self,
         crawl: &CrawlRef,
         terms: &Terms,
-    ) -> Result<Result<Arc<Loaded>, String>, Fatal> {
+    ) -> Result<Result<Arc<LoadedSpider>, String>, Fatal> {
         let text = self.text(crawl, terms).await?;
         let is_known = text.is_some() || self.spiders.is_for_strangers(&crawl.spider);
         let spider = if is_known { self.spider(crawl, terms, text.as_ref()) } else { None };
@@ -70,7 +70,7 @@ impl CrawlSpiders {
         crawl: &CrawlRef,
         terms: &Terms,
         text: Option<&SpiderText>,
-    ) -> Option<Arc<Loaded>> {
+    ) -> Option<Arc<LoadedSpider>> {
         let spiders = &self.spiders;
         match text {
             Some(text) => spiders.of_text(&crawl.spider, text),
@@ -81,7 +81,7 @@ impl CrawlSpiders {
     /// Whether the local version of a crawl's spider may be used. Without the file that the crawl was opened
     /// with, pages would be read by the settings alone, and their links not followed. A difference is logged
     /// once.
-    fn can_be_worked_with(&self, crawl: &CrawlRef, terms: &Terms, spider: &Loaded) -> bool {
+    fn can_be_worked_with(&self, crawl: &CrawlRef, terms: &Terms, spider: &LoadedSpider) -> bool {
         let (theirs, ours) = (terms.file, spider.spider.file);
         if theirs.is_some() && ours != theirs && self.compared.get(crawl).is_none() {
             self.compared.insert(crawl.clone(), ());

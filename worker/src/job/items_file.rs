@@ -18,7 +18,7 @@ const SHARE: u64 = 500_000;
 /// The items of a file that remain to be stored.
 pub(crate) struct FileItems {
     file: ItemsFile,
-    /// The page or task that yielded them, without items.
+    /// The page or task that output them, without items.
     page: Page,
     /// Their common properties.
     like: Item,

@@ -21,7 +21,7 @@ use trawl_handlers::Stream;
 
 pub(crate) use self::no_page::NoPage;
 use crate::programs::Running;
-use crate::spiders::Loaded;
+use crate::spiders::LoadedSpider;
 
 /// A URL to handle, with the number of its failures, and of its starts without an end.
 #[derive(Clone)]
@@ -36,7 +36,7 @@ pub(crate) struct Job {
     /// Its crawl.
     pub(crate) crawl: OpenCrawl,
     /// Its spider.
-    pub(crate) spider: Arc<Loaded>,
+    pub(crate) spider: Arc<LoadedSpider>,
 }
 
 impl Job {

@@ -9,12 +9,12 @@ use trawl_common::spider::ItemCounts;
 use trawl_common::web::url::CanonicalUrl;
 
 use super::items_file::FileItems;
-use crate::spiders::Loaded;
+use crate::spiders::LoadedSpider;
 
 /// The results of a page or a task.
 pub(crate) struct PageOutput {
     /// The spider that read it.
-    pub(crate) spider: Arc<Loaded>,
+    pub(crate) spider: Arc<LoadedSpider>,
     /// The page for its sinks; `None` if there is nothing to store, or it is stored.
     pub(crate) page: Option<Page>,
     /// Further items for the sinks, in a file; `None` if there are none, or they are stored.
@@ -39,7 +39,7 @@ pub(crate) struct PageOutput {
 
 /// The items and the page that go to the sinks of a spider.
 pub(crate) struct ForSinks {
-    pub(crate) spider: Arc<Loaded>,
+    pub(crate) spider: Arc<LoadedSpider>,
     pub(crate) page: Option<Page>,
     pub(crate) file: Option<Box<FileItems>>,
 }

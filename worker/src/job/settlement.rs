@@ -7,7 +7,7 @@ use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Failure, Outcome, Reason, Skip};
 use trawl_common::frontier::retry;
 use trawl_common::health::Health;
-use trawl_common::ports::{Claimed, Error, Memory};
+use trawl_common::ports::{Claimed, Error, PageVisit};
 use trawl_common::settings::Retry;
 use trawl_common::time::UnixMs;
 
@@ -42,11 +42,11 @@ pub(crate) struct Handled {
 /// What becomes of a URL or a task. Only its ends have an update of the page memory, and only `Done` has results.
 pub(crate) enum Disposition {
     /// It is done: its items are stored before it is settled.
-    Done { output: PageOutput, memory: Option<Memory> },
+    Done { output: PageOutput, memory: Option<PageVisit> },
     /// It is left out on purpose.
-    Skipped { skip: Skip, memory: Option<Memory> },
+    Skipped { skip: Skip, memory: Option<PageVisit> },
     /// It failed for good.
-    Failed { failure: Failure, reason: Reason, memory: Option<Memory> },
+    Failed { failure: Failure, reason: Reason, memory: Option<PageVisit> },
     /// Its deadline passed before it could be fetched.
     Expired,
     /// It failed, and is tried again at this instant.
@@ -121,7 +121,7 @@ impl Settlement {
     }
 
     /// Creates the settlement of a page, which from now on waits for its spider's sinks if it has anything for them.
-    pub(crate) fn done(job: Job, output: PageOutput, memory: Option<Memory>) -> Self {
+    pub(crate) fn done(job: Job, output: PageOutput, memory: Option<PageVisit>) -> Self {
         output.await_sinks();
         Self::of(job, Disposition::Done { output, memory })
     }

@@ -39,14 +39,14 @@ use trawl_handlers::{Admission, ProxyAccess};
 use trawl_web::{Fetcher, Passage, Unusable};
 
 use self::credentials::{Credentials, Run};
-use crate::schedule::polite::{AsSpider, Asker};
+use crate::schedule::polite::{AsSpider, PoliteClient};
 
 /// The time that connections get to end when the proxy does.
 const LAST_WORD: Duration = Duration::from_secs(1);
 
 /// The proxy of a process.
 pub struct HandlerProxy {
-    asker: Asker,
+    asker: PoliteClient,
     credentials: Arc<Credentials>,
     /// The address that it listens on, once there was a run.
     address: Mutex<Option<SocketAddr>>,
@@ -69,7 +69,7 @@ struct Access {
 impl HandlerProxy {
     /// Returns a proxy for a process that does not crawl, with the schedules in `hosts`.
     pub fn alone(settings: Arc<Settings>, hosts: Arc<dyn Hosts>) -> Arc<Self> {
-        let proxy = Self::of(Asker::alone(settings, hosts));
+        let proxy = Self::of(PoliteClient::alone(settings, hosts));
         let (schedules, stop) = (proxy.asker.schedules.clone(), proxy.stop.clone());
         proxy.tasks.spawn(async move {
             stop.run_until_cancelled(schedules.in_flight.freeing(&*schedules.hosts)).await;
@@ -77,7 +77,7 @@ impl HandlerProxy {
         proxy
     }
 
-    pub(crate) fn of(asker: Asker) -> Arc<Self> {
+    pub(crate) fn of(asker: PoliteClient) -> Arc<Self> {
         let (credentials, address, tasks, stop) = Default::default();
         Arc::new(Self { asker, credentials, address, tasks, stop })
     }

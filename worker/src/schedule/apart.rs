@@ -17,7 +17,7 @@ use trawl_common::web::host::HostKey;
 use trawl_web::Fetcher;
 
 use super::domains::Domains;
-use crate::spiders::Loaded;
+use crate::spiders::LoadedSpider;
 
 /// Interval at which to check for busy threads, while a response takes its time.
 const LOOK: Duration = Duration::from_millis(100);
@@ -35,7 +35,7 @@ const AWAY: Duration = Duration::from_secs(2);
 /// Runs `ask` on the threads that suit a domain. Returns the time at which to repeat it if it was aborted.
 pub(crate) async fn ask<T>(
     domains: &Domains,
-    spider: &Loaded,
+    spider: &LoadedSpider,
     domain: HostKey,
     ask: impl AsyncFnOnce(&Fetcher) -> T,
 ) -> Result<T, UnixMs> {

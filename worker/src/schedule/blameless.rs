@@ -11,7 +11,7 @@ use trawl_common::ports::{Error, ErrorKind};
 use trawl_common::time::UnixMs;
 
 use super::Scheduling;
-use crate::spiders::Loaded;
+use crate::spiders::LoadedSpider;
 
 /// Approximate delay before a URL is tried again.
 const TRY_AGAIN: Duration = Duration::from_secs(5);
@@ -26,7 +26,7 @@ const ASKING: &str = "asking hosts";
 /// once that such failures occur, and once that they are over.
 pub(crate) fn put_off<T>(
     scheduling: &Scheduling,
-    spider: &Loaded,
+    spider: &LoadedSpider,
     answer: &Result<T, Failure>,
 ) -> Option<UnixMs> {
     match answer {
@@ -39,7 +39,7 @@ pub(crate) fn put_off<T>(
 }
 
 /// Records such a failure, and returns when to try again.
-pub(crate) fn fails(scheduling: &Scheduling, spider: &Loaded, failure: &Failure) -> UnixMs {
+pub(crate) fn fails(scheduling: &Scheduling, spider: &LoadedSpider, failure: &Failure) -> UnixMs {
     let error = Error::new(ErrorKind::Unavailable, &failure.detail);
     match (failure.class, asking_proxy(spider)) {
         (Class::Proxy, Some(asking)) => scheduling.context.health.fails(&asking, &error),
@@ -49,7 +49,7 @@ pub(crate) fn fails(scheduling: &Scheduling, spider: &Loaded, failure: &Failure)
 }
 
 /// Records that the proxy works, if the spider uses one.
-pub(crate) fn proxy_works(scheduling: &Scheduling, spider: &Loaded) {
+pub(crate) fn proxy_works(scheduling: &Scheduling, spider: &LoadedSpider) {
     if let Some(asking) = asking_proxy(spider) {
         scheduling.context.health.works(&asking);
     }
@@ -68,6 +68,6 @@ fn lacks(scheduling: &Scheduling, error: &Error) {
     scheduling.context.health.fails_lately(ASKING, error, OVER);
 }
 
-fn asking_proxy(spider: &Loaded) -> Option<String> {
+fn asking_proxy(spider: &LoadedSpider) -> Option<String> {
     Some(format!("asking through the proxy {}", spider.fetcher.proxy()?))
 }

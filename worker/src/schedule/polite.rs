@@ -28,7 +28,7 @@ use crate::telemetry::host_log::HostLog;
 
 /// Sends requests by the schedules that all share.
 #[derive(Clone)]
-pub(crate) struct Asker {
+pub(crate) struct PoliteClient {
     pub(crate) settings: Arc<Settings>,
     pub(crate) schedules: HostSchedules,
     pub(crate) robots: Arc<RobotsMemory>,
@@ -72,7 +72,7 @@ pub(crate) enum NotAsked {
     Port(Error),
 }
 
-impl Asker {
+impl PoliteClient {
     /// Returns an instance for a process that does not crawl, with the schedules in `hosts`.
     pub(crate) fn alone(settings: Arc<Settings>, hosts: Arc<dyn Hosts>) -> Self {
         let schedules = HostSchedules {
@@ -89,7 +89,7 @@ impl Asker {
     }
 
     /// Returns the policy of the host of `url`, if its robots.txt allows the request. `None` if its
-    /// robots.txt has to be fetched first, with [`Asker::learn`].
+    /// robots.txt has to be fetched first, with [`PoliteClient::learn`].
     pub(crate) fn policy(
         &self,
         spider: &AsSpider,

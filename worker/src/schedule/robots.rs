@@ -13,7 +13,7 @@ use trawl_web::NoRobots;
 
 use super::robots_store::{known_or_fetched, time_to_live};
 use super::{Scheduling, apart, blameless};
-use crate::spiders::Loaded;
+use crate::spiders::LoadedSpider;
 use crate::telemetry::standstill::Why;
 
 /// The result of getting a file.
@@ -34,11 +34,11 @@ pub(super) enum Learnt {
 
 /// Gets an origin's robots.txt. One worker fetches it, and the others wait for that. If redirects take longer
 /// than the lease, another worker starts as well.
-pub(super) async fn learn(scheduling: &Scheduling, spider: &Loaded, origin: &Origin) -> Learnt {
+pub(super) async fn learn(scheduling: &Scheduling, spider: &LoadedSpider, origin: &Origin) -> Learnt {
     find_out(scheduling, spider, origin).await.unwrap_or_else(Learnt::Failed)
 }
 
-async fn find_out(scheduling: &Scheduling, spider: &Loaded, origin: &Origin) -> Result<Learnt> {
+async fn find_out(scheduling: &Scheduling, spider: &LoadedSpider, origin: &Origin) -> Result<Learnt> {
     let Scheduling { context, asker, .. } = scheduling;
     let (hosts, settings) = (&*asker.schedules.hosts, &context.settings);
     let key = spider.politeness.robots_key(origin);
@@ -55,7 +55,7 @@ async fn find_out(scheduling: &Scheduling, spider: &Loaded, origin: &Origin) -> 
 /// Fetches the file, and returns it with its lifetime.
 async fn fetch(
     scheduling: &Scheduling,
-    spider: &Loaded,
+    spider: &LoadedSpider,
     origin: &Origin,
 ) -> std::result::Result<(RobotsFile, Duration), Learnt> {
     let mut way = scheduling.asker.robots.way(origin);

@@ -10,7 +10,7 @@ use trawl_common::politeness::ceiling::Ceiling;
 use trawl_common::ports::Hosts;
 
 use super::domains::Domains;
-use super::polite::Asker;
+use super::polite::PoliteClient;
 use super::wanting::Wanting;
 use crate::context::Context;
 use crate::telemetry::host_log::HostLog;
@@ -20,7 +20,7 @@ use crate::telemetry::standstill::Standstill;
 pub(crate) struct Scheduling {
     pub(crate) context: Arc<Context>,
     /// The schedules of hosts, their robots.txt files, and the exchange of slots, which programs use as well.
-    pub(crate) asker: Asker,
+    pub(crate) asker: PoliteClient,
     pub(crate) domains: Arc<Domains>,
     pub(crate) standstill: Arc<Standstill>,
     pub(crate) wanting: Wanting,
@@ -38,7 +38,7 @@ impl Scheduling {
             ceiling: Arc::new(Ceiling::of(settings.fetch.max_rate)),
             addresses: Arc::new(AddressRate::new(settings.politeness.address_rate)),
         };
-        let asker = Asker {
+        let asker = PoliteClient {
             settings: Arc::clone(settings),
             schedules,
             robots: Arc::default(),

@@ -12,11 +12,11 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tracing::debug;
 use trawl_common::batching::gather;
-use trawl_common::frontier::dead_letter::{Cause, Note};
+use trawl_common::frontier::dead_letter::{Cause, DeadLetterEntry};
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Class, Failure, Reason, Skip, Terminal};
 use trawl_common::metrics;
-use trawl_common::ports::{self, Claim, Ending, Error, Fatal, Finish, Frontier, History, Settled, Verdict};
+use trawl_common::ports::{self, Claim, Completion, Error, Fatal, Finish, Frontier, History, Settled};
 use trawl_common::time::UnixMs;
 use trawl_common::trace::Attempt;
 use trawl_common::web::host::HostKey;
@@ -134,7 +134,7 @@ async fn settle(
     let begun = Instant::now();
     let Settled { ended, not_stored } = settler.frontier.settle(rulings).await?;
     attempts.into_iter().for_each(|attempt| attempt.ends(begun.elapsed()));
-    for Ending { finish, links, .. } in &ended {
+    for Completion { finish, links, .. } in &ended {
         settler.tally.count(finish.terminal);
         metrics::url_ended(finish.terminal);
         metrics::items(finish.claim.crawl.spider.as_str(), &finish.items.by_kind);
@@ -208,26 +208,26 @@ fn attempt(Handled { message, disposition, .. }: &Handled) -> Option<Attempt> {
 fn ruling(settler: &Settler, handled: Handled) -> ports::Settlement {
     let Handled { message, attempts, disposition, .. } = handled;
     let finish = |terminal| Finish::new(Claim::of(&message), terminal);
-    let verdict = match disposition {
+    let disposition = match disposition {
         Disposition::Done { output, memory } => {
             let PageOutput { links, elsewhere, left_out, landed, bytes, missing, items, .. } = output;
             let finish = Finish { landed, bytes, missing, left_out, items, ..finish(Terminal::Done) };
-            ends(Ending { links, elsewhere, memory, ..Ending::of(finish) })
+            finish_with(Completion { links, elsewhere, memory, ..Completion::of(finish) })
         }
         Disposition::Skipped { skip, memory } => {
             debug!(url = %message.work, reason = skip.as_str(), "skipped");
             let note = (skip == Skip::Blocked).then(|| note(&message, blocked(settler, attempts)));
             let finish = Finish { why: Some(skip.as_str()), note, ..finish(Terminal::Skipped) };
-            ends(Ending { memory, ..Ending::of(finish) })
+            finish_with(Completion { memory, ..Completion::of(finish) })
         }
         Disposition::Failed { failure, reason, memory } => {
             let attempts = if reason == Reason::Poison { attempts } else { attempts + 1 };
-            let ending = Ending { memory, ..Ending::of(finish(Terminal::Failed)) };
-            dead_letter(settler, &message, ending, failed(settler, failure, reason, attempts))
+            let completion = Completion { memory, ..Completion::of(finish(Terminal::Failed)) };
+            dead_letter(settler, &message, completion, failed(settler, failure, reason, attempts))
         }
         Disposition::Expired => {
-            let ending = Ending::of(finish(Terminal::Expired));
-            dead_letter(settler, &message, ending, expired(settler, attempts))
+            let completion = Completion::of(finish(Terminal::Expired));
+            dead_letter(settler, &message, completion, expired(settler, attempts))
         }
         Disposition::Retry { failure, until } => {
             if let Some(target) = message.target() {
@@ -235,31 +235,36 @@ fn ruling(settler: &Settler, handled: Handled) -> ports::Settlement {
             }
             settler.tally.retried();
             metrics::url_retried(failure.class);
-            Verdict::PutAside { until, failed: true }
+            ports::Disposition::Retry { until }
         }
         Disposition::Snooze { until } => {
             settler.tally.parked();
             metrics::url_parked();
-            Verdict::PutAside { until, failed: false }
+            ports::Disposition::Snooze { until }
         }
-        Disposition::Requeue { until } => Verdict::LeftToOthers { until },
-        Disposition::Republish => Verdict::GoesRound,
-        Disposition::Release => Verdict::Released,
+        Disposition::Requeue { until } => ports::Disposition::Requeue { until },
+        Disposition::Republish => ports::Disposition::Republish,
+        Disposition::Release => ports::Disposition::Release,
     };
-    ports::Settlement { message, verdict }
+    ports::Settlement { message, disposition }
 }
 
-fn ends(ending: Ending) -> Verdict {
-    Verdict::Ends(Box::new(ending))
+fn finish_with(completion: Completion) -> ports::Disposition {
+    ports::Disposition::Finish(Box::new(completion))
 }
 
 /// Returns the decision about a URL that becomes a dead letter.
-fn dead_letter(settler: &Settler, message: &Message, mut ending: Ending, cause: Cause) -> Verdict {
+fn dead_letter(
+    settler: &Settler,
+    message: &Message,
+    mut completion: Completion,
+    cause: Cause,
+) -> ports::Disposition {
     settler.url_log.dead_letter(message, &cause);
-    ending.finish.why = cause.class.map(Class::as_str);
-    ending.finish.note = Some(note(message, cause.clone()));
-    ending.dead_letter = Some(cause);
-    ends(ending)
+    completion.finish.why = cause.class.map(Class::as_str);
+    completion.finish.note = Some(note(message, cause.clone()));
+    completion.dead_letter = Some(cause);
+    finish_with(completion)
 }
 
 fn failed(settler: &Settler, failure: Failure, reason: Reason, attempts: u32) -> Cause {
@@ -295,7 +300,7 @@ fn unasked(settler: &Settler, reason: Reason, error: &str, attempts: u32) -> Cau
 }
 
 /// Returns the entry of a URL for the list of dead letters.
-fn note(message: &Message, cause: Cause) -> Note {
+fn note(message: &Message, cause: Cause) -> DeadLetterEntry {
     let Message { lane, depth, referrer, .. } = message;
-    Note { cause, lane: *lane, depth: *depth, referrer: referrer.clone() }
+    DeadLetterEntry { cause, lane: *lane, depth: *depth, referrer: referrer.clone() }
 }

@@ -33,7 +33,7 @@ use self::sink_backlog::SinkBacklog;
 use crate::programs::Running;
 
 /// A spider that is ready to work.
-pub(crate) struct Loaded {
+pub(crate) struct LoadedSpider {
     pub(crate) spider: Spider,
     pub(crate) scope: Scope,
     /// The rules for responses that are not pages.
@@ -69,7 +69,7 @@ struct ProgramVersion {
 /// Maximum number of programs whose versions are reported.
 const REPORTED: usize = 200;
 
-impl Loaded {
+impl LoadedSpider {
     /// Returns the retries of pages that its program fails at.
     pub(crate) fn retry(&self, settings: &Retry) -> Retry {
         let max = self.spider.handler.as_ref().and_then(|handler| handler.retries);
@@ -133,7 +133,7 @@ fn listed(mistakes: &[Mistake]) -> String {
 #[derive(Clone, Default)]
 struct Known {
     /// The loaded spider, from the last valid version of its file; `None` if there was none so far.
-    loaded: Option<Arc<Loaded>>,
+    loaded: Option<Arc<LoadedSpider>>,
     /// The text of the file when that was loaded; `None` if there was no file.
     text: Option<String>,
     /// The mistake in the current text, which has been logged.
@@ -145,7 +145,7 @@ struct Known {
 struct Brought {
     text: SpiderText,
     /// The loaded spider, or the mistake, which has been logged.
-    loaded: Result<Arc<Loaded>, String>,
+    loaded: Result<Arc<LoadedSpider>, String>,
 }
 
 /// Returns the access to the proxy for the program of a spider, whose requests are sent by a client like the given
@@ -208,7 +208,7 @@ impl Spiders {
     }
 
     /// Returns the spider of this name; `None` if it cannot work now, which is logged once.
-    pub(crate) fn get(&self, name: &SpiderName) -> Option<Arc<Loaded>> {
+    pub(crate) fn get(&self, name: &SpiderName) -> Option<Arc<LoadedSpider>> {
         let all = self.known.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = all.get(name) {
             return known.loaded.clone();
@@ -225,7 +225,7 @@ impl Spiders {
     }
 
     /// Returns the spider of this name with the text of a crawl; `None` if it cannot work here, which is logged.
-    pub(crate) fn of_text(&self, name: &SpiderName, text: &SpiderText) -> Option<Arc<Loaded>> {
+    pub(crate) fn of_text(&self, name: &SpiderName, text: &SpiderText) -> Option<Arc<LoadedSpider>> {
         let key = (name.clone(), text.hash());
         self.brought.get_with(key, || self.bring(name, text.clone(), None)).loaded.ok()
     }
@@ -264,7 +264,7 @@ impl Spiders {
     }
 
     /// Loads a spider from a text, reusing its open sinks if they are the same.
-    fn load_text(&self, name: &SpiderName, text: &SpiderText) -> Result<Loaded, Unready> {
+    fn load_text(&self, name: &SpiderName, text: &SpiderText) -> Result<LoadedSpider, Unready> {
         let mut loaded = self.ready(name, Some(text.as_str()))?;
         self.check_program(&loaded.spider, text)?;
         let others = self.all_brought().chain(self.of_file(name));
@@ -287,12 +287,12 @@ impl Spiders {
         }
     }
 
-    fn all_brought(&self) -> impl Iterator<Item = Arc<Loaded>> {
+    fn all_brought(&self) -> impl Iterator<Item = Arc<LoadedSpider>> {
         self.brought.iter().filter_map(|(_, brought)| brought.loaded.ok())
     }
 
     /// Returns the spider as loaded from its file.
-    fn of_file(&self, name: &SpiderName) -> Option<Arc<Loaded>> {
+    fn of_file(&self, name: &SpiderName) -> Option<Arc<LoadedSpider>> {
         let all = self.known.read().unwrap_or_else(PoisonError::into_inner);
         all.get(name).and_then(|known| known.loaded.clone())
     }
@@ -388,7 +388,7 @@ impl Spiders {
     }
 
     /// Whether a spider's program, if it has one, is of the version that its files have.
-    fn is_current(&self, loaded: &Loaded) -> bool {
+    fn is_current(&self, loaded: &LoadedSpider) -> bool {
         let Spider { name, handler, .. } = &loaded.spider;
         let current = handler.as_ref().map(|handler| self.versions.of(&self.folder, name, handler));
         current == loaded.version.map(|version| version.files)
@@ -438,7 +438,7 @@ impl Spiders {
     }
 
     /// Keeps sinks that are no longer used, to close them at the end: running jobs still write to them.
-    fn retire(&self, old: &Loaded, new: &Loaded) {
+    fn retire(&self, old: &LoadedSpider, new: &LoadedSpider) {
         let is_used = |sink: &&Arc<dyn Sink>| new.sinks.iter().any(|other| Arc::ptr_eq(other, sink));
         let gone = old.sinks.iter().filter(|sink| !is_used(sink)).cloned();
         self.retired.lock().unwrap_or_else(PoisonError::into_inner).extend(gone);
@@ -465,7 +465,7 @@ impl Spiders {
     }
 
     /// Prepares the spider with this text of its file, without its sinks.
-    fn ready(&self, name: &SpiderName, text: Option<&str>) -> Result<Loaded, Unready> {
+    fn ready(&self, name: &SpiderName, text: Option<&str>) -> Result<LoadedSpider, Unready> {
         let spider = self.folder.spider(name, text, &self.settings.items)?;
         let mistaken = |mistakes| match text {
             Some(text) => self.folder.mistaken(name, text, mistakes).into(),
@@ -477,7 +477,7 @@ impl Spiders {
         let apart = fetcher.on(&self.threads)?;
         let proxy = (self.proxy)(&spider, &apart)?;
         let program = Running::of(&spider, self.folder.program_folder(name), proxy)?;
-        Ok(Loaded {
+        Ok(LoadedSpider {
             scope,
             bans,
             route: spider.routes(&self.settings.route),
@@ -502,7 +502,11 @@ impl Spiders {
     }
 
     /// Returns its sinks: the same as before, if they have the same settings and take the same items.
-    fn sinks(&self, spider: &Spider, before: Option<&Loaded>) -> Result<Vec<Arc<dyn Sink>>, ports::Error> {
+    fn sinks(
+        &self,
+        spider: &Spider,
+        before: Option<&LoadedSpider>,
+    ) -> Result<Vec<Arc<dyn Sink>>, ports::Error> {
         match before {
             Some(before) if before.has_sinks_of(spider) => Ok(before.sinks.clone()),
             _ => self.sink_factory.open(spider),

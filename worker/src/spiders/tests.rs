@@ -14,7 +14,7 @@ use trawl_common::web::url::CanonicalUrl;
 use super::*;
 use crate::claim::SpiderRequests;
 use crate::proxy::HandlerProxy;
-use crate::schedule::polite::Asker;
+use crate::schedule::polite::PoliteClient;
 use crate::tests::log::OwnLog;
 
 /// Sinks that discard everything.
@@ -53,7 +53,7 @@ impl Fixture {
         let log = OwnLog::new();
         let folder_of = Folder::of(&settings);
         let hosts = Embedded::in_memory().unwrap().hosts();
-        let proxy = HandlerProxy::of(Asker::alone(Arc::new(settings.clone()), hosts));
+        let proxy = HandlerProxy::of(PoliteClient::alone(Arc::new(settings.clone()), hosts));
         let proxy: ProxyForPrograms = Box::new(move |spider, fetcher| proxy.access(spider, fetcher));
         let spiders =
             Spiders::new(&settings, folder_of, Arc::new(Nowhere), threads, proxy, log.writer.clone())
@@ -139,7 +139,7 @@ fn sinks_stay_open_while_they_and_their_items_are_the_same() {
     let fixture = Fixture::new();
     fixture.write("max_pages = 1");
     let before = fixture.spiders.get(&fixture.name).unwrap();
-    let is_same = |now: &Loaded| Arc::ptr_eq(&before.sinks[0], &now.sinks[0]);
+    let is_same = |now: &LoadedSpider| Arc::ptr_eq(&before.sinks[0], &now.sinks[0]);
     fixture.write("max_pages = 2");
     fixture.spiders.look_again();
     assert!(is_same(&fixture.spiders.get(&fixture.name).unwrap()));

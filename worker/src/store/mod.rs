@@ -23,7 +23,7 @@ use crate::context::Context;
 use crate::job::items_file::FileItems;
 use crate::job::page_output::ForSinks;
 use crate::job::settlement::Settlement;
-use crate::spiders::Loaded;
+use crate::spiders::LoadedSpider;
 
 /// Maximum number of pages of a spider that are stored in one step.
 const BATCH: usize = 256;
@@ -69,7 +69,7 @@ pub(crate) async fn run(
 
 /// The pages of one spider that are not being stored yet.
 struct Line {
-    spider: Arc<Loaded>,
+    spider: Arc<LoadedSpider>,
     waiting: Vec<(ForSinks, Settlement)>,
     is_busy: bool,
 }
@@ -78,7 +78,7 @@ struct Stores {
     storage: Arc<Storage>,
     to: mpsc::Sender<Settlement>,
     lines: Vec<Line>,
-    storing: JoinSet<Result<Arc<Loaded>, Fatal>>,
+    storing: JoinSet<Result<Arc<LoadedSpider>, Fatal>>,
 }
 
 impl Stores {
@@ -108,7 +108,7 @@ impl Stores {
         }
     }
 
-    fn mark_idle(&mut self, spider: &Arc<Loaded>) {
+    fn mark_idle(&mut self, spider: &Arc<LoadedSpider>) {
         self.lines.retain_mut(|line| {
             line.is_busy &= !Arc::ptr_eq(&line.spider, spider);
             line.is_busy || !line.waiting.is_empty()
@@ -123,7 +123,7 @@ impl Stores {
 /// 3. Stores the files of items, one after the other, and passes on their pages and tasks.
 async fn store(
     storage: &Storage,
-    spider: &Loaded,
+    spider: &LoadedSpider,
     waiting: Vec<(ForSinks, Settlement)>,
     to: &mpsc::Sender<Settlement>,
 ) -> Result<(), Fatal> {
@@ -176,7 +176,12 @@ async fn store(
 /// another sink is unavailable. People fix a table that lacks a column, or a file that another process writes to, while
 /// other spiders continue. `of` are the messages of the pages. Returns whether all sinks have all pages; false if none of
 /// the pages is this worker's any more.
-async fn put(storage: &Storage, spider: &Loaded, pages: &[Page], of: &[&Message]) -> Result<bool, Fatal> {
+async fn put(
+    storage: &Storage,
+    spider: &LoadedSpider,
+    pages: &[Page],
+    of: &[&Message],
+) -> Result<bool, Fatal> {
     let storing = spider.sinks.iter().filter(|_| !pages.is_empty()).map(async |sink| {
         let what = of_spider(&spider.spider.name, sink.name());
         let is_retry = AtomicBool::new(false);
@@ -198,7 +203,7 @@ async fn put(storage: &Storage, spider: &Loaded, pages: &[Page], of: &[&Message]
 /// the worker, so the job no longer runs alone.
 async fn store_file(
     storage: &Storage,
-    spider: &Loaded,
+    spider: &LoadedSpider,
     mut file: FileItems,
     mut settlement: Settlement,
 ) -> Result<Settlement, Fatal> {

@@ -38,7 +38,7 @@ use crate::claim::CrawlSpiders;
 use crate::context::Context;
 use crate::job::settlement::{Settlement, aborted};
 use crate::programs::Watch;
-use crate::spiders::Loaded;
+use crate::spiders::LoadedSpider;
 use crate::telemetry::standstill::{Standstill, left_to_others};
 
 /// Approximate delay of a task whose crawl has as many pages and tasks in flight as its limit still allows.
@@ -117,7 +117,7 @@ impl Tasks {
 
     /// Returns the spider of a task that may start, or the outcome of one that may not; `None` if the task is
     /// claimed again, after a more urgent one.
-    async fn begin(&self, claimed: &Claimed) -> Result<Option<(Arc<Loaded>, Arc<Task>)>, Outcome> {
+    async fn begin(&self, claimed: &Claimed) -> Result<Option<(Arc<LoadedSpider>, Arc<Task>)>, Outcome> {
         let Claimed { message, is_beyond_limit, crawl, .. } = claimed;
         let Some(task) = message.work.task() else { return Err(left_to_others(message)) };
         if *is_beyond_limit {
@@ -156,7 +156,7 @@ impl Tasks {
 
     /// Runs a task while it belongs to this worker. A task that makes the worker panic is not retried, since
     /// it would do the same to others.
-    async fn work(&self, claimed: &Claimed, spider: Arc<Loaded>, task: &Task) -> Settlement {
+    async fn work(&self, claimed: &Claimed, spider: Arc<LoadedSpider>, task: &Task) -> Settlement {
         let view = outcome::view(claimed, &spider, task, &self.context.settings);
         let running = AssertUnwindSafe(self.runner.run(&spider, view, &self.context.log)).catch_unwind();
         let watched = self.watch.over(&claimed.message);

@@ -29,12 +29,12 @@ use crate::job::new_work::{asked_for, led_to};
 use crate::job::page_output::PageOutput;
 use crate::job::settlement::Settlement;
 use crate::programs::say_refused;
-use crate::spiders::Loaded;
+use crate::spiders::LoadedSpider;
 
 type Fields = serde_json::Map<String, serde_json::Value>;
 
 /// Returns the view of a task for its program.
-pub(super) fn view(claimed: &Claimed, spider: &Loaded, task: &Task, settings: &Settings) -> TaskView {
+pub(super) fn view(claimed: &Claimed, spider: &LoadedSpider, task: &Task, settings: &Settings) -> TaskView {
     TaskView {
         id: task.key.id(),
         project: task.new.project.clone().unwrap_or_default(),
@@ -48,7 +48,7 @@ pub(super) fn view(claimed: &Claimed, spider: &Loaded, task: &Task, settings: &S
 }
 
 /// Returns the maximum number of retries of a task.
-fn max_retries(spider: &Loaded, task: &Task, settings: &Settings) -> u32 {
+fn max_retries(spider: &LoadedSpider, task: &Task, settings: &Settings) -> u32 {
     task.new.retries.unwrap_or_else(|| spider.retry(&settings.retry).max)
 }
 
@@ -56,7 +56,7 @@ fn max_retries(spider: &Loaded, task: &Task, settings: &Settings) -> u32 {
 pub(super) fn settlement(
     tasks: &Tasks,
     claimed: &Claimed,
-    spider: Arc<Loaded>,
+    spider: Arc<LoadedSpider>,
     task: &Task,
     ran: Ran,
 ) -> Settlement {
@@ -91,7 +91,7 @@ fn failed(max: u32, settings: &Retry, attempts: u32, failure: Failure) -> Outcom
 fn output(
     log: &LogWriter,
     message: &Message,
-    spider: Arc<Loaded>,
+    spider: Arc<LoadedSpider>,
     Gave { items, file, tasks, urls }: Gave,
 ) -> PageOutput {
     let key = message.key();
@@ -133,7 +133,7 @@ fn output(
 }
 
 /// Returns a page that a task requests, and its URL.
-fn page(message: &Message, spider: &Loaded, new: NewRequest) -> Option<(Work, CanonicalUrl)> {
+fn page(message: &Message, spider: &LoadedSpider, new: NewRequest) -> Option<(Work, CanonicalUrl)> {
     let written = printable(&new.url, MAX_URL_BYTES);
     let url = CanonicalUrl::parse(&new.url).map(|url| spider.spider.urls.canonical(url));
     let work = url.and_then(|url| Ok((Work::of_request(url.clone(), new)?, url)));
@@ -146,7 +146,7 @@ fn page(message: &Message, spider: &Loaded, new: NewRequest) -> Option<(Work, Ca
 /// Returns how a requested page is admitted, if it is in its spider's scope.
 fn link(
     message: &Message,
-    spider: &Loaded,
+    spider: &LoadedSpider,
     work: Work,
     url: &CanonicalUrl,
     left_out: &mut LeftOut,
@@ -164,8 +164,8 @@ fn link(
 }
 
 /// Returns the items of a program, each with its id.
-fn items_of(message: &Message, key: &Key, yielded: Vec<Fields>, equals: &mut Equals) -> Vec<Item> {
-    let numbered = yielded.into_iter().map(|fields| {
+fn items_of(message: &Message, key: &Key, output: Vec<Fields>, equals: &mut Equals) -> Vec<Item> {
+    let numbered = output.into_iter().map(|fields| {
         let said = as_text(&fields);
         let id = task_item_id(&message.crawl.spider, key.as_str(), &said, equals.before(&said));
         Item { id, fields, ..item(message, key) }

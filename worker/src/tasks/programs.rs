@@ -9,18 +9,18 @@ use trawl_handlers::{Ended, ItemsFile};
 
 use super::{Gave, Ran, TaskRunner};
 use crate::programs::{log, said_so};
-use crate::spiders::Loaded;
+use crate::spiders::LoadedSpider;
 
 /// Runs tasks with the programs that their spiders' files name.
 pub(crate) struct Programs;
 
 #[async_trait]
 impl TaskRunner for Programs {
-    fn runs(&self, spider: &Loaded) -> bool {
+    fn runs(&self, spider: &LoadedSpider) -> bool {
         spider.program.is_some()
     }
 
-    async fn run(&self, spider: &Loaded, task: TaskView, writer: &LogWriter) -> Ran {
+    async fn run(&self, spider: &LoadedSpider, task: TaskView, writer: &LogWriter) -> Ran {
         let Some(program) = &spider.program else {
             return Ran::NotRun("the spider has no [handler]".to_owned());
         };

@@ -7,23 +7,23 @@ use trawl_common::request::NewRequest;
 use trawl_common::task::{NewTask, TaskView};
 use trawl_handlers::ItemsFile;
 
-use crate::spiders::Loaded;
+use crate::spiders::LoadedSpider;
 
 /// Runs the programs of spiders.
 #[async_trait]
 pub(crate) trait TaskRunner: Send + Sync {
     /// Whether it can run tasks of this spider.
-    fn runs(&self, spider: &Loaded) -> bool;
+    fn runs(&self, spider: &LoadedSpider) -> bool;
 
     /// Runs a task of the spider to its end, within the limits that the spider's file sets. The log of its
     /// program goes to `log`. Dropping the future ends the program's run.
-    async fn run(&self, spider: &Loaded, task: TaskView, log: &LogWriter) -> Ran;
+    async fn run(&self, spider: &LoadedSpider, task: TaskView, log: &LogWriter) -> Ran;
 }
 
 /// The result of running a task.
 #[derive(Debug)]
 pub(crate) enum Ran {
-    /// It is done and yielded this.
+    /// It is done and output this.
     Done(Gave),
     /// It failed, and is to be retried if it may be.
     Failed(Failure),

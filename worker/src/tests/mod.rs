@@ -18,7 +18,7 @@ use trawl_common::settings::Settings;
 use trawl_common::spider::folder::Folder;
 
 use self::ports::{Memory, Schedules};
-use crate::schedule::polite::Asker;
+use crate::schedule::polite::PoliteClient;
 use crate::tasks::TaskRunner;
 use crate::{RunError, run_with};
 
@@ -45,7 +45,7 @@ impl Worker {
     fn start_with(
         memory: &Memory,
         set: impl FnOnce(&mut Settings),
-        runner: impl FnOnce(&Asker) -> Option<(Arc<dyn TaskRunner>, u16)> + Send + 'static,
+        runner: impl FnOnce(&PoliteClient) -> Option<(Arc<dyn TaskRunner>, u16)> + Send + 'static,
     ) -> Self {
         // Every test of the process installs it; the first succeeds.
         let _ = rustls::crypto::ring::default_provider().install_default();

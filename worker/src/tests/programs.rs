@@ -7,22 +7,22 @@ use trawl_common::web::url::CanonicalUrl;
 
 use super::*;
 use crate::schedule::polite::AsSpider;
-use crate::spiders::Loaded;
+use crate::spiders::LoadedSpider;
 use crate::tasks::{Gave, Ran};
 
 /// Requests the URLs of its task, one after the other.
 struct Asks {
     memory: Memory,
-    asker: Asker,
+    asker: PoliteClient,
 }
 
 #[async_trait]
 impl TaskRunner for Asks {
-    fn runs(&self, _: &Loaded) -> bool {
+    fn runs(&self, _: &LoadedSpider) -> bool {
         true
     }
 
-    async fn run(&self, spider: &Loaded, task: TaskView, _: &LogWriter) -> Ran {
+    async fn run(&self, spider: &LoadedSpider, task: TaskView, _: &LogWriter) -> Ran {
         let own = AsSpider::of(&spider.spider, &self.asker.settings, spider.fetcher.clone());
         for url in task.recipe.as_str().split(' ') {
             let host = url.parse::<CanonicalUrl>().unwrap().host();
@@ -43,7 +43,7 @@ async fn beside_a_crawl(memory: &Memory, urls: usize, requests: usize) -> Worker
         memory.page(&format!("{}{number}", url(1)), QUICK);
     }
     let asked = memory.clone();
-    let runner = |asker: &Asker| -> Option<(Arc<dyn TaskRunner>, u16)> {
+    let runner = |asker: &PoliteClient| -> Option<(Arc<dyn TaskRunner>, u16)> {
         Some((Arc::new(Asks { memory: asked, asker: asker.clone() }), 1))
     };
     let worker = Worker::start_with(memory, |_| {}, runner);

@@ -12,7 +12,7 @@ use trawl_common::task::TaskView;
 use trawl_handlers::ItemsFile;
 
 use super::*;
-use crate::spiders::Loaded;
+use crate::spiders::LoadedSpider;
 use crate::tasks::{Gave, Ran, TaskRunner};
 
 /// Runs recipes that begin with one of a few words.
@@ -20,11 +20,11 @@ struct ByWord(Memory);
 
 #[async_trait]
 impl TaskRunner for ByWord {
-    fn runs(&self, _: &Loaded) -> bool {
+    fn runs(&self, _: &LoadedSpider) -> bool {
         true
     }
 
-    async fn run(&self, _: &Loaded, task: TaskView, _: &LogWriter) -> Ran {
+    async fn run(&self, _: &LoadedSpider, task: TaskView, _: &LogWriter) -> Ran {
         let recipe = task.recipe.as_str();
         self.0.called("run", format_args!("{recipe} {}/{}", task.attempt, task.max_retries));
         match recipe.split(' ').next() {

@@ -21,7 +21,7 @@ use trawl_web::{Answer, Fetcher, MAX_REDIRECTS, MemoryBudget, NoPage, Threads, T
 
 use super::{PageReader, not_read};
 use crate::schedule::backoff::is_welcome;
-use crate::schedule::polite::{AsSpider, Asker, NotAsked, blocked};
+use crate::schedule::polite::{AsSpider, NotAsked, PoliteClient, blocked};
 
 /// Maximum time for a trial.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -34,7 +34,7 @@ const FETCH_THREADS: usize = 2;
 
 /// Tries spiders on pages, by the schedules that the fleet's workers use.
 pub struct Trials {
-    asker: Asker,
+    asker: PoliteClient,
     reader: PageReader,
     memory: MemoryBudget,
     threads: Threads,
@@ -73,7 +73,7 @@ impl Trials {
             memory: MemoryBudget::new(settings.worker.page_memory.as_u64() / 2),
             threads: Threads::start(FETCH_THREADS)?,
             permits: Arc::new(Semaphore::new(AT_ONCE)),
-            asker: Asker::alone(settings, hosts),
+            asker: PoliteClient::alone(settings, hosts),
         })
     }
 

@@ -21,7 +21,7 @@ use crate::programs::Watch;
 use crate::proxy::HandlerProxy;
 use crate::schedule::Scheduling;
 use crate::schedule::domains::FETCH_THREADS;
-use crate::schedule::polite::Asker;
+use crate::schedule::polite::PoliteClient;
 use crate::settle::Settler;
 use crate::spiders::{ProxyForPrograms, Spiders};
 use crate::tasks::{TaskRunner, tasks_ahead};
@@ -41,7 +41,7 @@ impl Worker {
         id: WorkerId,
         health: Arc<Health>,
         stop: CancellationToken,
-        runner: impl FnOnce(&Asker) -> Option<(Arc<dyn TaskRunner>, u16)>,
+        runner: impl FnOnce(&PoliteClient) -> Option<(Arc<dyn TaskRunner>, u16)>,
     ) -> Result<Self, RunError> {
         let threads = Threads::start(FETCH_THREADS).map_err(RunError::Threads)?;
         let log = FleetLog::start(&ports, &settings, &id);

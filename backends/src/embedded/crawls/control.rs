@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use trawl_common::frontier::dead_letter::Note;
+use trawl_common::frontier::dead_letter::DeadLetterEntry;
 use trawl_common::frontier::{Key, TaskKey, Work};
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
 use trawl_common::ports::{Control, FailedPage, Result, Seen};
@@ -91,7 +91,7 @@ impl Control for EmbeddedControl {
             .await
     }
 
-    async fn failure(&self, crawl: &CrawlRef, key: &Key) -> Result<Option<Note>> {
+    async fn failure(&self, crawl: &CrawlRef, key: &Key) -> Result<Option<DeadLetterEntry>> {
         let (crawl, key) = (crawl.clone(), key.clone());
         self.store
             .call(move |db, _| {
@@ -111,7 +111,7 @@ impl Control for EmbeddedControl {
             .await
     }
 
-    async fn invalid(&self, crawl: &CrawlRef) -> Result<Vec<(String, Note)>> {
+    async fn invalid(&self, crawl: &CrawlRef) -> Result<Vec<(String, DeadLetterEntry)>> {
         let crawl = crawl.clone();
         self.store
             .call(move |db, _| match crawls::find(db, &crawl)? {

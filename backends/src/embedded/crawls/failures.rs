@@ -4,7 +4,7 @@
 
 use rusqlite::{Connection, Row, params};
 use trawl_common::frontier::Key;
-use trawl_common::frontier::dead_letter::{DeadLetter, Note};
+use trawl_common::frontier::dead_letter::{DeadLetter, DeadLetterEntry};
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::ports::{FailedPage, Finish, MAX_INVALID};
 
@@ -42,7 +42,7 @@ pub(crate) fn refuse(db: &Connection, dead_letters: &[DeadLetter]) -> Result<()>
 }
 
 /// Adds a text that is no URL to its crawl's list, if there is room.
-pub(crate) fn add_invalid(db: &Connection, crawl: i64, text: &str, note: &Note) -> Result<()> {
+pub(crate) fn add_invalid(db: &Connection, crawl: i64, text: &str, note: &DeadLetterEntry) -> Result<()> {
     let note = serde_json::to_string(note).map_err(Fault::corrupt)?;
     db.prepare_cached(
         "INSERT OR REPLACE INTO failed (crawl, url, terminal, note) SELECT ?1, ?2, ?3, ?4
@@ -53,7 +53,7 @@ pub(crate) fn add_invalid(db: &Connection, crawl: i64, text: &str, note: &Note) 
 }
 
 /// Returns the texts of a crawl that are no URLs.
-pub(crate) fn invalid(db: &Connection, crawl: i64) -> Result<Vec<(String, Note)>> {
+pub(crate) fn invalid(db: &Connection, crawl: i64) -> Result<Vec<(String, DeadLetterEntry)>> {
     let mut select = db.prepare_cached("SELECT url, note FROM failed WHERE crawl = ?1 AND terminal = ?2")?;
     let texts = select.query_map(params![crawl, INVALID], |row| Ok((row.get(0)?, note(row, 1)?)))?;
     Ok(texts.collect::<rusqlite::Result<_>>()?)
@@ -67,7 +67,7 @@ pub(crate) fn remove_invalid(db: &Connection, crawl: i64, text: &str) -> Result<
 }
 
 /// Returns one entry: the final state of the URL or the task, and the reason.
-pub(crate) fn find(db: &Connection, crawl: i64, key: &Key) -> Result<Option<(Terminal, Note)>> {
+pub(crate) fn find(db: &Connection, crawl: i64, key: &Key) -> Result<Option<(Terminal, DeadLetterEntry)>> {
     let mut find = db.prepare_cached(
         "SELECT url, terminal, note FROM failed WHERE crawl = ?1 AND url = ?2 AND terminal <> 'invalid'",
     )?;
@@ -115,7 +115,7 @@ fn fields_of<'a, 'stmt>(row: &'a Row<'stmt>) -> Fields<'a, 'stmt> {
     Fields::new(row, "dead letter", "url")
 }
 
-fn note(row: &Row<'_>, column: usize) -> rusqlite::Result<Note> {
+fn note(row: &Row<'_>, column: usize) -> rusqlite::Result<DeadLetterEntry> {
     Ok(notes::stored(row.get_ref(column)?.as_bytes()?))
 }
 

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::json;
 use trawl_common::names::SpiderName;
-use trawl_common::ports::{Memory, NewWork, Pages, Result, Walk};
+use trawl_common::ports::{NewWork, PageVisit, Pages, Result, Walk};
 use trawl_common::spider::page_history::{PageAnswer, Validators, Visited};
 use trawl_common::web::url::{CanonicalUrl, Fingerprint};
 
@@ -73,7 +73,7 @@ pub(crate) struct Remembered<'a> {
     /// The URL.
     pub(crate) url: &'a CanonicalUrl,
     /// The entry for its page.
-    pub(crate) memory: &'a Memory,
+    pub(crate) memory: &'a PageVisit,
     /// The links of the page. As long as it does not change, its links are not read again.
     pub(crate) links: Vec<&'a NewWork>,
 }
@@ -85,12 +85,12 @@ pub(crate) fn remember(db: &Connection, all: &[Remembered<'_>]) -> error::Result
         urls.try_for_each(|(url, depth)| add(db, spider, url, depth))?;
     }
     for Remembered { spider, url, memory, .. } in all {
-        if let Memory::Visited(visited) = memory {
+        if let PageVisit::Visited(visited) = memory {
             put(db, spider, url, visited)?;
         }
     }
     for Remembered { spider, url, memory, .. } in all {
-        if let Memory::Gone = memory {
+        if let PageVisit::Gone = memory {
             remove(db, spider, url)?;
         }
     }

@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 use tracing::error;
-use trawl_common::frontier::dead_letter::Note;
+use trawl_common::frontier::dead_letter::DeadLetterEntry;
 use trawl_common::frontier::outcome::{Reason, Terminal};
 use trawl_common::frontier::{End, Key};
 use trawl_common::ports::{Claim, Error, Finish};
@@ -52,6 +52,6 @@ pub(crate) fn quarantine(db: &Connection, memory: &mut Memory, record: &Unreadab
     Ok(())
 }
 
-fn note(error: &Error) -> Note {
+fn note(error: &Error) -> DeadLetterEntry {
     notes::unreadable(&format!("its record cannot be read: {error}"), UnixMs::now())
 }

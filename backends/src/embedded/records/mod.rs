@@ -154,7 +154,7 @@ pub(crate) fn update(db: &Connection, id: i64, record: &Record) -> Result<()> {
 
 /// Stores that a URL is parked, with the state in its message: its slot or its position in the host's waitlist,
 /// its redirects so far, the number of refusals.
-pub(crate) fn put_aside(
+pub(crate) fn park(
     db: &Connection,
     id: i64,
     record: &Record,

@@ -10,7 +10,7 @@ use trawl_common::frontier::limit::Limit;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::{Finished, Taken};
 use trawl_common::names::{CrawlRef, SpiderName, WorkerId};
-use trawl_common::ports::{Ending, NewWork, Settled, Settlement, Terms, Verdict};
+use trawl_common::ports::{Completion, Disposition, NewWork, Settled, Settlement, Terms};
 use trawl_common::time::UnixMs;
 
 use crate::embedded::admission::take_in;
@@ -19,7 +19,7 @@ use crate::embedded::crawls::{self, Crawls};
 use crate::embedded::pages::{self, Remembered};
 use crate::embedded::records::address::Address;
 use crate::embedded::settle::ending::{end, end_if_complete, end_the_rest};
-use crate::embedded::settle::transitions::{Found, find, give_back, put_aside};
+use crate::embedded::settle::transitions::{Found, find, give_back, park};
 use crate::embedded::store::Memory;
 use crate::embedded::store::error::Result;
 
@@ -70,49 +70,50 @@ impl Batch {
     /// Returns the result for the worker.
     pub(crate) fn settled(self, ended: Vec<Ended>) -> Settled {
         let ended = self.0.into_iter().zip(ended).filter_map(|(item, ended)| {
-            let Verdict::Ends(mut ending) = item.settlement.verdict else { return None };
+            let Disposition::Finish(mut completion) = item.settlement.disposition else { return None };
             let taken = ended?;
-            ending.finish.left_out.add(Limit::MaxPerHost, left_out(&taken));
+            completion.finish.left_out.add(Limit::MaxPerHost, left_out(&taken));
             let mut taken = taken.into_iter();
-            ending.links.retain(|_| taken.next().is_some_and(|taken| taken != Taken::LeftOut));
-            Some(*ending)
+            completion.links.retain(|_| taken.next().is_some_and(|taken| taken != Taken::LeftOut));
+            Some(*completion)
         });
         Settled { ended: ended.collect(), not_stored: Vec::new() }
     }
 }
 
 impl Item {
-    fn new(Settlement { message, mut verdict }: Settlement) -> Self {
-        if let Verdict::Ends(ending) = &mut verdict {
-            ending.count_handed();
+    fn new(Settlement { message, mut disposition }: Settlement) -> Self {
+        if let Disposition::Finish(completion) = &mut disposition {
+            completion.count_handed();
         }
         let crawl = &message.crawl;
-        let links = match &verdict {
-            Verdict::Ends(ending) => {
-                ending.links.iter().map(|link| Address::new(crawl, link.work.as_str())).collect()
+        let links = match &disposition {
+            Disposition::Finish(completion) => {
+                completion.links.iter().map(|link| Address::new(crawl, link.work.as_str())).collect()
             }
             _ => Vec::new(),
         };
-        let elsewhere = match &verdict {
-            Verdict::Ends(ending) => ending.elsewhere.iter().map(address_elsewhere).collect(),
+        let elsewhere = match &disposition {
+            Disposition::Finish(completion) => completion.elsewhere.iter().map(address_elsewhere).collect(),
             _ => Vec::new(),
         };
         let address = Address::new(crawl, message.work.as_str());
-        let message = match verdict {
-            Verdict::PutAside { until, failed } => message.put_aside(until, failed),
+        let message = match disposition {
+            Disposition::Retry { until } => message.retry(until),
+            Disposition::Snooze { until } => message.snooze(until),
             _ => message,
         };
-        Self { address, links, elsewhere, settlement: Settlement { message, verdict } }
+        Self { address, links, elsewhere, settlement: Settlement { message, disposition } }
     }
 
     /// Returns the page history of its page and of those links that the frontier knows.
     fn remembered<'a>(&'a self, taken: &'a [Taken]) -> Option<Remembered<'a>> {
-        let Verdict::Ends(ending) = &self.settlement.verdict else { return None };
-        let known = ending.links.iter().zip(taken).filter(|(_, taken)| **taken != Taken::LeftOut);
+        let Disposition::Finish(completion) = &self.settlement.disposition else { return None };
+        let known = completion.links.iter().zip(taken).filter(|(_, taken)| **taken != Taken::LeftOut);
         Some(Remembered {
-            spider: &ending.finish.claim.crawl.spider,
-            url: ending.finish.claim.key.url()?,
-            memory: ending.memory.as_ref()?,
+            spider: &completion.finish.claim.crawl.spider,
+            url: completion.finish.claim.key.url()?,
+            memory: completion.memory.as_ref()?,
             links: known.map(|(link, _)| link).collect(),
         })
     }
@@ -138,36 +139,42 @@ struct Settling<'a> {
 
 impl Settling<'_> {
     fn take(&mut self, item: &Item) -> Result<Ended> {
-        let Item { address, settlement: Settlement { message, verdict }, .. } = item;
-        match verdict {
-            Verdict::Ends(ending) => return self.end(item, ending),
-            Verdict::PutAside { until, failed } => self.put_aside(address, message, *until, *failed)?,
-            Verdict::LeftToOthers { until } => self.put_aside(address, message, *until, false)?,
+        let Item { address, settlement: Settlement { message, disposition }, .. } = item;
+        match disposition {
+            Disposition::Finish(completion) => return self.end(item, completion),
+            Disposition::Retry { until } => self.park(address, message, *until, true)?,
+            Disposition::Snooze { until } | Disposition::Requeue { until } => {
+                self.park(address, message, *until, false)?;
+            }
             // The record is found in its row: there is no message to send.
-            Verdict::GoesRound | Verdict::Released => {
+            Disposition::Republish | Disposition::Release => {
                 give_back(self.db, self.memory, &mut self.crawls, self.worker, address)?;
             }
         }
         Ok(None)
     }
 
-    fn put_aside(&mut self, address: &Address, message: &Message, until: UnixMs, failed: bool) -> Result<()> {
+    fn park(&mut self, address: &Address, message: &Message, until: UnixMs, failed: bool) -> Result<()> {
         let Self { db, memory, worker, crawls, .. } = self;
-        put_aside(db, memory, crawls, worker, (address, message), (until, failed))
+        park(db, memory, crawls, worker, (address, message), (until, failed))
     }
 
     /// Admits the links of a page before the page ends, so that its crawl does not end between the two.
-    fn end(&mut self, Item { address, links, elsewhere, .. }: &Item, ending: &Ending) -> Result<Ended> {
+    fn end(
+        &mut self,
+        Item { address, links, elsewhere, .. }: &Item,
+        completion: &Completion,
+    ) -> Result<Ended> {
         let Self { db, memory, worker, crawls, deltas } = self;
         let Some(found) = find(db, memory, crawls, address)? else { return Ok(None) };
         let Found { crawl, id, mut url, mut context } = found;
         let mut taken = Vec::new();
         if !links.is_empty() && url.takes_links(worker, &context) {
             let most = crawl.terms.max_per_host.map(NonZeroU64::get);
-            taken = take_in(db, memory, &crawl, links.iter().zip(&ending.links), most, deltas)?;
+            taken = take_in(db, memory, &crawl, links.iter().zip(&completion.links), most, deltas)?;
         }
         if url.takes_links(worker, &context) {
-            for (address, (_, new)) in elsewhere.iter().zip(&ending.elsewhere) {
+            for (address, (_, new)) in elsewhere.iter().zip(&completion.elsewhere) {
                 let of = crawls::ensure(db, &address.crawl, &Terms::default())?;
                 take_in(db, memory, &of, std::iter::once((address, new)), None, deltas)?;
             }
@@ -175,7 +182,7 @@ impl Settling<'_> {
         if let Some(pages_left) = &mut context.pages_left {
             pages_left.left = pages_left.left.saturating_sub(deltas.done(crawl.key));
         }
-        let finish = &ending.finish;
+        let finish = &completion.finish;
         match (url.finish(worker, finish.terminal, finish.why, &context), id) {
             (Finished::Now(ended), Some(id)) => {
                 end(db, memory, (address, finish), ended, (crawl.key, id))?;

@@ -93,7 +93,7 @@ fn write(
         }
         // The holder is kept only in memory.
         (State::Held { has_started: false, .. }, _) => return Ok(()),
-        (State::Parked { until, .. }, Some(message)) => records::put_aside(db, id, record, *until, message)?,
+        (State::Parked { until, .. }, Some(message)) => records::park(db, id, record, *until, message)?,
         _ => records::update(db, id, record)?,
     }
     memory.let_go(id, record.lane);
@@ -140,7 +140,7 @@ pub(crate) fn start(
 }
 
 /// Parks a URL until an instant, if its worker holds it. `message` is the one that comes back then.
-pub(crate) fn put_aside(
+pub(crate) fn park(
     db: &Connection,
     memory: &mut Memory,
     crawls: &mut Crawls,

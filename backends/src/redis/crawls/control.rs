@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use redis::AsyncCommands;
 use tracing::warn;
 use trawl_common::frontier::crawl::CrawlState;
-use trawl_common::frontier::dead_letter::Note;
+use trawl_common::frontier::dead_letter::DeadLetterEntry;
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::{Key, TaskKey, Work};
@@ -27,7 +27,7 @@ const REPLAYED: usize = 100;
 const PAGE: usize = 500;
 
 /// Returns a note in stored form.
-pub(crate) fn encode(note: &Note) -> String {
+pub(crate) fn encode(note: &DeadLetterEntry) -> String {
     // Names, numbers and text can always be serialised.
     serde_json::to_string(note).unwrap_or_default()
 }
@@ -134,7 +134,7 @@ impl Control for RedisRecords {
         Ok(count)
     }
 
-    async fn failure(&self, crawl: &CrawlRef, key: &Key) -> Result<Option<Note>> {
+    async fn failure(&self, crawl: &CrawlRef, key: &Key) -> Result<Option<DeadLetterEntry>> {
         let mut redis = self.redis.clone();
         let stored: Option<Vec<u8>> =
             redis.hget(CrawlKeys::new(crawl).failed, key.as_str()).await.map_err(failed)?;
@@ -154,7 +154,7 @@ impl Control for RedisRecords {
         Work::stored(key.clone(), &payload).map(Some).ok_or_else(unreadable)
     }
 
-    async fn invalid(&self, crawl: &CrawlRef) -> Result<Vec<(String, Note)>> {
+    async fn invalid(&self, crawl: &CrawlRef) -> Result<Vec<(String, DeadLetterEntry)>> {
         let read = redis::cmd("HGETALL").arg(CrawlKeys::new(crawl).invalid).to_owned();
         let all: Vec<(String, Vec<u8>)> = self.redis.query(&read).await?;
         Ok(all.into_iter().map(|(text, note)| (text, notes::stored(&note))).collect())

@@ -1,7 +1,7 @@
 //! An event of a crawl is offered, and offered again until somebody has announced it.
 
 use trawl_common::events::EventKind;
-use trawl_common::frontier::dead_letter::{Cause, Note};
+use trawl_common::frontier::dead_letter::{Cause, DeadLetterEntry};
 use trawl_common::frontier::outcome::{Reason, Terminal};
 use trawl_common::ports::{Control, Finish, Stats};
 use trawl_common::settings::Events;
@@ -33,7 +33,7 @@ impl Fixture {
     async fn end(&self, number: usize, terminal: Terminal) {
         self.claim(&self.worker, number).await;
         let note = (terminal == Terminal::Failed)
-            .then(|| Note::of(Cause { attempts: 1, ..Cause::new(Reason::Final, "", UnixMs(0)) }));
+            .then(|| DeadLetterEntry::of(Cause { attempts: 1, ..Cause::new(Reason::Final, "", UnixMs(0)) }));
         let finish = Finish { note, ..Finish::new(self.claim_on(number), terminal) };
         assert_eq!(self.frontier.finish(&self.worker, &[finish]).await.unwrap(), [true]);
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use trawl_common::frontier::dead_letter::{Cause, Note};
+use trawl_common::frontier::dead_letter::{Cause, DeadLetterEntry};
 use trawl_common::frontier::outcome::{Reason, Terminal};
 use trawl_common::ports::{Finish, SourcesRead, Stats};
 use trawl_common::settings::Keep;
@@ -61,8 +61,8 @@ impl Fixture {
     }
 }
 
-fn note() -> Note {
-    Note::of(Cause { attempts: 1, ..Cause::new(Reason::Final, "", UnixMs(0)) })
+fn note() -> DeadLetterEntry {
+    DeadLetterEntry::of(Cause { attempts: 1, ..Cause::new(Reason::Final, "", UnixMs(0)) })
 }
 
 #[tokio::test]

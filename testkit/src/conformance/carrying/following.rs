@@ -9,7 +9,7 @@ use trawl_common::frontier::limit::Limit;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::frontier::{MAX_STARTS, Recrawl, Start};
 use trawl_common::ports::{
-    Claimed, Ending, Finish, Memory, NewWork, Opening, Result, Settlement, Terms, Verdict,
+    Claimed, Completion, Disposition, Finish, NewWork, Opening, PageVisit, Result, Settlement, Terms,
 };
 use trawl_common::spider::item::Change;
 use trawl_common::spider::page_history::{Validators, Visited};
@@ -67,7 +67,7 @@ pub async fn any_number_of_links_is_admitted_in_order(carrier: &Carrier) -> Resu
     let claimed = worker.claim_one().await;
     let all = links(&case, &(0..1300).collect::<Vec<_>>());
     let settlement =
-        Settlement { message: claimed.message.clone(), verdict: done(&claimed.message, all.clone()) };
+        Settlement { message: claimed.message.clone(), disposition: done(&claimed.message, all.clone()) };
     let settled = worker.frontier.settle(vec![settlement]).await?;
     assert_eq!(settled.ended[0].links, all);
     assert_eq!(carrier.stats(&case).await?.counts.admitted, 1300);
@@ -85,7 +85,7 @@ pub async fn links_to_one_host_are_taken_up_to_a_limit(carrier: &Carrier) -> Res
     let mut to = links(&case, &[1, 2, 3, 4, 5]);
     to.push(elsewhere.new_work(0));
     let message = claimed[&0].message.clone();
-    let settlement = Settlement { verdict: done(&message, to), message };
+    let settlement = Settlement { disposition: done(&message, to), message };
     let settled = worker.frontier.settle(vec![settlement]).await?;
     let mut known = links(&case, &[1, 2, 3]);
     known.push(elsewhere.new_work(0));
@@ -166,14 +166,14 @@ pub async fn what_is_remembered_of_pages_is_there_when_they_have_ended(carrier: 
         answer: None,
     };
     carrier.pages.note(spider, &[(case.url(1), visited.clone())]).await?;
-    let memories = [Memory::Visited(visited.clone()), Memory::Gone];
+    let memories = [PageVisit::Visited(visited.clone()), PageVisit::Gone];
     let mut batch = Vec::new();
     for (number, Claimed { message, .. }) in worker.claim_pages(2).await {
         let to = if number == 0 { links(&case, &[5]) } else { Vec::new() };
         let finish = case.ending(number, Terminal::Done);
         let memory = Some(memories[number].clone());
-        let ending = Ending { links: to, memory, ..Ending::of(finish) };
-        batch.push(Settlement { message, verdict: Verdict::Ends(Box::new(ending)) });
+        let ending = Completion { links: to, memory, ..Completion::of(finish) };
+        batch.push(Settlement { message, disposition: Disposition::Finish(Box::new(ending)) });
     }
     assert_eq!(worker.frontier.settle(batch).await?.ended.len(), 2);
     let urls = [0, 1, 5].map(|number| case.url(number));
@@ -261,7 +261,7 @@ pub async fn more_than_it_may_do_is_never_counted_as_done(carrier: &Carrier) -> 
         .claim(2)
         .await
         .into_iter()
-        .map(|Claimed { message, .. }| Settlement { verdict: done(&message, Vec::new()), message });
+        .map(|Claimed { message, .. }| Settlement { disposition: done(&message, Vec::new()), message });
     assert_eq!(worker.frontier.settle(batch.collect()).await?.ended.len(), 2);
     let stats = carrier.stats(&case).await?;
     assert_eq!((stats.counts.done, stats.counts.skipped, stats.pending), (1, 2, 0));

@@ -6,9 +6,10 @@ use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Hop;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::frontier::{MAX_STARTS, Record, Start, State, UrlState};
-use trawl_common::ports::{Claim, Finish, Result, Settlement, Terms, Verdict};
+use trawl_common::ports::{Claim, Disposition, Finish, Result, Settlement, Terms};
 use trawl_common::time::UnixMs;
 
+use super::worker::delay;
 use super::{Carrier, ends};
 use crate::conformance::fixture::{Case, LONG, much_later};
 
@@ -36,9 +37,9 @@ pub async fn where_redirects_led_counts_as_seen(carrier: &Carrier) -> Result<()>
     let session = carrier.open(&case, Terms::default()).await?;
     session.admit(&[case.new_work(0)]).await?;
     let claimed = worker.claim_one().await;
-    let verdict = || ends(Finish { landed: Some(case.url(7)), ..case.ending(0, Terminal::Done) });
+    let disposition = || ends(Finish { landed: Some(case.url(7)), ..case.ending(0, Terminal::Done) });
     for _ in 0..2 {
-        worker.settle_unstarted(&claimed, verdict()).await;
+        worker.settle_unstarted(&claimed, disposition()).await;
     }
     assert!(worker.frontier.has_seen(&case.crawl, &case.url(7)).await?);
     assert_eq!(session.admit(&[case.new_work(7), case.new_work(8)]).await?, [false, true]);
@@ -126,7 +127,7 @@ pub async fn what_is_parked_keeps_its_slot_and_its_place_in_the_waitlist_unless_
         let mut message = claimed.message;
         message.hop = Some(Hop { url: case.url(7), count: 2, as_get: false });
         (message.slot, message.turn, message.refusals) = (Some(until), Some((until, 2)), 3);
-        batch.push(Settlement { message, verdict: Verdict::PutAside { until, failed: number == 1 } });
+        batch.push(Settlement { message, disposition: delay(until, number == 1) });
     }
     let known = batch[0].message.clone();
     worker.frontier.settle(batch).await?;

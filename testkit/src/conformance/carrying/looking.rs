@@ -3,7 +3,8 @@
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::ports::{
-    Claim, Ending, Error, Finish, Heartbeat, LaneName, Latency, NewWork, Places, Result, Terms, Verdict,
+    Claim, Completion, Disposition, Error, Finish, Heartbeat, LaneName, Latency, NewWork, Places, Result,
+    Terms,
 };
 use trawl_common::spider::FileHash;
 use trawl_common::time::UnixMs;
@@ -41,12 +42,12 @@ pub async fn the_lanes_show_how_much_waits_where(carrier: &Carrier) -> Result<()
     let worker = carrier.join(&case);
     let claimed = worker.claim_pages(3).await;
     wait(carrier, &[]).await?;
-    worker.settle(claimed[&1].clone(), Verdict::PutAside { until: much_later(), failed: false }).await;
+    worker.settle(claimed[&1].clone(), Disposition::Snooze { until: much_later() }).await;
     let note = case.note(2, Terminal::Failed);
     let finish =
         Finish { note: Some(note.clone()), ..Finish::new(Claim::of(&claimed[&2].message), Terminal::Failed) };
-    let ending = Ending { dead_letter: Some(note.cause), ..Ending::of(finish) };
-    worker.settle(claimed[&2].clone(), Verdict::Ends(Box::new(ending))).await;
+    let ending = Completion { dead_letter: Some(note.cause), ..Completion::of(finish) };
+    worker.settle(claimed[&2].clone(), Disposition::Finish(Box::new(ending))).await;
     wait(carrier, &[(LaneName::Wait, 1), (LaneName::Failed, 1)]).await
 }
 
@@ -58,7 +59,7 @@ pub async fn it_is_known_where_the_urls_of_a_crawl_are(carrier: &Carrier) -> Res
     assert_eq!(places, Places { queued: 4, is_all: true, ..Places::default() });
     let worker = carrier.join(&case);
     let claimed = worker.claim_pages(4).await;
-    worker.settle(claimed[&0].clone(), Verdict::PutAside { until: much_later(), failed: false }).await;
+    worker.settle(claimed[&0].clone(), Disposition::Snooze { until: much_later() }).await;
     worker.finish(claimed[&1].clone()).await;
     let places = carrier.stats.places(&case.crawl).await?;
     assert_eq!((places.queued, places.parked, places.is_all), (0, 1, true));

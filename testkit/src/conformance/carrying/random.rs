@@ -10,8 +10,9 @@ use proptest::prelude::*;
 use tokio::time::sleep;
 use trawl_common::frontier::ClaimReply;
 use trawl_common::frontier::outcome::Terminal;
-use trawl_common::ports::{Claim, ErrorKind, NewWork, Result, Session, Settlement, Verdict};
+use trawl_common::ports::{Claim, Disposition, ErrorKind, NewWork, Result, Session, Settlement};
 
+use super::worker::delay;
 use super::{Carrier, Worker, ends, number};
 use crate::conformance::fixture::{Case, LONG, long_ago, much_later};
 use crate::conformance::random::{Model, URLS, Who, goes, url, who};
@@ -193,7 +194,7 @@ async fn agree(case: &Case, process: &Process, model: &mut Model) -> Result<()> 
 async fn take(step: Step, case: &Case, process: &mut Process, model: &mut Model) -> Result<()> {
     let is_going = !model.status.is_over();
     let health = Arc::clone(&process.carrier.health);
-    let settlement = |url, verdict| vec![Settlement { message: case.message(url), verdict }];
+    let settlement = |url, disposition| vec![Settlement { message: case.message(url), disposition }];
     match step {
         Step::Open => {
             if let Some(before) = process.session.take() {
@@ -240,18 +241,22 @@ async fn take(step: Step, case: &Case, process: &mut Process, model: &mut Model)
             // Each instant is different: parking until the same one repeats a call.
             let until = if long { much_later() } else { long_ago() }.plus(model.next_moment());
             model.park(who, url, long, failed);
-            let verdict = Verdict::PutAside { until, failed };
-            assert!(process.worker(who).frontier.settle(settlement(url, verdict)).await?.ended.is_empty());
+            let disposition = delay(until, failed);
+            assert!(
+                process.worker(who).frontier.settle(settlement(url, disposition)).await?.ended.is_empty()
+            );
         }
         Step::GiveBack(who, url) => {
             model.release(who, url);
-            let verdict = Verdict::Released;
-            assert!(process.worker(who).frontier.settle(settlement(url, verdict)).await?.ended.is_empty());
+            let disposition = Disposition::Release;
+            assert!(
+                process.worker(who).frontier.settle(settlement(url, disposition)).await?.ended.is_empty()
+            );
         }
         Step::End(who, url, terminal) => {
             let expected = model.finish(who, url, terminal);
-            let verdict = ends(case.ending(url, terminal));
-            let settled = process.worker(who).frontier.settle(settlement(url, verdict)).await?;
+            let disposition = ends(case.ending(url, terminal));
+            let settled = process.worker(who).frontier.settle(settlement(url, disposition)).await?;
             assert_eq!(settled.ended.len(), usize::from(expected));
         }
         Step::Leave(who) => {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use trawl_common::dead_letters::Replay;
 use trawl_common::frontier::Key;
 use trawl_common::frontier::crawl::{Counts, CrawlState};
-use trawl_common::frontier::dead_letter::{Cause, Note};
+use trawl_common::frontier::dead_letter::{Cause, DeadLetterEntry};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::outcome::{Reason, Skip, Terminal};
 use trawl_common::ports::{Claim, ErrorKind, Finish, NewWork, Opening, Result, Settlement, Terms};
@@ -18,7 +18,7 @@ use super::{Carrier, Worker, ends, kind};
 use crate::conformance::fixture::{Case, LONG, long_ago};
 
 /// Every page of the list, and how many there were.
-async fn list(carrier: &Carrier, case: &Case) -> Result<(BTreeMap<Key, Note>, usize)> {
+async fn list(carrier: &Carrier, case: &Case) -> Result<(BTreeMap<Key, DeadLetterEntry>, usize)> {
     let (mut all, mut pages, mut cursor) = (BTreeMap::new(), 0, Some(0));
     while let Some(from) = cursor {
         let page = carrier.control.failed(&case.crawl, from).await?;
@@ -287,7 +287,7 @@ pub async fn what_a_block_skipped_is_listed_replayed_and_found_by_a_later_crawl(
         let note = case.note(number, Terminal::Skipped);
         let cause = Cause { reason: Reason::Blocked, class: None, status: None, ..note.cause };
         let finish = Finish::new(case.claim_on(number), Terminal::Skipped);
-        Finish { why: Some(Skip::Blocked.as_str()), note: Some(Note { cause, ..note }), ..finish }
+        Finish { why: Some(Skip::Blocked.as_str()), note: Some(DeadLetterEntry { cause, ..note }), ..finish }
     };
     for number in 0..2 {
         assert!(worker.settle_unstarted(&claimed[&number], ends(blocked(number))).await);

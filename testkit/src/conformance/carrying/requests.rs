@@ -8,7 +8,7 @@ use trawl_common::frontier::crawl::{Counts, CrawlState};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Hop;
 use trawl_common::frontier::{Key, Request, State, UrlState, Work};
-use trawl_common::ports::{NewWork, Result, Seen, Terms, Verdict};
+use trawl_common::ports::{Disposition, NewWork, Result, Seen, Terms};
 use trawl_common::request::NewRequest;
 use trawl_common::time::UnixMs;
 
@@ -116,18 +116,18 @@ pub async fn a_request_that_is_put_aside_comes_back_with_all_that_it_says(carrie
         let mut claimed = worker.claim_one().await;
         claimed.message.hop = hop.clone();
         let until = UnixMs::now().plus(Duration::from_millis(50));
-        worker.settle(claimed, Verdict::PutAside { until, failed: true }).await;
+        worker.settle(claimed, Disposition::Retry { until }).await;
         let again = worker.claim_one().await;
         assert_eq!((again.attempts, &again.message.hop), (attempts, kept));
         assert_eq!(again.message.work, new(&case, 0, "again").work);
         let until = UnixMs::now().plus(Duration::from_millis(50));
-        worker.settle(again, Verdict::PutAside { until, failed: false }).await;
+        worker.settle(again, Disposition::Snooze { until }).await;
     }
     let mut again = worker.claim_one().await;
     let hop = Some(Hop { url: case.url(7), count: 2, as_get: true });
     again.message.hop = hop.clone();
     let until = UnixMs::now().plus(Duration::from_millis(50));
-    worker.settle(again, Verdict::PutAside { until, failed: false }).await;
+    worker.settle(again, Disposition::Snooze { until }).await;
     let again = worker.claim_one().await;
     assert_eq!((&again.message.hop, &again.message.work), (&hop, &new(&case, 0, "again").work));
     worker.finish(again).await;

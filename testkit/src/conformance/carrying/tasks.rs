@@ -9,7 +9,8 @@ use trawl_common::frontier::outcome::Terminal;
 use trawl_common::frontier::{Key, Start, State, Task, UrlState, Work};
 use trawl_common::names::{CrawlRef, SpiderName};
 use trawl_common::ports::{
-    Claim, Claimed, Ending, Finish, NewWork, PendingTask, Result, Settlement, TaskPage, Terms, Verdict,
+    Claim, Claimed, Completion, Disposition, Finish, NewWork, PendingTask, Result, Settlement, TaskPage,
+    Terms,
 };
 use trawl_common::task::{MAX_RECIPE_BYTES, NewTask};
 use trawl_common::time::UnixMs;
@@ -65,9 +66,9 @@ impl Worker {
 
     /// Settles a task as done that the worker no longer holds.
     async fn finish_lost(&self, claimed: Claimed) {
-        let verdict = done(&claimed.message, Vec::new());
+        let disposition = done(&claimed.message, Vec::new());
         self.frontier
-            .settle(vec![Settlement { message: claimed.message, verdict }])
+            .settle(vec![Settlement { message: claimed.message, disposition }])
             .await
             .expect("no server fails");
     }
@@ -202,7 +203,7 @@ pub async fn a_task_that_failed_comes_back_with_its_recipe(carrier: &Carrier) ->
     let claimed = worker.claim_task().await;
     assert_eq!(claimed.attempts, 0);
     let until = UnixMs::now().plus(Duration::from_millis(50));
-    worker.settle(claimed, Verdict::PutAside { until, failed: true }).await;
+    worker.settle(claimed, Disposition::Retry { until }).await;
     let state = carrier.stats.url_state(&case.crawl, &key(&case, "again")).await?;
     assert!(matches!(state, UrlState::Pending(_)), "{state:?}");
     let again = worker.claim_task().await;
@@ -223,7 +224,7 @@ pub async fn a_task_that_is_released_is_claimed_by_another(carrier: &Carrier) ->
     };
     let message = claimed.message.clone();
     first.stop.cancel();
-    first.frontier.settle(vec![Settlement { message, verdict: Verdict::Released }]).await?;
+    first.frontier.settle(vec![Settlement { message, disposition: Disposition::Release }]).await?;
     first.frontier.release().await?;
     let again = second.claim_task().await;
     assert_eq!(recipes(std::slice::from_ref(&again)), ["moved"]);
@@ -315,7 +316,7 @@ pub async fn tasks_without_an_end_are_listed_with_where_they_are(carrier: &Carri
         ["runs", "waits", "held"].map(|recipe| of(recipe).expect("it is there").clone());
     worker.frontier.start(&[Claim::of(&runs.message)]).await?;
     let until = UnixMs::now().plus(Duration::from_secs(60));
-    worker.settle(waits, Verdict::PutAside { until, failed: true }).await;
+    worker.settle(waits, Disposition::Retry { until }).await;
     let mut places = BTreeMap::new();
     let mut cursor = Some(0);
     while let Some(at) = cursor {
@@ -356,7 +357,7 @@ pub async fn a_task_that_is_cancelled_ends_wherever_it_is_and_its_crawl_goes_on(
     let [held, waits, goes_on] =
         ["in hand", "put aside", "goes on"].map(|recipe| of(recipe).expect("it is there").clone());
     let until = UnixMs::now().plus(Duration::from_millis(50));
-    worker.settle(waits, Verdict::PutAside { until, failed: true }).await;
+    worker.settle(waits, Disposition::Retry { until }).await;
     let [first, second, other] =
         ["in hand", "put aside", "never there"].map(|recipe| task(&case.crawl.spider, recipe).key);
     assert_eq!(carrier.control.cancel_tasks(&case.crawl, &[first.clone(), second, other]).await?, 2);
@@ -387,14 +388,14 @@ pub async fn a_task_that_others_asked_for_is_cancelled_and_may_be_asked_for_agai
     let asks = async |parent: Claimed| {
         let new = NewWork { depth: 1, ..NewWork::task(child.clone()) };
         let finish = Finish::new(Claim::of(&parent.message), Terminal::Done);
-        let ending = Ending { elsewhere: vec![(other.clone(), new)], ..Ending::of(finish) };
-        worker.settle(parent, Verdict::Ends(Box::new(ending))).await;
+        let ending = Completion { elsewhere: vec![(other.clone(), new)], ..Completion::of(finish) };
+        worker.settle(parent, Disposition::Finish(Box::new(ending))).await;
     };
     asks(parents.remove(0)).await;
     let claimed = worker.claim_task().await;
     assert_eq!(carrier.control.cancel_tasks(&crawl, std::slice::from_ref(&child.key)).await?, 1);
     assert_eq!(worker.frontier.start(&[Claim::of(&claimed.message)]).await?, [Start::Lost]);
-    let goes_round = Settlement { message: claimed.message, verdict: Verdict::GoesRound };
+    let goes_round = Settlement { message: claimed.message, disposition: Disposition::Republish };
     worker.frontier.settle(vec![goes_round]).await.expect("no server fails");
     worker.claims_no_task().await;
     asks(parents.remove(0)).await;
@@ -433,8 +434,8 @@ pub async fn what_a_task_asks_for_of_another_spider_is_admitted_before_it_ends(
     for claimed in worker.claim_tasks(2).await {
         let child = NewWork { depth: 1, ..NewWork::task(task(&other, "child")) };
         let finish = Finish::new(Claim::of(&claimed.message), Terminal::Done);
-        let ending = Ending { elsewhere: vec![(other.clone(), child)], ..Ending::of(finish) };
-        worker.settle(claimed, Verdict::Ends(Box::new(ending))).await;
+        let ending = Completion { elsewhere: vec![(other.clone(), child)], ..Completion::of(finish) };
+        worker.settle(claimed, Disposition::Finish(Box::new(ending))).await;
     }
     let parents = carrier.stats(&case).await?;
     let crawl = CrawlRef::adhoc_of(other.clone());

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use trawl_common::frontier::crawl::{Counts, CrawlState};
 use trawl_common::frontier::{Start, Task, TaskKey};
-use trawl_common::ports::{Claimed, NewWork, Result, Settlement, Terms, Verdict};
+use trawl_common::ports::{Claimed, Disposition, NewWork, Result, Settlement, Terms};
 use trawl_common::task::NewTask;
 use trawl_common::time::UnixMs;
 
@@ -41,9 +41,9 @@ impl Worker {
     }
 
     async fn end_task(&self, claimed: Claimed) {
-        let verdict = done(&claimed.message, Vec::new());
+        let disposition = done(&claimed.message, Vec::new());
         self.frontier
-            .settle(vec![Settlement { message: claimed.message, verdict }])
+            .settle(vec![Settlement { message: claimed.message, disposition }])
             .await
             .expect("no server fails");
     }
@@ -135,8 +135,8 @@ pub async fn an_urgent_task_that_comes_back_is_done_once(carrier: &Carrier) -> R
     worker.end_task(first).await;
     let fails = worker.begin_task().await;
     let until = UnixMs::now().plus(Duration::from_millis(50));
-    let verdict = Verdict::PutAside { until, failed: true };
-    worker.frontier.settle(vec![Settlement { message: fails.message, verdict }]).await?;
+    let disposition = Disposition::Retry { until };
+    worker.frontier.settle(vec![Settlement { message: fails.message, disposition }]).await?;
     // It may have come back by then.
     let mut begun = worker.begin_task().await;
     if recipe(&begun) == "fails" {
@@ -146,7 +146,7 @@ pub async fn an_urgent_task_that_comes_back_is_done_once(carrier: &Carrier) -> R
     }
     assert_eq!(recipe(&begun), "moves");
     worker.stop.cancel();
-    let released = Settlement { message: begun.message, verdict: Verdict::Released };
+    let released = Settlement { message: begun.message, disposition: Disposition::Release };
     worker.frontier.settle(vec![released]).await?;
     worker.frontier.release().await?;
     let other = carrier.join_for(other, 1, |_| {});

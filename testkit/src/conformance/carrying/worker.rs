@@ -10,7 +10,8 @@ use trawl_common::frontier::Start;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::ports::{
-    Claim, Claimed, Ending, ErrorKind, Fatal, Finish, Frontier, NewWork, Result, Settled, Settlement, Verdict,
+    Claim, Claimed, Completion, Disposition, ErrorKind, Fatal, Finish, Frontier, NewWork, Result, Settled,
+    Settlement,
 };
 use trawl_common::time::UnixMs;
 
@@ -47,19 +48,19 @@ impl Worker {
         }
     }
 
-    /// Starts a claimed URL, and settles it with this verdict.
-    pub(super) async fn settle(&self, claimed: Claimed, verdict: Verdict) -> Settled {
+    /// Starts a claimed URL, and settles it with this disposition.
+    pub(super) async fn settle(&self, claimed: Claimed, disposition: Disposition) -> Settled {
         let claim = Claim::of(&claimed.message);
         assert_eq!(self.frontier.start(&[claim]).await.expect("it starts"), [Start::Go]);
         self.frontier
-            .settle(vec![Settlement { message: claimed.message, verdict }])
+            .settle(vec![Settlement { message: claimed.message, disposition }])
             .await
             .expect("no server fails")
     }
 
     pub(super) async fn finish(&self, claimed: Claimed) -> Settled {
-        let verdict = done(&claimed.message, Vec::new());
-        self.settle(claimed, verdict).await
+        let disposition = done(&claimed.message, Vec::new());
+        self.settle(claimed, disposition).await
     }
 
     /// Claims `count` pages. Returns them by their numbers.
@@ -79,11 +80,11 @@ impl Worker {
     }
 
     /// Settles a URL without starting it. Returns whether it has ended.
-    pub(super) async fn settle_unstarted(&self, claimed: &Claimed, verdict: Verdict) -> bool {
+    pub(super) async fn settle_unstarted(&self, claimed: &Claimed, disposition: Disposition) -> bool {
         let message = claimed.message.clone();
         !self
             .frontier
-            .settle(vec![Settlement { message, verdict }])
+            .settle(vec![Settlement { message, disposition }])
             .await
             .expect("no server fails")
             .ended
@@ -94,15 +95,15 @@ impl Worker {
     pub(super) async fn end_unstarted(&self, case: &Case, claimed: &Claimed, terminal: Terminal) {
         let note = (terminal == Terminal::Failed).then(|| case.note(1, terminal));
         let finish = Finish { note, ..Finish::new(Claim::of(&claimed.message), terminal) };
-        assert!(self.settle_unstarted(claimed, Verdict::Ends(Box::new(Ending::of(finish)))).await);
+        assert!(self.settle_unstarted(claimed, Disposition::Finish(Box::new(Completion::of(finish)))).await);
     }
 
     pub(super) async fn park(&self, claimed: &Claimed, until: UnixMs, failed: bool) {
-        assert!(!self.settle_unstarted(claimed, Verdict::PutAside { until, failed }).await);
+        assert!(!self.settle_unstarted(claimed, delay(until, failed)).await);
     }
 
     pub(super) async fn release(&self, claimed: &Claimed) {
-        assert!(!self.settle_unstarted(claimed, Verdict::Released).await);
+        assert!(!self.settle_unstarted(claimed, Disposition::Release).await);
     }
 
     /// Ends a URL with this state, without starting it. Returns whether it has ended.
@@ -124,16 +125,24 @@ pub(super) fn number(claimed: &Claimed) -> usize {
     path.and_then(|path| path.parse().ok()).expect("it is a page of the site")
 }
 
-/// Returns the verdict for an end without links.
-pub(super) fn ends(finish: Finish) -> Verdict {
-    Verdict::Ends(Box::new(Ending::of(finish)))
+/// Returns the disposition for an end without links.
+pub(super) fn ends(finish: Finish) -> Disposition {
+    Disposition::Finish(Box::new(Completion::of(finish)))
 }
 
 pub(super) fn kind<T>(result: Result<T>) -> Option<ErrorKind> {
     result.err().map(|error| error.kind)
 }
 
-pub(super) fn done(message: &Message, links: Vec<NewWork>) -> Verdict {
+pub(super) fn done(message: &Message, links: Vec<NewWork>) -> Disposition {
     let finish = Finish::new(Claim::of(message), Terminal::Done);
-    Verdict::Ends(Box::new(Ending { links, ..Ending::of(finish) }))
+    Disposition::Finish(Box::new(Completion { links, ..Completion::of(finish) }))
+}
+
+/// Returns the disposition of a URL that comes back at `until`, after a failure or without one.
+pub(super) fn delay(until: UnixMs, failed: bool) -> Disposition {
+    match failed {
+        true => Disposition::Retry { until },
+        false => Disposition::Snooze { until },
+    }
 }

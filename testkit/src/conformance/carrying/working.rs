@@ -11,7 +11,7 @@ use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Hop;
 use trawl_common::frontier::outcome::{Reason, Terminal};
 use trawl_common::ports::{
-    Claim, Ending, Finish, NewWork, Opening, Result, Settled, Settlement, Terms, Verdict,
+    Claim, Completion, Disposition, Finish, NewWork, Opening, Result, Settled, Settlement, Terms,
 };
 use trawl_common::time::UnixMs;
 
@@ -49,8 +49,8 @@ pub async fn a_url_is_admitted_once_however_often_it_is_found(carrier: &Carrier)
     assert_eq!(session.admit(&[b.clone(), a]).await?, [false, false]);
     session.close().await?;
     let page = worker.claim_one().await;
-    let verdict = done(&page.message, vec![case.new_work(0), b]);
-    worker.settle(page, verdict).await;
+    let disposition = done(&page.message, vec![case.new_work(0), b]);
+    worker.settle(page, disposition).await;
     let last = worker.claim_one().await;
     worker.finish(last).await;
     assert!(worker.frontier.has_seen(&case.crawl, &case.url(1)).await?);
@@ -88,8 +88,8 @@ pub async fn a_crawl_goes_on_with_what_its_last_page_links_to(carrier: &Carrier)
     carrier.begin(&case, 1, Terms::default()).await?;
     let page = worker.claim_one().await;
     let link = |number| NewWork { depth: 1, referrer: Some(case.key(0)), ..case.new_work(number) };
-    let verdict = done(&page.message, vec![link(1), link(2)]);
-    let settled = worker.settle(page, verdict).await;
+    let disposition = done(&page.message, vec![link(1), link(2)]);
+    let settled = worker.settle(page, disposition).await;
     assert_eq!(settled.ended[0].links, [link(1), link(2)]);
     let stats = carrier.stats(&case).await?;
     assert_eq!((stats.status, stats.pending, stats.counts.done), (CrawlState::Running, 2, 1));
@@ -111,7 +111,7 @@ pub async fn what_failed_comes_back_with_one_attempt_more_and_afresh(carrier: &C
         assert_eq!((claimed.attempts, &claimed.message.hop, claimed.message.slot), (attempts, &None, None));
         claimed.message.hop = Some(Hop { url: case.url(7), count: 1, as_get: false });
         claimed.message.slot = Some(UnixMs::now());
-        let settled = worker.settle(claimed, Verdict::PutAside { until: UnixMs::now(), failed: true }).await;
+        let settled = worker.settle(claimed, Disposition::Retry { until: UnixMs::now() }).await;
         assert_eq!(settled, Settled::default());
     }
     let claimed = worker.claim_one().await;
@@ -131,7 +131,7 @@ pub async fn what_is_parked_comes_back_with_all_that_was_known_of_it(carrier: &C
     claimed.message.hop.clone_from(&hop);
     claimed.message.refusals = 3;
     let until = UnixMs::now().plus(Duration::from_millis(1_200));
-    worker.settle(claimed, Verdict::PutAside { until, failed: false }).await;
+    worker.settle(claimed, Disposition::Snooze { until }).await;
     worker.claims_nothing().await;
     let claimed = worker.claim_one().await;
     assert_eq!((claimed.attempts, claimed.starts), (0, 0));
@@ -148,7 +148,7 @@ pub async fn what_is_left_to_others_comes_to_another_worker(carrier: &Carrier) -
     let (message, until) = (claimed.message, UnixMs::now());
     // It is not to claim it again itself.
     first.stop.cancel();
-    first.frontier.settle(vec![Settlement { message, verdict: Verdict::LeftToOthers { until } }]).await?;
+    first.frontier.settle(vec![Settlement { message, disposition: Disposition::Requeue { until } }]).await?;
     first.frontier.release().await?;
     let second = carrier.join_as(case.other.clone());
     let claimed = second.claim_one().await;
@@ -191,9 +191,9 @@ pub async fn what_is_no_longer_a_workers_is_not_counted_for_it(carrier: &Carrier
 
     let mut failed = Finish::new(Claim::of(&late.message), Terminal::Failed);
     failed.why = Some("timeout");
-    let ending = Ending { links: vec![case.new_work(5)], ..Ending::of(failed) };
-    let verdict = Verdict::Ends(Box::new(ending));
-    let settled = first.frontier.settle(vec![Settlement { message: late.message, verdict }]).await?;
+    let ending = Completion { links: vec![case.new_work(5)], ..Completion::of(failed) };
+    let disposition = Disposition::Finish(Box::new(ending));
+    let settled = first.frontier.settle(vec![Settlement { message: late.message, disposition }]).await?;
     assert_eq!(settled, Settled::default());
 
     second.finish(claimed).await;
@@ -209,8 +209,8 @@ pub async fn what_is_settled_twice_counts_once(carrier: &Carrier) -> Result<()> 
     carrier.begin(&case, 1, Terms::default()).await?;
     let claimed = worker.claim_one().await;
     let settlement =
-        Settlement { message: claimed.message.clone(), verdict: done(&claimed.message, Vec::new()) };
-    assert_eq!(worker.settle(claimed, settlement.verdict.clone()).await.ended.len(), 1);
+        Settlement { message: claimed.message.clone(), disposition: done(&claimed.message, Vec::new()) };
+    assert_eq!(worker.settle(claimed, settlement.disposition.clone()).await.ended.len(), 1);
     worker.frontier.settle(vec![settlement]).await?;
     let stats = carrier.stats(&case).await?;
     assert_eq!((stats.status, stats.counts.done), (CrawlState::Finished, 1));
@@ -232,9 +232,9 @@ pub async fn beyond_the_page_limit_urls_are_handed_out_to_be_skipped(carrier: &C
     let beyond = worker.claim_one().await;
     assert!(beyond.is_beyond_limit);
     let finish = Finish { why: Some("limit"), ..Finish::new(Claim::of(&beyond.message), Terminal::Skipped) };
-    let ending = Ending::of(finish);
-    let verdict = Verdict::Ends(Box::new(ending));
-    worker.frontier.settle(vec![Settlement { message: beyond.message, verdict }]).await?;
+    let ending = Completion::of(finish);
+    let disposition = Disposition::Finish(Box::new(ending));
+    worker.frontier.settle(vec![Settlement { message: beyond.message, disposition }]).await?;
     let stats = carrier.stats(&case).await?;
     assert_eq!((stats.status, stats.counts.done, stats.counts.skipped), (CrawlState::Finished, 1, 1));
     Ok(())
@@ -253,8 +253,8 @@ pub async fn a_dead_letter_is_listed_and_claimed_again_when_it_is_replayed(carri
         note: Some(note.clone()),
         ..Finish::new(Claim::of(&claimed.message), Terminal::Failed)
     };
-    let ending = Ending { dead_letter: Some(note.cause.clone()), ..Ending::of(finish) };
-    let settled = worker.settle(claimed, Verdict::Ends(Box::new(ending))).await;
+    let ending = Completion { dead_letter: Some(note.cause.clone()), ..Completion::of(finish) };
+    let settled = worker.settle(claimed, Disposition::Finish(Box::new(ending))).await;
     assert_eq!(settled.ended.len(), 1);
     let failed = carrier.control.failed(&case.crawl, 0).await?;
     assert_eq!(failed.failed, [(case.key(0), note)]);

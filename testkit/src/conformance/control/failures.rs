@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use trawl_common::frontier::Key;
 use trawl_common::frontier::crawl::CrawlState;
-use trawl_common::frontier::dead_letter::Note;
+use trawl_common::frontier::dead_letter::DeadLetterEntry;
 use trawl_common::frontier::outcome::Terminal;
 use trawl_common::ports::Result;
 
@@ -12,7 +12,10 @@ use super::ControlPorts;
 use crate::conformance::fixture::Fixture;
 
 /// Returns all dead letters, and the number of pages of the list.
-async fn list(ports: &ControlPorts, fixture: &Fixture<'_>) -> Result<(BTreeMap<Key, Note>, usize)> {
+async fn list(
+    ports: &ControlPorts,
+    fixture: &Fixture<'_>,
+) -> Result<(BTreeMap<Key, DeadLetterEntry>, usize)> {
     let (mut all, mut pages, mut cursor) = (BTreeMap::new(), 0, Some(0));
     while let Some(from) = cursor {
         let page = ports.control.failed(&fixture.crawl, from).await?;

@@ -1,7 +1,7 @@
 //! Replaying dead letters.
 
 use trawl_common::frontier::crawl::{Counts, CrawlState};
-use trawl_common::frontier::dead_letter::{Cause, Note};
+use trawl_common::frontier::dead_letter::{Cause, DeadLetterEntry};
 use trawl_common::frontier::lane::Lane;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Reason, Skip, Terminal};
@@ -124,7 +124,7 @@ pub async fn what_a_block_skipped_is_listed_replayed_and_found_by_a_later_crawl(
         let note = fixture.note(number, Terminal::Skipped);
         let cause = Cause { reason: Reason::Blocked, class: None, status: None, ..note.cause };
         let finish = Finish::new(fixture.claim_on(number), Terminal::Skipped);
-        Finish { why: Some(Skip::Blocked.as_str()), note: Some(Note { cause, ..note }), ..finish }
+        Finish { why: Some(Skip::Blocked.as_str()), note: Some(DeadLetterEntry { cause, ..note }), ..finish }
     };
     for number in 0..2 {
         fixture.claim(&fixture.worker, number).await?;

@@ -2,7 +2,7 @@
 
 use trawl_common::frontier::Recrawl;
 use trawl_common::frontier::outcome::{Class, Failure, Outcome, Skip};
-use trawl_common::ports::{Memory, OpenCrawl, Terms};
+use trawl_common::ports::{OpenCrawl, PageVisit, Terms};
 use trawl_common::spider::item::{Change, Item};
 use trawl_common::spider::page_history::{self, NOT_MODIFIED, PageAnswer, Tally, Validators, Visited};
 use trawl_common::time::UnixMs;
@@ -61,8 +61,8 @@ impl History {
     }
 
     /// Returns the change of a page that is to be remembered.
-    pub(crate) fn change(remark: Option<&Memory>) -> Option<Change> {
-        if let Some(Memory::Visited(visited)) = remark { Some(visited.change) } else { None }
+    pub(crate) fn change(remark: Option<&PageVisit>) -> Option<Change> {
+        if let Some(PageVisit::Visited(visited)) = remark { Some(visited.change) } else { None }
     }
 
     /// Marks the items of a page with its change, and returns what to remember. Further items may be in a
@@ -74,7 +74,7 @@ impl History {
         items: &mut [Item],
         in_file: Option<InFile>,
         links: usize,
-    ) -> Option<Memory> {
+    ) -> Option<PageVisit> {
         if !self.compares() {
             return None;
         }
@@ -89,7 +89,7 @@ impl History {
             Some(_) => Validators::default(),
             None => Validators::of(&response.headers),
         };
-        Some(Memory::Visited(Visited {
+        Some(PageVisit::Visited(Visited {
             fetched_at: response.fetched_at,
             validators,
             content,
@@ -119,10 +119,10 @@ impl History {
                     let answer = last.answer.map(|answer| PageAnswer { status: NOT_MODIFIED, ..answer });
                     Visited { fetched_at, change: Change::Unchanged, answer, ..last }
                 };
-                Disposition::Skipped { skip, memory: self.last.map(visited).map(Memory::Visited) }
+                Disposition::Skipped { skip, memory: self.last.map(visited).map(PageVisit::Visited) }
             }
             Outcome::Failed(failure, reason) => {
-                Disposition::Failed { failure, reason, memory: is_gone.then_some(Memory::Gone) }
+                Disposition::Failed { failure, reason, memory: is_gone.then_some(PageVisit::Gone) }
             }
             outcome => outcome.into(),
         }

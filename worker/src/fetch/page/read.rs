@@ -8,7 +8,7 @@ use trawl_common::frontier::limit::Limit;
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Class, Failure, Outcome, Reason, Skip};
 use trawl_common::metrics;
-use trawl_common::ports::{Memory, Page};
+use trawl_common::ports::{Page, PageVisit};
 use trawl_common::spider::ItemCounts;
 use trawl_common::spider::Required;
 use trawl_common::spider::item::Item;
@@ -37,7 +37,7 @@ pub(super) async fn read(
     job: &Job,
     history: &History,
     response: Response,
-) -> Result<Option<(PageOutput, Option<Memory>)>, Outcome> {
+) -> Result<Option<(PageOutput, Option<PageVisit>)>, Outcome> {
     let program = job.reader();
     if program.is_none() && !job.spider.extractor.reads(&response) {
         return Ok(None);
@@ -59,7 +59,7 @@ pub(super) async fn given(
     history: &History,
     response: Response,
     Reading { extraction, file, requests, tasks }: Reading,
-) -> Result<(PageOutput, Option<Memory>), Outcome> {
+) -> Result<(PageOutput, Option<PageVisit>), Outcome> {
     let Job { url: own, message, spider, .. } = job;
     let landed = landed(job, &response);
     let Extraction { items, links, canonical, left_out, missing, unfit } = extraction;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use trawl_common::frontier::outcome::{Class, Failure, Outcome, Skip};
 use trawl_common::handler::stream::FailureView;
-use trawl_common::ports::{Memory, Page};
+use trawl_common::ports::{Page, PageVisit};
 use trawl_common::spider::ItemCounts;
 use trawl_common::time::UnixMs;
 use trawl_common::web::headers::Headers;
@@ -35,7 +35,7 @@ pub(super) fn without_page(job: Job, history: History, outcome: Outcome) -> Sett
     let status = Some(status);
     let output =
         PageOutput { spider, page, file, links, elsewhere, left_out, landed, status, items, bytes, missing };
-    Settlement::done(job, output, Some(Memory::Gone))
+    Settlement::done(job, output, Some(PageVisit::Gone))
 }
 
 /// Has the program of a job's spider handle a failure. If it does, the request is done.

@@ -12,8 +12,8 @@ use trawl_common::frontier::{Key, Start};
 use trawl_common::health::Health;
 use trawl_common::names::CrawlRef;
 use trawl_common::ports::{
-    self, Activity, BeatReply, Claim, Claimed, Engine, Error, ErrorKind, Fatal, Frontier, Heartbeat, Joined,
-    Joining, Opening, Session, Settled, Settlement, Verdict,
+    self, Activity, BeatReply, Claim, Claimed, Disposition, Engine, Error, ErrorKind, Fatal, Frontier,
+    Heartbeat, Joined, Joining, Opening, Session, Settled, Settlement,
 };
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::CanonicalUrl;
@@ -97,7 +97,7 @@ impl Frontier for Memory {
             return Err(Fatal(Error::new(ErrorKind::Refused, "no permission").during("finishing")));
         }
         if batch.iter().any(
-            |settlement| matches!(&settlement.verdict, Verdict::Ends(ending) if !ending.links.is_empty()),
+            |settlement| matches!(&settlement.disposition, Disposition::Finish(ending) if !ending.links.is_empty()),
         ) {
             let has_many = self.state().links_without_end.is_some();
             if has_many {
@@ -106,11 +106,11 @@ impl Frontier for Memory {
             }
         }
         let mut settled = Settled::default();
-        for Settlement { message, verdict } in batch {
+        for Settlement { message, disposition } in batch {
             self.state().held.remove(&message.key());
             let url = &message.work;
-            match verdict {
-                Verdict::Ends(ending) => {
+            match disposition {
+                Disposition::Finish(ending) => {
                     let terminal = ending.finish.terminal.as_str();
                     match &ending.dead_letter {
                         Some(cause) => {
@@ -121,7 +121,9 @@ impl Frontier for Memory {
                     self.state().links.extend(ending.links.iter().cloned());
                     settled.ended.push(*ending);
                 }
-                Verdict::PutAside { until, .. } | Verdict::LeftToOthers { until } => {
+                Disposition::Retry { until }
+                | Disposition::Snooze { until }
+                | Disposition::Requeue { until } => {
                     self.called("put aside", url);
                     let (memory, wait) = (self.clone(), until.wait_from(UnixMs::now()));
                     tokio::spawn(async move {
@@ -130,11 +132,11 @@ impl Frontier for Memory {
                         memory.queue(Message { until: None, ..message });
                     });
                 }
-                Verdict::GoesRound => {
+                Disposition::Republish => {
                     self.called("goes round", url);
                     self.queue(message);
                 }
-                Verdict::Released => self.called("release", url),
+                Disposition::Release => self.called("release", url),
             }
         }
         Ok(settled)

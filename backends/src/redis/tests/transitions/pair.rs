@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 
 use futures::future::join_all;
 use trawl_common::frontier::crawl::{CrawlState, HostStats};
-use trawl_common::frontier::dead_letter::{Cause, Note};
+use trawl_common::frontier::dead_letter::{Cause, DeadLetterEntry};
 use trawl_common::frontier::outcome::Reason;
 use trawl_common::frontier::source_queue::SourceQueue;
 use trawl_common::frontier::{Key, Recrawl, Start, State, Taken, UrlState, Watermark, Work};
@@ -362,11 +362,11 @@ fn work(number: usize) -> Work {
     Work::of_request(url, new).unwrap()
 }
 
-fn note(terminal: Terminal, why: Option<&'static str>) -> Note {
+fn note(terminal: Terminal, why: Option<&'static str>) -> DeadLetterEntry {
     let reason = match (terminal, why) {
         (Terminal::Expired, _) => Reason::Expired,
         (_, Some("blocked")) => Reason::Blocked,
         _ => Reason::Final,
     };
-    Note::of(Cause { attempts: 1, ..Cause::new(reason, "", UnixMs(0)) })
+    DeadLetterEntry::of(Cause { attempts: 1, ..Cause::new(reason, "", UnixMs(0)) })
 }

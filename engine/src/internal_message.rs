@@ -8,7 +8,7 @@ use crate::broker::{Newer, Receipt};
 use crate::records::Probe;
 
 /// A message that the engine settles itself.
-pub(crate) enum Own {
+pub(crate) enum InternalMessage {
     /// Redundant messages: their URL has ended, or is parked and has its own message.
     Dropped(Vec<Receipt>),
     /// A probe that came back.
@@ -26,7 +26,7 @@ pub(crate) enum Own {
         until: UnixMs,
     },
     /// A message to requeue unchanged.
-    SentAgain(Message),
+    Republish(Message),
     /// Signals when everything sent before it is settled.
     Flush(oneshot::Sender<()>),
 }
