@@ -1,51 +1,33 @@
-//! The parts that all of trawl shares: the vocabulary, the pure policy, the ports, the settings.
+//! The parts that all of trawl shares, in layers: a module imports from its own layer and those before it in this list,
+//! as `scripts/circles` checks.
 //!
-//! No I/O client lives here. The ports in [`ports`] are the traits that the adapters of `trawl-backends`
-//! implement; except for the web, `trawl-producer` and `trawl-worker` reach the outside only through them.
+//! - `model`: the vocabulary, and the life of a URL in a crawl;
+//! - `policy`: when a host may be requested, and when a cron schedule is due;
+//! - [`settings`]: `trawl.toml`;
+//! - [`spider`]: the files of spiders;
+//! - [`jobs`]: crawls that are submitted before anyone runs them;
+//! - [`ports`]: the traits through which `trawl-producer` and `trawl-worker` reach everything outside but the web;
+//! - `runtime`: what runs over the ports.
+//!
+//! No I/O client lives here: the adapters of the ports are in `trawl-backends`. The modules of `model`, `policy` and
+//! `runtime` are imported by their own names, such as `trawl_common::frontier`.
 
-mod as_text;
-pub mod backoff;
-pub mod batching;
-pub mod cancel;
-pub mod cell;
-pub mod clock;
-pub mod clock_check;
-pub mod dead_letters;
-pub mod duration;
-mod escape;
-pub mod events;
-pub mod exit;
-pub mod explain;
-pub mod fleet_log;
-pub mod format;
-pub mod frontier;
-pub mod handler;
-pub mod history;
-pub mod host_schedules;
 pub mod jobs;
-pub mod json_object;
-pub mod list;
-pub mod logs;
-pub mod metrics;
-pub mod mistake;
-pub mod names;
-pub mod nearest;
-pub mod open_files;
-pub mod politeness;
+mod model;
+mod policy;
 pub mod ports;
-pub mod priority;
-pub mod request;
-pub mod schedule;
+mod runtime;
 pub mod settings;
-mod small_file;
 pub mod spider;
-pub mod task;
-pub mod task_report;
-pub mod telemetry;
-pub mod text;
-pub mod time;
-pub mod timetable;
-pub mod trace;
-pub mod web;
 
-pub use ports::health;
+pub(crate) use model::{as_text, escape, small_file};
+pub use model::{
+    cell, clock, duration, events, format, frontier, handler, history, json_object, list, logs, mistake,
+    names, nearest, priority, request, task, text, time, web,
+};
+pub use policy::{politeness, schedule};
+pub use ports::{backoff, health};
+pub use runtime::{
+    batching, cancel, clock_check, dead_letters, exit, explain, fleet_log, host_schedules, metrics,
+    open_files, task_report, telemetry, timetable, trace,
+};

@@ -18,6 +18,7 @@
 //! | [`History`] | the permanent history of crawls, jobs and pages; on PostgreSQL alone |
 //! | [`Items`] | reading stored items in a fleet: state files have none |
 
+pub mod backoff;
 mod cache;
 mod control;
 mod engine;

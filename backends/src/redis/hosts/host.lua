@@ -3,7 +3,7 @@
 --   which a back-off creates no further event); blocked (since when, ms); news:<kind>:<ms> (an unannounced event,
 --   host_news.rs); minute and requests (slots given in it); p:<token> = since until, for each request in flight;
 --   at (the time of the last write).
--- The arithmetic is that of common/src/politeness/gcra.rs, as are the names in capitals, which are defined before
+-- The arithmetic is that of common/src/policy/politeness/gcra.rs, as are the names in capitals, which are defined before
 -- this text.
 local function int(number)
   return string.format('%.0f', number)
