@@ -1,6 +1,7 @@
 //! Prints what fields by CSS selector find in HTML files, a line of JSON for each file. Arguments are `name=selector`,
 //! `name[]=selector` for all values, and `name:kind=selector` for numbers and dates, with `name:number,=selector` for numbers with a decimal
-//! comma. The files' names come on standard input, one a line.
+//! comma. `name:json_ld=type`, `name:microdata=type` and `name:meta=property` read what their names say. The files' names come on standard
+//! input, one a line.
 
 use std::error::Error;
 use std::io::{BufRead, Write, stdin, stdout};
@@ -46,14 +47,22 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn field(argument: &str) -> Result<(String, Field), String> {
     let (name, selector) = argument.split_once('=').ok_or(format!("`{argument}` is not name=selector"))?;
-    let field = Field::of(FieldSource::Css(Sited::nowhere(selector)));
     let (name, kind) = name.split_once(':').unwrap_or((name, "text"));
+    let place = Sited::nowhere(selector);
+    let (source, kind) = match kind {
+        "json_ld" => (FieldSource::JsonLd(place, None), "json"),
+        "microdata" => (FieldSource::Microdata(place, None), "json"),
+        "meta" => (FieldSource::Meta(place), "text"),
+        kind => (FieldSource::Css(place), kind),
+    };
+    let field = Field::of(source);
     let (kind, decimal) = match kind.strip_suffix([',', '.']) {
         Some(shorter) => (shorter, kind.chars().last()),
         None => (kind, None),
     };
     let kind = match kind {
         "text" => Kind::Text,
+        "json" => Kind::Json,
         "number" => Kind::Number,
         "date" => Kind::Date,
         other => return Err(format!("`{other}` is no kind that is read here")),

@@ -50,14 +50,14 @@ impl Follow {
         context.base.link(link).filter(|canonical| *canonical != context.base.canonical(context.url))
     }
 
-    /// Returns the links to follow, each once: the target of a refresh, `next`, then the others. Also returns the
+    /// Returns the links to follow, each once: the targets of a refresh, `next`, then the others. Also returns the
     /// number of links beyond the limit.
     pub(crate) fn links(&self, context: &Context<'_>, leave: Leave) -> (Vec<Link>, u64) {
         let mut found = FoundLinks::new(context.base);
-        if let Some(link) =
-            context.page.meta.refresh.as_deref().filter(|_| self.refresh).and_then(refresh_target)
-        {
-            found.add(link, false);
+        if self.refresh {
+            let refreshes =
+                context.response.headers.all("refresh").chain(context.page.meta.refresh.as_deref());
+            refreshes.filter_map(refresh_target).for_each(|link| found.add(link, false));
         }
         if leave.follow {
             self.next.iter().for_each(|next| self.add_next(next, context, &mut found));

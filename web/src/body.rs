@@ -38,7 +38,7 @@ enum Source {
 
 impl Body {
     /// Opens the body of `response`, with its content codings removed. Without a limit, the caller has its own.
-    pub(super) async fn open(response: Response, limit: Option<u64>) -> Result<Self, Failure> {
+    pub(super) async fn open(response: Response, limit: Option<u64>) -> Result<Self, Unread> {
         let codings = coding::codings(response.headers())?;
         let length = response.content_length();
         let plain = Plain { ends_with_connection: ends_with_connection(&response), response, read: 0 };
@@ -59,12 +59,12 @@ impl Body {
     }
 
     /// Returns the next part; `None` at the end.
-    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Unread> {
         match &mut self.source {
             Source::Plain(plain) => {
-                let chunk = plain.next().await.map_err(|error| failure::broken_body(&error))?;
+                let chunk = plain.next().await.map_err(|error| Unread::new(&error))?;
                 if plain.read > self.limit.unwrap_or(MAX_STREAM) {
-                    Err(too_large(self.limit))
+                    Err(too_large(self.limit).into())
                 } else {
                     Ok(chunk)
                 }
@@ -79,7 +79,7 @@ impl Body {
 
     /// Reads the whole body. A body that arrives in one piece is not copied, one that is declared too large is not
     /// read, and one that is not small waits for its share of `memory`.
-    pub(super) async fn read(mut self, memory: &MemoryBudget) -> Result<Bytes, Failure> {
+    pub(super) async fn read(mut self, memory: &MemoryBudget) -> Result<Bytes, Unread> {
         let limit = self.limit;
         let most = limit.unwrap_or(MAX_STREAM);
         let announced = match &mut self.source {
@@ -93,7 +93,7 @@ impl Body {
             Source::Plain(plain) => plain.response.content_length(),
         };
         if announced.is_some_and(|length| length > most) {
-            return Err(too_large(limit));
+            return Err(too_large(limit).into());
         }
         let Some(first) = self.next().await? else { return Ok(Bytes::new()) };
         let Some(mut next) = self.next().await? else { return Ok(first) };
@@ -111,13 +111,32 @@ impl Body {
     }
 
     /// Reads the first `most` bytes; the rest is not read.
-    pub(super) async fn read_start(mut self, most: usize) -> Result<Bytes, Failure> {
+    pub(super) async fn read_start(mut self, most: usize) -> Result<Bytes, Unread> {
         let mut start = BytesMut::new();
         while start.len() < most {
             let Some(part) = self.next().await? else { break };
             start.extend_from_slice(&part[..part.len().min(most - start.len())]);
         }
         Ok(start.freeze())
+    }
+}
+
+/// The failure of a body that could not be read.
+pub(super) struct Unread {
+    pub(super) failure: Failure,
+    /// Whether its chunks break the rules, so that only browsers may read it.
+    pub(super) is_malformed: bool,
+}
+
+impl Unread {
+    fn new(error: &reqwest::Error) -> Self {
+        Self { failure: failure::broken_body(error), is_malformed: failure::has_malformed_chunks(error) }
+    }
+}
+
+impl From<Failure> for Unread {
+    fn from(failure: Failure) -> Self {
+        Self { failure, is_malformed: false }
     }
 }
 
@@ -181,14 +200,14 @@ impl<'a> Whole<'a> {
 }
 
 /// Classifies an error while unpacking: it comes from the network, from the limit, or from a decoder.
-fn fault(error: std::io::Error, limit: Option<u64>) -> Failure {
+fn fault(error: std::io::Error, limit: Option<u64>) -> Unread {
     let cause = error.get_ref();
     if cause.is_some_and(|cause| cause.is::<TooLarge>()) {
-        return too_large(limit);
+        return too_large(limit).into();
     }
     match cause.and_then(|cause| cause.downcast_ref()) {
-        Some(cause) => failure::broken_body(cause),
-        None => Failure::new(Class::Body, format_args!("broken content coding: {error}")),
+        Some(cause) => Unread::new(cause),
+        None => Failure::new(Class::Body, format_args!("broken content coding: {error}")).into(),
     }
 }
 

@@ -92,6 +92,14 @@ pub(super) fn is_malformed(error: &reqwest::Error) -> bool {
     causes(error).any(|cause| cause.downcast_ref().is_some_and(is_parse))
 }
 
+/// Whether a body has chunks that hyper refuses, which it tells by the kind of an I/O error alone.
+pub(super) fn has_malformed_chunks(error: &reqwest::Error) -> bool {
+    use io::ErrorKind::{InvalidData, InvalidInput};
+    let kind = |cause: &(dyn Error + 'static)| cause.downcast_ref().map(io::Error::kind);
+    causes(error).any(|cause| matches!(kind(cause), Some(InvalidData | InvalidInput)))
+        && !causes(error).any(|cause| cause.is::<rustls::Error>())
+}
+
 /// Whether the response had too many or too long headers.
 fn is_head_too_large(cause: &(dyn Error + 'static)) -> bool {
     cause.downcast_ref().is_some_and(hyper::Error::is_parse_too_large)

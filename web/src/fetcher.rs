@@ -14,7 +14,7 @@ use rustls::ClientConfig;
 use tokio::time::timeout;
 use trawl_common::frontier::Request;
 use trawl_common::frontier::message::Hop;
-use trawl_common::frontier::outcome::{Failure, is_refusal};
+use trawl_common::frontier::outcome::{Class, Failure, is_refusal};
 use trawl_common::open_files;
 use trawl_common::request::Method;
 use trawl_common::settings;
@@ -27,7 +27,7 @@ use trawl_common::web::url::{CanonicalUrl, Host};
 use url::Url;
 
 use super::answer::{self, Answer, Opened, Start};
-use super::body::Body;
+use super::body::{Body, Unread};
 use super::client::{client, nameless, preferences};
 use super::guard::{Guard, Lookup};
 use super::memory::MemoryBudget;
@@ -174,7 +174,7 @@ impl Fetcher {
     /// success, nor a redirect, nor the response to validators is a [`Failure`], as is anything that the settings
     /// forbid. Callers that follow redirects count them: [`MAX_REDIRECTS`](crate::MAX_REDIRECTS).
     pub async fn ask(&self, url: &CanonicalUrl, validators: &Validators) -> Result<Answer, Failure> {
-        self.within_limit(url, async {
+        self.within_limit(url, Method::Get, move || async move {
             let response = self.request(url, Sent::get(conditions::headers(validators))).await?;
             if response.status() == StatusCode::NOT_MODIFIED && !validators.is_empty() {
                 return Ok(Answer::NotModified);
@@ -191,7 +191,7 @@ impl Fetcher {
     /// status, every response is a page.
     pub async fn ask_for(&self, request: &Request, hop: Option<&Hop>) -> Result<Answer, Failure> {
         let (url, method) = (sent::target(request, hop), request.new.method);
-        self.within_limit(url, async {
+        self.within_limit(url, method, move || async move {
             let response = self.request(url, Sent::of(request, hop)).await?;
             if request.new.any_status {
                 return self.whatever(method, response).await.map(Answer::Page);
@@ -220,7 +220,7 @@ impl Fetcher {
         url: &CanonicalUrl,
     ) -> Result<Opened<impl Stream<Item = Result<Bytes, Failure>> + Send + use<>>, Failure> {
         let timeout = self.settings.timeout;
-        self.within_limit(url, async {
+        self.within_limit(url, Method::Get, move || async move {
             let response = self.request(url, Sent::get(HeaderMap::new())).await?;
             if let Some(target) = redirect::target(&self.guard, url, &response)? {
                 return Ok(Opened::Redirect(target));
@@ -229,9 +229,12 @@ impl Fetcher {
                 return Err(failure::status(&response));
             }
             let head = self.head(&response);
-            let parts = stream::try_unfold(Body::open(response, None).await?, move |mut body| async move {
-                let part = within(timeout, body.next()).await?;
-                Ok(part.map(|part| (part, body)))
+            let (odd, origin) = (self.odd.clone(), origin(response.url()));
+            let body = Body::open(response, None).await.map_err(|unread| learn(&odd, &origin, unread))?;
+            let parts = stream::try_unfold((body, odd, origin), move |(mut body, odd, origin)| async move {
+                let part = within(timeout, body.next()).await;
+                let part = part.map_err(|unread| learn(&odd, &origin, unread))?;
+                Ok(part.map(|part| (part, (body, odd, origin))))
             });
             Ok(Opened::Body(head, parts))
         })
@@ -242,7 +245,7 @@ impl Fetcher {
     /// `robots.txt` (RFC 9309 2.3.1), where every status has a meaning. A redirect to a forbidden URL is a [`Failure`]
     /// of class `forbidden`.
     pub(super) async fn start(&self, url: &CanonicalUrl, most: usize) -> Result<answer::Hop, Failure> {
-        self.within_limit(url, async {
+        self.within_limit(url, Method::Get, move || async move {
             let response = self.request(url, Sent::get(HeaderMap::new())).await?;
             if let Some(target) = redirect::target(&self.guard, url, &response)? {
                 return Ok(answer::Hop::Redirect(target));
@@ -250,7 +253,9 @@ impl Fetcher {
             let status = response.status();
             let retry_after = failure::retry_after(response.headers());
             let body = if status.is_success() {
-                Body::open(response, None).await?.read_start(most).await?
+                let origin = origin(response.url());
+                let start = async { Body::open(response, None).await?.read_start(most).await }.await;
+                start.map_err(|unread| learn(&self.odd, &origin, unread))?
             } else {
                 Bytes::new()
             };
@@ -267,16 +272,30 @@ impl Fetcher {
         self.send(url, sent).await
     }
 
-    /// Returns the result of `call`, which requests `url`, within `fetch.timeout`. A failure names what is to blame.
-    async fn within_limit<T>(
+    /// Returns the result of `call`, which requests `url` with `method`, within `fetch.timeout`. It is called once more if its answer
+    /// showed that the origin answers oddly. A failure names what is to blame.
+    async fn within_limit<T, F: Future<Output = Result<T, Failure>>>(
         &self,
         url: &CanonicalUrl,
-        call: impl Future<Output = Result<T, Failure>>,
+        method: Method,
+        call: impl Fn() -> F,
     ) -> Result<T, Failure> {
-        match within(self.settings.timeout, call).await {
-            Err(failure) => {
-                Err(blame::assign(failure, self.proxy.as_ref(), &self.guard, &url.to_url()).await)
+        let parsed = url.to_url();
+        let origin = origin(&parsed);
+        let twice = async {
+            let is_safe = matches!(method, Method::Get | Method::Head);
+            let may_repeat = self.proxy.is_none() && is_safe && !self.odd.contains_key(&origin);
+            match call().await {
+                Err(unread)
+                    if unread.class == Class::Body && may_repeat && self.odd.contains_key(&origin) =>
+                {
+                    call().await
+                }
+                answer => answer,
             }
+        };
+        match within(self.settings.timeout, twice).await {
+            Err(failure) => Err(blame::assign(failure, self.proxy.as_ref(), &self.guard, &parsed).await),
             answer => answer,
         }
     }
@@ -363,9 +382,10 @@ impl Fetcher {
 
     /// Returns a response with its body.
     async fn whole(&self, response: reqwest::Response) -> Result<Response, Failure> {
-        let head = self.head(&response);
-        let body = Body::open(response, Some(self.settings.max_body.as_u64())).await?;
-        let body = body.read(&self.memory).await?;
+        let (head, origin) = (self.head(&response), origin(response.url()));
+        let most = Some(self.settings.max_body.as_u64());
+        let body = async { Body::open(response, most).await?.read(&self.memory).await }.await;
+        let body = body.map_err(|unread| learn(&self.odd, &origin, unread))?;
         Ok(Response { fetched_at: UnixMs::now(), body, ..head })
     }
 
@@ -380,6 +400,14 @@ impl Fetcher {
             body: Bytes::new(),
         }
     }
+}
+
+/// Remembers an origin whose body may be read by [`lenient`].
+fn learn(odd: &Cache<String, ()>, origin: &str, unread: Unread) -> Failure {
+    if unread.is_malformed {
+        odd.insert(origin.to_owned(), ());
+    }
+    unread.failure
 }
 
 fn origin(url: &Url) -> String {

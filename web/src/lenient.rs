@@ -1,5 +1,5 @@
-//! Answers whose head browsers read and hyper does not, asked for once more over a connection of their own: an odd status line, chunks by
-//! HTTP/1.0, or a length beside another transfer coding. What a browser does not read is no answer here either. From then
+//! Answers that browsers read and hyper does not, asked for once more over a connection of their own: an odd status line, chunks by
+//! HTTP/1.0, odd line ends or trailers of chunks, or a length beside another transfer coding. What a browser does not read is no answer here either. From then
 //! on the origin is asked in this way at once, for an hour.
 
 use std::io;
@@ -186,9 +186,9 @@ impl Head {
 
 /// Returns the status of a first line: 200 if it has none, as in browsers.
 fn status(line: &[u8]) -> Option<StatusCode> {
-    let is_http = |window: &[u8]| window.eq_ignore_ascii_case(b"HTTP/");
-    let rest = match line.windows(5).take(MAX_JUNK + 1).position(is_http) {
-        Some(at) => &line[at + 5..],
+    let is_http = |window: &[u8]| window.eq_ignore_ascii_case(b"HTTP");
+    let rest = match line.windows(4).take(MAX_JUNK + 1).position(is_http) {
+        Some(at) => &line[at + 4..],
         None => line.strip_prefix(b"ICY ").map(|_| &line[3..])?,
     };
     let rest = &rest[rest.iter().position(|byte| *byte == b' ').unwrap_or(rest.len())..];
@@ -308,6 +308,7 @@ mod tests {
             ("HTTP/1.1  404", 404),
             ("http/1.1 200 ok", 200),
             ("HTTP/1.1 200OK", 200),
+            ("HTTP 404 Not Found", 404),
             ("\u{1}HTTP/1.1 301 x", 301),
             ("HTTP/1.1", 200),
             ("HTTP/1.1 OK", 200),

@@ -96,7 +96,7 @@ impl Trail {
 }
 
 /// Returns the target of `response`, received from `from`, if it redirects (RFC 9110 15.4) to a URL that may be
-/// requested. Without a `Location` it is an ordinary response.
+/// requested. Without a `Location`, or with an empty one, it is an ordinary response.
 pub(super) fn target(
     guard: &Guard,
     from: &CanonicalUrl,
@@ -119,7 +119,8 @@ fn location(response: &Response) -> Option<&[u8]> {
             | StatusCode::TEMPORARY_REDIRECT
             | StatusCode::PERMANENT_REDIRECT
     );
-    response.headers().get(LOCATION).filter(|_| redirects).map(|value| value.as_bytes())
+    let location = response.headers().get(LOCATION).filter(|_| redirects)?.as_bytes();
+    Some(location).filter(|location| !location.trim_ascii().is_empty())
 }
 
 fn resolve(from: &CanonicalUrl, location: &[u8]) -> Result<CanonicalUrl, String> {

@@ -29,6 +29,9 @@ pub(crate) fn repair(text: &str) -> String {
 /// Markup and comments within scripts that hide their content from old parsers.
 const MARKS: &[&str] = &["<![CDATA[", "]]>", "<!--", "-->"];
 
+/// Maximum length in bytes of a comment of HTML that is left out whole: each mark is searched for its end.
+const MAX_COMMENT: usize = 256;
+
 /// Statements before JSON that keep other sites from running it as a script.
 const PREFIXES: &[&str] = &[")]}'", "while(1);", "for(;;);", "{}&&"];
 
@@ -249,8 +252,19 @@ fn is_blank(c: char) -> bool {
     c.is_whitespace() || matches!(c, '\u{feff}' | '\u{200b}')
 }
 
-/// Returns what follows a comment or a mark that `text` begins with. A mark behind `//` does not end with the line.
+/// Returns what follows a comment or a mark that `text` begins with. A mark behind `//` does not end with the line. A comment of HTML
+/// is left out whole where something else follows it, as in `<!-- a product --> {`; one that hides a value from old parsers is a mark.
 fn after_comment(text: &str) -> Option<&str> {
+    let comment = text.strip_prefix("<!--").unwrap_or_default();
+    let end = comment.as_bytes().windows(3).take(MAX_COMMENT).position(|end| end == b"-->");
+    if let Some((comment, rest)) = end.map(|end| comment.split_at(end))
+        && !comment.contains(['{', '['])
+    {
+        let rest = &rest[3..];
+        if !rest.trim_start_matches(is_blank).is_empty() {
+            return Some(rest);
+        }
+    }
     let after_mark = |text: &'_ str| MARKS.iter().find_map(|mark| text.strip_prefix(mark)).map(str::len);
     if let Some(comment) = text.strip_prefix("/*") {
         return Some(comment.split_once("*/").map_or("", |(_, rest)| rest));
@@ -311,6 +325,8 @@ mod tests {
             r#"//<![CDATA[{"a": [1, "//x"]}//]]>"#,
             r#"/* <![CDATA[ */ {"a": [1, "//x"]} /* ]]> */"#,
             r#"<!-- {"a": [1, "//x"]} -->"#,
+            "<!-- what it's about -->\n{\"a\": [1, \"//x\"]}",
+            "{\"a\": <!-- \"the\" --> [1, \"//x\"]}",
             "{\"a\": [1, // one\n /* two, */ \"//x\"]} // end",
             r#"{"a": [1, "//x"]}}"#,
             "{\"a\": [1, \"//x\"]}\0",

@@ -11,7 +11,7 @@ use trawl_common::frontier::outcome::{Class, Failure};
 use trawl_common::text::legible;
 
 use crate::document::base::Base;
-use crate::document::found::visible_text;
+use crate::document::found::visible_lines;
 use crate::document::json_ld::is_type;
 use crate::limits::MAX_TEXT;
 
@@ -161,7 +161,7 @@ impl<'a> Reader<'_, 'a> {
             // Not in the standard, but common in shops.
             _ => element.attr("content").map(str::to_owned),
         };
-        let text = text.unwrap_or_else(|| visible_text(element));
+        let text = text.unwrap_or_else(|| visible_lines(element));
         self.spend(text.len())?;
         Ok(legible(&text, MAX_TEXT).into())
     }
@@ -231,6 +231,12 @@ mod tests {
         let page = "<p id=a>x <b itemprop=n>1</b></p><div itemscope itemtype=T itemref='a c none'>\
             <i itemprop=n>2</i></div><i id=c itemprop=n>3</i>";
         assert_eq!(found(page, "T"), json!([{"@type": "T", "n": ["1", "2", "3"]}]));
+    }
+
+    #[test]
+    fn lines_of_a_text_are_words_apart() {
+        let page = "<div itemscope itemtype=T><div itemprop=n><p>One</p><p>two<br>three</p></div></div>";
+        assert_eq!(found(page, "T"), json!([{"@type": "T", "n": "One two three"}]));
     }
 
     #[test]

@@ -126,6 +126,11 @@ fn a_refresh_is_followed() {
     let page = "<meta http-equiv=Refresh content=\"0; url='../new'\"><a href=1>";
     assert_eq!(links(Follow::default(), page), ["new", "dir/1"]);
     assert_eq!(links(Follow { refresh: false, ..Follow::default() }, page), ["dir/1"]);
+    let headers = Headers::from_iter([("content-type", "text/html"), ("refresh", "0; url=/header")]);
+    let response = Response { headers, ..response(page) };
+    for (refresh, count) in [(true, 3), (false, 1)] {
+        assert_eq!(found_in(Follow { refresh, ..Follow::default() }, &response).links.len(), count);
+    }
 }
 
 #[test]

@@ -26,6 +26,10 @@ const ASCTIME: &str = "%b %e %H:%M:%S %Y";
 /// The names of zones that say the same everywhere (RFC 822 5.1). Others would pass for UTC.
 const ZONES: [&str; 12] = ["UT", "UTC", "GMT", "Z", "EST", "EDT", "CST", "CDT", "MST", "MDT", "PST", "PDT"];
 
+/// Zones of the United States (RFC 822 5.1), in hours.
+const AMERICAN: [(&str, i32); 8] =
+    [("EST", -5), ("EDT", -4), ("CST", -6), ("CDT", -5), ("MST", -7), ("MDT", -6), ("PST", -8), ("PDT", -7)];
+
 /// The ways in which a text may say a date.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
@@ -169,7 +173,7 @@ fn plain(text: &str) -> String {
         let lower = word.to_ascii_lowercase();
         let digits = ["st", "nd", "rd", "th"].iter().find_map(|ending| lower.strip_suffix(ending));
         match lower.trim_end_matches('.') {
-            "at" | "of" | "the" => None,
+            "at" | "@" | "of" | "the" => None,
             "sept" => Some("Sep"),
             "a.m" => Some("AM"),
             "p.m" => Some("PM"),
@@ -193,8 +197,21 @@ fn without_weekday(text: &str) -> &str {
     }
 }
 
-/// Splits the offset from the end of a text: `Z`, `UTC`, `GMT`, `+0200`, `+02:00`, `+2`, `GMT+2`.
+/// Splits the offset from the end of a text: `Z`, `UTC`, `GMT`, `EST`, `+0200`, `+02:00`, `+2`, `GMT+2`, `GMT+0200 (CEST)`.
 fn split_offset(text: &str) -> (&str, Option<Offset>) {
+    if let Some((before, _)) = text.strip_suffix(')').and_then(|text| text.rsplit_once(" (")) {
+        // JavaScript names the zone once more.
+        return match split_offset(before) {
+            (_, None) => (text, None),
+            split => split,
+        };
+    }
+    if let Some((before, name)) = text.rsplit_once(' ')
+        && let Some((_, hours)) = AMERICAN.iter().find(|(zone, _)| zone.eq_ignore_ascii_case(name))
+        && before.contains(':')
+    {
+        return (before, Offset::from_seconds(hours * 3600).ok());
+    }
     for name in ["UTC", "GMT", "Z"] {
         if let Some(rest) = text.strip_suffix(name)
             && rest.ends_with(|c: char| c == ' ' || c.is_ascii_digit())
@@ -254,6 +271,10 @@ mod tests {
             ("Wed, 1 May 2024 at 10:30", "2024-05-01T10:30:00Z"),
             ("1 Sept 2024", "2024-09-01"),
             ("Wed, 01 May 2024 10:00:00 EDT", "2024-05-01T14:00:00Z"),
+            ("May 1, 2024 @ 01:08 am PDT", "2024-05-01T08:08:00Z"),
+            ("2024-05-01 10:00 EST", "2024-05-01T15:00:00Z"),
+            ("Wed May 01 2024 10:34:51 GMT+0800 (CST)", "2024-05-01T02:34:51Z"),
+            ("Wed May 01 2024 10:00:00 GMT+0200 (Central European Summer Time)", "2024-05-01T08:00:00Z"),
             ("2024-05-01T10:00[Europe/Paris]", "2024-05-01T08:00:00Z"),
             ("2024-05-01T10:00-12:00", "2024-05-01T22:00:00Z"),
             ("06-Nov-94", "1994-11-06"),
@@ -274,6 +295,7 @@ mod tests {
             "Wed",
             "10:30",
             "Wed, 01 May 2024 10:00:00 CEST",
+            "2024-05-01 10:00 (CST)",
             "2024-05-01 10:00-18:00",
             "2024-05-01T10:00[Europe/Nowhere]",
             "01.05.24",

@@ -41,8 +41,13 @@ pub(crate) fn parse(text: &str, decimal: Option<char>) -> Result<Value, &'static
     let leads = before.strip_suffix(['.', ',']).filter(|rest| !rest.ends_with(char::is_alphanumeric));
     let sign = sign(leads.unwrap_or(before), after)?;
     let (whole, fraction) = match leads {
-        // Dots that lead from a name to its number.
-        Some(rest) if groups.len() == 1 && rest.ends_with(['.', ',']) => (groups[0].1.clone(), String::new()),
+        // Dots that lead from a name to its number; after a currency it may be cents.
+        Some(rest) if groups.len() == 1 && rest.ends_with(['.', ',']) => {
+            if rest.trim_end_matches(['.', ',']).ends_with(is_currency) {
+                return Err(AMBIGUOUS);
+            }
+            (groups[0].1.clone(), String::new())
+        }
         Some(_) if groups.len() == 1 => (String::new(), groups[0].1.clone()),
         Some(_) => return Err(AMBIGUOUS),
         None => parts(&groups, cents, decimal)?,
@@ -412,6 +417,7 @@ mod tests {
     #[test]
     fn what_is_in_doubt_is_no_number() {
         for text in [
+            "$..75",
             "£1.299.99",
             "1,299,99 €",
             "15.08.2017",

@@ -42,6 +42,7 @@ async fn a_page_is_read_however_odd_its_head_is() {
         with("").replace("HTTP/1.1 200 OK", "http/1.1 200 OK"),
         with("").replace("HTTP/1.1 200 OK", "HTTP/1.1 200OK"),
         with("").replace("HTTP/1.1 200 OK", "ICY 200 OK"),
+        with("").replace("HTTP/1.1 200 OK", "HTTP 200 OK"),
         with("").replace("HTTP/1.1 200 OK", "\r\nHTTP/1.1 200 OK"),
         format!("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}"),
         format!("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{page}"),
@@ -49,6 +50,31 @@ async fn a_page_is_read_however_odd_its_head_is() {
     ] {
         let got = fetch(&say(answer.clone().into_bytes()).await).await;
         assert_eq!(got.map(|page| page.body), Ok(page.into()), "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn chunks_are_read_however_their_lines_end_and_whatever_follows_the_last() {
+    for chunks in [
+        "4\n<p>r\n4\night\n0\n\n",
+        "4\n<p>r\r\n4\night\r\n0\r\n\r\n",
+        "8\r\n<p>right\r\n0\r\nX-A : b\r\n\r\n",
+        "8\r\n<p>right\r\n0\r\nno colon\r\n folded\r\n\r\n",
+    ] {
+        let answer = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}");
+        let url = say(answer.into_bytes()).await;
+        assert_eq!(fetch(&url).await.map(|page| page.body), Ok("<p>right".into()), "{chunks:?}");
+        let fetcher = fetcher(&settings());
+        let start = fetcher.start(&url.parse().unwrap(), 3).await;
+        assert!(matches!(start, Ok(Hop::Start(start)) if start.body == "<p>"), "{chunks:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_empty_location_leads_nowhere() {
+    for location in ["", "Location:\r\n", "Location: \t \r\n"] {
+        let answer = format!("HTTP/1.1 302 Found\r\n{location}Content-Length: 0\r\n\r\n");
+        assert_eq!(class(fetch(&say(answer.into_bytes()).await).await), Class::Http, "{location:?}");
     }
 }
 
