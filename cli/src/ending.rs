@@ -16,9 +16,8 @@ const LOOK: Duration = Duration::from_millis(250);
 /// from its messages; one that it has not learnt of by then had none left.
 const FORGOTTEN: Duration = Duration::from_secs(300);
 
-/// Waits until crawl `id`, which existed a moment ago, is over, and shows its progress. An ad-hoc crawl never is: of it,
-/// until nothing is pending. Waits through outages of the
-/// store.
+/// Waits until crawl `id`, which existed a moment ago, is over, and shows its progress; of an ad-hoc crawl, which
+/// never is, until nothing is pending. Waits through outages of the store.
 pub async fn await_end(stats: &dyn Stats, id: &CrawlId, progress: &Progress) -> Result<CrawlStats, Fail> {
     let health = Health::default();
     let mut seen = Instant::now();
