@@ -49,11 +49,13 @@ pub enum Class {
     /// This machine lacks something that a request needs: open files, memory, threads, ports, or a resolver that
     /// answers. No host is to blame.
     Machine,
+    /// The worker panicked on it, or it was started several times and never finished: it may have killed its workers.
+    Crash,
 }
 
 impl Class {
     /// Every class.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Timeout,
         Self::Dns,
         Self::Connect,
@@ -70,6 +72,7 @@ impl Class {
         Self::Proxy,
         Self::Handler,
         Self::Machine,
+        Self::Crash,
     ];
 
     /// Returns the name in headers, logs and settings.
@@ -154,11 +157,9 @@ impl Skip {
     }
 }
 
-/// The outcome of one delivery of a URL.
+/// The outcome of one delivery of a URL that gave no page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Fetched and extracted, and its item is in every sink.
-    Done,
     /// Left out on purpose.
     Skipped(Skip),
     /// Failed, and worth another try at this instant.
@@ -273,7 +274,7 @@ mod tests {
         let (skips, limits) = ([Skip::ContentType, Skip::Robots], Limit::ALL.map(Limit::as_str));
         assert_eq!(
             Class::ALL.map(Class::as_str).join(" "),
-            "timeout dns connect tls http body size parse missing forbidden redirect robots banned proxy handler machine"
+            "timeout dns connect tls http body size parse missing forbidden redirect robots banned proxy handler machine crash"
         );
         assert_eq!(
             Reason::ALL.map(Reason::as_str).join(" "),
@@ -288,7 +289,7 @@ mod tests {
     #[test]
     fn a_failure_is_read_as_it_was_written_whatever_its_class() {
         // The last of them, so that one that `ALL` lacks is noticed.
-        let last = Class::Machine as usize;
+        let last = Class::Crash as usize;
         assert_eq!(Class::ALL.len(), last + 1);
         for class in Class::ALL {
             let failure = Failure::new(class, "a: b");

@@ -17,12 +17,12 @@ use trawl_common::ports::{Claim, Fatal};
 use trawl_common::time::UnixMs;
 use trawl_common::trace;
 
-use super::domains::SLOW;
+use super::Fetching;
 use super::page::{Processed, hand_over, process};
 use crate::job::Job;
+use crate::job::settlement::{Disposition, Place, Settlement};
+use crate::schedule::domains::SLOW;
 use crate::schedule::{Next, Permits, Ready};
-use crate::settlement::Settlement;
-use crate::shared::Shared;
 
 /// Approximate wait of a URL whose crawl has as many pages in flight as it may still do.
 const AWAITED: Duration = Duration::from_secs(2);
@@ -30,7 +30,7 @@ const AWAITED: Duration = Duration::from_secs(2);
 /// Starts jobs as they become ready, until `ready` is closed and empty; then waits for the running ones. After `stop`,
 /// jobs that have not started are released. Stops the worker if a port fails permanently.
 pub(crate) async fn run(
-    shared: Arc<Shared>,
+    fetching: Arc<Fetching>,
     mut ready: mpsc::Receiver<Vec<Ready>>,
     settle: mpsc::Sender<Settlement>,
     stop: CancellationToken,
@@ -44,17 +44,17 @@ pub(crate) async fn run(
             }
             continue;
         }
-        let started = match start(&shared, jobs, &settle).await {
+        let started = match start(&fetching, jobs, &settle).await {
             Ok(started) => started,
-            Err(error) => return shared.health.ends_by(error),
+            Err(error) => return fetching.context.health.ends_by(error),
         };
         for Ready { job, next } in started {
-            let (shared, settle) = (Arc::clone(&shared), settle.clone());
+            let (fetching, settle) = (Arc::clone(&fetching), settle.clone());
             running.spawn(async move {
                 let (settlement, permit) = match next {
-                    Next::Fetch(permits) => fetch(&shared, job, *permits).await,
+                    Next::Fetch(permits) => fetch(&fetching, job, *permits).await,
                     Next::HandOver(no_page) => {
-                        let handing = hand_over(&shared, job.clone(), *no_page);
+                        let handing = hand_over(&fetching, job.clone(), *no_page);
                         (unless_panicked(job, handing).await, None)
                     }
                 };
@@ -68,12 +68,12 @@ pub(crate) async fn run(
 
 /// Counts the starts, and returns the jobs that may start.
 async fn start(
-    shared: &Shared,
+    fetching: &Fetching,
     jobs: Vec<Ready>,
     settle: &mpsc::Sender<Settlement>,
 ) -> Result<Vec<Ready>, Fatal> {
     let claims: Vec<Claim> = jobs.iter().map(|ready| ready.job.claim()).collect();
-    let starts = shared.frontier.start(&claims).await?;
+    let starts = fetching.frontier.start(&claims).await?;
     let mut go = Vec::with_capacity(jobs.len());
     for (ready, start) in jobs.into_iter().zip(starts) {
         let outcome = match start {
@@ -83,11 +83,11 @@ async fn start(
             }
             Start::Awaited => {
                 let until = UnixMs::now().plus(AWAITED.mul_f64(rand::random_range(1.0..2.0)));
-                pass_on(settle, Settlement::put_off(ready.job, until)).await;
+                pass_on(settle, Settlement::snooze(ready.job, until)).await;
                 continue;
             }
             Start::Poison => {
-                let failure = Failure::new(Class::Parse, "started several times and never finished");
+                let failure = Failure::new(Class::Crash, "started several times and never finished");
                 Outcome::Failed(failure, Reason::Poison)
             }
             Start::Full => Outcome::Skipped(Skip::Limit),
@@ -100,18 +100,18 @@ async fn start(
 
 /// Processes a page. Returns its fetch permit, unless the page is slow and gave it up, or keeps it until it is settled.
 async fn fetch(
-    shared: &Shared,
+    fetching: &Fetching,
     job: Job,
     Permits { host_permit, fetch_permit, mut under_way, is_alone }: Permits,
 ) -> (Settlement, Option<OwnedSemaphorePermit>) {
-    shared.url_log.begins(&job);
+    fetching.url_log.begins(&job);
     trace::scheduled(job.message.trace.as_deref());
     let mut fetch_permit = fetch_permit;
     // What has delayed it since its slot by less than this makes no gap to the next request shorter.
     let pace = job.spider.politeness.host_policy(&job.target().host()).pace;
     sleep_until(under_way.began() + steadying(pace)).await;
     let began = Instant::now();
-    let mut working = pin!(AssertUnwindSafe(process(shared, job.clone(), host_permit)).catch_unwind());
+    let mut working = pin!(AssertUnwindSafe(process(fetching, job.clone(), host_permit)).catch_unwind());
     let processed = match timeout(SLOW, &mut working).await {
         Ok(processed) => processed,
         Err(_) => match under_way.mark_slow() {
@@ -120,7 +120,7 @@ async fn fetch(
                 fetch_permit = fetch_permit.filter(|_| under_way.needs_permit());
                 tokio::select! {
                     processed = &mut working => processed,
-                    away = under_way.gives_way(&shared.threads) => Ok(put_off(&job, away)),
+                    away = under_way.gives_way(&fetching.threads) => Ok(put_off(&job, away)),
                 }
             }
             // Others could not start while it continues.
@@ -132,21 +132,21 @@ async fn fetch(
     }
     // To take many links in takes long as well.
     let is_linking = matches!(&processed, Ok(Processed::Settled(settlement)) if settlement.has_many_links());
-    let under_way = is_linking.then(|| under_way.in_place());
+    let place = is_linking.then(|| -> Place { Box::new(under_way.in_place()) });
     if let Ok(Processed::ForProgram(_) | Processed::Without(_)) = &processed {
         // Programs take their own time, during which others are fetched.
         fetch_permit = fetch_permit.filter(|_| is_alone);
     }
     let settlement = match processed {
         Ok(Processed::Settled(settlement)) => settlement,
-        Ok(Processed::ForProgram(page)) => unless_panicked(job, page.settled(shared)).await,
+        Ok(Processed::ForProgram(page)) => unless_panicked(job, page.settled(fetching)).await,
         Ok(Processed::Without(without)) => {
             let (job_then, no_page) = *without;
-            unless_panicked(job, hand_over(shared, job_then, no_page)).await
+            unless_panicked(job, hand_over(fetching, job_then, no_page)).await
         }
         Err(_) => Settlement::of(job, panicked()),
     };
-    let settlement = settlement.after(began.elapsed()).with_under_way(under_way);
+    let settlement = settlement.after(began.elapsed()).with_place(place);
     match is_alone {
         true => (settlement.with_slot(fetch_permit), None),
         false => (settlement, fetch_permit),
@@ -160,21 +160,26 @@ fn steadying(pace: Pace) -> Duration {
 
 /// Whether its host gave an answer, whatever that was.
 fn is_answered(processed: &Processed) -> bool {
-    let outcome = match processed {
-        Processed::ForProgram(_) => return true,
-        Processed::Settled(settlement) => settlement.outcome(),
-        Processed::Without(without) => &without.1.outcome,
-    };
-    match outcome {
-        Outcome::Done | Outcome::Skipped(_) => true,
-        Outcome::Retry(failure, _) | Outcome::Failed(failure, _) => failure.status.is_some(),
-        _ => false,
+    match processed {
+        Processed::ForProgram(_) => true,
+        Processed::Settled(settlement) => match settlement.disposition() {
+            Disposition::Done { .. } | Disposition::Skipped { .. } => true,
+            Disposition::Retry { failure, .. } | Disposition::Failed { failure, .. } => {
+                failure.status.is_some()
+            }
+            _ => false,
+        },
+        Processed::Without(without) => match &without.1.outcome {
+            Outcome::Skipped(_) => true,
+            Outcome::Retry(failure, _) | Outcome::Failed(failure, _) => failure.status.is_some(),
+            _ => false,
+        },
     }
 }
 
 /// Snoozes it for this time.
 fn put_off(job: &Job, away: Duration) -> Processed {
-    Processed::Settled(Settlement::put_off(job.clone(), UnixMs::now().plus(away)))
+    Processed::Settled(Settlement::snooze(job.clone(), UnixMs::now().plus(away)))
 }
 
 /// Returns the outcome of a job, unless handling it panics.
@@ -185,7 +190,7 @@ async fn unless_panicked(job: Job, handling: impl Future<Output = Settlement>) -
 
 /// The page is not retried: it would do to other workers what it has done to this one.
 fn panicked() -> Outcome {
-    Outcome::Failed(Failure::new(Class::Parse, "handling it made the worker panic"), Reason::Final)
+    Outcome::Failed(Failure::new(Class::Crash, "handling it made the worker panic"), Reason::Final)
 }
 
 async fn pass_on(settle: &mpsc::Sender<Settlement>, settlement: Settlement) {

@@ -1,8 +1,37 @@
 //! From the permission to ask a host to the yield of its page.
 
-pub(crate) mod apart;
-pub(crate) mod backoff;
-pub(crate) mod blameless;
 pub(crate) mod dispatcher;
-pub(crate) mod domains;
+pub(crate) mod known_links;
 mod page;
+
+use std::sync::Arc;
+
+use trawl_common::ports::{Cache, Frontier, Pages};
+use trawl_web::Threads;
+
+use self::known_links::KnownLinks;
+use crate::context::Context;
+use crate::parse::Parser;
+use crate::programs::Watch;
+use crate::schedule::Scheduling;
+use crate::telemetry::latencies::Latencies;
+use crate::telemetry::url_log::UrlLog;
+
+/// The state by which pages are fetched and read.
+pub(crate) struct Fetching {
+    pub(crate) context: Arc<Context>,
+    /// For redirects, and for hosts that want to be left alone.
+    pub(crate) scheduling: Arc<Scheduling>,
+    pub(crate) frontier: Arc<dyn Frontier>,
+    /// The page memory.
+    pub(crate) pages: Arc<dyn Pages>,
+    pub(crate) cache: Arc<dyn Cache>,
+    pub(crate) parser: Parser,
+    /// The threads for fetches that may keep them busy.
+    pub(crate) threads: Threads,
+    pub(crate) latencies: Arc<Latencies>,
+    pub(crate) known_links: Arc<KnownLinks>,
+    pub(crate) url_log: Arc<UrlLog>,
+    /// The work that programs are doing.
+    pub(crate) watch: Arc<Watch>,
+}

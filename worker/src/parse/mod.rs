@@ -63,8 +63,8 @@ impl Parser {
         Ok(Self { threads, heavy, light_trees: half, heavy_trees: MemoryBudget::new(memory / 2) })
     }
 
-    /// Extracts from a page that was fetched from `url`. A page that is refused, takes too long or makes the
-    /// parser panic is a failure of class `parse`. Waits while all threads are busy.
+    /// Extracts from a page that was fetched from `url`. A page that is refused or takes too long is a
+    /// failure of class `parse`, and one that makes the parser panic of class `crash`. Waits while all threads are busy.
     pub(crate) async fn read(
         &self,
         extractor: Arc<Extractor>,
@@ -102,7 +102,7 @@ impl Parser {
 
 fn lost(reason: Lost) -> Failure {
     match reason {
-        Lost::Panicked(message) => Failure::new(Class::Parse, format_args!("the parser panicked: {message}")),
+        Lost::Panicked(message) => Failure::new(Class::Crash, format_args!("the parser panicked: {message}")),
         Lost::Overdue => Failure::new(Class::Parse, format_args!("not parsed within {LONGEST:?}")),
     }
 }
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn a_lost_page_says_why_in_printable_words() {
         let failure = lost(Lost::Panicked("no such \u{1b}[31m".to_owned()));
-        assert_eq!(failure.to_string(), "parse: the parser panicked: no such  [31m");
+        assert_eq!(failure.to_string(), "crash: the parser panicked: no such  [31m");
         assert_eq!(lost(Lost::Overdue).to_string(), "parse: not parsed within 10s");
     }
 }

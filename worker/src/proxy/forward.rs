@@ -17,7 +17,7 @@ use trawl_web::{Passed, PassedBody};
 
 use super::credentials::Run;
 use super::refusal::{Body, BoxError, Refusal};
-use super::{HandlerProxy, polite};
+use super::{HandlerProxy, permits};
 
 /// Forwards a request when its host may be asked, and returns its response. The host's response counts for
 /// its back-off; the program gets it unchanged.
@@ -27,7 +27,7 @@ pub(super) async fn forward(
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Refusal> {
     let url = target(&request)?;
-    let (policy, permit) = polite::request(proxy, &run.user, &url).await?;
+    let (policy, permit) = permits::request(proxy, &run.user, &url).await?;
     let begun = Instant::now();
     let answer = run.user.passage.send(request).await;
     let Passed { response, refusal } = match answer {
@@ -41,12 +41,9 @@ pub(super) async fn forward(
     let is_welcome = status < 500 && refusal.is_none();
     let under_way = UnderWay { permit: Some(permit), is_welcome, status, begun };
     if let Some(refusal) = refusal {
-        let (schedules, politeness) = (&proxy.asker.schedules, &run.user.own.politeness);
-        let pushed = schedules.push_back(&policy.key, politeness, &refusal, run.crawl.as_ref()).await;
-        match (pushed, &proxy.asker.host_log) {
-            (Ok(until), Some(log)) => log.backs_off(&policy.key, until, &refusal, run.crawl.as_ref()),
-            (Ok(_), None) => {}
-            (Err(error), _) => schedules.health.ends_by(error),
+        let (asker, politeness) = (&proxy.asker, &run.user.own.politeness);
+        if let Err(error) = asker.back_off(&policy.key, politeness, &refusal, run.crawl.as_ref()).await {
+            asker.schedules.health.ends_by(error);
         }
     }
     let longest = proxy.asker.settings.fetch.timeout;

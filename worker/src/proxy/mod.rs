@@ -3,7 +3,7 @@
 //!
 //! 1. `listen`: accepts connections, on a port of this machine that is opened for the first run of a program.
 //! 2. `credentials`: finds the run of a request.
-//! 3. `polite`: waits until the host may be asked, by the spider's politeness and the fleet's schedules.
+//! 3. `permits`: waits until the host may be asked, by the spider's politeness and the fleet's schedules.
 //! 4. `forward`: forwards a request, and its response; the response counts for the host's back-off.
 //! 5. `tunnel`: connects to a host (`CONNECT`), and has each further exchange there (`flights`) wait for a
 //!    slot as well.
@@ -15,7 +15,7 @@ mod credentials;
 mod flights;
 mod forward;
 mod listen;
-mod polite;
+mod permits;
 mod refusal;
 #[cfg(test)]
 mod tests;
@@ -39,7 +39,7 @@ use trawl_handlers::{Admission, ProxyAccess};
 use trawl_web::{Fetcher, Passage, Unusable};
 
 use self::credentials::{Credentials, Run};
-use crate::polite::{AsSpider, Asker};
+use crate::schedule::polite::{AsSpider, Asker};
 
 /// The time that connections get to end when the proxy does.
 const LAST_WORD: Duration = Duration::from_secs(1);

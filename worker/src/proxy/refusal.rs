@@ -11,7 +11,7 @@ use trawl_common::frontier::outcome::{Class, Failure};
 use trawl_common::time::UnixMs;
 
 use super::credentials::CONNECTIONS;
-use crate::polite::{NotAsked, blocked};
+use crate::schedule::polite::{NotAsked, blocked};
 
 /// The body of a response.
 pub(super) type Body = http_body_util::combinators::UnsyncBoxBody<Bytes, BoxError>;

@@ -20,7 +20,7 @@ use super::credentials::Run;
 use super::flights::Flights;
 use super::listen::Connection;
 use super::refusal::{Body, Refusal, empty};
-use super::{HandlerProxy, polite};
+use super::{HandlerProxy, permits};
 
 /// Maximum time that a tunnel may be idle.
 const IDLE: Duration = Duration::from_secs(300);
@@ -42,7 +42,7 @@ pub(super) async fn open(
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Refusal> {
     let url = destination(request.uri())?;
-    let permit = polite::exchange(proxy, &run.user, &url).await?;
+    let permit = permits::exchange(proxy, &run.user, &url).await?;
     let server = run.user.passage.connect(&url).await?;
     let _ = server.set_nodelay(true);
     let (proxy_of, run, connection) = (Arc::clone(proxy), Arc::clone(run), Arc::clone(connection));
@@ -147,7 +147,7 @@ impl Tunnel {
             if is_further {
                 // The previous exchange is over.
                 self.state().permit = None;
-                let permit = polite::exchange(&self.proxy, &self.run.user, &self.url).await;
+                let permit = permits::exchange(&self.proxy, &self.run.user, &self.url).await;
                 let permit = permit.map_err(|refusal| io::Error::other(refusal.why().to_owned()))?;
                 self.state().begins(permit);
             }
@@ -206,7 +206,7 @@ mod tests {
     async fn ends_after(host: impl AsyncFnOnce(DuplexStream)) -> Duration {
         let (proxy, run) = in_test_time(|_| {});
         let url: CanonicalUrl = "https://192.0.2.1/".parse().unwrap();
-        let permit = polite::exchange(&proxy, &run.user, &url).await.unwrap();
+        let permit = permits::exchange(&proxy, &run.user, &url).await.unwrap();
         let tunnel = Tunnel { proxy, run, url, state: Mutex::new(State::new(permit)) };
         let ((near, mut program), (server, far)) = (duplex(1024), duplex(1024));
         let begun = Instant::now();

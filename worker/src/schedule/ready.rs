@@ -3,9 +3,9 @@
 use tokio::sync::OwnedSemaphorePermit;
 use trawl_common::host_schedules::HostPermit;
 
-use crate::fetch::domains::UnderWay;
-use crate::handlers::NoPage;
 use crate::job::Job;
+use crate::job::NoPage;
+use crate::schedule::domains::UnderWay;
 
 /// A job that may start.
 pub(crate) struct Ready {

@@ -13,11 +13,11 @@ use trawl_common::settings::HostPolicy;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::Origin;
 
+use super::Scheduling;
 use super::robots_memory::RobotsVerdict;
-use super::standstill::Why;
 use crate::job::Job;
-use crate::settlement::aborted;
-use crate::shared::Shared;
+use crate::job::settlement::aborted;
+use crate::telemetry::standstill::Why;
 
 /// A URL in a waitlist stays away for this part of its wait at least: so how many of a host come back in a second to look depends on the host's rate, and not
 /// on how many wait.
@@ -36,7 +36,11 @@ pub(super) enum NotAsked {
 }
 
 /// Returns the request for a slot of a job's host.
-pub(super) fn prepare(shared: &Shared, job: &Job, now: UnixMs) -> std::result::Result<HostRequest, NotAsked> {
+pub(super) fn prepare(
+    scheduling: &Scheduling,
+    job: &Job,
+    now: UnixMs,
+) -> std::result::Result<HostRequest, NotAsked> {
     let message = &job.message;
     if let Some(until) = not_before(message.until, message.slot, message.turn, now) {
         return Err(match message.slot {
@@ -48,14 +52,14 @@ pub(super) fn prepare(shared: &Shared, job: &Job, now: UnixMs) -> std::result::R
     let policy = job.spider.politeness.host_policy(&url.host());
     let mut pace = policy.pace;
     if policy.robots {
-        match shared.robots.verdict(url, &job.spider.politeness, &job.spider.robots_name) {
+        match scheduling.asker.robots.verdict(url, &job.spider.politeness, &job.spider.robots_name) {
             RobotsVerdict::Allowed(None) => {}
             RobotsVerdict::Allowed(Some(delay)) => {
-                pace = pace.slowed(delay.min(shared.settings.politeness.max_crawl_delay));
+                pace = pace.slowed(delay.min(scheduling.context.settings.politeness.max_crawl_delay));
             }
             RobotsVerdict::Forbidden => return Err(NotAsked::Never(Outcome::Skipped(Skip::Robots))),
             RobotsVerdict::Unreadable(failure) => {
-                return Err(NotAsked::Never(job.failed(&shared.settings.retry, failure)));
+                return Err(NotAsked::Never(job.failed(&scheduling.context.settings.retry, failure)));
             }
             RobotsVerdict::Unknown => return Err(NotAsked::Robots(url.origin())),
         }
@@ -71,16 +75,16 @@ pub(super) fn prepare(shared: &Shared, job: &Job, now: UnixMs) -> std::result::R
 }
 
 /// Requests slots for many URLs.
-pub(super) async fn ask_hosts(shared: &Shared, requests: &[HostRequest]) -> Result<Vec<Decision>> {
-    let decisions = shared.schedules.ask_hosts(requests).await?;
-    requests.iter().zip(&decisions).for_each(|(request, decision)| note(shared, request, decision));
+pub(super) async fn ask_hosts(scheduling: &Scheduling, requests: &[HostRequest]) -> Result<Vec<Decision>> {
+    let decisions = scheduling.asker.schedules.ask_hosts(requests).await?;
+    requests.iter().zip(&decisions).for_each(|(request, decision)| note(scheduling, request, decision));
     Ok(decisions)
 }
 
 /// Requests permission to follow a redirect of a job that is being fetched. It does not wait for a slot: a URL that its
 /// host does not admit at once comes back.
-pub(crate) async fn ask(shared: &Shared, job: &mut Job) -> std::result::Result<HostPermit, Outcome> {
-    let mut request = match prepare(shared, job, UnixMs::now()) {
+pub(crate) async fn ask(scheduling: &Scheduling, job: &mut Job) -> std::result::Result<HostPermit, Outcome> {
+    let mut request = match prepare(scheduling, job, UnixMs::now()) {
         Ok(request) => request,
         Err(NotAsked::Never(outcome)) => return Err(outcome),
         Err(NotAsked::PutAside(until) | NotAsked::Reserved { until, .. }) => {
@@ -90,12 +94,12 @@ pub(crate) async fn ask(shared: &Shared, job: &mut Job) -> std::result::Result<H
         Err(NotAsked::Robots(_)) => return Err(Outcome::Deferred { until: UnixMs::now() }),
     };
     let addresses = job.spider.fetcher.addresses(&job.target().host()).await;
-    match shared.schedules.ask(&mut request, &addresses, SOON).await {
+    match scheduling.asker.schedules.ask(&mut request, &addresses, SOON).await {
         Ok(decision) => {
-            note(shared, &request, &decision);
+            note(scheduling, &request, &decision);
             decided(job, decision)
         }
-        Err(error) => Err(aborted(&shared.health, error)),
+        Err(error) => Err(aborted(&scheduling.context.health, error)),
     }
 }
 
@@ -124,7 +128,7 @@ pub(super) fn decided(job: &mut Job, decision: Decision) -> std::result::Result<
     }
 }
 
-fn note(shared: &Shared, request: &HostRequest, decision: &Decision) {
+fn note(scheduling: &Scheduling, request: &HostRequest, decision: &Decision) {
     match decision {
         Decision::Go(_) if request.slot.is_none() => metrics::slot_given(Duration::ZERO),
         Decision::At { wait, .. } if request.slot.is_none() => metrics::slot_given(*wait),
@@ -133,6 +137,10 @@ fn note(shared: &Shared, request: &HostRequest, decision: &Decision) {
     if let Decision::At { wait, .. } | Decision::Later { wait, .. } = decision
         && !request.pace.interval.is_zero()
     {
-        shared.standstill.waits(&request.key, UnixMs::now().plus(*wait), Why::Pace(request.pace.interval));
+        scheduling.standstill.waits(
+            &request.key,
+            UnixMs::now().plus(*wait),
+            Why::Pace(request.pace.interval),
+        );
     }
 }

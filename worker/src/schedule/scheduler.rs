@@ -19,22 +19,21 @@ use trawl_common::time::UnixMs;
 use trawl_common::web::host::HostKey;
 use trawl_common::web::url::Origin;
 
+use super::Scheduling;
 use super::due::Due;
 use super::exchange::Rank;
 use super::ready::{Next, Permits, Ready};
 use super::request::{NotAsked, ask_hosts, decided, prepare};
 use super::robots::Learnt;
-use super::standstill::Why;
 use super::unknown_robots::UnknownRobots;
 use crate::claim::Claims;
-use crate::fetch::backoff::refused;
-use crate::fetch::blameless::wanting_until;
-use crate::fetch::domains::SLOW;
-use crate::handlers::NoPage;
 use crate::job::Job;
-use crate::settlement::Settlement;
-use crate::shared::Shared;
-use crate::store;
+use crate::job::NoPage;
+use crate::job::settlement::Settlement;
+use crate::schedule::backoff::refused;
+use crate::schedule::blameless::wanting_until;
+use crate::schedule::domains::SLOW;
+use crate::telemetry::standstill::Why;
 
 /// Approximate number of urgent jobs of a host that may stay off its waitlist at once.
 const MOST_AHEAD: usize = 8;
@@ -68,7 +67,7 @@ pub(crate) struct Exits {
 /// 6. A job whose slot is due may exchange it with a request of a program, or with a more urgent job, and
 ///    waits for that one's slot.
 pub(crate) struct Scheduler {
-    shared: Arc<Shared>,
+    scheduling: Arc<Scheduling>,
     exits: Exits,
     claims: Claims,
     due: Due,
@@ -88,13 +87,18 @@ pub(crate) struct Scheduler {
 }
 
 impl Scheduler {
-    pub(crate) fn new(shared: Arc<Shared>, exits: Exits, claims: Claims, stop: CancellationToken) -> Self {
-        let ceiling = &shared.schedules.ceiling;
-        let due = Due::new(shared.settings.worker.concurrency.into(), ceiling);
+    pub(crate) fn new(
+        scheduling: Arc<Scheduling>,
+        exits: Exits,
+        claims: Claims,
+        stop: CancellationToken,
+    ) -> Self {
+        let ceiling = &scheduling.asker.schedules.ceiling;
+        let due = Due::new(scheduling.context.settings.worker.concurrency.into(), ceiling);
         let suspects = Due::new(1, ceiling);
         let (last_suspects, reserved, unknown_robots, at_addresses, going_ahead) = Default::default();
         Self {
-            shared,
+            scheduling,
             exits,
             claims,
             due,
@@ -112,7 +116,7 @@ impl Scheduler {
     /// port fails permanently.
     pub(crate) async fn run(mut self) {
         if let Err(error) = self.schedule().await {
-            return self.shared.health.ends_by(error);
+            return self.scheduling.context.health.ends_by(error);
         }
         while let Some(Ok((job, _))) = self.at_addresses.join_next().await {
             self.settle(job, Outcome::Released).await;
@@ -134,7 +138,7 @@ impl Scheduler {
         let stop = self.stop.clone();
         loop {
             let (crowded, slow) = (self.crowded_until(), self.unknown_robots.some_slow_at());
-            let wanting = wanting_until(&self.shared);
+            let wanting = wanting_until(&self.scheduling);
             let claimed = Some(&mut self.claims).filter(|_| crowded.is_none());
             tokio::select! {
                 biased;
@@ -177,13 +181,13 @@ impl Scheduler {
         let now = UnixMs::now();
         let (mut asking, mut requests) = (Vec::with_capacity(jobs.len()), Vec::with_capacity(jobs.len()));
         for job in jobs {
-            let ahead = self.shared.settings.worker.prefetch;
-            if let Some(until) = store::put_off(&job.spider, ahead).or_else(|| self.keeps_away(&job)) {
-                self.pass_on(Settlement::put_off(job, until)).await;
+            let ahead = self.scheduling.context.settings.worker.prefetch;
+            if let Some(until) = job.spider.backlog.put_off(ahead).or_else(|| self.keeps_away(&job)) {
+                self.pass_on(Settlement::snooze(job, until)).await;
                 continue;
             }
-            match prepare(&self.shared, &job, now) {
-                Ok(request) => match self.shared.exchange.exchange(&request, rank(&job), now) {
+            match prepare(&self.scheduling, &job, now) {
+                Ok(request) => match self.scheduling.asker.exchange.exchange(&request, rank(&job), now) {
                     Some(later) => self.wait_for_slot(job, later.slot, later.wait()).await,
                     None => {
                         requests.push(self.placed(&job, request));
@@ -198,7 +202,7 @@ impl Scheduler {
                 Err(NotAsked::Never(outcome)) => self.settle(job, outcome).await,
             }
         }
-        let decisions = ask_hosts(&self.shared, &requests).await?;
+        let decisions = ask_hosts(&self.scheduling, &requests).await?;
         let mut ready = Vec::with_capacity(asking.len());
         for ((mut job, request), decision) in asking.into_iter().zip(requests).zip(decisions) {
             match decision {
@@ -223,7 +227,8 @@ impl Scheduler {
     /// of its host. If many urgent jobs wait, further ones queue like others: each that finds no slot would
     /// ask again every second.
     fn placed(&self, job: &Job, request: HostRequest) -> HostRequest {
-        if job.message.work.priority().is_urgent() && self.shared.exchange.waiting(&request.key) < MOST_AHEAD
+        if job.message.work.priority().is_urgent()
+            && self.scheduling.asker.exchange.waiting(&request.key) < MOST_AHEAD
         {
             return HostRequest { standing: Standing::Aside, ..request };
         }
@@ -232,9 +237,9 @@ impl Scheduler {
 
     /// Makes an urgent job wait for its slot, or for that of another job of its host.
     fn go_ahead(&mut self, job: Job, host: HostKey, slot: UnixMs, wait: Duration) {
-        let (shared, stop) = (Arc::clone(&self.shared), self.stop.clone());
+        let (scheduling, stop) = (Arc::clone(&self.scheduling), self.stop.clone());
         self.going_ahead.spawn(async move {
-            let waiting = shared.exchange.wait(&host, rank(&job), slot, wait);
+            let waiting = scheduling.asker.exchange.wait(&host, rank(&job), slot, wait);
             let slot = stop.run_until_cancelled(waiting).await;
             (job, slot)
         });
@@ -288,7 +293,7 @@ impl Scheduler {
             return None;
         };
         let host = job.target().host();
-        match self.shared.domains.begin(HostKey::domain(&host)) {
+        match self.scheduling.domains.begin(HostKey::domain(&host)) {
             Ok(under_way) => {
                 // Jobs that delay others wait, unless they run alone anyway.
                 let fetch_permit = Some(fetch_permit).filter(|_| is_alone || under_way.needs_permit());
@@ -298,8 +303,8 @@ impl Scheduler {
             Err(away) => {
                 due.permits.give_back(fetch_permit);
                 let until = UnixMs::now().plus(away);
-                self.shared.standstill.waits(host_permit.host(), until, Why::Slow);
-                self.pass_on(Settlement::put_off(job, until)).await;
+                self.scheduling.standstill.waits(host_permit.host(), until, Why::Slow);
+                self.pass_on(Settlement::snooze(job, until)).await;
                 None
             }
         }
@@ -312,22 +317,23 @@ impl Scheduler {
             return false;
         }
         let addresses = job.spider.fetcher.known_addresses(&job.target().host());
-        let is_shared =
-            |addresses: Vec<_>| !self.shared.schedules.addresses.shared(permit.host(), &addresses).is_empty();
+        let is_shared = |addresses: Vec<_>| {
+            !self.scheduling.asker.schedules.addresses.shared(permit.host(), &addresses).is_empty()
+        };
         addresses.is_none_or(is_shared)
     }
 
     /// Makes a job that its host admits wait for the host's addresses, without a fetch permit.
     fn wait_at_address(&mut self, mut job: Job, mut request: HostRequest, permit: HostPermit) {
         let most = if self.has_space() { NEAR } else { Duration::ZERO };
-        let (shared, stop) = (Arc::clone(&self.shared), self.stop.clone());
+        let (scheduling, stop) = (Arc::clone(&self.scheduling), self.stop.clone());
         self.at_addresses.spawn(async move {
             let key = permit.host().clone();
             let elsewhere = async {
                 let addresses = job.spider.fetcher.addresses(&job.target().host()).await;
-                shared.schedules.at_addresses(&key, &addresses, most).await
+                scheduling.asker.schedules.at_addresses(&key, &addresses, most).await
             };
-            let waiting = shared.schedules.wait_elsewhere(&mut request, permit, elsewhere);
+            let waiting = scheduling.asker.schedules.wait_elsewhere(&mut request, permit, elsewhere);
             let decision = stop.run_until_cancelled(waiting).await;
             job.waits_for_host_only = request.waits_for_host_only;
             (job, decision)
@@ -337,9 +343,9 @@ impl Scheduler {
     /// The time until which a job's domain, which is slow, has no permit for it.
     fn keeps_away(&self, job: &Job) -> Option<UnixMs> {
         let host = job.target().host();
-        let until = UnixMs::now().plus(self.shared.domains.keeps_away(&HostKey::domain(&host))?);
+        let until = UnixMs::now().plus(self.scheduling.domains.keeps_away(&HostKey::domain(&host))?);
         let key = job.spider.politeness.host_policy(&host).key;
-        self.shared.standstill.waits(&key, until, Why::Slow);
+        self.scheduling.standstill.waits(&key, until, Why::Slow);
         Some(until)
     }
 
@@ -349,8 +355,8 @@ impl Scheduler {
         let waiting = self.reserved.len() + self.unknown_robots.jobs();
         let elsewhere = self.at_addresses.len() + self.going_ahead.len();
         let due = self.due.jobs.len() + self.suspects.jobs.len();
-        waiting + elsewhere + due + self.shared.domains.slow()
-            < max_waiting(self.shared.settings.worker.prefetch)
+        waiting + elsewhere + due + self.scheduling.domains.slow()
+            < max_waiting(self.scheduling.context.settings.worker.prefetch)
     }
 
     /// The time until which no more is claimed, because there would be no room to wait for a robots.txt that
@@ -369,7 +375,7 @@ impl Scheduler {
     async fn wait_for_robots(&mut self, origin: Origin, job: Job) {
         // Jobs taken together with those that took the last room wait with them.
         let has_space = self.has_space() || self.crowded_until().is_some();
-        if let Some((job, away)) = self.unknown_robots.add(&self.shared, origin, job, has_space) {
+        if let Some((job, away)) = self.unknown_robots.add(&self.scheduling, origin, job, has_space) {
             self.settle(job, Outcome::Deferred { until: UnixMs::now().plus(away.max(SOON)) }).await;
         }
     }
@@ -382,13 +388,15 @@ impl Scheduler {
                     self.enqueue(job);
                     continue;
                 }
-                Learnt::Refused(failure, until) => refused(&self.shared, &mut job, failure.clone(), *until),
+                Learnt::Refused(failure, until) => {
+                    refused(&self.scheduling.context.settings.retry, &mut job, failure.clone(), *until)
+                }
                 Learnt::Later(until) => Outcome::Deferred { until: *until },
                 Learnt::Blocked => Outcome::Skipped(Skip::Blocked),
                 Learnt::Failed(_) => Outcome::Released,
                 Learnt::Panicked => {
                     let failure = Failure::new(Class::Robots, "robots.txt: reading it made the worker panic");
-                    job.failed(&self.shared.settings.retry, failure)
+                    job.failed(&self.scheduling.context.settings.retry, failure)
                 }
             };
             self.settle(job, outcome).await;

@@ -12,10 +12,10 @@ use trawl_common::open_files;
 use trawl_common::politeness::robots::RobotsKey;
 use trawl_common::web::url::Origin;
 
+use super::Scheduling;
 use super::robots::{self, Learnt};
-use crate::fetch::domains::SLOW;
 use crate::job::Job;
-use crate::shared::Shared;
+use crate::schedule::domains::SLOW;
 
 /// Maximum number of jobs that wait for one slow robots.txt: more would keep out those of other hosts.
 const MOST_OF_ONE: usize = 16;
@@ -86,14 +86,14 @@ impl UnknownRobots {
     /// once than the broker's prefetch.
     pub(super) fn add(
         &mut self,
-        shared: &Arc<Shared>,
+        scheduling: &Arc<Scheduling>,
         origin: Origin,
         job: Job,
         has_space: bool,
     ) -> Option<(Job, Duration)> {
         let may_ask = has_space
             && open_files::has_room()
-            && self.waiting.len() < shared.settings.worker.prefetch.into();
+            && self.waiting.len() < scheduling.context.settings.worker.prefetch.into();
         let key = job.spider.politeness.robots_key(&origin);
         match self.waiting.get_mut(&key) {
             Some(waiting) if has_space && waiting.has_space() => {
@@ -103,11 +103,12 @@ impl UnknownRobots {
             }
             Some(waiting) => Some((job, waiting.since.elapsed())),
             None if may_ask => {
-                let (shared, spider) = (Arc::clone(shared), Arc::clone(&job.spider));
+                let (scheduling, spider) = (Arc::clone(scheduling), Arc::clone(&job.spider));
                 self.jobs += 1;
                 self.waiting.insert(key.clone(), Waiting { since: Instant::now(), jobs: vec![job] });
                 self.learning.spawn(async move {
-                    let learning = AssertUnwindSafe(robots::learn(&shared, &spider, &origin)).catch_unwind();
+                    let learning =
+                        AssertUnwindSafe(robots::learn(&scheduling, &spider, &origin)).catch_unwind();
                     (key, learning.await.unwrap_or(Learnt::Panicked))
                 });
                 None

@@ -13,7 +13,8 @@ use trawl_common::web::url::CanonicalUrl;
 
 use super::*;
 use crate::claim::SpiderRequests;
-use crate::polite::Asker;
+use crate::proxy::HandlerProxy;
+use crate::schedule::polite::Asker;
 use crate::tests::log::OwnLog;
 
 /// Sinks that discard everything.
@@ -53,6 +54,7 @@ impl Fixture {
         let folder_of = Folder::of(&settings);
         let hosts = Embedded::in_memory().unwrap().hosts();
         let proxy = HandlerProxy::of(Asker::alone(Arc::new(settings.clone()), hosts));
+        let proxy: ProxyForPrograms = Box::new(move |spider, fetcher| proxy.access(spider, fetcher));
         let spiders =
             Spiders::new(&settings, folder_of, Arc::new(Nowhere), threads, proxy, log.writer.clone())
                 .unwrap();

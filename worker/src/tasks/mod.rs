@@ -14,6 +14,7 @@
 //!    be stored and settled.
 
 mod outcome;
+mod programs;
 mod runner;
 
 use std::panic::AssertUnwindSafe;
@@ -28,24 +29,37 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 use trawl_common::frontier::outcome::{Class, Failure, Outcome, Reason, Skip};
 use trawl_common::frontier::{Start, Task, is_suspect};
-use trawl_common::ports::Claimed;
+use trawl_common::ports::{Claimed, Frontier};
 use trawl_common::time::UnixMs;
 
-pub(crate) use self::outcome::asked_for;
+pub(crate) use self::programs::Programs;
 pub(crate) use self::runner::{Gave, Ran, TaskRunner};
 use crate::claim::CrawlSpiders;
-use crate::schedule::standstill::left_to_others;
-use crate::settlement::{Settlement, aborted};
-use crate::shared::Shared;
+use crate::context::Context;
+use crate::job::settlement::{Settlement, aborted};
+use crate::programs::Watch;
 use crate::spiders::Loaded;
-use crate::{store, tasks_ahead};
+use crate::telemetry::standstill::{Standstill, left_to_others};
 
 /// Approximate delay of a task whose crawl has as many pages and tasks in flight as its limit still allows.
 const AWAITED: Duration = Duration::from_secs(2);
 
+/// The number of tasks to hold for each one run at once, so that urgent ones can come first.
+const TASKS_AHEAD: u16 = 4;
+/// Maximum number of tasks to hold: each may have a megabyte.
+const MAX_TASKS_AHEAD: u16 = 64;
+
+/// Returns the number of tasks that a worker holds if it runs `at_once` of them.
+pub(crate) fn tasks_ahead(at_once: u16) -> u16 {
+    at_once.saturating_mul(TASKS_AHEAD).min(MAX_TASKS_AHEAD)
+}
+
 /// Claims tasks and has them run.
 pub(crate) struct Tasks {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) context: Arc<Context>,
+    pub(crate) frontier: Arc<dyn Frontier>,
+    pub(crate) standstill: Arc<Standstill>,
+    pub(crate) watch: Arc<Watch>,
     pub(crate) runner: Arc<dyn TaskRunner>,
     pub(crate) spiders: CrawlSpiders,
     /// The number of tasks run at once.
@@ -76,10 +90,10 @@ impl Tasks {
     /// Claims the next task, with a permit for it. Cancelling the call loses nothing.
     async fn next(&self, permits: &Arc<Semaphore>) -> Option<(Claimed, OwnedSemaphorePermit)> {
         let permit = Arc::clone(permits).acquire_owned().await.ok()?;
-        match self.shared.frontier.claim_tasks(1).await {
+        match self.frontier.claim_tasks(1).await {
             Ok(mut claimed) => Some((claimed.pop()?, permit)),
             Err(error) => {
-                self.shared.health.ends_by(error);
+                self.context.health.ends_by(error);
                 None
             }
         }
@@ -94,7 +108,7 @@ impl Tasks {
         let settlement = match self.begin(&claimed).await {
             Ok(Some((spider, task))) => self.work(&claimed, spider, &task).await.after(began.elapsed()),
             Ok(None) => return,
-            Err(outcome) => Settlement::of_task(claimed, outcome, None),
+            Err(outcome) => Settlement::of_task(claimed, outcome),
         };
         let settlement = settlement.with_slot(place);
         // Closed only when the settler is gone, which ends after this.
@@ -110,21 +124,21 @@ impl Tasks {
             return Err(Outcome::Skipped(Skip::Limit));
         }
         let known = self.spiders.of(&message.crawl, &crawl.terms).await;
-        let spider = match known.map_err(|error| aborted(&self.shared.health, error))? {
+        let spider = match known.map_err(|error| aborted(&self.context.health, error))? {
             Ok(spider) if self.runner.runs(&spider) => spider,
             other => {
                 let why = other.err().unwrap_or_else(|| "it has no [handler]".to_owned());
-                return Err(self.shared.standstill.leave_to_others(message, &why));
+                return Err(self.standstill.leave_to_others(message, &why));
             }
         };
         if message.is_expired(UnixMs::now()) {
             return Err(Outcome::Expired);
         }
-        if let Some(until) = store::put_off(&spider, tasks_ahead(self.at_once)) {
+        if let Some(until) = spider.backlog.put_off(tasks_ahead(self.at_once)) {
             return Err(Outcome::Deferred { until });
         }
-        let start = self.shared.frontier.start_task(claimed).await;
-        match start.map_err(|error| aborted(&self.shared.health, error))? {
+        let start = self.frontier.start_task(claimed).await;
+        match start.map_err(|error| aborted(&self.context.health, error))? {
             None => Ok(None),
             Some(Start::Go) => Ok(Some((spider, Arc::clone(task)))),
             Some(Start::Awaited) => {
@@ -132,7 +146,7 @@ impl Tasks {
                 Err(Outcome::Deferred { until })
             }
             Some(Start::Poison) => {
-                let failure = Failure::new(Class::Handler, "started several times and never finished");
+                let failure = Failure::new(Class::Crash, "started several times and never finished");
                 Err(Outcome::Failed(failure, Reason::Poison))
             }
             Some(Start::Full) => Err(Outcome::Skipped(Skip::Limit)),
@@ -143,26 +157,26 @@ impl Tasks {
     /// Runs a task while it belongs to this worker. A task that makes the worker panic is not retried, since
     /// it would do the same to others.
     async fn work(&self, claimed: &Claimed, spider: Arc<Loaded>, task: &Task) -> Settlement {
-        let view = outcome::view(claimed, &spider, task, &self.shared.settings);
-        let running = AssertUnwindSafe(self.runner.run(&spider, view, &self.shared.log)).catch_unwind();
-        let watched = self.shared.watch.over(&claimed.message);
+        let view = outcome::view(claimed, &spider, task, &self.context.settings);
+        let running = AssertUnwindSafe(self.runner.run(&spider, view, &self.context.log)).catch_unwind();
+        let watched = self.watch.over(&claimed.message);
         let ran = tokio::select! {
             biased;
             ran = running => ran,
             () = watched.lost() => {
                 let (task, crawl) = (&task.key, &claimed.message.crawl.id);
                 info!(%task, %crawl, "its program is ended: the task was cancelled, or another worker has it");
-                return Settlement::of_task(claimed.clone(), Outcome::SentAgain, None);
+                return Settlement::of_task(claimed.clone(), Outcome::SentAgain);
             }
         };
         if matches!(ran, Ok(Ran::Done(_) | Ran::Failed(_) | Ran::Skipped)) {
-            self.shared.standstill.works_for(&spider.spider.name);
+            self.standstill.works_for(&spider.spider.name);
         }
         match ran {
-            Ok(ran) => outcome::settlement(&self.shared, claimed, spider, task, ran),
+            Ok(ran) => outcome::settlement(self, claimed, spider, task, ran),
             Err(_) => {
-                let failure = Failure::new(Class::Handler, "handling it made the worker panic");
-                Settlement::of_task(claimed.clone(), Outcome::Failed(failure, Reason::Final), None)
+                let failure = Failure::new(Class::Crash, "handling it made the worker panic");
+                Settlement::of_task(claimed.clone(), Outcome::Failed(failure, Reason::Final))
             }
         }
     }

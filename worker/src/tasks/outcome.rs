@@ -3,30 +3,32 @@
 use std::sync::Arc;
 
 use tracing::warn;
+use trawl_common::fleet_log::LogWriter;
 use trawl_common::frontier::limit::{LeftOut, Limit};
 use trawl_common::frontier::message::Message;
 use trawl_common::frontier::outcome::{Failure, Outcome, Skip};
 use trawl_common::frontier::retry;
 use trawl_common::frontier::route::{self, Hints};
 use trawl_common::frontier::{Key, Task, Work};
-use trawl_common::names::SpiderName;
 use trawl_common::ports::{Claimed, NewWork, Page};
 use trawl_common::request::NewRequest;
 use trawl_common::settings::{Retry, Settings};
 use trawl_common::spider::ItemCounts;
 use trawl_common::spider::item::{Item, task_item_id};
-use trawl_common::task::{NewTask, TaskView};
+use trawl_common::task::TaskView;
 use trawl_common::text::printable;
 use trawl_common::time::UnixMs;
 use trawl_common::web::url::{CanonicalUrl, MAX_URL_BYTES};
 use trawl_handlers::ItemsFile;
 
+use super::Tasks;
 use super::runner::{Gave, Ran};
-use crate::handlers::not_run;
-use crate::items_file::{Contents, Equals, FileItems, Ids, as_text};
-use crate::links::say_refused;
-use crate::settlement::{Settlement, Yield};
-use crate::shared::Shared;
+use crate::context::Context;
+use crate::job::items_file::{Contents, Equals, FileItems, Ids, as_text};
+use crate::job::new_work::{asked_for, led_to};
+use crate::job::page_output::PageOutput;
+use crate::job::settlement::Settlement;
+use crate::programs::say_refused;
 use crate::spiders::Loaded;
 
 type Fields = serde_json::Map<String, serde_json::Value>;
@@ -52,27 +54,28 @@ fn max_retries(spider: &Loaded, task: &Task, settings: &Settings) -> u32 {
 
 /// Returns the settlement of a task that was run.
 pub(super) fn settlement(
-    shared: &Shared,
+    tasks: &Tasks,
     claimed: &Claimed,
     spider: Arc<Loaded>,
     task: &Task,
     ran: Ran,
 ) -> Settlement {
+    let Context { settings, health, log, .. } = &*tasks.context;
     match ran {
         Ran::Done(gave) => {
-            let max = max_retries(&spider, task, &shared.settings);
-            let yielded = yielded(shared, &claimed.message, spider, gave);
-            Settlement::of_task(claimed.clone(), Outcome::Done, Some(yielded)).with_retries(Some(max))
+            let max = max_retries(&spider, task, settings);
+            let output = output(log, &claimed.message, spider, gave);
+            Settlement::of_done_task(claimed.clone(), output).with_retries(Some(max))
         }
         Ran::Failed(failure) => {
-            let max = max_retries(&spider, task, &shared.settings);
-            let outcome = failed(max, &shared.settings.retry, claimed.attempts + 1, failure);
-            Settlement::of_task(claimed.clone(), outcome, None).with_retries(Some(max))
+            let max = max_retries(&spider, task, settings);
+            let outcome = failed(max, &settings.retry, claimed.attempts + 1, failure);
+            Settlement::of_task(claimed.clone(), outcome).with_retries(Some(max))
         }
-        Ran::Skipped => Settlement::of_task(claimed.clone(), Outcome::Skipped(Skip::Handler), None),
+        Ran::Skipped => Settlement::of_task(claimed.clone(), Outcome::Skipped(Skip::Handler)),
         Ran::NotRun(why) => {
-            let outcome = not_run(shared, &spider, &claimed.message, why);
-            Settlement::of_task(claimed.clone(), outcome, None)
+            let outcome = tasks.standstill.cannot_run(health, &claimed.message, why);
+            Settlement::of_task(claimed.clone(), outcome)
         }
     }
 }
@@ -85,12 +88,12 @@ fn failed(max: u32, settings: &Retry, attempts: u32, failure: Failure) -> Outcom
 }
 
 /// Returns the results of a finished task.
-fn yielded(
-    shared: &Shared,
+fn output(
+    log: &LogWriter,
     message: &Message,
     spider: Arc<Loaded>,
     Gave { items, file, tasks, urls }: Gave,
-) -> Yield {
+) -> PageOutput {
     let key = message.key();
     let (mut left_out, mut refused) = (LeftOut::default(), Vec::new());
     let (mut links, elsewhere) = asked_for(message, tasks);
@@ -104,7 +107,7 @@ fn yielded(
             None => {}
         }
     }
-    say_refused(shared, message, &refused);
+    say_refused(log, message, &refused);
     let mut equals = Equals::default();
     let items = items_of(message, &key, items, &mut equals);
     let in_file = file.as_ref().map_or(0, ItemsFile::items);
@@ -114,7 +117,7 @@ fn yielded(
         let (like, ids) = (item(message, &page.key), Ids::ByContent(Contents::new(equals, &file)));
         Box::new(FileItems::new(file, &page, like, ids))
     });
-    Yield {
+    PageOutput {
         spider,
         page: has_own.then_some(page),
         file,
@@ -127,29 +130,6 @@ fn yielded(
         bytes: 0,
         missing: Vec::new(),
     }
-}
-
-/// Returns the tasks that a task or a page requests: those for its own spider, and those for others.
-pub(crate) fn asked_for(
-    message: &Message,
-    tasks: Vec<NewTask>,
-) -> (Vec<NewWork>, Vec<(SpiderName, NewWork)>) {
-    let (mut own, mut elsewhere) = (Vec::new(), Vec::new());
-    for task in tasks {
-        match task.spider.clone().filter(|spider| *spider != message.crawl.spider) {
-            None => own.push(child(message, &message.crawl.spider, task)),
-            Some(spider) => {
-                let child = child(message, &spider, task);
-                elsewhere.push((spider, child));
-            }
-        }
-    }
-    (own, elsewhere)
-}
-
-/// Returns a task of a spider that another task requests.
-fn child(message: &Message, spider: &SpiderName, task: NewTask) -> NewWork {
-    led_to(message, NewWork::task(Task::new(spider, task)))
 }
 
 /// Returns a page that a task requests, and its URL.
@@ -181,10 +161,6 @@ fn link(
     let routed = route::route(&spider.route, url, Hints::default());
     let deadline = routed.ttl.map(|ttl| UnixMs::now().plus(ttl));
     Some(led_to(message, NewWork { deadline, ..NewWork::of(work, routed.lane) }))
-}
-
-fn led_to(message: &Message, new: NewWork) -> NewWork {
-    NewWork { depth: message.depth.saturating_add(1), referrer: Some(message.key()), ..new }
 }
 
 /// Returns the items of a program, each with its id.

@@ -18,7 +18,7 @@ use trawl_common::settings::Settings;
 use trawl_common::spider::folder::Folder;
 
 use self::ports::{Memory, Schedules};
-use crate::polite::Asker;
+use crate::schedule::polite::Asker;
 use crate::tasks::TaskRunner;
 use crate::{RunError, run_with};
 

@@ -6,7 +6,7 @@ use trawl_common::task::TaskView;
 use trawl_common::web::url::CanonicalUrl;
 
 use super::*;
-use crate::polite::AsSpider;
+use crate::schedule::polite::AsSpider;
 use crate::spiders::Loaded;
 use crate::tasks::{Gave, Ran};
 

@@ -1,12 +1,11 @@
 //! Tries a spider on one page: in no crawl, and without storing anything.
 
-mod polite;
+mod trials;
 
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-pub use polite::Trials;
 use trawl_common::fleet_log::LogWriter;
 use trawl_common::frontier::Work;
 use trawl_common::frontier::outcome::{Class, Failure, Skip};
@@ -19,9 +18,10 @@ use trawl_common::web::url::CanonicalUrl;
 use trawl_extract::{Extracted, Extraction, Extractor, Link, Tried, Untried};
 use trawl_handlers::{CannotRun, Ended, Place, Stream};
 use trawl_web::Fetcher;
+pub use trials::Trials;
 
-use crate::handlers::{Came, PageAbout, Reading, Running, Unread, read_page};
 use crate::parse::Parser;
+use crate::programs::{Came, PageAbout, Reading, Running, Unread, read_page};
 use crate::proxy::HandlerProxy;
 use crate::spiders::Unready;
 

@@ -12,7 +12,8 @@ local function note_of(text)
   local ok, note = pcall(cjson.decode, text)
   note = ok and type(note) == 'table' and note or {}
   local depth, referrer = tonumber(note.depth), note.referrer
-  local class = type(note.class) == 'string' and note.class or note.reason == 'corrupt' and 'corrupt' or nil
+  local class = type(note.class) == 'string' and note.class or note.crash == true and 'crash'
+    or note.reason == 'corrupt' and 'corrupt' or nil
   return {
     lane = note.lane == 'priority' and 'priority' or 'bulk', reason = note.reason, class = class,
     depth = depth and depth >= 0 and depth <= 65535 and depth or 0,

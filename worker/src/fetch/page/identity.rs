@@ -6,13 +6,13 @@ use trawl_common::names::CrawlRef;
 use trawl_common::web::host::HostKey;
 use trawl_common::web::url::CanonicalUrl;
 
+use crate::fetch::Fetching;
 use crate::job::Job;
-use crate::settlement::aborted;
-use crate::shared::Shared;
+use crate::job::settlement::aborted;
 
 /// Whether `page`, to which a redirect or a canonical link of `from` leads, was seen before.
 pub(super) async fn is_known(
-    shared: &Shared,
+    fetching: &Fetching,
     crawl: &CrawlRef,
     from: &CanonicalUrl,
     page: &CanonicalUrl,
@@ -20,8 +20,8 @@ pub(super) async fn is_known(
     let mut names = vec![page.clone(), seen_as(page.clone(), from)];
     names.dedup();
     for name in &names {
-        let is_seen = shared.frontier.has_seen(crawl, name).await;
-        if is_seen.map_err(|error| aborted(&shared.health, error))? {
+        let is_seen = fetching.frontier.has_seen(crawl, name).await;
+        if is_seen.map_err(|error| aborted(&fetching.context.health, error))? {
             return Ok(true);
         }
     }
@@ -49,7 +49,7 @@ pub(super) enum Form {
 /// Returns the relation of a job's page to its canonical URL. A page counts as its canonical one unless the
 /// spider does not follow that. The response to a request always counts as itself.
 pub(super) async fn form(
-    shared: &Shared,
+    fetching: &Fetching,
     job: &Job,
     canonical: Option<CanonicalUrl>,
 ) -> Result<Form, Outcome> {
@@ -59,7 +59,7 @@ pub(super) async fn form(
     }) else {
         return Ok(Form::Own);
     };
-    Ok(match is_known(shared, crawl, url, &canonical).await? {
+    Ok(match is_known(fetching, crawl, url, &canonical).await? {
         true => Form::Known,
         false => Form::Of(canonical),
     })

@@ -1,7 +1,9 @@
 //! Processes one URL from its slot to its outcome.
 
+mod history;
 mod identity;
 mod items;
+mod links;
 mod read;
 mod response;
 mod without;
@@ -11,17 +13,16 @@ use trawl_common::frontier::outcome::{Failure, Outcome, Skip};
 use trawl_common::host_schedules::HostPermit;
 use trawl_common::web::response::Response;
 
-pub(super) use self::response::status;
 pub(super) use self::without::hand_over;
 
+use self::history::History;
 use self::read::read;
 use self::response::response;
 use self::without::without_page;
-use crate::handlers::NoPage;
-use crate::history::History;
+use crate::fetch::Fetching;
 use crate::job::Job;
-use crate::settlement::Settlement;
-use crate::shared::Shared;
+use crate::job::NoPage;
+use crate::job::settlement::Settlement;
 
 /// Processes a URL that has its permits.
 ///
@@ -33,15 +34,15 @@ use crate::shared::Shared;
 ///    holds for a program that handles failures.
 ///
 /// Acting on the outcome is left to `settle`.
-pub(crate) async fn process(shared: &Shared, mut job: Job, permit: HostPermit) -> Processed {
-    let history = match History::of(shared, &job).await {
+pub(crate) async fn process(fetching: &Fetching, mut job: Job, permit: HostPermit) -> Processed {
+    let history = match History::of(fetching, &job).await {
         Ok(history) => history,
         Err(outcome) => return Processed::Settled(Settlement::of(job, outcome)),
     };
     if let Some(skip) = history.reason_to_skip() {
         return Processed::Settled(Settlement::of(job, Outcome::Skipped(skip)));
     }
-    let response = match response(shared, &mut job, &history, permit).await {
+    let response = match response(fetching, &mut job, &history, permit).await {
         Ok(response) => response,
         Err(outcome) => {
             return match NoPage::of(&job, outcome) {
@@ -53,7 +54,7 @@ pub(crate) async fn process(shared: &Shared, mut job: Job, permit: HostPermit) -
     let fetched = Fetched { job, history, response };
     match fetched.job.reader().is_some() {
         true => Processed::ForProgram(Box::new(fetched)),
-        false => Processed::Settled(fetched.settled(shared).await),
+        false => Processed::Settled(fetched.settled(fetching).await),
     }
 }
 
@@ -76,17 +77,17 @@ pub(crate) struct Fetched {
 
 impl Fetched {
     /// Reads the page, and returns its settlement.
-    pub(crate) async fn settled(self, shared: &Shared) -> Settlement {
+    pub(crate) async fn settled(self, fetching: &Fetching) -> Settlement {
         let Self { job, history, response } = self;
-        match read(shared, &job, &history, response).await {
-            Ok(Some((yielded, memory))) => Settlement::done(job, yielded, memory),
+        match read(fetching, &job, &history, response).await {
+            Ok(Some((output, memory))) => Settlement::done(job, output, memory),
             Ok(None) => Settlement::of(job, Outcome::Skipped(Skip::ContentType)),
             Err(outcome) => Settlement::of(job, outcome),
         }
     }
 }
 
-fn failed(shared: &Shared, job: &Job, failure: Failure) -> Outcome {
+fn failed(fetching: &Fetching, job: &Job, failure: Failure) -> Outcome {
     debug!(url = %job.url, class = %failure.class, status = failure.status, error = failure.detail, "failed");
-    job.failed(&shared.settings.retry, failure)
+    job.failed(&fetching.context.settings.retry, failure)
 }

@@ -19,62 +19,62 @@ use trawl_extract::{Extracted, Extraction, Missing, Unfit};
 use trawl_handlers::Stream;
 
 use super::failed;
+use super::history::History;
 use super::identity::{Form, form, seen_as};
 use super::items::{item, name};
-use crate::handlers::{Came, PageAbout, Reading, Unread, not_run, read_page};
-use crate::history::History;
-use crate::items_file::{FileItems, Ids, InFile};
+use super::links::to_follow;
+use crate::fetch::Fetching;
 use crate::job::Job;
-use crate::links::to_follow;
-use crate::settlement::Yield;
-use crate::shared::Shared;
-use crate::tasks::asked_for;
+use crate::job::items_file::{FileItems, Ids, InFile};
+use crate::job::new_work::asked_for;
+use crate::job::page_output::PageOutput;
+use crate::programs::{Came, PageAbout, Reading, Unread, read_page};
 
 /// Reads the page, and returns its results and the update of the page memory; `None` if the spider does not read its
 /// type.
 pub(super) async fn read(
-    shared: &Shared,
+    fetching: &Fetching,
     job: &Job,
     history: &History,
     response: Response,
-) -> Result<Option<(Yield, Option<Memory>)>, Outcome> {
+) -> Result<Option<(PageOutput, Option<Memory>)>, Outcome> {
     let program = job.reader();
     if program.is_none() && !job.spider.extractor.reads(&response) {
         return Ok(None);
     }
-    let reading = reading(shared, job, program, &response).await?;
-    if let Some(outcome) = lacking(shared, job, &reading.extraction.missing) {
+    let reading = reading(fetching, job, program, &response).await?;
+    if let Some(outcome) = lacking(fetching, job, &reading.extraction.missing) {
         return Err(outcome);
     }
     let bytes = response.body.len() as u64;
-    let given = given(shared, job, history, response, reading).await?;
+    let given = given(fetching, job, history, response, reading).await?;
     metrics::page_read(bytes);
     Ok(Some(given))
 }
 
-/// Returns the yield of a page, with the update of the page memory.
+/// Returns the results of a page, with the update of the page memory.
 pub(super) async fn given(
-    shared: &Shared,
+    fetching: &Fetching,
     job: &Job,
     history: &History,
     response: Response,
     Reading { extraction, file, requests, tasks }: Reading,
-) -> Result<(Yield, Option<Memory>), Outcome> {
+) -> Result<(PageOutput, Option<Memory>), Outcome> {
     let Job { url: own, message, spider, .. } = job;
     let landed = landed(job, &response);
     let Extraction { items, links, canonical, left_out, missing, unfit } = extraction;
     let missing = named(job, missing);
     tell_unfit(job, &unfit);
-    let (mut links, mut beyond) = to_follow(shared, job, landed.as_ref(), links, requests);
+    let (mut links, mut beyond) = to_follow(fetching, job, landed.as_ref(), links, requests);
     beyond.add(Limit::PageLinks, left_out);
-    let form = form(shared, job, canonical).await?;
+    let form = form(fetching, job, canonical).await?;
     let is_known = matches!(form, Form::Known);
     let mut items = items_as(job, &form, &response, items);
     let stood_for = if let Form::Of(canonical) = form { Some(canonical) } else { landed };
     spider.empty_fields.look(&spider.spider, &items);
     let in_file = match &file {
         Some(file) if history.compares() => {
-            Some(InFile::of(file).await.map_err(|failure| program_failed(shared, job, failure))?)
+            Some(InFile::of(file).await.map_err(|failure| program_failed(fetching, job, failure))?)
         }
         _ => None,
     };
@@ -93,7 +93,7 @@ pub(super) async fn given(
     let file = file.zip(like).map(|(file, like)| Box::new(FileItems::new(file, &page, like, ids)));
     let (own_tasks, elsewhere) = asked_for(message, tasks);
     links.extend(own_tasks);
-    let yielded = Yield {
+    let output = PageOutput {
         spider: Arc::clone(spider),
         page: (page.exchange.is_some() || !page.items.is_empty()).then_some(page),
         file,
@@ -106,7 +106,7 @@ pub(super) async fn given(
         bytes,
         missing,
     };
-    Ok((yielded, memory))
+    Ok((output, memory))
 }
 
 /// Returns the final URL of the redirects, in its canonical form for the spider; `None` for a request, whose key does
@@ -159,19 +159,19 @@ fn page(job: &Job, history: &History, items: Vec<Item>, response: Response) -> P
 
 /// Reads a page with the spider's program, or else by its rules.
 async fn reading(
-    shared: &Shared,
+    fetching: &Fetching,
     job: &Job,
     program: Option<&Stream>,
     response: &Response,
 ) -> Result<Reading, Outcome> {
     let begun = Instant::now();
     let reading = match program {
-        Some(program) => read_by(program, shared, job, response).await,
+        Some(program) => read_by(program, fetching, job, response).await,
         None => {
             let extractor = Arc::clone(&job.spider.extractor);
             let base = response.redirected_to.clone().unwrap_or_else(|| job.url.clone());
-            let extraction = shared.parser.read(extractor, base, response.clone()).await;
-            extraction.map(Reading::of).map_err(|failure| failed(shared, job, failure))
+            let extraction = fetching.parser.read(extractor, base, response.clone()).await;
+            extraction.map(Reading::of).map_err(|failure| failed(fetching, job, failure))
         }
     };
     trace::step(job.message.trace.as_deref(), "extract", begun.elapsed());
@@ -181,31 +181,31 @@ async fn reading(
 /// Reads a page with the spider's program.
 async fn read_by(
     program: &Stream,
-    shared: &Shared,
+    fetching: &Fetching,
     job: &Job,
     response: &Response,
 ) -> Result<Reading, Outcome> {
     let (landed, came) = (response.redirected_to.as_ref(), Came::Response(response));
-    ask_program(program, shared, job, landed, came).await?.map_err(|unread| match unread {
-        Unread::Failed(failure) | Unread::SaysFailed(failure) => program_failed(shared, job, failure),
+    ask_program(program, fetching, job, landed, came).await?.map_err(|unread| match unread {
+        Unread::Failed(failure) | Unread::SaysFailed(failure) => program_failed(fetching, job, failure),
         Unread::Skipped => Outcome::Skipped(Skip::Handler),
-        Unread::NotRun(why) => not_run(shared, &job.spider, &job.message, why),
+        Unread::NotRun(why) => not_run(fetching, job, why),
     })
 }
 
 /// Passes the response or failure of a page to the spider's program, as long as the page is this worker's.
 pub(super) async fn ask_program(
     program: &Stream,
-    shared: &Shared,
+    fetching: &Fetching,
     job: &Job,
     landed: Option<&CanonicalUrl>,
     came: Came<'_>,
 ) -> Result<Result<Reading, Unread>, Outcome> {
     let Job { url, message: Message { work, crawl, depth, referrer, .. }, spider, .. } = job;
     let referrer = referrer.as_ref().map(ToString::to_string);
-    let (urls, log) = (&spider.spider.urls, &shared.log);
+    let (urls, log) = (&spider.spider.urls, &fetching.context.log);
     let about = PageAbout { url, work, landed, crawl, depth: *depth, referrer, urls, log };
-    let watched = shared.watch.over(&job.message);
+    let watched = fetching.watch.over(&job.message);
     tokio::select! {
         biased;
         read = read_page(program, &about, came) => Ok(read),
@@ -213,18 +213,23 @@ pub(super) async fn ask_program(
     }
 }
 
+/// Returns the outcome of a page whose spider's program cannot be run here.
+pub(super) fn not_run(fetching: &Fetching, job: &Job, why: String) -> Outcome {
+    fetching.scheduling.standstill.cannot_run(&fetching.context.health, &job.message, why)
+}
+
 /// Returns the outcome of a page that the spider's program failed at.
-pub(super) fn program_failed(shared: &Shared, job: &Job, failure: Failure) -> Outcome {
+pub(super) fn program_failed(fetching: &Fetching, job: &Job, failure: Failure) -> Outcome {
     debug!(url = %job.url, error = failure.detail, "the program failed");
-    job.failed_for_now(&job.spider.retry(&shared.settings.retry), failure)
+    job.failed_for_now(&job.spider.retry(&fetching.context.settings.retry), failure)
 }
 
 /// Returns the outcome of a page without required fields; `None` if they are optional.
-fn lacking(shared: &Shared, job: &Job, missing: &[Missing]) -> Option<Outcome> {
+fn lacking(fetching: &Fetching, job: &Job, missing: &[Missing]) -> Option<Outcome> {
     let Missing { field, required } = missing.iter().max_by_key(|missing| missing.required)?;
     let failure = || Failure::new(Class::Missing, format_args!("the page has no `{field}`"));
     match required {
-        Required::Retry => Some(job.failed_for_now(&shared.settings.retry, failure())),
+        Required::Retry => Some(job.failed_for_now(&fetching.context.settings.retry, failure())),
         Required::Fail => Some(Outcome::Failed(failure(), Reason::Final)),
         Required::Warn | Required::No => None,
     }

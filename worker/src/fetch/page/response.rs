@@ -15,52 +15,54 @@ use trawl_common::web::url::CanonicalUrl;
 use trawl_web::{Answer, MAX_REDIRECTS, NoPage, Redirect, Trail};
 
 use super::failed;
+use super::history::History;
 use super::identity::is_known;
-use crate::fetch::{apart, backoff, blameless};
-use crate::history::History;
+use crate::fetch::Fetching;
 use crate::job::Job;
 use crate::schedule;
 use crate::schedule::robots_memory::RobotsVerdict;
-use crate::shared::Shared;
+use crate::schedule::{apart, backoff, blameless};
 
 /// Returns the response to a job's URL, or the outcome of the job without one.
 pub(super) async fn response(
-    shared: &Shared,
+    fetching: &Fetching,
     job: &mut Job,
     history: &History,
     permit: HostPermit,
 ) -> Result<Response, Outcome> {
     let url = job.url.clone();
-    let settings = &shared.settings.cache;
+    let settings = &fetching.context.settings.cache;
     // A response to one spider's own request must not be used for another.
     let is_own = job.request().is_some() || job.spider.spider.request != spider::Request::default();
     if settings.ttl.is_zero() || is_own {
-        return fetch(shared, job, history, permit).await;
+        return fetch(fetching, job, history, permit).await;
     }
-    if let Some(response) = cached(shared, job, history).await {
+    if let Some(response) = cached(fetching, job, history).await {
         return match &response.redirected_to {
-            Some(page) if leads_to_known(shared, job, page).await? => Err(Outcome::Skipped(Skip::Duplicate)),
+            Some(page) if leads_to_known(fetching, job, page).await? => {
+                Err(Outcome::Skipped(Skip::Duplicate))
+            }
             _ => Ok(response),
         };
     }
-    let response = fetch(shared, job, history, permit).await?;
+    let response = fetch(fetching, job, history, permit).await?;
     let ttl = settings.keeps(lifetime(&response.headers, response.fetched_at));
-    if let Err(error) = shared.ports.cache.put(&url, &response, ttl).await {
+    if let Err(error) = fetching.cache.put(&url, &response, ttl).await {
         debug!(%error, "response not cached");
     }
     Ok(response)
 }
 
 /// Returns the cached response for a job's URL, if it may be used. The cache is optional: its errors count as misses.
-async fn cached(shared: &Shared, job: &Job, history: &History) -> Option<Response> {
+async fn cached(fetching: &Fetching, job: &Job, history: &History) -> Option<Response> {
     // A page that failed before might fail again if it is cached.
     if job.attempts > 0 {
         return None;
     }
-    let response = shared.ports.cache.get(&job.url).await.ok().flatten().filter(|response| {
+    let response = fetching.cache.get(&job.url).await.ok().flatten().filter(|response| {
         history.may_use_cached(response)
             && job.spider.bans.by_page(response).is_none()
-            && response.redirected_to.as_ref().is_none_or(|page| may_be_led(shared, job, page))
+            && response.redirected_to.as_ref().is_none_or(|page| may_be_led(fetching, job, page))
     });
     metrics::cache_looked_up(response.is_some());
     // Items need a time: it is as new as the crawl, which does not care for its age.
@@ -72,28 +74,28 @@ async fn cached(shared: &Shared, job: &Job, history: &History) -> Option<Respons
 
 /// Whether redirects may lead from a job's URL to this page, which they did for another: its spider may go there, the pace of the host is
 /// the one by which the URL was scheduled, and its robots.txt is known to allow it.
-fn may_be_led(shared: &Shared, job: &Job, page: &CanonicalUrl) -> bool {
+fn may_be_led(fetching: &Fetching, job: &Job, page: &CanonicalUrl) -> bool {
     let Job { url, spider, .. } = job;
     let mut trail = Trail::at(url.clone(), None, MAX_REDIRECTS);
     let may_ask = || {
-        let verdict = shared.robots.verdict(page, &spider.politeness, &spider.robots_name);
+        let verdict = fetching.scheduling.asker.robots.verdict(page, &spider.politeness, &spider.robots_name);
         !spider.politeness.host_policy(&page.host()).robots || matches!(verdict, RobotsVerdict::Allowed(_))
     };
     page.host() == url.host() && trail.follow(page.clone(), &spider.scope).is_ok() && may_ask()
 }
 
 /// Whether a page to which a redirect leads is another one that was seen.
-async fn leads_to_known(shared: &Shared, job: &Job, page: &CanonicalUrl) -> Result<bool, Outcome> {
+async fn leads_to_known(fetching: &Fetching, job: &Job, page: &CanonicalUrl) -> Result<bool, Outcome> {
     let Job { url, message, .. } = job;
     // A target that is canonically the same page is requested nevertheless, because servers insist on it.
     let page = job.spider.spider.urls.canonical(page.clone());
     let is_plain = message.work.url().is_some();
-    Ok(is_plain && page != *url && is_known(shared, &message.crawl, url, &page).await?)
+    Ok(is_plain && page != *url && is_known(fetching, &message.crawl, url, &page).await?)
 }
 
 /// Requests the URL, and follows redirects as long as their hosts have a slot at once.
 async fn fetch(
-    shared: &Shared,
+    fetching: &Fetching,
     job: &mut Job,
     history: &History,
     mut permit: HostPermit,
@@ -105,7 +107,9 @@ async fn fetch(
         let domain = HostKey::domain(&target.host());
         let begun = Instant::now();
         let hop = job.message.hop.as_ref();
-        let asking = apart::ask(shared, &job.spider, domain, async |fetcher| match job.request() {
+        let asking = apart::ask(&fetching.scheduling.domains, &job.spider, domain, async |fetcher| match job
+            .request()
+        {
             Some(request) => fetcher.ask_for(request, hop).await,
             None => fetcher.ask(target, &validators).await,
         });
@@ -117,23 +121,23 @@ async fn fetch(
             }
         };
         let took = begun.elapsed();
-        shared.latencies.note(took);
-        metrics::fetched(status(&answer), took);
+        fetching.latencies.note(took);
+        metrics::fetched(backoff::status(&answer), took);
         let redirects = job.message.hop.as_ref().map_or(0, |hop| hop.count);
         trace::fetched(job.message.trace.as_deref(), target, redirects, status_or_class(&answer), took);
         let ban = trawl_web::ban(&job.spider.bans, &answer);
         let _held = permit.end(ban.is_none() && backoff::is_welcome(&answer));
         if let Some(ban) = ban {
-            return Err(backoff::banned(shared, job, ban).await);
+            return Err(backoff::banned(&fetching.scheduling, job, ban).await);
         }
-        if let Some(until) = blameless::put_off(shared, &job.spider, &answer) {
+        if let Some(until) = blameless::put_off(&fetching.scheduling, &job.spider, &answer) {
             (job.message.slot, job.message.turn) = (None, None);
             return Err(Outcome::Deferred { until });
         }
         match answer {
             Ok(Answer::Page(response)) => {
                 if let Some(refusal) = trawl_web::refusal(&response) {
-                    backoff::leave_alone(shared, job, &refusal).await?;
+                    backoff::leave_alone(&fetching.scheduling, job, &refusal).await?;
                 }
                 let redirected_to = job.redirected_to();
                 job.message.hop = None;
@@ -141,23 +145,12 @@ async fn fetch(
             }
             Ok(Answer::NotModified) => return Err(Outcome::Skipped(Skip::Unchanged)),
             Ok(Answer::Unread { .. }) => return Err(Outcome::Skipped(Skip::ContentType)),
-            Ok(Answer::Redirect(next)) => permit = follow(shared, job, next).await?,
+            Ok(Answer::Redirect(next)) => permit = follow(fetching, job, next).await?,
             Err(failure) if failure.is_refusal() => {
-                return Err(backoff::left_alone(shared, job, failure).await);
+                return Err(backoff::left_alone(&fetching.scheduling, job, failure).await);
             }
-            Err(failure) => return Err(failed(shared, job, failure)),
+            Err(failure) => return Err(failed(fetching, job, failure)),
         }
-    }
-}
-
-/// Returns the status of a host's response; for a redirect, a status like it.
-pub(in crate::fetch) fn status(answer: &Result<Answer, Failure>) -> Option<u16> {
-    match answer {
-        Ok(Answer::Page(response)) => Some(response.status),
-        Ok(Answer::NotModified) => Some(304),
-        Ok(Answer::Redirect(_)) => Some(302),
-        Ok(Answer::Unread { status, .. }) => Some(*status),
-        Err(failure) => failure.status,
     }
 }
 
@@ -165,24 +158,24 @@ pub(in crate::fetch) fn status(answer: &Result<Answer, Failure>) -> Option<u16> 
 fn status_or_class(answer: &Result<Answer, Failure>) -> Result<Option<u16>, &'static str> {
     match answer {
         Err(failure) if failure.status.is_none() => Err(failure.class.as_str()),
-        answer => Ok(status(answer)),
+        answer => Ok(backoff::status(answer)),
     }
 }
 
 /// Returns the permit to continue at `next`: it is scheduled like any URL, unless it was requested already. If a
 /// request is redirected, the response belongs to that request.
-async fn follow(shared: &Shared, job: &mut Job, next: Redirect) -> Result<HostPermit, Outcome> {
+async fn follow(fetching: &Fetching, job: &mut Job, next: Redirect) -> Result<HostPermit, Outcome> {
     let mut trail = Trail::at(job.url.clone(), job.message.hop.clone(), MAX_REDIRECTS);
     match trail.follow(next.clone(), &job.spider.scope) {
         Ok(()) => {}
-        Err(NoPage::Failed(failure)) => return Err(failed(shared, job, failure)),
+        Err(NoPage::Failed(failure)) => return Err(failed(fetching, job, failure)),
         Err(NoPage::OutOfScope(_)) => return Err(Outcome::Skipped(Skip::Scope)),
     }
-    if leads_to_known(shared, job, &next.target.normalised()).await? {
+    if leads_to_known(fetching, job, &next.target.normalised()).await? {
         return Err(Outcome::Skipped(Skip::Duplicate));
     }
     let message = &mut job.message;
     message.hop = trail.into_hop();
     (message.slot, message.turn, message.until) = (None, None, None);
-    schedule::ask(shared, job).await
+    schedule::ask(&fetching.scheduling, job).await
 }

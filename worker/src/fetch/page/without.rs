@@ -11,20 +11,21 @@ use trawl_common::time::UnixMs;
 use trawl_common::web::headers::Headers;
 use trawl_common::web::response::Response;
 
+use super::history::History;
 use super::items::gone;
-use super::read::{ask_program, given, program_failed};
-use crate::handlers::{Came, NoPage, Unread, not_run};
-use crate::history::History;
+use super::read::{ask_program, given, not_run, program_failed};
+use crate::fetch::Fetching;
 use crate::job::Job;
-use crate::settlement::{Settlement, Yield};
-use crate::shared::Shared;
+use crate::job::NoPage;
+use crate::job::page_output::PageOutput;
+use crate::job::settlement::Settlement;
+use crate::programs::{Came, Unread};
 
 /// Settles a job without a page. A remembered page that is gone ends as done, with items that say so.
 pub(super) fn without_page(job: Job, history: History, outcome: Outcome) -> Settlement {
     let status = if let Outcome::Failed(failure, _) = &outcome { failure.status } else { None };
     let (Some(last), Some(status)) = (history.gone(&outcome), status) else {
-        let memory = history.memory(&outcome);
-        return Settlement::remembered(job, outcome, memory);
+        return Settlement::of(job, history.disposition(outcome));
     };
     let gone = gone(&job, last, status);
     let items = ItemCounts::of(&job.spider.spider, &gone, 0);
@@ -32,45 +33,49 @@ pub(super) fn without_page(job: Job, history: History, outcome: Outcome) -> Sett
     let (file, links, elsewhere, left_out, landed, bytes, missing) = Default::default();
     let spider = Arc::clone(&job.spider);
     let status = Some(status);
-    let yielded =
-        Yield { spider, page, file, links, elsewhere, left_out, landed, status, items, bytes, missing };
-    Settlement::done(job, yielded, Some(Memory::Gone))
+    let output =
+        PageOutput { spider, page, file, links, elsewhere, left_out, landed, status, items, bytes, missing };
+    Settlement::done(job, output, Some(Memory::Gone))
 }
 
 /// Has the program of a job's spider handle a failure. If it does, the request is done.
-pub(in crate::fetch) async fn hand_over(shared: &Shared, job: Job, no_page: NoPage) -> Settlement {
-    shared.url_log.hands_over(&job.message, &no_page.view);
-    match taken_in(shared, &job, no_page).await {
-        Ok(yielded) => Settlement::done(job, yielded, None),
+pub(in crate::fetch) async fn hand_over(fetching: &Fetching, job: Job, no_page: NoPage) -> Settlement {
+    fetching.url_log.hands_over(&job.message, &no_page.view);
+    match taken_in(fetching, &job, no_page).await {
+        Ok(output) => Settlement::done(job, output, None),
         Err(outcome) => Settlement::of(job, outcome),
     }
 }
 
-async fn taken_in(shared: &Shared, job: &Job, NoPage { outcome, view }: NoPage) -> Result<Yield, Outcome> {
+async fn taken_in(
+    fetching: &Fetching,
+    job: &Job,
+    NoPage { outcome, view }: NoPage,
+) -> Result<PageOutput, Outcome> {
     // A `NoPage` is only made if there is a program.
     let Some(program) = job.reader() else { return Err(outcome) };
     let landed = job.redirected_to();
-    match ask_program(program, shared, job, landed.as_ref(), Came::Failure(&view)).await? {
+    match ask_program(program, fetching, job, landed.as_ref(), Came::Failure(&view)).await? {
         Ok(reading) => {
-            let (history, nothing) = (History::of(shared, job).await?, no_response(job, &view));
-            given(shared, job, &history, nothing, reading).await.map(|(yielded, _)| yielded)
+            let (history, nothing) = (History::of(fetching, job).await?, no_response(job, &view));
+            given(fetching, job, &history, nothing, reading).await.map(|(output, _)| output)
         }
-        Err(unread) => Err(not_taken_in(shared, job, outcome, unread)),
+        Err(unread) => Err(not_taken_in(fetching, job, outcome, unread)),
     }
 }
 
 /// Returns the outcome of a request whose failure its program has not handled.
-fn not_taken_in(shared: &Shared, job: &Job, outcome: Outcome, unread: Unread) -> Outcome {
+fn not_taken_in(fetching: &Fetching, job: &Job, outcome: Outcome, unread: Unread) -> Outcome {
     match (unread, outcome) {
         (Unread::Skipped, Outcome::Skipped(skip)) => Outcome::Skipped(skip),
         (Unread::Skipped, _) => Outcome::Skipped(Skip::Handler),
         // The program agrees that it is a failure, and wants a retry.
         (Unread::SaysFailed(_), Outcome::Failed(failure, _) | Outcome::Retry(failure, _)) => {
-            job.failed_for_now(&shared.settings.retry, failure)
+            job.failed_for_now(&fetching.context.settings.retry, failure)
         }
-        (Unread::SaysFailed(own), _) => program_failed(shared, job, own),
-        (Unread::Failed(own), outcome) => program_failed(shared, job, over(own, &outcome)),
-        (Unread::NotRun(why), _) => not_run(shared, &job.spider, &job.message, why),
+        (Unread::SaysFailed(own), _) => program_failed(fetching, job, own),
+        (Unread::Failed(own), outcome) => program_failed(fetching, job, over(own, &outcome)),
+        (Unread::NotRun(why), _) => not_run(fetching, job, why),
     }
 }
 

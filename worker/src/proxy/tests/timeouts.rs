@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use trawl_common::web::newcomers::Newcomers;
 use trawl_common::web::url::CanonicalUrl;
 
-use super::super::{listen, polite};
+use super::super::{listen, permits};
 use super::*;
 
 /// Returns the time after which a connection ends whose client sends this, and reads nothing.
@@ -43,7 +43,7 @@ async fn a_request_waits_for_its_slot_for_two_minutes_at_most() {
     let (proxy, run) = in_test_time(|settings| settings.politeness.rate = "1/m".parse().unwrap());
     let (url, begun) = ("http://192.0.2.1/".parse::<CanonicalUrl>().unwrap(), Instant::now());
     let asking = (0..4).map(|_| async {
-        let asked = polite::request(&proxy, &run.user, &url).await;
+        let asked = permits::request(&proxy, &run.user, &url).await;
         (begun.elapsed().as_secs(), asked.map(|(_, permit)| drop(permit.end(true))))
     });
     let mut asked = futures::future::join_all(asking).await;
@@ -61,8 +61,8 @@ async fn a_request_waits_for_its_slot_for_two_minutes_at_most() {
 async fn what_comes_after_two_minutes_is_refused_at_once() {
     let (proxy, run) = in_test_time(|settings| settings.politeness.rate = "1/h".parse().unwrap());
     let (url, begun) = ("http://192.0.2.1/".parse::<CanonicalUrl>().unwrap(), Instant::now());
-    let first = polite::exchange(&proxy, &run.user, &url).await;
+    let first = permits::exchange(&proxy, &run.user, &url).await;
     assert!(first.is_ok());
-    let refused = polite::exchange(&proxy, &run.user, &url).await.unwrap_err().into_response();
+    let refused = permits::exchange(&proxy, &run.user, &url).await.unwrap_err().into_response();
     assert_eq!((refused.status().as_u16(), begun.elapsed().as_secs()), (503, 0), "it is known at once");
 }

@@ -1,0 +1,104 @@
+//! The spiders of crawls, each in the version that its crawl needs.
+
+use std::sync::Arc;
+
+use moka::sync::Cache;
+use tracing::{error, warn};
+use trawl_common::health::Health;
+use trawl_common::names::CrawlRef;
+use trawl_common::ports::{Fatal, Stats, Terms};
+use trawl_common::spider::SpiderText;
+
+use crate::spiders::{Loaded, Spiders};
+
+/// Maximum number of crawls to remember: whether they have their own copy of the spider's file, and whether
+/// it was compared with the local one.
+const CRAWLS: u64 = 1_000;
+
+/// The spiders of crawls.
+#[derive(Clone)]
+pub(crate) struct CrawlSpiders {
+    spiders: Arc<Spiders>,
+    stats: Arc<dyn Stats>,
+    health: Arc<Health>,
+    /// The spiders' files of crawls that have their own copy.
+    texts: Cache<CrawlRef, Option<SpiderText>>,
+    /// The crawls whose spider's file was compared with the local one.
+    compared: Cache<CrawlRef, ()>,
+}
+
+impl CrawlSpiders {
+    pub(crate) fn new(spiders: Arc<Spiders>, stats: Arc<dyn Stats>, health: Arc<Health>) -> Self {
+        Self { spiders, stats, health, texts: Cache::new(CRAWLS), compared: Cache::new(CRAWLS) }
+    }
+
+    /// Returns the spider of a crawl's task, or the reason why it cannot be used here. A spider without a
+    /// file has no program, and is not loaded.
+    pub(crate) async fn of(
+        &self,
+        crawl: &CrawlRef,
+        terms: &Terms,
+    ) -> Result<Result<Arc<Loaded>, String>, Fatal> {
+        let text = self.text(crawl, terms).await?;
+        let is_known = text.is_some() || self.spiders.is_for_strangers(&crawl.spider);
+        let spider = if is_known { self.spider(crawl, terms, text.as_ref()) } else { None };
+        Ok(spider.ok_or_else(|| self.lack(crawl, text.as_ref())))
+    }
+
+    /// Returns the reason why a crawl's spider cannot be used here.
+    pub(super) fn lack(&self, crawl: &CrawlRef, text: Option<&SpiderText>) -> String {
+        self.spiders.wrong(&crawl.spider, text).unwrap_or_else(|| "its file is not there".to_owned())
+    }
+
+    /// Returns the spider's file of a crawl, if the crawl has its own copy; fetched once.
+    pub(super) async fn text(&self, crawl: &CrawlRef, terms: &Terms) -> Result<Option<SpiderText>, Fatal> {
+        if terms.file.is_none() {
+            return Ok(None);
+        }
+        if let Some(known) = self.texts.get(crawl) {
+            return Ok(known);
+        }
+        let looking = || self.stats.spider_text(crawl);
+        let text = self.health.insist("looking up a crawl's spider", looking).await?;
+        self.texts.insert(crawl.clone(), text.clone());
+        Ok(text)
+    }
+
+    /// Returns a crawl's spider: from the crawl's own copy of its file, or else from the local one.
+    pub(super) fn spider(
+        &self,
+        crawl: &CrawlRef,
+        terms: &Terms,
+        text: Option<&SpiderText>,
+    ) -> Option<Arc<Loaded>> {
+        let spiders = &self.spiders;
+        match text {
+            Some(text) => spiders.of_text(&crawl.spider, text),
+            None => spiders.get(&crawl.spider).filter(|spider| self.can_be_worked_with(crawl, terms, spider)),
+        }
+    }
+
+    /// Whether the local version of a crawl's spider may be used. Without the file that the crawl was opened
+    /// with, pages would be read by the settings alone, and their links not followed. A difference is logged
+    /// once.
+    fn can_be_worked_with(&self, crawl: &CrawlRef, terms: &Terms, spider: &Loaded) -> bool {
+        let (theirs, ours) = (terms.file, spider.spider.file);
+        if theirs.is_some() && ours != theirs && self.compared.get(crawl).is_none() {
+            self.compared.insert(crawl.clone(), ());
+            let CrawlRef { id, spider } = crawl;
+            match ours {
+                None => {
+                    error!(crawl = %id, %spider, "the crawl's spider has a file, which is not here: its URLs are left to other workers")
+                }
+                Some(_) => {
+                    warn!(
+                        crawl = %id, %spider,
+                        "the spider's file here is not the one that the crawl was opened with: what it says of pages holds from now on, \
+                         max_pages and max_per_host once sources are read into the crawl again (producer --crawl {id}, or the same trawl crawl)"
+                    )
+                }
+            }
+        }
+        theirs.is_none() || ours.is_some()
+    }
+}

@@ -1,0 +1,94 @@
+//! Turns claimed URLs into jobs, each with the spider that its crawl needs.
+
+mod crawl_spiders;
+mod requests;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use trawl_common::frontier::outcome::{Outcome, Skip};
+use trawl_common::ports::{Claimed, Fatal, Frontier};
+use trawl_common::spider::SpiderText;
+use trawl_common::time::UnixMs;
+use trawl_common::trace;
+
+pub(crate) use self::crawl_spiders::CrawlSpiders;
+pub(crate) use self::requests::SpiderRequests;
+use crate::job::Job;
+use crate::job::settlement::Settlement;
+use crate::telemetry::standstill::{Standstill, left_to_others};
+
+/// Claims URLs and turns them into jobs. Those that need no fetch are passed on to be settled at once.
+pub(crate) struct Claims {
+    frontier: Arc<dyn Frontier>,
+    standstill: Arc<Standstill>,
+    settle: mpsc::Sender<Settlement>,
+    claimed: VecDeque<Claimed>,
+    jobs: VecDeque<Job>,
+    spiders: CrawlSpiders,
+}
+
+impl Claims {
+    pub(crate) fn new(
+        frontier: Arc<dyn Frontier>,
+        standstill: Arc<Standstill>,
+        spiders: CrawlSpiders,
+        settle: mpsc::Sender<Settlement>,
+    ) -> Self {
+        let (claimed, jobs) = Default::default();
+        Self { frontier, standstill, settle, claimed, jobs, spiders }
+    }
+
+    /// Waits for the next jobs, and returns between one and `most`. `None` when settling has stopped.
+    /// Cancelling the call loses nothing.
+    pub(crate) async fn up_to(&mut self, most: usize) -> Result<Option<Vec<Job>>, Fatal> {
+        while self.jobs.is_empty() {
+            if self.claimed.is_empty() {
+                self.claimed.extend(self.frontier.claim(most).await?);
+            }
+            while let Some(next) = self.claimed.front() {
+                // The calls that wait come first: if one is cancelled, nothing has been taken yet.
+                let text = self.spiders.text(&next.message.crawl, &next.crawl.terms).await?;
+                let Ok(room) = self.settle.reserve().await else { return Ok(None) };
+                match self.claimed.pop_front().map(|claimed| self.job(claimed, text)) {
+                    Some(Ok(job)) => self.jobs.push_back(job),
+                    Some(Err(settlement)) => room.send(*settlement),
+                    None => {}
+                }
+            }
+        }
+        let count = most.min(self.jobs.len());
+        Ok(Some(self.jobs.drain(..count).collect()))
+    }
+
+    fn job(
+        &self,
+        Claimed { mut message, attempts, starts, is_beyond_limit, crawl }: Claimed,
+        text: Option<SpiderText>,
+    ) -> Result<Job, Box<Settlement>> {
+        trace::take_up(&mut message);
+        let settled = |message, outcome| Err(Box::new(Settlement::new(message, outcome)));
+        if is_beyond_limit {
+            return settled(message, Outcome::Skipped(Skip::Limit));
+        }
+        let Some(spider) = self.spiders.spider(&message.crawl, &crawl.terms, text.as_ref()) else {
+            // Another worker may have the file, or the files that it refers to.
+            let why = self.spiders.lack(&message.crawl, text.as_ref());
+            let outcome = self.standstill.leave_to_others(&message, &why);
+            return settled(message, outcome);
+        };
+        // Tasks are claimed separately.
+        let Some(url) = message.work.page().cloned() else {
+            let outcome = left_to_others(&message);
+            return settled(message, outcome);
+        };
+        self.standstill.works_for(&message.crawl.spider);
+        let is_expired = message.is_expired(UnixMs::now());
+        let job = Job { url, message, attempts, starts, waits_for_host_only: false, crawl, spider };
+        match is_expired {
+            true => Err(Box::new(Settlement::of(job, Outcome::Expired))),
+            false => Ok(job),
+        }
+    }
+}

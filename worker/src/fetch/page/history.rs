@@ -1,0 +1,132 @@
+//! The remembered state of a URL's page, and the work that it saves, in a crawl that fetches pages again.
+
+use trawl_common::frontier::Recrawl;
+use trawl_common::frontier::outcome::{Class, Failure, Outcome, Skip};
+use trawl_common::ports::{Memory, OpenCrawl, Terms};
+use trawl_common::spider::item::{Change, Item};
+use trawl_common::spider::page_history::{self, Tally, Validators, Visited};
+use trawl_common::time::UnixMs;
+use trawl_common::web::response::Response;
+use trawl_common::web::url::{CanonicalUrl, Fingerprint};
+
+use crate::fetch::Fetching;
+use crate::job::Job;
+use crate::job::items_file::InFile;
+use crate::job::settlement::{Disposition, aborted};
+
+/// The state of a page before it is requested.
+pub(crate) struct History {
+    recrawl: Recrawl,
+    /// The start of the crawl.
+    start: UnixMs,
+    /// The last visit.
+    last: Option<Visited>,
+}
+
+impl History {
+    /// Returns the remembered state of a job's page. It is empty, at no cost, if the job's crawl fetches each
+    /// page once, and for requests.
+    pub(crate) async fn of(fetching: &Fetching, job: &Job) -> Result<Self, Outcome> {
+        let (crawl, url) = (&job.message.crawl, &job.url);
+        let OpenCrawl { terms: Terms { recrawl, .. }, started: start } = job.crawl;
+        if recrawl.is_never() || job.request().is_some() {
+            return Ok(Self { recrawl: Recrawl::Never, start, last: None });
+        }
+        let looking = || fetching.pages.look(&crawl.spider, std::slice::from_ref(url));
+        let known = fetching.context.health.insist("looking up what is remembered", looking).await;
+        let mut known = known.map_err(|error| aborted(&fetching.context.health, error))?;
+        Ok(Self { recrawl, start, last: known.pop().flatten() })
+    }
+
+    /// Returns the reason to skip the page, if it need not be requested.
+    pub(crate) fn reason_to_skip(&self) -> Option<Skip> {
+        let last = self.before()?;
+        self.recrawl.reason_to_skip(Some(last.fetched_at), None, UnixMs::now())
+    }
+
+    /// Whether a cached response may be used instead of a new one.
+    pub(crate) fn may_use_cached(&self, response: &Response) -> bool {
+        self.recrawl.may_use_cached(response.fetched_at, self.start, UnixMs::now())
+    }
+
+    /// Returns the validators for a conditional request of the URL; none for `hop`, to which it redirects.
+    pub(crate) fn validators_for(&self, hop: Option<&CanonicalUrl>) -> Validators {
+        let last = self.before().filter(|_| hop.is_none() && self.recrawl.asks_for_changes());
+        last.map(|last| last.validators.clone()).unwrap_or_default()
+    }
+
+    /// Whether it compares the page with its previous state.
+    pub(crate) fn compares(&self) -> bool {
+        !self.recrawl.is_never()
+    }
+
+    /// Returns the change of a page that is to be remembered.
+    pub(crate) fn change(remark: Option<&Memory>) -> Option<Change> {
+        if let Some(Memory::Visited(visited)) = remark { Some(visited.change) } else { None }
+    }
+
+    /// Marks the items of a page with its change, and returns what to remember. Further items may be in a
+    /// file.
+    pub(crate) fn compare(
+        &self,
+        job: &Job,
+        response: &Response,
+        items: &mut [Item],
+        in_file: Option<InFile>,
+    ) -> Option<Memory> {
+        if !self.compares() {
+            return None;
+        }
+        let (mut content, mut tally) = (page_history::fingerprint(items), Tally::of(&job.url, items));
+        if let Some(InFile { content: more, count }) = in_file {
+            content = Fingerprint::of(&format!("{content}{more}"));
+            tally = tally.and(count);
+        }
+        let change = page_history::change(self.last.as_ref(), content, self.start);
+        items.iter_mut().for_each(|item| item.change = Some(change));
+        let validators = match response.redirected_to {
+            Some(_) => Validators::default(),
+            None => Validators::of(&response.headers),
+        };
+        Some(Memory::Visited(Visited {
+            fetched_at: response.fetched_at,
+            validators,
+            content,
+            change,
+            depth: job.message.depth,
+            items: Some(tally),
+        }))
+    }
+
+    /// Returns the previous visit of the page, if there was one and the page is now gone.
+    pub(crate) fn gone(&self, outcome: &Outcome) -> Option<&Visited> {
+        self.last.as_ref().filter(|_| !self.recrawl.is_never() && answers_gone(outcome))
+    }
+
+    /// Returns what becomes of a page without items, with what to remember of it.
+    pub(crate) fn disposition(self, outcome: Outcome) -> Disposition {
+        let is_gone = self.compares() && answers_gone(&outcome);
+        match outcome {
+            Outcome::Skipped(skip @ Skip::Unchanged) => {
+                let fetched_at = UnixMs::now();
+                let visited = |last| Visited { fetched_at, change: Change::Unchanged, ..last };
+                Disposition::Skipped { skip, memory: self.last.map(visited).map(Memory::Visited) }
+            }
+            Outcome::Failed(failure, reason) => {
+                Disposition::Failed { failure, reason, memory: is_gone.then_some(Memory::Gone) }
+            }
+            outcome => outcome.into(),
+        }
+    }
+
+    /// The last visit of an earlier crawl. A visit of this crawl means that the page's items were stored but
+    /// its URL was not settled.
+    fn before(&self) -> Option<&Visited> {
+        self.last.as_ref().filter(|last| !last.is_since(self.start))
+    }
+}
+
+/// Whether the response was that there is no such page (RFC 9110 15.5.5 and 15.5.11).
+fn answers_gone(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Failed(Failure { class: Class::Http, status: Some(404 | 410), .. }, _))
+}

@@ -1,0 +1,71 @@
+//! Which links of a page are followed.
+
+use trawl_common::frontier::limit::{LeftOut, Limit};
+use trawl_common::frontier::message::Message;
+use trawl_common::frontier::route::{self, Hints};
+use trawl_common::frontier::{Request, Work};
+use trawl_common::ports::NewWork;
+use trawl_common::spider::LinkVerdict;
+use trawl_common::time::UnixMs;
+use trawl_common::web::url::CanonicalUrl;
+use trawl_extract::Link;
+
+use crate::fetch::Fetching;
+use crate::job::Job;
+
+/// The links of a page that are within its spider's scope, may be asked for and are not known yet, and what its program asks for besides, each with
+/// its lane and its deadline, and what limits left out of them. `landed` is where redirects led to it: its start may be elsewhere than people
+/// wrote, and what links to itself is read already.
+pub(super) fn to_follow(
+    fetching: &Fetching,
+    job: &Job,
+    landed: Option<&CanonicalUrl>,
+    links: Vec<Link>,
+    requests: Vec<Request>,
+) -> (Vec<NewWork>, LeftOut) {
+    let Job { url: page, message: Message { crawl, depth, .. }, spider, .. } = job;
+    let home = landed.filter(|_| *depth == 0).unwrap_or(page);
+    let now = UnixMs::now();
+    let new = |work: Work, url: &CanonicalUrl, written, depth| {
+        let routed = route::route(&spider.route, url, Hints::default());
+        let deadline = routed.ttl.map(|ttl| now.plus(ttl));
+        NewWork {
+            written,
+            deadline,
+            depth,
+            referrer: Some(job.message.key()),
+            ..NewWork::of(work, routed.lane)
+        }
+    };
+    let (mut followed, mut left_out) = (Vec::new(), LeftOut::default());
+    let mut take = |work: Work, url: &CanonicalUrl, written: Option<CanonicalUrl>, is_next: bool| {
+        let depth = if is_next { *depth } else { depth.saturating_add(1) };
+        match spider.scope.verdict(home, url, depth) {
+            LinkVerdict::Elsewhere | LinkVerdict::Unwanted => {}
+            // Parses the URL, so it is asked only about links within the scope.
+            _ if matches!(work, Work::Url(_)) && !spider.fetcher.may_ask(url) => {}
+            LinkVerdict::Follow if !spider.spider.urls.takes(url) => left_out.add(Limit::UrlLength, 1),
+            LinkVerdict::Follow => {
+                followed.push(new(work, url, written, depth));
+                return true;
+            }
+            LinkVerdict::Beyond(limit) => left_out.add(limit, 1),
+        }
+        false
+    };
+    for Link { url, written, is_next } in links {
+        let is_itself = job.message.work == url || Some(&url) == landed;
+        if !is_itself && !fetching.known_links.has(crawl, &url) {
+            take(Work::Url(url.clone()), &url, written, is_next);
+        }
+    }
+    let mut refused = Vec::new();
+    for request in requests {
+        let url = request.url.clone();
+        if !take(request.into(), &url, None, false) {
+            refused.push(url);
+        }
+    }
+    say_refused(&fetching.context.log, &job.message, &refused);
+    (followed, left_out)
+}

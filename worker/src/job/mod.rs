@@ -1,0 +1,92 @@
+//! One URL that this worker handles, and its outcome.
+
+pub(crate) mod items_file;
+pub(crate) mod new_work;
+mod no_page;
+pub(crate) mod page_output;
+pub(crate) mod settlement;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use trawl_common::frontier::message::Message;
+use trawl_common::frontier::outcome::{Failure, Outcome};
+use trawl_common::frontier::retry;
+use trawl_common::frontier::{Request, is_suspect};
+use trawl_common::ports::{Claim, OpenCrawl};
+use trawl_common::settings::Retry;
+use trawl_common::time::UnixMs;
+use trawl_common::web::url::CanonicalUrl;
+use trawl_handlers::Stream;
+
+pub(crate) use self::no_page::NoPage;
+use crate::programs::Running;
+use crate::spiders::Loaded;
+
+/// A URL to handle, with the number of its failures, and of its starts without an end.
+#[derive(Clone)]
+pub(crate) struct Job {
+    /// The URL of its message, or of its request.
+    pub(crate) url: CanonicalUrl,
+    pub(crate) message: Message,
+    pub(crate) attempts: u32,
+    pub(crate) starts: u32,
+    /// Whether it has waited for its host's addresses, and waits only for a slot of its host.
+    pub(crate) waits_for_host_only: bool,
+    /// Its crawl.
+    pub(crate) crawl: OpenCrawl,
+    /// Its spider.
+    pub(crate) spider: Arc<Loaded>,
+}
+
+impl Job {
+    /// Whether it may crash workers: it was in flight more than once when its worker died.
+    pub(crate) fn is_suspect(&self) -> bool {
+        is_suspect(self.starts)
+    }
+
+    /// Returns the outcome after a failure.
+    pub(crate) fn failed(&self, policy: &Retry, failure: Failure) -> Outcome {
+        retry::decide(&self.own(policy), failure, self.attempts + 1, UnixMs::now(), rand::random())
+    }
+
+    /// Returns the outcome after a failure that is to be retried according to the spider's file.
+    pub(crate) fn failed_for_now(&self, policy: &Retry, failure: Failure) -> Outcome {
+        retry::again(&self.own(policy), failure, self.attempts + 1, UnixMs::now(), rand::random())
+    }
+
+    /// Returns the policy, with the number of retries that a request sets.
+    fn own<'a>(&self, policy: &'a Retry) -> Cow<'a, Retry> {
+        match self.message.work.retries() {
+            Some(max) => Cow::Owned(Retry { max, ..policy.clone() }),
+            None => Cow::Borrowed(policy),
+        }
+    }
+
+    /// Returns the request for its URL, if that is not a plain GET. The response to a request is neither
+    /// cached nor compared, and does not count as another page.
+    pub(crate) fn request(&self) -> Option<&Request> {
+        self.message.work.request().map(|request| &**request)
+    }
+
+    /// Returns the URL to fetch next: its own, or the target of the last redirect.
+    pub(crate) fn target(&self) -> &CanonicalUrl {
+        self.message.hop.as_ref().map_or(&self.url, |hop| &hop.url)
+    }
+
+    /// Returns where redirects have led. Another spelling of the job's own URL is the same page.
+    pub(crate) fn redirected_to(&self) -> Option<CanonicalUrl> {
+        let hop = self.message.hop.as_ref().map(|hop| hop.url.normalised());
+        hop.filter(|hop| *hop != self.url)
+    }
+
+    /// Returns the program that reads its page, if there is one.
+    pub(crate) fn reader(&self) -> Option<&Stream> {
+        self.spider.program.as_ref().and_then(Running::reader)
+    }
+
+    /// Returns the claim of its record.
+    pub(crate) fn claim(&self) -> Claim {
+        Claim::of(&self.message)
+    }
+}

@@ -1,0 +1,213 @@
+//! The outcome of a URL or a task on its way to be settled.
+
+use std::time::Duration;
+
+use tokio::sync::OwnedSemaphorePermit;
+use trawl_common::frontier::message::Message;
+use trawl_common::frontier::outcome::{Failure, Outcome, Reason, Skip};
+use trawl_common::frontier::retry;
+use trawl_common::health::Health;
+use trawl_common::ports::{Claimed, Error, Memory};
+use trawl_common::settings::Retry;
+use trawl_common::time::UnixMs;
+
+use super::Job;
+use super::page_output::{ForSinks, PageOutput};
+
+/// A page with more links takes long to be settled, and no other waits for it.
+pub(crate) const MANY_LINKS: usize = 500;
+
+/// The place of a page in flight, which is freed when this is dropped.
+pub(crate) type Place = Box<dyn Send + Sync>;
+
+/// A URL or a task to settle.
+pub(crate) struct Settlement(Box<Handled>);
+
+/// A URL or a task, and what becomes of it.
+pub(crate) struct Handled {
+    pub(crate) message: Message,
+    pub(crate) attempts: u32,
+    pub(crate) disposition: Disposition,
+    /// How long it was processed, if its fetch started.
+    pub(crate) took: Option<Duration>,
+    /// The slot of a job that runs alone: free for the next one when this is settled, or has waited for its sinks for
+    /// long.
+    pub(crate) slot: Option<OwnedSemaphorePermit>,
+    /// The place of a page in flight, which is freed when its many links are admitted.
+    pub(crate) place: Option<Place>,
+    /// The number of retries if its program fails; `None` for that of the settings.
+    pub(crate) retries: Option<u32>,
+}
+
+/// What becomes of a URL or a task. Only its ends have an update of the page memory, and only `Done` has results.
+pub(crate) enum Disposition {
+    /// It is done: its items are stored before it is settled.
+    Done { output: PageOutput, memory: Option<Memory> },
+    /// It is left out on purpose.
+    Skipped { skip: Skip, memory: Option<Memory> },
+    /// It failed for good.
+    Failed { failure: Failure, reason: Reason, memory: Option<Memory> },
+    /// Its deadline passed before it could be fetched.
+    Expired,
+    /// It failed, and is tried again at this instant.
+    Retry { failure: Failure, until: UnixMs },
+    /// It comes back at this instant.
+    Snooze { until: UnixMs },
+    /// It comes back at about this instant, for a worker that has its spider.
+    Requeue { until: UnixMs },
+    /// It is no longer this worker's, and is sent again.
+    Republish,
+    /// It is given back untouched, for any worker to take.
+    Release,
+}
+
+impl From<Outcome> for Disposition {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Skipped(skip) => Self::Skipped { skip, memory: None },
+            Outcome::Failed(failure, reason) => Self::Failed { failure, reason, memory: None },
+            Outcome::Expired => Self::Expired,
+            Outcome::Retry(failure, until) => Self::Retry { failure, until },
+            Outcome::Deferred { until } => Self::Snooze { until },
+            Outcome::Unready { until } => Self::Requeue { until },
+            Outcome::SentAgain => Self::Republish,
+            Outcome::Released => Self::Release,
+        }
+    }
+}
+
+impl Handled {
+    /// Returns the results of its page or task, if it is done.
+    pub(crate) fn output(&self) -> Option<&PageOutput> {
+        match &self.disposition {
+            Disposition::Done { output, .. } => Some(output),
+            _ => None,
+        }
+    }
+
+    /// Returns the number of links of its page.
+    pub(crate) fn links(&self) -> usize {
+        self.output().map_or(0, |output| output.links.len())
+    }
+}
+
+/// Ends the worker by this error. Returns the outcome of the work that met it.
+pub(crate) fn aborted(health: &Health, error: impl Into<Error>) -> Outcome {
+    health.ends_by(error);
+    Outcome::Released
+}
+
+impl Settlement {
+    /// Creates the settlement of a URL or a task of which nothing more is known.
+    pub(crate) fn new(message: Message, disposition: impl Into<Disposition>) -> Self {
+        let (attempts, took, slot, place, retries) = Default::default();
+        let disposition = disposition.into();
+        Self(Box::new(Handled { message, attempts, disposition, took, slot, place, retries }))
+    }
+
+    /// Creates the settlement of a job.
+    pub(crate) fn of(job: Job, disposition: impl Into<Disposition>) -> Self {
+        let Job { message, attempts, spider, .. } = job;
+        let mut settlement = Self::new(message, disposition);
+        settlement.0.attempts = attempts;
+        settlement.0.retries = spider.spider.handler.as_ref().and_then(|handler| handler.retries);
+        settlement
+    }
+
+    /// Creates the settlement of a job that comes back later, and asks for another slot then.
+    pub(crate) fn snooze(mut job: Job, until: UnixMs) -> Self {
+        job.message.slot = None;
+        Self::of(job, Disposition::Snooze { until })
+    }
+
+    /// Creates the settlement of a page, which from now on waits for its spider's sinks if it has anything for them.
+    pub(crate) fn done(job: Job, output: PageOutput, memory: Option<Memory>) -> Self {
+        output.await_sinks();
+        Self::of(job, Disposition::Done { output, memory })
+    }
+
+    /// Creates the settlement of a task.
+    pub(crate) fn of_task(claimed: Claimed, disposition: impl Into<Disposition>) -> Self {
+        let mut settlement = Self::new(claimed.message, disposition);
+        settlement.0.attempts = claimed.attempts;
+        settlement
+    }
+
+    /// Creates the settlement of a task that is done, which from now on waits for its spider's sinks if it has
+    /// anything for them.
+    pub(crate) fn of_done_task(claimed: Claimed, output: PageOutput) -> Self {
+        output.await_sinks();
+        Self::of_task(claimed, Disposition::Done { output, memory: None })
+    }
+
+    /// Sets the number of retries if the spider's program fails.
+    pub(crate) fn with_retries(mut self, retries: Option<u32>) -> Self {
+        self.0.retries = retries;
+        self
+    }
+
+    /// Sets the duration of the fetch.
+    pub(crate) fn after(mut self, took: Duration) -> Self {
+        self.0.took = Some(took);
+        self
+    }
+
+    /// Sets the slot of a job that runs alone: its start ends when it is settled, not before.
+    pub(crate) fn with_slot(mut self, slot: Option<OwnedSemaphorePermit>) -> Self {
+        self.0.slot = slot;
+        self
+    }
+
+    /// Keeps the page in its place until this is settled.
+    pub(crate) fn with_place(mut self, place: Option<Place>) -> Self {
+        self.0.place = place;
+        self
+    }
+
+    /// Returns the message of the URL.
+    pub(crate) fn message(&self) -> &Message {
+        &self.0.message
+    }
+
+    /// Returns what becomes of the URL.
+    pub(crate) fn disposition(&self) -> &Disposition {
+        &self.0.disposition
+    }
+
+    /// Whether its page has many links.
+    pub(crate) fn has_many_links(&self) -> bool {
+        self.0.links() > MANY_LINKS
+    }
+
+    /// Takes the slot away. When it is dropped, the next job that runs alone may start.
+    pub(crate) fn take_slot(&mut self) -> Option<OwnedSemaphorePermit> {
+        self.0.slot.take()
+    }
+
+    /// Takes the page for the sinks, if it is not stored yet.
+    pub(crate) fn take_for_sinks(&mut self) -> Option<ForSinks> {
+        match &mut self.0.disposition {
+            Disposition::Done { output, .. } => output.take_for_sinks(),
+            _ => None,
+        }
+    }
+
+    /// Turns this into a failure, because the program's items cannot be read to their end.
+    pub(crate) fn failed(mut self, settings: &Retry, failure: Failure) -> Self {
+        let policy = self.0.output().map_or_else(|| settings.clone(), |output| output.spider.retry(settings));
+        let policy = Retry { max: self.0.retries.unwrap_or(policy.max), ..policy };
+        let (attempts, now) = (self.0.attempts + 1, UnixMs::now());
+        self.0.disposition = retry::again(&policy, failure, attempts, now, rand::random()).into();
+        self
+    }
+
+    /// Turns this into the settlement of a URL that is no longer this worker's.
+    pub(crate) fn lost(mut self) -> Self {
+        self.0.disposition = Disposition::Republish;
+        self
+    }
+
+    pub(crate) fn into_handled(self) -> Handled {
+        *self.0
+    }
+}

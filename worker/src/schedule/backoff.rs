@@ -1,0 +1,81 @@
+//! Back-offs: a host that answers 429 or 503 must be left alone by the whole fleet, which is not a failure of
+//! the URL.
+
+use trawl_common::frontier::outcome::{Class, Failure, Outcome, is_refusal};
+use trawl_common::politeness::waiting::FIRST_LOOK;
+use trawl_common::settings::Retry;
+use trawl_common::spider::Then;
+use trawl_common::time::UnixMs;
+use trawl_web::Answer;
+
+use super::Scheduling;
+use crate::job::Job;
+use crate::job::settlement::aborted;
+use crate::telemetry::standstill::Why;
+
+/// The number of refusals after which further ones of a URL count as failures: it may be the URL that the
+/// host cannot serve.
+const MOST: u16 = 10;
+
+/// Whether a host may be asked as before after this response: not after a refusal, nor after a server error.
+pub(crate) fn is_welcome(answer: &Result<Answer, Failure>) -> bool {
+    status(answer).is_some_and(|status| status < 500 && !is_refusal(status))
+}
+
+/// Returns the status of a host's response; for a redirect, a status like it.
+pub(crate) fn status(answer: &Result<Answer, Failure>) -> Option<u16> {
+    match answer {
+        Ok(Answer::Page(response)) => Some(response.status),
+        Ok(Answer::NotModified) => Some(304),
+        Ok(Answer::Redirect(_)) => Some(302),
+        Ok(Answer::Unread { status, .. }) => Some(*status),
+        Err(failure) => failure.status,
+    }
+}
+
+/// Returns the outcome of a URL whose response is a ban by its spider's rules.
+pub(crate) async fn banned(scheduling: &Scheduling, job: &mut Job, failure: Failure) -> Outcome {
+    match job.spider.bans.then {
+        Then::Retry => job.failed_for_now(&scheduling.context.settings.retry, failure),
+        Then::BackOff => left_alone(scheduling, job, failure).await,
+    }
+}
+
+/// Makes the fleet leave the last host of a job alone, and returns the job's outcome.
+pub(crate) async fn left_alone(scheduling: &Scheduling, job: &mut Job, failure: Failure) -> Outcome {
+    match leave_alone(scheduling, job, &failure).await {
+        Ok(until) => refused(&scheduling.context.settings.retry, job, failure, until),
+        Err(outcome) => outcome,
+    }
+}
+
+/// Makes the fleet leave the last host of a job alone, and returns the end of the back-off; or the outcome of
+/// the job if that cannot be stored.
+pub(crate) async fn leave_alone(
+    scheduling: &Scheduling,
+    job: &Job,
+    failure: &Failure,
+) -> Result<UnixMs, Outcome> {
+    let politeness = &job.spider.politeness;
+    let key = politeness.host_policy(&job.target().host()).key;
+    match scheduling.asker.back_off(&key, politeness, failure, Some(&job.message.crawl)).await {
+        Ok(until) => {
+            scheduling.standstill.waits(&key, until, Why::Refused(failure.status.unwrap_or_default()));
+            Ok(until)
+        }
+        Err(error) => Err(aborted(&scheduling.context.health, error)),
+    }
+}
+
+/// Returns the outcome of a URL whose host is in a back-off until `until`. It is tried earlier, in case an
+/// operator lifts the back-off.
+pub(crate) fn refused(policy: &Retry, job: &mut Job, failure: Failure, until: UnixMs) -> Outcome {
+    job.message.refusals = job.message.refusals.saturating_add(1);
+    if job.message.refusals > MOST {
+        return match failure.class {
+            Class::Banned => job.failed_for_now(policy, failure),
+            _ => job.failed(policy, failure),
+        };
+    }
+    Outcome::Deferred { until: until.min(UnixMs::now().plus(FIRST_LOOK)) }
+}

@@ -1,0 +1,73 @@
+//! Failures that are no host's fault: the proxy is unavailable, or this machine lacks resources for requests.
+//! The worker waits for both, as for one of trawl's own servers: no host is left alone for it, no attempt
+//! counts, and no URL fails.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use trawl_common::frontier::outcome::{Class, Failure};
+use trawl_common::open_files::{self, TooFewFiles};
+use trawl_common::ports::{Error, ErrorKind};
+use trawl_common::time::UnixMs;
+
+use super::Scheduling;
+use crate::spiders::Loaded;
+
+/// Approximate delay before a URL is tried again.
+const TRY_AGAIN: Duration = Duration::from_secs(5);
+
+/// Time without a repetition after which the shortage counts as over.
+const OVER: Duration = Duration::from_secs(20);
+
+/// Name in the log and in the health report for everything that this machine may lack.
+const ASKING: &str = "asking hosts";
+
+/// Returns the time at which to try a URL again, if `answer` is a failure that is no host's fault. Reports
+/// once that such failures occur, and once that they are over.
+pub(crate) fn put_off<T>(
+    scheduling: &Scheduling,
+    spider: &Loaded,
+    answer: &Result<T, Failure>,
+) -> Option<UnixMs> {
+    match answer {
+        Err(failure) if failure.class.is_blameless() => Some(fails(scheduling, spider, failure)),
+        _ => {
+            proxy_works(scheduling, spider);
+            None
+        }
+    }
+}
+
+/// Records such a failure, and returns when to try again.
+pub(crate) fn fails(scheduling: &Scheduling, spider: &Loaded, failure: &Failure) -> UnixMs {
+    let error = Error::new(ErrorKind::Unavailable, &failure.detail);
+    match (failure.class, asking_proxy(spider)) {
+        (Class::Proxy, Some(asking)) => scheduling.context.health.fails(&asking, &error),
+        _ => lacks(scheduling, &error),
+    }
+    UnixMs::now().plus(TRY_AGAIN.mul_f64(rand::random_range(1.0..2.0)))
+}
+
+/// Records that the proxy works, if the spider uses one.
+pub(crate) fn proxy_works(scheduling: &Scheduling, spider: &Loaded) {
+    if let Some(asking) = asking_proxy(spider) {
+        scheduling.context.health.works(&asking);
+    }
+}
+
+/// Returns the time until which nothing is to be claimed or started, because this machine lacks something.
+pub(crate) fn wanting_until(scheduling: &Scheduling) -> Option<Instant> {
+    if !open_files::has_room() {
+        lacks(scheduling, &Error::new(ErrorKind::Unavailable, TooFewFiles::now()));
+    }
+    scheduling.wanting.until()
+}
+
+fn lacks(scheduling: &Scheduling, error: &Error) {
+    scheduling.wanting.for_a_while();
+    scheduling.context.health.fails_lately(ASKING, error, OVER);
+}
+
+fn asking_proxy(spider: &Loaded) -> Option<String> {
+    Some(format!("asking through the proxy {}", spider.fetcher.proxy()?))
+}

@@ -1,0 +1,202 @@
+//! Requests outside a crawl's own schedule, for trials and for programs: allowed by robots.txt, each in a
+//! slot of its host.
+
+use std::sync::Arc;
+
+use tokio::time::{Instant, sleep};
+use trawl_common::frontier::outcome::Failure;
+use trawl_common::health::Health;
+use trawl_common::host_schedules::{Decision, HostPermit, HostRequest, HostSchedules};
+use trawl_common::names::CrawlRef;
+use trawl_common::politeness::addresses::AddressRate;
+use trawl_common::politeness::ceiling::Ceiling;
+use trawl_common::politeness::gcra::Standing;
+use trawl_common::politeness::robots::RobotsName;
+use trawl_common::politeness::waiting::{NEAR, SOON};
+use trawl_common::ports::{Error, Hosts};
+use trawl_common::settings::{HostPolicy, Politeness, Settings};
+use trawl_common::spider::Spider;
+use trawl_common::time::UnixMs;
+use trawl_common::web::host::HostKey;
+use trawl_common::web::url::{CanonicalUrl, Host, Origin};
+use trawl_web::{Fetcher, NoRobots};
+
+use super::exchange::{Rank, SlotExchange};
+use super::robots_memory::{RobotsMemory, RobotsVerdict};
+use super::robots_store::{known_or_fetched, time_to_live};
+use crate::telemetry::host_log::HostLog;
+
+/// Sends requests by the schedules that all share.
+#[derive(Clone)]
+pub(crate) struct Asker {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) schedules: HostSchedules,
+    pub(crate) robots: Arc<RobotsMemory>,
+    /// The exchange through which this process's URLs hand over their slots.
+    pub(crate) exchange: Arc<SlotExchange>,
+    /// The log of back-offs, if this process writes the fleet's log.
+    pub(crate) host_log: Option<Arc<HostLog>>,
+}
+
+/// The identity and rules with which hosts are asked.
+pub(crate) struct AsSpider {
+    pub(crate) fetcher: Fetcher,
+    pub(crate) politeness: Politeness,
+    pub(crate) robots_name: RobotsName,
+}
+
+impl AsSpider {
+    /// Returns the identity of `spider`, whose requests `fetcher` makes.
+    pub(crate) fn of(spider: &Spider, settings: &Settings, fetcher: Fetcher) -> Self {
+        Self {
+            fetcher,
+            politeness: spider.politeness.apply(&settings.politeness),
+            robots_name: spider.request.apply(&settings.fetch).robots_name().unwrap_or_default(),
+        }
+    }
+}
+
+/// The reason why a host is not asked.
+pub(crate) enum NotAsked {
+    /// An operator blocked it.
+    Blocked(HostKey),
+    /// Its robots.txt forbids it, for this reason.
+    Forbidden(String),
+    /// Its robots.txt cannot be read, so nothing may be requested.
+    Unreadable(Failure),
+    /// Fetching its robots.txt failed.
+    Failed(Failure),
+    /// It must not be asked before this time.
+    Later(HostKey, UnixMs),
+    /// The store of the schedules failed.
+    Port(Error),
+}
+
+impl Asker {
+    /// Returns an instance for a process that does not crawl, with the schedules in `hosts`.
+    pub(crate) fn alone(settings: Arc<Settings>, hosts: Arc<dyn Hosts>) -> Self {
+        let schedules = HostSchedules {
+            hosts,
+            health: Arc::new(Health::fail_fast()),
+            in_flight: Arc::default(),
+            // No request takes longer.
+            lapse: settings.fetch.timeout + NEAR,
+            ceiling: Arc::new(Ceiling::of(settings.fetch.max_rate)),
+            addresses: Arc::new(AddressRate::new(settings.politeness.address_rate)),
+        };
+        let (robots, exchange, host_log) = Default::default();
+        Self { settings, schedules, robots, exchange, host_log }
+    }
+
+    /// Returns the policy of the host of `url`, if its robots.txt allows the request. `None` if its
+    /// robots.txt has to be fetched first, with [`Asker::learn`].
+    pub(crate) fn policy(
+        &self,
+        spider: &AsSpider,
+        url: &CanonicalUrl,
+    ) -> Option<Result<HostPolicy, NotAsked>> {
+        let policy = spider.politeness.host_policy(&url.host());
+        if !policy.robots {
+            return Some(Ok(policy));
+        }
+        match self.robots.verdict(url, &spider.politeness, &spider.robots_name) {
+            RobotsVerdict::Unknown => None,
+            RobotsVerdict::Allowed(delay) => {
+                let most = self.settings.politeness.max_crawl_delay;
+                let pace = policy.pace.slowed(delay.unwrap_or_default().min(most));
+                Some(Ok(HostPolicy { pace, ..policy }))
+            }
+            RobotsVerdict::Forbidden => {
+                let why = format!("{url}: robots.txt forbids it to {}", spider.robots_name);
+                Some(Err(NotAsked::Forbidden(why)))
+            }
+            RobotsVerdict::Unreadable(failure) => Some(Err(NotAsked::Unreadable(failure))),
+        }
+    }
+
+    /// Gets an origin's robots.txt, from the fleet or from the origin. Must run to its end: others may wait
+    /// for the file.
+    pub(crate) async fn learn(&self, spider: &AsSpider, origin: &Origin) -> Result<(), NotAsked> {
+        let Self { settings, schedules, robots, .. } = self;
+        let HostSchedules { hosts, health, .. } = schedules;
+        let key = spider.politeness.robots_key(origin);
+        let fetching = async || {
+            let mut way = robots.way(origin);
+            let answer = spider.fetcher.robots(schedules, &spider.politeness, &mut way).await;
+            if answer.is_err() {
+                robots.keep_way(origin.clone(), way);
+            }
+            answer.map(|robots| {
+                let ttl = time_to_live(&robots, &settings.retry);
+                (robots.file, ttl)
+            })
+        };
+        let host = || spider.politeness.host_policy(&origin.robots_txt().host()).key;
+        match known_or_fetched(&**hosts, health, settings, &key, fetching).await.map_err(NotAsked::Port)? {
+            Ok(file) => {
+                robots.remember(&settings.retry, key, &spider.robots_name, &file);
+                Ok(())
+            }
+            Err(NoRobots::Later(until)) => Err(NotAsked::Later(host(), until)),
+            Err(NoRobots::Blocked) => Err(NotAsked::Blocked(host())),
+            Err(NoRobots::Refused(_, failure, _) | NoRobots::Blameless(failure)) => {
+                Err(NotAsked::Failed(failure))
+            }
+            Err(NoRobots::Failed(error)) => Err(NotAsked::Port(error)),
+        }
+    }
+
+    /// Makes the fleet leave a host alone that answered with `failure` to a request of `crawl`, if it was of one.
+    /// Returns the end of the back-off.
+    pub(crate) async fn back_off(
+        &self,
+        host: &HostKey,
+        politeness: &Politeness,
+        failure: &Failure,
+        crawl: Option<&CrawlRef>,
+    ) -> Result<UnixMs, Error> {
+        let until = self.schedules.push_back(host, politeness, failure, crawl).await?;
+        if let Some(log) = &self.host_log {
+            log.backs_off(host, until, failure, crawl);
+        }
+        Ok(until)
+    }
+
+    /// Waits until `deadline` for a permit to send one request to `host`. It does not queue behind all that a
+    /// crawl has for that host, nor behind all URLs with reserved slots: one of these may exchange its slot
+    /// with it.
+    pub(crate) async fn permit(
+        &self,
+        spider: &AsSpider,
+        policy: &HostPolicy,
+        host: &Host,
+        deadline: Instant,
+    ) -> Result<HostPermit, NotAsked> {
+        let addresses = spider.fetcher.addresses(host).await;
+        let mut request = HostRequest { standing: Standing::Aside, ..HostRequest::new(policy) };
+        loop {
+            let decision = self.schedules.ask(&mut request, &addresses, NEAR).await;
+            let (wait, slot) = match decision.map_err(NotAsked::Port)? {
+                Decision::Go(permit) => return Ok(permit),
+                Decision::At { wait, slot } => (wait, Some(slot)),
+                Decision::Later { wait, .. } | Decision::Crowded { wait } => (wait.max(SOON), None),
+                Decision::Blocked => return Err(NotAsked::Blocked(policy.key.clone())),
+                Decision::TooLate => unreachable!("it has no deadline"),
+            };
+            if Instant::now() + wait > deadline {
+                return Err(NotAsked::Later(policy.key.clone(), UnixMs::now().plus(wait)));
+            }
+            match slot {
+                Some(slot) => {
+                    request.slot = Some(self.exchange.wait(&policy.key, Rank::OfProgram, slot, wait).await)
+                }
+                None => sleep(wait).await,
+            }
+        }
+    }
+}
+
+/// Returns the message for a host that an operator blocked.
+pub(crate) fn blocked(key: &HostKey) -> String {
+    format!("{key} is blocked: `trawl hosts unblock {key}` lifts that")
+}

@@ -1,0 +1,74 @@
+//! The state by which this worker's hosts are asked.
+
+use std::sync::Arc;
+
+use tokio::time::{MissedTickBehavior, interval};
+use tracing::debug;
+use trawl_common::host_schedules::HostSchedules;
+use trawl_common::politeness::addresses::AddressRate;
+use trawl_common::politeness::ceiling::Ceiling;
+use trawl_common::ports::Hosts;
+
+use super::domains::Domains;
+use super::polite::Asker;
+use super::wanting::Wanting;
+use crate::context::Context;
+use crate::telemetry::host_log::HostLog;
+use crate::telemetry::standstill::Standstill;
+
+/// The state by which this worker's hosts are asked, for the scheduler and for redirects of running fetches.
+pub(crate) struct Scheduling {
+    pub(crate) context: Arc<Context>,
+    /// The schedules of hosts, their robots.txt files, and the exchange of slots, which programs use as well.
+    pub(crate) asker: Asker,
+    pub(crate) domains: Arc<Domains>,
+    pub(crate) standstill: Arc<Standstill>,
+    pub(crate) wanting: Wanting,
+}
+
+impl Scheduling {
+    pub(crate) fn new(context: &Arc<Context>, hosts: Arc<dyn Hosts>, standstill: Arc<Standstill>) -> Self {
+        let settings = &context.settings;
+        let schedules = HostSchedules {
+            hosts,
+            health: Arc::clone(&context.health),
+            in_flight: Arc::default(),
+            // The same expiry as a URL's lease.
+            lapse: settings.recovery.lost_after / 4,
+            ceiling: Arc::new(Ceiling::of(settings.fetch.max_rate)),
+            addresses: Arc::new(AddressRate::new(settings.politeness.address_rate)),
+        };
+        let asker = Asker {
+            settings: Arc::clone(settings),
+            schedules,
+            robots: Arc::default(),
+            exchange: Arc::default(),
+            host_log: Some(Arc::new(HostLog::new(context.log.clone()))),
+        };
+        let domains = Arc::new(Domains::new(&settings.worker));
+        Self { context: Arc::clone(context), asker, domains, standstill, wanting: Wanting::default() }
+    }
+
+    /// Renews the in-flight state of long requests at their hosts, until the future is dropped.
+    pub(crate) async fn renew_in_flight(self: Arc<Self>) {
+        let HostSchedules { hosts, in_flight, lapse, .. } = &self.asker.schedules;
+        let period = *lapse / 3;
+        let mut ticks = interval(period);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let slow = in_flight.older_than(period);
+            if !slow.is_empty()
+                && let Err(error) = hosts.stay(&slow, *lapse).await
+            {
+                debug!(%error, "requests that take long will no longer count as in flight");
+            }
+        }
+    }
+
+    /// Reports finished requests to their hosts, until the future is dropped.
+    pub(crate) async fn free_in_flight(self: Arc<Self>) {
+        let HostSchedules { hosts, in_flight, .. } = &self.asker.schedules;
+        match in_flight.freeing(&**hosts).await {}
+    }
+}

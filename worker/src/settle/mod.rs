@@ -1,0 +1,301 @@
+//! Settles URLs: passes their outcomes to the engine.
+
+mod page_ends;
+
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::OptionFuture;
+use tokio::sync::{Mutex, mpsc};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+use tracing::debug;
+use trawl_common::batching::gather;
+use trawl_common::frontier::dead_letter::{Cause, Note};
+use trawl_common::frontier::message::Message;
+use trawl_common::frontier::outcome::{Class, Failure, Reason, Skip, Terminal};
+use trawl_common::metrics;
+use trawl_common::ports::{self, Claim, Ending, Error, Fatal, Finish, Frontier, History, Settled, Verdict};
+use trawl_common::time::UnixMs;
+use trawl_common::trace::Attempt;
+use trawl_common::web::host::HostKey;
+
+use crate::context::Context;
+use crate::fetch::known_links::KnownLinks;
+use crate::job::page_output::PageOutput;
+use crate::job::settlement::{Disposition, Handled, MANY_LINKS, Settlement};
+use crate::telemetry::standstill::{Standstill, Why};
+use crate::telemetry::tally::Tally;
+use crate::telemetry::url_log::UrlLog;
+
+/// Maximum number of outcomes that are settled in one step.
+const BATCH: usize = 256;
+
+/// The state by which URLs are settled.
+pub(crate) struct Settler {
+    pub(crate) context: Arc<Context>,
+    pub(crate) frontier: Arc<dyn Frontier>,
+    /// The permanent history, if there is one.
+    pub(crate) history: Option<Arc<dyn History>>,
+    pub(crate) tally: Arc<Tally>,
+    pub(crate) known_links: Arc<KnownLinks>,
+    pub(crate) url_log: Arc<UrlLog>,
+    pub(crate) standstill: Arc<Standstill>,
+}
+
+/// Settles what comes, in batches, until every sender is gone. Pages with many links are settled beside the others, one after the other. What there is no
+/// room for in a full store is held back, and keeps no other from its end.
+pub(crate) async fn run(settler: Arc<Settler>, settlements: mpsc::Receiver<Settlement>) {
+    if let Err(error) = settle_all(&settler, settlements).await {
+        settler.context.health.ends_by(error);
+    }
+}
+
+async fn settle_all(
+    settler: &Arc<Settler>,
+    mut settlements: mpsc::Receiver<Settlement>,
+) -> Result<(), Fatal> {
+    let mut batch = Vec::with_capacity(BATCH);
+    let (mut held_back, mut linking, mut is_open) = (HeldBack::default(), JoinSet::new(), true);
+    let turn = Arc::new(Mutex::new(()));
+    loop {
+        tokio::select! {
+            count = gather(&mut settlements, &mut batch, BATCH), if is_open && !held_back.is_crowded() => {
+                is_open = count > 0;
+            }
+            Some(settled) = linking.join_next() => match settled {
+                Ok(not_stored) => held_back.add(settler, not_stored?),
+                Err(error) => match error.try_into_panic() {
+                    Ok(panic) => resume_unwind(panic),
+                    // Only ever with this task.
+                    Err(_) => return Ok(()),
+                },
+            },
+            () = held_back.due(), if !held_back.settlements.is_empty() => {}
+            else => return Ok(()),
+        }
+        let batch: Vec<Handled> = batch.drain(..).map(Settlement::into_handled).collect();
+        page_ends::keep(settler, &batch).await?;
+        let (now, apart) = by_links(batch);
+        for pages in apart {
+            let (settler, turn) = (Arc::clone(settler), Arc::clone(&turn));
+            linking.spawn(async move {
+                let has_many = pages.iter().any(|page| page.links() > MANY_LINKS);
+                let _turn = OptionFuture::from(has_many.then(|| turn.lock())).await;
+                settle(&settler, Vec::new(), pages).await
+            });
+        }
+        let due = held_back.take_due();
+        if !now.is_empty() || !due.is_empty() {
+            let not_stored = settle(settler, due, now).await?;
+            held_back.add(settler, not_stored);
+        }
+    }
+}
+
+/// Divides pages into those to settle now and others to settle beside them: each part has up to [`MANY_LINKS`], or is a single page.
+fn by_links(batch: Vec<Handled>) -> (Vec<Handled>, Vec<Vec<Handled>>) {
+    let (mut now, mut apart) = (Vec::with_capacity(batch.len()), Vec::<Vec<Handled>>::new());
+    let (mut room_now, mut room_apart) = (MANY_LINKS, 0);
+    for handled in batch {
+        let links = handled.links();
+        match apart.last_mut() {
+            _ if links <= room_now => {
+                room_now -= links;
+                now.push(handled);
+            }
+            Some(part) if links <= room_apart => {
+                room_apart -= links;
+                part.push(handled);
+            }
+            _ => {
+                room_apart = MANY_LINKS.saturating_sub(links);
+                apart.push(vec![handled]);
+            }
+        }
+    }
+    (now, apart)
+}
+
+/// Settles what was held back and what comes after it. Returns what there is no room for.
+async fn settle(
+    settler: &Settler,
+    mut rulings: Vec<ports::Settlement>,
+    batch: Vec<Handled>,
+) -> Result<Vec<ports::Settlement>, Fatal> {
+    let (mut held, mut attempts) = (Vec::new(), Vec::new());
+    for mut handled in batch {
+        settler.url_log.settles(&handled);
+        held.push((handled.slot.take(), handled.place.take()));
+        attempts.extend(attempt(&handled));
+        rulings.push(ruling(settler, handled));
+    }
+    let begun = Instant::now();
+    let Settled { ended, not_stored } = settler.frontier.settle(rulings).await?;
+    attempts.into_iter().for_each(|attempt| attempt.ends(begun.elapsed()));
+    for Ending { finish, links, .. } in &ended {
+        settler.tally.count(finish.terminal);
+        metrics::url_ended(finish.terminal);
+        metrics::items(finish.claim.crawl.spider.as_str(), &finish.items.by_kind);
+        let urls = links.iter().filter_map(|link| link.work.url());
+        urls.for_each(|url| settler.known_links.add(&finish.claim.crawl, url));
+    }
+    Ok(not_stored)
+}
+
+/// URLs that have ended, but for what a full store has no room for: what their pages link to, and what is to be remembered of them.
+struct HeldBack {
+    settlements: Vec<ports::Settlement>,
+    again: Instant,
+}
+
+impl Default for HeldBack {
+    fn default() -> Self {
+        Self { settlements: Vec::new(), again: Instant::now() }
+    }
+}
+
+impl HeldBack {
+    /// Name of the failing operation while there are any.
+    const WHAT: &str = "taking in what pages link to";
+    /// Interval of retries.
+    const PAUSE: Duration = Duration::from_secs(1);
+
+    /// Whether there are so many that no more outcomes are accepted.
+    fn is_crowded(&self) -> bool {
+        self.settlements.len() >= BATCH
+    }
+
+    /// Waits until they may be retried.
+    async fn due(&self) {
+        sleep_until(self.again).await;
+    }
+
+    fn take_due(&mut self) -> Vec<ports::Settlement> {
+        if self.again <= Instant::now() { std::mem::take(&mut self.settlements) } else { Vec::new() }
+    }
+
+    fn add(&mut self, settler: &Settler, settlements: Vec<ports::Settlement>) {
+        if !settlements.is_empty() {
+            self.again = Instant::now() + Self::PAUSE;
+            self.settlements.extend(settlements);
+        }
+        match self.settlements.is_empty() {
+            true => settler.context.health.works(Self::WHAT),
+            false => settler.context.health.fails(Self::WHAT, &Error::full()),
+        }
+    }
+}
+
+/// Returns the attempt that is settled, if its URL is traced.
+fn attempt(Handled { message, disposition, .. }: &Handled) -> Option<Attempt> {
+    let (outcome, error) = match disposition {
+        Disposition::Done { .. } => ("done", None),
+        Disposition::Skipped { .. } => ("skipped", None),
+        Disposition::Retry { failure, .. } => ("retried", Some(failure.class)),
+        Disposition::Failed { failure, .. } => ("failed", Some(failure.class)),
+        Disposition::Snooze { .. } => ("put aside", None),
+        Disposition::Requeue { .. } => ("left to others", None),
+        Disposition::Expired => ("expired", None),
+        Disposition::Republish => ("sent again", None),
+        Disposition::Release => ("released", None),
+    };
+    Attempt::of(message, outcome, error.map(Class::as_str))
+}
+
+/// Returns the decision about a URL for the engine.
+fn ruling(settler: &Settler, handled: Handled) -> ports::Settlement {
+    let Handled { message, attempts, disposition, .. } = handled;
+    let finish = |terminal| Finish::new(Claim::of(&message), terminal);
+    let verdict = match disposition {
+        Disposition::Done { output, memory } => {
+            let PageOutput { links, elsewhere, left_out, landed, bytes, missing, items, .. } = output;
+            let finish = Finish { landed, bytes, missing, left_out, items, ..finish(Terminal::Done) };
+            ends(Ending { links, elsewhere, memory, ..Ending::of(finish) })
+        }
+        Disposition::Skipped { skip, memory } => {
+            debug!(url = %message.work, reason = skip.as_str(), "skipped");
+            let note = (skip == Skip::Blocked).then(|| note(&message, blocked(settler, attempts)));
+            let finish = Finish { why: Some(skip.as_str()), note, ..finish(Terminal::Skipped) };
+            ends(Ending { memory, ..Ending::of(finish) })
+        }
+        Disposition::Failed { failure, reason, memory } => {
+            let attempts = if reason == Reason::Poison { attempts } else { attempts + 1 };
+            let ending = Ending { memory, ..Ending::of(finish(Terminal::Failed)) };
+            dead_letter(settler, &message, ending, failed(settler, failure, reason, attempts))
+        }
+        Disposition::Expired => {
+            let ending = Ending::of(finish(Terminal::Expired));
+            dead_letter(settler, &message, ending, expired(settler, attempts))
+        }
+        Disposition::Retry { failure, until } => {
+            if let Some(target) = message.target() {
+                settler.standstill.waits(&HostKey::host(&target.host()), until, Why::Retry(failure.class));
+            }
+            settler.tally.retried();
+            metrics::url_retried(failure.class);
+            Verdict::PutAside { until, failed: true }
+        }
+        Disposition::Snooze { until } => {
+            settler.tally.parked();
+            metrics::url_parked();
+            Verdict::PutAside { until, failed: false }
+        }
+        Disposition::Requeue { until } => Verdict::LeftToOthers { until },
+        Disposition::Republish => Verdict::GoesRound,
+        Disposition::Release => Verdict::Released,
+    };
+    ports::Settlement { message, verdict }
+}
+
+fn ends(ending: Ending) -> Verdict {
+    Verdict::Ends(Box::new(ending))
+}
+
+/// Returns the decision about a URL that becomes a dead letter.
+fn dead_letter(settler: &Settler, message: &Message, mut ending: Ending, cause: Cause) -> Verdict {
+    settler.url_log.dead_letter(message, &cause);
+    ending.finish.why = cause.class.map(Class::as_str);
+    ending.finish.note = Some(note(message, cause.clone()));
+    ending.dead_letter = Some(cause);
+    ends(ending)
+}
+
+fn failed(settler: &Settler, failure: Failure, reason: Reason, attempts: u32) -> Cause {
+    Cause {
+        reason,
+        class: Some(failure.class),
+        status: failure.status,
+        error: failure.detail,
+        attempts,
+        worker: Some(settler.context.id.clone()),
+        failed_at: UnixMs::now(),
+    }
+}
+
+fn expired(settler: &Settler, attempts: u32) -> Cause {
+    unasked(settler, Reason::Expired, "its deadline passed before it could be fetched", attempts)
+}
+
+fn blocked(settler: &Settler, attempts: u32) -> Cause {
+    unasked(settler, Reason::Blocked, "its host, or one that it redirects to, is blocked", attempts)
+}
+
+fn unasked(settler: &Settler, reason: Reason, error: &str, attempts: u32) -> Cause {
+    Cause {
+        reason,
+        class: None,
+        status: None,
+        error: error.to_owned(),
+        attempts,
+        worker: Some(settler.context.id.clone()),
+        failed_at: UnixMs::now(),
+    }
+}
+
+/// Returns the entry of a URL for the list of dead letters.
+fn note(message: &Message, cause: Cause) -> Note {
+    let Message { lane, depth, referrer, .. } = message;
+    Note { cause, lane: *lane, depth: *depth, referrer: referrer.clone() }
+}

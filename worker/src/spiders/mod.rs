@@ -1,0 +1,450 @@
+//! The spiders whose URLs this worker takes, each with its resources for fetching, extracting and storing.
+
+mod empty_fields;
+mod sink_backlog;
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+
+use moka::sync::Cache;
+use tokio::time::{MissedTickBehavior, interval};
+use tracing::{error, info, warn};
+use trawl_common::fleet_log::LogWriter;
+use trawl_common::frontier::route::Rule;
+use trawl_common::logs::LogLevel;
+use trawl_common::mistake::Mistake;
+use trawl_common::names::SpiderName;
+use trawl_common::politeness::robots::RobotsName;
+use trawl_common::ports::{self, Sink, SinkFactory};
+use trawl_common::settings::{Politeness, Retry, Settings};
+use trawl_common::spider::folder::{Folder, Unusable};
+use trawl_common::spider::{Bans, FileHash, Scope, Spider, SpiderText};
+use trawl_extract::{Extractor, Ready};
+use trawl_handlers::{CannotRun, ProxyAccess};
+use trawl_web::{Fetcher, MemoryBudget, Threads};
+
+use self::empty_fields::EmptyFields;
+use self::sink_backlog::SinkBacklog;
+use crate::programs::Running;
+
+/// A spider that is ready to work.
+pub(crate) struct Loaded {
+    pub(crate) spider: Spider,
+    pub(crate) scope: Scope,
+    /// The rules for responses that are not pages.
+    pub(crate) bans: Bans,
+    /// The rules that route its links.
+    pub(crate) route: Vec<Rule>,
+    pub(crate) politeness: Politeness,
+    /// The name by which a robots.txt addresses it.
+    pub(crate) robots_name: RobotsName,
+    pub(crate) fetcher: Fetcher,
+    /// Like `fetcher`, but on separate threads.
+    pub(crate) apart: Fetcher,
+    pub(crate) extractor: Arc<Extractor>,
+    pub(crate) empty_fields: EmptyFields,
+    pub(crate) sinks: Vec<Arc<dyn Sink>>,
+    /// The pages that wait for its sinks.
+    pub(crate) backlog: SinkBacklog,
+    /// The spider's running program, if it has one.
+    pub(crate) program: Option<Running>,
+}
+
+impl Loaded {
+    /// Returns the retries of pages that its program fails at.
+    pub(crate) fn retry(&self, settings: &Retry) -> Retry {
+        let max = self.spider.handler.as_ref().and_then(|handler| handler.retries);
+        Retry { max: max.unwrap_or(settings.max), ..settings.clone() }
+    }
+
+    /// Whether its sinks are those of `spider`, and take the same items.
+    fn has_sinks_of(&self, spider: &Spider) -> bool {
+        let takes_same =
+            self.spider.items == spider.items && self.spider.handler.is_some() == spider.handler.is_some();
+        self.spider.sinks == spider.sinks && takes_same
+    }
+}
+
+/// Interval at which spiders' files are checked.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Maximum number of loaded spiders without a file, beside the default one: anybody may invent more names.
+const FILELESS: usize = 256;
+
+/// Maximum number of names that are remembered to have no file.
+const MISSING: usize = 10_000;
+
+/// Maximum number of spiders that are kept with the text of a crawl: each job may have arguments of its own.
+const BROUGHT: u64 = 256;
+
+/// The reason why a spider cannot work.
+#[derive(Debug, thiserror::Error)]
+pub enum Unready {
+    /// Its file cannot be used.
+    #[error(transparent)]
+    File(#[from] Unusable),
+    /// Its file existed and is gone.
+    #[error("its file is gone")]
+    Gone,
+    /// The settings that replace a file are invalid.
+    #[error("settings: {}", listed(.0))]
+    Mistaken(Vec<Mistake>),
+    /// The HTTP client refused its settings.
+    #[error("[fetch]: {0}")]
+    Fetch(#[from] trawl_web::Unusable),
+    /// Its program cannot be run here.
+    #[error("[handler] run: {0}")]
+    Program(#[from] CannotRun),
+    /// A crawl brings a program that the files of this machine do not have.
+    #[error("its [handler] is not that of {}: a worker runs only what its own files say", .0.display())]
+    ForeignProgram(PathBuf),
+    /// A sink cannot be opened with its settings.
+    #[error(transparent)]
+    Sink(#[from] ports::Error),
+}
+
+fn listed(mistakes: &[Mistake]) -> String {
+    mistakes.iter().map(Mistake::to_string).collect::<Vec<_>>().join("; ")
+}
+
+/// The state of a spider.
+#[derive(Clone, Default)]
+struct Known {
+    /// The loaded spider, from the last valid version of its file; `None` if there was none so far.
+    loaded: Option<Arc<Loaded>>,
+    /// The text of the file when that was loaded; `None` if there was no file.
+    text: Option<String>,
+    /// The mistake in the current text, which has been logged.
+    wrong: Option<String>,
+}
+
+/// A spider whose text came with a crawl.
+#[derive(Clone)]
+struct Brought {
+    text: SpiderText,
+    /// The loaded spider, or the mistake, which has been logged.
+    loaded: Result<Arc<Loaded>, String>,
+}
+
+/// Returns the access to the proxy for the program of a spider, whose requests are sent by a client like the given
+/// one; `None` if it has no program, or uses no proxy.
+pub(crate) type ProxyForPrograms =
+    Box<dyn Fn(&Spider, &Fetcher) -> Result<Option<Arc<dyn ProxyAccess>>, trawl_web::Unusable> + Send + Sync>;
+
+/// All spiders by name, each loaded when its first URL arrives.
+pub(crate) struct Spiders {
+    settings: Settings,
+    folder: Folder,
+    sink_factory: Arc<dyn SinkFactory>,
+    /// The memory budget of all page bodies.
+    memory: MemoryBudget,
+    threads: Threads,
+    proxy: ProxyForPrograms,
+    known: RwLock<HashMap<SpiderName, Known>>,
+    /// The spiders whose text came with a crawl.
+    brought: Cache<(SpiderName, FileHash), Brought>,
+    /// Names in messages that had no file at the last check.
+    missing: Mutex<HashSet<SpiderName>>,
+    /// Sinks of versions that are no longer used.
+    retired: Mutex<Vec<Arc<dyn Sink>>>,
+    /// Whether it was logged that there are too many spiders without a file.
+    is_full: AtomicBool,
+    /// The log for spiders that cannot work, beside this worker's own log.
+    log: LogWriter,
+}
+
+impl Spiders {
+    /// Creates an empty set. The default spider is loaded at once, so that invalid settings are reported early.
+    pub(crate) fn new(
+        settings: &Settings,
+        folder: Folder,
+        sink_factory: Arc<dyn SinkFactory>,
+        threads: Threads,
+        proxy: ProxyForPrograms,
+        log: LogWriter,
+    ) -> Result<Self, Unready> {
+        let spiders = Self {
+            settings: settings.clone(),
+            folder,
+            sink_factory,
+            memory: MemoryBudget::new(settings.worker.page_memory.as_u64() / 2),
+            threads,
+            proxy,
+            known: RwLock::default(),
+            brought: Cache::new(BROUGHT),
+            missing: Mutex::default(),
+            retired: Mutex::default(),
+            is_full: AtomicBool::default(),
+            log,
+        };
+        let name = SpiderName::default();
+        let text = spiders.folder.text(&name)?;
+        spiders.ready(&name, text.as_deref())?;
+        Ok(spiders)
+    }
+
+    /// Returns the spider of this name; `None` if it cannot work now, which is logged once.
+    pub(crate) fn get(&self, name: &SpiderName) -> Option<Arc<Loaded>> {
+        let all = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = all.get(name) {
+            return known.loaded.clone();
+        }
+        let fileless = all.values().filter(|known| known.loaded.is_some() && known.text.is_none()).count();
+        drop(all);
+        if fileless > FILELESS && !self.has_file(name) {
+            if !self.is_full.swap(true, Ordering::Relaxed) {
+                warn!(spider = %name, "more than {FILELESS} spiders without a file: the URLs of further ones wait");
+            }
+            return None;
+        }
+        self.look(name, Known::default()).loaded
+    }
+
+    /// Returns the spider of this name with the text of a crawl; `None` if it cannot work here, which is logged.
+    pub(crate) fn of_text(&self, name: &SpiderName, text: &SpiderText) -> Option<Arc<Loaded>> {
+        let key = (name.clone(), text.hash());
+        self.brought.get_with(key, || self.bring(name, text.clone(), None)).loaded.ok()
+    }
+
+    /// Returns the reason why the spider of this name cannot work here, by its file or the text of a crawl; `None` if
+    /// no problem is known.
+    pub(crate) fn wrong(&self, name: &SpiderName, text: Option<&SpiderText>) -> Option<String> {
+        match text {
+            Some(text) => self.brought.get(&(name.clone(), text.hash()))?.loaded.err(),
+            None => {
+                let all = self.known.read().unwrap_or_else(PoisonError::into_inner);
+                all.get(name).filter(|known| known.loaded.is_none())?.wrong.clone()
+            }
+        }
+    }
+
+    /// Loads a spider with the text of a crawl. A mistake is logged, unless it is the same as `before`.
+    fn bring(&self, name: &SpiderName, text: SpiderText, before: Option<&str>) -> Brought {
+        let loaded = self.load_text(name, &text).map(Arc::new).map_err(|error| error.to_string());
+        if let Err(error) = &loaded
+            && before != Some(error)
+        {
+            self.cannot_work(
+                name,
+                error,
+                "the spider of a crawl cannot work here: its URLs are left to other workers",
+            );
+        }
+        Brought { text, loaded }
+    }
+
+    /// Reports in both logs why a spider cannot work, and the consequence.
+    fn cannot_work(&self, name: &SpiderName, error: &str, what: &str) {
+        error!(spider = %name, error, "{what}");
+        self.log.write(self.log.entry(LogLevel::Error, format!("{what}: {error}")).of_spider(name));
+    }
+
+    /// Loads a spider from a text, reusing its open sinks if they are the same.
+    fn load_text(&self, name: &SpiderName, text: &SpiderText) -> Result<Loaded, Unready> {
+        let mut loaded = self.ready(name, Some(text.as_str()))?;
+        self.check_program(&loaded.spider, text)?;
+        let others = self.all_brought().chain(self.of_file(name));
+        let like = others
+            .filter(|other| other.spider.name == *name)
+            .find(|other| other.has_sinks_of(&loaded.spider));
+        loaded.sinks = self.sinks(&loaded.spider, like.as_deref())?;
+        Ok(loaded)
+    }
+
+    /// Checks that a spider whose text came with a crawl has the same program as its local file, or none: submitters of
+    /// crawls do not choose which program runs, only the spider's arguments.
+    fn check_program(&self, spider: &Spider, brought: &SpiderText) -> Result<(), Unready> {
+        if spider.handler.is_none() {
+            return Ok(());
+        }
+        match self.folder.handler(&spider.name, brought.as_str())? == spider.handler {
+            true => Ok(()),
+            false => Err(Unready::ForeignProgram(self.folder.file(&spider.name))),
+        }
+    }
+
+    fn all_brought(&self) -> impl Iterator<Item = Arc<Loaded>> {
+        self.brought.iter().filter_map(|(_, brought)| brought.loaded.ok())
+    }
+
+    /// Returns the spider as loaded from its file.
+    fn of_file(&self, name: &SpiderName) -> Option<Arc<Loaded>> {
+        let all = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        all.get(name).and_then(|known| known.loaded.clone())
+    }
+
+    /// Whether external publishers may request pages as this spider: a name that anybody can invent must leave nothing
+    /// behind.
+    pub(crate) fn is_for_strangers(&self, name: &SpiderName) -> bool {
+        *name == SpiderName::default() || self.has_file(name)
+    }
+
+    /// Whether the spider has a file here, or had one when it was loaded. An unreadable file counts. A missing file is
+    /// not looked for again before the next check of all files, because many messages may name it.
+    fn has_file(&self, name: &SpiderName) -> bool {
+        let all = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let is_loaded = all.get(name).is_some_and(|known| known.text.is_some());
+        drop(all);
+        if is_loaded || self.missing().contains(name) {
+            return is_loaded;
+        }
+        let has_file = !matches!(self.folder.text(name), Ok(None));
+        let mut missing = self.missing();
+        if !has_file && missing.len() < MISSING {
+            missing.insert(name.clone());
+        }
+        has_file
+    }
+
+    fn missing(&self) -> MutexGuard<'_, HashSet<SpiderName>> {
+        self.missing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Logs fields that no page had, and lets every sink finish its pending writes, which loses nothing if it fails.
+    pub(crate) async fn close(&self) {
+        let all: Vec<_> =
+            self.known.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
+        let mut sinks = std::mem::take(&mut *self.retired.lock().unwrap_or_else(PoisonError::into_inner));
+        for loaded in all.into_iter().filter_map(|known| known.loaded).chain(self.all_brought()) {
+            loaded.empty_fields.tell(&loaded.spider);
+            sinks.extend(loaded.sinks.iter().cloned());
+        }
+        for sink in sinks {
+            if let Err(error) = sink.close().await {
+                warn!(sink = sink.name(), %error, "what this sink put off is left for the next worker");
+                let text = format!("{}: what it put off is left for the next worker: {error}", sink.name());
+                self.log.write(self.log.entry(LogLevel::Warn, text));
+            }
+        }
+    }
+
+    /// Reloads changed files, until the future is dropped.
+    pub(crate) async fn reload(self: Arc<Self>) {
+        let mut ticks = interval(LOOK_EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let spiders = Arc::clone(&self);
+            // It ends early only by a panic, which is logged where it happens: the next check may succeed.
+            let _ = tokio::task::spawn_blocking(move || spiders.look_again()).await;
+        }
+    }
+
+    /// Reloads changed files of the spiders in use, and retries spiders of crawls that could not work, because a sink
+    /// may be available by now. Reads files, so it blocks.
+    fn look_again(&self) {
+        self.missing().clear();
+        let all = self.known.read().unwrap_or_else(PoisonError::into_inner).clone();
+        for (name, known) in all {
+            self.look(&name, known);
+        }
+        for (key, Brought { text, loaded }) in &self.brought {
+            if let Err(wrong) = loaded {
+                let brought = self.bring(&key.0, text, Some(&wrong));
+                self.brought.insert((*key).clone(), brought);
+            }
+        }
+    }
+
+    fn look(&self, name: &SpiderName, before: Known) -> Known {
+        let known = match self.load(name, &before) {
+            Ok(None) => return before,
+            Ok(Some(known)) => {
+                if known.text.is_none() && *name != SpiderName::default() {
+                    warn!(spider = %name, "the spider has no file here: [items] of the settings holds");
+                }
+                if before.loaded.is_some() || before.wrong.is_some() {
+                    info!(spider = %name, "the spider's file has changed and is used");
+                }
+                known
+            }
+            Err(error) => {
+                let wrong = error.to_string();
+                if before.wrong.as_ref() == Some(&wrong) {
+                    return before;
+                }
+                let what = match &before.loaded {
+                    Some(_) => "the spider works on by its last version",
+                    None => "the spider cannot work: its URLs wait",
+                };
+                self.cannot_work(name, &wrong, what);
+                Known { wrong: Some(wrong), ..before.clone() }
+            }
+        };
+        if let (Some(old), Some(new)) = (&before.loaded, &known.loaded) {
+            self.retire(old, new);
+        }
+        self.keep(name.clone(), known.clone());
+        known
+    }
+
+    /// Keeps sinks that are no longer used, to close them at the end: running jobs still write to them.
+    fn retire(&self, old: &Loaded, new: &Loaded) {
+        let is_used = |sink: &&Arc<dyn Sink>| new.sinks.iter().any(|other| Arc::ptr_eq(other, sink));
+        let gone = old.sinks.iter().filter(|sink| !is_used(sink)).cloned();
+        self.retired.lock().unwrap_or_else(PoisonError::into_inner).extend(gone);
+    }
+
+    fn keep(&self, name: SpiderName, known: Known) {
+        self.known.write().unwrap_or_else(PoisonError::into_inner).insert(name, known);
+    }
+
+    /// Loads the spider from its file; `None` if the text is the same as `before`.
+    fn load(&self, name: &SpiderName, before: &Known) -> Result<Option<Known>, Unready> {
+        let text = self.folder.text(name)?;
+        if before.loaded.is_some() {
+            if text == before.text && before.wrong.is_none() {
+                return Ok(None);
+            }
+            if text.is_none() && before.text.is_some() {
+                return Err(Unready::Gone);
+            }
+        }
+        let mut loaded = self.ready(name, text.as_deref())?;
+        loaded.sinks = self.sinks(&loaded.spider, before.loaded.as_deref())?;
+        Ok(Some(Known { loaded: Some(Arc::new(loaded)), text, wrong: None }))
+    }
+
+    /// Prepares the spider with this text of its file, without its sinks.
+    fn ready(&self, name: &SpiderName, text: Option<&str>) -> Result<Loaded, Unready> {
+        let spider = self.folder.spider(name, text, &self.settings.items)?;
+        let mistaken = |mistakes| match text {
+            Some(text) => self.folder.mistaken(name, text, mistakes).into(),
+            None => Unready::Mistaken(mistakes),
+        };
+        let Ready { extractor, scope, bans } = Ready::of(&spider, &self.settings.fetch).map_err(mistaken)?;
+        let fetch = spider.request.apply(&self.settings.fetch);
+        let fetcher = Fetcher::of(&spider, &self.settings.fetch)?.within(self.memory.clone());
+        let apart = fetcher.on(&self.threads)?;
+        let proxy = (self.proxy)(&spider, &apart)?;
+        Ok(Loaded {
+            scope,
+            bans,
+            route: spider.routes(&self.settings.route),
+            politeness: spider.politeness.apply(&self.settings.politeness),
+            robots_name: fetch.robots_name().unwrap_or_default(),
+            apart,
+            fetcher,
+            extractor: Arc::new(extractor),
+            empty_fields: EmptyFields::of(&spider),
+            sinks: Vec::new(),
+            backlog: SinkBacklog::default(),
+            program: Running::of(&spider, self.folder.program_folder(name), proxy)?,
+            spider,
+        })
+    }
+
+    /// Returns its sinks: the same as before, if they have the same settings and take the same items.
+    fn sinks(&self, spider: &Spider, before: Option<&Loaded>) -> Result<Vec<Arc<dyn Sink>>, ports::Error> {
+        match before {
+            Some(before) if before.has_sinks_of(spider) => Ok(before.sinks.clone()),
+            _ => self.sink_factory.open(spider),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

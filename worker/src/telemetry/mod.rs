@@ -1,0 +1,8 @@
+//! Reports of a worker: its heartbeat, its log, the fleet's log, and the reason why no URL ends.
+
+pub(crate) mod background;
+pub(crate) mod host_log;
+pub(crate) mod latencies;
+pub(crate) mod standstill;
+pub(crate) mod tally;
+pub(crate) mod url_log;

@@ -1,0 +1,133 @@
+//! The start of a worker: each of its parts is made, with what it owns.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+use trawl_common::health::Health;
+use trawl_common::names::WorkerId;
+use trawl_common::ports::{Joined, Joining, Ports};
+use trawl_common::settings::Settings;
+use trawl_common::spider::folder::Folder;
+use trawl_web::Threads;
+
+use super::fleet_log::FleetLog;
+use super::{RunError, Worker};
+use crate::claim::SpiderRequests;
+use crate::context::Context;
+use crate::fetch::Fetching;
+use crate::fetch::known_links::KnownLinks;
+use crate::parse::Parser;
+use crate::programs::Watch;
+use crate::proxy::HandlerProxy;
+use crate::schedule::Scheduling;
+use crate::schedule::domains::FETCH_THREADS;
+use crate::schedule::polite::Asker;
+use crate::settle::Settler;
+use crate::spiders::{ProxyForPrograms, Spiders};
+use crate::tasks::{TaskRunner, tasks_ahead};
+use crate::telemetry::background::Reporter;
+use crate::telemetry::latencies::Latencies;
+use crate::telemetry::standstill::Standstill;
+use crate::telemetry::tally::Tally;
+use crate::telemetry::url_log::UrlLog;
+
+impl Worker {
+    /// Makes the parts of a worker, and joins the engine. `runner` returns the task runner, if there is one,
+    /// and the number of tasks to run at once; it is given the client through which programs ask hosts.
+    pub(crate) fn build(
+        ports: Ports,
+        settings: Settings,
+        folder: Folder,
+        id: WorkerId,
+        health: Arc<Health>,
+        stop: CancellationToken,
+        runner: impl FnOnce(&Asker) -> Option<(Arc<dyn TaskRunner>, u16)>,
+    ) -> Result<Self, RunError> {
+        let threads = Threads::start(FETCH_THREADS).map_err(RunError::Threads)?;
+        let log = FleetLog::start(&ports, &settings, &id);
+        health.log_to(log.writer.reporter());
+        let settings = Arc::new(settings);
+        let context = Arc::new(Context { id, settings, health, log: log.writer.clone() });
+        let standstill = Arc::<Standstill>::default();
+        let scheduling =
+            Arc::new(Scheduling::new(&context, Arc::clone(&ports.hosts), Arc::clone(&standstill)));
+        let tasks = runner(&scheduling.asker);
+        let proxy = HandlerProxy::of(scheduling.asker.clone());
+        let proxy_ends = proxy.until_dropped();
+        let spiders = load_spiders(&context, folder, &ports, &threads, &proxy)?;
+        let Joined { frontier, maintenance } = ports.engine.join(Joining {
+            worker: context.id.clone(),
+            settings: Settings::clone(&context.settings),
+            health: Arc::clone(&context.health),
+            requests: Arc::new(SpiderRequests::new(Arc::clone(&spiders))),
+            tasks: tasks.as_ref().map_or(0, |(_, at_once)| tasks_ahead(*at_once)),
+            stop: stop.clone(),
+        });
+        let (watch, tally, known_links) =
+            (Arc::<Watch>::default(), Arc::<Tally>::default(), Arc::<KnownLinks>::default());
+        let latencies = Arc::<Latencies>::default();
+        let url_log = Arc::new(UrlLog::new(&context.settings, context.log.clone()));
+        let fetching = Fetching {
+            context: Arc::clone(&context),
+            scheduling: Arc::clone(&scheduling),
+            frontier: Arc::clone(&frontier),
+            pages: ports.pages,
+            cache: ports.cache,
+            parser: Parser::start(context.settings.worker.page_memory.as_u64() / 2)
+                .map_err(RunError::Threads)?,
+            threads,
+            latencies: Arc::clone(&latencies),
+            known_links: Arc::clone(&known_links),
+            url_log: Arc::clone(&url_log),
+            watch: Arc::clone(&watch),
+        };
+        let settler = Settler {
+            context: Arc::clone(&context),
+            frontier: Arc::clone(&frontier),
+            history: ports.history,
+            tally: Arc::clone(&tally),
+            known_links,
+            url_log,
+            standstill: Arc::clone(&standstill),
+        };
+        let reporter = Reporter {
+            context: Arc::clone(&context),
+            frontier: Arc::clone(&frontier),
+            tally,
+            latencies,
+            standstill: Arc::clone(&standstill),
+            watch: Arc::clone(&watch),
+        };
+        Ok(Self {
+            context,
+            log,
+            frontier,
+            stats: ports.stats,
+            spiders,
+            scheduling,
+            fetching: Arc::new(fetching),
+            settler: Arc::new(settler),
+            standstill,
+            reporter: Arc::new(reporter),
+            watch,
+            tasks,
+            proxy,
+            _proxy_ends: proxy_ends,
+            maintenance: Some(maintenance),
+            stop,
+        })
+    }
+}
+
+fn load_spiders(
+    context: &Context,
+    folder: Folder,
+    ports: &Ports,
+    threads: &Threads,
+    proxy: &Arc<HandlerProxy>,
+) -> Result<Arc<Spiders>, RunError> {
+    let (sinks, proxy) = (Arc::clone(&ports.sink_factory), Arc::clone(proxy));
+    let proxy: ProxyForPrograms = Box::new(move |spider, fetcher| proxy.access(spider, fetcher));
+    let log = context.log.clone();
+    Ok(Arc::new(Spiders::new(&context.settings, folder, sinks, threads.clone(), proxy, log)?))
+}
