@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Command;
 use clap_complete::Shell;
-use clap_complete::env::{EnvCompleter, Shells};
+use clap_complete::env::Shells;
 use trawl_cli::{Fail, Outcome};
 use trawl_common::exit::Exit;
 
